@@ -1,0 +1,184 @@
+// Organizations and their API keys: who may ask for what. Face of the feature.
+import { coalesce } from "../platform/coalesce.ts";
+import { isUuid } from "../platform/db.ts";
+import type { Account } from "../platform/http.ts";
+import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { type Environment, newSecret, secretDigest, secretEnvironment } from "./keys.ts";
+import { PLANS } from "./plans.ts";
+import * as queries from "./queries.ts";
+import type { KeyRow, OrganizationRow } from "./types.ts";
+
+const TOUCH_EVERY_MS = 60_000;
+const NAME_MAX = 191;
+
+type AccountWithRate = Account & { requests_per_second: number };
+
+/**
+ * Resolves a bearer secret to its account, or null when it is malformed, unknown or revoked. Asks the database each
+ * time, many secrets per round trip.
+ */
+export function authenticate(world: Pick<World, "db" | "clock" | "log">): (secret: string) => Promise<Account | null> {
+  const lookUp = coalesce<string, AccountWithRate>({
+    keys_max: 500,
+    lanes: 2,
+    load: async (digests) => {
+      const rows = await queries.findAccountsByDigest(
+        world.db,
+        digests.map((digest) => Buffer.from(digest, "hex")),
+      );
+      return new Map(rows.map((row) => [row.digest.toString("hex"), toAccount(world, row)]));
+    },
+  });
+  return async (secret) => {
+    if (!secretEnvironment(secret)) return null;
+    return (await lookUp(secretDigest(secret).toString("hex"))) ?? null;
+  };
+}
+
+type FoundAccount = Awaited<ReturnType<typeof queries.findAccountsByDigest>>[number];
+
+function toAccount(world: Pick<World, "db" | "clock" | "log">, row: FoundAccount): AccountWithRate {
+  const now = world.clock.now();
+  if (!row.last_used_at || now - row.last_used_at.getTime() > TOUCH_EVERY_MS) {
+    // Only a hint for people; a failure to note it must not fail the request.
+    queries
+      .touchKey(world.db, row.org_id, row.key_id, new Date(now))
+      .catch((err) => world.log.warn({ err }, "last_used_at could not be noted"));
+  }
+  return {
+    org_id: row.org_id,
+    key_id: row.key_id,
+    environment: row.environment,
+    plan: row.plan,
+    state: row.state,
+    monthly_quota: row.monthly_quota ?? PLANS[row.plan].monthly_quota,
+    requests_per_second: row.requests_per_second ?? PLANS[row.plan].requests_per_second,
+  };
+}
+
+/** Requests per second that the account's organization may make. */
+export function requestsPerSecond(account: Account): number {
+  return (account as AccountWithRate).requests_per_second ?? PLANS[account.plan].requests_per_second;
+}
+
+/** 403 `plan_limit_reached` unless the plan includes `feature`. */
+export function requirePlan(account: Pick<Account, "plan">, feature: "statistics" | "dedicated_ips"): void {
+  if (PLANS[account.plan][feature]) return;
+  const what = feature === "statistics" ? "statistics need a paid plan" : "dedicated IPs need Scale or Enterprise";
+  throw new Refusal("plan_limit_reached", `${what}; this organization is on the ${account.plan} plan`);
+}
+
+/** Does the plan show `auth_results` of inbound mail (contract: paid plans only)? */
+export function showsAuthResults(plan: Account["plan"]): boolean {
+  return PLANS[plan].auth_results;
+}
+
+/** 403 for live work while an organization is in review or suspended; test keys stay usable in review. */
+export function requireLiveSending(account: Pick<Account, "state" | "environment">): void {
+  if (account.state === "suspended") {
+    throw new Refusal("organization_suspended", "this organization is suspended; ask your operator");
+  }
+  if (account.state === "pending_review" && account.environment === "live") {
+    throw new Refusal("organization_in_review", "live sending is under review; test keys work meanwhile");
+  }
+}
+
+/** Creates a key; the secret is in the answer and nowhere else. A test key cannot create a live one (403). */
+export async function createKey(
+  world: Pick<World, "db" | "clock" | "random">,
+  account: Pick<Account, "org_id" | "environment">,
+  request: { name: string; environment: Environment },
+): Promise<{ key: KeyRow; secret: string }> {
+  if (account.environment === "test" && request.environment === "live") {
+    throw new Refusal("test_key_not_allowed", "a test key cannot create a live key", { field: "environment" });
+  }
+  const name = checkName(request.name);
+  const secret = newSecret(world.random, request.environment);
+  const rows = await world.db.asOrg(account.org_id, (tx) =>
+    queries.insertKey(tx, account.org_id, keyRecord(world, name, secret)),
+  );
+  return { key: rows[0] as KeyRow, secret };
+}
+
+function checkName(text: string): string {
+  const name = text.trim();
+  if (name === "") throw invalid("name", "the 'name' field must not be empty");
+  if (name.length > NAME_MAX) throw invalid("name", `the 'name' field must have at most ${NAME_MAX} characters`);
+  return name;
+}
+
+function keyRecord(world: Pick<World, "clock" | "random">, name: string, secret: string): queries.NewKey {
+  const environment = secretEnvironment(secret);
+  if (!environment)
+    throw new Error("an API key begins with svc_live_ or svc_test_, then at least 16 letters or digits");
+  return {
+    id: world.random.uuid(),
+    name,
+    environment,
+    digest: secretDigest(secret),
+    key_prefix: secret.slice(0, 12),
+    last_four: secret.slice(-4),
+    created_at: new Date(world.clock.now()),
+  };
+}
+
+/** One page of the organization's keys, newest first, with the exact total. */
+export async function listKeys(world: Pick<World, "db">, orgId: string, page: { limit: number; offset: number }) {
+  return world.db.asOrg(orgId, async (tx) => {
+    const keys = await queries.listKeys(tx, orgId, page.limit, page.offset);
+    const [count] = await queries.countKeys(tx, orgId);
+    return { keys, total: count?.total ?? 0, ...page };
+  });
+}
+
+/** One key, or 404. */
+export async function getKey(world: Pick<World, "db">, orgId: string, id: string): Promise<KeyRow> {
+  return found(isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.findKey(tx, orgId, id)) : []);
+}
+
+/** Renames a key, or 404. */
+export async function renameKey(world: Pick<World, "db">, orgId: string, id: string, name: string): Promise<KeyRow> {
+  const trimmed = checkName(name);
+  return found(isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.renameKey(tx, orgId, id, trimmed)) : []);
+}
+
+/** Revokes a key from the next request on; a key may revoke itself. Revoking twice is no error. */
+export async function revokeKey(world: Pick<World, "db" | "clock">, orgId: string, id: string): Promise<void> {
+  const at = new Date(world.clock.now());
+  const touched = isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.revokeKey(tx, orgId, id, at)) : 0;
+  if (touched === 0) throw notFound("API key");
+}
+
+function found(rows: KeyRow[]): KeyRow {
+  const row = rows[0];
+  if (!row) throw notFound("API key");
+  return row;
+}
+
+/**
+ * First start on an empty database: creates the organization and one live and one test key (given ones are taken as
+ * they are). Returns the secrets, or null when there was an organization already.
+ */
+export async function bootstrap(
+  world: Pick<World, "db" | "clock" | "random">,
+  given: { live_key: string | null; test_key: string | null },
+): Promise<{ org_id: string; live_key: string; test_key: string } | null> {
+  return world.db.transaction(async (tx) => {
+    await queries.lockBootstrap(tx);
+    const [count] = await queries.countOrganizations(tx);
+    if (count && count.total > 0) return null;
+    const org_id = world.random.uuid();
+    await queries.insertOrganization(tx, { id: org_id, name: "My organization", plan: "enterprise", state: "active" });
+    const live_key = given.live_key ?? newSecret(world.random, "live");
+    const test_key = given.test_key ?? newSecret(world.random, "test");
+    await queries.insertKey(tx, org_id, keyRecord(world, "First live key", live_key));
+    await queries.insertKey(tx, org_id, keyRecord(world, "First test key", test_key));
+    return { org_id, live_key, test_key };
+  });
+}
+
+/** The organization that the command line acts for. */
+export async function firstOrganization(world: Pick<World, "db">): Promise<OrganizationRow | null> {
+  return (await queries.firstOrganization(world.db))[0] ?? null;
+}

@@ -1,0 +1,104 @@
+// All SQL on organization and api_key.
+
+import type { Query, Tx } from "../platform/db.ts";
+import type { Account } from "../platform/http.ts";
+import type { KeyRow, OrganizationRow } from "./types.ts";
+
+const KEY_COLUMNS = "id, name, environment, key_prefix, last_four, created_at, last_used_at, revoked_at";
+
+/** Index: api_key_digest. Batched: one look-up serves every request of the same moment. */
+export function findAccountsByDigest(db: Query, digests: Buffer[]) {
+  return db.query<
+    Omit<Account, "monthly_quota"> & {
+      digest: Buffer;
+      monthly_quota: number | null;
+      requests_per_second: number | null;
+      last_used_at: Date | null;
+    }
+  >(
+    `select k.digest, k.org_id, k.id as key_id, k.environment, k.last_used_at, o.plan, o.state, o.monthly_quota,
+            o.requests_per_second
+       from api_key k join organization o on o.id = k.org_id
+      where k.digest = any($1) and k.revoked_at is null`,
+    [digests],
+  );
+}
+
+export function touchKey(db: Query, orgId: string, keyId: string, at: Date) {
+  return db.execute("update api_key set last_used_at = $3 where org_id = $1 and id = $2", [orgId, keyId, at]);
+}
+
+export function insertOrganization(db: Query, row: Pick<OrganizationRow, "id" | "name" | "plan" | "state">) {
+  return db.execute("insert into organization (id, name, plan, state) values ($1, $2, $3, $4)", [
+    row.id,
+    row.name,
+    row.plan,
+    row.state,
+  ]);
+}
+
+export function countOrganizations(db: Query) {
+  return db.query<{ total: number }>("select count(*) as total from organization");
+}
+
+/** The oldest organization: the one that `postern keys create` acts for when none is named. */
+export function firstOrganization(db: Query) {
+  return db.query<OrganizationRow>(
+    "select id, name, plan, state, monthly_quota, requests_per_second from organization order by created_at, id limit 1",
+  );
+}
+
+/** Serializes first starts: only one process may create the first organization. */
+export function lockBootstrap(tx: Tx) {
+  return tx.query("select pg_advisory_xact_lock(1886352244)");
+}
+
+export type NewKey = {
+  id: string;
+  name: string;
+  environment: "live" | "test";
+  digest: Buffer;
+  key_prefix: string;
+  last_four: string;
+  created_at: Date;
+};
+
+export function insertKey(db: Query, orgId: string, key: NewKey) {
+  return db.query<KeyRow>(
+    `insert into api_key (org_id, id, name, environment, digest, key_prefix, last_four, created_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8) returning ${KEY_COLUMNS}`,
+    [orgId, key.id, key.name, key.environment, key.digest, key.key_prefix, key.last_four, key.created_at],
+  );
+}
+
+export function findKey(db: Query, orgId: string, id: string) {
+  return db.query<KeyRow>(`select ${KEY_COLUMNS} from api_key where org_id = $1 and id = $2`, [orgId, id]);
+}
+
+export function listKeys(db: Query, orgId: string, limit: number, offset: number) {
+  return db.query<KeyRow & { total: number }>(
+    `select ${KEY_COLUMNS}, count(*) over () as total from api_key where org_id = $1
+      order by id desc limit $2 offset $3`,
+    [orgId, limit, offset],
+  );
+}
+
+export function countKeys(db: Query, orgId: string) {
+  return db.query<{ total: number }>("select count(*) as total from api_key where org_id = $1", [orgId]);
+}
+
+export function renameKey(db: Query, orgId: string, id: string, name: string) {
+  return db.query<KeyRow>(`update api_key set name = $3 where org_id = $1 and id = $2 returning ${KEY_COLUMNS}`, [
+    orgId,
+    id,
+    name,
+  ]);
+}
+
+export function revokeKey(db: Query, orgId: string, id: string, at: Date) {
+  return db.execute("update api_key set revoked_at = coalesce(revoked_at, $3) where org_id = $1 and id = $2", [
+    orgId,
+    id,
+    at,
+  ]);
+}

@@ -1,0 +1,111 @@
+// /v1/api-keys
+import { Type } from "@sinclair/typebox";
+import {
+  type Api,
+  answers,
+  Closed,
+  Deleted,
+  Id,
+  IdParams,
+  Nullable,
+  OneOf,
+  PageOf,
+  PageQuery,
+  pageOf,
+  Time,
+} from "../platform/http.ts";
+import type { World } from "../platform/world.ts";
+import * as accounts from "./accounts.ts";
+
+const Key = Type.Object({
+  id: Id,
+  name: Type.String(),
+  environment: OneOf(["live", "test"]),
+  key_prefix: Type.String({ description: "The first 12 characters of the secret" }),
+  last_four: Type.String(),
+  created_at: Time,
+  last_used_at: Nullable(Time),
+  revoked_at: Nullable(Time),
+});
+
+const Name = Type.String({ minLength: 1, maxLength: 191 });
+const tags = ["API keys"];
+
+/** Mounts the API-keys endpoints. */
+export function mountAccounts(api: Api, world: World): void {
+  api.post(
+    "/v1/api-keys",
+    {
+      schema: {
+        operationId: "createApiKey",
+        tags,
+        summary: "Create an API key; the secret is shown once",
+        body: Closed({ name: Name, environment: OneOf(["live", "test"]) }),
+        response: answers({ 201: Type.Object({ key: Key, secret: Type.String() }) }),
+      },
+    },
+    async (request, reply) => reply.code(201).send(await accounts.createKey(world, request.account, request.body)),
+  );
+
+  api.get(
+    "/v1/api-keys",
+    {
+      schema: {
+        operationId: "listApiKeys",
+        tags,
+        summary: "List API keys, revoked ones included",
+        querystring: Closed(PageQuery),
+        response: answers({ 200: PageOf("keys", Key) }),
+      },
+    },
+    async (request) => accounts.listKeys(world, request.account.org_id, pageOf(request.query)),
+  );
+
+  api.get(
+    "/v1/api-keys/:id",
+    {
+      schema: {
+        operationId: "getApiKey",
+        tags,
+        summary: "Get an API key",
+        params: IdParams,
+        response: answers({ 200: Type.Object({ key: Key }) }, [404]),
+      },
+    },
+    async (request) => ({ key: await accounts.getKey(world, request.account.org_id, request.params.id) }),
+  );
+
+  api.put(
+    "/v1/api-keys/:id",
+    {
+      schema: {
+        operationId: "renameApiKey",
+        tags,
+        summary: "Rename an API key",
+        params: IdParams,
+        body: Closed({ name: Name }),
+        response: answers({ 200: Type.Object({ key: Key }) }, [404]),
+      },
+    },
+    async (request) => ({
+      key: await accounts.renameKey(world, request.account.org_id, request.params.id, request.body.name),
+    }),
+  );
+
+  api.delete(
+    "/v1/api-keys/:id",
+    {
+      schema: {
+        operationId: "revokeApiKey",
+        tags,
+        summary: "Revoke an API key at once",
+        params: IdParams,
+        response: answers({ 200: Deleted }, [404]),
+      },
+    },
+    async (request) => {
+      await accounts.revokeKey(world, request.account.org_id, request.params.id);
+      return { deleted: true, id: request.params.id };
+    },
+  );
+}

@@ -1,0 +1,115 @@
+// The only place that knows how a Refusal, a schema error or a bug becomes an HTTP answer.
+import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { isUnavailable } from "../platform/db.ts";
+import type { Log } from "../platform/log.ts";
+import { Refusal, type RefusalKind } from "../platform/refusal.ts";
+
+const STATUS: Record<RefusalKind, number> = {
+  validation_error: 400,
+  invalid_json: 400,
+  payload_too_large: 400,
+  template_variable_missing: 400,
+  template_error: 400,
+  missing_api_key: 401,
+  invalid_api_key: 401,
+  domain_not_ready: 403,
+  domain_not_owned: 403,
+  plan_limit_reached: 403,
+  organization_in_review: 403,
+  organization_suspended: 403,
+  test_key_not_allowed: 403,
+  not_found: 404,
+  already_exists: 409,
+  idempotency_conflict: 409,
+  invalid_state: 409,
+  all_recipients_suppressed: 422,
+  rate_limit_exceeded: 429,
+  unavailable: 503,
+};
+
+/** Answers `error` on `reply`: status, `{error, code, field, request_id}`, and Retry-After for 429 and 503. */
+export function answerError(log: Log, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const refusal = asRefusal(error as FastifyError);
+  if (!refusal) {
+    log.error({ err: error, request_id: request.id, route: request.routeOptions?.url }, "a request failed");
+    reply.code(500).send({ error: "an internal error occurred", code: "internal_error", request_id: request.id });
+    return;
+  }
+  const status = STATUS[refusal.kind];
+  const wait = refusal.detail.retry_after_seconds ?? (status === 503 ? 1 : undefined);
+  if (wait !== undefined) reply.header("retry-after", String(Math.max(1, Math.ceil(wait))));
+  reply.code(status).send(refusalBody(refusal, request.id));
+}
+
+/** The error body of a refusal; for 429 the contract's richer one. Also used for the items of a batch. */
+export function refusalBody(refusal: Refusal, requestId?: string): Record<string, unknown> {
+  const { field, body } = refusal.detail;
+  const id = requestId === undefined ? {} : { request_id: requestId };
+  if (refusal.kind === "rate_limit_exceeded") {
+    return { error: "rate_limit_exceeded", code: "rate_limit_exceeded", message: refusal.message, ...body, ...id };
+  }
+  return { error: refusal.message, code: refusal.kind, ...(field === undefined ? {} : { field }), ...body, ...id };
+}
+
+function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refusal | null {
+  if (error instanceof Refusal) return error;
+  if (error.validation) return fromValidation(error);
+  if (isUnavailable(error)) return new Refusal("unavailable", "the database cannot be reached; try again shortly");
+  switch (error.code) {
+    case "FST_ERR_CTP_BODY_TOO_LARGE":
+    case "FST_REQ_FILE_TOO_LARGE":
+      return new Refusal("payload_too_large", "the request body is larger than allowed");
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+      return new Refusal("validation_error", "a request with a body needs Content-Type: application/json");
+    default:
+      break;
+  }
+  const status = error.statusCode ?? 500;
+  if (status >= 400 && status < 500) return new Refusal("invalid_json", `the request cannot be read: ${error.message}`);
+  return null;
+}
+
+type Problem = { keyword: string; instancePath: string; params: Record<string, unknown>; message?: string };
+
+function fromValidation(error: FastifyError): Refusal {
+  const problem = error.validation?.[0] as unknown as Problem;
+  const parent = fieldPath(problem.instancePath);
+  const extra = problem.params.missingProperty ?? problem.params.additionalProperty;
+  const field = typeof extra === "string" ? join(parent, extra) : parent;
+  const where = error.validationContext === "querystring" ? "query parameter" : "field";
+  if (field === "") return new Refusal("validation_error", "the request body must be a JSON object", { field: "body" });
+  return new Refusal("validation_error", `the '${field}' ${where} ${complaint(problem)}`, { field });
+}
+
+function complaint({ keyword, params, message }: Problem): string {
+  switch (keyword) {
+    case "required":
+      return "is required";
+    case "additionalProperties":
+      return "is not known";
+    case "enum":
+      return `must be one of: ${(params.allowedValues as string[]).join(", ")}`;
+    case "minItems":
+      return params.limit === 1 ? "must not be empty" : (message ?? "has too few items");
+    case "uniqueItems":
+      return "must not hold the same value twice";
+    case "anyOf":
+    case "oneOf":
+      return "has a form that is not allowed here";
+    default:
+      return message ?? "is not valid";
+  }
+}
+
+/** `/attachments/0/filename` → `attachments[0].filename` (JSON pointer, RFC 6901). */
+function fieldPath(pointer: string): string {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : join(path, part)), "");
+}
+
+function join(path: string, name: string): string {
+  return path === "" ? name : `${path}.${name}`;
+}

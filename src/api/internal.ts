@@ -1,0 +1,70 @@
+// The internal listener: /healthz, /readyz and /metrics (Prometheus), apart from the public one.
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { World } from "../platform/world.ts";
+
+export type InternalServer = { address: string; ready(): void; stop(): Promise<void> };
+
+/** Listens on `config.internal`; when only the default port is taken, on a free one. `/readyz` is 503 until `ready()` and while the database does not answer. */
+export async function startInternalServer(world: World): Promise<InternalServer> {
+  const state = { ready: false };
+  const server = createServer((request, response) => {
+    answer(world, state, request.url ?? "", response).catch((err) => {
+      world.log.error({ err }, "the internal listener failed");
+      response.writeHead(500).end();
+    });
+  });
+  const { host, port } = world.config.internal;
+  await listen(server, host, port).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EADDRINUSE" || !world.config.internal_is_default) throw error;
+    await listen(server, host, 0);
+  });
+  const bound = server.address() as AddressInfo;
+  return {
+    address: `http://${bound.address}:${bound.port}`,
+    ready: () => {
+      state.ready = true;
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        state.ready = false;
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function listen(server: ReturnType<typeof createServer>, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+async function answer(world: World, state: { ready: boolean }, url: string, response: ServerResponse): Promise<void> {
+  const path = url.split("?")[0];
+  if (path === "/healthz") return json(response, 200, { status: "ok" });
+  if (path === "/metrics") {
+    const text = await world.metrics.text();
+    response.writeHead(200, { "content-type": world.metrics.content_type }).end(text);
+    return;
+  }
+  if (path !== "/readyz") return json(response, 404, { error: "there is only /healthz, /readyz and /metrics here" });
+  const reachable = state.ready && (await isReachable(world));
+  if (!reachable) response.setHeader("retry-after", "1");
+  json(response, reachable ? 200 : 503, { status: reachable ? "ready" : "not ready" });
+}
+
+async function isReachable(world: World): Promise<boolean> {
+  return world.db.query("select 1").then(
+    () => true,
+    () => false,
+  );
+}
+
+function json(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}

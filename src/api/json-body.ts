@@ -1,0 +1,56 @@
+// Reading a JSON body: bounded depth, `__proto__` refused, the exact bytes kept for idempotency. An absent body is
+// `undefined`, also when the client sent Content-Type: application/json with nothing behind it.
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { Refusal } from "../platform/refusal.ts";
+
+const DEPTH_MAX = 32;
+
+/** Installs the JSON parser on `app`. Malformed JSON, too deep nesting and `__proto__` keys are 400 `invalid_json`. */
+export function readJsonBodies(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser("error", "error");
+  app.removeContentTypeParser(["application/json", "text/plain"]);
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
+    const bytes = body as Buffer;
+    request.rawBody = bytes;
+    if (bytes.length === 0) return done(null, undefined);
+    if (isTooDeep(bytes)) return done(new Refusal("invalid_json", `the body nests deeper than ${DEPTH_MAX} levels`));
+    parse(request as FastifyRequest, utf8(bytes), (error, value) =>
+      error ? done(new Refusal("invalid_json", "the body is not valid JSON")) : done(null, value),
+    );
+  });
+}
+
+function utf8(bytes: Buffer): string {
+  return bytes.toString("utf8");
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+function isTooDeep(bytes: Buffer): boolean {
+  let depth = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at);
+    } else if (byte === 0x7b || byte === 0x5b) {
+      depth += 1;
+      if (depth > DEPTH_MAX) return true;
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth -= 1;
+    }
+  }
+  return false;
+}
+
+/** Index of the closing quote (or the end); `indexOf` runs over base64 attachments at memory speed. */
+function endOfString(bytes: Buffer, start: number): number {
+  let end = bytes.indexOf(QUOTE, start + 1);
+  while (end !== -1) {
+    let slashes = 0;
+    while (bytes[end - 1 - slashes] === BACKSLASH) slashes += 1;
+    if (slashes % 2 === 0) return end;
+    end = bytes.indexOf(QUOTE, end + 1);
+  }
+  return bytes.length;
+}

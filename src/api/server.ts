@@ -1,0 +1,137 @@
+// The HTTP edge: one Fastify server for /v1 and /openapi.yaml. Order of a request: authentication → request rate →
+// shape → the feature. What a route declares as schema is validated, served and described.
+import swagger from "@fastify/swagger";
+import { Ajv, type Options } from "ajv";
+import Fastify from "fastify";
+import { authenticate } from "../accounts/accounts.ts";
+import type { Api } from "../platform/http.ts";
+import { ErrorBody, RateLimitBody } from "../platform/http.ts";
+import type { World } from "../platform/world.ts";
+import { requireKey } from "./auth.ts";
+import { answerError } from "./errors.ts";
+import { readJsonBodies } from "./json-body.ts";
+import { describeApi } from "./openapi.ts";
+import { limitRequests } from "./rates.ts";
+
+const BODY_BYTES_MAX = 1024 * 1024;
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 120_000;
+
+export type HttpServer = {
+  app: Api;
+  listen(): Promise<string>;
+  /** Answers 503 from now on, finishes what is under way, closes. */
+  stop(): Promise<void>;
+};
+
+/** Builds the server; `mount` adds every feature's routes below authentication, `mountOpen` those without a key. */
+export async function createHttpServer(
+  world: World,
+  mount: (api: Api) => void,
+  mountOpen: (api: Api) => void = () => undefined,
+): Promise<HttpServer> {
+  const app = Fastify({
+    bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, maxHeaderSize: 16 * 1024 },
+    genReqId: () => world.random.uuid(),
+    return503OnClosing: false,
+    forceCloseConnections: "idle",
+    exposeHeadRoutes: false,
+    logger: false,
+  }) as unknown as Api;
+  const state = { stopping: false };
+
+  compileSchemas(app);
+  readJsonBodies(app as never);
+  app.decorateRequest("account");
+  app.decorateRequest("rawBody", null);
+  app.addHook("onRequest", async (request, reply) => {
+    reply.header("x-request-id", request.id);
+    if (state.stopping) {
+      reply.header("retry-after", "1").header("connection", "close").code(503);
+      return reply.send({
+        error: "Postern is stopping; try again shortly",
+        code: "unavailable",
+        request_id: request.id,
+      });
+    }
+  });
+  app.setErrorHandler((error, request, reply) => answerError(world.log, error, request, reply));
+  app.setNotFoundHandler((request, reply) => {
+    const error = `there is no ${request.method} ${request.url.split("?")[0]?.slice(0, 200)}`;
+    reply.code(404).send({ error, code: "not_found", request_id: request.id });
+  });
+  countRequests(app, world);
+
+  app.addSchema(ErrorBody);
+  app.addSchema(RateLimitBody);
+  await app.register(swagger, describeApi(world.config.base_url));
+  await app.register(async (scope) => {
+    const v1 = scope as unknown as Api;
+    v1.addHook("onRequest", requireKey(authenticate(world)));
+    v1.addHook("onRequest", limitRequests(world));
+    mount(v1);
+  });
+  await app.register(async (scope) => mountOpen(scope as unknown as Api));
+  app.get("/openapi.yaml", { schema: { hide: true } }, async (_request, reply) => {
+    reply.type("application/yaml").send(app.swagger({ yaml: true }));
+  });
+  app.get("/healthz", { schema: { hide: true } }, async () => ({ status: "ok" }));
+  await app.ready();
+
+  return {
+    app,
+    listen: () => app.listen({ host: world.config.http.host, port: world.config.http.port }),
+    async stop() {
+      state.stopping = true;
+      await app.close();
+    },
+  };
+}
+
+/** Bodies are taken as they are (a number is no string); query strings are text and are read as what the schema says. */
+function compileSchemas(app: Api): void {
+  const options: Options = {
+    allErrors: false,
+    useDefaults: true,
+    removeAdditional: false,
+    strict: false,
+    allowUnionTypes: true,
+    addUsedSchema: false,
+  };
+  const exact = withFormats(new Ajv({ ...options, coerceTypes: false }));
+  const coercing = withFormats(new Ajv({ ...options, coerceTypes: true }));
+  app.setValidatorCompiler(({ schema, httpPart }) =>
+    (httpPart === "body" ? exact : coercing).compile(schema as object),
+  );
+}
+
+function withFormats(ajv: Ajv): Ajv {
+  const date = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/;
+  const time =
+    /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)$/;
+  const uuid = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
+  ajv.addFormat("date", (text) => date.test(text) && !Number.isNaN(Date.parse(text)));
+  ajv.addFormat("date-time", (text) => time.test(text) && !Number.isNaN(Date.parse(text)));
+  ajv.addFormat("uuid", uuid);
+  ajv.addFormat("uri", (text) => URL.canParse(text));
+  ajv.addFormat("byte", true);
+  ajv.addFormat("binary", true);
+  return ajv;
+}
+
+function countRequests(app: Api, world: Pick<World, "metrics">): void {
+  const requests = world.metrics.counter("postern_http_requests_total", "HTTP requests answered", [
+    "method",
+    "route",
+    "status",
+  ]);
+  const seconds = world.metrics.histogram("postern_http_request_seconds", "Time from request to answer", ["route"]);
+  app.addHook("onResponse", async (request, reply) => {
+    const route = request.routeOptions.url ?? "unknown";
+    requests.inc({ method: request.method, route, status: String(reply.statusCode) });
+    seconds.observe({ route }, reply.elapsedTime / 1000);
+  });
+}

@@ -1,0 +1,107 @@
+// All wiring: builds the World, then starts the roles, which mount the features in the order of the mail's way.
+import { join } from "node:path";
+import { mountAccounts } from "./accounts/routes.ts";
+import { startInternalServer } from "./api/internal.ts";
+import { createHttpServer } from "./api/server.ts";
+import type { Config, Role } from "./config.ts";
+import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
+import { createClock } from "./platform/clock.ts";
+import { openDb } from "./platform/db.ts";
+import { startEmbeddedPostgres } from "./platform/embedded-postgres.ts";
+import type { Api } from "./platform/http.ts";
+import { createLog, type Log } from "./platform/log.ts";
+import { createMetrics } from "./platform/metrics.ts";
+import { migrate } from "./platform/migrate.ts";
+import { makePartitions } from "./platform/partitions.ts";
+import { createRandom } from "./platform/random.ts";
+import { createResolver } from "./platform/resolver.ts";
+import { createSafeFetch } from "./platform/safe-fetch.ts";
+import { createSeal } from "./platform/seal.ts";
+import type { World } from "./platform/world.ts";
+
+const SKEW_EVERY_MS = 10_000;
+
+export type Opened = { world: World; database_url: string; close(): Promise<void> };
+
+/** Starts or reaches the database, brings it up to date and builds the World. `close` undoes all of it. */
+export async function openWorld(
+  config: Config,
+  log: Log = createLog({ level: config.log_level, role: "postern" }),
+): Promise<Opened> {
+  const embedded = config.database_url
+    ? null
+    : await startEmbeddedPostgres({ data_dir: join(config.data_dir, "postgres"), log: (line) => log.debug({ line }) });
+  const database_url = config.database_url ?? (embedded?.url as string);
+  const applied = await migrate(database_url);
+  if (applied.length > 0) log.info({ migrations: applied }, "database brought up to date");
+  const world = buildWorld(config, log, database_url);
+  await followDatabaseClock(world);
+  await makePartitions(world.db, world.clock.now());
+  const timer = setInterval(() => followDatabaseClock(world).catch(() => undefined), SKEW_EVERY_MS);
+  return {
+    world,
+    database_url,
+    async close() {
+      clearInterval(timer);
+      await world.db.close();
+      await embedded?.stop();
+    },
+  };
+}
+
+/** A World over a database that is up already; tests use it with parts of their own. */
+export function buildWorld(config: Config, log: Log, databaseUrl: string): World {
+  const clock = createClock({ offsetFile: config.testing.clock_file });
+  const resolver = createResolver({
+    servers: config.dns_servers,
+    timeout_ms: 5_000,
+    attempts: 2,
+    cache_max: 10_000,
+    validating: config.dns_validating,
+    now: () => clock.now(),
+  });
+  return {
+    config,
+    clock,
+    resolver,
+    log,
+    db: openDb(databaseUrl, { onError: (err) => log.warn({ err }, "a database connection was lost") }),
+    random: createRandom(clock),
+    fetch: createSafeFetch({ resolver, allowLoopback: config.testing.allow_loopback }),
+    blobs: config.s3 ? createS3Blobs(config.s3) : createFolderBlobs(join(config.data_dir, "blobs")),
+    seal: createSeal(config.master_key),
+    metrics: createMetrics(),
+  };
+}
+
+async function followDatabaseClock(world: World): Promise<void> {
+  world.clock.setSkew(await world.db.clockSkewMs());
+}
+
+/** Mounts every feature's routes, in the order of the flow. */
+export function mountFeatures(api: Api, world: World): void {
+  mountAccounts(api, world);
+}
+
+export type Running = { address: string | null; internal: string; stop(): Promise<void> };
+
+/** Starts the roles of this process; `stop` ends them in reverse order within 60 s. */
+export async function startRoles(world: World, roles: readonly Role[]): Promise<Running> {
+  const stops: Array<() => Promise<void>> = [];
+  let address: string | null = null;
+  const internal = await startInternalServer(world);
+  stops.push(internal.stop);
+  if (roles.includes("api")) {
+    const server = await createHttpServer(world, (api) => mountFeatures(api, world));
+    address = await server.listen();
+    stops.push(server.stop);
+  }
+  internal.ready();
+  return {
+    address,
+    internal: internal.address,
+    async stop() {
+      for (const stop of stops.reverse()) await stop();
+    },
+  };
+}

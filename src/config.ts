@@ -1,0 +1,255 @@
+// The only reader of the environment. Reports every problem at once, in sentences that name the variable and the
+// remedy, so that a first start on a new machine needs one correction, not five.
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { hostname as machineName } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { normalizeDomain } from "./mail/address.ts";
+
+export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
+export type Role = (typeof ROLES)[number];
+export type HostPort = { host: string; port: number };
+
+export type Config = {
+  database_url: string | null;
+  data_dir: string;
+  hostname: string;
+  mx_host: string;
+  bounce_host: string;
+  report_domain: string;
+  masked_domain: string;
+  spf_host: string;
+  base_url: string;
+  http: HostPort;
+  internal: HostPort;
+  internal_is_default: boolean;
+  mx: HostPort;
+  submission: HostPort;
+  submissions: HostPort | null;
+  tls_cert_file: string | null;
+  tls_key_file: string | null;
+  dns_servers: string[];
+  dns_validating: boolean;
+  dns_block_lists: string[];
+  master_key: Buffer;
+  s3: { endpoint: string; region: string; bucket: string; access_key: string; secret_key: string } | null;
+  rspamd_url: string | null;
+  proxy_protocol_from: string[];
+  greylisting: boolean;
+  log_level: string;
+  bootstrap_live_key: string | null;
+  bootstrap_test_key: string | null;
+  retention_days: { message: number; body: number; event: number; inbound: number };
+  body_inline_bytes_max: number;
+  testing: { outbound_port: number | null; allow_loopback: boolean; clock_file: string | null };
+};
+
+export const PROJECT_ROOT: string = resolve(dirname(fileURLToPath(import.meta.url)), "..");
+
+/** Raised once with all problems of the environment; `message` is ready to print. */
+export class ConfigProblems extends Error {
+  readonly problems: string[];
+  constructor(problems: string[]) {
+    super(`Postern cannot start:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`);
+    this.problems = problems;
+  }
+}
+
+type Reader = { env: NodeJS.ProcessEnv; problems: string[] };
+
+/** Reads and checks the environment; throws ConfigProblems naming every bad variable. Creates the data folder and the master key file when absent. */
+export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
+  const reader: Reader = { env, problems: [] };
+  const hostname = hostName(reader, "POSTERN_HOSTNAME", "postern.localhost");
+  const http = hostPort(reader, "POSTERN_HTTP", "127.0.0.1:8080");
+  const dataDir = resolve(env.POSTERN_DATA || "data");
+  const config: Config = {
+    database_url: databaseUrl(reader),
+    data_dir: dataDir,
+    hostname,
+    ...derivedHosts(reader, hostname),
+    base_url: baseUrl(reader, http),
+    http,
+    internal: hostPort(reader, "POSTERN_INTERNAL", "127.0.0.1:9180"),
+    internal_is_default: !env.POSTERN_INTERNAL,
+    mx: hostPort(reader, "POSTERN_MX", "127.0.0.1:2525"),
+    submission: hostPort(reader, "POSTERN_SUBMISSION", "127.0.0.1:2587"),
+    submissions: env.POSTERN_SUBMISSIONS ? hostPort(reader, "POSTERN_SUBMISSIONS", "") : null,
+    tls_cert_file: readableFile(reader, "POSTERN_TLS_CERT"),
+    tls_key_file: readableFile(reader, "POSTERN_TLS_KEY"),
+    dns_servers: dnsServers(reader),
+    dns_validating: flag(reader, "POSTERN_DNS_VALIDATING"),
+    dns_block_lists: words(env.POSTERN_DNS_BLOCK_LISTS),
+    master_key: masterKey(reader, dataDir),
+    s3: s3Store(reader),
+    rspamd_url: env.POSTERN_RSPAMD_URL || null,
+    proxy_protocol_from: words(env.POSTERN_PROXY_PROTOCOL_FROM),
+    greylisting: flag(reader, "POSTERN_GREYLISTING"),
+    log_level: env.POSTERN_LOG_LEVEL || "info",
+    bootstrap_live_key: env.POSTERN_BOOTSTRAP_LIVE_KEY || null,
+    bootstrap_test_key: env.POSTERN_BOOTSTRAP_TEST_KEY || null,
+    retention_days: retentionDays(reader),
+    body_inline_bytes_max: 256 * 1024,
+    testing: testingSettings(reader),
+  };
+  if (reader.problems.length > 0) throw new ConfigProblems(reader.problems);
+  return config;
+}
+
+/** The values that may be printed at start: no key, no password, no database credential. */
+export function printableConfig(config: Config): Record<string, unknown> {
+  const { master_key: _key, s3, database_url, bootstrap_live_key: _live, bootstrap_test_key: _test, ...open } = config;
+  return {
+    ...open,
+    database: database_url ? new URL(database_url).host || "socket" : "embedded",
+    s3: s3 ? { endpoint: s3.endpoint, bucket: s3.bucket } : null,
+  };
+}
+
+/** A name for this process's machine, shown in the list of nodes. */
+export function machine(): string {
+  return machineName();
+}
+
+function hostName(reader: Reader, variable: string, fallback: string): string {
+  const text = reader.env[variable] || fallback;
+  const name = normalizeDomain(text);
+  if (name) return name;
+  reader.problems.push(`${variable} is "${text}", which is not a host name such as mail.example.eu.`);
+  return fallback;
+}
+
+function derivedHosts(reader: Reader, hostname: string) {
+  return {
+    mx_host: hostName(reader, "POSTERN_MX_HOST", `mx.${hostname}`),
+    bounce_host: hostName(reader, "POSTERN_BOUNCE_HOST", `bounces.${hostname}`),
+    report_domain: hostName(reader, "POSTERN_REPORT_DOMAIN", `reports.${hostname}`),
+    masked_domain: hostName(reader, "POSTERN_MASKED_DOMAIN", `masked.${hostname}`),
+    spf_host: hostName(reader, "POSTERN_SPF_HOST", `_spf.${hostname}`),
+  };
+}
+
+function hostPort(reader: Reader, variable: string, fallback: string): HostPort {
+  const text = reader.env[variable] || fallback;
+  const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:\s]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match && port <= 65535) return { host: match[1] ?? match[2] ?? "", port };
+  reader.problems.push(`${variable} is "${text}"; write host:port, such as ${fallback || "127.0.0.1:2465"}.`);
+  return { host: "127.0.0.1", port: 0 };
+}
+
+function baseUrl(reader: Reader, http: HostPort): string {
+  const text =
+    reader.env.POSTERN_BASE_URL || `http://${http.host.includes(":") ? `[${http.host}]` : http.host}:${http.port}`;
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text.replace(/\/+$/, "");
+  reader.problems.push(`POSTERN_BASE_URL is "${text}"; write the public address, such as https://mail.example.eu.`);
+  return "http://127.0.0.1:8080";
+}
+
+function databaseUrl(reader: Reader): string | null {
+  const text = reader.env.DATABASE_URL;
+  if (!text) return null;
+  if (/^postgres(ql)?:\/\//.test(text)) return text;
+  reader.problems.push("DATABASE_URL must begin with postgresql:// (leave it out to use the embedded database).");
+  return null;
+}
+
+function dnsServers(reader: Reader): string[] {
+  const servers = words(reader.env.POSTERN_DNS);
+  for (const server of servers) {
+    if (!/^(\[[0-9a-fA-F:]+\]|[0-9.]+)(:\d{1,5})?$/.test(server)) {
+      reader.problems.push(`POSTERN_DNS holds "${server}"; write IP addresses with a port, such as 127.0.0.1:53.`);
+    }
+  }
+  return servers.map((server) => (/^[0-9.]+$|\]$/.test(server) ? `${server}:53` : server));
+}
+
+function masterKey(reader: Reader, dataDir: string): Buffer {
+  const text = reader.env.POSTERN_MASTER_KEY;
+  if (text) {
+    const key = /^[0-9a-fA-F]{64}$/.test(text) ? Buffer.from(text, "hex") : Buffer.from(text, "base64");
+    if (key.length === 32) return key;
+    reader.problems.push("POSTERN_MASTER_KEY must be 32 bytes in hex or base64 (make one with: openssl rand -hex 32).");
+    return Buffer.alloc(32);
+  }
+  return masterKeyFile(reader, dataDir);
+}
+
+function masterKeyFile(reader: Reader, dataDir: string): Buffer {
+  const path = join(dataDir, "master.key");
+  try {
+    if (existsSync(path)) return Buffer.from(readFileSync(path, "utf8").trim(), "hex");
+    mkdirSync(dataDir, { recursive: true, mode: 0o755 });
+    writeFileSync(path, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
+    return Buffer.from(readFileSync(path, "utf8").trim(), "hex");
+  } catch (error) {
+    reader.problems.push(
+      `the data folder ${dataDir} cannot be used (${(error as Error).message}); set POSTERN_DATA to a writable folder.`,
+    );
+    return Buffer.alloc(32);
+  }
+}
+
+function s3Store(reader: Reader): Config["s3"] {
+  const { env } = reader;
+  if (!env.POSTERN_S3_ENDPOINT && !env.POSTERN_S3_BUCKET) return null;
+  const names = ["ENDPOINT", "BUCKET", "ACCESS_KEY", "SECRET_KEY"].map((name) => `POSTERN_S3_${name}`);
+  for (const name of names) {
+    if (!env[name]) reader.problems.push(`${name} is missing; an S3 store needs all of ${names.join(", ")}.`);
+  }
+  return {
+    endpoint: env.POSTERN_S3_ENDPOINT ?? "",
+    region: env.POSTERN_S3_REGION || "auto",
+    bucket: env.POSTERN_S3_BUCKET ?? "",
+    access_key: env.POSTERN_S3_ACCESS_KEY ?? "",
+    secret_key: env.POSTERN_S3_SECRET_KEY ?? "",
+  };
+}
+
+/** Days a day partition is kept. Bodies outlive the longest schedule (30 days) plus the longest retry (72 h). */
+function retentionDays(reader: Reader): Config["retention_days"] {
+  return {
+    message: wholeNumber(reader, "POSTERN_RETENTION_MESSAGE_DAYS", 90, 36),
+    body: wholeNumber(reader, "POSTERN_RETENTION_BODY_DAYS", 36, 36),
+    event: wholeNumber(reader, "POSTERN_RETENTION_EVENT_DAYS", 90, 36),
+    inbound: wholeNumber(reader, "POSTERN_RETENTION_INBOUND_DAYS", 90, 1),
+  };
+}
+
+function testingSettings(reader: Reader): Config["testing"] {
+  const port = reader.env.POSTERN_TESTING_OUTBOUND_PORT;
+  return {
+    outbound_port: port ? wholeNumber(reader, "POSTERN_TESTING_OUTBOUND_PORT", 25, 1) : null,
+    allow_loopback: flag(reader, "POSTERN_TESTING_ALLOW_LOOPBACK"),
+    clock_file: reader.env.POSTERN_TESTING_CLOCK_FILE || null,
+  };
+}
+
+function wholeNumber(reader: Reader, variable: string, fallback: number, min: number): number {
+  const text = reader.env[variable];
+  if (!text) return fallback;
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= min && value <= 65535) return value;
+  reader.problems.push(`${variable} is "${text}"; write a whole number from ${min} to 65535.`);
+  return fallback;
+}
+
+function flag(reader: Reader, variable: string): boolean {
+  const text = reader.env[variable] ?? "";
+  if (text === "" || text === "0" || text === "false") return false;
+  if (text === "1" || text === "true") return true;
+  reader.problems.push(`${variable} is "${text}"; write 1 or 0.`);
+  return false;
+}
+
+function readableFile(reader: Reader, variable: string): string | null {
+  const path = reader.env[variable];
+  if (!path) return null;
+  if (!existsSync(path)) reader.problems.push(`${variable} names ${path}, which does not exist.`);
+  return path;
+}
+
+function words(text: string | undefined): string[] {
+  return (text ?? "").split(/[\s,]+/).filter((word) => word !== "");
+}

@@ -1,0 +1,108 @@
+// The command line: reads the command, the roles and the signals, nothing else.
+import { Command, InvalidArgumentError } from "commander";
+import { bootstrap, createKey, firstOrganization } from "./accounts/accounts.ts";
+import { openWorld, startRoles } from "./app.ts";
+import { ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
+import { migrate } from "./platform/migrate.ts";
+
+const STOP_WITHIN_MS = 60_000;
+
+async function start(options: { roles: Role[] }): Promise<void> {
+  const config = readConfig();
+  const opened = await openWorld(config);
+  const { world } = opened;
+  world.log.info(printableConfig(config), "configuration");
+  const first = await bootstrap(world, { live_key: config.bootstrap_live_key, test_key: config.bootstrap_test_key });
+  const running = await startRoles(world, options.roles);
+  if (first) printFirstStart(config.base_url, first);
+  console.log(`Postern is ready: ${options.roles.join(", ")}${running.address ? ` on ${running.address}` : ""}`);
+  onSignal(async () => {
+    await running.stop();
+    await opened.close();
+  });
+}
+
+function printFirstStart(baseUrl: string, keys: { live_key: string; test_key: string }): void {
+  console.log(
+    `First start: an organization was created. These keys are shown once.\n` +
+      `  base URL  ${baseUrl}\n  live key  ${keys.live_key}\n  test key  ${keys.test_key}`,
+  );
+}
+
+function onSignal(stop: () => Promise<void>): void {
+  let stopping = false;
+  const handle = (): void => {
+    if (stopping) return;
+    stopping = true;
+    const late = setTimeout(() => process.exit(1), STOP_WITHIN_MS);
+    late.unref();
+    stop().then(
+      () => process.exit(0),
+      (error) => {
+        console.error(error);
+        process.exit(1);
+      },
+    );
+  };
+  process.on("SIGTERM", handle);
+  process.on("SIGINT", handle);
+}
+
+async function migrateOnly(): Promise<void> {
+  const config = readConfig();
+  if (config.database_url) {
+    const applied = await migrate(config.database_url);
+    console.log(applied.length ? `Applied: ${applied.join(", ")}` : "The database is up to date.");
+    return;
+  }
+  const opened = await openWorld(config);
+  console.log("The embedded database is up to date.");
+  await opened.close();
+}
+
+async function createKeyCommand(options: { name: string; env: "live" | "test" }): Promise<void> {
+  const opened = await openWorld(readConfig());
+  try {
+    const organization = await firstOrganization(opened.world);
+    if (!organization) throw new Error("there is no organization yet; run `postern start` once first");
+    const account = { org_id: organization.id, environment: "live" as const };
+    const { secret } = await createKey(opened.world, account, { name: options.name, environment: options.env });
+    console.log(secret);
+  } finally {
+    await opened.close();
+  }
+}
+
+function parseRoles(text: string): Role[] {
+  const roles = text.split(",").map((word) => word.trim());
+  const unknown = roles.filter((role) => !ROLES.includes(role as Role));
+  if (unknown.length > 0)
+    throw new InvalidArgumentError(`unknown: ${unknown.join(", ")}; there are ${ROLES.join(", ")}`);
+  return roles as Role[];
+}
+
+function parseEnvironment(text: string): string {
+  if (text !== "live" && text !== "test") throw new InvalidArgumentError("it is live or test");
+  return text;
+}
+
+const program = new Command("postern").description("Self-hosted e-mail for products");
+program
+  .command("start")
+  .description("start Postern")
+  .option("--roles <roles>", `some of ${ROLES.join(",")}`, parseRoles, [...ROLES])
+  .action(start);
+program.command("migrate").description("bring the database up to date").action(migrateOnly);
+program
+  .command("keys")
+  .description("API keys")
+  .command("create")
+  .description("create an API key and print its secret once")
+  .requiredOption("--name <name>", "what the key is for")
+  .requiredOption("--env <env>", "live or test", parseEnvironment)
+  .action(createKeyCommand);
+
+program.parseAsync().catch((error) => {
+  console.error(error instanceof ConfigProblems ? error.message : `postern: ${(error as Error).message}`);
+  process.exit(1);
+});

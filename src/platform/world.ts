@@ -1,0 +1,25 @@
+// Everything outside the program, handed in as one value: time, randomness, DNS, HTTP, disk, database. Functions take
+// the part they need (`Pick<World, "db" | "clock">`), so that tests and simulations can drive it.
+import type { Config } from "../config.ts";
+import type { Blobs } from "./blobs.ts";
+import type { Clock } from "./clock.ts";
+import type { Db } from "./db.ts";
+import type { Log } from "./log.ts";
+import type { Metrics } from "./metrics.ts";
+import type { Random } from "./random.ts";
+import type { Resolver } from "./resolver.ts";
+import type { SafeFetch } from "./safe-fetch.ts";
+import type { Seal } from "./seal.ts";
+
+export type World = {
+  config: Config;
+  db: Db;
+  clock: Clock;
+  random: Random;
+  resolver: Resolver;
+  fetch: SafeFetch;
+  blobs: Blobs;
+  seal: Seal;
+  log: Log;
+  metrics: Metrics;
+};

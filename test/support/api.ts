@@ -1,0 +1,113 @@
+// A whole API in process for tests: a database of its own (cloned from the template), the real World, requests through
+// Fastify's inject: no sockets. Each file makes one and closes it at the end.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bootstrap } from "../../src/accounts/accounts.ts";
+import { newSecret, secretDigest } from "../../src/accounts/keys.ts";
+import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
+import { createHttpServer } from "../../src/api/server.ts";
+import { buildWorld, mountFeatures } from "../../src/app.ts";
+import { type Config, readConfig } from "../../src/config.ts";
+import type { Account } from "../../src/platform/http.ts";
+import { createLog } from "../../src/platform/log.ts";
+import type { World } from "../../src/platform/world.ts";
+import { testDatabase } from "./database.ts";
+
+export type Answer = { status: number; body: any; headers: Record<string, string | string[] | number | undefined> };
+
+export type TestApi = {
+  world: World;
+  config: Config;
+  database_url: string;
+  org_id: string;
+  live_key: string;
+  test_key: string;
+  /** Asks as the first organization's live key unless `key` is given (null: no key at all). */
+  ask(
+    method: string,
+    path: string,
+    body?: unknown,
+    options?: { key?: string | null; headers?: Record<string, string> },
+  ): Promise<Answer>;
+  /** A further organization with a live and a test key. */
+  organization(
+    plan?: Account["plan"],
+    state?: Account["state"],
+  ): Promise<{ org_id: string; live_key: string; test_key: string }>;
+  close(): Promise<void>;
+};
+
+/** A configuration for tests: a temporary data folder, loopback allowed, a service host of its own. */
+export function testConfig(env: Record<string, string> = {}): Config {
+  const dir = mkdtempSync(join(tmpdir(), "postern-test-"));
+  return readConfig({
+    POSTERN_DATA: dir,
+    POSTERN_HOSTNAME: "postern.test",
+    POSTERN_BASE_URL: "https://api.postern.test",
+    POSTERN_TESTING_ALLOW_LOOPBACK: "1",
+    POSTERN_LOG_LEVEL: "silent",
+    POSTERN_DNS: "127.0.0.1:9",
+    ...env,
+  });
+}
+
+/** Starts the API in process. `env` are further environment settings (POSTERN_DNS of a test DNS server, …); `change` may replace parts of the World. */
+export async function testApi(
+  env: Record<string, string> = {},
+  change: (world: World) => World = (world) => world,
+): Promise<TestApi> {
+  const config = testConfig(env);
+  const database = await testDatabase();
+  const world = change(buildWorld(config, createLog({ level: config.log_level, role: "test" }), database.url));
+  const first = await bootstrap(world, { live_key: null, test_key: null });
+  if (!first) throw new Error("the template database must be empty");
+  const server = await createHttpServer(world, (api) => mountFeatures(api, world));
+  return {
+    world,
+    config,
+    database_url: database.url,
+    ...first,
+    async ask(method, path, body, options = {}) {
+      const key = options.key === undefined ? first.live_key : options.key;
+      const headers: Record<string, string> = { ...options.headers };
+      if (key !== null) headers.authorization ??= `Bearer ${key}`;
+      if (body !== undefined) headers["content-type"] ??= "application/json";
+      const payload =
+        body === undefined || typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+      const response = await server.app.inject({
+        method: method as "GET",
+        url: path,
+        headers,
+        payload: payload as string,
+      });
+      const isJson = String(response.headers["content-type"] ?? "").includes("json");
+      return { status: response.statusCode, body: isJson ? response.json() : response.body, headers: response.headers };
+    },
+    organization: (plan = "enterprise", state = "active") => addOrganization(world, plan, state),
+    async close() {
+      await server.stop();
+      await world.db.close();
+      await database.drop();
+      rmSync(config.data_dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function addOrganization(world: World, plan: Account["plan"], state: Account["state"]) {
+  const org_id = world.random.uuid();
+  await insertOrganization(world.db, { id: org_id, name: `org ${org_id}`, plan, state });
+  const secrets = { live: newSecret(world.random, "live"), test: newSecret(world.random, "test") };
+  for (const environment of ["live", "test"] as const) {
+    await insertKey(world.db, org_id, {
+      id: world.random.uuid(),
+      name: environment,
+      environment,
+      digest: secretDigest(secrets[environment]),
+      key_prefix: secrets[environment].slice(0, 12),
+      last_four: secrets[environment].slice(-4),
+      created_at: new Date(world.clock.now()),
+    });
+  }
+  return { org_id, live_key: secrets.live, test_key: secrets.test };
+}
