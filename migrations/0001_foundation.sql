@@ -89,9 +89,9 @@ create table message (
   message_id text not null,      -- without angle brackets
   from_address text not null,    -- addr-spec
   from_header text not null,     -- as given, Name <addr>
-  reply_to text[] not null default '{}',
+  reply_to jsonb not null default '[]',
   subject text not null,
-  tags text[] not null default '{}',
+  tags jsonb not null default '[]',
   metadata jsonb not null default '{}',
   template_id uuid,
   template_version integer,
@@ -155,13 +155,21 @@ create table idempotency (
 create index idempotency_age on idempotency (created_at);
 call protect_tenant_table('idempotency');
 
-create table quota_month (
+-- What may still be sent: one row per counted window (an organization's month, a domain's day, hour, minute). The row is
+-- raised in the statement that accepts the mail; the check makes an excess fail the whole statement, so no limit is
+-- ever exceeded by one, on any number of nodes.
+create table allowance (
   org_id uuid not null,
-  month date not null,
+  scope_id uuid not null,        -- the organization or the domain
+  kind text not null check (kind in ('monthly_quota', 'daily', 'hourly', 'per_minute')),
+  starts_at timestamptz not null,
   used bigint not null,
-  primary key (org_id, month)
+  ceiling bigint not null,
+  primary key (org_id, scope_id, kind, starts_at),
+  constraint allowance_not_exceeded check (used <= ceiling)
 );
-call protect_tenant_table('quota_month');
+create index allowance_age on allowance (starts_at);
+call protect_tenant_table('allowance');
 
 -- The queue --------------------------------------------------------------------------------------------------------
 
@@ -176,9 +184,12 @@ create table source (
 );
 insert into source (id) values ('00000000-0000-7000-8000-000000000001');
 
+-- A process that sends. Its id is new at every start and serves as the fence: once a node is declared dead its row is
+-- gone, its deliveries are free again, and whatever it still writes touches no row. Lease times are this database's.
 create table node (
   id bigint generated always as identity primary key,
-  machine text not null,
+  machine text not null,         -- machine and process-id space: a restarted process may bury its predecessor at once
+  pid integer not null,
   roles text[] not null,
   started_at timestamptz not null default now(),
   seen_at timestamptz not null default now()
@@ -188,7 +199,6 @@ create table lease (
   source_id uuid not null references source on delete cascade,
   slot smallint not null,
   node_id bigint,
-  expires_at timestamptz not null default now(),
   primary key (source_id, slot)
 );
 insert into lease (source_id, slot)
@@ -228,7 +238,28 @@ create table delivery (
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 create index delivery_claim on delivery (lane_id, due_at) where owner is null;
 create index delivery_owned on delivery (owner) where owner is not null;
+create index delivery_expiry on delivery (expires_at) where owner is null;
 call protect_tenant_table('delivery');
+
+-- An e-mail's status is a fold of its recipients' (completions §2). Suppressed recipients were never tried: they count
+-- only when there is nobody else.
+create function fold_status(statuses text[]) returns text language sql immutable parallel safe as $$
+  select case
+    when 'simulated' = any(statuses) then 'simulated'
+    when statuses && '{queued,deferred,scheduled}' then
+      case when 'deferred' = any(statuses) then 'deferred'
+           when statuses && '{delivered,complained,bounced,failed,expired,canceled}' then 'sending'
+           when 'scheduled' = any(statuses) then 'scheduled'
+           else 'queued' end
+    when statuses && '{delivered,complained}' then
+      case when statuses && '{bounced,failed,expired,canceled}' then 'partially_delivered'
+           when 'complained' = any(statuses) then 'complained'
+           else 'delivered' end
+    when 'bounced' = any(statuses) then 'bounced'
+    when 'failed' = any(statuses) then 'failed'
+    when 'expired' = any(statuses) then 'expired'
+    when 'canceled' = any(statuses) then 'canceled'
+    else 'suppressed' end $$;
 
 -- The event log ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,204 @@
+// One attempt: body → signature → conversation → outcome. Remote behaviour is a value; nothing here touches the queue.
+import { makeToken } from "../mail/bounce-token.ts";
+import { type SigningKey, signMessage } from "../mail/dkim/sign.ts";
+import { type Classification, classifyReply } from "../mail/smtp/classify.ts";
+import type { Reply } from "../mail/smtp/reply.ts";
+import type { ConnectFailure, Session } from "../mail/smtp/session.ts";
+import type { SendOutcome } from "../mail/smtp/transaction.ts";
+import type { World } from "../platform/world.ts";
+import type { Hop } from "./route.ts";
+import type { Job, Outcome } from "./types.ts";
+
+export type AttemptWorld = Pick<World, "clock" | "seal" | "config">;
+
+export type Attempt = {
+  loadBody(job: Job): Promise<Buffer | null>;
+  signingKeys(orgId: string, domainId: string): Promise<SigningKey[]>;
+  /** May the message be sent now (lease still safe)? */
+  mayStart(): boolean;
+};
+
+/** The connection an attempt runs on, as the timeline shows it. */
+export type Link = { hop: Hop; session: Session; isp: string; source_ip: string | null };
+
+export type AttemptResult = {
+  outcome: Outcome | null;
+  /** What the reply asks of the path. */
+  path_action: Classification["path_action"];
+  /** The session ended before any answer: the same message may go on a fresh one. */
+  lost: string | null;
+};
+
+/** Purpose of the keyed hash in return paths and in our header. */
+export const TOKEN_CONTEXT = "bounce-token";
+
+/** Sends `job` over `link`. `outcome` is null only when the connection had died unused (`lost`) or we may not send. */
+export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, job: Job): Promise<AttemptResult> {
+  const startedAt = world.clock.monotonic();
+  const mime = job.mime ?? (await parts.loadBody(job));
+  if (!mime) return ended(notSendable("the message's body is no longer stored", "5.3.0"));
+  if (job.about.require_tls && !link.session.tls) return ended(needsTls(link));
+  const token = makeToken(job.message_id, job.position, (text) => world.seal.hash(text, TOKEN_CONTEXT));
+  const signature = await sign(world, parts, job, mime);
+  if (!signature) return ended(deferredLocally("no active DKIM key for the sender's domain", "4.7.0", "auth"));
+  const head = Buffer.concat([signature, Buffer.from(`X-Postern-Id: ${token}\r\n`)]);
+  const size = head.length + mime.length;
+  const sent = await link.session.send(
+    {
+      from: `b+${token}@${job.return_path_host}`,
+      to: job.email,
+      smtputf8: hasNonAscii(job.email),
+      size,
+      require8bit: false,
+    },
+    [head, mime],
+    { beforeData: parts.mayStart },
+  );
+  return toResult(sent, link, world.clock.monotonic() - startedAt);
+}
+
+async function sign(world: AttemptWorld, parts: Attempt, job: Job, mime: Buffer): Promise<Buffer | null> {
+  const keys = await parts.signingKeys(job.org_id, job.about.domain_id);
+  if (keys.length === 0) return null;
+  return signMessage(mime, keys, { now_s: Math.floor(world.clock.now() / 1000) });
+}
+
+function hasNonAscii(text: string): boolean {
+  return /[^\x20-\x7e]/.test(text);
+}
+
+function toResult(sent: SendOutcome, link: Link, durationMs: number): AttemptResult {
+  const seen = shown(link, durationMs);
+  switch (sent.kind) {
+    case "delivered":
+      return ended({ ...seen, ...replyFields(sent.reply), kind: "delivered", class: null, bounce_type: null });
+    case "ambiguous": {
+      const message = `the final answer was lost: ${sent.detail}; the server may have accepted the message`;
+      return ended({ ...seen, kind: "deferred", ambiguous: true, class: "ambiguous", message, enhanced_code: "4.4.2" });
+    }
+    case "broken":
+      return { outcome: null, path_action: null, lost: sent.detail };
+    default:
+      return fromReply(sent.reply, sent.stage, link, seen);
+  }
+}
+
+function fromReply(reply: Reply, stage: "mail" | "rcpt" | "data" | "final", link: Link, seen: Outcome): AttemptResult {
+  const verdict = classifyReply({
+    stage,
+    code: reply.code,
+    enhanced: reply.enhanced,
+    text: reply.text,
+    site: link.isp,
+  });
+  const outcome: Outcome = {
+    ...seen,
+    ...replyFields(reply),
+    kind: verdict.retry ? "deferred" : "bounced",
+    class: verdict.class,
+    bounce_type: verdict.bounce_type,
+    suppress: verdict.suppress,
+    retry_after_min: verdict.retry_after_min,
+  };
+  return { outcome, path_action: verdict.path_action, lost: null };
+}
+
+function replyFields(reply: Reply) {
+  const family = Math.floor(reply.code / 100);
+  return { smtp_code: String(reply.code), enhanced_code: reply.enhanced ?? `${family}.0.0`, message: reply.text };
+}
+
+function shown(link: Link, durationMs: number): Outcome {
+  const { tls } = link.session;
+  return {
+    ...blank(),
+    mx_host: link.hop.host,
+    mx_ip: link.hop.address,
+    source_ip: link.source_ip,
+    tls: tls ? `${tls.protocol} ${tls.cipher}` : null,
+    isp: link.isp,
+    duration_ms: Math.round(durationMs),
+  };
+}
+
+function ended(outcome: Outcome): AttemptResult {
+  return { outcome, path_action: null, lost: null };
+}
+
+function needsTls(link: Link): Outcome {
+  const outcome = deferredLocally("the server offers no TLS and this message requires it", "4.7.10", "tls_required");
+  return { ...outcome, mx_host: link.hop.host, mx_ip: link.hop.address, isp: link.isp };
+}
+
+/** An outcome that no server had a part in: nothing answered, nothing is at fault yet. */
+export function deferredLocally(message: string, enhanced: string, mailClass: string): Outcome {
+  return { ...blank(), kind: "deferred", class: mailClass, bounce_type: "soft", enhanced_code: enhanced, message };
+}
+
+/** A connection that could not be made, to the last of the hosts tried. */
+export function unreachable(failure: ConnectFailure, hop: Hop, isp: string, durationMs: number): Outcome {
+  const where = { mx_host: hop.host, mx_ip: hop.address, isp, duration_ms: Math.round(durationMs) };
+  if (!failure.reply) {
+    const mailClass = failure.tls_failed ? "tls_required" : "connection";
+    const enhanced = failure.tls_failed ? "4.7.5" : "4.4.1";
+    return { ...deferredLocally(`${hop.host}: ${failure.detail}`, enhanced, mailClass), ...where };
+  }
+  const { reply, stage } = failure;
+  const verdict = classifyReply({ stage, code: reply.code, enhanced: reply.enhanced, text: reply.text, site: isp });
+  // Deliberate: what a server says before MAIL is about us, not about this message; it waits its turn (RFC 5321 §3.1).
+  return {
+    ...blank(),
+    ...replyFields(reply),
+    ...where,
+    kind: "deferred",
+    class: verdict.class,
+    bounce_type: "soft",
+  };
+}
+
+/** Permanent without any server: the domain takes no mail. */
+export function refusedByDns(detail: string, reason: "nxdomain" | "null_mx" | "no_address" | "forbidden"): Outcome {
+  const isAbsent = reason === "nxdomain" || reason === "no_address";
+  const codes = { nxdomain: "5.1.2", null_mx: "5.1.10", no_address: "5.1.2", forbidden: "5.4.4" };
+  return {
+    ...blank(),
+    kind: "bounced",
+    absent: isAbsent,
+    class: reason === "forbidden" ? "routing" : "bad_domain",
+    bounce_type: "hard",
+    suppress: reason !== "forbidden",
+    smtp_code: reason === "null_mx" ? "556" : "550",
+    enhanced_code: codes[reason],
+    message: detail,
+  };
+}
+
+/** Its time is over before another attempt could be made. */
+export function tooLate(job: Job): Outcome {
+  const message = `not delivered in time after ${job.attempts} attempts`;
+  const kind = job.about.has_expiry ? "expired" : job.attempts > 0 ? "bounced" : "failed";
+  return { ...blank(), kind, class: "expired", bounce_type: "soft", enhanced_code: "4.4.7", message };
+}
+
+function notSendable(message: string, enhanced: string): Outcome {
+  return { ...blank(), kind: "failed", class: "local", bounce_type: "soft", enhanced_code: enhanced, message };
+}
+
+function blank(): Outcome {
+  return {
+    kind: "deferred",
+    ambiguous: false,
+    class: null,
+    bounce_type: null,
+    suppress: false,
+    smtp_code: null,
+    enhanced_code: null,
+    message: "",
+    mx_host: null,
+    mx_ip: null,
+    source_ip: null,
+    tls: null,
+    isp: null,
+    duration_ms: 0,
+  };
+}

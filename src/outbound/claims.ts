@@ -1,0 +1,141 @@
+// Taking due mail out of the queue into memory: lanes of the own slots with due rows, then up to a window of rows from
+// each. Woken by hand, by NOTIFY from other processes, and once a second; losing every NOTIFY costs at most that second.
+import type { World } from "../platform/world.ts";
+import type { Leases } from "./leases.ts";
+import type { Memory } from "./memory.ts";
+import * as queries from "./queries.ts";
+import type { Job, Lane } from "./types.ts";
+
+const POLL_MS = 1_000;
+const SWEEP_MS = 30_000;
+const LANES_PER_CLAIM = 200;
+const ROWS_PER_CLAIM = 400;
+/** A lane found empty is looked at once more after this: an insert may be committing. */
+const LINGER_MS = 2_000;
+
+export type Claimer = { wake(): void; stop(): Promise<void> };
+
+type Parts = { leases: Leases; memory: Memory; take(lane: Lane, job: Job): void };
+
+/** Starts claiming; `take` gets each claimed job, already counted in `memory`. */
+export function createClaimer(world: World, parts: Parts): Claimer {
+  const lingering = new Set<number>();
+  let stopped = false;
+  let again = false;
+  let running: Promise<void> | null = null;
+  let sweptAtMs = 0;
+
+  async function run(): Promise<void> {
+    try {
+      do {
+        again = false;
+        await sweepIfDue();
+      } while (!stopped && ((await claimOnce(world, parts, lingering)) || again));
+    } catch (err) {
+      world.log.warn({ err }, "claiming failed; trying again");
+    }
+    running = null;
+  }
+
+  async function sweepIfDue(): Promise<void> {
+    const now = world.clock.monotonic();
+    if (now - sweptAtMs < SWEEP_MS) return;
+    sweptAtMs = now;
+    await queries.wakeForgottenLanes(world.db, parts.leases.slots());
+    await takeExpired(world, parts);
+  }
+
+  function wake(): void {
+    again = true;
+    if (!running && !stopped) running = run();
+  }
+
+  const timer = setInterval(wake, POLL_MS);
+  wake();
+  return {
+    wake,
+    async stop() {
+      stopped = true;
+      clearInterval(timer);
+      await running;
+    },
+  };
+}
+
+/** One round; true when there may be more due mail than was taken. */
+async function claimOnce(world: World, { leases, memory, take }: Parts, lingering: Set<number>): Promise<boolean> {
+  const slots = leases.slots();
+  if (slots.length === 0 || !leases.mayStart() || memory.roomInAll() <= 0) return false;
+  const now = new Date(world.clock.now());
+  const lanes = await queries.dueLanes(world.db, slots, memory.busyLanes(), now, LANES_PER_CLAIM);
+  if (lanes.length === 0) return false;
+  const wanted = shareRows(lanes, memory);
+  const rows = wanted.length > 0 ? await queries.claimDue(world.db, leases.node(), wanted, now) : [];
+  const byId = new Map(lanes.map((lane) => [lane.id, lane]));
+  await hand(world, rows, byId, { memory, take });
+  await settleLanes(world, wanted, rows, lingering, memory);
+  return rows.length > 0;
+}
+
+/** Divides the batch among the lanes, so that one long lane does not take all of it. */
+function shareRows(lanes: Lane[], memory: Memory): { id: number; k: number }[] {
+  const total = Math.min(ROWS_PER_CLAIM, memory.roomInAll());
+  const each = Math.max(1, Math.floor(total / lanes.length));
+  return lanes
+    .map((lane) => ({ id: lane.id, k: Math.min(each, memory.room(lane.id)) }))
+    .filter(({ k }) => k > 0)
+    .slice(0, total);
+}
+
+async function settleLanes(
+  world: World,
+  wanted: { id: number; k: number }[],
+  rows: queries.ClaimedRow[],
+  lingering: Set<number>,
+  memory: Memory,
+): Promise<void> {
+  const taken = new Map<number, number>();
+  for (const row of rows) taken.set(row.lane_id, (taken.get(row.lane_id) ?? 0) + 1);
+  const drained = wanted.filter(({ id, k }) => (taken.get(id) ?? 0) < k).map(({ id }) => id);
+  for (const { id, k } of wanted) memory.setBacklog(id, (taken.get(id) ?? 0) >= k);
+  const now = new Date(world.clock.now());
+  const secondLook = drained.filter((id) => lingering.delete(id));
+  const firstLook = drained.filter((id) => !secondLook.includes(id));
+  if (secondLook.length > 0) await queries.rescheduleLanes(world.db, secondLook, now, 0);
+  if (firstLook.length > 0) {
+    const looked = await queries.rescheduleLanes(world.db, firstLook, now, LINGER_MS);
+    for (const { id, asleep } of looked) if (asleep) lingering.add(id);
+  }
+}
+
+async function takeExpired(world: World, { leases, memory, take }: Parts): Promise<void> {
+  const rows = await queries.claimExpired(world.db, leases.node(), leases.slots(), new Date(world.clock.now()), 500);
+  if (rows.length === 0) return;
+  const lanes = await queries.findLanes(world.db, [...new Set(rows.map((row) => row.lane_id))]);
+  await hand(world, rows, new Map(lanes.map((lane) => [lane.id, lane])), { memory, take });
+}
+
+async function hand(
+  world: World,
+  rows: queries.ClaimedRow[],
+  lanes: Map<number, Lane>,
+  { memory, take }: Pick<Parts, "memory" | "take">,
+): Promise<void> {
+  if (rows.length === 0) return;
+  for (const row of rows) memory.claimed(lanes.get(row.lane_id) as Lane);
+  const abouts = await describe(world, rows);
+  for (const row of rows) {
+    const about = abouts.get(row.message_id);
+    const job: Job = { ...row, mime: null, about: about as Job["about"] };
+    if (about) take(lanes.get(row.lane_id) as Lane, job);
+    else {
+      memory.finish(job);
+      world.log.error({ message_id: row.message_id }, "a queued message has no record; left in the queue");
+    }
+  }
+}
+
+async function describe(world: World, rows: queries.ClaimedRow[]): Promise<Map<string, Job["about"]>> {
+  const found = await queries.describeMessages(world.db, rows);
+  return new Map(found.map(({ id, ...about }) => [id, { ...about, blob_key: null }]));
+}

@@ -1,0 +1,209 @@
+// From an attempt's outcome to durable state: queue row, recipient, e-mail, event log, webhooks, suppression, all in one
+// transaction for many results at once. No timer: while one batch commits, the next gathers.
+import { type MailEvent, recordEvents } from "../events/events.ts";
+import { withPartitions } from "../platform/partitions.ts";
+import type { World } from "../platform/world.ts";
+import * as queries from "./queries.ts";
+import { retryDelayMs } from "./retry.ts";
+import type { Job, Outcome } from "./types.ts";
+
+const BATCH_MAX = 250;
+const RETRY_COMMIT_MS = 500;
+const DEFERRED_EVENT_EVERY_MS = 4 * 3_600_000;
+/** An absent domain is final when it is still absent this long after it was first missed. */
+const ABSENT_FOR_MS = 3_600_000;
+
+export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log" | "metrics" | "seal">;
+
+export type Finisher = {
+  push(job: Job, outcome: Outcome): void;
+  pending(): number;
+  /** Resolves once everything pushed so far is committed. */
+  drain(): Promise<void>;
+};
+
+type Result = { row: queries.FinishRow; event: MailEvent; several: boolean };
+
+/** `node()` is the fence; `onDone` hears of each job that left this process, `onCommit` of each batch. */
+export function createFinisher(
+  world: FinishWorld,
+  node: () => number,
+  on: { done(job: Job): void; committed(): void },
+): Finisher {
+  let waiting: Result[] = [];
+  let running = false;
+  let idle = Promise.withResolvers<void>();
+  idle.resolve();
+  const counter = world.metrics.counter("postern_deliveries_total", "Delivery attempts by outcome", ["outcome"]);
+
+  function push(job: Job, outcome: Outcome): void {
+    const decided = decide(world, job, outcome);
+    counter.inc({ outcome: decided.event.event_type });
+    waiting.push(decided);
+    on.done(job);
+    if (!running) void pump();
+  }
+
+  async function pump(): Promise<void> {
+    running = true;
+    idle = Promise.withResolvers();
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, BATCH_MAX);
+      waiting = waiting.slice(BATCH_MAX);
+      await commitUntilDone(batch);
+      on.committed();
+    }
+    running = false;
+    idle.resolve();
+  }
+
+  /** A result must not be dropped because the database is away: the mail was sent. It waits in memory and tries again. */
+  async function commitUntilDone(batch: Result[]): Promise<void> {
+    for (;;) {
+      try {
+        await withPartitions(world, () => commit(world, node(), batch));
+        return;
+      } catch (err) {
+        world.log.error({ err, results: batch.length }, "outcomes could not be recorded; trying again");
+        await new Promise((resolve) => setTimeout(resolve, RETRY_COMMIT_MS));
+      }
+    }
+  }
+
+  return {
+    push,
+    pending: () => waiting.length,
+    drain: () => idle.promise,
+  };
+}
+
+async function commit(world: FinishWorld, node: number, batch: Result[]): Promise<void> {
+  const now = new Date(world.clock.now());
+  await world.db.transaction(async (tx) => {
+    const several = batch.filter((result) => result.several).map(({ row }) => row);
+    if (several.length > 0) await queries.lockMessages(tx, several);
+    const rows = await queries.finishDeliveries(
+      tx,
+      node,
+      batch.map(({ row }) => row),
+    );
+    const mine = new Set(rows.map((row) => `${row.message_id}/${row.position}`));
+    const kept = batch.filter(({ row }) => mine.has(`${row.message_id}/${row.position}`));
+    if (kept.length < batch.length) {
+      world.log.warn({ node, dropped: batch.length - kept.length }, "results dropped: this node no longer owns them");
+    }
+    if (kept.length === 0) return;
+    await queries.foldMessages(
+      tx,
+      kept.map(({ row }) => row),
+      now,
+    );
+    await recordEvents(
+      tx,
+      world,
+      kept.map(({ event }) => event),
+    );
+  });
+}
+
+/** What an outcome means for the queue row, the recipient and the world outside. */
+function decide(world: FinishWorld, job: Job, outcome: Outcome): Result {
+  const nowMs = world.clock.now();
+  const attempts = job.attempts + 1;
+  const verdict = finalOf(job, outcome, nowMs);
+  const next = verdict.final ? null : nextAttempt(world, job, outcome, attempts);
+  // The next try would come too late: it is over now, not then.
+  const over = next !== null && next.getTime() >= job.expires_at.getTime();
+  const status = over ? lapsed(job, outcome) : verdict.status;
+  const isFinal = verdict.final || over;
+  const announces = isFinal || isDeferralDue(job, nowMs);
+  return {
+    several: job.about.recipient_count > 1,
+    row: {
+      org_id: job.org_id,
+      message_id: job.message_id,
+      position: job.position,
+      final: isFinal,
+      status,
+      attempts,
+      next_attempt_at: isFinal ? null : next,
+      delivered_at: status === "delivered" ? new Date(nowMs) : null,
+      ...bounceFields(status, outcome),
+      isp: outcome.isp,
+      deferred_event_at: announces ? new Date(nowMs) : job.deferred_event_at,
+      absent_since: outcome.absent ? (job.absent_since ?? new Date(nowMs)) : null,
+    },
+    event: toEvent(world, job, outcome, { status, attempts, next: isFinal ? null : next, announces, nowMs }),
+  };
+}
+
+function finalOf(job: Job, outcome: Outcome, nowMs: number): { final: boolean; status: string } {
+  if (outcome.absent) {
+    const since = job.absent_since?.getTime();
+    const again = since !== undefined && nowMs - since >= ABSENT_FOR_MS;
+    return again ? { final: true, status: "bounced" } : { final: false, status: "deferred" };
+  }
+  return { final: outcome.kind !== "deferred", status: outcome.kind };
+}
+
+/** Out of time: `expired` if the sender set the time, `bounced` (soft) if a server had answered, else `failed`. */
+function lapsed(job: Job, outcome: Outcome): string {
+  if (job.about.has_expiry) return "expired";
+  return outcome.smtp_code === null ? "failed" : "bounced";
+}
+
+function nextAttempt(world: FinishWorld, job: Job, outcome: Outcome, attempts: number): Date {
+  const delay = retryDelayMs(attempts, world.random.float(), outcome.retry_after_min ?? 0);
+  const nowMs = world.clock.now();
+  // An absent domain is asked about again after an hour, neither much sooner nor much later.
+  const waitMs = outcome.absent && !job.absent_since ? Math.max(delay, ABSENT_FOR_MS + 60_000) : delay;
+  return new Date(nowMs + waitMs);
+}
+
+function isDeferralDue(job: Job, nowMs: number): boolean {
+  return job.deferred_event_at === null || nowMs - job.deferred_event_at.getTime() >= DEFERRED_EVENT_EVERY_MS;
+}
+
+function bounceFields(status: string, outcome: Outcome) {
+  if (status === "delivered") {
+    return { bounce_type: null, bounce_code: null, diag_code: null, diag_message: null, bounce_class: null };
+  }
+  const closed = status !== "deferred";
+  return {
+    bounce_type: closed ? (outcome.bounce_type ?? "soft") : null,
+    bounce_code: outcome.smtp_code,
+    diag_code: outcome.enhanced_code,
+    diag_message: outcome.message,
+    bounce_class: closed && outcome.kind === "deferred" && !outcome.absent ? "expired" : outcome.class,
+  };
+}
+
+type Decided = { status: string; attempts: number; next: Date | null; announces: boolean; nowMs: number };
+
+function toEvent(world: FinishWorld, job: Job, outcome: Outcome, decided: Decided): MailEvent {
+  const type = outcome.ambiguous && decided.status === "deferred" ? "ambiguous" : decided.status;
+  return {
+    org_id: job.org_id,
+    id: world.random.uuid(),
+    event_type: type as MailEvent["event_type"],
+    message_id: job.message_id,
+    recipient: job.email,
+    at: new Date(decided.nowMs),
+    attempt: decided.attempts,
+    smtp_code: outcome.smtp_code,
+    enhanced_code: outcome.enhanced_code,
+    message: outcome.message,
+    mx_host: outcome.mx_host,
+    mx_ip: outcome.mx_ip,
+    source_ip: outcome.source_ip,
+    tls: outcome.tls,
+    duration_ms: outcome.duration_ms,
+    class: outcome.class,
+    isp: outcome.isp,
+    bounce_type: decided.status === "deferred" ? null : outcome.bounce_type,
+    suppress: outcome.suppress && decided.status === "bounced",
+    next_attempt_at: decided.next,
+    announces: decided.announces,
+    about: job.about,
+  };
+}

@@ -1,0 +1,54 @@
+// Lanes by name: found or made in batches, remembered for an hour. A lane is the mail of one organization from one
+// source to one domain in one class; its slot follows from the domain, so one process sees all of a destination.
+import { coalesce } from "../platform/coalesce.ts";
+import type { World } from "../platform/world.ts";
+import * as queries from "./queries.ts";
+import type { Lane } from "./types.ts";
+
+const REMEMBER_MS = 3_600_000;
+const REMEMBERED_MAX = 200_000;
+const SLOTS = 16;
+
+export type FindLane = (name: { org_id: string; source_id: string; domain: string; class: number }) => Promise<Lane>;
+
+/** A look-up that makes the lane when it is new. */
+export function laneFinder(world: Pick<World, "db" | "clock">): FindLane {
+  const known = new Map<string, { lane: Lane; untilMs: number }>();
+  const make = coalesce<string, Lane>({
+    keys_max: 500,
+    lanes: 1,
+    load: async (names) => {
+      const rows = await queries.upsertLanes(world.db, names.map(parse), new Date(world.clock.now()));
+      return new Map(rows.map((lane) => [nameOf(lane), lane]));
+    },
+  });
+  return async (wanted) => {
+    const name = nameOf(wanted);
+    const now = world.clock.monotonic();
+    const found = known.get(name);
+    if (found && found.untilMs > now) return found.lane;
+    const lane = await make(name);
+    if (!lane) throw new Error("a lane could not be made");
+    if (known.size >= REMEMBERED_MAX) known.clear();
+    known.set(name, { lane, untilMs: now + REMEMBER_MS });
+    return lane;
+  };
+}
+
+function nameOf(lane: { org_id: string; source_id: string; domain: string; class: number }): string {
+  return `${lane.org_id}|${lane.source_id}|${lane.class}|${lane.domain}`;
+}
+
+function parse(name: string): queries.LaneKey {
+  const [org_id = "", source_id = "", mailClass = "0", domain = ""] = name.split("|");
+  return { org_id, source_id, class: Number(mailClass), domain, slot: slotOf(domain) };
+}
+
+/** FNV-1a over the domain: every process puts a destination into the same slot. */
+export function slotOf(domain: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < domain.length; at += 1) {
+    hash = Math.imul(hash ^ domain.charCodeAt(at), 0x01000193) >>> 0;
+  }
+  return hash % SLOTS;
+}

@@ -1,0 +1,155 @@
+// Which slots this process drives. A slot of a source belongs to exactly one node; heartbeat every 5 s, dead after 30 s
+// by the database's clock. The node's id is the fence: a resumed sleeper finds its row gone and everything it still
+// holds is dropped. `mayStart` refuses new final dots well before others may take over.
+import type { Db } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import * as queries from "./node-queries.ts";
+
+const HEARTBEAT_MS = 5_000;
+const DEAD_AFTER_S = 30;
+/** Rows written by a node that was buried meanwhile are looked for this often. */
+const ORPHANS_EVERY_BEATS = 6;
+/** No message is begun when the last heartbeat is older: leaves 8 s before others may take over. */
+const SAFE_MS = 22_000;
+
+export type Slot = { source_id: string; slot: number };
+
+export type Leases = {
+  node(): number;
+  slots(): Slot[];
+  owns(sourceId: string, slot: number): boolean;
+  /** May a message be sent now, that is, can no other node have taken over? */
+  mayStart(): boolean;
+  stop(): Promise<void>;
+};
+
+type Host = { machine: string; pid: number; isAlive(pid: number): boolean };
+
+type State = {
+  node: number;
+  owned: Map<string, Slot>;
+  /** Owned still, but to be given away: no new work, so that they fall idle. */
+  draining: Set<string>;
+  seenAtMs: number;
+  beats: number;
+  stopped: boolean;
+};
+
+export type LeaseHooks = {
+  roles: string[];
+  host: Host;
+  /** In-memory work of a slot, so that it is given away only when idle. */
+  isIdle(slot: Slot): boolean;
+  /** Called after this node was declared dead: drop everything that is not yet sent. */
+  onLost(): void;
+};
+
+/** Registers this process as a node and keeps its fair share of the slots. */
+export async function holdLeases(world: Pick<World, "db" | "clock" | "log">, hooks: LeaseHooks): Promise<Leases> {
+  const state: State = { node: 0, owned: new Map(), draining: new Set(), seenAtMs: 0, beats: 0, stopped: false };
+  await register(world, hooks, state);
+  let turn: Promise<void> = Promise.resolve();
+  const timer = setInterval(() => {
+    turn = turn.then(() => beat(world, hooks, state)).catch((err) => world.log.warn({ err }, "heartbeat failed"));
+  }, HEARTBEAT_MS);
+  return {
+    node: () => state.node,
+    slots: () => [...state.owned].filter(([name]) => !state.draining.has(name)).map(([, slot]) => slot),
+    owns: (sourceId, slot) => state.owned.has(key(sourceId, slot)) && !state.draining.has(key(sourceId, slot)),
+    mayStart: () => !state.stopped && world.clock.monotonic() - state.seenAtMs < SAFE_MS,
+    async stop() {
+      clearInterval(timer);
+      state.stopped = true;
+      await turn;
+      await leave(world.db, state.node);
+    },
+  };
+}
+
+async function register(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, state: State): Promise<void> {
+  const [row] = await queries.registerNode(world.db, hooks.host.machine, hooks.host.pid, hooks.roles);
+  state.node = row?.id ?? 0;
+  state.owned.clear();
+  await balance(world, hooks, state);
+}
+
+async function beat(world: Pick<World, "db" | "clock" | "log">, hooks: LeaseHooks, state: State): Promise<void> {
+  if (state.stopped) return;
+  const startedAt = world.clock.monotonic();
+  if ((await queries.heartbeat(world.db, state.node)) === 0) {
+    world.log.warn({ node: state.node }, "this node was declared dead; it starts over");
+    hooks.onLost();
+    await register(world, hooks, state);
+    return;
+  }
+  state.seenAtMs = startedAt;
+  await balance(world, hooks, state);
+}
+
+async function balance(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, state: State): Promise<void> {
+  const startedAt = world.clock.monotonic();
+  const leases = await world.db.transaction(async (tx) => {
+    await queries.lockLeases(tx);
+    const before = await queries.sendingNodes(tx);
+    const dead = before.filter((node) => node.machine === hooks.host.machine && !hooks.host.isAlive(node.pid));
+    const buried = await queries.buryNodes(
+      tx,
+      DEAD_AFTER_S,
+      dead.map((node) => node.id),
+    );
+    if (buried.length > 0) await queries.freeLeases(tx);
+    if (buried.length > 0 || state.beats % ORPHANS_EVERY_BEATS === 0) await queries.freeOrphans(tx);
+    state.beats += 1;
+    const nodes = await queries.sendingNodes(tx);
+    const all = await queries.allLeases(tx);
+    const change = fairShare(
+      all,
+      nodes.map((node) => node.id),
+      state.node,
+      hooks.isIdle,
+    );
+    await queries.setLeases(tx, state.node, change.take);
+    await queries.setLeases(tx, null, change.give);
+    return { all, ...change };
+  });
+  const given = new Set(leases.give.map((slot) => key(slot.source_id, slot.slot)));
+  state.draining = new Set(leases.drain.map((slot) => key(slot.source_id, slot.slot)));
+  state.owned = new Map(
+    [...leases.all.filter((lease) => lease.node_id === state.node), ...leases.take]
+      .map((slot) => [key(slot.source_id, slot.slot), { source_id: slot.source_id, slot: slot.slot }] as const)
+      .filter(([name]) => !given.has(name)),
+  );
+  if (state.seenAtMs === 0) state.seenAtMs = startedAt;
+}
+
+/** What to take of the free slots, what to give back and what to let run dry, so that nodes share evenly. */
+export function fairShare(
+  all: (Slot & { node_id: number | null })[],
+  nodes: number[],
+  me: number,
+  isIdle: (slot: Slot) => boolean,
+): { take: Slot[]; give: Slot[]; drain: Slot[] } {
+  const rank = nodes.indexOf(me);
+  if (rank === -1) return { take: [], give: [], drain: [] };
+  const share = Math.floor(all.length / nodes.length) + (rank < all.length % nodes.length ? 1 : 0);
+  const mine = all.filter((lease) => lease.node_id === me);
+  const free = all.filter((lease) => lease.node_id === null);
+  const take = mine.length < share ? free.slice(0, share - mine.length) : [];
+  const surplus = Math.max(0, mine.length - share);
+  const give = mine.filter(isIdle).slice(0, surplus);
+  const drain = mine.filter((slot) => !give.includes(slot)).slice(0, surplus - give.length);
+  return { take, give, drain };
+}
+
+async function leave(db: Db, node: number): Promise<void> {
+  await db.transaction(async (tx) => {
+    await queries.lockLeases(tx);
+    await queries.leaveNode(tx, node);
+    await queries.freeLeases(tx);
+    await queries.freeOrphans(tx);
+  });
+}
+
+function key(sourceId: string, slot: number): string {
+  return `${sourceId}/${slot}`;
+}

@@ -1,0 +1,105 @@
+// What this process holds: how many deliveries and bytes, per lane and slot. Bounds hand-over and claims, and tells
+// which slots are idle. Pure bookkeeping.
+import type { Slot } from "./leases.ts";
+import type { Job, Lane } from "./types.ts";
+
+/** Postfix's active queue is 20,000 messages as well. */
+const JOBS_MAX = 20_000;
+const BYTES_MAX = 192 * 1024 * 1024;
+const LANE_HANDOVER_MAX = 4_000;
+const LANE_WINDOW = 500;
+
+type Held = { jobs: number; slot: string; backlog: boolean; pausedUntilMs: number };
+
+export type Memory = {
+  /** Counts a hand-over, unless there is no room or older mail of the lane waits in the queue. */
+  admit(lane: Lane, bytes: number, nowMs: number): boolean;
+  /** Counts claimed rows (their bodies are loaded one by one). */
+  claimed(lane: Lane): void;
+  remove(lane: Lane, bytes: number): void;
+  finish(job: Job): void;
+  /** How many rows may be claimed for a lane now. */
+  room(laneId: number): number;
+  roomInAll(): number;
+  busyLanes(): number[];
+  /** The queue holds (no) older mail of this lane: hand-over would overtake it. */
+  setBacklog(laneId: number, has: boolean): void;
+  pause(lanes: number[], untilMs: number): void;
+  resume(lanes: number[]): void;
+  isIdle(slot: Slot): boolean;
+  size(): number;
+};
+
+/** An empty memory. */
+export function createMemory(): Memory {
+  const lanes = new Map<number, Held>();
+  const slots = new Map<string, number>();
+  let jobs = 0;
+  let bytes = 0;
+
+  const slotKey = (lane: { source_id: string; slot: number }) => `${lane.source_id}/${lane.slot}`;
+
+  function held(lane: Lane): Held {
+    let entry = lanes.get(lane.id);
+    if (!entry) {
+      entry = { jobs: 0, slot: slotKey(lane), backlog: false, pausedUntilMs: 0 };
+      lanes.set(lane.id, entry);
+    }
+    return entry;
+  }
+
+  function add(entry: Held, size: number): void {
+    entry.jobs += 1;
+    jobs += 1;
+    bytes += size;
+    slots.set(entry.slot, (slots.get(entry.slot) ?? 0) + 1);
+  }
+
+  function subtract(laneId: number, size: number): void {
+    const entry = lanes.get(laneId);
+    if (!entry) return;
+    entry.jobs -= 1;
+    jobs -= 1;
+    bytes -= size;
+    slots.set(entry.slot, (slots.get(entry.slot) ?? 1) - 1);
+    if (entry.jobs <= 0 && !entry.backlog && entry.pausedUntilMs === 0) lanes.delete(laneId);
+  }
+
+  return {
+    admit(lane, size, nowMs) {
+      const entry = held(lane);
+      const isFull = jobs >= JOBS_MAX || bytes + size > BYTES_MAX || entry.jobs >= LANE_HANDOVER_MAX;
+      if (isFull) entry.backlog = true;
+      if (isFull || entry.backlog || entry.pausedUntilMs > nowMs) return false;
+      entry.pausedUntilMs = 0;
+      add(entry, size);
+      return true;
+    },
+    claimed: (lane) => add(held(lane), 0),
+    remove: (lane, size) => subtract(lane.id, size),
+    finish: (job) => subtract(job.lane_id, job.mime?.length ?? 0),
+    room: (laneId) => Math.max(0, LANE_WINDOW - (lanes.get(laneId)?.jobs ?? 0)),
+    roomInAll: () => JOBS_MAX - jobs,
+    busyLanes: () => [...lanes].filter(([, entry]) => entry.jobs >= LANE_WINDOW).map(([id]) => id),
+    setBacklog(laneId, has) {
+      const entry = lanes.get(laneId);
+      if (!entry) return;
+      entry.backlog = has;
+      if (entry.jobs <= 0 && !has && entry.pausedUntilMs === 0) lanes.delete(laneId);
+    },
+    pause(ids, untilMs) {
+      for (const id of ids) {
+        const entry = lanes.get(id);
+        if (entry) entry.pausedUntilMs = untilMs;
+      }
+    },
+    resume(ids) {
+      for (const id of ids) {
+        const entry = lanes.get(id);
+        if (entry) entry.pausedUntilMs = 0;
+      }
+    },
+    isIdle: (slot) => (slots.get(slotKey(slot)) ?? 0) === 0,
+    size: () => jobs,
+  };
+}

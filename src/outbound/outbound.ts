@@ -1,0 +1,228 @@
+// The delivery engine: lanes → claim or hand-over → path → attempt → outcome. Face of the feature. One engine a process;
+// any number of processes share a database, each driving the slots it holds a lease on.
+import type { SigningKey } from "../mail/dkim/sign.ts";
+import type { Tx } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import { deferredLocally, refusedByDns } from "./attempt.ts";
+import { bodyLoader } from "./bodies.ts";
+import { type Claimer, createClaimer } from "./claims.ts";
+import { createFinisher } from "./finish.ts";
+import { holdLeases, type Leases, type Slot } from "./leases.ts";
+import { createMemory, type Memory } from "./memory.ts";
+import { closePath, createPath, drive, type Path, type PathParts, type Source } from "./path.ts";
+import * as queries from "./queries.ts";
+import { createRoutes, type Routes } from "./routes.ts";
+import { findSources } from "./sources.ts";
+import { thisHost } from "./this-host.ts";
+import type { Job, Lane } from "./types.ts";
+
+export { readToken } from "../mail/bounce-token.ts";
+export { TOKEN_CONTEXT } from "./attempt.ts";
+export { type FindLane, laneFinder } from "./lanes.ts";
+export { KEEP_TRYING_MS } from "./retry.ts";
+export type { Job, Lane, MessageAbout } from "./types.ts";
+export { CLASS_BULK, CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID } from "./types.ts";
+export { CHANNEL as MTA_CHANNEL, type Notify, notifier } from "./wake.ts";
+
+export type Outbound = {
+  /**
+   * The node id under which a delivery of `lane` may be inserted already owned, or null when it must be claimed later
+   * (not this node's slot, memory full, older mail waiting). Every reservation is followed by `offer` or `release`.
+   */
+  reserve(lane: Lane, bytes: number): number | null;
+  release(lane: Lane, bytes: number): void;
+  /** Takes a committed, reserved delivery into work: no claim, no read. */
+  offer(lane: Lane, job: Job): void;
+  /** There may be due mail in the queue. */
+  wake(): void;
+  stop(): Promise<void>;
+};
+
+export type OutboundDeps = {
+  signingKeys(orgId: string, domainId: string): Promise<SigningKey[]>;
+  roles: string[];
+};
+
+const ROUTE_RETRY_MS = 1_000;
+const PATHS_IDLE_MS = 300_000;
+const STOP_WITHIN_MS = 55_000;
+
+type Engine = {
+  world: World;
+  deps: OutboundDeps;
+  paths: Map<string, Path>;
+  lanePaths: Map<number, Path>;
+  sources: Map<string, Source>;
+  memory: Memory;
+  routes: Routes;
+  leases: Leases;
+  claimer: Claimer;
+  parts: PathParts;
+  stopping: boolean;
+};
+
+/** Starts the engine: takes leases, begins to claim. */
+export async function startOutbound(world: World, deps: OutboundDeps): Promise<Outbound> {
+  const engine = { world, deps, paths: new Map(), lanePaths: new Map(), stopping: false } as unknown as Engine;
+  engine.sources = await findSources(world);
+  engine.memory = createMemory();
+  engine.routes = createRoutes(world);
+  engine.leases = await holdLeases(world, {
+    roles: deps.roles,
+    host: thisHost(),
+    isIdle: (slot) => engine.memory.isIdle(slot),
+    onLost: () => forgetAll(engine),
+  });
+  engine.parts = pathParts(engine);
+  engine.claimer = createClaimer(world, {
+    leases: engine.leases,
+    memory: engine.memory,
+    take: (lane, job) => intake(engine, lane, job),
+  });
+  const housekeeping = setInterval(() => closeUnused(engine), PATHS_IDLE_MS);
+  gauges(engine);
+  return {
+    reserve: (lane, bytes) => reserve(engine, lane, bytes),
+    release: (lane, bytes) => engine.memory.remove(lane, bytes),
+    offer: (lane, job) => intake(engine, lane, job),
+    wake: () => engine.claimer.wake(),
+    stop: async () => {
+      clearInterval(housekeeping);
+      await stop(engine);
+    },
+  };
+}
+
+/** For 409 on deleting a domain. */
+export async function hasQueuedMail(tx: Tx, orgId: string, domainId: string): Promise<boolean> {
+  return (await queries.hasQueuedMail(tx, orgId, domainId))[0]?.found ?? false;
+}
+
+function reserve(engine: Engine, lane: Lane, bytes: number): number | null {
+  if (engine.stopping || !engine.leases.mayStart()) return null;
+  if (!engine.leases.owns(lane.source_id, lane.slot)) return null;
+  return engine.memory.admit(lane, bytes, engine.world.clock.now()) ? engine.leases.node() : null;
+}
+
+/** A job that is counted in memory finds its path: route of the domain (cached), then source × site. */
+function intake(engine: Engine, lane: Lane, job: Job): void {
+  const { world, parts } = engine;
+  const known = engine.routes.peek(lane.domain);
+  if (known?.kind === "route") {
+    admit(engine, lane, job, known);
+    return;
+  }
+  engine.routes
+    .find(lane.domain)
+    .then((route) => {
+      if (route.kind === "route") admit(engine, lane, job, route);
+      else if (route.kind === "none") parts.finisher.push(job, refusedByDns(route.detail, route.reason));
+      else parts.finisher.push(job, { ...deferredLocally(route.detail, "4.4.3", "dns") });
+    })
+    .catch((err) => {
+      world.log.error({ err, domain: lane.domain }, "a route could not be found");
+      setTimeout(() => intake(engine, lane, job), ROUTE_RETRY_MS);
+    });
+}
+
+function admit(
+  engine: Engine,
+  lane: Lane,
+  job: Job,
+  route: Extract<Awaited<ReturnType<Routes["find"]>>, { kind: "route" }>,
+) {
+  const source = engine.sources.get(lane.source_id) as Source;
+  const key = `${lane.source_id}|${route.site}`;
+  const path = engine.paths.get(key) ?? createPath(key, source, route);
+  engine.paths.set(key, path);
+  path.route = route;
+  engine.lanePaths.set(lane.id, path);
+  path.fairness.push(lane, job);
+  drive(engine.world, engine.parts, path);
+}
+
+function pathParts(engine: Engine): PathParts {
+  const { world } = engine;
+  return {
+    loadBody: bodyLoader(world),
+    signingKeys: engine.deps.signingKeys,
+    mayStart: () => engine.leases.mayStart(),
+    stopping: () => engine.stopping,
+    finisher: createFinisher(world, () => engine.leases.node(), {
+      done: (job) => engine.memory.finish(job),
+      committed: () => engine.claimer?.wake(),
+    }),
+    suspend: (path, untilMs, reason) => suspend(engine, path, untilMs, reason),
+    resume: (path) => resume(engine, path),
+  };
+}
+
+function suspend(engine: Engine, path: Path, untilMs: number, reason: string): void {
+  const { world, memory } = engine;
+  const jobs = path.fairness.drain();
+  for (const job of jobs) memory.finish(job);
+  const lanes = [...engine.lanePaths].filter(([, other]) => other === path).map(([id]) => id);
+  memory.pause(lanes, untilMs);
+  const until = new Date(untilMs);
+  const write = async (): Promise<void> => {
+    await queries.pauseLanes(world.db, lanes, until, reason.slice(0, 300));
+    if (jobs.length > 0) await queries.returnDeliveries(world.db, engine.leases.node(), jobs, new Date(0));
+    await queries.pauseLanes(world.db, lanes, until, reason.slice(0, 300));
+  };
+  write().catch((err) => world.log.error({ err }, "a suspension could not be recorded"));
+}
+
+function resume(engine: Engine, path: Path): void {
+  const lanes = [...engine.lanePaths].filter(([, other]) => other === path).map(([id]) => id);
+  engine.memory.resume(lanes);
+  queries
+    .resumeLanes(engine.world.db, lanes, new Date(engine.world.clock.now()))
+    .then(() => engine.claimer.wake())
+    .catch((err) => engine.world.log.error({ err }, "a resumption could not be recorded"));
+}
+
+/** Declared dead: others own the deliveries now. What is on the wire ends by itself; its results touch no row. */
+function forgetAll(engine: Engine): void {
+  for (const path of engine.paths.values()) {
+    for (const job of path.fairness.drain()) engine.memory.finish(job);
+  }
+}
+
+function closeUnused(engine: Engine): void {
+  const oldest = engine.world.clock.monotonic() - PATHS_IDLE_MS;
+  for (const [key, path] of engine.paths) {
+    if (path.workers > 0 || path.fairness.size() > 0 || path.usedAtMs > oldest) continue;
+    closePath(path);
+    engine.paths.delete(key);
+    for (const [id, other] of engine.lanePaths) if (other === path) engine.lanePaths.delete(id);
+  }
+}
+
+/** Finishes what is on the wire, gives the rest back, leaves the leases to others. */
+async function stop(engine: Engine): Promise<void> {
+  const { world, parts, leases } = engine;
+  engine.stopping = true;
+  await engine.claimer.stop();
+  const held: Job[] = [];
+  for (const path of engine.paths.values()) held.push(...path.fairness.drain());
+  const deadline = world.clock.monotonic() + STOP_WITHIN_MS;
+  while ([...engine.paths.values()].some((path) => path.workers > 0) && world.clock.monotonic() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  for (const path of engine.paths.values()) closePath(path);
+  await parts.finisher.drain();
+  if (held.length > 0) await queries.returnDeliveries(world.db, leases.node(), held, new Date(0));
+  await leases.stop();
+}
+
+function gauges(engine: Engine): void {
+  const inMemory = engine.world.metrics.gauge("postern_queue_in_memory", "Deliveries in this process's hands");
+  const slots = engine.world.metrics.gauge("postern_slots_held", "Slots this process holds a lease on");
+  const timer = setInterval(() => {
+    inMemory.set(engine.memory.size());
+    slots.set(engine.leases.slots().length);
+  }, 5_000);
+  timer.unref();
+}
+
+export type { Slot };

@@ -1,0 +1,106 @@
+// Where a domain's mail goes: MX, null MX, address fallback (RFC 5321 §5.1, RFC 7505), at most four addresses an attempt.
+// "There is none" and "could not ask" are different answers: only the first may ever bounce a message. Not here: TLS
+// policy, relays.
+import { isPublicAddress } from "../platform/addresses.ts";
+import type { Resolver } from "../platform/resolver.ts";
+import type { World } from "../platform/world.ts";
+import providers from "./providers.json" with { type: "json" };
+
+export type Hop = { host: string; address: string };
+
+export type Route =
+  | { kind: "route"; hops: Hop[]; site: string; isp: string; connections_max: number; messages_per_connection: number }
+  /** Permanent: no such domain, null MX, only forbidden addresses. */
+  | { kind: "none"; reason: "nxdomain" | "null_mx" | "no_address" | "forbidden"; detail: string }
+  /** Temporary: DNS did not answer. */
+  | { kind: "unknown"; detail: string };
+
+const HOPS_MAX = 4;
+const HOSTS_MAX = 10;
+const CONNECTIONS_MAX = 20;
+const MESSAGES_PER_CONNECTION = 100;
+
+type RouteWorld = Pick<World, "resolver" | "random" | "config">;
+
+/** Resolves the route of `domain` (ASCII, lower case) anew; caching is the caller's. */
+export async function findRoute(world: RouteWorld, domain: string): Promise<Route> {
+  const mx = await world.resolver.mx(domain);
+  if (mx.kind === "failed") return { kind: "unknown", detail: `MX of ${domain}: ${mx.reason}` };
+  if (mx.kind === "absent" && mx.reason === "nxdomain") {
+    return { kind: "none", reason: "nxdomain", detail: `the domain ${domain} does not exist` };
+  }
+  const records = mx.kind === "found" ? mx.records : [{ exchange: domain, preference: 0 }];
+  if (records.length === 1 && isRoot(records[0]?.exchange)) {
+    return { kind: "none", reason: "null_mx", detail: `${domain} accepts no mail (null MX, RFC 7505)` };
+  }
+  const hosts = orderHosts(records, world.random.float).slice(0, HOSTS_MAX);
+  return toRoute(domain, hosts, await resolveHosts(world, hosts));
+}
+
+function isRoot(exchange: string | undefined): boolean {
+  return exchange === "" || exchange === ".";
+}
+
+/** By preference, at random within one (RFC 5321 §5.1). */
+function orderHosts(records: { exchange: string; preference: number }[], random: () => number): string[] {
+  return records
+    .filter((record) => !isRoot(record.exchange))
+    .map((record) => ({ ...record, place: random() }))
+    .sort((a, b) => a.preference - b.preference || a.place - b.place)
+    .map((record) => record.exchange.toLowerCase().replace(/\.$/, ""));
+}
+
+type Resolved = { hops: Hop[]; failed: string | null; forbidden: boolean };
+
+async function resolveHosts(world: RouteWorld, hosts: string[]): Promise<Resolved> {
+  const found: Resolved = { hops: [], failed: null, forbidden: false };
+  for (const host of hosts) {
+    if (found.hops.length >= HOPS_MAX) break;
+    const [v4, v6] = await Promise.all([world.resolver.a(host), world.resolver.aaaa(host)]);
+    for (const answer of [v4, v6]) addAddresses(world, host, answer, found);
+  }
+  return found;
+}
+
+function addAddresses(
+  world: RouteWorld,
+  host: string,
+  answer: Awaited<ReturnType<Resolver["a"]>>,
+  found: Resolved,
+): void {
+  if (answer.kind === "failed") found.failed ??= `address of ${host}: ${answer.reason}`;
+  if (answer.kind !== "found") return;
+  for (const address of answer.records) {
+    if (!mayConnect(world, address)) found.forbidden = true;
+    else if (found.hops.length < HOPS_MAX) found.hops.push({ host, address });
+  }
+}
+
+/** Mail never goes to private or loopback addresses (an MX record is anyone's to write); loopback only in tests. */
+function mayConnect(world: RouteWorld, address: string): boolean {
+  if (isPublicAddress(address)) return true;
+  return world.config.testing.allow_loopback && /^(127\.|::1$)/.test(address);
+}
+
+function toRoute(domain: string, hosts: string[], { hops, failed, forbidden }: Resolved): Route {
+  if (hops.length === 0) {
+    if (failed) return { kind: "unknown", detail: failed };
+    if (forbidden)
+      return { kind: "none", reason: "forbidden", detail: `the mail servers of ${domain} have private addresses` };
+    return { kind: "none", reason: "no_address", detail: `no mail server of ${domain} has an address` };
+  }
+  const provider = providers.find(({ mx }) => mx.some((suffix) => isBelow(hosts[0] as string, suffix)));
+  return {
+    kind: "route",
+    hops,
+    // Domains with the same mail servers share connections, limits and back-off.
+    site: provider?.label ?? [...hosts].sort().join(","),
+    isp: provider?.label ?? "other",
+    connections_max: provider?.connections_max ?? CONNECTIONS_MAX,
+    messages_per_connection: provider?.messages_per_connection ?? MESSAGES_PER_CONNECTION,
+  };
+}
+
+function isBelow(host: string, suffix: string): boolean {
+  return host === suffix || host.endsWith(`.${suffix}`);
+}

@@ -1,0 +1,73 @@
+// What the queue holds and what an attempt yields.
+
+/** One recipient of one message on its way; `mime` is there when the accepting process handed it over in memory. */
+export type Job = {
+  org_id: string;
+  message_id: string;
+  position: number;
+  lane_id: number;
+  email: string;
+  attempts: number;
+  created_at: Date;
+  expires_at: Date;
+  deferred_event_at: Date | null;
+  absent_since: Date | null;
+  return_path_host: string;
+  mime: Buffer | null;
+  about: MessageAbout;
+};
+
+/** What an attempt and its events need to know of the message. */
+export type MessageAbout = {
+  domain_id: string;
+  rfc_message_id: string;
+  from_address: string;
+  subject: string;
+  tags: string[];
+  metadata: Record<string, unknown>;
+  size: number;
+  recipient_count: number;
+  require_tls: boolean;
+  /** Did the sender set `expires_at`? */
+  has_expiry: boolean;
+  environment: "live" | "test";
+  blob_key: string | null;
+};
+
+/** A lane: the mail of one organization from one source to one destination domain in one class. */
+export type Lane = {
+  id: number;
+  org_id: string;
+  source_id: string;
+  slot: number;
+  domain: string;
+  class: number;
+};
+
+export type OutcomeKind = "delivered" | "deferred" | "bounced" | "failed" | "expired";
+
+/** How an attempt ended, as the timeline shows it. `ambiguous`: the final answer was lost after the message was sent. */
+export type Outcome = {
+  kind: OutcomeKind;
+  ambiguous: boolean;
+  class: string | null;
+  bounce_type: "hard" | "soft" | null;
+  suppress: boolean;
+  smtp_code: string | null;
+  enhanced_code: string | null;
+  message: string;
+  mx_host: string | null;
+  mx_ip: string | null;
+  source_ip: string | null;
+  tls: string | null;
+  isp: string | null;
+  duration_ms: number;
+  /** Least minutes before the next try, for greylisting and slow-down answers. */
+  retry_after_min?: number;
+  /** Was the recipient's domain absent (NXDOMAIN)? Final only when seen twice, an hour apart. */
+  absent?: boolean;
+};
+
+export const DEFAULT_SOURCE_ID = "00000000-0000-7000-8000-000000000001";
+export const CLASS_TRANSACTIONAL = 0;
+export const CLASS_BULK = 1;

@@ -1,0 +1,277 @@
+// The durable accept: requests of the same moment are written by one statement (at most two at a time, no timer: batches
+// grow with load, an idle request waits for one commit). When a batch fails its groups are tried singly, so that one
+// bad item never fails its neighbours. The answer leaves after the commit.
+import type { Job, Lane, Outbound } from "../outbound/outbound.ts";
+import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
+import { sleep } from "../platform/clock.ts";
+import { isDuplicate, isUnavailable } from "../platform/db.ts";
+import { withPartitions } from "../platform/partitions.ts";
+import type { World } from "../platform/world.ts";
+import * as queries from "./queries.ts";
+import type { Prepared, PreparedRecipient } from "./types.ts";
+
+const ITEMS_MAX = 200;
+const WRITERS = 2;
+const ASK_AGAIN_MS = 200;
+/** Beyond this many waiting groups the process sheds load instead of growing. */
+export const WAITING_MAX = 5_000;
+
+export type IdempotencyRow = {
+  org_id: string;
+  environment: string;
+  key: string;
+  request_hash: Buffer;
+  status: number;
+  answer: string;
+  created_at: Date;
+};
+
+/** What must be committed together: the items of one call. */
+export type Group = { items: Prepared[]; idempotency: IdempotencyRow | null };
+
+export type Accepted = "accepted" | "over_allowance" | "duplicate_key";
+
+export type Acceptor = {
+  /** Resolves after the commit. `over_allowance`, `duplicate_key`: nothing was written. */
+  accept(group: Group): Promise<Accepted>;
+  waiting(): number;
+};
+
+type Waiting = Group & { done: PromiseWithResolvers<Accepted> };
+type Held = { prepared: Prepared; recipient: PreparedRecipient; owner: number | null };
+
+/** `outbound` is this process's engine, if it has one; `notify` tells the others. */
+export function createAcceptor(world: World, outbound: () => Outbound | null, notify: () => void): Acceptor {
+  const waiting: Waiting[] = [];
+  let writers = 0;
+  const batches = world.metrics.histogram(
+    "postern_accept_batch_items",
+    "Messages per accepting statement",
+    [],
+    [1, 2, 5, 10, 20, 50, 100, 200],
+  );
+
+  function pump(): void {
+    if (writers >= WRITERS || waiting.length === 0) return;
+    writers += 1;
+    const batch = takeBatch(waiting);
+    batches.observe(batch.reduce((sum, group) => sum + group.items.length, 0));
+    writeBatch(world, outbound(), notify, batch).finally(() => {
+      writers -= 1;
+      pump();
+    });
+  }
+
+  return {
+    accept(group) {
+      const done = Promise.withResolvers<Accepted>();
+      waiting.push({ ...group, done });
+      // Deliberate: one turn of the event loop lets the requests that arrived together share a statement.
+      if (waiting.length === 1) setImmediate(pump);
+      return done.promise;
+    },
+    waiting: () => waiting.length,
+  };
+}
+
+function takeBatch(waiting: Waiting[]): Waiting[] {
+  let items = 0;
+  let groups = 0;
+  for (const group of waiting) {
+    if (groups > 0 && items + group.items.length > ITEMS_MAX) break;
+    items += group.items.length;
+    groups += 1;
+  }
+  return waiting.splice(0, groups);
+}
+
+async function writeBatch(
+  world: World,
+  outbound: Outbound | null,
+  notify: () => void,
+  batch: Waiting[],
+): Promise<void> {
+  const first = await write(world, outbound, notify, batch);
+  if (first.kind === "written") return settleAll(batch, first.result);
+  if (batch.length === 1) return fail(batch[0] as Waiting, first.error);
+  for (const group of batch) {
+    const single = await write(world, outbound, notify, [group]);
+    if (single.kind === "written") settleAll([group], single.result);
+    else fail(group, single.error);
+  }
+}
+
+function settleAll(batch: Waiting[], result: Accepted): void {
+  for (const group of batch) group.done.resolve(result);
+}
+
+function fail(group: Waiting, error: unknown): void {
+  if ((error as { constraint?: string })?.constraint === "allowance_not_exceeded") group.done.resolve("over_allowance");
+  else if (isDuplicate(error) && group.idempotency) group.done.resolve("duplicate_key");
+  else group.done.reject(error);
+}
+
+type Written = { kind: "written"; result: Accepted } | { kind: "failed"; error: unknown };
+
+async function write(world: World, outbound: Outbound | null, notify: () => void, batch: Group[]): Promise<Written> {
+  const held = reserve(outbound, batch);
+  try {
+    await withPartitions(world, () => queries.acceptMessages(world.db, columnsOf(world, batch, held)));
+  } catch (error) {
+    const happened = isUnavailable(error) && (await wasCommitted(world, batch));
+    if (!happened) {
+      for (const { prepared, recipient, owner } of held) {
+        if (owner !== null) outbound?.release(recipient.lane as Lane, prepared.mime.length);
+      }
+      return { kind: "failed", error };
+    }
+  }
+  let left = false;
+  for (const delivery of held) {
+    if (delivery.owner !== null) outbound?.offer(delivery.recipient.lane as Lane, toJob(delivery));
+    else left = true;
+  }
+  if (left) notify();
+  return { kind: "written", result: "accepted" };
+}
+
+/**
+ * The connection was lost and with it the answer to our commit. One statement wrote the batch, so one of its ids, chosen
+ * by us, tells whether all of it is there. Asked until the database answers: guessing would lose or double mail.
+ */
+async function wasCommitted(world: World, batch: Group[]): Promise<boolean> {
+  const item = batch[0]?.items[0];
+  if (!item) return false;
+  for (;;) {
+    try {
+      return (await queries.findEmail(world.db, item.org_id, item.id)).length > 0;
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      await sleep(ASK_AGAIN_MS);
+    }
+  }
+}
+
+/** Who will send what: this node at once where it may, else whoever claims it. */
+function reserve(outbound: Outbound | null, batch: Group[]): Held[] {
+  const held: Held[] = [];
+  for (const { items } of batch) {
+    for (const prepared of items) {
+      for (const recipient of prepared.recipients) {
+        if (!recipient.lane) continue;
+        const isNow = prepared.scheduled_at === null;
+        const owner = (isNow && outbound?.reserve(recipient.lane, prepared.mime.length)) || null;
+        held.push({ prepared, recipient, owner });
+      }
+    }
+  }
+  return held;
+}
+
+function columnsOf(world: World, batch: Group[], held: Held[]): queries.AcceptColumns {
+  const items = batch.flatMap((group) => group.items);
+  return {
+    messages: items.map(messageColumns),
+    bodies: items.map((item) => bodyColumns(world, item)),
+    recipients: items.flatMap((item) => item.recipients.map((recipient) => recipientColumns(item, recipient))),
+    deliveries: held.map(deliveryColumns),
+    allowances: sumAllowances(items),
+    idempotency: batch.flatMap((group) => (group.idempotency ? [group.idempotency] : [])),
+  };
+}
+
+function messageColumns(item: Prepared): Record<string, unknown> {
+  const { about, recipients } = item;
+  const isOpen = recipients.some(({ status }) => status !== "simulated" && status !== "suppressed");
+  return {
+    ...item,
+    domain_id: about.domain_id,
+    message_id: about.rfc_message_id,
+    from_address: about.from_address,
+    reply_to: JSON.stringify(item.reply_to),
+    subject: about.subject,
+    tags: JSON.stringify(about.tags),
+    metadata: JSON.stringify(about.metadata),
+    class: item.message_class,
+    size: about.size,
+    recipient_count: recipients.length,
+    require_tls: about.require_tls,
+    completed_at: isOpen ? null : item.created_at,
+  };
+}
+
+function bodyColumns(world: World, item: Prepared): Record<string, unknown> {
+  const inline = item.mime.length <= world.config.body_inline_bytes_max;
+  return {
+    org_id: item.org_id,
+    id: item.id,
+    mime: inline ? item.mime : null,
+    blob_key: inline ? null : item.about.blob_key,
+  };
+}
+
+function recipientColumns(item: Prepared, recipient: PreparedRecipient): Record<string, unknown> {
+  const isOpen = recipient.lane !== null;
+  return {
+    org_id: item.org_id,
+    message_id: item.id,
+    position: recipient.position,
+    email: recipient.email,
+    kind: recipient.kind,
+    status: recipient.status,
+    next_attempt_at: isOpen ? (item.scheduled_at ?? item.created_at) : null,
+  };
+}
+
+function deliveryColumns({ prepared, recipient, owner }: Held): Record<string, unknown> {
+  return {
+    org_id: prepared.org_id,
+    message_id: prepared.id,
+    position: recipient.position,
+    lane_id: recipient.lane?.id,
+    email: recipient.email,
+    due_at: prepared.scheduled_at ?? prepared.created_at,
+    created_at: prepared.created_at,
+    expires_at: expiryOf(prepared),
+    owner,
+    return_path_host: prepared.return_path_host,
+  };
+}
+
+/** The sender's own time, else 72 h after it is due. */
+function expiryOf({ scheduled_at, created_at, expires_at }: Prepared): Date {
+  return expires_at ?? new Date((scheduled_at ?? created_at).getTime() + KEEP_TRYING_MS);
+}
+
+/** One row per window, in one order for all writers, so that two statements never wait for each other crosswise. */
+function sumAllowances(items: Prepared[]): Record<string, unknown>[] {
+  const sums = new Map<string, Record<string, unknown> & { used: number }>();
+  for (const { org_id, allowances, recipients } of items) {
+    const count = recipients.filter(({ lane }) => lane !== null).length;
+    for (const { scope_id, kind, starts_at, ceiling } of allowances) {
+      const name = `${org_id}/${scope_id}/${kind}/${starts_at.getTime()}`;
+      const sum = sums.get(name) ?? { org_id, scope_id, kind, starts_at, ceiling, used: 0 };
+      sum.used += count;
+      sums.set(name, sum);
+    }
+  }
+  return [...sums.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
+}
+
+function toJob({ prepared, recipient }: Held): Job {
+  return {
+    org_id: prepared.org_id,
+    message_id: prepared.id,
+    position: recipient.position,
+    lane_id: (recipient.lane as Lane).id,
+    email: recipient.email,
+    attempts: 0,
+    created_at: prepared.created_at,
+    expires_at: expiryOf(prepared),
+    deferred_event_at: null,
+    absent_since: null,
+    return_path_host: prepared.return_path_host,
+    mime: prepared.mime,
+    about: prepared.about,
+  };
+}

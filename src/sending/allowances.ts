@@ -1,0 +1,69 @@
+// Which windows an e-mail counts in, and what is left of them: the month's quota of the organization, and the windows
+// that warming sets for the domain. Read here for an early refusal and for the figures in the answer; raised and
+// enforced by the accepting statement.
+import { coalesce } from "../platform/coalesce.ts";
+import type { Account } from "../platform/http.ts";
+import { Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import * as queries from "./queries.ts";
+import type { Allowance } from "./types.ts";
+
+export type UsedReader = (orgId: string, allowance: Allowance) => Promise<number>;
+
+/** Reads how much of a window is used; many questions share a statement. */
+export function usedReader(world: Pick<World, "db">): UsedReader {
+  const read = coalesce<string, number>({
+    keys_max: 500,
+    lanes: 2,
+    load: async (names) => {
+      const rows = await queries.readAllowances(world.db, names.map(parseName));
+      return new Map(rows.map((row) => [nameOf(row.org_id, row), row.used]));
+    },
+  });
+  return async (orgId, allowance) => (await read(nameOf(orgId, allowance))) ?? 0;
+}
+
+function nameOf(orgId: string, row: { scope_id: string; kind: string; starts_at: Date }): string {
+  return `${orgId}|${row.scope_id}|${row.kind}|${row.starts_at.getTime()}`;
+}
+
+function parseName(name: string) {
+  const [org_id = "", scope_id = "", kind = "", at = "0"] = name.split("|");
+  return { org_id, scope_id, kind, starts_at: new Date(Number(at)) };
+}
+
+/** The organization's month (UTC). */
+export function monthlyQuota(account: Account, nowMs: number): Allowance {
+  const now = new Date(nowMs);
+  const starts_at = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1));
+  const ends = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
+  return {
+    scope_id: account.org_id,
+    kind: "monthly_quota",
+    starts_at,
+    ceiling: account.monthly_quota,
+    warming_phase: "",
+    retry_after_seconds: Math.ceil((ends - nowMs) / 1000),
+  };
+}
+
+const WINDOW_WORDS: Record<Allowance["kind"], string> = {
+  monthly_quota: "the monthly quota of this organization",
+  daily: "the daily limit of this domain's warming phase",
+  hourly: "the hourly limit of this domain's warming phase",
+  per_minute: "the limit per minute of this domain's warming phase",
+};
+
+/** The contract's 429 body. */
+export function overAllowance(allowance: Allowance, used: number): Refusal {
+  return new Refusal("rate_limit_exceeded", `${WINDOW_WORDS[allowance.kind]} (${allowance.ceiling}) is exceeded`, {
+    retry_after_seconds: allowance.retry_after_seconds,
+    body: {
+      limit_type: allowance.kind,
+      limit: allowance.ceiling,
+      used,
+      retry_after_seconds: allowance.retry_after_seconds,
+      warming_phase: allowance.warming_phase,
+    },
+  });
+}

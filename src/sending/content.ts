@@ -1,0 +1,156 @@
+// From the request's fields to the message's parts: addresses, headers, attachments, times, each with an error that names
+// the field. Pure but for the clock it is given; templates, suppressions and limits come later.
+import { type Address, parseMailbox } from "../mail/address.ts";
+import type { Attachment } from "../mail/mime/build-message.ts";
+import { normalizeContentId, normalizeContentType } from "../mail/mime/part-headers.ts";
+import { validateHeaders, validateHeaderText } from "../mail/mime/validate-headers.ts";
+import { invalid, Refusal } from "../platform/refusal.ts";
+import { MESSAGE_BYTES_MAX, METADATA_BYTES_MAX, RECIPIENTS_MAX, SCHEDULE_MS_MAX } from "./shape.ts";
+import type { SendRequest } from "./types.ts";
+
+export type Mailbox = { name: string | null; email: string };
+export type Recipient = Mailbox & { kind: "to" | "cc" | "bcc"; domain: string };
+
+const SUBJECT_OCTETS_MAX = 4_000;
+const EXPIRY_MS_MIN = 1_000;
+
+/** The sender's mailbox, or 400 naming `from`. */
+export function readFrom(text: string): { mailbox: Mailbox; address: Address } {
+  const parsed = parseMailbox(text);
+  if (!parsed.ok) throw invalid("from", `the 'from' field is not a sender address: ${parsed.reason}`);
+  checkName("from", parsed.name);
+  return { mailbox: { name: parsed.name, email: parsed.address.email }, address: parsed.address };
+}
+
+/** To, Cc and Bcc in this order; the same address twice counts once, in its first place. At most 50 in all. */
+export function readRecipients(request: SendRequest): Recipient[] {
+  const found = new Map<string, Recipient>();
+  for (const kind of ["to", "cc", "bcc"] as const) {
+    for (const [index, text] of (request[kind] ?? []).entries()) {
+      const recipient = readRecipient(kind, index, text);
+      const key = recipient.email.toLowerCase();
+      if (!found.has(key)) found.set(key, recipient);
+    }
+  }
+  if (found.size > RECIPIENTS_MAX) {
+    throw invalid("to", `to, cc and bcc together may hold at most ${RECIPIENTS_MAX} recipients`);
+  }
+  return [...found.values()];
+}
+
+function readRecipient(kind: Recipient["kind"], index: number, text: string): Recipient {
+  const field = `${kind}[${index}]`;
+  const parsed = parseMailbox(text);
+  if (!parsed.ok) throw invalid(field, `the '${field}' field is not an e-mail address: ${parsed.reason}`);
+  checkName(field, parsed.name);
+  return { kind, name: parsed.name, email: parsed.address.email, domain: parsed.address.domain };
+}
+
+/** Reply-To mailboxes. */
+export function readReplyTo(request: SendRequest): Mailbox[] {
+  if (request.reply_to === undefined) return [];
+  const isList = Array.isArray(request.reply_to);
+  const texts = isList ? (request.reply_to as string[]) : [request.reply_to as string];
+  return texts.map((text, index) => {
+    const field = isList ? `reply_to[${index}]` : "reply_to";
+    const parsed = parseMailbox(text);
+    if (!parsed.ok) throw invalid(field, `the '${field}' field is not an e-mail address: ${parsed.reason}`);
+    checkName(field, parsed.name);
+    return { name: parsed.name, email: parsed.address.email };
+  });
+}
+
+function checkName(field: string, name: string | null): void {
+  if (name === null) return;
+  const checked = validateHeaderText(name, SUBJECT_OCTETS_MAX);
+  if (!checked.ok) throw invalid(field, `the '${field}' field cannot stand in a header: ${checked.reason}`);
+}
+
+/** The subject as it may stand in a header, or 400. */
+export function checkSubject(subject: string): string {
+  const checked = validateHeaderText(subject, SUBJECT_OCTETS_MAX);
+  if (!checked.ok) throw invalid("subject", `the 'subject' field cannot stand in a header: ${checked.reason}`);
+  return subject;
+}
+
+/** The sender's own headers; reserved names and unsafe values are 400 naming `headers.<name>`. */
+export function readHeaders(request: SendRequest): { name: string; value: string }[] {
+  const checked = validateHeaders(Object.entries((request.headers ?? {}) as Record<string, string>));
+  if (checked.ok) return checked.headers;
+  throw invalid(`headers.${checked.name}`, `the header '${checked.name}' is refused: ${checked.reason}`);
+}
+
+const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
+
+/** Decoded attachments; bad base64, types and ids are 400 naming the field. */
+export function readAttachments(request: SendRequest): Attachment[] {
+  let total = 0;
+  return (request.attachments ?? []).map((given, index) => {
+    const field = `attachments[${index}]`;
+    if (!BASE64.test(given.content)) throw invalid(`${field}.content`, `the '${field}.content' field is not base64`);
+    const content = Buffer.from(given.content, "base64");
+    total += content.length;
+    if (total > MESSAGE_BYTES_MAX) throw tooLarge();
+    return {
+      content,
+      filename: checkFilename(`${field}.filename`, given.filename),
+      content_type: orRefuse(`${field}.content_type`, given.content_type, normalizeContentType, "is not a media type"),
+      content_id: orRefuse(`${field}.content_id`, given.content_id, normalizeContentId, "is not a content id"),
+      disposition: given.disposition ?? null,
+    };
+  });
+}
+
+function checkFilename(field: string, text: string): string {
+  const checked = validateHeaderText(text, 1_000);
+  if (!checked.ok) throw invalid(field, `the '${field}' field cannot be a file name: ${checked.reason}`);
+  return text;
+}
+
+function orRefuse(
+  field: string,
+  text: string | undefined,
+  normalize: (text: string) => string | null,
+  complaint: string,
+): string | null {
+  if (text === undefined) return null;
+  const value = normalize(text);
+  if (value === null) throw invalid(field, `the '${field}' field ${complaint}`);
+  return value;
+}
+
+/** 400 `payload_too_large`: the message as it would leave is over 25 MiB. */
+export function tooLarge(): Refusal {
+  return new Refusal("payload_too_large", "the message is larger than 25 MiB", { field: "attachments" });
+}
+
+/** Metadata within 2 KiB, tags that can stand in a record. */
+export function checkLabels(request: SendRequest): void {
+  const size = Buffer.byteLength(JSON.stringify(request.metadata ?? {}));
+  if (size > METADATA_BYTES_MAX) throw invalid("metadata", `the 'metadata' field has ${size} bytes; at most 2048`);
+  for (const [index, tag] of (request.tags ?? []).entries()) {
+    // PostgreSQL cannot store NUL in text.
+    if (tag.includes("\0")) throw invalid(`tags[${index}]`, `the 'tags[${index}]' field holds a NUL character`);
+  }
+  if (JSON.stringify(request.metadata ?? {}).includes("\\u0000")) {
+    throw invalid("metadata", "the 'metadata' field holds a NUL character");
+  }
+}
+
+/** When to send and until when to try. A time that has just passed means now. */
+export function readTimes(request: SendRequest, nowMs: number): { scheduled_at: Date | null; expires_at: Date | null } {
+  const scheduledMs = request.scheduled_at === undefined ? null : Date.parse(request.scheduled_at);
+  if (scheduledMs !== null && scheduledMs - nowMs > SCHEDULE_MS_MAX) {
+    throw invalid("scheduled_at", "the 'scheduled_at' field is more than 30 days ahead");
+  }
+  const expiresMs = request.expires_at === undefined ? null : Date.parse(request.expires_at);
+  const startMs = Math.max(nowMs, scheduledMs ?? nowMs);
+  if (expiresMs !== null && expiresMs - startMs < EXPIRY_MS_MIN) {
+    const than = scheduledMs !== null && scheduledMs > nowMs ? "'scheduled_at'" : "now";
+    throw invalid("expires_at", `the 'expires_at' field must be later than ${than}`);
+  }
+  return {
+    scheduled_at: scheduledMs !== null && scheduledMs > nowMs ? new Date(scheduledMs) : null,
+    expires_at: expiresMs === null ? null : new Date(expiresMs),
+  };
+}

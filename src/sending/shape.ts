@@ -1,0 +1,69 @@
+// The body of POST /v1/send (completions §2): what a field may hold. The same schema serves each item of a batch.
+import { Type } from "@sinclair/typebox";
+import { Closed, OneOf } from "../platform/http.ts";
+
+export const RECIPIENTS_MAX = 50;
+export const ATTACHMENTS_MAX = 20;
+export const MESSAGE_BYTES_MAX = 25 * 1024 * 1024;
+export const REQUEST_BYTES_MAX = 40 * 1024 * 1024;
+export const METADATA_KEYS_MAX = 20;
+export const METADATA_BYTES_MAX = 2048;
+export const SCHEDULE_MS_MAX = 30 * 86_400_000;
+
+const AddressText = Type.String({ minLength: 1, maxLength: 998 });
+
+const AttachmentBody = Closed({
+  filename: Type.String({ minLength: 1, maxLength: 255 }),
+  content: Type.String({ description: "base64 (RFC 4648 §4)" }),
+  content_type: Type.Optional(
+    Type.String({ minLength: 3, maxLength: 255, description: "By the file name when absent" }),
+  ),
+  content_id: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 255, description: "For `cid:` links; with or without angle brackets" }),
+  ),
+  disposition: Type.Optional(OneOf(["attachment", "inline"])),
+});
+
+export const SendBody = Closed({
+  from: Type.String({ minLength: 1, maxLength: 998, description: "`addr@example.eu` or `Name <addr@example.eu>`" }),
+  to: Type.Array(AddressText, { minItems: 1, maxItems: RECIPIENTS_MAX }),
+  cc: Type.Optional(Type.Array(AddressText, { maxItems: RECIPIENTS_MAX })),
+  bcc: Type.Optional(
+    Type.Array(AddressText, { maxItems: RECIPIENTS_MAX, description: "Never written into the message" }),
+  ),
+  reply_to: Type.Optional(Type.Union([AddressText, Type.Array(AddressText, { minItems: 1, maxItems: 10 })])),
+  subject: Type.Optional(Type.String({ maxLength: 2000, description: "Required unless a template gives it" })),
+  html_body: Type.Optional(Type.String()),
+  text_body: Type.Optional(Type.String({ description: "Made from the HTML when absent, unless `auto_text` is false" })),
+  auto_text: Type.Optional(Type.Boolean()),
+  template: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: "Slug of a template" })),
+  template_id: Type.Optional(Type.String({ format: "uuid" })),
+  variables: Type.Optional(Type.Object({}, { additionalProperties: true })),
+  headers: Type.Optional(
+    Type.Object({}, { additionalProperties: Type.String({ maxLength: 16_384 }), maxProperties: 50 }),
+  ),
+  attachments: Type.Optional(Type.Array(AttachmentBody, { maxItems: ATTACHMENTS_MAX })),
+  tags: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 10 })),
+  metadata: Type.Optional(
+    Type.Object(
+      {},
+      { additionalProperties: true, maxProperties: METADATA_KEYS_MAX, description: "At most 2 KiB as JSON" },
+    ),
+  ),
+  scheduled_at: Type.Optional(Type.String({ format: "date-time", description: "At most 30 days ahead" })),
+  expires_at: Type.Optional(Type.String({ format: "date-time", description: "Not delivered by then: `expired`" })),
+  require_tls: Type.Optional(Type.Boolean({ description: "Never deliver over a connection without TLS" })),
+});
+
+export const SuppressedList = Type.Array(Type.Object({ email: Type.String(), reason: Type.String() }));
+
+export const SendAnswerShape = Type.Object({
+  id: Type.String({ format: "uuid" }),
+  message_id: Type.String({ description: "Without angle brackets" }),
+  status: Type.String({ description: "queued, scheduled, or simulated for test keys" }),
+  environment: OneOf(["live", "test"]),
+  suppressed: SuppressedList,
+  quota_limit: Type.Integer(),
+  quota_used: Type.Integer(),
+  quota_remaining: Type.Integer(),
+});

@@ -1,0 +1,64 @@
+// An e-mail on its way in: the request, what is prepared from it, and the records that are shown.
+import type { Static } from "@sinclair/typebox";
+import type { Lane, MessageAbout } from "../outbound/outbound.ts";
+import type { SendBody } from "./shape.ts";
+
+export type SendRequest = Static<typeof SendBody>;
+
+export type Suppressed = { email: string; reason: string };
+
+/** A counted window: raised by `recipients` in the accepting statement, refused beyond `ceiling`. */
+export type Allowance = {
+  scope_id: string;
+  kind: "monthly_quota" | "daily" | "hourly" | "per_minute";
+  starts_at: Date;
+  ceiling: number;
+  warming_phase: string;
+  /** Seconds until the window opens anew. */
+  retry_after_seconds: number;
+};
+
+export type PreparedRecipient = {
+  position: number;
+  email: string;
+  kind: "to" | "cc" | "bcc";
+  status: "queued" | "scheduled" | "simulated" | "suppressed";
+  lane: Lane | null;
+};
+
+/** Everything one accepted e-mail puts into the database. */
+export type Prepared = {
+  org_id: string;
+  id: string;
+  environment: "live" | "test";
+  api_key_id: string;
+  from_header: string;
+  reply_to: string[];
+  template_id: string | null;
+  template_version: number | null;
+  message_class: number;
+  status: string;
+  ip_pool: string | null;
+  unsubscribe_list: string | null;
+  origin: string;
+  created_at: Date;
+  scheduled_at: Date | null;
+  expires_at: Date | null;
+  return_path_host: string;
+  about: MessageAbout;
+  mime: Buffer;
+  recipients: PreparedRecipient[];
+  suppressed: Suppressed[];
+  allowances: Allowance[];
+};
+
+export type SendAnswer = {
+  id: string;
+  message_id: string;
+  status: string;
+  environment: "live" | "test";
+  suppressed: Suppressed[];
+  quota_limit: number;
+  quota_used: number;
+  quota_remaining: number;
+};
