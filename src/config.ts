@@ -126,8 +126,17 @@ function derivedHosts(reader: Reader, hostname: string) {
     bounce_host: hostName(reader, "POSTERN_BOUNCE_HOST", `bounces.${hostname}`),
     report_domain: hostName(reader, "POSTERN_REPORT_DOMAIN", `reports.${hostname}`),
     masked_domain: hostName(reader, "POSTERN_MASKED_DOMAIN", `masked.${hostname}`),
-    spf_host: hostName(reader, "POSTERN_SPF_HOST", `_spf.${hostname}`),
+    spf_host: spfHost(reader, `_spf.${hostname}`),
   };
+}
+
+/** A name for TXT records may begin with an underscore; what stands behind it is a host name. */
+function spfHost(reader: Reader, fallback: string): string {
+  const text = reader.env.POSTERN_SPF_HOST || fallback;
+  const name = normalizeDomain(text.replace(/^_/, ""));
+  if (name) return text.startsWith("_") ? `_${name}` : name;
+  reader.problems.push(`POSTERN_SPF_HOST is "${text}", which is not a name such as _spf.mail.example.eu.`);
+  return fallback;
 }
 
 function hostPort(reader: Reader, variable: string, fallback: string): HostPort {
