@@ -1,0 +1,172 @@
+// The head of a message that somebody else wrote: a fast and tolerant split into header fields, and the decoding of
+// encoded words. RFC 5322 §2.2 and §4.5 (fields, obsolete spaces before the colon), RFC 2047, RFC 2231 §5 (language).
+// It does not read addresses, dates or parts, and it never throws: what is wrong is skipped and named in `defects`.
+
+import iconv from "iconv-lite";
+
+/** `value` is unfolded, with its encoded words as they were; `raw` is the field's octets with its line ends. */
+export type Header = { name: string; value: string; raw: Buffer };
+
+export type HeadDefect =
+  | "line_without_field" // a line that is neither a field nor a continuation; skipped
+  | "head_too_large" // fields beyond the limits were left out
+  | "no_empty_line"; // the message ends within its head
+
+export type Head = { headers: Header[]; body_offset: number; defects: HeadDefect[] };
+
+// postal-mime takes 2 MB; real heads stay below 64 KiB (long lists of recipients, ARC chains).
+export const headOctetsMax = 256 * 1_024;
+export const headersMax = 1_000;
+
+const LF = 0x0a;
+const CR = 0x0d;
+const COLON = 0x3a;
+
+/**
+ * Splits a message into its header fields and the offset of its body. Lines may end in CRLF or LF. The body starts
+ * behind the first empty line; without one it is empty. Beyond 256 KiB or 1,000 fields the rest of the head is passed
+ * over. `raw` shares memory with `bytes`.
+ */
+export function splitMessage(bytes: Buffer): Head {
+  const headers: Header[] = [];
+  const defects = new Set<HeadDefect>();
+  let start = 0;
+  while (start < bytes.length && !isEmptyLine(bytes, start)) {
+    const end = fieldEnd(bytes, start);
+    if (headers.length === headersMax || end > headOctetsMax) defects.add("head_too_large");
+    else addField(bytes.subarray(start, end), headers, defects);
+    start = end;
+  }
+  if (start >= bytes.length) defects.add("no_empty_line");
+  const emptyLine = start >= bytes.length ? 0 : bytes[start] === CR ? 2 : 1;
+  return { headers, body_offset: Math.min(start + emptyLine, bytes.length), defects: [...defects] };
+}
+
+/** All values of a field, in the order of the message; `name` in any case. */
+export function headerValues(headers: readonly Header[], name: string): string[] {
+  const lower = name.toLowerCase();
+  return headers.filter((header) => header.name.toLowerCase() === lower).map((header) => header.value);
+}
+
+function isEmptyLine(bytes: Buffer, start: number): boolean {
+  return bytes[start] === LF || (bytes[start] === CR && bytes[start + 1] === LF);
+}
+
+// Where the field that starts here ends: behind the last of its lines, continuations included.
+function fieldEnd(bytes: Buffer, start: number): number {
+  let end = start;
+  do {
+    const lineEnd = bytes.indexOf(LF, end);
+    if (lineEnd === -1) return bytes.length;
+    end = lineEnd + 1;
+  } while (bytes[end] === 0x20 || bytes[end] === 0x09);
+  return end;
+}
+
+function addField(raw: Buffer, headers: Header[], defects: Set<HeadDefect>): void {
+  const colon = raw.indexOf(COLON);
+  const name = colon === -1 ? "" : raw.toString("latin1", 0, colon).trimEnd();
+  if (!/^[\x21-\x39\x3b-\x7e]+$/.test(name)) {
+    defects.add("line_without_field");
+    return;
+  }
+  headers.push({ name, value: unfold(decodeOctets(raw.subarray(colon + 1))), raw });
+}
+
+// RFC 5322 §2.2.3: only the line ends go, the white space behind them is part of the value.
+function unfold(text: string): string {
+  return text.replace(/\r?\n/g, "").trim();
+}
+
+// Octets above 0x7f are UTF-8 (RFC 6532) or, in mail that breaks the rules, some old charset.
+function decodeOctets(octets: Buffer): string {
+  const text = octets.toString("utf8");
+  return text.includes("\ufffd") ? octets.toString("latin1") : text;
+}
+
+// Work is linear; this only bounds what one value may cost.
+const wordsCharsMax = 256 * 1_024;
+
+type EncodedWord = { charset: string; encoding: string; octets: Buffer; end: number };
+
+/**
+ * Decodes the encoded words in a header value, also misplaced ones and characters split over two words; what cannot be
+ * decoded stays as it is. The result is one line: controls that were hidden in encoded words become spaces.
+ */
+export function decodeWords(value: string): string {
+  if (!value.includes("=?") || value.length > wordsCharsMax) return value;
+  let out = "";
+  let position = 0;
+  let run: EncodedWord[] = [];
+  for (let at = value.indexOf("=?"); at !== -1; ) {
+    const word = readWord(value, at);
+    if (word === "none_left") break;
+    if (word === null) {
+      at = value.indexOf("=?", at + 2);
+      continue;
+    }
+    const between = value.slice(position, at);
+    // RFC 2047 §6.2: white space between encoded words is not shown.
+    if (run.length === 0 || between.trim() !== "") {
+      out += decodeRun(run) + between;
+      run = [];
+    }
+    run.push(word);
+    position = word.end;
+    at = value.indexOf("=?", position);
+  }
+  return out + decodeRun(run) + value.slice(position);
+}
+
+const wordStart = /=\?([^?\s]{1,80})\?([bBqQ])\?/y;
+
+// The word at this place, null when there is none, "none_left" when no word can end behind it.
+function readWord(value: string, at: number): EncodedWord | null | "none_left" {
+  wordStart.lastIndex = at;
+  const match = wordStart.exec(value);
+  if (match === null) return null;
+  const payloadStart = at + match[0].length;
+  const payloadEnd = value.indexOf("?=", payloadStart);
+  if (payloadEnd === -1) return "none_left";
+  const encoding = match[2]!.toUpperCase();
+  const payload = value.slice(payloadStart, payloadEnd);
+  const octets = encoding === "B" ? Buffer.from(payload, "base64") : decodeQ(payload);
+  // RFC 2231 §5: a language may follow the charset.
+  return { charset: match[1]!.split("*")[0]!.toLowerCase(), encoding, octets, end: payloadEnd + 2 };
+}
+
+function decodeQ(payload: string): Buffer {
+  const binary = payload
+    .replaceAll("_", " ")
+    .replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  // Octets above 0x7f that stand there unencoded are UTF-8.
+  return /^[\x00-\xff]*$/.test(binary) ? Buffer.from(binary, "latin1") : Buffer.from(binary);
+}
+
+// Charsets with escape sequences: each word starts and ends in ASCII, and a decoder takes the end of one next to the
+// start of another for an attack (WHATWG Encoding §12.2).
+const stateful = /^(?:iso-2022-|csiso2022|hz-gb|utf-7)/;
+
+// Neighbours in one charset are decoded together: some writers split a character over two words.
+function decodeRun(run: readonly EncodedWord[]): string {
+  let out = "";
+  for (let i = 0; i < run.length; ) {
+    const { charset } = run[i]!;
+    let next = i + 1;
+    while (next < run.length && run[next]!.charset === charset && !stateful.test(charset)) next++;
+    out += decodeCharset(Buffer.concat(run.slice(i, next).map((word) => word.octets)), charset);
+    i = next;
+  }
+  return out.replace(/(?!\t)\p{Cc}/gu, " ");
+}
+
+// iso-2022-jp and its kind are with the platform, utf-7 and old names with iconv-lite.
+function decodeCharset(octets: Buffer, charset: string): string {
+  try {
+    return new TextDecoder(charset).decode(octets);
+  } catch {
+    // An unknown label, which is the sender's and not ours: the next one who may know it.
+  }
+  if (iconv.encodingExists(charset)) return iconv.decode(octets, charset);
+  return decodeOctets(octets);
+}
