@@ -4,6 +4,13 @@ import { mountAccounts } from "./accounts/routes.ts";
 import { startInternalServer } from "./api/internal.ts";
 import { createHttpServer } from "./api/server.ts";
 import type { Config, Role } from "./config.ts";
+import { dkimKeys, signingKeys } from "./dkim/dkim.ts";
+import { mountDkim } from "./dkim/routes.ts";
+import { startDomainChecks } from "./domains/checking.ts";
+import { findSender } from "./domains/domains.ts";
+import { mountDomains } from "./domains/routes.ts";
+import type { DomainPorts } from "./domains/types.ts";
+import { hasQueuedMail, laneFinder, MTA_CHANNEL, notifier, type Outbound, startOutbound } from "./outbound/outbound.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
 import { createClock } from "./platform/clock.ts";
 import { openDb } from "./platform/db.ts";
@@ -18,6 +25,16 @@ import { createResolver } from "./platform/resolver.ts";
 import { createSafeFetch } from "./platform/safe-fetch.ts";
 import { createSeal } from "./platform/seal.ts";
 import type { World } from "./platform/world.ts";
+import { mountSending, type SendingRouteDeps } from "./sending/routes.ts";
+import { createSending } from "./sending/sending.ts";
+import { startSuppressionWork } from "./suppressions/background.ts";
+import { mountSuppressions } from "./suppressions/routes.ts";
+import { findSuppressed } from "./suppressions/suppressions.ts";
+import { mountTemplates } from "./templates/routes.ts";
+import { renderForSend } from "./templates/templates.ts";
+import { startHooks } from "./webhooks/dispatch.ts";
+import { mountWebhooks } from "./webhooks/routes.ts";
+import { findWebhooks } from "./webhooks/webhooks.ts";
 
 const SKEW_EVERY_MS = 10_000;
 
@@ -78,9 +95,53 @@ async function followDatabaseClock(world: World): Promise<void> {
   world.clock.setSkew(await world.db.clockSkewMs());
 }
 
+/** The delivery engine of this process, once the `mta` role runs here. */
+export type Engine = { outbound: Outbound | null };
+
 /** Mounts every feature's routes, in the order of the flow. */
-export function mountFeatures(api: Api, world: World): void {
+export function mountFeatures(api: Api, world: World, engine: Engine = { outbound: null }): void {
   mountAccounts(api, world);
+  const ports = domainPorts(world);
+  mountDomains(api, world, ports);
+  mountDkim(api, world, ports);
+  mountWebhooks(api, world);
+  mountTemplates(api, world);
+  mountSuppressions(api, world);
+  mountSending(api, world, sendingParts(world, engine));
+}
+
+/** The sending pipeline with what it borrows of other features. */
+function sendingParts(world: World, engine: Engine): SendingRouteDeps {
+  const findLane = laneFinder(world);
+  const tellOthers = notifier(world);
+  const notify = (): void => {
+    if (engine.outbound) engine.outbound.wake();
+    tellOthers();
+  };
+  const sending = createSending(world, {
+    findSender: findSender(world),
+    render: renderForSend(world),
+    findSuppressed: findSuppressed(world),
+    warmingAllowances: async () => [],
+    findLane,
+    outbound: () => engine.outbound,
+    notify,
+  });
+  return { sending, findLane, notify, findSender: findSender(world) };
+}
+
+/** What the domains feature needs of features to its right; each answers "none" until its feature is there. */
+export function domainPorts(world: World): DomainPorts {
+  return {
+    dkim: dkimKeys(world),
+    unknownWebhooks: async (tx, orgId, ids) => {
+      const known = new Set((await findWebhooks(tx, orgId, ids)).map((webhook) => webhook.id));
+      return ids.filter((id) => !known.has(id));
+    },
+    hasQueuedMail,
+    hasAliases: async () => false,
+    onSendingVerified: async () => undefined,
+  };
 }
 
 export type Running = { address: string | null; internal: string; stop(): Promise<void> };
@@ -91,11 +152,21 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   let address: string | null = null;
   const internal = await startInternalServer(world);
   stops.push(internal.stop);
+  const engine: Engine = { outbound: null };
+  if (roles.includes("mta")) {
+    const outbound = await startOutbound(world, { signingKeys: signingKeys(world), roles: [...roles] });
+    engine.outbound = outbound;
+    const ears = await world.db.listen([MTA_CHANNEL], outbound.wake);
+    stops.push(outbound.stop, ears.close);
+  }
   if (roles.includes("api")) {
-    const server = await createHttpServer(world, (api) => mountFeatures(api, world));
+    const server = await createHttpServer(world, (api) => mountFeatures(api, world, engine));
     address = await server.listen();
     stops.push(server.stop);
   }
+  if (roles.includes("hooks")) stops.push((await startHooks(world)).stop);
+  if (roles.includes("clock")) stops.push(startDomainChecks(world, domainPorts(world)).stop);
+  if (roles.includes("clock")) stops.push(startSuppressionWork(world).stop);
   internal.ready();
   return {
     address,

@@ -7,13 +7,16 @@ import { bootstrap } from "../../src/accounts/accounts.ts";
 import { newSecret, secretDigest } from "../../src/accounts/keys.ts";
 import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
 import { createHttpServer } from "../../src/api/server.ts";
-import { buildWorld, mountFeatures } from "../../src/app.ts";
+import { buildWorld, type Engine, mountFeatures } from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import type { Account } from "../../src/platform/http.ts";
+import { signingKeys } from "../../src/dkim/dkim.ts";
+import { startOutbound } from "../../src/outbound/outbound.ts";
 import { createLog } from "../../src/platform/log.ts";
 import type { World } from "../../src/platform/world.ts";
 import { testDatabase } from "./database.ts";
 
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check
 export type Answer = { status: number; body: any; headers: Record<string, string | string[] | number | undefined> };
 
 export type TestApi = {
@@ -35,6 +38,8 @@ export type TestApi = {
     plan?: Account["plan"],
     state?: Account["state"],
   ): Promise<{ org_id: string; live_key: string; test_key: string }>;
+  /** Starts the delivery engine in this process. */
+  startMta(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -62,7 +67,8 @@ export async function testApi(
   const world = change(buildWorld(config, createLog({ level: config.log_level, role: "test" }), database.url));
   const first = await bootstrap(world, { live_key: null, test_key: null });
   if (!first) throw new Error("the template database must be empty");
-  const server = await createHttpServer(world, (api) => mountFeatures(api, world));
+  const engine: Engine = { outbound: null };
+  const server = await createHttpServer(world, (api) => mountFeatures(api, world, engine));
   return {
     world,
     config,
@@ -85,8 +91,12 @@ export async function testApi(
       return { status: response.statusCode, body: isJson ? response.json() : response.body, headers: response.headers };
     },
     organization: (plan = "enterprise", state = "active") => addOrganization(world, plan, state),
+    async startMta() {
+      engine.outbound = await startOutbound(world, { signingKeys: signingKeys(world), roles: ["mta"] });
+    },
     async close() {
       await server.stop();
+      await engine.outbound?.stop();
       await world.db.close();
       await database.drop();
       rmSync(config.data_dir, { recursive: true, force: true });

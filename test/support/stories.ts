@@ -1,0 +1,20 @@
+// A domain that may send, and one that receives at loopback: what most sending stories begin with.
+import type { TestApi } from "./api.ts";
+import type { DnsServer } from "./dns-server.ts";
+
+/** Makes `domain` receive its mail at this machine's loopback address. */
+export function receiveAt(dns: DnsServer, domain: string, host = `mx.${domain}`): void {
+  dns.set(domain, "MX", [{ exchange: host, preference: 10 }]);
+  dns.set(host, "A", ["127.0.0.1"]);
+}
+
+/** Polls `GET /v1/emails/{id}` until its status is one of `statuses`. */
+export async function emailWithStatus(api: TestApi, id: string, statuses: string[], timeoutMs = 10_000) {
+  const until = Date.now() + timeoutMs;
+  for (;;) {
+    const { body } = await api.ask("GET", `/v1/emails/${id}`);
+    if (statuses.includes(body.email?.status)) return body.email;
+    if (Date.now() > until) throw new Error(`e-mail ${id} is ${body.email?.status}, not ${statuses.join(" or ")}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
