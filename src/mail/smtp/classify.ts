@@ -1,0 +1,291 @@
+// What a refusal means for the address, the message and the path: class, hard or soft, retry, suppress, path action.
+// Order: provider patterns, texts that overrule a code, enhanced code (RFC 3463), other texts, reply code. The three data
+// files beside this one give a reason for every entry. Knows no queue, no history, no clock; parses nothing (reply.ts).
+import codeTable from "./enhanced-codes.json" with { type: "json" };
+import providerTable from "./provider-patterns.json" with { type: "json" };
+import textTable from "./reply-texts.json" with { type: "json" };
+
+export type ReplyClass =
+  | "invalid_recipient"
+  | "bad_domain"
+  | "inactive_mailbox"
+  | "routing"
+  | "mailbox_full"
+  | "too_large"
+  | "busy"
+  | "connection"
+  | "dns"
+  | "greylisted"
+  | "rate_limited"
+  | "blocked"
+  | "content"
+  | "auth"
+  | "expired";
+
+export type ReplyStage = "connect" | "banner" | "ehlo" | "starttls" | "auth" | "mail" | "rcpt" | "data" | "final";
+
+export type Refusal = {
+  stage: ReplyStage;
+  code: number;
+  enhanced: string | null;
+  text: string;
+  /** The provider that answered, as the stats name it; its own patterns are tried first. */
+  site?: string;
+};
+
+/**
+ * `path_action`: slow the path down; suspend it and keep the message; other_source means suspend it and try the message
+ * once from another source. `retry_after_min` is the least wait in minutes. `rule` names the entry that decided.
+ */
+export type Classification = {
+  class: ReplyClass;
+  bounce_type: "hard" | "soft";
+  retry: boolean;
+  suppress: boolean;
+  path_action: null | "slow" | "suspend" | "other_source";
+  retry_after_min?: number;
+  rule: string;
+};
+
+const HARD = new Set<ReplyClass>(["invalid_recipient", "bad_domain", "inactive_mailbox", "routing"]);
+const ABOUT_RECIPIENT = new Set<ReplyClass>(["invalid_recipient", "bad_domain", "inactive_mailbox", "mailbox_full"]);
+// The only codes that ever suppress. 4.x, 5.3.x, 5.4.x and 5.7.x are about us, the network or the content.
+const SUPPRESSING = new Set(["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"]);
+const PLAIN_SUPPRESSING = new Set([550, 551, 553]);
+const GREYLIST_MIN = 5;
+const WAIT_MAX_MIN = 240;
+
+/** Classifies a refusing reply. Total: any code, text or stage gives an answer; what is unknown never suppresses. */
+export function classifyReply(refusal: Refusal): Classification {
+  const found = findRule(refusal);
+  const mailClass = atStage(found.class, refusal.stage);
+  const isPermanent = refusal.code >= 500 && refusal.code <= 599;
+  const isEarly = isBeforeMail(refusal.stage);
+  const bounceType = isPermanent && !isEarly && HARD.has(mailClass) ? "hard" : "soft";
+  const result: Classification = {
+    class: mailClass,
+    bounce_type: bounceType,
+    retry: isEarly || !isPermanent || mayRetryPermanent(mailClass, found),
+    suppress: isPermanent && mustSuppress(refusal, mailClass, found),
+    path_action: pathAction(mailClass, refusal, isPermanent),
+    rule: found.id,
+  };
+  const waitMin = result.retry ? waitMinutes(mailClass, found, refusal.text) : undefined;
+  return waitMin === undefined ? result : { ...result, retry_after_min: waitMin };
+}
+
+/** Said before MAIL: about us or the server, never about one message (RFC 5321 §3.1). */
+function isBeforeMail(stage: ReplyStage): boolean {
+  return stage === "connect" || stage === "banner" || stage === "ehlo" || stage === "starttls" || stage === "auth";
+}
+
+/** Only RCPT (and an answer to the whole message) can be about the recipient: at MAIL it is the sender that is unknown. */
+function atStage(mailClass: ReplyClass, stage: ReplyStage): ReplyClass {
+  if (stage === "auth" && mailClass !== "busy" && mailClass !== "rate_limited") return "auth";
+  // Nothing of the message has been seen yet: a rule that fires here is about our address.
+  if (isBeforeMail(stage) && mailClass === "content") return "blocked";
+  if (!ABOUT_RECIPIENT.has(mailClass)) return mailClass;
+  if (isBeforeMail(stage)) return "connection";
+  return stage === "mail" && mailClass !== "mailbox_full" ? "auth" : mailClass;
+}
+
+/** A 5xx is final (RFC 5321 §4.2.1), except where its own words say that time or another address mends it. */
+function mayRetryPermanent(mailClass: ReplyClass, found: Rule): boolean {
+  return mailClass === "blocked" || (found.by_text && (mailClass === "greylisted" || mailClass === "rate_limited"));
+}
+
+function mustSuppress(refusal: Refusal, mailClass: ReplyClass, found: Rule): boolean {
+  if (refusal.stage !== "rcpt" || !ABOUT_RECIPIENT.has(mailClass) || mailClass === "mailbox_full") return false;
+  if (refusal.enhanced !== null) return SUPPRESSING.has(refusal.enhanced);
+  return found.no_such_user && PLAIN_SUPPRESSING.has(refusal.code);
+}
+
+function pathAction(mailClass: ReplyClass, refusal: Refusal, isPermanent: boolean): Classification["path_action"] {
+  if (mailClass === "rate_limited") return "slow";
+  if (mailClass === "blocked") return isPermanent ? "other_source" : "suspend";
+  // A login that fails will fail for every message.
+  return refusal.stage === "auth" && isPermanent ? "suspend" : null;
+}
+
+function waitMinutes(mailClass: ReplyClass, found: Rule, text: string): number | undefined {
+  if (mailClass !== "greylisted") return found.retry_after_min;
+  const said = /(\d{1,5}) ?(s\b|sec|m\b|min|h\b|hour)/i.exec(text);
+  const unit = said?.[2]?.[0]?.toLowerCase();
+  const minutes = said ? Number(said[1]) / (unit === "s" ? 60 : unit === "h" ? 1 / 60 : 1) : 0;
+  return Math.min(WAIT_MAX_MIN, Math.max(GREYLIST_MIN, found.retry_after_min ?? 0, Math.ceil(minutes)));
+}
+
+type Rule = {
+  id: string;
+  class: ReplyClass;
+  by_text: boolean;
+  no_such_user: boolean;
+  retry_after_min?: number;
+};
+
+type Pattern = Rule & { regexp: RegExp; codes: string; site?: string; site_only: boolean; weak: boolean };
+
+type PatternEntry = {
+  id: string;
+  class: string;
+  match: string;
+  codes?: string;
+  site?: string;
+  site_only?: boolean;
+  weak?: boolean;
+  no_such_user?: boolean;
+  retry_after_min?: number;
+};
+
+const PROVIDERS = (providerTable as PatternEntry[]).map(compile);
+const TEXTS = (textTable as PatternEntry[]).map(compile);
+const STRONG = TEXTS.filter((pattern) => !pattern.weak);
+const WEAK = TEXTS.filter((pattern) => pattern.weak);
+const NO_SUCH_USER = WEAK.filter((pattern) => pattern.no_such_user);
+
+function compile(entry: PatternEntry): Pattern {
+  return {
+    id: entry.id,
+    class: entry.class as ReplyClass,
+    regexp: new RegExp(withoutAccents(entry.match), "u"),
+    codes: entry.codes ?? "",
+    by_text: true,
+    site: entry.site,
+    site_only: entry.site_only ?? false,
+    weak: entry.weak ?? false,
+    no_such_user: entry.no_such_user ?? false,
+    retry_after_min: entry.retry_after_min,
+  };
+}
+
+function findRule(refusal: Refusal): Rule {
+  const said = foldText(refusal.text.slice(0, 1000));
+  const provider = firstProvider(said, refusal);
+  if (provider) return provider;
+  // Names and addresses in the text must not speak: spam@example.com is not a word about spam.
+  const masked = said.replace(/<?[^\s<>@,;:"]{1,128}@[^\s<>,;"]{1,255}>?/gu, "<address>");
+  const code = byEnhancedCode(refusal.enhanced);
+  const strong = firstMatch(STRONG, masked, refusal.code);
+  if (strong && !(yieldsToRecipient(strong) && agreeOnRecipient(masked, refusal, code))) return strong;
+  if (code && !code.vague) return code;
+  return firstMatch(WEAK, masked, refusal.code) ?? code ?? byReplyCode(refusal);
+}
+
+function firstProvider(said: string, refusal: Refusal): Pattern | undefined {
+  const own = refusal.site ? PROVIDERS.filter((pattern) => pattern.site === refusal.site) : [];
+  const others = PROVIDERS.filter((pattern) => pattern.site !== refusal.site && !pattern.site_only);
+  return firstMatch(own, said, refusal.code) ?? firstMatch(others, said, refusal.code);
+}
+
+function firstMatch(patterns: readonly Pattern[], said: string, code: number): Pattern | undefined {
+  return patterns.find((pattern) => String(code).startsWith(pattern.codes) && pattern.regexp.test(said));
+}
+
+/** Words about spam, lists or rates also stand in the footers of honest "user unknown" replies. */
+function yieldsToRecipient(strong: Rule): boolean {
+  const isAboutUs = ["content", "blocked", "rate_limited", "auth", "routing"].includes(strong.class);
+  return isAboutUs && strong.id !== "sender-refused";
+}
+
+/** The code and the text both say that there is no such recipient. */
+function agreeOnRecipient(masked: string, refusal: Refusal, code: CodeRule | null): boolean {
+  const isRecipientCode = code !== null && !code.vague && ABOUT_RECIPIENT.has(code.class);
+  return isRecipientCode && firstMatch(NO_SUCH_USER, masked, refusal.code) !== undefined;
+}
+
+/** Lower case, without accents, so that one pattern fits how servers spell. */
+function foldText(text: string): string {
+  return withoutAccents(text.toLowerCase());
+}
+
+function withoutAccents(text: string): string {
+  return text
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .replace(/[\u2018\u2019]/g, "'")
+    .replace(/[ßøłđıæ]/g, (char) => FOLDED.get(char) ?? char);
+}
+
+const FOLDED = new Map([
+  ["ß", "ss"],
+  ["ø", "o"],
+  ["ł", "l"],
+  ["đ", "d"],
+  ["ı", "i"],
+  ["æ", "ae"],
+]);
+
+type CodeRule = Rule & { vague: boolean };
+
+const CODES = readCodes();
+
+/** Codes as "subject.detail"; "7.606-649" stands for every one of them. */
+function readCodes(): Map<string, CodeRule> {
+  const codes = new Map<string, CodeRule>();
+  for (const entry of codeTable as { codes: string[]; class: string; vague?: boolean }[]) {
+    for (const code of entry.codes) {
+      const [subject = "", details = ""] = code.split(".");
+      const [from = "", to = from] = details.split("-");
+      for (let detail = Number(from); detail <= Number(to); detail++) {
+        const id = `x.${subject}.${detail}`;
+        const rule = { id, class: entry.class as ReplyClass, by_text: false, no_such_user: false };
+        codes.set(`${subject}.${detail}`, { ...rule, vague: entry.vague ?? false });
+      }
+    }
+  }
+  return codes;
+}
+
+/** An unknown detail counts as detail 0 of its subject (RFC 3463 §2: codes may be added). */
+function byEnhancedCode(enhanced: string | null): CodeRule | null {
+  const [, subject = "", detail = ""] = enhanced?.split(".") ?? [];
+  return CODES.get(`${subject}.${detail}`) ?? CODES.get(`${subject}.0`) ?? null;
+}
+
+const BY_REPLY_CODE = new Map<number, ReplyClass>([
+  [421, "busy"],
+  [422, "mailbox_full"],
+  [431, "busy"],
+  [432, "busy"],
+  [441, "connection"],
+  [442, "connection"],
+  [446, "routing"],
+  [447, "connection"],
+  [450, "busy"],
+  [451, "busy"],
+  [452, "mailbox_full"],
+  [454, "busy"],
+  [471, "content"],
+  [510, "invalid_recipient"],
+  [511, "invalid_recipient"],
+  [512, "bad_domain"],
+  [521, "bad_domain"],
+  [522, "mailbox_full"],
+  [523, "auth"],
+  [524, "auth"],
+  [525, "auth"],
+  [530, "auth"],
+  [534, "auth"],
+  [535, "auth"],
+  [538, "auth"],
+  [541, "content"],
+  [550, "invalid_recipient"],
+  [551, "invalid_recipient"],
+  [552, "mailbox_full"],
+  [553, "invalid_recipient"],
+  [554, "content"],
+  [556, "bad_domain"],
+  [571, "content"],
+]);
+
+/** The last resort. At RCPT a 5xx is about the address, later about the message; 552 at MAIL is SIZE (RFC 1870 §6.3). */
+function byReplyCode({ code, stage }: Refusal): Rule {
+  const rule = { id: String(code), by_text: false, no_such_user: false };
+  const known = BY_REPLY_CODE.get(code) ?? (code >= 500 && code < 600 ? "content" : "busy");
+  if (code === 501 && stage === "rcpt") return { ...rule, class: "invalid_recipient" };
+  if (code === 552 && (stage === "mail" || stage === "data")) return { ...rule, class: "too_large" };
+  if (stage === "mail" && (code === 550 || code === 551 || code === 553)) return { ...rule, class: "auth" };
+  const isAboutMessage = stage === "data" || stage === "final";
+  if (isAboutMessage && (known === "invalid_recipient" || known === "bad_domain")) return { ...rule, class: "content" };
+  return { ...rule, class: isBeforeMail(stage) && ABOUT_RECIPIENT.has(known) ? "connection" : known };
+}
