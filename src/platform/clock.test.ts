@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createClock, fixedClock, sleep } from "./clock.ts";
+
+/** Waits until the clock's reading lies within 50 ms of `wantMs` after now; fails after a second. */
+async function reads(clock: { now(): number }, wantMs: number): Promise<void> {
+  const until = performance.now() + 1_000;
+  while (performance.now() < until) {
+    if (Math.abs(clock.now() - Date.now() - wantMs) < 50) return;
+    await sleep(5);
+  }
+  assert.fail(`the clock is ${clock.now() - Date.now()} ms ahead, not ${wantMs}`);
+}
+
+test("without skew and offset the clock is the machine's, in whole milliseconds", () => {
+  const clock = createClock({});
+  assert.ok(Math.abs(clock.now() - Date.now()) <= 5);
+  assert.ok(Number.isInteger(clock.now()));
+});
+
+test("the skew of the database is added, and replaced by the next", () => {
+  const clock = createClock({});
+  clock.setSkew(5_000.4);
+  assert.ok(Math.abs(clock.now() - Date.now() - 5_000) <= 5);
+  assert.ok(Number.isInteger(clock.now()));
+  clock.setSkew(-250);
+  assert.ok(Math.abs(clock.now() - Date.now() + 250) <= 5);
+});
+
+test("the offset file moves the clock while it runs: missing is 0, half-written keeps the last, removed is 0 again", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "clock-"));
+  const offsetFile = join(dir, "offset");
+  const clock = createClock({ offsetFile });
+  await reads(clock, 0);
+  writeFileSync(offsetFile, "129600\n");
+  await reads(clock, 129_600_000);
+  writeFileSync(offsetFile, "-1.5");
+  await reads(clock, -1_500);
+  writeFileSync(offsetFile, "");
+  await sleep(60);
+  await reads(clock, -1_500);
+  clock.setSkew(1_000);
+  await reads(clock, -500);
+  clock.setSkew(0);
+  rmSync(dir, { recursive: true });
+  await reads(clock, 0);
+  clock.close();
+});
+
+test("an offset never touches the monotonic clock", () => {
+  const dir = mkdtempSync(join(tmpdir(), "clock-"));
+  writeFileSync(join(dir, "offset"), "99999");
+  const clock = createClock({ offsetFile: join(dir, "offset") });
+  const before = clock.monotonic();
+  assert.ok(clock.now() - Date.now() > 99_000_000);
+  assert.ok(clock.monotonic() - before < 1_000);
+  rmSync(dir, { recursive: true });
+});
+
+test("a fixed clock stands still until it is advanced", () => {
+  const clock = fixedClock(1_000);
+  assert.equal(clock.now(), 1_000);
+  clock.advance(250);
+  assert.equal(clock.now(), 1_250);
+  assert.equal(clock.monotonic(), 250);
+  clock.setSkew(-50);
+  assert.equal(clock.now(), 1_200);
+});
+
+test("a sleep ends at its time, at once for an aborted signal, and early when aborted", async () => {
+  const started = performance.now();
+  await sleep(20);
+  assert.ok(performance.now() - started >= 19);
+  await sleep(60_000, AbortSignal.abort());
+  const abort = new AbortController();
+  const sleeping = sleep(60_000, abort.signal);
+  abort.abort();
+  await sleeping;
+  assert.ok(performance.now() - started < 5_000);
+});
+
+test("a sleep longer than a timer can hold does not end at once", async () => {
+  const abort = new AbortController();
+  let ended = false;
+  const sleeping = sleep(2 ** 40, abort.signal).then(() => {
+    ended = true;
+  });
+  await sleep(20);
+  assert.equal(ended, false);
+  abort.abort();
+  await sleeping;
+});

@@ -1,0 +1,85 @@
+// Time. `now` is the wall clock moved to the database's (lease and schedule follow the database, reliability rule 4) and
+// by a testing offset; `monotonic` is for timeouts and never jumps. Not here: schedules, which are data of the features.
+import { readFileSync } from "node:fs";
+
+/** Wall clock and monotonic clock, both in milliseconds. `setSkew(ms)` says how far the database's clock is ahead of ours. */
+export type Clock = { now(): number; monotonic(): number; setSkew(ms: number): void };
+
+/** The offset file is looked at again after this long; between looks `now` costs no system call on the file. */
+const OFFSET_REREAD_MS = 50;
+/** setTimeout takes a signed 32-bit number and fires at once above it. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/**
+ * The process's clock. With `offsetFile`, the number of seconds in that file (a decimal, may be negative) is added to
+ * `now`, re-read at most every 50 ms; a missing file is 0, a half-written one keeps the last offset.
+ */
+export function createClock(options: { offsetFile?: string | null }): Clock & { close(): void } {
+  const offset = options.offsetFile ? readOffset(options.offsetFile) : () => 0;
+  let skewMs = 0;
+  return {
+    now: () => Math.round(Date.now() + skewMs + offset()),
+    monotonic: () => performance.now(),
+    setSkew: (ms) => {
+      skewMs = ms;
+    },
+    close: () => {},
+  };
+}
+
+function readOffset(path: string): () => number {
+  let offsetMs = 0;
+  let readAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const at = performance.now();
+    if (at - readAt >= OFFSET_REREAD_MS) {
+      offsetMs = parseOffset(path, offsetMs);
+      readAt = at;
+    }
+    return offsetMs;
+  };
+}
+
+function parseOffset(path: string, lastMs: number): number {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8").trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return 0;
+    throw error;
+  }
+  return /^[+-]?\d{1,12}(\.\d+)?$/.test(text) ? Number(text) * 1000 : lastMs;
+}
+
+/** A clock that stands at `ms` until `advance`d; `setSkew` works as in the real one. For tests and simulations. */
+export function fixedClock(ms: number): Clock & { advance(ms: number): void; close(): void } {
+  let nowMs = ms;
+  let monotonicMs = 0;
+  let skewMs = 0;
+  return {
+    now: () => nowMs + skewMs,
+    monotonic: () => monotonicMs,
+    setSkew: (skew) => {
+      skewMs = skew;
+    },
+    advance: (by) => {
+      nowMs += by;
+      monotonicMs += by;
+    },
+    close: () => {},
+  };
+}
+
+/** Waits `ms` of real time (at most 24 days). An abort ends the wait early and is not an error: look at the signal. */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, Math.min(Math.max(ms, 0), TIMER_MS_MAX));
+    signal?.addEventListener("abort", done, { once: true });
+  });
+}

@@ -1,0 +1,363 @@
+// DNS look-ups as values, with a clear difference between "not there" (final) and "could not ask" (try later): a timeout
+// must never bounce mail. A stub over recursive servers (RFC 1035, 2308, 6840) with a cache of its own. Not here: the
+// validation of DNSSEC, which is the configured server's; SPF, MX order and the like, which are the features'.
+import { getServers } from "node:dns";
+import { domainToASCII } from "node:url";
+import ipaddr from "ipaddr.js";
+import { askServer, type Outcome, parseServer, type Server } from "./dns-exchange.ts";
+import { type DnsRecord, type DnsType, type Message, type Mx, type Question, type Tlsa, TYPES } from "./dns-message.ts";
+
+export type { Mx, Tlsa } from "./dns-message.ts";
+
+export type Answer<T> =
+  | { kind: "found"; records: T[]; ttl_s: number; authenticated: boolean }
+  | { kind: "absent"; reason: "nxdomain" | "nodata" }
+  | { kind: "failed"; reason: string };
+
+/** `fresh` asks the server even if the answer is in our cache. */
+export type AskHow = { fresh?: boolean };
+
+export type Resolver = {
+  /** Each record as one text, its character strings joined. */
+  txt(name: string, how?: AskHow): Promise<Answer<string>>;
+  /** In the server's order; a null MX (RFC 7505) has the exchange ".". */
+  mx(name: string, how?: AskHow): Promise<Answer<Mx>>;
+  a(name: string, how?: AskHow): Promise<Answer<string>>;
+  aaaa(name: string, how?: AskHow): Promise<Answer<string>>;
+  /** The name's own alias, not followed further. */
+  cname(name: string, how?: AskHow): Promise<Answer<string>>;
+  /** The names of an IPv4 or IPv6 address. */
+  ptr(ip: string, how?: AskHow): Promise<Answer<string>>;
+  tlsa(name: string, how?: AskHow): Promise<Answer<Tlsa>>;
+};
+
+export type ResolverOptions = {
+  /** `host:port` each; none means the system's. */
+  servers: string[];
+  timeout_ms: number;
+  attempts: number;
+  cache_max: number;
+  /** The servers validate DNSSEC and we trust the path to them: only then is the AD bit believed (RFC 6840 §5.8). */
+  validating: boolean;
+  now: () => number;
+};
+
+const ALIASES_MAX = 8;
+const TOTAL_MS_MAX = 10_000;
+const TTL_POSITIVE_S_MAX = 300;
+const TTL_NEGATIVE_S_MAX = 60;
+const RECORDS_MAX = 256;
+/** Larger answers are not cached: 10,000 names of one hostile zone must not fill the memory. */
+const CACHED_ANSWER_BYTES_MAX = 4_096;
+const CONCURRENT_MAX = 256;
+const WAITING_MAX = 10_000;
+const SERVERS_TRIED_MAX = 4;
+
+type Value = string | Mx | Tlsa;
+/** An answer and how long it may be kept; 0 is not at all. */
+type Looked = { answer: Answer<Value>; ttl_s: number };
+type World = Pick<ResolverOptions, "timeout_ms" | "attempts" | "validating"> & { ask: Ask };
+
+const RCODES = new Map([
+  [1, "formerr"],
+  [2, "servfail"],
+  [4, "notimp"],
+  [5, "refused"],
+]);
+const NXDOMAIN = 3;
+
+/** A resolver with its own cache. Every look-up ends within 10 s; none of them throws. */
+export function createResolver(options: ResolverOptions): Resolver {
+  const servers = (options.servers.length > 0 ? options.servers : systemServers()).map(parseServer);
+  const gate = createGate();
+  const ask = serverChoice(servers, options);
+  const world: World = { ...options, ask: (question, deadline) => gate(() => ask(question, deadline)) };
+  const query = cached(options, (question) => lookUp(world, question));
+  const look =
+    <T extends Value>(type: DnsType) =>
+    (name: string, how?: AskHow) =>
+      query(wireName(name), type, how) as Promise<Answer<T>>;
+  const ptr = look<string>("PTR");
+  return {
+    txt: look<string>("TXT"),
+    mx: look<Mx>("MX"),
+    a: look<string>("A"),
+    aaaa: look<string>("AAAA"),
+    cname: look<string>("CNAME"),
+    ptr: (ip, how) => ptr(reverseName(ip) ?? "", how),
+    tlsa: look<Tlsa>("TLSA"),
+  };
+}
+
+function systemServers(): string[] {
+  const servers = getServers();
+  return servers.length > 0 ? servers : ["127.0.0.1:53"];
+}
+
+/**
+ * The name as the DNS has it: lower case, IDN converted, no final dot. Null for what cannot be in the DNS (empty or long
+ * labels, unprintable characters), which then simply is not there.
+ */
+function wireName(name: string): string | null {
+  const ascii = /^[!-~]*$/.test(name) ? name : internationalName(name);
+  const bare = ascii.toLowerCase().replace(/\.$/, "");
+  return bare.length <= 253 && /^[!-~]+$/.test(bare) && bare.split(".").every(isLabel) ? bare : null;
+}
+
+// domainToASCII reads a URL's host: it would drop line breaks and end at a slash.
+function internationalName(name: string): string {
+  return /[\x00-\x20\x7f/?#@:%[\]\\]/.test(name) ? "" : domainToASCII(name);
+}
+
+function isLabel(label: string): boolean {
+  return label.length >= 1 && label.length <= 63 && !label.includes("\\");
+}
+
+function reverseName(ip: string): string | null {
+  if (!ipaddr.isValid(ip)) return null;
+  const address = ipaddr.process(ip);
+  if (address.kind() === "ipv4") return `${address.toByteArray().reverse().join(".")}.in-addr.arpa`;
+  const digits = Buffer.from(address.toByteArray()).toString("hex");
+  return `${[...digits].reverse().join(".")}.ip6.arpa`;
+}
+
+// --- cache -----------------------------------------------------------------------------------------------------------
+
+type Kept = { answer: Answer<Value>; expires: number };
+
+function cached(
+  options: Pick<ResolverOptions, "cache_max" | "now">,
+  load: (question: Question) => Promise<Looked>,
+): (name: string | null, type: DnsType, how?: AskHow) => Promise<Answer<Value>> {
+  const kept = new Map<string, Kept>();
+  const underWay = new Map<string, Promise<Answer<Value>>>();
+
+  function recall(key: string): Answer<Value> | null {
+    const entry = kept.get(key);
+    if (!entry) return null;
+    kept.delete(key);
+    const leftS = (entry.expires - options.now()) / 1000;
+    if (leftS <= 0) return null;
+    // Put back at the end: the Map's order is the order of use, and the front is forgotten first.
+    kept.set(key, entry);
+    return entry.answer.kind === "found" ? { ...entry.answer, ttl_s: Math.ceil(leftS) } : entry.answer;
+  }
+
+  async function run(key: string, question: Question): Promise<Answer<Value>> {
+    const { answer, ttl_s } = await load(question);
+    kept.delete(key);
+    if (ttl_s > 0) kept.set(key, { answer, expires: options.now() + ttl_s * 1000 });
+    if (kept.size > options.cache_max) kept.delete(kept.keys().next().value!);
+    return answer;
+  }
+
+  return (name, type, how) => {
+    if (name === null) return Promise.resolve({ kind: "absent", reason: "nxdomain" });
+    const key = `${type} ${name}`;
+    // A fresh question joins no look-up that is under way: that one may have been answered before the caller's change.
+    if (how?.fresh) return run(key, { name, type });
+    const known = recall(key);
+    if (known) return Promise.resolve(known);
+    const running = underWay.get(key);
+    if (running) return running;
+    const started = run(key, { name, type }).finally(() => underWay.delete(key));
+    underWay.set(key, started);
+    return started;
+  };
+}
+
+// --- one look-up: aliases and the meaning of answers -----------------------------------------------------------------
+
+type Trail = { name: string; seen: Set<string>; ttl_s: number; authenticated: boolean };
+
+// Servers that recurse send the whole chain of aliases in one answer; for others each step is a question of its own.
+async function lookUp(world: World, question: Question): Promise<Looked> {
+  const deadline = performance.now() + Math.min(TOTAL_MS_MAX, world.timeout_ms * world.attempts);
+  const trail: Trail = { name: question.name, seen: new Set(), ttl_s: TTL_POSITIVE_S_MAX, authenticated: true };
+  for (let asked = 0; asked <= ALIASES_MAX; asked += 1) {
+    const outcome = await world.ask({ name: trail.name, type: question.type }, deadline);
+    if (outcome.kind === "failed") return failed(outcome.reason);
+    trail.authenticated &&= world.validating && outcome.message.authenticated;
+    const looked = readAnswer(outcome.message, question.type, trail);
+    if (looked) return looked;
+  }
+  return failed("too many aliases");
+}
+
+function failed(reason: string): Looked {
+  return { answer: { kind: "failed", reason }, ttl_s: 0 };
+}
+
+// Null: the answer ends at an alias whose target (now trail.name) must be asked for.
+function readAnswer(message: Message, type: DnsType, trail: Trail): Looked | null {
+  if (!isFinal(message)) return failed(RCODES.get(message.rcode) ?? `rcode ${message.rcode}`);
+  const asked = trail.name;
+  const found = followAliases(message, type, trail);
+  if (typeof found === "string") return failed(found);
+  if (found.length > 0) return foundAnswer(found, trail);
+  // RFC 6604 §3: the code speaks of the last name of the chain.
+  if (message.rcode === NXDOMAIN) return absentAnswer("nxdomain", message, trail);
+  if (trail.name !== asked) return null;
+  return isReferral(message) ? failed("referral") : absentAnswer("nodata", message, trail);
+}
+
+function isFinal(message: Message): boolean {
+  return message.rcode === 0 || message.rcode === NXDOMAIN;
+}
+
+// The records of the wanted type at the end of the chain, or why the chain has none. A text is a failure.
+function followAliases(message: Message, type: DnsType, trail: Trail): DnsRecord[] | string {
+  for (;;) {
+    const own = message.answers.filter((record) => record.name === trail.name);
+    const wanted = own.filter((record) => record.type === TYPES[type]);
+    const alias = own.find((record) => record.type === TYPES.CNAME);
+    if (wanted.length > 0 || !alias) return wanted;
+    if (trail.seen.has(trail.name)) return "the aliases run in a circle";
+    if (trail.seen.size >= ALIASES_MAX) return "too many aliases";
+    const target = wireName(String(alias.value));
+    if (target === null) return "bad answer";
+    trail.seen.add(trail.name);
+    trail.ttl_s = Math.min(trail.ttl_s, alias.ttl_s);
+    trail.name = target;
+  }
+}
+
+// A server that does not recurse points elsewhere instead of answering: that says nothing about the name.
+function isReferral(message: Message): boolean {
+  const types = message.authorities.map((record) => record.type);
+  return !message.authoritative && types.includes(TYPES.NS) && !types.includes(TYPES.SOA);
+}
+
+function foundAnswer(found: DnsRecord[], trail: Trail): Looked {
+  const records = found.slice(0, RECORDS_MAX).map((record) => record.value as Value);
+  const ttl_s = Math.min(trail.ttl_s, ...found.slice(0, RECORDS_MAX).map((record) => record.ttl_s));
+  const bytes = records.reduce((sum, value) => sum + sizeOf(value), 0);
+  const answer: Answer<Value> = { kind: "found", records, ttl_s, authenticated: trail.authenticated };
+  return { answer, ttl_s: bytes > CACHED_ANSWER_BYTES_MAX ? 0 : ttl_s };
+}
+
+function sizeOf(value: Value): number {
+  if (typeof value === "string") return value.length;
+  return "exchange" in value ? value.exchange.length : value.data.length;
+}
+
+// RFC 2308 §5: for the SOA's minimum or its own TTL, whichever is less; not at all without a SOA.
+function absentAnswer(reason: "nxdomain" | "nodata", message: Message, trail: Trail): Looked {
+  const soa = message.authorities.find((record) => record.type === TYPES.SOA);
+  const ttl_s = soa ? Math.min(trail.ttl_s, TTL_NEGATIVE_S_MAX, soa.ttl_s, Number(soa.value)) : 0;
+  return { answer: { kind: "absent", reason }, ttl_s };
+}
+
+// --- which server, how often, how many at once -----------------------------------------------------------------------
+
+type Ask = (question: Question, deadline: number) => Promise<Outcome>;
+
+// Goes round the servers until one gives a final answer; the next look-up begins with a server that answered.
+function serverChoice(servers: Server[], options: ResolverOptions): Ask {
+  const triesMax = Math.max(options.attempts, Math.min(servers.length, SERVERS_TRIED_MAX));
+  let preferred = 0;
+  return async (question, deadline) => {
+    const dnssec = options.validating && question.type === "TLSA";
+    let outcome: Outcome = { kind: "failed", reason: "timeout" };
+    let index = preferred;
+    for (let tries = 0; tries < triesMax; tries += 1) {
+      const timeout_ms = Math.min(options.timeout_ms, deadline - performance.now());
+      if (timeout_ms <= 0) break;
+      outcome = await askServer(servers[index]!, question, { timeout_ms, ad: options.validating, dnssec });
+      if (outcome.kind === "answer" && isFinal(outcome.message)) return outcome;
+      const next = (index + 1) % servers.length;
+      if (preferred === index) preferred = next;
+      index = next;
+    }
+    return outcome;
+  };
+}
+
+// At most CONCURRENT_MAX questions are on their way (each has a socket); the rest wait in order, and
+// one whose deadline has passed when its turn comes ends without a question.
+function createGate(): (task: () => Promise<Outcome>) => Promise<Outcome> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (task) => {
+    if (running < CONCURRENT_MAX) running += 1;
+    else if (waiting.length >= WAITING_MAX) return { kind: "failed", reason: "too many look-ups" };
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await task();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  };
+}
+
+// --- for libraries that expect Node's resolver ------------------------------------------------------------------------
+
+/** The look-up of node:dns/promises `resolve`: records in its shapes, failures as errors with its codes. */
+export type NodeStyleResolver = (name: string, rrtype?: string) => Promise<unknown[]>;
+
+/**
+ * The resolver as mailauth wants it: `(name, type)` for A, AAAA, CNAME, MX, PTR, TLSA and TXT, in the shapes of Node's
+ * `resolve`. Throws errors with the codes ENOTFOUND, ENODATA, ETIMEOUT, EREFUSED and ESERVFAIL.
+ */
+export function nodeStyleResolver(resolver: Resolver): NodeStyleResolver {
+  return async (name, rrtype = "A") => {
+    const answer = await askByType(resolver, name, rrtype.toUpperCase());
+    if (answer.kind === "found") return answer.records;
+    throw lookUpError(answer, name, rrtype);
+  };
+}
+
+async function askByType(resolver: Resolver, name: string, rrtype: string): Promise<Answer<unknown>> {
+  switch (rrtype) {
+    case "A":
+      return resolver.a(name);
+    case "AAAA":
+      return resolver.aaaa(name);
+    case "CNAME":
+      return resolver.cname(name);
+    case "TXT":
+      return reshaped(await resolver.txt(name), (text) => [text]);
+    case "MX":
+      return reshaped(await resolver.mx(name), nodeMx);
+    case "TLSA":
+      return reshaped(await resolver.tlsa(name), nodeTlsa);
+    case "PTR":
+      return resolver.ptr(addressOfReverseName(name) ?? "");
+    default:
+      throw Object.assign(new Error(`look-ups of type ${rrtype} are not supported`), { code: "EBADQUERY" });
+  }
+}
+
+function reshaped<T>(answer: Answer<T>, shape: (record: T) => unknown): Answer<unknown> {
+  return answer.kind === "found" ? { ...answer, records: answer.records.map(shape) } : answer;
+}
+
+// Node writes the root, which is the exchange of a null MX, as an empty name.
+function nodeMx(mx: Mx): { exchange: string; priority: number } {
+  return { exchange: mx.exchange === "." ? "" : mx.exchange, priority: mx.preference };
+}
+
+function nodeTlsa(tlsa: Tlsa): { certUsage: number; selector: number; match: number; data: Buffer } {
+  return { certUsage: tlsa.usage, selector: tlsa.selector, match: tlsa.matching_type, data: tlsa.data };
+}
+
+function addressOfReverseName(name: string): string | null {
+  const [, digits, suffix] = /^([0-9a-f.]{1,80})\.(in-addr|ip6)\.arpa\.?$/i.exec(name) ?? [];
+  const parts = digits?.split(".").reverse() ?? [];
+  if (suffix?.toLowerCase() === "in-addr") return parts.length === 4 ? parts.join(".") : null;
+  return parts.length === 32 ? parts.join("").replace(/(.{4})(?=.)/g, "$1:") : null;
+}
+
+function lookUpError(answer: Answer<unknown> & { kind: "absent" | "failed" }, name: string, rrtype: string): Error {
+  const code = errorCode(answer);
+  const syscall = `query${rrtype[0]?.toUpperCase()}${rrtype.slice(1).toLowerCase()}`;
+  return Object.assign(new Error(`${syscall} ${code} ${name}`), { code, errno: undefined, syscall, hostname: name });
+}
+
+function errorCode(answer: { kind: "absent" | "failed"; reason: string }): string {
+  if (answer.kind === "absent") return answer.reason === "nxdomain" ? "ENOTFOUND" : "ENODATA";
+  if (answer.reason === "timeout") return "ETIMEOUT";
+  return answer.reason === "refused" ? "EREFUSED" : "ESERVFAIL";
+}

@@ -1,0 +1,283 @@
+// HTTPS to places strangers name (webhooks, MTA-STS policies): resolved by our resolver, every address checked against
+// the deny-table, connected to the very address checked, and everything limited. Follows no redirect, decompresses
+// nothing, retries nothing. Not here: signing and retries (webhooks/), the table itself (addresses.ts).
+import { isIP } from "node:net";
+import { connect, type TLSSocket } from "node:tls";
+import { Agent, errors } from "undici";
+import { isLoopbackAddress, isPublicAddress, literalAddressHost } from "./addresses.ts";
+import type { Answer, Resolver } from "./resolver.ts";
+
+export type FetchRequest = {
+  method: "GET" | "POST" | "PUT" | "HEAD";
+  url: string;
+  headers: Record<string, string>;
+  body?: Buffer | string;
+  /** For the whole request: DNS, connection, TLS, headers and body. */
+  timeout_ms: number;
+  response_bytes_max: number;
+  /** What a longer response means: `fail` (the default) is `too_large`; `cut` answers with the first bytes. */
+  when_too_large?: "fail" | "cut";
+};
+
+export type FetchFailure = "blocked" | "dns" | "connect" | "tls" | "timeout" | "too_large" | "protocol";
+
+export type FetchResult =
+  /** Header names in lower case; repeated ones are joined with ", ". */
+  | { kind: "answered"; status: number; headers: Map<string, string>; body: Buffer; duration_ms: number }
+  | { kind: "failed"; reason: string; code: FetchFailure; duration_ms: number };
+
+export type SafeFetch = ((request: FetchRequest) => Promise<FetchResult>) & { close(): Promise<void> };
+
+export type SafeFetchOptions = {
+  resolver: Pick<Resolver, "a" | "aaaa">;
+  /** For development and tests: lets 127.0.0.0/8 and ::1 through, nothing else. */
+  allowLoopback: boolean;
+};
+
+const URL_LENGTH_MAX = 2_048;
+const RESPONSE_HEADER_BYTES_MAX = 16_384;
+const KEEP_ALIVE_MS = 4_000;
+const KEEP_ALIVE_MS_MAX = 10_000;
+const CONNECTIONS_PER_ORIGIN_MAX = 64;
+/** A request has its own limit; this one ends connections whose request has gone. */
+const CONNECT_TOTAL_MS_MAX = 15_000;
+const ADDRESSES_TRIED_MAX = 4;
+/** Mail, shells, databases: servers that read lines or frames and might act on what a TLS handshake looks like to them. */
+const REFUSED_PORTS = new Set([
+  ...[0, 21, 22, 23, 25, 53, 110, 111, 135, 139, 143, 389, 445, 465, 587, 636, 993, 995, 2525],
+  ...[1433, 1521, 2375, 3306, 5432, 6379, 9042, 9092, 11211, 27017],
+]);
+
+/** Makes the one way out to strangers' HTTPS servers. It never throws for what the other side does; see FetchResult. */
+export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
+  const agent = new Agent({
+    connect: connector(options),
+    allowH2: false,
+    pipelining: 1,
+    connections: CONNECTIONS_PER_ORIGIN_MAX,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveMaxTimeout: KEEP_ALIVE_MS_MAX,
+    maxHeaderSize: RESPONSE_HEADER_BYTES_MAX,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const run = (request: FetchRequest) => fetchOnce(agent, options, request);
+  return Object.assign(run, { close: () => agent.destroy() });
+}
+
+/**
+ * Whether a customer may give this URL: null, or a sentence that says why not. Looks at the text alone; a name that
+ * resolves to a forbidden address is found when connecting.
+ */
+export function checkUrl(url: string, options: { allowLoopback: boolean }): string | null {
+  if (url.length > URL_LENGTH_MAX) return `The URL is longer than ${URL_LENGTH_MAX} characters.`;
+  if (/[\s\x00-\x1f\x7f]/.test(url)) return "The URL must not contain spaces or control characters.";
+  const parsed = URL.parse(url);
+  if (parsed === null) return "This is not a URL; write https://example.com/path.";
+  if (parsed.protocol !== "https:") return "The URL must begin with https://.";
+  if (parsed.username !== "" || parsed.password !== "") return "The URL must not contain a user name or password.";
+  if (REFUSED_PORTS.has(Number(parsed.port || 443))) return `Port ${parsed.port} is not allowed.`;
+  return checkHost(parsed.hostname, options.allowLoopback);
+}
+
+function checkHost(hostname: string, allowLoopback: boolean): string | null {
+  const literal = literalAddressHost(hostname);
+  if (literal !== null)
+    return isAllowed(literal, allowLoopback)
+      ? null
+      : "The URL must not lead to a private, loopback, link-local or otherwise internal address.";
+  return hostname.includes(".") && hostname !== "." ? null : "The URL's host must be a full domain name.";
+}
+
+function isAllowed(address: string, allowLoopback: boolean): boolean {
+  return isPublicAddress(address) || (allowLoopback && isLoopbackAddress(address));
+}
+
+// --- one request -----------------------------------------------------------------------------------------------------
+
+class FetchError extends Error {
+  readonly code: FetchFailure;
+  constructor(code: FetchFailure, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+async function fetchOnce(agent: Agent, options: SafeFetchOptions, request: FetchRequest): Promise<FetchResult> {
+  const started = performance.now();
+  const took = () => Math.round(performance.now() - started);
+  const refusal = checkUrl(request.url, options);
+  if (refusal !== null) return { kind: "failed", reason: refusal, code: "blocked", duration_ms: took() };
+  const limit = timeLimit(request.timeout_ms);
+  try {
+    const answer = await Promise.race([limit.reached, exchange(agent, request, limit.signal)]);
+    return { kind: "answered", ...answer, duration_ms: took() };
+  } catch (error) {
+    return { kind: "failed", ...explain(error), duration_ms: took() };
+  } finally {
+    limit.end();
+  }
+}
+
+// undici heeds the signal only once a request has a connection, hence the promise beside it: it covers waiting for DNS,
+// for TLS and for a free connection.
+function timeLimit(ms: number): { reached: Promise<never>; signal: AbortSignal; end(): void } {
+  const abort = new AbortController();
+  const { promise: reached, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const error = new FetchError("timeout", `no complete answer within ${ms} ms`);
+    reject(error);
+    abort.abort(error);
+  }, ms);
+  return { reached, signal: abort.signal, end: () => clearTimeout(timer) };
+}
+
+type Answered = { status: number; headers: Map<string, string>; body: Buffer };
+
+async function exchange(agent: Agent, request: FetchRequest, signal: AbortSignal): Promise<Answered> {
+  const url = new URL(request.url);
+  const response = await agent.request({
+    origin: url.origin,
+    path: url.pathname + url.search,
+    method: request.method,
+    headers: request.headers,
+    body: request.body ?? null,
+    signal,
+  });
+  // Reading may end early, and then the stream's own error has nobody waiting for it.
+  response.body.on("error", () => {});
+  const body = await readLimited(response.body, request);
+  return { status: response.statusCode, headers: headerMap(response.headers), body };
+}
+
+async function readLimited(stream: AsyncIterable<Buffer>, request: FetchRequest): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  // Leaving the loop early destroys the stream and with it the connection.
+  for await (const chunk of stream) {
+    chunks.push(chunk.subarray(0, request.response_bytes_max - length));
+    length += chunk.length;
+    if (length <= request.response_bytes_max) continue;
+    if (request.when_too_large === "cut") break;
+    throw new FetchError("too_large", `the response is longer than ${request.response_bytes_max} bytes`);
+  }
+  return Buffer.concat(chunks);
+}
+
+function headerMap(headers: Record<string, string | string[] | undefined>): Map<string, string> {
+  const map = new Map<string, string>();
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) map.set(name.toLowerCase(), Array.isArray(value) ? value.join(", ") : value);
+  }
+  return map;
+}
+
+function explain(error: unknown): { code: FetchFailure; reason: string } {
+  if (error instanceof FetchError) return { code: error.code, reason: error.message };
+  if (error instanceof errors.HeadersOverflowError)
+    return { code: "too_large", reason: "the response's headers are too large" };
+  // What undici says of our own arguments is a bug of ours, not an answer.
+  if (error instanceof errors.InvalidArgumentError || error instanceof TypeError) throw error;
+  const { message } = error as Error;
+  return { code: "protocol", reason: cleanReason(message) };
+}
+
+function cleanReason(message: string): string {
+  return message.replace(/[^ -~]/g, "?").slice(0, 200) || "the connection ended without an answer";
+}
+
+// --- one connection --------------------------------------------------------------------------------------------------
+
+type ConnectOptions = { hostname: string; port: string };
+type ConnectCallback = (...result: [null, TLSSocket] | [Error, null]) => void;
+
+// undici calls this whenever an origin needs a new connection, so that a name's address is judged each time.
+function connector(options: SafeFetchOptions): (target: ConnectOptions, callback: ConnectCallback) => void {
+  return (target, callback) => {
+    connectChecked(options, target).then(
+      (socket) => callback(null, socket),
+      (error) => callback(error, null),
+    );
+  };
+}
+
+async function connectChecked(options: SafeFetchOptions, target: ConnectOptions): Promise<TLSSocket> {
+  const deadline = performance.now() + CONNECT_TOTAL_MS_MAX;
+  const hostname = target.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+  const addresses = (await allowedAddresses(options, hostname)).slice(0, ADDRESSES_TRIED_MAX);
+  let failure: Error = new FetchError("connect", "no address to connect to");
+  for (const [index, address] of addresses.entries()) {
+    const timeoutMs = Math.max(1, (deadline - performance.now()) / (addresses.length - index));
+    try {
+      return await connectTo(address, { hostname, port: Number(target.port || 443), timeoutMs });
+    } catch (error) {
+      failure = error as Error;
+      if (error instanceof FetchError && error.code === "tls") break;
+    }
+  }
+  throw failure;
+}
+
+// One forbidden address forbids the name: a mixed answer is how a name is turned from outside to inside.
+async function allowedAddresses(options: SafeFetchOptions, hostname: string): Promise<string[]> {
+  const literal = literalAddressHost(hostname);
+  const addresses = literal === null ? await resolveHost(options.resolver, hostname) : [literal];
+  const forbidden = addresses.find((address) => !isAllowed(address, options.allowLoopback));
+  if (forbidden !== undefined)
+    throw new FetchError("blocked", "the host's address is private or otherwise not allowed");
+  return addresses;
+}
+
+// IPv4 first: a machine without IPv6 routes is common, and a web host without IPv4 is not.
+async function resolveHost(resolver: SafeFetchOptions["resolver"], hostname: string): Promise<string[]> {
+  const answers = await Promise.all([resolver.a(hostname), resolver.aaaa(hostname)]);
+  const addresses = answers.flatMap((answer) => (answer.kind === "found" ? answer.records : []));
+  if (addresses.length === 0) throw new FetchError("dns", whyUnresolved(answers));
+  return addresses;
+}
+
+function whyUnresolved(answers: Answer<string>[]): string {
+  const failed = answers.find((answer) => answer.kind === "failed");
+  if (failed) return `the host could not be looked up: ${failed.reason}`;
+  const missing = answers.some((answer) => answer.kind === "absent" && answer.reason === "nxdomain");
+  return missing ? "the host does not exist" : "the host has no address";
+}
+
+type TlsTarget = { hostname: string; port: number; timeoutMs: number };
+
+function connectTo(address: string, target: TlsTarget): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({
+      host: address,
+      port: target.port,
+      // RFC 6066 §3: no server name for an address; the certificate is then checked against `host`.
+      servername: isIP(target.hostname) ? "" : target.hostname,
+      ALPNProtocols: ["http/1.1"],
+      minVersion: "TLSv1.2",
+      rejectUnauthorized: true,
+    });
+    let connected = false;
+    const fail = (error: FetchError) => {
+      clearTimeout(timer);
+      socket.destroy();
+      reject(error);
+    };
+    const late = () => fail(new FetchError("timeout", "the connection was not ready in time"));
+    const timer = setTimeout(late, target.timeoutMs);
+    socket.once("connect", () => {
+      connected = true;
+      socket.setNoDelay(true);
+    });
+    // Stays for the socket's life: an error after the promise is settled is undici's to report.
+    socket.on("error", (error) => fail(connectFailure(error, connected)));
+    socket.once("secureConnect", () => {
+      clearTimeout(timer);
+      resolve(socket);
+    });
+  });
+}
+
+function connectFailure(error: NodeJS.ErrnoException, connected: boolean): FetchError {
+  const reason = cleanReason(error.code ? `${error.code}: ${error.message}` : error.message);
+  return new FetchError(connected ? "tls" : "connect", reason);
+}
