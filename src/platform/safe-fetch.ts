@@ -50,8 +50,9 @@ const REFUSED_PORTS = new Set([
 
 /** Makes the one way out to strangers' HTTPS servers. It never throws for what the other side does; see FetchResult. */
 export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
+  const dialling = new Set<TLSSocket>();
   const agent = new Agent({
-    connect: connector(options),
+    connect: connector(options, dialling),
     allowH2: false,
     pipelining: 1,
     connections: CONNECTIONS_PER_ORIGIN_MAX,
@@ -62,7 +63,11 @@ export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
     bodyTimeout: 0,
   });
   const run = (request: FetchRequest) => fetchOnce(agent, options, request);
-  return Object.assign(run, { close: () => agent.destroy() });
+  const close = async () => {
+    for (const socket of dialling) socket.destroy(new FetchError("protocol", "the program is stopping"));
+    await agent.destroy();
+  };
+  return Object.assign(run, { close });
 }
 
 /**
@@ -189,19 +194,28 @@ function cleanReason(message: string): string {
 // --- one connection --------------------------------------------------------------------------------------------------
 
 type ConnectOptions = { hostname: string; port: string };
+/** Connections that are not ready yet: undici does not know them, so closing must end them here. */
+type Dialling = Set<TLSSocket>;
 type ConnectCallback = (...result: [null, TLSSocket] | [Error, null]) => void;
 
 // undici calls this whenever an origin needs a new connection, so that a name's address is judged each time.
-function connector(options: SafeFetchOptions): (target: ConnectOptions, callback: ConnectCallback) => void {
+function connector(
+  options: SafeFetchOptions,
+  dialling: Dialling,
+): (target: ConnectOptions, callback: ConnectCallback) => void {
   return (target, callback) => {
-    connectChecked(options, target).then(
+    connectChecked(options, target, dialling).then(
       (socket) => callback(null, socket),
       (error) => callback(error, null),
     );
   };
 }
 
-async function connectChecked(options: SafeFetchOptions, target: ConnectOptions): Promise<TLSSocket> {
+async function connectChecked(
+  options: SafeFetchOptions,
+  target: ConnectOptions,
+  dialling: Dialling,
+): Promise<TLSSocket> {
   const deadline = performance.now() + CONNECT_TOTAL_MS_MAX;
   const hostname = target.hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
   const addresses = (await allowedAddresses(options, hostname)).slice(0, ADDRESSES_TRIED_MAX);
@@ -209,10 +223,11 @@ async function connectChecked(options: SafeFetchOptions, target: ConnectOptions)
   for (const [index, address] of addresses.entries()) {
     const timeoutMs = Math.max(1, (deadline - performance.now()) / (addresses.length - index));
     try {
-      return await connectTo(address, { hostname, port: Number(target.port || 443), timeoutMs });
+      return await connectTo(address, { hostname, port: Number(target.port || 443), timeoutMs }, dialling);
     } catch (error) {
       failure = error as Error;
-      if (error instanceof FetchError && error.code === "tls") break;
+      // A bad certificate is the host's, and the end of the program is everybody's: no other address will do better.
+      if (error instanceof FetchError && (error.code === "tls" || error.code === "protocol")) break;
     }
   }
   throw failure;
@@ -245,7 +260,7 @@ function whyUnresolved(answers: Answer<string>[]): string {
 
 type TlsTarget = { hostname: string; port: number; timeoutMs: number };
 
-function connectTo(address: string, target: TlsTarget): Promise<TLSSocket> {
+function connectTo(address: string, target: TlsTarget, dialling: Dialling): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const socket = connect({
       host: address,
@@ -256,9 +271,14 @@ function connectTo(address: string, target: TlsTarget): Promise<TLSSocket> {
       minVersion: "TLSv1.2",
       rejectUnauthorized: true,
     });
+    dialling.add(socket);
     let connected = false;
-    const fail = (error: FetchError) => {
+    const settle = () => {
       clearTimeout(timer);
+      dialling.delete(socket);
+    };
+    const fail = (error: FetchError) => {
+      settle();
       socket.destroy();
       reject(error);
     };
@@ -271,13 +291,14 @@ function connectTo(address: string, target: TlsTarget): Promise<TLSSocket> {
     // Stays for the socket's life: an error after the promise is settled is undici's to report.
     socket.on("error", (error) => fail(connectFailure(error, connected)));
     socket.once("secureConnect", () => {
-      clearTimeout(timer);
+      settle();
       resolve(socket);
     });
   });
 }
 
-function connectFailure(error: NodeJS.ErrnoException, connected: boolean): FetchError {
+function connectFailure(error: NodeJS.ErrnoException | FetchError, connected: boolean): FetchError {
+  if (error instanceof FetchError) return error;
   const reason = cleanReason(error.code ? `${error.code}: ${error.message}` : error.message);
   return new FetchError(connected ? "tls" : "connect", reason);
 }
