@@ -1,0 +1,151 @@
+// Checks of a domain's DNS records, on request and on schedule: read, look up outside any transaction, then fold what
+// was seen into the row under its lock. Not here: what the answers mean (look-up.ts, spf.ts) and the states (state.ts).
+import { sleep } from "../platform/clock.ts";
+import { isDuplicate, type Tx } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import { lookUpRecords } from "./look-up.ts";
+import * as queries from "./queries.ts";
+import { expectedRecords, withChecks } from "./records.ts";
+import { afterCheck, sends } from "./state.ts";
+import type { DnsRecord, DomainPorts, DomainRow, ExpectedRecord, Purpose, RecordCheck } from "./types.ts";
+
+export type CheckWorld = Pick<World, "db" | "clock" | "config" | "resolver">;
+export type Target = { org_id: string; id: string };
+
+/** `taken`: the records are right, but another organization holds the domain. */
+export type CheckOutcome = { row: DomainRow; records: DnsRecord[]; taken: boolean };
+
+/**
+ * Looks the domain's records up (`only`: those purposes) and keeps what was seen. Null when the domain is gone. Asks
+ * DNS outside the transactions; a check that could not ask takes no proof away.
+ */
+export async function checkDomain(
+  world: CheckWorld,
+  ports: DomainPorts,
+  target: Target,
+  how: { fresh: boolean; only?: Purpose[] },
+): Promise<CheckOutcome | null> {
+  const before = await world.db.asOrg(target.org_id, async (tx) => {
+    const [row] = await queries.findById(tx, target.org_id, target.id);
+    return row && { row, expected: await loadExpected(world, ports, tx, row) };
+  });
+  if (!before) return null;
+  const wanted = before.expected.filter((record) => !how.only || how.only.includes(record.purpose));
+  const checks = await lookUpRecords(world, before.row, wanted, how);
+  return saveChecks(world, ports, target, checks);
+}
+
+/** The records that the domain is to publish now. */
+export async function loadExpected(
+  world: Pick<World, "config">,
+  ports: Pick<DomainPorts, "dkim">,
+  tx: Tx,
+  row: DomainRow,
+): Promise<ExpectedRecord[]> {
+  return expectedRecords(world.config, row, await ports.dkim.records(tx, row.org_id, row));
+}
+
+async function saveChecks(
+  world: CheckWorld,
+  ports: DomainPorts,
+  target: Target,
+  checks: RecordCheck[],
+): Promise<CheckOutcome | null> {
+  const save = (taken: boolean) =>
+    world.db.asOrg(target.org_id, (tx) => foldChecks(world, ports, tx, { ...target, checks, taken }));
+  try {
+    return await save(false);
+  } catch (error) {
+    // Two organizations proved the domain at once, or the other one did earlier: the index lets one of them have it.
+    if (!isDuplicate(error, "domain_claim")) throw error;
+    return save(true);
+  }
+}
+
+type Seen = Target & { checks: RecordCheck[]; taken: boolean };
+
+async function foldChecks(world: CheckWorld, ports: DomainPorts, tx: Tx, seen: Seen): Promise<CheckOutcome | null> {
+  const [before] = await queries.lockById(tx, seen.org_id, seen.id);
+  if (!before) return null;
+  const at = new Date(world.clock.now());
+  const checks = seen.taken ? seen.checks.map(noteHolder) : seen.checks;
+  const dkimChecks = checks.filter((check) => check.purpose === "dkim");
+  const dkim = await ports.dkim.noteChecks(tx, seen.org_id, before, { checks: dkimChecks, at });
+  const row = afterCheck(before, { checks, dkim, at }, !seen.taken);
+  const expected = await loadExpected(world, ports, tx, row);
+  row.checks = row.checks.filter((check) => expected.some((record) => record.name === check.name));
+  const [saved] = await queries.updateDomain(tx, seen.org_id, row);
+  if (before.status !== "verified" && row.status === "verified" && sends(row.type)) {
+    await ports.onSendingVerified(tx, seen.org_id, seen.id);
+  }
+  return { row: saved as DomainRow, records: withChecks(expected, row), taken: seen.taken };
+}
+
+function noteHolder(check: RecordCheck): RecordCheck {
+  if (check.purpose !== "ownership") return check;
+  return {
+    ...check,
+    hint: "Another organization has verified this domain; it can be verified here once that one removed it.",
+  };
+}
+
+// --- on schedule ---------------------------------------------------------------------------------------------------------
+
+const POLL_MS = 1_000;
+const BATCH = 64;
+const PARALLEL = 16;
+/** Longer than any batch may take (64 checks of 18 s, 16 at a time); after a crash the domains are due again then. */
+const LEASE_MS = 10 * 60_000;
+
+type LoopWorld = CheckWorld & Pick<World, "log" | "metrics">;
+
+/** Runs due checks until stopped; any number of processes may. `stop` waits for the checks that are under way. */
+export function startDomainChecks(world: LoopWorld, ports: DomainPorts): { stop(): Promise<void> } {
+  const stopping = new AbortController();
+  const done = run(world, ports, stopping.signal);
+  return {
+    async stop() {
+      stopping.abort();
+      await done;
+    },
+  };
+}
+
+async function run(world: LoopWorld, ports: DomainPorts, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const checked = await runDueChecks(world, ports, signal).catch((err) => {
+      // The database was away: what is due stays due.
+      world.log.warn({ err }, "due domain checks could not be run");
+      return 0;
+    });
+    if (checked === 0) await sleep(POLL_MS, signal);
+  }
+}
+
+/** Takes one batch of due domains and checks them; returns how many. Ends retired DKIM keys first. */
+export async function runDueChecks(world: LoopWorld, ports: DomainPorts, signal?: AbortSignal): Promise<number> {
+  const now = world.clock.now();
+  await ports.dkim.endRetired(new Date(now));
+  const due = { at: new Date(now), lease_until: new Date(now + LEASE_MS), limit: BATCH };
+  const targets = await queries.claimDue(world.db, due);
+  const counted = world.metrics.counter("postern_domain_checks_total", "Scheduled domain checks", ["result"]);
+  const waiting = [...targets];
+  async function worker(): Promise<void> {
+    for (let target = waiting.pop(); target && !signal?.aborted; target = waiting.pop()) {
+      counted.inc({ result: await checkOne(world, ports, target) });
+    }
+  }
+  await Promise.all(Array.from({ length: PARALLEL }, worker));
+  return targets.length;
+}
+
+/** One failing domain must not hold up the others; it is due again when its lease is over. */
+async function checkOne(world: LoopWorld, ports: DomainPorts, target: Target): Promise<string> {
+  try {
+    const outcome = await checkDomain(world, ports, target, { fresh: false });
+    return outcome?.row.status ?? "gone";
+  } catch (err) {
+    world.log.error({ err, org_id: target.org_id, domain_id: target.id }, "a domain check failed");
+    return "error";
+  }
+}

@@ -1,0 +1,31 @@
+// Domains for tests: the records that the API asks for, published on the test name server, and verified through the API.
+import assert from "node:assert/strict";
+import type { TestApi } from "./api.ts";
+import type { DnsServer } from "./dns-server.ts";
+
+export type ShownRecord = { purpose: string; type: string; name: string; value: string; priority: number | null };
+
+/** Publishes records as `GET /v1/domains/{id}/dns` shows them; other records of the same name and type go. */
+export function publish(dns: DnsServer, records: ShownRecord[]): void {
+  for (const { type, name, value, priority } of records) {
+    dns.set(name, type, [type === "MX" ? { exchange: value, preference: priority } : value]);
+  }
+}
+
+/** Adds a domain, publishes all its records and verifies it; returns its record. */
+export async function addVerifiedDomain(
+  api: Pick<TestApi, "ask">,
+  dns: DnsServer,
+  domain: string,
+  options: { type?: "inbound" | "outbound" | "both" | "alias"; key?: string } = {},
+) {
+  const as = options.key === undefined ? {} : { key: options.key };
+  const created = await api.ask("POST", "/v1/domains", { domain, type: options.type ?? "outbound" }, as);
+  assert.equal(created.status, 201, JSON.stringify(created.body));
+  const shown = await api.ask("GET", `/v1/domains/${created.body.id}/dns`, undefined, as);
+  publish(dns, shown.body.records);
+  const verified = await api.ask("POST", `/v1/domains/${created.body.id}/verify`, undefined, as);
+  assert.equal(verified.body.status, "verified", JSON.stringify(verified.body));
+  const { summary: _summary, records: _records, ...record } = verified.body;
+  return record;
+}
