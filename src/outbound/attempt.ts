@@ -1,4 +1,5 @@
 // One attempt: body → signature → conversation → outcome. Remote behaviour is a value; nothing here touches the queue.
+import { isAscii } from "node:buffer";
 import { makeToken } from "../mail/bounce-token.ts";
 import { type SigningKey, signMessage } from "../mail/dkim/sign.ts";
 import { type Classification, classifyReply } from "../mail/smtp/classify.ts";
@@ -49,7 +50,7 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
       to: job.email,
       smtputf8: hasNonAscii(job.email),
       size,
-      require8bit: false,
+      require8bit: !isAscii(mime),
     },
     [head, mime],
     { beforeData: parts.mayStart },
@@ -94,13 +95,18 @@ function fromReply(reply: Reply, stage: "mail" | "rcpt" | "data" | "final", link
   const outcome: Outcome = {
     ...seen,
     ...replyFields(reply),
-    kind: verdict.retry ? "deferred" : "bounced",
+    kind: mayRetry(verdict, reply) ? "deferred" : "bounced",
     class: verdict.class,
     bounce_type: verdict.bounce_type,
     suppress: verdict.suppress,
     retry_after_min: verdict.retry_after_min,
   };
   return { outcome, path_action: verdict.path_action, lost: null };
+}
+
+/** A permanent refusal of our address is worth another try only from another one, which is the pool's to choose. */
+function mayRetry(verdict: Classification, reply: Reply): boolean {
+  return verdict.retry && !(reply.code >= 500 && verdict.path_action === "other_source");
 }
 
 function replyFields(reply: Reply) {

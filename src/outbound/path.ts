@@ -33,6 +33,8 @@ export type Path = {
   workers: number;
   idle: { link: Link; timer: NodeJS.Timeout }[];
   failures: number;
+  /** Replies in a row that call our address blocked. */
+  blocks: number;
   firstFailureAtMs: number;
   notBeforeMs: number;
   suspensions: number;
@@ -49,6 +51,7 @@ const FAILURE_PAUSE_MAX_MS = 5_000;
 const SUSPEND_MIN = [1, 2, 5, 10, 15];
 const SLOW_PAUSE_MS = 15_000;
 const BLOCKED_MIN = 15;
+const BLOCKS_TO_SUSPEND = 3;
 const CONNECT_TIMEOUT_MS = 30_000;
 
 /** A path without mail yet. */
@@ -62,6 +65,7 @@ export function createPath(key: string, source: Source, route: ReachableRoute): 
     workers: 0,
     idle: [],
     failures: 0,
+    blocks: 0,
     firstFailureAtMs: 0,
     notBeforeMs: 0,
     suspensions: 0,
@@ -82,9 +86,7 @@ export function drive(world: PathWorld, parts: PathParts, path: Path): void {
     }, waitMs);
     return;
   }
-  // While a site is failing, one worker probes; the others would only fail beside it.
-  const limit = path.failures > 0 ? 1 : path.limit;
-  while (path.workers < limit && path.workers < path.fairness.size()) {
+  while (path.workers < workersMax(path) && path.workers < path.fairness.size()) {
     path.workers += 1;
     runWorker(world, parts, path)
       .catch((err) => world.log.error({ err, path: path.key }, "a delivery worker failed"))
@@ -93,6 +95,11 @@ export function drive(world: PathWorld, parts: PathParts, path: Path): void {
         if (path.fairness.size() > 0) drive(world, parts, path);
       });
   }
+}
+
+/** While a site is failing, one worker probes; the others would only fail beside it. */
+function workersMax(path: Path): number {
+  return path.failures > 0 ? 1 : Math.max(1, Math.floor(path.limit));
 }
 
 /** Closes idle sessions and timers. */
@@ -123,8 +130,7 @@ async function runWorker(world: PathWorld, parts: PathParts, path: Path): Promis
 }
 
 function nextJob(world: PathWorld, parts: PathParts, path: Path): Job | null {
-  if (parts.stopping() || path.workers > Math.max(1, path.limit) || path.notBeforeMs > world.clock.monotonic())
-    return null;
+  if (parts.stopping() || path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
   for (let job = path.fairness.next(); job; job = path.fairness.next()) {
     if (job.expires_at.getTime() > world.clock.now()) return job;
     parts.finisher.push(job, tooLate(job));
@@ -167,6 +173,7 @@ function settle(
   if (outcome.kind === "delivered") recovered(parts, path);
   if (result.path_action === "slow") slowDown(world, path);
   if (result.path_action === "suspend") suspend(world, parts, path, outcome.message, BLOCKED_MIN);
+  if (result.path_action === "other_source") blocked(world, parts, path, outcome.message);
   if (!link.session.usable || link.session.sent >= path.route.messages_per_connection) {
     if (link.session.usable) void link.session.quit();
     else link.session.close();
@@ -243,6 +250,7 @@ function keep(path: Path, link: Link): void {
 function recovered(parts: PathParts, path: Path): void {
   const wasSuspended = path.suspensions > 0;
   path.failures = 0;
+  path.blocks = 0;
   path.suspensions = 0;
   path.limit = Math.min(path.route.connections_max, path.limit + 1 / path.limit);
   if (wasSuspended) parts.resume(path);
@@ -259,6 +267,12 @@ function failed(world: PathWorld, parts: PathParts, path: Path, reason: string):
     suspend(world, parts, path, reason, SUSPEND_MIN[Math.min(path.suspensions, SUSPEND_MIN.length - 1)] as number);
     path.suspensions += 1;
   }
+}
+
+/** One refusal may be about the message; three in a row are about us, and every further one harms our name. */
+function blocked(world: PathWorld, parts: PathParts, path: Path, reason: string): void {
+  path.blocks += 1;
+  if (path.blocks >= BLOCKS_TO_SUSPEND) suspend(world, parts, path, reason, BLOCKED_MIN);
 }
 
 function slowDown(world: PathWorld, path: Path): void {

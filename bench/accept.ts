@@ -1,0 +1,39 @@
+// Durable 202s a second: POST /v1/send with a 4 KB message, recipients at a suspended destination so that only the
+// accept works (no mta in the process).
+import { type BenchResult, conditions, round, setStage } from "./support/bench.ts";
+import { percentile, postMany, sendBody } from "./support/load.ts";
+
+const COUNT = 20_000;
+const CONNECTIONS = 64;
+
+/** Runs the benchmark. */
+export async function benchAccept(): Promise<BenchResult> {
+  const stage = await setStage([["api"]]);
+  try {
+    const post = (count: number) =>
+      postMany({
+        base_url: stage.settings.base_url,
+        path: "/v1/send",
+        key: stage.settings.live_key,
+        count,
+        connections: CONNECTIONS,
+        body: (n) => sendBody(`orders@${stage.domain}`, `customer${n}@rcpt${n % 20}.example`, n),
+      });
+    await post(3_000);
+    const load = await post(COUNT);
+    if (load.accepted !== COUNT) throw new Error(`not all were accepted: ${JSON.stringify([...load.refused])}`);
+    return {
+      name: "accept",
+      conditions: conditions({ message_bytes: 4096, connections: CONNECTIONS, count: COUNT, synchronous_commit: "on" }),
+      ours: {
+        per_s: round(load.accepted / load.seconds),
+        p50_ms: round(percentile(load.latencies_ms, 50), 1),
+        p99_ms: round(percentile(load.latencies_ms, 99), 1),
+      },
+      peers: {},
+      ratio: {},
+    };
+  } finally {
+    await stage.close();
+  }
+}

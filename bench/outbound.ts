@@ -1,0 +1,73 @@
+// Signed messages a second from POST /v1/send to the sink's final 250, beside Debian's Postfix over the same sink with
+// the same message, with OpenDKIM (RSA-2048) and without. Every message is counted by Message-ID; samples are verified.
+import { dkimVerify } from "mailauth/lib/dkim/verify.js";
+import { createResolver, nodeStyleResolver } from "../src/platform/resolver.ts";
+import { type BenchResult, conditions, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
+import { postMany, sendBody } from "./support/load.ts";
+import { benchPostfix, postfixVersion } from "./support/postfix.ts";
+
+const COUNT = 20_000;
+const PEER_COUNT = 4_000;
+const CONNECTIONS = 64;
+
+/** Runs the benchmark; peers that are not installed are left out and named in the conditions. */
+export async function benchOutbound(): Promise<BenchResult> {
+  const stage = await setStage();
+  routeToSink(stage.dns, "customer.example");
+  try {
+    await run(stage, 3_000);
+    const ours = await run(stage, COUNT);
+    const verified = await verifySamples(stage);
+    const peers: BenchResult["peers"] = {};
+    for (const signed of [true, false]) {
+      const rate = await benchPostfix({ sink: stage.sink, count: PEER_COUNT, signed, body_bytes: 4096 });
+      if (rate !== null) peers[signed ? "postfix+opendkim" : "postfix"] = { per_s: round(rate) };
+    }
+    const ratio = Object.fromEntries(Object.entries(peers).map(([name, { per_s }]) => [name, round(ours / (per_s as number), 2)]));
+    const note = Object.keys(peers).length === 0 ? "postfix is not installed: no peer measured" : postfixVersion();
+    return {
+      name: "outbound",
+      conditions: conditions({ message_bytes: 4096, count: COUNT, peer_count: PEER_COUNT, peer: note, dkim: "RSA-2048" }),
+      ours: { per_s: round(ours), verified_samples: verified },
+      peers,
+      ratio,
+    };
+  } finally {
+    await stage.close();
+  }
+}
+
+async function run(stage: Stage, count: number): Promise<number> {
+  await stage.sink.reset();
+  const startedAt = performance.now();
+  const loading = postMany({
+    base_url: stage.settings.base_url,
+    path: "/v1/send",
+    key: stage.settings.live_key,
+    count,
+    connections: CONNECTIONS,
+    body: (n) => sendBody(`orders@${stage.domain}`, `customer${n}@customer.example`, n),
+  });
+  const [load, endedAt] = await Promise.all([loading, stage.sink.waitFor(count)]);
+  if (load.accepted !== count) throw new Error(`not all were accepted: ${JSON.stringify([...load.refused])}`);
+  const { received, unique } = await stage.sink.counts();
+  if (received !== unique) throw new Error(`${received - unique} duplicates at the sink`);
+  return count / ((endedAt - startedAt) / 1000);
+}
+
+async function verifySamples(stage: Stage): Promise<number> {
+  const resolver = createResolver({
+    servers: [stage.dns.address],
+    timeout_ms: 2_000,
+    attempts: 1,
+    cache_max: 100,
+    validating: false,
+    now: () => Date.now(),
+  });
+  const samples = await stage.sink.samples();
+  for (const sample of samples) {
+    const { results } = await dkimVerify(sample, { resolver: nodeStyleResolver(resolver) as never });
+    if (results[0]?.status.result !== "pass") throw new Error("a sampled signature does not verify");
+  }
+  return samples.length;
+}

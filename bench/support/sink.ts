@@ -1,0 +1,54 @@
+// The sink process seen from the benchmark.
+import { fork } from "node:child_process";
+import { join } from "node:path";
+
+export type BenchSink = {
+  port: number;
+  counts(): Promise<{ received: number; unique: number }>;
+  samples(): Promise<Buffer[]>;
+  /** Message-ID → milliseconds since the epoch at the final dot. */
+  arrivals(): Promise<Map<string, number>>;
+  reset(): Promise<void>;
+  /** Resolves with the time at which `unique` reached `count`; rejects when it stands still for 20 s. */
+  waitFor(count: number, onProgress?: (unique: number) => void): Promise<number>;
+  stop(): void;
+};
+
+const STANDSTILL_MS = 20_000;
+const POLL_MS = 20;
+
+/** Starts the sink. */
+export async function startBenchSink(): Promise<BenchSink> {
+  const child = fork(join(import.meta.dirname, "sink-process.ts"), { serialization: "advanced" });
+  const next = <T>(): Promise<T> => new Promise((resolve) => child.once("message", (message) => resolve(message as T)));
+  const { port } = await next<{ port: number }>();
+  const ask = <T>(what: string): Promise<T> => {
+    const answer = next<T>();
+    child.send({ ask: what });
+    return answer;
+  };
+  const counts = () => ask<{ received: number; unique: number }>("counts");
+  return {
+    port,
+    counts,
+    samples: async () => (await ask<{ samples: string[] }>("samples")).samples.map((text) => Buffer.from(text, "base64")),
+    arrivals: async () => new Map((await ask<{ arrivals: [string, number][] }>("arrivals")).arrivals),
+    reset: async () => {
+      await ask("reset");
+    },
+    async waitFor(count, onProgress) {
+      let last = -1;
+      let movedAt = performance.now();
+      for (;;) {
+        const { unique } = await counts();
+        if (unique >= count) return performance.now();
+        if (unique !== last) movedAt = performance.now();
+        last = unique;
+        onProgress?.(unique);
+        if (performance.now() - movedAt > STANDSTILL_MS) throw new Error(`the sink stands still at ${unique} of ${count}`);
+        await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      }
+    },
+    stop: () => child.disconnect(),
+  };
+}
