@@ -1,0 +1,139 @@
+// POST /v1/templates/{id}/preview as its users see it: every field of the answer, every refusal.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type Answer, type TestApi, testApi } from "../../test/support/api.ts";
+
+const UNKNOWN = "0198c0de-0000-7000-8000-000000000000";
+
+describe("preview", () => {
+  let api: TestApi;
+  let serial = 0;
+
+  before(async () => {
+    api = await testApi();
+  });
+  after(() => api.close());
+
+  async function create(more: Record<string, unknown> = {}) {
+    serial += 1;
+    const body = { name: `Template ${serial}`, subject: "Hello", html_body: "<p>Hi</p>", ...more };
+    const answer = await api.ask("POST", "/v1/templates", body);
+    assert.equal(answer.status, 201, JSON.stringify(answer.body));
+    return answer.body.template;
+  }
+
+  function assertRefused(answer: Answer, status: number, code: string, field?: string): void {
+    assert.equal(answer.status, status, JSON.stringify(answer.body));
+    assert.equal(answer.body.code, code);
+    assert.equal(answer.body.field, field);
+  }
+
+  test("renders all parts, HTML escaped, and says what is missing and unused", async () => {
+    const { id } = await create({
+      slug: "to-preview",
+      subject: "{{name}} & {{order.number}}",
+      html_body: "<p>{{name}} {{city}}</p>",
+      text_body: "{{name}} {{city}} {{vip}}",
+      variables: [{ name: "city", default: "Berlin" }],
+    });
+    for (const path of [id, "to-preview"]) {
+      const answer = await api.ask("POST", `/v1/templates/${path}/preview`, {
+        variables: { name: "<A>", extra: 1, order: { number: null } },
+      });
+      assert.equal(answer.status, 200);
+      assert.deepEqual(answer.body, {
+        subject: "<A> & ",
+        html_body: "<p>&lt;A&gt; Berlin</p>",
+        text_body: "<A> Berlin ",
+        missing_variables: ["order.number", "vip"],
+        unused_variables: ["extra"],
+        warnings: [],
+      });
+    }
+  });
+
+  test("without a body or without variables, all that is required is missing", async () => {
+    const { id } = await create({ subject: "{{a}}", html_body: "{{#each b}}x{{/each}}{{#if c}}y{{/if}}" });
+    for (const body of [undefined, {}, { variables: {} }]) {
+      const answer = await api.ask("POST", `/v1/templates/${id}/preview`, body);
+      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+      assert.deepEqual(answer.body.missing_variables, ["a", "b"]);
+      assert.equal(answer.body.text_body, null);
+    }
+  });
+
+  test("warns of what the author may not have meant", async () => {
+    const { id } = await create({
+      subject: "{{a}}",
+      html_body: `{{{a}}}<a href="{{link}}">x</a>${"x".repeat(103 * 1024)}`,
+    });
+    const answer = await api.ask("POST", `/v1/templates/${id}/preview`, {
+      variables: { a: " ", link: "javascript:x" },
+    });
+    const found = answer.body.warnings.map(({ code, field }: { code: string; field: string }) => [code, field]);
+    assert.deepEqual(found, [
+      ["empty_subject", "subject"],
+      ["gmail_clipping", "html_body"],
+      ["no_text_part", "text_body"],
+      ["unescaped_output", "html_body"],
+      ["broken_link", "html_body"],
+    ]);
+  });
+
+  test("an inactive template can be previewed", async () => {
+    const { id } = await create({ active: false });
+    assert.equal((await api.ask("POST", `/v1/templates/${id}/preview`, {})).status, 200);
+  });
+
+  const list = (length: number) => Array.from({ length }, (_, index) => index);
+  const refused: [why: string, fields: Record<string, unknown>, variables: unknown, field: string, reason: string][] = [
+    [
+      "a line break in the subject",
+      { subject: "Hi {{a}}" },
+      { a: "x\r\nBcc: eve@example.com" },
+      "subject",
+      "not_a_header",
+    ],
+    ["a NUL in the subject", { subject: "Hi {{a}}" }, { a: "\0" }, "subject", "not_a_header"],
+    ["a subject over 2,000 characters", { subject: "{{a}}" }, { a: "x".repeat(2_001) }, "subject", "not_a_header"],
+    ["an object where text is due", { html_body: "{{a}}" }, { a: { b: 1 } }, "html_body", "not_text"],
+    [
+      "loops without end",
+      { text_body: "{{#each a}}{{#each ../a}}x{{/each}}{{/each}}" },
+      { a: list(250) },
+      "text_body",
+      "too_many_steps",
+    ],
+    ["more than 2 MiB", { html_body: "{{a}}".repeat(30) }, { a: "x".repeat(100_000) }, "html_body", "output_too_large"],
+  ];
+  for (const [why, fields, variables, field, reason] of refused) {
+    test(`${why} is 400 template_error`, async () => {
+      const { id } = await create(fields);
+      const answer = await api.ask("POST", `/v1/templates/${id}/preview`, { variables });
+      assertRefused(answer, 400, "template_error", field);
+      assert.equal(answer.body.reason, reason);
+    });
+  }
+
+  test("variables that poison prototypes are refused at the door or are plain values", async () => {
+    const { id } = await create({ html_body: "{{constructor}}{{a.polluted}}{{polluted}}" });
+    const path = `/v1/templates/${id}/preview`;
+    const poisoned = await api.ask("POST", path, '{"variables":{"__proto__":{"polluted":"yes"}}}');
+    assertRefused(poisoned, 400, "invalid_json");
+    const plain = await api.ask("POST", path, '{"variables":{"constructor":"ACME","a":{}}}');
+    assert.equal(plain.body.html_body, "ACME");
+    assert.equal(({} as Record<string, unknown>).polluted, undefined);
+  });
+
+  test("bad input is 400, an unknown template 404", async () => {
+    const { id } = await create();
+    assertRefused(
+      await api.ask("POST", `/v1/templates/${id}/preview`, { variables: [] }),
+      400,
+      "validation_error",
+      "variables",
+    );
+    assertRefused(await api.ask("POST", `/v1/templates/${id}/preview`, { data: {} }), 400, "validation_error", "data");
+    assertRefused(await api.ask("POST", `/v1/templates/${UNKNOWN}/preview`, {}), 404, "not_found");
+  });
+});

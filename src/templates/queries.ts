@@ -1,0 +1,145 @@
+// All SQL on template and template_version.
+import type { Query, Tx } from "../platform/db.ts";
+import type { DeclaredVariable, Sources, StoredTemplate, TemplateSummary, TemplateVariable } from "./types.ts";
+
+const SUMMARY = `t.id, t.org_id, t.name, t.slug, t.description, v.subject, v.variables, t.active, t.version, t.created_at,
+  t.updated_at`;
+const CURRENT = `template t join template_version v
+    on v.org_id = t.org_id and v.template_id = t.id and v.version = t.version`;
+
+export type Reference = { id: string } | { slug: string };
+
+export function findTemplate(db: Query, orgId: string, reference: Reference) {
+  return "id" in reference
+    ? db.query<StoredTemplate>(
+        `select ${SUMMARY}, v.html_body, v.text_body, v.declared from ${CURRENT} where t.org_id = $1 and t.id = $2`,
+        [orgId, reference.id],
+      )
+    : db.query<StoredTemplate>(
+        `select ${SUMMARY}, v.html_body, v.text_body, v.declared from ${CURRENT} where t.org_id = $1 and t.slug = $2`,
+        [orgId, reference.slug],
+      );
+}
+
+/** Holds the template against other changes; its version is read after this, so that none is lost. */
+export function lockTemplate(tx: Tx, orgId: string, reference: Reference) {
+  return "id" in reference
+    ? tx.query<{ id: string }>("select id from template where org_id = $1 and id = $2 for update", [
+        orgId,
+        reference.id,
+      ])
+    : tx.query<{ id: string }>("select id from template where org_id = $1 and slug = $2 for update", [
+        orgId,
+        reference.slug,
+      ]);
+}
+
+export type ListFilter = { pattern: string | null; active: boolean | null };
+
+const MATCHES = `t.org_id = $1 and ($2::boolean is null or t.active = $2)
+  and ($3::text is null or t.name ilike $3 or t.slug ilike $3 or v.subject ilike $3 or t.description ilike $3)`;
+
+/** Without the bodies, which can be 1 MiB each template: they stay in their TOAST tables, unread. */
+export function listTemplates(db: Query, orgId: string, filter: ListFilter, page: { limit: number; offset: number }) {
+  return db.query<TemplateSummary>(
+    `select ${SUMMARY} from ${CURRENT} where ${MATCHES} order by t.created_at desc, t.id desc limit $4 offset $5`,
+    [orgId, filter.active, filter.pattern, page.limit, page.offset],
+  );
+}
+
+export function countTemplates(db: Query, orgId: string, filter: ListFilter) {
+  return db.query<{ total: number }>(`select count(*) as total from ${CURRENT} where ${MATCHES}`, [
+    orgId,
+    filter.active,
+    filter.pattern,
+  ]);
+}
+
+export type TemplateHead = Pick<
+  StoredTemplate,
+  "id" | "slug" | "name" | "description" | "active" | "version" | "created_at" | "updated_at"
+>;
+
+export function insertTemplate(tx: Tx, orgId: string, row: TemplateHead) {
+  return tx.execute(
+    `insert into template (org_id, id, slug, name, description, active, version, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [orgId, row.id, row.slug, row.name, row.description, row.active, row.version, row.created_at, row.updated_at],
+  );
+}
+
+export function updateTemplate(tx: Tx, orgId: string, row: TemplateHead) {
+  return tx.execute(
+    `update template set slug = $3, name = $4, description = $5, active = $6, version = $7, updated_at = $8
+      where org_id = $1 and id = $2`,
+    [orgId, row.id, row.slug, row.name, row.description, row.active, row.version, row.updated_at],
+  );
+}
+
+export function insertVersion(tx: Tx, orgId: string, row: StoredTemplate) {
+  return tx.execute(
+    `insert into template_version (org_id, template_id, version, subject, html_body, text_body, variables, declared,
+       created_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [
+      orgId,
+      row.id,
+      row.version,
+      row.subject,
+      row.html_body,
+      row.text_body,
+      JSON.stringify(row.variables),
+      row.declared && JSON.stringify(row.declared),
+      row.updated_at,
+    ],
+  );
+}
+
+export function deleteTemplate(tx: Tx, orgId: string, reference: Reference) {
+  return "id" in reference
+    ? tx.query<{ id: string }>("delete from template where org_id = $1 and id = $2 returning id", [orgId, reference.id])
+    : tx.query<{ id: string }>("delete from template where org_id = $1 and slug = $2 returning id", [
+        orgId,
+        reference.slug,
+      ]);
+}
+
+export type Wanted = { org_id: string; reference: Reference };
+export type CurrentVersion = { org_id: string; ref: string; id: string; version: number; active: boolean };
+
+/** For sends of many organizations at once; `ref` is the slug or id that was asked for. Index: template_slug, primary key. */
+export function findCurrentVersions(db: Query, wanted: readonly Wanted[]) {
+  const bySlug = wanted.flatMap(({ org_id, reference }) =>
+    "slug" in reference ? [{ org_id, ref: reference.slug }] : [],
+  );
+  const byId = wanted.flatMap(({ org_id, reference }) => ("id" in reference ? [{ org_id, ref: reference.id }] : []));
+  return db.query<CurrentVersion>(
+    `select t.org_id, t.slug as ref, t.id, t.version, t.active
+       from unnest($1::uuid[], $2::text[]) as wanted (org_id, slug)
+       join template t on t.org_id = wanted.org_id and t.slug = wanted.slug
+     union all
+     select t.org_id, t.id::text, t.id, t.version, t.active
+       from unnest($3::uuid[], $4::uuid[]) as wanted (org_id, id)
+       join template t on t.org_id = wanted.org_id and t.id = wanted.id`,
+    [
+      bySlug.map(({ org_id }) => org_id),
+      bySlug.map(({ ref }) => ref),
+      byId.map(({ org_id }) => org_id),
+      byId.map(({ ref }) => ref),
+    ],
+  );
+}
+
+export type VersionKey = { org_id: string; id: string; version: number };
+export type VersionRow = Sources & VersionKey & { variables: TemplateVariable[]; declared: DeclaredVariable[] | null };
+
+/** For sends of many organizations at once: the versions that this process has not parsed yet. */
+export function findVersions(db: Query, wanted: readonly VersionKey[]) {
+  return db.query<VersionRow>(
+    `select v.org_id, v.template_id as id, v.version, v.subject, v.html_body, v.text_body, v.variables
+       from unnest($1::uuid[], $2::uuid[], $3::int[]) as wanted (org_id, id, version)
+       join template_version v
+         on v.org_id = wanted.org_id and v.template_id = wanted.id and v.version = wanted.version`,
+    [wanted.map(({ org_id }) => org_id), wanted.map(({ id }) => id), wanted.map(({ version }) => version)],
+  );
+}

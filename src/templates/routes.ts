@@ -1,0 +1,248 @@
+// /v1/templates
+import { Type } from "@sinclair/typebox";
+import { type Api, answers, Closed, Deleted, Id, Nullable, PageOf, PageQuery, pageOf, Time } from "../platform/http.ts";
+import type { World } from "../platform/world.ts";
+import { SLUG_LENGTH_MAX, SLUG_PATTERN } from "./slug.ts";
+import { SUBJECT_LENGTH_MAX } from "./sources.ts";
+import * as templates from "./templates.ts";
+import { VARIABLES_MAX } from "./variables.ts";
+
+/** Two bodies of 512 KiB, in which JSON may write a character with six. */
+const BODY_BYTES_MAX = 8 * 1024 * 1024;
+const DESCRIPTION_LENGTH_MAX = 1_000;
+const DEFAULT_LENGTH_MAX = 2_000;
+
+const LANGUAGE =
+  'Handlebars-style: {{name}}, {{{unescaped}}}, {{user.name}}, {{items[0].name}}, {{#if}}…{{else if}}…{{else}}…{{/if}}, {{#unless}}, {{#each}} with this, @index, @first, @last, @key and ../, {{default name "friend"}}. At most 512 KiB';
+
+const Default = Type.Unsafe<string | number | boolean | null>({
+  anyOf: [{ type: "string", maxLength: DEFAULT_LENGTH_MAX, nullable: true }, { type: "number" }, { type: "boolean" }],
+  description: "Used when the variable is absent or null",
+});
+
+const Variable = Type.Object({
+  name: Type.String({ description: "As between the braces: name, user.name, items[0].name" }),
+  required: Type.Boolean({
+    description: "Sending without a value is 400 template_variable_missing, unless there is a default",
+  }),
+  default: Default,
+});
+
+const VariableBody = Closed({
+  name: Type.String({ minLength: 1, maxLength: 256 }),
+  required: Type.Optional(
+    Type.Boolean({
+      description: "When omitted: whether a source reads it outside {{default}}, {{#if}} and {{#unless}}",
+    }),
+  ),
+  default: Type.Optional(Default),
+});
+
+const summaryFields = {
+  id: Id,
+  org_id: Id,
+  name: Type.String(),
+  slug: Type.String(),
+  description: Nullable(Type.String()),
+  subject: Type.String({ description: "Variables are not escaped in a subject" }),
+};
+const stateFields = {
+  variables: Type.Array(Variable, {
+    description: "The declared variables, then those that the sources read beyond them",
+  }),
+  active: Type.Boolean({ description: "false: sending with it is 409 invalid_state" }),
+  version: Type.Integer({ description: "Begins at 1; every PUT makes a new one" }),
+  created_at: Time,
+  updated_at: Time,
+};
+const Template = Type.Object({
+  ...summaryFields,
+  html_body: Nullable(Type.String({ description: "Variables are HTML-escaped unless in triple braces" })),
+  text_body: Nullable(Type.String({ description: "Variables are not escaped in plain text" })),
+  ...stateFields,
+});
+const TemplateInList = Type.Object({ ...summaryFields, ...stateFields });
+const One = Type.Object({ template: Template });
+
+const body = {
+  slug: Type.String({
+    minLength: 2,
+    maxLength: SLUG_LENGTH_MAX,
+    pattern: SLUG_PATTERN,
+    description: "Unique in the organization; must not look like a UUID. Made from the name when omitted",
+  }),
+  name: Type.String({ minLength: 1, maxLength: 191 }),
+  description: Nullable(Type.String({ maxLength: DESCRIPTION_LENGTH_MAX })),
+  subject: Type.String({ minLength: 1, maxLength: SUBJECT_LENGTH_MAX, description: "One line, in the same language" }),
+  html_body: Nullable(Type.String({ description: LANGUAGE })),
+  text_body: Nullable(
+    Type.String({ description: "The same language without escaping. When null, made from the HTML on sending" }),
+  ),
+  variables: Nullable(
+    Type.Array(VariableBody, {
+      maxItems: VARIABLES_MAX,
+      description: "When omitted or null, found in the sources. A declared name speaks for all names below it",
+    }),
+  ),
+  active: Type.Boolean({ default: true }),
+};
+
+const PreviewAnswer = Type.Object({
+  subject: Type.String(),
+  html_body: Nullable(Type.String()),
+  text_body: Nullable(Type.String()),
+  missing_variables: Type.Array(Type.String(), {
+    description: "Required, without default, not given; shown empty here",
+  }),
+  unused_variables: Type.Array(Type.String(), { description: "Given, but no source reads them" }),
+  warnings: Type.Array(
+    Type.Object({
+      code: Type.String({
+        description: "empty_subject, gmail_clipping, no_text_part, unescaped_output or broken_link",
+      }),
+      field: Type.String({ description: "subject, html_body or text_body" }),
+      message: Type.String(),
+    }),
+  ),
+});
+
+const byIdOrSlug = Type.Object({ id: Type.String({ maxLength: 1024, description: "UUID or slug" }) });
+const tags = ["Templates"];
+
+/** Mounts the template endpoints. */
+export function mountTemplates(api: Api, world: World): void {
+  mountWriting(api, world);
+  mountReading(api, world);
+}
+
+function mountWriting(api: Api, world: World): void {
+  const { name, slug, subject, active, ...rest } = body;
+  const optional = {
+    description: Type.Optional(rest.description),
+    html_body: Type.Optional(rest.html_body),
+    text_body: Type.Optional(rest.text_body),
+    variables: Type.Optional(rest.variables),
+  };
+  api.post(
+    "/v1/templates",
+    {
+      bodyLimit: BODY_BYTES_MAX,
+      schema: {
+        operationId: "createTemplate",
+        tags,
+        summary: "Create a template",
+        description: "400 `template_error` carries `field`, `line` and `column` of the first mistake in a source.",
+        body: Closed({ name, subject, slug: Type.Optional(slug), ...optional, active: Type.Optional(active) }),
+        response: answers({ 201: One }, [409]),
+      },
+    },
+    async (request, reply) => {
+      const template = await templates.createTemplate(world, request.account.org_id, request.body);
+      return reply.code(201).send({ template });
+    },
+  );
+
+  api.put(
+    "/v1/templates/:id",
+    {
+      bodyLimit: BODY_BYTES_MAX,
+      schema: {
+        operationId: "updateTemplate",
+        tags,
+        summary: "Change the fields that are given; makes a new version",
+        params: byIdOrSlug,
+        body: Closed({
+          name: Type.Optional(name),
+          subject: Type.Optional(subject),
+          slug: Type.Optional(slug),
+          ...optional,
+          active: Type.Optional(Type.Boolean()),
+        }),
+        response: answers({ 200: One }, [404, 409]),
+      },
+    },
+    async (request) => ({
+      template: await templates.updateTemplate(world, request.account.org_id, request.params.id, request.body),
+    }),
+  );
+
+  api.delete(
+    "/v1/templates/:id",
+    {
+      schema: {
+        operationId: "deleteTemplate",
+        tags,
+        summary: "Delete a template and its versions",
+        params: byIdOrSlug,
+        response: answers({ 200: Deleted }, [404]),
+      },
+    },
+    async (request) => ({
+      deleted: true,
+      id: await templates.deleteTemplate(world, request.account.org_id, request.params.id),
+    }),
+  );
+}
+
+function mountReading(api: Api, world: World): void {
+  api.get(
+    "/v1/templates",
+    {
+      schema: {
+        operationId: "listTemplates",
+        tags,
+        summary: "List templates, newest first, without their bodies",
+        querystring: Closed({
+          ...PageQuery,
+          query: Type.Optional(
+            Type.String({
+              maxLength: 191,
+              description: "Substring of name, slug, subject or description, without case",
+            }),
+          ),
+          active: Type.Optional(Type.Boolean()),
+        }),
+        response: answers({ 200: PageOf("templates", TemplateInList) }),
+      },
+    },
+    async (request) => {
+      const { query, active } = request.query;
+      return templates.listTemplates(world, request.account.org_id, { ...pageOf(request.query), query, active });
+    },
+  );
+
+  api.get(
+    "/v1/templates/:id",
+    {
+      schema: {
+        operationId: "getTemplate",
+        tags,
+        summary: "Get a template by UUID or slug",
+        params: byIdOrSlug,
+        response: answers({ 200: One }, [404]),
+      },
+    },
+    async (request) => ({
+      template: await templates.getTemplate(world, request.account.org_id, request.params.id),
+    }),
+  );
+
+  api.post(
+    "/v1/templates/:id/preview",
+    {
+      bodyLimit: BODY_BYTES_MAX,
+      schema: {
+        operationId: "previewTemplate",
+        tags,
+        summary: "Render a template without sending it",
+        params: byIdOrSlug,
+        body: Nullable(Closed({ variables: Type.Optional(Type.Object({}, { additionalProperties: true })) })),
+        response: answers({ 200: PreviewAnswer }, [404]),
+      },
+    },
+    async (request) => {
+      const values = request.body?.variables ?? {};
+      return templates.previewTemplate(world, request.account.org_id, request.params.id, values);
+    },
+  );
+}

@@ -1,0 +1,77 @@
+// A version's three sources, parsed and rendered together: subject and text as they are, HTML with escaped variables.
+import { SOURCE_BYTES_MAX, type Template } from "../mail/template/nodes.ts";
+import { parseTemplate } from "../mail/template/parse.ts";
+import { renderTemplate } from "../mail/template/render.ts";
+import { invalid, Refusal } from "../platform/refusal.ts";
+import type { Part, Sources } from "./types.ts";
+import { type CheckedVariable, defaultsOf } from "./variables.ts";
+
+export const SUBJECT_LENGTH_MAX = 2_000;
+
+export type ParsedSources = { subject: Template; html_body: Template | null; text_body: Template | null };
+
+/** 400 `template_error` with field, line and column for the first source that is not in the language. */
+export function parseSources(sources: Sources): ParsedSources {
+  if (sources.html_body === null && sources.text_body === null) {
+    throw invalid("html_body", "the 'html_body' field is required (or 'text_body')");
+  }
+  if (/[\r\n]/.test(sources.subject)) throw invalid("subject", "the 'subject' field must be a single line");
+  return {
+    subject: parseSource("subject", sources.subject),
+    html_body: sources.html_body === null ? null : parseSource("html_body", sources.html_body),
+    text_body: sources.text_body === null ? null : parseSource("text_body", sources.text_body),
+  };
+}
+
+function parseSource(field: Part, source: string): Template {
+  if (Buffer.byteLength(source) > SOURCE_BYTES_MAX) {
+    throw invalid(field, `the '${field}' field must have at most ${SOURCE_BYTES_MAX / 1024} KiB`);
+  }
+  if (!source.isWellFormed()) throw invalid(field, `the '${field}' field is not valid Unicode`);
+  const parsed = parseTemplate(source);
+  if (parsed.ok) return parsed.template;
+  const { message, line, column } = parsed;
+  throw templateError(field, message, { line, column });
+}
+
+/** Renders all parts. 400 `template_error` naming the part when a limit is passed or a value cannot be printed. */
+export function renderSources(
+  parsed: ParsedSources,
+  variables: readonly CheckedVariable[],
+  values: Readonly<Record<string, unknown>>,
+  now: () => number,
+): Sources {
+  const defaults = defaultsOf(variables);
+  const render = (field: Part, template: Template): string => {
+    const options = { escape: field === "html_body" ? ("html" as const) : ("none" as const), now, defaults };
+    const rendered = renderTemplate(template, values, options);
+    if (rendered.ok) return rendered.text;
+    const { message, reason, line, column } = rendered;
+    throw templateError(field, message, { reason, line, column });
+  };
+  return {
+    subject: checkSubject(render("subject", parsed.subject)),
+    html_body: parsed.html_body && render("html_body", parsed.html_body),
+    text_body: parsed.text_body && render("text_body", parsed.text_body),
+  };
+}
+
+// A line break would end the header: `\r\nBcc: …` in a variable is an old trick.
+function checkSubject(subject: string): string {
+  if (/[\r\n\0]/.test(subject)) {
+    throw templateError("subject", "with these variables it holds a line break or a NUL character", {
+      reason: "not_a_header",
+    });
+  }
+  if (subject.length > SUBJECT_LENGTH_MAX) {
+    throw templateError("subject", `with these variables it has more than ${SUBJECT_LENGTH_MAX} characters`, {
+      reason: "not_a_header",
+    });
+  }
+  return subject;
+}
+
+function templateError(field: Part, message: string, body: Record<string, unknown>): Refusal {
+  const place = "line" in body ? `, line ${body.line}, column ${body.column}` : "";
+  return new Refusal("template_error", `the '${field}' of the template${place}: ${message}`, { field, body });
+}

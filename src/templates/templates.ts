@@ -1,0 +1,238 @@
+// Templates: stored, versioned, previewed, and rendered for sending. Face of the feature. The language is in
+// mail/template; here is what belongs to an organization: names, versions, which variables must be given.
+import { coalesce } from "../platform/coalesce.ts";
+import { isDuplicate } from "../platform/db.ts";
+import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import * as queries from "./queries.ts";
+import { checkSlug, readReference, slugFrom } from "./slug.ts";
+import { parseSources, renderSources } from "./sources.ts";
+import type {
+  NewTemplate,
+  Preview,
+  Sources,
+  StoredTemplate,
+  TemplateChange,
+  TemplateRow,
+  TemplateSummary,
+} from "./types.ts";
+import { allVariables, checkedVariables, missingVariables, readDeclared, unusedVariables } from "./variables.ts";
+import { parsedVersions } from "./versions.ts";
+import { warningsFor } from "./warnings.ts";
+
+const NAME_LENGTH_MAX = 191;
+
+type Writing = Pick<World, "db" | "clock" | "random">;
+
+/** Creates version 1. 400 for a source that is not in the language (`template_error`), 409 for a slug that is taken. */
+export async function createTemplate(world: Writing, orgId: string, request: NewTemplate): Promise<TemplateRow> {
+  const id = world.random.uuid();
+  const now = new Date(world.clock.now());
+  const row = withChange(
+    {
+      id,
+      org_id: orgId,
+      name: "",
+      slug: "",
+      description: null,
+      subject: "",
+      html_body: null,
+      text_body: null,
+      variables: [],
+      declared: null,
+      active: true,
+      version: 0,
+      created_at: now,
+      updated_at: now,
+    },
+    { ...request, slug: request.slug ?? slugFrom(request.name, id) },
+    now,
+  );
+  await refusingTakenSlug(row.slug, () =>
+    world.db.asOrg(orgId, async (tx) => {
+      await queries.insertTemplate(tx, orgId, row);
+      await queries.insertVersion(tx, orgId, row);
+    }),
+  );
+  return row;
+}
+
+/** The next version of `row`: what `change` names is taken from it, all is checked again. */
+function withChange(row: StoredTemplate, change: TemplateChange, now: Date): StoredTemplate {
+  const { variables, ...fields } = change;
+  const next = { ...row, ...fields, version: row.version + 1, updated_at: now };
+  next.name = checkName(next.name);
+  next.slug = checkSlug(next.slug);
+  next.description = checkDescription(next.description);
+  const sources = parseSources(next);
+  if (variables !== undefined) next.declared = variables && readDeclared(variables);
+  next.variables = allVariables(next.declared, sources);
+  return next;
+}
+
+function checkName(text: string): string {
+  const name = text.trim();
+  if (name === "") throw invalid("name", "the 'name' field must not be empty");
+  if (name.length > NAME_LENGTH_MAX) {
+    throw invalid("name", `the 'name' field must have at most ${NAME_LENGTH_MAX} characters`);
+  }
+  return checkText("name", name);
+}
+
+function checkDescription(text: string | null): string | null {
+  return text === null ? null : checkText("description", text);
+}
+
+// PostgreSQL can keep neither of the two.
+function checkText(field: string, text: string): string {
+  if (text.includes("\0") || !text.isWellFormed()) {
+    throw invalid(field, `the '${field}' field holds a NUL character or is not valid Unicode`);
+  }
+  return text;
+}
+
+async function refusingTakenSlug<T>(slug: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isDuplicate(error, "template_slug")) throw error;
+    throw new Refusal("already_exists", `there is already a template with the slug '${slug}'; give another 'slug'`, {
+      field: "slug",
+    });
+  }
+}
+
+/** One template by UUID or slug, with its bodies, or 404. */
+export async function getTemplate(world: Pick<World, "db">, orgId: string, idOrSlug: string): Promise<StoredTemplate> {
+  const reference = readReference(idOrSlug);
+  const [row] = reference ? await world.db.asOrg(orgId, (tx) => queries.findTemplate(tx, orgId, reference)) : [];
+  if (!row) throw notFound("template");
+  return row;
+}
+
+export type ListRequest = { limit: number; offset: number; query?: string | undefined; active?: boolean | undefined };
+
+/** One page, newest first, without the bodies. `query` is looked for in name, slug, subject and description. */
+export async function listTemplates(
+  world: Pick<World, "db">,
+  orgId: string,
+  { query, active, ...page }: ListRequest,
+): Promise<{ templates: TemplateSummary[]; total: number; limit: number; offset: number }> {
+  const filter = { active: active ?? null, pattern: query ? substringPattern(checkText("query", query)) : null };
+  return world.db.asOrg(orgId, async (tx) => {
+    const templates = await queries.listTemplates(tx, orgId, filter, page);
+    const [count] = await queries.countTemplates(tx, orgId, filter);
+    return { templates, total: count?.total ?? 0, ...page };
+  });
+}
+
+function substringPattern(text: string): string {
+  return `%${text.replace(/[\\%_]/g, "\\$&")}%`;
+}
+
+/** Changes the fields that are named and makes a new version, whatever they are. 404, 409 for a slug that is taken. */
+export async function updateTemplate(
+  world: Pick<World, "db" | "clock">,
+  orgId: string,
+  idOrSlug: string,
+  change: TemplateChange,
+): Promise<TemplateRow> {
+  if (Object.keys(change).length === 0) throw invalid("body", "the body must name at least one field to change");
+  const reference = readReference(idOrSlug);
+  if (!reference) throw notFound("template");
+  return refusingTakenSlug(change.slug ?? "", () =>
+    world.db.asOrg(orgId, async (tx) => {
+      const [locked] = await queries.lockTemplate(tx, orgId, reference);
+      const [row] = locked ? await queries.findTemplate(tx, orgId, locked) : [];
+      if (!row) throw notFound("template");
+      const next = withChange(row, change, new Date(world.clock.now()));
+      await queries.updateTemplate(tx, orgId, next);
+      await queries.insertVersion(tx, orgId, next);
+      return next;
+    }),
+  );
+}
+
+/** Deletes a template with its versions; mail that was rendered from it keeps what it says. Returns the id, or 404. */
+export async function deleteTemplate(world: Pick<World, "db">, orgId: string, idOrSlug: string): Promise<string> {
+  const reference = readReference(idOrSlug);
+  const [gone] = reference ? await world.db.asOrg(orgId, (tx) => queries.deleteTemplate(tx, orgId, reference)) : [];
+  if (!gone) throw notFound("template");
+  return gone.id;
+}
+
+/** Renders the current version; missing variables print nothing and are named. An inactive template can be previewed. */
+export async function previewTemplate(
+  world: Pick<World, "db" | "clock">,
+  orgId: string,
+  idOrSlug: string,
+  values: Readonly<Record<string, unknown>>,
+): Promise<Preview> {
+  const row = await getTemplate(world, orgId, idOrSlug);
+  const sources = parseSources(row);
+  const variables = checkedVariables(row.variables);
+  const rendered = renderSources(sources, variables, values, world.clock.monotonic);
+  return {
+    ...rendered,
+    missing_variables: missingVariables(variables, values),
+    unused_variables: unusedVariables(sources, values),
+    warnings: warningsFor(sources, rendered),
+  };
+}
+
+export type SendRendering = { template_id: string; version: number } & Sources;
+
+/** `template` is a slug, `template_id` a UUID; each also takes the other, as paths do. */
+export type RenderRequest = { template?: string; template_id?: string; variables: Readonly<Record<string, unknown>> };
+
+/**
+ * Renders for sending. All sends of one moment share one look-up of the current versions; sources are read and parsed
+ * once per version and process. Refuses: 404 `not_found`; 409 `invalid_state` for an inactive template (409 is for
+ * state, and the template can be activated); 400 `template_variable_missing` naming `variables.<name>`; 400 `template_error`.
+ */
+export function renderForSend(
+  world: Pick<World, "db" | "clock">,
+): (orgId: string, request: RenderRequest) => Promise<SendRendering> {
+  const findCurrent = currentVersions(world);
+  const findParsed = parsedVersions(world);
+  return async (orgId, { template, template_id, variables }) => {
+    const field = template_id === undefined ? "template" : "template_id";
+    const current = await findCurrent(orgId, template_id ?? template ?? "");
+    const parsed = current && (await findParsed(current));
+    if (!current || !parsed) throw new Refusal("not_found", "there is no such template", { field });
+    if (!current.active) throw new Refusal("invalid_state", "the template is not active", { field });
+    const missing = missingVariables(parsed.variables, variables);
+    if (missing.length > 0) throw variableMissing(missing);
+    const rendered = renderSources(parsed.sources, parsed.variables, variables, world.clock.monotonic);
+    return { template_id: current.id, version: current.version, ...rendered };
+  };
+}
+
+function currentVersions(world: Pick<World, "db">) {
+  const lookUp = coalesce<string, queries.CurrentVersion>({
+    keys_max: 500,
+    lanes: 2,
+    load: async (names) => {
+      const rows = await queries.findCurrentVersions(world.db, names.map(readWanted));
+      return new Map(rows.map((row) => [`${row.org_id}/${row.ref}`, row]));
+    },
+  });
+  return async (orgId: string, idOrSlug: string): Promise<queries.CurrentVersion | undefined> => {
+    const reference = readReference(idOrSlug);
+    if (!reference) return undefined;
+    return lookUp(`${orgId}/${"id" in reference ? reference.id : reference.slug}`);
+  };
+}
+
+function readWanted(name: string): queries.Wanted {
+  const [org_id, ref] = name.split("/") as [string, string];
+  return { org_id, reference: readReference(ref) as queries.Reference };
+}
+
+function variableMissing(missing: string[]): Refusal {
+  const [first] = missing as [string];
+  return new Refusal("template_variable_missing", `the template needs the variable '${first}', which is not given`, {
+    field: `variables.${first}`,
+    body: { missing_variables: missing },
+  });
+}
