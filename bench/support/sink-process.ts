@@ -37,7 +37,10 @@ function serve(socket: Socket): void {
       buffer = buffer.subarray(end + 2);
       answer += reply(verb);
       if (verb === "DATA") inData = true;
-      if (verb === "QUIT") socket.end();
+      if (verb === "QUIT") {
+        socket.end(answer);
+        return;
+      }
     }
     if (answer !== "") socket.write(answer);
   });

@@ -9,8 +9,8 @@ export type BenchSink = {
   /** Message-ID → milliseconds since the epoch at the final dot. */
   arrivals(): Promise<Map<string, number>>;
   reset(): Promise<void>;
-  /** Resolves with the time at which `unique` reached `count`; rejects when it stands still for 20 s. */
-  waitFor(count: number, onProgress?: (unique: number) => void): Promise<number>;
+  /** Resolves with the time at which `count` messages (told apart by Message-ID, or merely received) were there; rejects when nothing moves for 20 s. */
+  waitFor(count: number, by?: "unique" | "received"): Promise<number>;
   stop(): void;
 };
 
@@ -36,16 +36,15 @@ export async function startBenchSink(): Promise<BenchSink> {
     reset: async () => {
       await ask("reset");
     },
-    async waitFor(count, onProgress) {
+    async waitFor(count, by = "unique") {
       let last = -1;
       let movedAt = performance.now();
       for (;;) {
-        const { unique } = await counts();
-        if (unique >= count) return performance.now();
-        if (unique !== last) movedAt = performance.now();
-        last = unique;
-        onProgress?.(unique);
-        if (performance.now() - movedAt > STANDSTILL_MS) throw new Error(`the sink stands still at ${unique} of ${count}`);
+        const now = (await counts())[by];
+        if (now >= count) return performance.now();
+        if (now !== last) movedAt = performance.now();
+        last = now;
+        if (performance.now() - movedAt > STANDSTILL_MS) throw new Error(`the sink stands still at ${now} of ${count}`);
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       }
     },
