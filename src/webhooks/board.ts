@@ -1,0 +1,243 @@
+// What one dispatcher holds in memory: the lanes it works on, and which of them may start the next attempt. Healthy
+// receivers and suspect ones (failing or slow) have slots of their own, so that no number of dead receivers takes a slot
+// from a live one; within each, organizations take turns, then their lanes. Pure: no clock, no database.
+import type { DueLane, LaneKey, Want } from "./queue-queries.ts";
+import type { ClaimedRow } from "./types.ts";
+
+/** Attempts at once to one endpoint: where it starts, and where it is again after any failure. */
+export const CONCURRENCY = 4;
+/** A receiver that answers well and fast earns more, one further attempt at once for each full round of successes. */
+export const CONCURRENCY_MAX = 32;
+const FAST_MS = 1_000;
+const SLOW_MS = 2_000;
+/** Rows claimed ahead for a healthy lane, in multiples of its concurrency. */
+const AHEAD = 4;
+const MIB = 1024 * 1024;
+
+export type Held = { row: ClaimedRow; claimed_ms: number };
+
+export type Lane = LaneKey & {
+  waiting: Held[];
+  in_flight: number;
+  /** Attempts at once; grows by fractions. */
+  limit: number;
+  consecutive_failures: number;
+  slow: boolean;
+  pool: Pool;
+  /** Did the last claim take all it asked for? Then there may be more. */
+  more: boolean;
+  /** When a claim first found less than asked for. */
+  empty_since_ms: number | null;
+  requeued_ms: number;
+};
+
+export type Pool = {
+  in_flight: number;
+  in_flight_max: number;
+  /** Of bodies being sent. */
+  bytes: number;
+  bytes_max: number;
+  /** Rows claimed and not started. */
+  waiting: number;
+  waiting_max: number;
+  ready: Rotation<Lane>;
+};
+
+export type Board = { lanes: Map<string, Lane>; healthy: Pool; suspect: Pool };
+
+export type Started = { lane: Lane; pool: Pool; held: Held };
+
+/** An empty board. 200 + 100 attempts at once in the process, 64 + 32 MiB of bodies. */
+export function createBoard(): Board {
+  return {
+    lanes: new Map(),
+    healthy: createPool({ in_flight_max: 200, bytes_max: 64 * MIB, waiting_max: 2_000 }),
+    suspect: createPool({ in_flight_max: 100, bytes_max: 32 * MIB, waiting_max: 50 }),
+  };
+}
+
+function createPool(limits: Pick<Pool, "in_flight_max" | "bytes_max" | "waiting_max">): Pool {
+  return { in_flight: 0, bytes: 0, waiting: 0, ready: createRotation<Lane>(), ...limits };
+}
+
+/** The lane of a row of the database, made when new. */
+export function laneFor(on: Board, due: Pick<DueLane, "org_id" | "webhook_id" | "consecutive_failures">): Lane {
+  const known = on.lanes.get(due.webhook_id);
+  if (known) return known;
+  const lane: Lane = {
+    org_id: due.org_id,
+    webhook_id: due.webhook_id,
+    waiting: [],
+    in_flight: 0,
+    limit: CONCURRENCY,
+    consecutive_failures: due.consecutive_failures,
+    slow: false,
+    pool: due.consecutive_failures > 0 ? on.suspect : on.healthy,
+    more: true,
+    empty_since_ms: null,
+    requeued_ms: Number.NEGATIVE_INFINITY,
+  };
+  on.lanes.set(lane.webhook_id, lane);
+  return lane;
+}
+
+/** How many rows the lane would claim now. */
+export function appetite(on: Board, lane: Lane): number {
+  const window = lane.pool === on.suspect ? CONCURRENCY : Math.floor(lane.limit) * AHEAD;
+  return Math.max(0, window - lane.waiting.length);
+}
+
+/** Lanes that have all they may hold: not to be looked for in the database. */
+export function fullLanes(on: Board): string[] {
+  const full: string[] = [];
+  for (const lane of on.lanes.values()) if (appetite(on, lane) === 0) full.push(lane.webhook_id);
+  return full;
+}
+
+/**
+ * Shares the room of the pools and of this claim among the due lanes; organizations take turns. Lanes that were found
+ * empty come last and ask for little, so that what they may not have leaves the others theirs. `cut`: some lanes were
+ * left out for want of room in the claim alone.
+ */
+export function shareOut(on: Board, due: readonly DueLane[], rowsMax: number): { wants: Want[]; cut: boolean } {
+  const room = new Map<Pool, number>();
+  for (const pool of [on.healthy, on.suspect]) room.set(pool, pool.waiting_max - pool.waiting);
+  const lanes = due.map((key) => laneFor(on, key));
+  const isEmpty = (lane: Lane) => lane.empty_since_ms !== null;
+  const wants: Want[] = [];
+  let rest = rowsMax;
+  for (const lane of [...takeTurns(lanes.filter((lane) => !isEmpty(lane))), ...takeTurns(lanes.filter(isEmpty))]) {
+    if (rest === 0) return { wants, cut: true };
+    const left = room.get(lane.pool) ?? 0;
+    const asked = Math.min(appetite(on, lane), isEmpty(lane) ? CONCURRENCY : Number.POSITIVE_INFINITY);
+    const rows = Math.min(asked, left, rest);
+    if (rows <= 0) continue;
+    wants.push({ org_id: lane.org_id, webhook_id: lane.webhook_id, rows });
+    room.set(lane.pool, left - rows);
+    rest -= rows;
+  }
+  return { wants, cut: false };
+}
+
+/** The first lane of each organization, then the second of each, … */
+export function takeTurns<K extends LaneKey>(lanes: readonly K[]): K[] {
+  const groups = [...Map.groupBy(lanes, (lane) => lane.org_id).values()];
+  const longest = Math.max(0, ...groups.map((group) => group.length));
+  const turns: K[] = [];
+  for (let turn = 0; turn < longest; turn += 1) {
+    for (const group of groups) if (group[turn]) turns.push(group[turn]!);
+  }
+  return turns;
+}
+
+/** Puts claimed rows into their lane. */
+export function addRows(lane: Lane, rows: readonly Held[]): void {
+  lane.waiting.push(...rows);
+  lane.pool.waiting += rows.length;
+  offer(lane);
+}
+
+function offer(lane: Lane): void {
+  if (lane.waiting.length > 0 && lane.in_flight < Math.floor(lane.limit)) lane.pool.ready.add(lane.org_id, lane);
+}
+
+/** The next attempt to start, or null when no lane may start one. */
+export function startNext(on: Board): Started | null {
+  for (const pool of [on.healthy, on.suspect]) {
+    if (pool.in_flight >= pool.in_flight_max) continue;
+    const lane = pool.ready.next();
+    const held = lane?.waiting[0];
+    if (!lane || !held) continue;
+    if (pool.bytes > 0 && pool.bytes + held.row.body_bytes > pool.bytes_max) {
+      offer(lane);
+      continue;
+    }
+    lane.waiting.shift();
+    lane.in_flight += 1;
+    pool.waiting -= 1;
+    pool.in_flight += 1;
+    pool.bytes += held.row.body_bytes;
+    offer(lane);
+    return { lane, pool, held };
+  }
+  return null;
+}
+
+/** The attempt is over: its slot is free. */
+export function endAttempt(started: Started): void {
+  const { lane, pool, held } = started;
+  lane.in_flight -= 1;
+  pool.in_flight -= 1;
+  pool.bytes -= held.row.body_bytes;
+  offer(lane);
+}
+
+/** Learns from an attempt; returns rows that the lane should not hold any longer. */
+export function learn(on: Board, lane: Lane, attempt: { failed: boolean; duration_ms: number }): Held[] {
+  lane.slow = attempt.duration_ms >= SLOW_MS;
+  lane.consecutive_failures = attempt.failed ? lane.consecutive_failures + 1 : 0;
+  if (attempt.failed || lane.slow) lane.limit = CONCURRENCY;
+  else if (attempt.duration_ms < FAST_MS) lane.limit = Math.min(CONCURRENCY_MAX, lane.limit + 1 / lane.limit);
+  return classify(on, lane);
+}
+
+function classify(on: Board, lane: Lane): Held[] {
+  const pool = lane.slow || lane.consecutive_failures > 0 ? on.suspect : on.healthy;
+  if (pool === lane.pool) return [];
+  lane.pool.ready.remove(lane.org_id, lane);
+  lane.pool.waiting -= lane.waiting.length;
+  lane.pool = pool;
+  const surplus = pool === on.suspect ? lane.waiting.splice(CONCURRENCY) : [];
+  pool.waiting += lane.waiting.length;
+  if (surplus.length > 0) lane.more = true;
+  offer(lane);
+  return surplus;
+}
+
+/** Takes every waiting row out of the lanes, to be given back. */
+export function emptyBoard(on: Board): Held[] {
+  const rows: Held[] = [];
+  for (const lane of on.lanes.values()) {
+    lane.pool.ready.remove(lane.org_id, lane);
+    lane.pool.waiting -= lane.waiting.length;
+    rows.push(...lane.waiting.splice(0));
+  }
+  return rows;
+}
+
+/** Is there nothing of this lane in memory? */
+export function isIdle(lane: Lane): boolean {
+  return lane.in_flight === 0 && lane.waiting.length === 0;
+}
+
+// --- turns -----------------------------------------------------------------------------------------------------------
+
+/** Round robin over groups, then over the items of each. An item taken is out until it is added again, at the end. */
+export type Rotation<T> = { add(group: string, item: T): void; remove(group: string, item: T): void; next(): T | null };
+
+/** An empty rotation; every step costs the same however many there are. */
+export function createRotation<T>(): Rotation<T> {
+  // Map and Set keep the order of insertion: to delete and add again is to go to the end.
+  const groups = new Map<string, Set<T>>();
+  return {
+    add(group, item) {
+      const items = groups.get(group);
+      if (items) items.add(item);
+      else groups.set(group, new Set([item]));
+    },
+    remove(group, item) {
+      const items = groups.get(group);
+      if (items?.delete(item) && items.size === 0) groups.delete(group);
+    },
+    next() {
+      for (const [group, items] of groups) {
+        groups.delete(group);
+        const [item] = items;
+        items.delete(item as T);
+        if (items.size > 0) groups.set(group, items);
+        return item as T;
+      }
+      return null;
+    },
+  };
+}

@@ -1,0 +1,295 @@
+// /v1/webhooks and /v1/webhook-deliveries
+import { Type } from "@sinclair/typebox";
+import {
+  type Api,
+  answers,
+  Closed,
+  Deleted,
+  Id,
+  IdParams,
+  Nullable,
+  OneOf,
+  PageOf,
+  PageQuery,
+  pageOf,
+  Time,
+} from "../platform/http.ts";
+import type { World } from "../platform/world.ts";
+import * as deliveries from "./deliveries.ts";
+import { DELIVERY_STATUSES, EVENT_TYPES } from "./types.ts";
+import * as webhooks from "./webhooks.ts";
+
+const Webhook = Type.Object({
+  id: Id,
+  webhook_url: Type.String(),
+  event_types: Type.Array(OneOf(EVENT_TYPES)),
+  has_secret: Type.Boolean({ description: "Whether deliveries are signed; the secret itself is never shown again" }),
+  domain_id: Nullable({ ...Id, description: "Outbound events of this domain only; also the domain's catch-all route" }),
+  match_pattern: Nullable(Type.String()),
+  enabled: Type.Boolean(),
+  previous_secret_expires_at: Nullable({ ...Time, description: "Until then two signatures are sent" }),
+  consecutive_failures: Type.Integer({ description: "Failed attempts since the last success" }),
+  last_success_at: Nullable(Time),
+  created_at: Time,
+  updated_at: Time,
+});
+
+const Secret = Type.String({ description: "The signing secret, prefix whsec_; shown only here" });
+const Url = Type.String({ maxLength: 2048, description: "https only; not a private or otherwise internal address" });
+const Events = Type.Array(OneOf(EVENT_TYPES), { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true });
+const MatchPattern = Type.String({
+  maxLength: 256,
+  description: "Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression",
+});
+
+const Delivery = Type.Object({
+  id: Id,
+  endpoint_id: Id,
+  event_id: Type.String({ format: "uuid", description: "The same on every attempt and replay; deduplicate by it" }),
+  event: OneOf(EVENT_TYPES),
+  attempt: Type.Integer({ description: "Attempts made so far" }),
+  status: OneOf(DELIVERY_STATUSES),
+  status_code: Nullable(Type.Integer({ description: "Of the last attempt; null when no answer came" })),
+  error: Nullable(Type.String({ description: "Why the last attempt failed" })),
+  duration_ms: Nullable(Type.Integer()),
+  attempt_id: Nullable(Type.String({ format: "uuid", description: "X-Service-Delivery-ID of the last attempt" })),
+  created_at: Time,
+  next_attempt_at: Nullable(Time),
+});
+
+/** A request without a body arrives as null. */
+const NoBody = Nullable(Closed({}));
+
+const tags = ["Webhooks"];
+
+/** Mounts the webhook endpoints. */
+export function mountWebhooks(api: Api, world: World): void {
+  mountEndpoints(api, world);
+  mountUpdate(api, world);
+  mountRotate(api, world);
+  mountTest(api, world);
+  mountLog(api, world);
+  mountReplays(api, world);
+}
+
+function mountEndpoints(api: Api, world: World): void {
+  api.post(
+    "/v1/webhooks",
+    {
+      schema: {
+        operationId: "createWebhook",
+        tags,
+        summary: "Create a webhook endpoint; the signing secret is shown once",
+        body: Closed({
+          url: Url,
+          events: Type.Optional({ ...Events, description: 'Default ["email.received"]' }),
+          domain_id: Type.Optional(Nullable(Id)),
+          match_pattern: Type.Optional(Nullable(MatchPattern)),
+        }),
+        response: answers({ 201: Type.Object({ webhook: Webhook, secret: Secret }) }, [404]),
+      },
+    },
+    async (request, reply) =>
+      reply.code(201).send(await webhooks.createWebhook(world, request.account.org_id, request.body)),
+  );
+
+  api.get(
+    "/v1/webhooks",
+    {
+      schema: {
+        operationId: "listWebhooks",
+        tags,
+        summary: "List webhook endpoints",
+        querystring: Closed(PageQuery),
+        response: answers({ 200: PageOf("webhooks", Webhook) }),
+      },
+    },
+    async (request) => webhooks.listWebhooks(world, request.account.org_id, pageOf(request.query)),
+  );
+
+  api.get(
+    "/v1/webhooks/:id",
+    {
+      schema: {
+        operationId: "getWebhook",
+        tags,
+        summary: "Get a webhook endpoint",
+        params: IdParams,
+        response: answers({ 200: Type.Object({ webhook: Webhook }) }, [404]),
+      },
+    },
+    async (request) => ({ webhook: await webhooks.getWebhook(world, request.account.org_id, request.params.id) }),
+  );
+
+  api.delete(
+    "/v1/webhooks/:id",
+    {
+      schema: {
+        operationId: "deleteWebhook",
+        tags,
+        summary: "Delete a webhook endpoint and what is queued for it",
+        params: IdParams,
+        response: answers({ 200: Deleted }, [404]),
+      },
+    },
+    async (request) => {
+      await webhooks.deleteWebhook(world, request.account.org_id, request.params.id);
+      return { deleted: true, id: request.params.id };
+    },
+  );
+}
+
+function mountUpdate(api: Api, world: World): void {
+  api.put(
+    "/v1/webhooks/:id",
+    {
+      schema: {
+        operationId: "updateWebhook",
+        tags,
+        summary: "Change the given fields of a webhook endpoint",
+        description:
+          "A disabled endpoint gets no new events; what it has queued waits 3 days for `enabled: true`, then fails. " +
+          "An endpoint that answered 410 is disabled by us and what it had queued fails at once.",
+        params: IdParams,
+        body: Closed({
+          url: Type.Optional(Url),
+          events: Type.Optional(Events),
+          match_pattern: Type.Optional(Nullable(MatchPattern)),
+          enabled: Type.Optional(Type.Boolean()),
+        }),
+        response: answers({ 200: Type.Object({ webhook: Webhook }) }, [404]),
+      },
+    },
+    async (request) => ({
+      webhook: await webhooks.changeWebhook(world, request.account.org_id, request.params.id, request.body),
+    }),
+  );
+}
+
+function mountRotate(api: Api, world: World): void {
+  api.post(
+    "/v1/webhooks/:id/rotate",
+    {
+      schema: {
+        operationId: "rotateWebhookSecret",
+        tags,
+        summary: "Give a webhook endpoint a new signing secret; it is shown once",
+        params: IdParams,
+        body: Nullable(
+          Closed({
+            grace_seconds: Type.Optional(
+              Type.Integer({
+                minimum: 0,
+                maximum: webhooks.GRACE_S_MAX,
+                default: webhooks.GRACE_S_DEFAULT,
+                description: "How long the previous secret signs too; 0 stops it at once",
+              }),
+            ),
+          }),
+        ),
+        response: answers({ 200: Type.Object({ secret: Secret, grace_seconds: Type.Integer() }) }, [404]),
+      },
+    },
+    async (request) => {
+      const graceS = request.body?.grace_seconds ?? webhooks.GRACE_S_DEFAULT;
+      return webhooks.rotateSecret(world, request.account.org_id, request.params.id, graceS);
+    },
+  );
+}
+
+function mountTest(api: Api, world: World): void {
+  api.post(
+    "/v1/webhooks/:id/test",
+    {
+      schema: {
+        operationId: "testWebhook",
+        tags,
+        summary: "Send a sample event now and answer with the outcome",
+        description: "Sent even if the endpoint is disabled or does not subscribe to it. One attempt, no retry.",
+        params: IdParams,
+        body: Nullable(
+          Closed({
+            event: Type.Optional({ ...OneOf(EVENT_TYPES), description: "Default: the first event it subscribes to" }),
+          }),
+        ),
+        response: answers({ 200: Type.Object({ delivery: Delivery }) }, [404, 409]),
+      },
+    },
+    async (request) => ({
+      delivery: await deliveries.testWebhook(world, request.account.org_id, request.params.id, request.body?.event),
+    }),
+  );
+}
+
+function mountLog(api: Api, world: World): void {
+  api.get(
+    "/v1/webhook-deliveries",
+    {
+      schema: {
+        operationId: "listWebhookDeliveries",
+        tags,
+        summary: "List webhook deliveries, newest first",
+        querystring: Closed({
+          status: Type.Optional(OneOf(DELIVERY_STATUSES)),
+          endpoint_id: Type.Optional(Id),
+          event: Type.Optional(OneOf(EVENT_TYPES)),
+          days: Type.Optional(Type.Integer({ minimum: 1, maximum: 90, default: 7 })),
+          ...PageQuery,
+        }),
+        response: answers({
+          200: Type.Composite([
+            PageOf("deliveries", Delivery),
+            Type.Object({ warnings: Type.Array(Type.String({ description: "Sentences on endpoints in trouble" })) }),
+          ]),
+        }),
+      },
+    },
+    async (request) => {
+      const { days = 7, limit: _limit, offset: _offset, ...filter } = request.query;
+      return deliveries.listDeliveries(world, request.account.org_id, { ...filter, days }, pageOf(request.query));
+    },
+  );
+}
+
+function mountReplays(api: Api, world: World): void {
+  api.post(
+    "/v1/webhook-deliveries/:id/replay",
+    {
+      schema: {
+        operationId: "replayWebhookDelivery",
+        tags,
+        summary: "Send a finished delivery again, or a queued one now",
+        params: IdParams,
+        body: NoBody,
+        response: answers({ 202: Type.Object({ delivery: Delivery }) }, [404, 409]),
+      },
+    },
+    async (request, reply) => {
+      const delivery = await deliveries.replayDelivery(world, request.account.org_id, request.params.id);
+      return reply.code(202).send({ delivery });
+    },
+  );
+
+  api.post(
+    "/v1/webhooks/:id/replay",
+    {
+      schema: {
+        operationId: "replayWebhookRange",
+        tags,
+        summary: "Send again what failed (or was delivered) in a time range",
+        description: "At most 10,000 a call; each delivery is taken once. Call again while `remaining` is not 0.",
+        params: IdParams,
+        body: Closed({
+          from: Type.String({ format: "date-time" }),
+          to: Type.Optional(Type.String({ format: "date-time", description: "Default: now" })),
+          status: Type.Optional(OneOf(["failed", "delivered"], { default: "failed" })),
+        }),
+        response: answers({ 202: Type.Object({ replayed: Type.Integer(), remaining: Type.Integer() }) }, [404, 409]),
+      },
+    },
+    async (request, reply) => {
+      const counts = await deliveries.replayRange(world, request.account.org_id, request.params.id, request.body);
+      return reply.code(202).send(counts);
+    },
+  );
+}

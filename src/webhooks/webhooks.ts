@@ -1,0 +1,205 @@
+// Webhook endpoints: who wants which events, where, and signed with what. Face of the feature. The way of an event:
+// enqueue.ts (in the producer's transaction) → dispatch.ts (claim, attempt, outcome) → the log (deliveries.ts).
+import { findDomain } from "../domains/domains.ts";
+import { compilePattern } from "../mail/glob-pattern.ts";
+import { isUuid, type Tx } from "../platform/db.ts";
+import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import { checkUrl } from "../platform/safe-fetch.ts";
+import type { World } from "../platform/world.ts";
+import { secretContext } from "./attempt.ts";
+import * as queries from "./queries.ts";
+import * as queue from "./queue-queries.ts";
+import { newSigningSecret } from "./sign.ts";
+import type { WebhookChoice, WebhookEventType, WebhookRecord } from "./types.ts";
+
+export { listEventDeliveries } from "./deliveries.ts";
+export { acceptsRecipient, enqueueWebhooks } from "./enqueue.ts";
+export { wakeHooks } from "./wake.ts";
+
+const WEBHOOKS_MAX = 1_000;
+/** Dropped with the endpoint's deletion; a dispatcher drops the rest. */
+const DROPPED_AT_ONCE_MAX = 10_000;
+export const GRACE_S_DEFAULT = 86_400;
+export const GRACE_S_MAX = 604_800;
+
+type WebhookWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
+
+export type WebhookRequest = {
+  url: string;
+  events?: readonly WebhookEventType[];
+  domain_id?: string | null;
+  match_pattern?: string | null;
+};
+
+/** Creates an endpoint; the secret is in the answer and nowhere else. */
+export async function createWebhook(
+  world: WebhookWorld,
+  orgId: string,
+  request: WebhookRequest,
+): Promise<{ webhook: WebhookRecord; secret: string }> {
+  checkTarget(world, request.url);
+  checkPattern(request.match_pattern);
+  const id = world.random.uuid();
+  const secret = newSigningSecret(world.random);
+  const row: queries.NewWebhook = {
+    id,
+    webhook_url: request.url,
+    event_types: request.events ?? ["email.received"],
+    domain_id: request.domain_id ?? null,
+    match_pattern: request.match_pattern ?? null,
+    secret: sealSecret(world, orgId, id, secret),
+    created_at: new Date(world.clock.now()),
+  };
+  return world.db.asOrg(orgId, async (tx) => {
+    await checkDomain(tx, orgId, row.domain_id);
+    await queries.lockOrganization(tx, orgId);
+    if ((await queries.countWebhooks(tx, orgId)) >= WEBHOOKS_MAX) {
+      throw new Refusal("plan_limit_reached", `an organization has at most ${WEBHOOKS_MAX} webhook endpoints`);
+    }
+    await queries.insertWebhook(tx, orgId, row);
+    return { webhook: await mustFind(world, tx, orgId, id), secret };
+  });
+}
+
+function sealSecret(world: Pick<World, "seal">, orgId: string, id: string, secret: string): Buffer {
+  return world.seal.seal(Buffer.from(secret, "utf8"), secretContext(orgId, id));
+}
+
+function checkTarget(world: Pick<World, "config">, url: string): void {
+  const problem = checkUrl(url, { allowLoopback: world.config.testing.allow_loopback });
+  if (problem !== null) throw invalid("url", `the 'url' field is not allowed: ${problem}`);
+}
+
+function checkPattern(pattern: string | null | undefined): void {
+  if (pattern === null || pattern === undefined) return;
+  const compiled = compilePattern(pattern);
+  if (compiled.kind === "problem") throw invalid("match_pattern", `the 'match_pattern' field ${compiled.problem}`);
+}
+
+async function checkDomain(tx: Tx, orgId: string, domainId: string | null): Promise<void> {
+  if (domainId === null || (await findDomain(tx, orgId, domainId))) return;
+  throw new Refusal("not_found", "the 'domain_id' field names no domain of this organization", { field: "domain_id" });
+}
+
+/** One page of the endpoints, newest first, with the exact total. */
+export async function listWebhooks(
+  world: Pick<World, "db" | "clock">,
+  orgId: string,
+  page: { limit: number; offset: number },
+) {
+  return world.db.asOrg(orgId, async (tx) => {
+    const rows = await queries.listWebhooks(tx, orgId, page.limit, page.offset);
+    const total = await queries.countWebhooks(tx, orgId);
+    return { webhooks: rows.map((row) => shown(world, row)), total, ...page };
+  });
+}
+
+/** One endpoint, or 404. */
+export async function getWebhook(
+  world: Pick<World, "db" | "clock">,
+  orgId: string,
+  id: string,
+): Promise<WebhookRecord> {
+  if (!isUuid(id)) throw notFound("webhook");
+  return world.db.asOrg(orgId, (tx) => mustFind(world, tx, orgId, id));
+}
+
+async function mustFind(world: Pick<World, "clock">, tx: Tx, orgId: string, id: string): Promise<WebhookRecord> {
+  const [row] = await queries.findWebhook(tx, orgId, id);
+  if (!row) throw notFound("webhook");
+  return shown(world, row);
+}
+
+/** A grace that is over is not shown. */
+function shown(world: Pick<World, "clock">, row: WebhookRecord): WebhookRecord {
+  const until = row.previous_secret_expires_at;
+  return until && until.getTime() <= world.clock.now() ? { ...row, previous_secret_expires_at: null } : row;
+}
+
+export type WebhookChanges = {
+  url?: string;
+  events?: readonly WebhookEventType[];
+  match_pattern?: string | null;
+  enabled?: boolean;
+};
+
+/** Changes what is given. Enabling a disabled endpoint resets its failures and makes what it has queued due. */
+export async function changeWebhook(
+  world: WebhookWorld,
+  orgId: string,
+  id: string,
+  changes: WebhookChanges,
+): Promise<WebhookRecord> {
+  if (!isUuid(id)) throw notFound("webhook");
+  if (changes.url !== undefined) checkTarget(world, changes.url);
+  checkPattern(changes.match_pattern);
+  const at = new Date(world.clock.now());
+  return world.db.asOrg(orgId, async (tx) => {
+    const before = await lockWebhook(tx, orgId, id);
+    await queries.changeWebhook(tx, orgId, id, {
+      webhook_url: changes.url ?? null,
+      event_types: changes.events ?? null,
+      match_pattern: changes.match_pattern,
+      enabled: changes.enabled ?? null,
+      at,
+    });
+    if (changes.enabled === true && !before.enabled) await queries.restartLane(tx, orgId, id, at);
+    return mustFind(world, tx, orgId, id);
+  });
+}
+
+async function lockWebhook(tx: Tx, orgId: string, id: string): Promise<{ enabled: boolean }> {
+  const [row] = await queries.lockWebhook(tx, orgId, id);
+  if (!row) throw notFound("webhook");
+  return row;
+}
+
+/**
+ * Gives the endpoint a new secret; the one before signs beside it for `graceS` seconds (0: stops at once). Only the two
+ * newest ever sign.
+ */
+export async function rotateSecret(
+  world: WebhookWorld,
+  orgId: string,
+  id: string,
+  graceS: number,
+): Promise<{ secret: string; grace_seconds: number }> {
+  if (!isUuid(id)) throw notFound("webhook");
+  const secret = newSigningSecret(world.random);
+  const now = world.clock.now();
+  const touched = await world.db.asOrg(orgId, (tx) =>
+    queries.rotateSecret(tx, orgId, id, {
+      secret: sealSecret(world, orgId, id, secret),
+      grace_until: graceS === 0 ? null : new Date(now + graceS * 1000),
+      at: new Date(now),
+    }),
+  );
+  if (touched === 0) throw notFound("webhook");
+  return { secret, grace_seconds: graceS };
+}
+
+/** Deletes an endpoint and what it has queued; finished deliveries stay in the log. */
+export async function deleteWebhook(world: Pick<World, "db" | "clock">, orgId: string, id: string): Promise<void> {
+  if (!isUuid(id)) throw notFound("webhook");
+  const lane = { org_id: orgId, webhook_id: id };
+  await world.db.asOrg(orgId, async (tx) => {
+    await lockWebhook(tx, orgId, id);
+    await queries.lockLane(tx, orgId, id);
+    await queries.deleteWebhook(tx, orgId, id);
+    await queue.dropDeliveries(tx, lane, DROPPED_AT_ONCE_MAX);
+    if ((await queue.dropLane(tx, lane)) === 0) await queue.setLane(tx, lane, new Date(world.clock.now()));
+  });
+}
+
+// --- for other features ----------------------------------------------------------------------------------------------
+
+/** The endpoints of these ids that exist in the organization, for validating a customer's choice. */
+export async function findWebhooks(tx: Tx, orgId: string, ids: readonly string[]): Promise<WebhookChoice[]> {
+  const known = ids.filter(isUuid);
+  return known.length === 0 ? [] : queries.findChoices(tx, orgId, known);
+}
+
+/** Enabled endpoints that are bound to this domain and want `email.received`: its catch-all route. */
+export async function findDomainWebhooks(tx: Tx, orgId: string, domainId: string): Promise<WebhookChoice[]> {
+  return queries.findDomainChoices(tx, orgId, domainId);
+}
