@@ -2,19 +2,41 @@
 // recipient is at fault a suppression. Face of the feature; called by whoever records an outcome.
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
+import { type AutomaticEntry, suppress } from "../suppressions/suppressions.ts";
+import { enqueueWebhooks } from "../webhooks/webhooks.ts";
+import { toOutgoing } from "./announce.ts";
 import * as queries from "./queries.ts";
 import type { EventView, MailEvent } from "./types.ts";
 
 export type { EventView, MailEvent } from "./types.ts";
 
 /** Writes the events of one batch. Must run in the transaction that records the outcomes themselves. */
-export async function recordEvents(
-  tx: Tx,
-  _world: Pick<World, "clock" | "random" | "seal">,
-  events: MailEvent[],
-): Promise<void> {
+export async function recordEvents(tx: Tx, world: Pick<World, "clock" | "random">, events: MailEvent[]): Promise<void> {
   if (events.length === 0) return;
   await queries.insertEvents(tx, events);
+  const faults = events.flatMap((event) => toSuppression(event) ?? []);
+  if (faults.length > 0) await suppress(world, tx, faults);
+  await enqueueWebhooks(
+    tx,
+    world,
+    events.flatMap((event) => toOutgoing(event) ?? []),
+  );
+}
+
+/** Only a fault of the recipient or a complaint suppresses; `event.suppress` is the classifier's word on the first. */
+function toSuppression(event: MailEvent): AutomaticEntry | null {
+  const isComplaint = event.event_type === "complained";
+  if (event.recipient === null || event.about.environment === "test") return null;
+  if (!isComplaint && !(event.suppress && event.event_type === "bounced")) return null;
+  return {
+    org_id: event.org_id,
+    email: event.recipient,
+    reason: isComplaint ? "complaint" : "hard_bounce",
+    source_message_id: event.about.rfc_message_id,
+    bounce_code: event.smtp_code,
+    diag_code: event.enhanced_code,
+    feedback_type: event.complaint?.feedback_type ?? null,
+  };
 }
 
 /** The timeline of one message, oldest first. */

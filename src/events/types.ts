@@ -37,6 +37,8 @@ export type MailEvent = {
   /** Is the recipient at fault, so that further mail is to be suppressed? */
   suppress: boolean;
   next_attempt_at: Date | null;
+  /** For `complained` only. */
+  complaint?: { feedback_type: string; source_ip: string | null; arrival_date: string | null };
   /** Does it reach webhooks? (Deferrals do at most every four hours.) */
   announces: boolean;
   about: {

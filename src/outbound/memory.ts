@@ -24,6 +24,8 @@ export type Memory = {
   busyLanes(): number[];
   /** The queue holds (no) older mail of this lane: hand-over would overtake it. */
   setBacklog(laneId: number, has: boolean): void;
+  /** Does any lane's queue hold more than was taken? */
+  hasBacklog(): boolean;
   pause(lanes: number[], untilMs: number): void;
   resume(lanes: number[]): void;
   isIdle(slot: Slot): boolean;
@@ -36,6 +38,7 @@ export function createMemory(): Memory {
   const slots = new Map<string, number>();
   let jobs = 0;
   let bytes = 0;
+  let backlogs = 0;
 
   const slotKey = (lane: { source_id: string; slot: number }) => `${lane.source_id}/${lane.slot}`;
 
@@ -46,6 +49,11 @@ export function createMemory(): Memory {
       lanes.set(lane.id, entry);
     }
     return entry;
+  }
+
+  function mark(entry: Held, has: boolean): void {
+    if (entry.backlog !== has) backlogs += has ? 1 : -1;
+    entry.backlog = has;
   }
 
   function add(entry: Held, size: number): void {
@@ -69,7 +77,7 @@ export function createMemory(): Memory {
     admit(lane, size, nowMs) {
       const entry = held(lane);
       const isFull = jobs >= JOBS_MAX || bytes + size > BYTES_MAX || entry.jobs >= LANE_HANDOVER_MAX;
-      if (isFull) entry.backlog = true;
+      if (isFull) mark(entry, true);
       if (isFull || entry.backlog || entry.pausedUntilMs > nowMs) return false;
       entry.pausedUntilMs = 0;
       add(entry, size);
@@ -84,7 +92,7 @@ export function createMemory(): Memory {
     setBacklog(laneId, has) {
       const entry = lanes.get(laneId);
       if (!entry) return;
-      entry.backlog = has;
+      mark(entry, has);
       if (entry.jobs <= 0 && !has && entry.pausedUntilMs === 0) lanes.delete(laneId);
     },
     pause(ids, untilMs) {
@@ -99,6 +107,7 @@ export function createMemory(): Memory {
         if (entry) entry.pausedUntilMs = 0;
       }
     },
+    hasBacklog: () => backlogs > 0,
     isIdle: (slot) => (slots.get(slotKey(slot)) ?? 0) === 0,
     size: () => jobs,
   };

@@ -3,6 +3,7 @@
 import type { SigningKey } from "../mail/dkim/sign.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
+import { wakeHooks } from "../webhooks/webhooks.ts";
 import { deferredLocally, refusedByDns } from "./attempt.ts";
 import { bodyLoader } from "./bodies.ts";
 import { type Claimer, createClaimer } from "./claims.ts";
@@ -150,7 +151,10 @@ function pathParts(engine: Engine): PathParts {
     stopping: () => engine.stopping,
     finisher: createFinisher(world, () => engine.leases.node(), {
       done: (job) => engine.memory.finish(job),
-      committed: () => engine.claimer?.wake(),
+      committed: () => {
+        wakeHooks(world);
+        if (engine.memory.hasBacklog()) engine.claimer.wake();
+      },
     }),
     suspend: (path, untilMs, reason) => suspend(engine, path, untilMs, reason),
     resume: (path) => resume(engine, path),

@@ -61,7 +61,11 @@ export async function posternSettings(dataDir: string, env: Record<string, strin
 }
 
 /** Starts a process with these roles and waits until it says that it is ready. */
-export async function startPostern(settings: Posterns, roles?: string[], env: Record<string, string> = {}): Promise<PosternProcess> {
+export async function startPostern(
+  settings: Posterns,
+  roles?: string[],
+  env: Record<string, string> = {},
+): Promise<PosternProcess> {
   const args = [join(ROOT, "src/main.ts"), "start", ...(roles ? ["--roles", roles.join(",")] : [])];
   const child = spawn(process.execPath, args, {
     env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/tmp", ...settings.env, ...env },
@@ -94,7 +98,12 @@ export async function startPostern(settings: Posterns, roles?: string[], env: Re
 export type Asked = { status: number; body: Record<string, never> & { [name: string]: unknown } };
 
 /** A JSON request to the API. */
-export async function ask(settings: Pick<Posterns, "base_url" | "live_key">, method: string, path: string, body?: unknown): Promise<Asked> {
+export async function ask(
+  settings: Pick<Posterns, "base_url" | "live_key">,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Asked> {
   const response = await fetch(settings.base_url + path, {
     method,
     headers: {
@@ -110,7 +119,12 @@ export async function ask(settings: Pick<Posterns, "base_url" | "live_key">, met
 type PublishedRecord = { type: string; name: string; value: string; priority: number | null };
 
 /** Creates a domain, publishes its records in `dns`, verifies it; returns its id. */
-export async function setUpDomain(settings: Posterns, dns: DnsServer, name: string, type = "outbound"): Promise<string> {
+export async function setUpDomain(
+  settings: Posterns,
+  dns: DnsServer,
+  name: string,
+  type = "outbound",
+): Promise<string> {
   const created = await ask(settings, "POST", "/v1/domains", { domain: name, type });
   if (created.status !== 201) throw new Error(`the domain was not created: ${JSON.stringify(created.body)}`);
   const id = String(created.body.id);

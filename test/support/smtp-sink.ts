@@ -75,7 +75,8 @@ export async function startSmtpSink(options: SMTPServerOptions = {}): Promise<Sm
     async waitFor(count, timeoutMs = 10_000) {
       const until = Date.now() + timeoutMs;
       while (messages.length < count) {
-        if (Date.now() > until) throw new Error(`the sink has ${messages.length} of ${count} messages after ${timeoutMs} ms`);
+        if (Date.now() > until)
+          throw new Error(`the sink has ${messages.length} of ${count} messages after ${timeoutMs} ms`);
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
       return messages;

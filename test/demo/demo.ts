@@ -1,0 +1,188 @@
+// npm run demo: the main job from end to end on this machine alone, in seconds. The embedded database, a real name
+// server, a real SMTP server as the recipient's MX and a real HTTPS webhook receiver, all on loopback. With --json the
+// last line is one JSON object.
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { styleText } from "node:util";
+import { dkimVerify } from "mailauth/lib/dkim/verify.js";
+import PostalMime from "postal-mime";
+import Stripe from "stripe";
+import { createResolver, nodeStyleResolver } from "../../src/platform/resolver.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import {
+  ask,
+  type PosternProcess,
+  type Posterns,
+  posternSettings,
+  setUpDomain,
+  startPostern,
+} from "../support/postern-process.ts";
+import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
+import { makeCertificateAuthority } from "../support/tls.ts";
+import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
+
+const INVOICE = Buffer.from("%PDF-1.4\n% a very small invoice\n");
+const WAIT_MS = 10_000;
+
+type Scene = {
+  settings: Posterns;
+  postern: PosternProcess;
+  dns: DnsServer;
+  mx: SmtpSink;
+  receiver: WebhookSink;
+  close(): Promise<void>;
+};
+
+type Story = {
+  id: string;
+  status: string;
+  dkim: string;
+  webhook: { event: string; signature: string; attempt: number };
+};
+
+function say(mark: string, text: string): void {
+  console.log(`${styleText("green", mark.padEnd(9))} ${text}`);
+}
+
+function detail(text: string): void {
+  console.log(`          ${styleText("gray", text)}`);
+}
+
+async function setScene(): Promise<Scene> {
+  const dir = mkdtempSync(join(tmpdir(), "postern-demo-"));
+  chmodSync(dir, 0o711);
+  const authority = makeCertificateAuthority(dir);
+  const tls = authority.issue(["localhost", "mx.recipient.example"]);
+  const dns = await startDnsServer();
+  const mx = await startSmtpSink({ key: tls.key, cert: tls.cert });
+  const receiver = await startWebhookSink({ tls });
+  const settings = await posternSettings(dir, {
+    POSTERN_DNS: dns.address,
+    POSTERN_TESTING_OUTBOUND_PORT: String(mx.port),
+    NODE_EXTRA_CA_CERTS: authority.ca_file,
+  });
+  const postern = await startPostern(settings);
+  return {
+    settings,
+    postern,
+    dns,
+    mx,
+    receiver,
+    async close() {
+      await postern.stop();
+      await receiver.stop();
+      await mx.stop();
+      await dns.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function tell(scene: Scene): Promise<Story> {
+  const { settings, dns, mx, receiver } = scene;
+  await setUpDomain(settings, dns, "shop.example");
+  dns.set("recipient.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
+  dns.set("mx.recipient.example", "A", ["127.0.0.1"]);
+  say("domain", "shop.example created, its records published in the name server, verified");
+  const hook = await ask(settings, "POST", "/v1/webhooks", {
+    url: `${receiver.url}/hook`,
+    events: ["email.delivered"],
+  });
+  if (hook.status !== 201) throw new Error(`no webhook: ${JSON.stringify(hook.body)}`);
+  say("webhook", `${receiver.url}/hook subscribes to email.delivered`);
+
+  const sent = await ask(settings, "POST", "/v1/send", {
+    from: "Shop <orders@shop.example>",
+    to: ["Anna <anna@recipient.example>"],
+    subject: "Ihre Rechnung für Größe M",
+    html_body: "<h1>Danke!</h1><p>Die Rechnung liegt bei.</p>",
+    attachments: [{ filename: "Rechnung Größe M.pdf", content: INVOICE.toString("base64") }],
+    tags: ["invoice"],
+  });
+  if (sent.status !== 202) throw new Error(`not accepted: ${JSON.stringify(sent.body)}`);
+  const id = String(sent.body.id);
+  say("202", `POST /v1/send accepted it durably: ${id}`);
+  const [received] = await mx.waitFor(1, WAIT_MS);
+  if (!received) throw new Error("nothing arrived");
+  await showMessage(received.bytes, received.secure);
+  const dkim = await verifySignature(dns, received.bytes);
+  const webhook = await showWebhook(receiver, String((hook.body as { secret?: unknown }).secret));
+  const status = await showTimeline(settings, id);
+  return { id, status, dkim, webhook };
+}
+
+async function showMessage(bytes: Buffer, secure: boolean): Promise<void> {
+  const mail = await PostalMime.parse(bytes);
+  say("SMTP", `the recipient's server has it${secure ? ", over TLS" : ""}: "${mail.subject}"`);
+  for (const { filename, mimeType, content } of mail.attachments) {
+    const isSame = Buffer.from(content as ArrayBuffer).equals(INVOICE);
+    detail(`attachment ${filename} (${mimeType}), ${isSame ? "byte for byte" : "CHANGED"}`);
+  }
+}
+
+/** mailauth reads the received bytes and asks the name server for the key; none of our code judges. */
+async function verifySignature(dns: DnsServer, bytes: Buffer): Promise<string> {
+  const resolver = createResolver({
+    servers: [dns.address],
+    timeout_ms: 2_000,
+    attempts: 1,
+    cache_max: 10,
+    validating: false,
+    now: Date.now,
+  });
+  const { results } = await dkimVerify(bytes, { resolver: nodeStyleResolver(resolver) as never });
+  const [first] = results;
+  say(
+    "DKIM",
+    `${first?.status.result} for ${first?.signingDomain}, selector ${first?.selector} (verified by mailauth)`,
+  );
+  return String(first?.status.result);
+}
+
+/** The npm package stripe checks signatures of this form. */
+async function showWebhook(receiver: WebhookSink, secret: string): Promise<Story["webhook"]> {
+  const request = await receiver.waitFor(({ path }) => path === "/hook", WAIT_MS);
+  const signature = String(request.headers["x-service-signature"]);
+  const isValid = Stripe.webhooks.signature?.verifyHeader(request.body.toString(), signature, secret, 300) === true;
+  const { event } = JSON.parse(request.body.toString()) as { event: string };
+  const attempt = Number(request.headers["x-service-attempt"]);
+  say("webhook", `${event}, signature ${isValid ? "valid" : "INVALID"} (verified by stripe), attempt ${attempt}`);
+  return { event, signature: isValid ? "valid" : "invalid", attempt };
+}
+
+async function showTimeline(settings: Posterns, id: string): Promise<string> {
+  const { body } = await ask(settings, "GET", `/v1/emails/${id}/events`);
+  say("timeline", `GET /v1/emails/${id}/events`);
+  for (const event of body.events as unknown as Record<string, string>[]) {
+    const where = event.mx_host
+      ? ` by ${event.mx_host}: ${event.smtp_code} ${event.message} (${event.tls ?? "no TLS"})`
+      : "";
+    detail(`${event.timestamp} ${event.event_type}${where}`);
+  }
+  const email = await ask(settings, "GET", `/v1/emails/${id}`);
+  return String((email.body.email as { status?: string } | undefined)?.status);
+}
+
+const startedAt = performance.now();
+console.log("Postern demo: everything on loopback, the database included\n");
+const scene = await setScene();
+say("started", `Postern with its embedded database on ${scene.settings.base_url}`);
+try {
+  const { id, status, dkim, webhook } = await tell(scene);
+  const seconds = Number(((performance.now() - startedAt) / 1000).toFixed(1));
+  const ok = status === "delivered" && dkim === "pass" && webhook.signature === "valid";
+  console.log(
+    `\n${ok ? styleText("green", "All of it works") : styleText("red", "Something is wrong")}, ${seconds} s.`,
+  );
+  console.log("Next: npm start, then see README.md.");
+  if (process.argv.includes("--json")) {
+    console.log(JSON.stringify({ ok, email: { id, status }, dkim, webhook, seconds }));
+  }
+  process.exitCode = ok ? 0 : 1;
+} catch (error) {
+  console.error(scene.postern.output());
+  throw error;
+} finally {
+  await scene.close();
+}
