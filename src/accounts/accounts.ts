@@ -21,7 +21,7 @@ type AccountWithRate = Account & { requests_per_second: number };
 export function authenticate(world: Pick<World, "db" | "clock" | "log">): (secret: string) => Promise<Account | null> {
   const lookUp = coalesce<string, AccountWithRate>({
     keys_max: 500,
-    lanes: 2,
+    lanes: 1,
     load: async (digests) => {
       const rows = await queries.findAccountsByDigest(
         world.db,

@@ -291,7 +291,7 @@ export function findSender(
 ): (orgId: string, domainName: string) => Promise<SendingDomain | undefined> {
   const lookUp = coalesce<string, SendingDomain>({
     keys_max: 500,
-    lanes: 2,
+    lanes: 1,
     load: async (keys) => {
       const pairs = keys.map((key) => key.split(" "));
       const wanted = { org_ids: pairs.map(([orgId]) => orgId ?? ""), domains: pairs.map(([, name]) => name ?? "") };
@@ -325,7 +325,7 @@ function toSender(world: Core & Pick<World, "config">, row: DomainRow): SendingD
 export function findReceiver(world: Pick<World, "db">): (domainName: string) => Promise<ReceivingDomain | undefined> {
   return coalesce<string, ReceivingDomain>({
     keys_max: 500,
-    lanes: 2,
+    lanes: 1,
     load: async (names) => {
       const rows = await queries.findHolders(world.db, names);
       return new Map(rows.filter((row) => row.active && receives(row.type)).map((row) => [row.domain, row]));

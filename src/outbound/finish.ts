@@ -1,6 +1,8 @@
 // From an attempt's outcome to durable state: queue row, recipient, e-mail, event log, webhooks, suppression, all in one
-// transaction for many results at once. No timer: while one batch commits, the next gathers.
+// transaction for many results at once. Results gather for some milliseconds: nobody waits for them, and a transaction
+// of six statements for each would cost more than the sending.
 import { type MailEvent, recordEvents } from "../events/events.ts";
+import { sleep } from "../platform/clock.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
@@ -8,6 +10,7 @@ import { retryDelayMs } from "./retry.ts";
 import type { Job, Outcome } from "./types.ts";
 
 const BATCH_MAX = 250;
+const GATHER_MS = 15;
 const RETRY_COMMIT_MS = 500;
 const DEFERRED_EVENT_EVERY_MS = 4 * 3_600_000;
 /** An absent domain is final when it is still absent this long after it was first missed. */
@@ -48,6 +51,7 @@ export function createFinisher(
     running = true;
     idle = Promise.withResolvers();
     while (waiting.length > 0) {
+      if (waiting.length < BATCH_MAX) await sleep(GATHER_MS);
       const batch = waiting.slice(0, BATCH_MAX);
       waiting = waiting.slice(BATCH_MAX);
       await commitUntilDone(batch);
@@ -65,7 +69,7 @@ export function createFinisher(
         return;
       } catch (err) {
         world.log.error({ err, results: batch.length }, "outcomes could not be recorded; trying again");
-        await new Promise((resolve) => setTimeout(resolve, RETRY_COMMIT_MS));
+        await sleep(RETRY_COMMIT_MS);
       }
     }
   }

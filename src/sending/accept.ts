@@ -12,6 +12,8 @@ import type { Prepared, PreparedRecipient } from "./types.ts";
 
 const ITEMS_MAX = 200;
 const WRITERS = 2;
+/** Fewer waiting groups than this join the next statement instead of starting one of their own beside it. */
+const SECOND_WRITER_FROM = 50;
 const ASK_AGAIN_MS = 200;
 /** Beyond this many waiting groups the process sheds load instead of growing. */
 export const WAITING_MAX = 5_000;
@@ -52,7 +54,7 @@ export function createAcceptor(world: World, outbound: () => Outbound | null, no
   );
 
   function pump(): void {
-    if (writers >= WRITERS || waiting.length === 0) return;
+    if (waiting.length === 0 || writers >= WRITERS || (writers > 0 && waiting.length < SECOND_WRITER_FROM)) return;
     writers += 1;
     const batch = takeBatch(waiting);
     batches.observe(batch.reduce((sum, group) => sum + group.items.length, 0));

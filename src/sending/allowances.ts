@@ -14,7 +14,7 @@ export type UsedReader = (orgId: string, allowance: Allowance) => Promise<number
 export function usedReader(world: Pick<World, "db">): UsedReader {
   const read = coalesce<string, number>({
     keys_max: 500,
-    lanes: 2,
+    lanes: 1,
     load: async (names) => {
       const rows = await queries.readAllowances(world.db, names.map(parseName));
       return new Map(rows.map((row) => [nameOf(row.org_id, row), row.used]));

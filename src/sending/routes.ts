@@ -159,7 +159,7 @@ async function send(sending: Sending, idempotency: Idempotency, request: SendCal
   const { account } = request;
   if (key === null) {
     const prepared = await sending.prepare(account, request.body);
-    const answer = await sending.answerOf(account, prepared);
+    const answer = sending.answerOf(prepared);
     await sending.accept([prepared], null);
     return reply.code(202).send(answer);
   }
@@ -169,7 +169,7 @@ async function send(sending: Sending, idempotency: Idempotency, request: SendCal
     { key, hash },
     async (row): Promise<Replay | "duplicate_key"> => {
       const prepared = await sending.prepare(account, request.body);
-      const text = JSON.stringify(await sending.answerOf(account, prepared));
+      const text = JSON.stringify(sending.answerOf(prepared));
       const accepted = await sending.accept([prepared], row(202, text));
       return accepted === "duplicate_key" ? accepted : { status: 202, answer: text };
     },

@@ -63,7 +63,7 @@ export type Sending = {
   prepare(account: Account, request: SendRequest, options?: { origin?: string }): Promise<Prepared>;
   /** Commits the items of one call together; a refusal means that nothing was written. */
   accept(items: Prepared[], idempotency: IdempotencyRow | null): Promise<"accepted" | "duplicate_key">;
-  answerOf(account: Account, prepared: Prepared): Promise<SendAnswer>;
+  answerOf(prepared: Prepared): SendAnswer;
 };
 
 type Context = { world: World; deps: SendingDeps; acceptor: Acceptor; used: UsedReader };
@@ -79,7 +79,7 @@ export function createSending(world: World, deps: SendingDeps): Sending {
   return {
     prepare: (account, request, options = {}) => prepare(context, account, request, options.origin ?? "api"),
     accept: (items, idempotency) => accept(context, items, idempotency),
-    answerOf: (account, prepared) => answerOf(context, account, prepared),
+    answerOf,
   };
 }
 
@@ -98,7 +98,7 @@ async function prepare(context: Context, account: Account, request: SendRequest,
   const blocked = await suppressedAmong(deps, account, { recipients, sender, rendered });
   const about = describe(account, request, { from, sender, built, rendered, recipients, id });
   if (built.length > world.config.body_inline_bytes_max) about.blob_key = await world.blobs.put(built);
-  const allowances = await openAllowances(context, account, sender, recipients.length - blocked.length, nowMs);
+  const windows = await openAllowances(context, account, sender, recipients.length - blocked.length, nowMs);
   return {
     org_id: account.org_id,
     id,
@@ -120,7 +120,7 @@ async function prepare(context: Context, account: Account, request: SendRequest,
     mime: built,
     recipients: await placeRecipients(deps, account, recipients, blocked, times.scheduled_at !== null),
     suppressed: blocked,
-    allowances,
+    ...windows,
   } as Prepared;
 }
 
@@ -297,8 +297,8 @@ async function openAllowances(
   sender: Sender,
   count: number,
   nowMs: number,
-): Promise<Allowance[]> {
-  if (account.environment === "test") return [];
+): Promise<{ allowances: Allowance[]; quota_used: number }> {
+  if (account.environment === "test") return { allowances: [], quota_used: 0 };
   const warming = await context.deps.warmingAllowances(account.org_id, sender.id, nowMs);
   const allowances = [...warming, monthlyQuota(account, nowMs)];
   const used = await Promise.all(allowances.map((allowance) => context.used(account.org_id, allowance)));
@@ -306,7 +306,7 @@ async function openAllowances(
     const already = used[index] as number;
     if (already + count > allowance.ceiling) throw overAllowance(allowance, already);
   }
-  return allowances;
+  return { allowances, quota_used: (used.at(-1) as number) + count };
 }
 
 async function accept(context: Context, items: Prepared[], idempotency: IdempotencyRow | null) {
@@ -330,10 +330,8 @@ async function findExceeded({ used }: Context, items: Prepared[]): Promise<Refus
   return new Refusal("unavailable", "a sending limit was reached at this moment; try again shortly");
 }
 
-async function answerOf({ used }: Context, account: Account, prepared: Prepared): Promise<SendAnswer> {
+function answerOf(prepared: Prepared): SendAnswer {
   const quota = prepared.allowances.find(({ kind }) => kind === "monthly_quota");
-  const count = prepared.recipients.filter(({ lane }) => lane !== null).length;
-  const quota_used = quota ? (await used(account.org_id, quota)) + count : 0;
   return {
     id: prepared.id,
     message_id: prepared.about.rfc_message_id,
@@ -341,8 +339,8 @@ async function answerOf({ used }: Context, account: Account, prepared: Prepared)
     environment: prepared.environment,
     suppressed: prepared.suppressed,
     quota_limit: quota?.ceiling ?? 0,
-    quota_used,
-    quota_remaining: quota ? Math.max(0, quota.ceiling - quota_used) : 0,
+    quota_used: quota ? prepared.quota_used : 0,
+    quota_remaining: quota ? Math.max(0, quota.ceiling - prepared.quota_used) : 0,
   };
 }
 

@@ -50,6 +50,8 @@ export type Prepared = {
   recipients: PreparedRecipient[];
   suppressed: Suppressed[];
   allowances: Allowance[];
+  /** Recipients of this month, this e-mail's included, as read when it was prepared. */
+  quota_used: number;
 };
 
 export type SendAnswer = {
