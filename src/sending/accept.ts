@@ -1,5 +1,5 @@
-// The durable accept: requests of the same moment are written by one statement (at most two at a time, no timer: batches
-// grow with load, an idle request waits for one commit). When a batch fails its groups are tried singly, so that one
+// The durable accept: requests of the same moment are written by one statement (at most two at a time; batches grow with
+// load, an idle request waits for one commit). When a batch fails its groups are tried singly, so that one
 // bad item never fails its neighbours. The answer leaves after the commit.
 import type { Job, Lane, Outbound } from "../outbound/outbound.ts";
 import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
@@ -54,7 +54,8 @@ export function createAcceptor(world: World, outbound: () => Outbound | null, no
   );
 
   function pump(): void {
-    if (waiting.length === 0 || writers >= WRITERS || (writers > 0 && waiting.length < SECOND_WRITER_FROM)) return;
+    if (waiting.length === 0 || writers >= WRITERS) return;
+    if (writers > 0 && waiting.length < SECOND_WRITER_FROM) return;
     writers += 1;
     const batch = takeBatch(waiting);
     batches.observe(batch.reduce((sum, group) => sum + group.items.length, 0));
@@ -179,7 +180,16 @@ function columnsOf(world: World, batch: Group[], held: Held[]): queries.AcceptCo
     deliveries: held.map(deliveryColumns),
     allowances: sumAllowances(items),
     idempotency: batch.flatMap((group) => (group.idempotency ? [group.idempotency] : [])),
+    suppressed: items.filter(isPartlySuppressed).map(suppressedColumns),
   };
+}
+
+function isPartlySuppressed({ environment, suppressed }: Prepared): boolean {
+  return environment === "live" && suppressed.length > 0;
+}
+
+function suppressedColumns({ org_id, about, created_at, suppressed }: Prepared): Record<string, unknown> {
+  return { org_id, domain_id: about.domain_id, at: created_at, recipients: suppressed.length };
 }
 
 function messageColumns(item: Prepared): Record<string, unknown> {
