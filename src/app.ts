@@ -1,6 +1,8 @@
 // All wiring: builds the World, then starts the roles, which mount the features in the order of the mail's way.
 import { join } from "node:path";
 import { mountAccounts } from "./accounts/routes.ts";
+import { hasAliases } from "./aliases/aliases.ts";
+import { mountAliases } from "./aliases/routes.ts";
 import { startInternalServer } from "./api/internal.ts";
 import { createHttpServer } from "./api/server.ts";
 import type { Config, Role } from "./config.ts";
@@ -108,6 +110,7 @@ export function mountFeatures(api: Api, world: World, engine: Engine = { outboun
   mountTemplates(api, world);
   mountSuppressions(api, world);
   mountSending(api, world, sendingParts(world, engine));
+  mountAliases(api, world);
 }
 
 /** The sending pipeline with what it borrows of other features. */
@@ -139,7 +142,7 @@ export function domainPorts(world: World): DomainPorts {
       return ids.filter((id) => !known.has(id));
     },
     hasQueuedMail,
-    hasAliases: async () => false,
+    hasAliases,
     onSendingVerified: async () => undefined,
   };
 }

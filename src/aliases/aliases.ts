@@ -1,0 +1,227 @@
+// Domain aliases: which local parts of a domain take mail, and what is done with it. Face of the feature. Incoming mail
+// asks `aliasFinder`; the order is exact alias → glob with the most literal characters, then the domain's catch-all.
+import { findDomain } from "../domains/domains.ts";
+import { parseAddress } from "../mail/address.ts";
+import { coalesce } from "../platform/coalesce.ts";
+import { isDuplicate, isUuid, type Tx } from "../platform/db.ts";
+import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { findWebhooks } from "../webhooks/webhooks.ts";
+import { chooseAlias, namesOf, readLocalPart } from "./local-part.ts";
+import * as queries from "./queries.ts";
+import type { AliasAction, AliasChoice, AliasMatch, AliasRecord, ForwardMode } from "./types.ts";
+
+export { hasAliases } from "./queries.ts";
+export type { AliasAction, AliasChoice, AliasMatch, AliasRecord, ForwardMode } from "./types.ts";
+
+const PER_DOMAIN_MAX = 50_000;
+/** Every one of them is tried on each mail that no exact alias takes. */
+const GLOBS_PER_DOMAIN_MAX = 200;
+export const FORWARD_TO_MAX = 10;
+export const WEBHOOK_IDS_MAX = 20;
+
+type AliasWorld = Pick<World, "db" | "clock" | "random">;
+
+export type AliasRequest = {
+  domain_id: string;
+  local_part: string;
+  action?: AliasAction;
+  forward_to?: string[];
+  forward_mode?: ForwardMode;
+  webhook_ids?: string[];
+  description?: string | null;
+  active?: boolean;
+};
+
+/** Creates an alias. 404 for a domain that is not the organization's, 409 when the local part has one. */
+export async function createAlias(world: AliasWorld, orgId: string, request: AliasRequest): Promise<AliasRecord> {
+  const settings = readSettings({
+    local_part: request.local_part,
+    action: request.action ?? "webhook",
+    forward_to: request.forward_to ?? [],
+    forward_mode: request.forward_mode ?? "preserve_from",
+    webhook_ids: request.webhook_ids ?? [],
+    description: request.description ?? null,
+    active: request.active ?? true,
+  });
+  const id = world.random.uuid();
+  const created_at = new Date(world.clock.now());
+  return refuseDuplicate(settings.local_part, () =>
+    world.db.asOrg(orgId, async (tx) => {
+      const domain = await findDomain(tx, orgId, request.domain_id);
+      if (!domain) {
+        throw new Refusal("not_found", "the 'domain_id' field names no domain of this organization", {
+          field: "domain_id",
+        });
+      }
+      await refuseUnknownWebhooks(tx, orgId, settings.webhook_ids);
+      await refuseTooMany(tx, orgId, { domain_id: domain.id, is_glob: settings.is_glob });
+      await queries.insertAlias(tx, orgId, {
+        ...settings,
+        id,
+        domain_id: domain.id,
+        domain: domain.domain,
+        created_at,
+      });
+      return mustFind(tx, orgId, id);
+    }),
+  );
+}
+
+type Settings = Omit<queries.AliasChange, "at" | "is_glob">;
+
+/** The settings in their stored form; 400 naming the field at fault. */
+function readSettings(given: Settings): Omit<queries.AliasChange, "at"> {
+  const { action, forward_mode, webhook_ids, description, active } = given;
+  const local = readLocalPart(given.local_part);
+  if (!local.ok) throw invalid("local_part", `the 'local_part' field ${local.problem}`);
+  const forward_to = given.forward_to.map(readDestination);
+  if (given.action === "forward" && forward_to.length === 0) {
+    throw invalid("forward_to", "the 'forward_to' field is required when the action is forward");
+  }
+  const { local_part, is_glob } = local;
+  const destinations = [...new Set(forward_to)];
+  return { local_part, is_glob, action, forward_to: destinations, forward_mode, webhook_ids, description, active };
+}
+
+function readDestination(text: string, index: number): string {
+  const parsed = parseAddress(text);
+  if (parsed.ok) return parsed.address.email;
+  const field = `forward_to[${index}]`;
+  throw invalid(field, `the '${field}' field is not an e-mail address: ${parsed.reason}`);
+}
+
+async function refuseUnknownWebhooks(tx: Tx, orgId: string, ids: readonly string[]): Promise<void> {
+  const known = new Set((await findWebhooks(tx, orgId, ids)).map(({ id }) => id));
+  const index = ids.findIndex((id) => !known.has(id));
+  if (index < 0) return;
+  const field = `webhook_ids[${index}]`;
+  throw invalid(field, `the '${field}' field is not the id of a webhook of this organization`);
+}
+
+async function refuseTooMany(tx: Tx, orgId: string, to: { domain_id: string; is_glob: boolean }): Promise<void> {
+  await queries.lockDomainAliases(tx, to.domain_id);
+  const { total, globs } = await queries.countOfDomain(tx, orgId, to.domain_id);
+  if (total >= PER_DOMAIN_MAX) {
+    throw new Refusal("plan_limit_reached", `a domain has at most ${PER_DOMAIN_MAX} aliases`);
+  }
+  if (to.is_glob && globs >= GLOBS_PER_DOMAIN_MAX) {
+    throw new Refusal("plan_limit_reached", `a domain has at most ${GLOBS_PER_DOMAIN_MAX} aliases with * or ?`);
+  }
+}
+
+async function refuseDuplicate<T>(localPart: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isDuplicate(error, "alias_local_part")) throw error;
+    throw new Refusal("already_exists", `the domain has an alias for ${localPart} already`, { field: "local_part" });
+  }
+}
+
+async function mustFind(tx: Tx, orgId: string, id: string): Promise<AliasRecord> {
+  const [row] = await queries.findAlias(tx, orgId, id);
+  if (!row) throw notFound("alias");
+  return row;
+}
+
+/** One page of the aliases, newest first, with the exact total. */
+export async function listAliases(
+  world: Pick<World, "db">,
+  orgId: string,
+  filter: queries.AliasFilter,
+  page: { limit: number; offset: number },
+) {
+  return world.db.asOrg(orgId, async (tx) => {
+    const aliases = await queries.listAliases(tx, orgId, filter, page);
+    return { aliases, total: await queries.countAliases(tx, orgId, filter), ...page };
+  });
+}
+
+/** One alias, or 404. */
+export async function getAlias(world: Pick<World, "db">, orgId: string, id: string): Promise<AliasRecord> {
+  if (!isUuid(id)) throw notFound("alias");
+  return world.db.asOrg(orgId, (tx) => mustFind(tx, orgId, id));
+}
+
+export type AliasChanges = Partial<Omit<AliasRequest, "domain_id">>;
+
+/** Changes what is given, or 404; 409 when another alias has the new local part. */
+export async function changeAlias(
+  world: AliasWorld,
+  orgId: string,
+  id: string,
+  changes: AliasChanges,
+): Promise<AliasRecord> {
+  if (!isUuid(id)) throw notFound("alias");
+  const at = new Date(world.clock.now());
+  return refuseDuplicate(changes.local_part ?? "", () =>
+    world.db.asOrg(orgId, async (tx) => {
+      if ((await queries.lockAlias(tx, orgId, id)).length === 0) throw notFound("alias");
+      const before = await mustFind(tx, orgId, id);
+      const settings = readSettings({ ...before, local_part: before.address, ...changes });
+      await refuseUnknownWebhooks(tx, orgId, changes.webhook_ids ?? []);
+      const becomesGlob = settings.is_glob && settings.local_part !== before.address;
+      if (becomesGlob) await refuseTooMany(tx, orgId, { domain_id: before.domain_id, is_glob: true });
+      await queries.updateAlias(tx, orgId, id, { ...settings, at });
+      return mustFind(tx, orgId, id);
+    }),
+  );
+}
+
+/** Deletes an alias, or 404. Its mail stays. */
+export async function deleteAlias(world: Pick<World, "db">, orgId: string, id: string): Promise<void> {
+  const touched = isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.deleteAlias(tx, orgId, id)) : 0;
+  if (touched === 0) throw notFound("alias");
+}
+
+// --- for incoming mail -------------------------------------------------------------------------------------------------
+
+export type FindAlias = (domain: { org_id: string; id: string }, local: string) => Promise<AliasMatch | null>;
+
+/** A look-up of the alias that takes an address: many per round trip, nothing remembered, so that a change acts at once. */
+export function aliasFinder(world: Pick<World, "db">): FindAlias {
+  const lookUp = coalesce<string, AliasChoice[]>({
+    keys_max: 500,
+    lanes: 2,
+    load: async (keys) => {
+      const wanted = keys.map(parseKey);
+      const rows = await queries.findCandidates(world.db, wanted);
+      const byDomain = Map.groupBy(rows, ({ org_id, domain_id }) => `${org_id} ${domain_id}`);
+      return new Map(
+        keys.map((key, index) => {
+          const { org_id, domain_id } = wanted[index] as queries.Wanted;
+          return [key, byDomain.get(`${org_id} ${domain_id}`) ?? []];
+        }),
+      );
+    },
+  });
+  return async (domain, local) => {
+    const { whole, bare } = namesOf(local);
+    const candidates = await lookUp(`${domain.org_id} ${domain.id} ${bare.length} ${bare}${whole}`);
+    return chooseAlias(candidates ?? [], local);
+  };
+}
+
+// Local parts may hold spaces (quoted ones), so the first name is told by its length.
+function parseKey(key: string): queries.Wanted {
+  const [org_id = "", domain_id = "", length = "0"] = key.split(" ", 3);
+  const names = key.slice(org_id.length + domain_id.length + length.length + 3);
+  const bare = names.slice(0, Number(length));
+  return { org_id, domain_id, names: [names.slice(bare.length), bare] };
+}
+
+/** Counts mail that aliases took, in the transaction that records what became of it. */
+export async function countReceived(tx: Tx, taken: readonly { org_id: string; alias_id: string; at: Date }[]) {
+  const counts = new Map<string, queries.ReceivedCount>();
+  for (const { org_id, alias_id, at } of taken) {
+    const key = `${org_id}/${alias_id}`;
+    const known = counts.get(key);
+    counts.set(key, { org_id, id: alias_id, count: (known?.count ?? 0) + 1, at: later(known?.at, at) });
+  }
+  if (counts.size > 0) await queries.addReceived(tx, [...counts.values()]);
+}
+
+function later(a: Date | undefined, b: Date): Date {
+  return a && a > b ? a : b;
+}

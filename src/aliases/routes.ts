@@ -1,0 +1,158 @@
+// /v1/aliases
+import { Type } from "@sinclair/typebox";
+import {
+  type Api,
+  answers,
+  Closed,
+  Deleted,
+  Id,
+  IdParams,
+  Nullable,
+  OneOf,
+  PageOf,
+  PageQuery,
+  pageOf,
+  Time,
+} from "../platform/http.ts";
+import type { World } from "../platform/world.ts";
+import * as aliases from "./aliases.ts";
+import { ACTIONS, FORWARD_MODES } from "./types.ts";
+
+const DESCRIPTION_MAX = 500;
+
+const Alias = Type.Object({
+  id: Id,
+  org_id: Id,
+  domain_id: Id,
+  address: Type.String({ description: "The local part: exact, or a glob" }),
+  domain: Type.String(),
+  is_masked: Type.Boolean({ description: "Always false here; masked aliases are at /v1/masked/aliases" }),
+  action: OneOf(ACTIONS),
+  forward_to: Type.Array(Type.String()),
+  forward_mode: OneOf(FORWARD_MODES),
+  webhook_ids: Type.Array(Id),
+  description: Nullable(Type.String()),
+  active: Type.Boolean(),
+  emails_received: Type.Integer(),
+  last_received_at: Nullable(Time),
+  created_at: Time,
+  updated_at: Time,
+});
+const One = Type.Object({ alias: Alias });
+
+const LocalPart = Type.String({
+  maxLength: 255,
+  description: "Exact (`support`), a glob (`support*`, `?` is one character), or `*`. Compared without regard to case",
+});
+const settings = {
+  action: Type.Optional(
+    OneOf(ACTIONS, {
+      description:
+        "webhook: event to `webhook_ids`, or to the endpoints of the domain when that is empty. forward: to `forward_to`. store: kept, no event. drop: accepted and put aside",
+    }),
+  ),
+  forward_to: Type.Optional(Type.Array(Type.String({ maxLength: 1500 }), { maxItems: aliases.FORWARD_TO_MAX })),
+  forward_mode: Type.Optional(
+    OneOf(FORWARD_MODES, {
+      description:
+        "preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the alias, the sender's address is in Reply-To",
+    }),
+  ),
+  webhook_ids: Type.Optional(Type.Array(Id, { maxItems: aliases.WEBHOOK_IDS_MAX, uniqueItems: true })),
+  description: Type.Optional(Nullable(Type.String({ maxLength: DESCRIPTION_MAX }))),
+  active: Type.Optional(
+    Type.Boolean({ description: "false: mail is refused with 550, also where there is a catch-all" }),
+  ),
+};
+const tags = ["Domain aliases"];
+
+/** Mounts the endpoints of domain aliases. */
+export function mountAliases(api: Api, world: World): void {
+  mountCollection(api, world);
+  mountAlias(api, world);
+}
+
+function mountCollection(api: Api, world: World): void {
+  api.post(
+    "/v1/aliases",
+    {
+      schema: {
+        operationId: "createAlias",
+        tags,
+        summary: "Create an alias of a domain",
+        body: Closed({
+          domain_id: Type.String({ minLength: 1, maxLength: 1024, description: "The domain's id or its name" }),
+          local_part: LocalPart,
+          ...settings,
+        }),
+        response: answers({ 201: One }, [404, 409]),
+      },
+    },
+    async (request, reply) =>
+      reply.code(201).send({ alias: await aliases.createAlias(world, request.account.org_id, request.body) }),
+  );
+
+  api.get(
+    "/v1/aliases",
+    {
+      schema: {
+        operationId: "listAliases",
+        tags,
+        summary: "List aliases, newest first",
+        querystring: Closed({
+          ...PageQuery,
+          domain_id: Type.Optional(Id),
+          action: Type.Optional(OneOf(ACTIONS)),
+          active: Type.Optional(Type.Boolean()),
+          q: Type.Optional(Type.String({ maxLength: 320, description: "Part of the address or the description" })),
+        }),
+        response: answers({ 200: PageOf("aliases", Alias) }),
+      },
+    },
+    async (request) => {
+      const { limit: _limit, offset: _offset, ...filter } = request.query;
+      return aliases.listAliases(world, request.account.org_id, filter, pageOf(request.query));
+    },
+  );
+}
+
+function mountAlias(api: Api, world: World): void {
+  const schema = { tags, params: IdParams };
+  api.get(
+    "/v1/aliases/:id",
+    { schema: { ...schema, operationId: "getAlias", summary: "Get an alias", response: answers({ 200: One }, [404]) } },
+    async (request) => ({ alias: await aliases.getAlias(world, request.account.org_id, request.params.id) }),
+  );
+
+  api.patch(
+    "/v1/aliases/:id",
+    {
+      schema: {
+        ...schema,
+        operationId: "updateAlias",
+        summary: "Change an alias; what is left out stays",
+        body: Closed({ local_part: Type.Optional(LocalPart), ...settings }),
+        response: answers({ 200: One }, [404, 409]),
+      },
+    },
+    async (request) => ({
+      alias: await aliases.changeAlias(world, request.account.org_id, request.params.id, request.body ?? {}),
+    }),
+  );
+
+  api.delete(
+    "/v1/aliases/:id",
+    {
+      schema: {
+        ...schema,
+        operationId: "deleteAlias",
+        summary: "Delete an alias; the mail it took stays",
+        response: answers({ 200: Deleted }, [404]),
+      },
+    },
+    async (request) => {
+      await aliases.deleteAlias(world, request.account.org_id, request.params.id);
+      return { deleted: true, id: request.params.id };
+    },
+  );
+}
