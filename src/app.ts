@@ -15,6 +15,7 @@ import type { DomainPorts } from "./domains/types.ts";
 import { hasQueuedMail, laneFinder, MTA_CHANNEL, notifier, type Outbound, startOutbound } from "./outbound/outbound.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
 import { createClock } from "./platform/clock.ts";
+import { databaseFolder } from "./platform/database-folder.ts";
 import { openDb } from "./platform/db.ts";
 import { startEmbeddedPostgres } from "./platform/embedded-postgres.ts";
 import type { Api } from "./platform/http.ts";
@@ -27,13 +28,21 @@ import { createResolver } from "./platform/resolver.ts";
 import { createSafeFetch } from "./platform/safe-fetch.ts";
 import { createSeal } from "./platform/seal.ts";
 import type { World } from "./platform/world.ts";
+import { forgetWindows, usedOf } from "./sending/allowances.ts";
 import { mountSending, type SendingRouteDeps } from "./sending/routes.ts";
 import { createSending } from "./sending/sending.ts";
+import { startStatsWork } from "./stats/background.ts";
+import { mountStats } from "./stats/routes.ts";
+import { figuresBetween, suppressedCounter } from "./stats/stats.ts";
 import { startSuppressionWork } from "./suppressions/background.ts";
 import { mountSuppressions } from "./suppressions/routes.ts";
 import { findSuppressed } from "./suppressions/suppressions.ts";
 import { mountTemplates } from "./templates/routes.ts";
 import { renderForSend } from "./templates/templates.ts";
+import { startWarmingWork } from "./warming/background.ts";
+import { mountWarming } from "./warming/routes.ts";
+import type { WarmingPorts } from "./warming/types.ts";
+import { startOnVerified, warmingAllowances } from "./warming/warming.ts";
 import { startHooks } from "./webhooks/dispatch.ts";
 import { mountWebhooks } from "./webhooks/routes.ts";
 import { findWebhooks } from "./webhooks/webhooks.ts";
@@ -47,9 +56,7 @@ export async function openWorld(
   config: Config,
   log: Log = createLog({ level: config.log_level, role: "postern" }),
 ): Promise<Opened> {
-  const embedded = config.database_url
-    ? null
-    : await startEmbeddedPostgres({ data_dir: join(config.data_dir, "postgres"), log: (line) => log.debug({ line }) });
+  const embedded = config.database_url ? null : await startOwnDatabase(config, log);
   const database_url = config.database_url ?? (embedded?.url as string);
   const applied = await migrate(database_url);
   if (applied.length > 0) log.info({ migrations: applied }, "database brought up to date");
@@ -66,6 +73,12 @@ export async function openWorld(
       await embedded?.stop();
     },
   };
+}
+
+async function startOwnDatabase(config: Config, log: Log) {
+  const { folder, moved } = await databaseFolder(config.data_dir);
+  if (moved) log.warn({ folder }, "the data folder cannot be reached by the database's user; its files lie elsewhere");
+  return startEmbeddedPostgres({ data_dir: folder, log: (line) => log.debug({ line }) });
 }
 
 /** A World over a database that is up already; tests use it with parts of their own. */
@@ -109,6 +122,8 @@ export function mountFeatures(api: Api, world: World, engine: Engine = { outboun
   mountWebhooks(api, world);
   mountTemplates(api, world);
   mountSuppressions(api, world);
+  mountWarming(api, world, warmingPorts(world));
+  mountStats(api, world);
   mountSending(api, world, sendingParts(world, engine));
   mountAliases(api, world);
 }
@@ -125,7 +140,8 @@ function sendingParts(world: World, engine: Engine): SendingRouteDeps {
     findSender: findSender(world),
     render: renderForSend(world),
     findSuppressed: findSuppressed(world),
-    warmingAllowances: async () => [],
+    countSuppressed: suppressedCounter(world),
+    warmingAllowances: warmingAllowances(world),
     findLane,
     outbound: () => engine.outbound,
     notify,
@@ -143,8 +159,13 @@ export function domainPorts(world: World): DomainPorts {
     },
     hasQueuedMail,
     hasAliases,
-    onSendingVerified: async () => undefined,
+    onSendingVerified: startOnVerified(world),
   };
+}
+
+/** What warming needs of features to its right: the figures it judges by, and the windows that sending counts in. */
+export function warmingPorts(world: World): WarmingPorts {
+  return { figures: figuresBetween, used: usedOf, forgetWindows: (before) => forgetWindows(world, before) };
 }
 
 export type Running = { address: string | null; internal: string; stop(): Promise<void> };
@@ -170,6 +191,8 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   if (roles.includes("hooks")) stops.push((await startHooks(world)).stop);
   if (roles.includes("clock")) stops.push(startDomainChecks(world, domainPorts(world)).stop);
   if (roles.includes("clock")) stops.push(startSuppressionWork(world).stop);
+  if (roles.includes("clock"))
+    stops.push(startWarmingWork(world, warmingPorts(world)).stop, startStatsWork(world).stop);
   internal.ready();
   return {
     address,
