@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { mountAccounts } from "./accounts/routes.ts";
 import { hasAliases } from "./aliases/aliases.ts";
 import { mountAliases } from "./aliases/routes.ts";
+import { refusalBody, shapeRefusal } from "./api/errors.ts";
 import { startInternalServer } from "./api/internal.ts";
 import { createHttpServer } from "./api/server.ts";
 import type { Config, Role } from "./config.ts";
@@ -15,13 +16,12 @@ import type { DomainPorts } from "./domains/types.ts";
 import { hasQueuedMail, laneFinder, MTA_CHANNEL, notifier, type Outbound, startOutbound } from "./outbound/outbound.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
 import { createClock } from "./platform/clock.ts";
-import { databaseFolder } from "./platform/database-folder.ts";
 import { openDb } from "./platform/db.ts";
-import { startEmbeddedPostgres } from "./platform/embedded-postgres.ts";
 import type { Api } from "./platform/http.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
 import { migrate } from "./platform/migrate.ts";
+import { openOwnDatabase } from "./platform/own-database.ts";
 import { makePartitions } from "./platform/partitions.ts";
 import { createRandom } from "./platform/random.ts";
 import { createResolver } from "./platform/resolver.ts";
@@ -56,7 +56,7 @@ export async function openWorld(
   config: Config,
   log: Log = createLog({ level: config.log_level, role: "postern" }),
 ): Promise<Opened> {
-  const embedded = config.database_url ? null : await startOwnDatabase(config, log);
+  const embedded = config.database_url ? null : await openOwnDatabase(config.data_dir, log);
   const database_url = config.database_url ?? (embedded?.url as string);
   const applied = await migrate(database_url);
   if (applied.length > 0) log.info({ migrations: applied }, "database brought up to date");
@@ -73,12 +73,6 @@ export async function openWorld(
       await embedded?.stop();
     },
   };
-}
-
-async function startOwnDatabase(config: Config, log: Log) {
-  const { folder, moved } = await databaseFolder(config.data_dir);
-  if (moved) log.warn({ folder }, "the data folder cannot be reached by the database's user; its files lie elsewhere");
-  return startEmbeddedPostgres({ data_dir: folder, log: (line) => log.debug({ line }) });
 }
 
 /** A World over a database that is up already; tests use it with parts of their own. */
@@ -146,7 +140,7 @@ function sendingParts(world: World, engine: Engine): SendingRouteDeps {
     outbound: () => engine.outbound,
     notify,
   });
-  return { sending, findLane, notify, findSender: findSender(world) };
+  return { sending, findLane, notify, findSender: findSender(world), shapeRefusal, refusalBody };
 }
 
 /** What the domains feature needs of features to its right; each answers "none" until its feature is there. */

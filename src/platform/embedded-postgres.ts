@@ -93,8 +93,8 @@ type Server = {
   listeners: ((exit: ServerExit) => void)[];
 };
 
-/** Another process supervises this cluster. */
-class InUse extends Error {}
+/** Thrown when another process supervises this cluster. */
+export class DatabaseInUse extends Error {}
 
 /**
  * Starts PostgreSQL in `data_dir` (creating the cluster at the first start), or adopts the one a killed process left
@@ -194,7 +194,7 @@ async function adopt(server: Server): Promise<void> {
   try {
     if (isRunning(server)) await supervise(server);
   } catch (error) {
-    if (error instanceof InUse || !(await gone(server, FAST_STOP_TIMEOUT_MS))) throw error;
+    if (error instanceof DatabaseInUse || !(await gone(server, FAST_STOP_TIMEOUT_MS))) throw error;
   }
   if (server.supervision === null) return; // it was on its way down
   const { rows } = await server.supervision.query("select split_part(version(), ' ', 2) as version");
@@ -216,7 +216,7 @@ async function startFresh(server: Server): Promise<void> {
   try {
     await supervise(server);
   } catch (error) {
-    if (error instanceof InUse) disown(server);
+    if (error instanceof DatabaseInUse) disown(server);
     else await stop(server);
     throw error;
   }
@@ -325,7 +325,7 @@ async function supervise(server: Server): Promise<void> {
     );
     await client.end();
     const process_id = /\d+$/.exec(holder.rows[0]?.application_name ?? "")?.[0] ?? "unknown";
-    throw new InUse(
+    throw new DatabaseInUse(
       `The database in ${server.cluster.data_dir} is already in use by another Postern (process ${process_id}): stop that one first, or give this one a data folder of its own.`,
     );
   }

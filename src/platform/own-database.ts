@@ -1,0 +1,79 @@
+// The embedded database as a running Postern needs it: kept alive after a crash, and shared by the processes of one data
+// folder. The first supervises it, others join; when the supervisor is gone, one of them takes its place.
+import { databaseFolder } from "./database-folder.ts";
+import {
+  DatabaseInUse,
+  type EmbeddedPostgres,
+  runningEmbeddedPostgres,
+  startEmbeddedPostgres,
+} from "./embedded-postgres.ts";
+import type { Log } from "./log.ts";
+
+const LOOK_AGAIN_MS = 1_000;
+const RESTART_AGAIN_MS = 500;
+
+export type OwnDatabase = { url: string; stop(): Promise<void> };
+
+type State = { server: EmbeddedPostgres | null; stopped: boolean; turn: Promise<void> };
+
+/** Starts the database of `dataDir`, or joins the one that another process of ours runs there. */
+export async function openOwnDatabase(dataDir: string, log: Log): Promise<OwnDatabase> {
+  const { folder, moved } = await databaseFolder(dataDir);
+  if (moved) log.warn({ folder }, "the data folder cannot be reached by the database's user; its files lie elsewhere");
+  const state: State = { server: null, stopped: false, turn: Promise.resolve() };
+  const url = await startOrJoin(folder, state, log);
+  const timer = setInterval(() => {
+    if (!state.server) state.turn = state.turn.then(() => takeOver(folder, state, log));
+  }, LOOK_AGAIN_MS);
+  timer.unref();
+  return {
+    url,
+    async stop() {
+      state.stopped = true;
+      clearInterval(timer);
+      await state.turn;
+      await state.server?.stop();
+    },
+  };
+}
+
+async function startOrJoin(folder: string, state: State, log: Log): Promise<string> {
+  try {
+    return await supervise(folder, state, log);
+  } catch (error) {
+    const running = error instanceof DatabaseInUse ? await runningEmbeddedPostgres(folder) : null;
+    if (!running) throw error;
+    return running.url;
+  }
+}
+
+async function supervise(folder: string, state: State, log: Log): Promise<string> {
+  const server = await startEmbeddedPostgres({ data_dir: folder, log: (line) => log.debug({ line }) });
+  state.server = server;
+  server.onExit((exit) => {
+    log.error(exit, "the embedded database ended by itself; starting it again");
+    state.turn = state.turn.then(() => restart(server, state, log));
+  });
+  return server.url;
+}
+
+async function restart(server: EmbeddedPostgres, state: State, log: Log): Promise<void> {
+  while (!state.stopped && !server.alive()) {
+    try {
+      await server.restart();
+    } catch (err) {
+      log.error({ err }, "the embedded database could not be started again; trying again");
+      await new Promise((resolve) => setTimeout(resolve, RESTART_AGAIN_MS));
+    }
+  }
+}
+
+async function takeOver(folder: string, state: State, log: Log): Promise<void> {
+  if (state.stopped) return;
+  try {
+    await supervise(folder, state, log);
+    log.info("this process supervises the embedded database now");
+  } catch (error) {
+    if (!(error instanceof DatabaseInUse)) log.warn({ err: error }, "the embedded database could not be taken over");
+  }
+}
