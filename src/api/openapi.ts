@@ -1,5 +1,33 @@
-// The head of /openapi.yaml (OpenAPI 3.0); the paths come from the routes' own schemas.
+// The head of /openapi.yaml (OpenAPI 3.0.3) and what the routes' own schemas, which make its paths, cannot say: optional
+// bodies, headers of the answers, the sense of each status, tags. Not here: the schemas themselves (routes.ts of the
+// features).
 import type { FastifyDynamicSwaggerOptions } from "@fastify/swagger";
+
+/** In the order of the mail's way, which is the order documentation pages show them in. */
+const TAGS: Record<string, string> = {
+  Sending: "Sending mail and following what becomes of it.",
+  Domains: "Sender and receiver domains: ownership, DNS records, their verification.",
+  DKIM: "Signing keys of a domain (RFC 6376).",
+  Templates: "Stored subjects and bodies with variables.",
+  Webhooks: "Where events are posted, and the log of these deliveries.",
+  Suppressions: "Addresses that get no more mail, and imports of such lists.",
+  Warming: "Sending limits that grow with a new domain's reputation.",
+  Statistics: "Figures of a domain: what was sent and what became of it.",
+  Inbound: "Mail received for your domains.",
+  "Domain aliases": "Addresses of your domains and what happens to their mail.",
+  "Inbound rules": "Rules that choose what happens to received mail.",
+  Spam: "Scoring of received mail.",
+  "Masked aliases": "Addresses that hide the real ones behind them.",
+  DMARC: "Aggregate reports about a domain (RFC 7489).",
+  "API keys": "Keys that authenticate requests.",
+};
+
+const SUCCESS: Record<string, string> = { 200: "Success", 201: "Created", 202: "Accepted" };
+
+const HEADERS = {
+  RequestId: { description: "Names this request in logs and questions", schema: { type: "string", format: "uuid" } },
+  RetryAfter: { description: "Whole seconds to wait", schema: { type: "integer", minimum: 1 } },
+};
 
 /** Settings of @fastify/swagger; every operation of /v1 needs a bearer key. */
 export function describeApi(baseUrl: string): FastifyDynamicSwaggerOptions {
@@ -17,9 +45,57 @@ export function describeApi(baseUrl: string): FastifyDynamicSwaggerOptions {
         securitySchemes: {
           bearer: { type: "http", scheme: "bearer", description: "An API key: svc_live_… or svc_test_…" },
         },
+        headers: HEADERS as never,
       },
       security: [{ bearer: [] }],
     },
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `schema${index}`) },
+    transformObject: (document) => finish("openapiObject" in document ? document.openapiObject : {}) as never,
   };
+}
+
+type Media = { schema?: { nullable?: boolean } };
+type Answered = { description: string; headers?: Record<string, unknown>; content?: Record<string, Media> };
+type Operation = {
+  tags?: string[];
+  requestBody?: { required?: boolean; content: Record<string, Media> };
+  responses: Record<string, Answered>;
+};
+type Document = { paths?: Record<string, Record<string, Operation>>; tags?: unknown };
+
+/** A copy without shared parts, which YAML would write as anchors that not every reader knows. */
+function finish(described: object): Document {
+  const document = JSON.parse(JSON.stringify(described)) as Document;
+  const operations = Object.values(document.paths ?? {}).flatMap((methods) => Object.values(methods));
+  for (const operation of operations) {
+    describeBody(operation);
+    for (const [status, answer] of Object.entries(operation.responses)) describeAnswer(status, answer);
+  }
+  document.tags = describeTags(operations);
+  return document;
+}
+
+/** A route takes a request without a body as `null`; OpenAPI has a word of its own for it. */
+function describeBody({ requestBody }: Operation): void {
+  if (!requestBody) return;
+  const schemas = Object.values(requestBody.content).map(({ schema }) => schema);
+  requestBody.required = !schemas.some((schema) => schema?.nullable === true);
+  for (const schema of schemas) delete schema?.nullable;
+}
+
+/** A route that answers with something else than JSON answers errors as JSON all the same. */
+function describeAnswer(status: string, answer: Answered): void {
+  const [media] = Object.values(answer.content ?? {});
+  if (Number(status) >= 400 && media) answer.content = { "application/json": media };
+  if (answer.description === "Default Response") answer.description = SUCCESS[status] ?? "Answer";
+  const headers: Record<string, unknown> = { "X-Request-ID": { $ref: "#/components/headers/RequestId" } };
+  if (status === "429" || status === "503") headers["Retry-After"] = { $ref: "#/components/headers/RetryAfter" };
+  answer.headers = { ...headers, ...answer.headers };
+}
+
+/** Only those in use; one without a sentence in TAGS stands last, without a description (a test asks for it). */
+function describeTags(operations: Operation[]): { name: string; description?: string }[] {
+  const used = new Set(operations.flatMap(({ tags }) => tags ?? []));
+  const known = Object.entries(TAGS).filter(([name]) => used.delete(name));
+  return [...known.map(([name, description]) => ({ name, description })), ...[...used].map((name) => ({ name }))];
 }

@@ -54,15 +54,17 @@ function mountKeys(api: Api, world: World): void {
         tags,
         summary: "Make a DKIM key; it signs once DNS shows its record",
         params: Type.Object({ id }),
-        body: Closed({
-          selector: Type.Optional({ ...Selector, description: "Default: postern1, then postern2, …" }),
-          algorithm: Type.Optional(OneOf(ALGORITHMS, { default: "rsa", description: "rsa has 2048 bits" })),
-        }),
+        body: Nullable(
+          Closed({
+            selector: Type.Optional({ ...Selector, description: "Default: postern1, then postern2, …" }),
+            algorithm: Type.Optional(OneOf(ALGORITHMS, { default: "rsa", description: "rsa has 2048 bits" })),
+          }),
+        ),
         response: answers({ 201: KeyAnswer }, [404, 409]),
       },
     },
     async (request, reply) =>
-      reply.code(201).send(await dkim.createKey(world, request.account.org_id, request.params.id, request.body)),
+      reply.code(201).send(await dkim.createKey(world, request.account.org_id, request.params.id, request.body ?? {})),
   );
 
   api.get(

@@ -42,9 +42,10 @@ declare module "fastify" {
   }
 }
 
-/** A value that may be null (OpenAPI 3.0 writes it `nullable`). */
+/** A value that may be null: OpenAPI 3.0 writes it `nullable`, and null is then a word of an enum as well. */
 export function Nullable<S extends TSchema>(schema: S) {
-  return Type.Unsafe<Static<S> | null>({ ...schema, nullable: true });
+  const words = Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {};
+  return Type.Unsafe<Static<S> | null>({ ...schema, ...words, nullable: true });
 }
 
 /** A closed object: an unknown field is a 400 that names it. */

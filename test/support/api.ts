@@ -11,7 +11,7 @@ import { buildWorld, type Engine, mountFeatures } from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { signingKeys } from "../../src/dkim/dkim.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
-import type { Account } from "../../src/platform/http.ts";
+import type { Account, Api } from "../../src/platform/http.ts";
 import { createLog } from "../../src/platform/log.ts";
 import type { World } from "../../src/platform/world.ts";
 import { testDatabase } from "./database.ts";
@@ -21,6 +21,8 @@ export type Answer = { status: number; body: any; headers: Record<string, string
 
 export type TestApi = {
   world: World;
+  /** The server itself, to ask which routes it has. */
+  app: Api;
   config: Config;
   database_url: string;
   org_id: string;
@@ -71,6 +73,7 @@ export async function testApi(
   const server = await createHttpServer(world, (api) => mountFeatures(api, world, engine));
   return {
     world,
+    app: server.app,
     config,
     database_url: database.url,
     ...first,

@@ -1,0 +1,241 @@
+// /openapi.yaml as a contract: valid OpenAPI 3.0, accepted by a linter that is not ours, complete in both directions
+// (every mounted route is described, every described one is mounted), and true about bodies.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { createConfig, lintFromString, parseYaml } from "@redocly/openapi-core";
+import { type TestApi, testApi } from "../support/api.ts";
+import { type Description, operationsOf, type Placed, readDescription, routesOf } from "./operations.ts";
+
+/** On top of the linter's recommended rules; none of those is turned off. */
+const STRICTER = {
+  "operation-tag-defined": "error",
+  "tag-description": "error",
+  "operation-operationId": "error",
+  "operation-4xx-response": "error",
+  "operation-2xx-response": "error",
+  "no-unused-components": "error",
+  "paths-kebab-case": "error",
+  "no-ambiguous-paths": "error",
+} as const;
+
+/** Answered without being part of the API that clients are made from. */
+const NOT_DESCRIBED = ["GET /openapi.yaml", "GET /healthz"];
+
+const EVERY_OPERATION = ["400", "401", "403", "429", "500", "503"];
+
+/** interface.md, by feature: once a feature mounts one of its paths, all of them must be there. */
+const CONTRACT: Record<string, string[]> = {
+  "/v1/send": ["POST /v1/send", "POST /v1/send/batch", "GET /v1/emails", "GET /v1/emails/{id}"],
+  "/v1/inbound-emails": [
+    "GET /v1/inbound-emails",
+    "GET /v1/inbound-emails/{id}",
+    "GET /v1/inbound-emails/{id}/attachments/{attachment_id}/download",
+  ],
+  "/v1/masked/aliases": crud("/v1/masked/aliases", "PUT"),
+  "/v1/aliases": crud("/v1/aliases", "PATCH"),
+  "/v1/domains": [
+    ...crud("/v1/domains", "PUT"),
+    "POST /v1/domains/{id}/verify",
+    "GET /v1/domains/{id}/dns",
+    "POST /v1/domains/{id}/dkim",
+    "GET /v1/domains/{id}/dkim",
+    "POST /v1/domains/{id}/dkim/rotate",
+    "POST /v1/domains/{id}/dkim/verify",
+    "DELETE /v1/domains/{id}/dkim/{selector}",
+    ...["stats", "stats/daily", "stats/hourly", "stats/isp"].map((part) => `GET /v1/domains/{id}/${part}`),
+    ...["warming", "warming/history"].map((part) => `GET /v1/domains/{id}/${part}`),
+    ...["start", "pause", "resume"].map((part) => `POST /v1/domains/{id}/warming/${part}`),
+  ],
+  "/v1/templates": [...crud("/v1/templates", "PUT"), "POST /v1/templates/{id}/preview"],
+  "/v1/webhooks": [
+    "POST /v1/webhooks",
+    "GET /v1/webhooks",
+    "POST /v1/webhooks/{id}/rotate",
+    "DELETE /v1/webhooks/{id}",
+  ],
+  "/v1/domains/{id}/dmarc": [
+    ...["summary", "sources", "daily", "reports", "reports/{reportId}", "address"].map(
+      (part) => `GET /v1/domains/{id}/dmarc/${part}`,
+    ),
+  ],
+  "/v1/suppressions": [
+    "GET /v1/suppressions",
+    "GET /v1/suppressions/check",
+    "POST /v1/suppressions",
+    "DELETE /v1/suppressions/{identifier}",
+    "POST /v1/imports/suppressions/preview",
+    "GET /v1/imports/suppressions/jobs/{id}",
+    "POST /v1/imports/suppressions/jobs/{id}/commit",
+  ],
+  "/v1/api-keys": crud("/v1/api-keys", "PUT"),
+};
+
+function crud(path: string, update: "PUT" | "PATCH"): string[] {
+  return [`POST ${path}`, `GET ${path}`, `GET ${path}/{id}`, `${update} ${path}/{id}`, `DELETE ${path}/{id}`];
+}
+
+let api: TestApi;
+let text: string;
+let operations: Placed[];
+
+before(async () => {
+  api = await testApi();
+  text = await readDescription(api);
+  operations = operationsOf(text);
+});
+
+after(async () => {
+  await api?.close();
+});
+
+/** Fails with every line of `faults`; passes when there is none. */
+function none(faults: string[], what: string): void {
+  assert.equal(faults.length, 0, `${what}\n  ${faults.join("\n  ")}`);
+}
+
+describe("the description", () => {
+  it("passes a linter from npm", async () => {
+    const config = await createConfig({ extends: ["recommended"], rules: STRICTER });
+    const problems = await lintFromString({ source: text, absoluteRef: "openapi.yaml", config });
+    none(
+      problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} at ${location[0]?.pointer}`),
+      "the linter objects",
+    );
+  });
+
+  it("is served as YAML without a key, and says which version it is", async () => {
+    const { headers } = await api.ask("GET", "/openapi.yaml", undefined, { key: null });
+    assert.match(String(headers["content-type"]), /^application\/yaml/);
+    assert.equal((parseYaml(text) as Description).openapi, "3.0.3");
+  });
+
+  it("has no anchors and nothing that OpenAPI 3.0 does not know", () => {
+    const anchors = text.split("\n").filter((line) => /: [&*][a-z]\d+$/.test(line));
+    none(anchors, "anchors, which not every reader resolves");
+    none(leftOvers(parseYaml(text), "#"), "words of JSON Schema that OpenAPI 3.0 does not have");
+  });
+
+  it("lets null stand in every enum that is nullable", () => {
+    none(
+      findAll(parseYaml(text), "#", (node) =>
+        node.nullable === true && Array.isArray(node.enum) && !node.enum.includes(null) ? "enum without null" : null,
+      ),
+      "a strict reader refuses null here (OpenAPI 3.0.3, clarification of nullable)",
+    );
+  });
+});
+
+describe("the operations", () => {
+  it("are exactly the routes that are mounted", () => {
+    const mounted = routesOf(api).filter((route) => !NOT_DESCRIBED.includes(route));
+    const described = operations.map(({ name }) => name);
+    none(
+      mounted.filter((route) => !described.includes(route)),
+      "mounted and not described (is `schema` missing, or `hide` set?)",
+    );
+    none(
+      described.filter((route) => !mounted.includes(route)),
+      "described and not mounted",
+    );
+    assert.ok(mounted.length >= 50, `only ${mounted.length} routes were found: is the router's tree read rightly?`);
+  });
+
+  it("each have a name, a sentence, a tag and every answer they can give", () => {
+    none(
+      operations.flatMap(({ name, operationId, summary, tags, path, responses, parameters }) => {
+        const expected = path.includes("{") ? [...EVERY_OPERATION, "404"] : EVERY_OPERATION;
+        return [
+          /^[a-z][A-Za-z0-9]+$/.test(operationId ?? "") ? [] : [`${name}: operationId is ${operationId}`],
+          (summary ?? "").length >= 8 ? [] : [`${name}: no summary`],
+          tags?.length === 1 ? [] : [`${name}: needs exactly one tag`],
+          expected.filter((status) => !responses[status]).map((status) => `${name}: does not say when it is ${status}`),
+          Object.keys(responses).some((status) => status.startsWith("2")) ? [] : [`${name}: no success`],
+          pathNames(path)
+            .filter((word) => !parameters?.some((parameter) => parameter.in === "path" && parameter.name === word))
+            .map((word) => `${name}: {${word}} is not described`),
+        ].flat();
+      }),
+      "operations that say too little",
+    );
+  });
+
+  it("answer errors with the contract's bodies", () => {
+    none(
+      operations.flatMap(({ name, responses }) =>
+        Object.entries(responses)
+          .filter(([status]) => /^[45]/.test(status))
+          .flatMap(([status, { content, headers }]) => {
+            const wanted = status === "429" ? "RateLimit" : "Error";
+            const found = JSON.stringify(content?.["application/json"]?.schema ?? {});
+            const wait = status === "429" || status === "503" ? ["Retry-After"] : [];
+            return [
+              found.includes(`#/components/schemas/${wanted}"`) ? [] : [`${name}: ${status} is not ${wanted}`],
+              ["X-Request-ID", ...wait]
+                .filter((header) => !headers?.[header])
+                .map((h) => `${name}: ${status}, no ${h}`),
+            ].flat();
+          }),
+      ),
+      "errors that are described wrongly",
+    );
+  });
+
+  it("that need a body refuse a request without one, and the others take it", async () => {
+    const faults: string[] = [];
+    for (const operation of operations.filter(({ requestBody }) => requestBody !== undefined)) {
+      const { name, method, path, requestBody } = operation;
+      const url = path.replace(/\{\w+\}/g, "00000000-0000-7000-8000-00000000dead");
+      const { status, body } = await api.ask(method, url);
+      const isRefused = status === 400;
+      if (isRefused !== (requestBody?.required === true)) {
+        const described = requestBody?.required ? "required" : "optional";
+        faults.push(`${name}: the body is described as ${described}, without one it is ${status}: ${body.error}`);
+      }
+    }
+    none(faults, "wrap a body that may be absent into Nullable(…), and no other");
+  });
+});
+
+describe("the contract", () => {
+  for (const [feature, expected] of Object.entries(CONTRACT)) {
+    it(`is complete below ${feature}`, (t) => {
+      const routes = routesOf(api);
+      if (!routes.some((route) => route.split(" ")[1]?.startsWith(feature))) {
+        t.skip(`nothing is mounted below ${feature} yet`);
+        return;
+      }
+      none(
+        expected.filter((route) => !routes.includes(route)),
+        "routes that interface.md has and the server has not",
+      );
+    });
+  }
+});
+
+function pathNames(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? "");
+}
+
+type Node = Record<string, unknown>;
+
+/** Pointers of all nodes for which `judge` says a word, with that word. */
+function findAll(value: unknown, pointer: string, judge: (node: Node) => string | null): string[] {
+  if (Array.isArray(value)) return value.flatMap((item, index) => findAll(item, `${pointer}/${index}`, judge));
+  if (value === null || typeof value !== "object") return [];
+  const word = judge(value as Node);
+  const below = Object.entries(value).flatMap(([key, item]) =>
+    findAll(item, `${pointer}/${key.replaceAll("/", "~1")}`, judge),
+  );
+  return word === null ? below : [`${pointer}: ${word}`, ...below];
+}
+
+/** Only in schemas: a property may well be called `const` or `examples`. */
+function leftOvers(document: unknown, pointer: string): string[] {
+  const unknownWords = ["$id", "$schema", "$defs", "const", "if", "then", "else", "patternProperties", "examples"];
+  return findAll(document, pointer, (node) => {
+    const isSchema = "type" in node && !("properties" in node && typeof node.type === "object");
+    if (!isSchema) return "$id" in node && typeof node.$id === "string" ? "$id" : null;
+    if (Array.isArray(node.type)) return "a list of types";
+    return unknownWords.find((word) => word in node) ?? null;
+  });
+}
