@@ -1,0 +1,95 @@
+// How the look-up of the send path, the list and the totals behave as the suppression list grows: at none, a tenth and
+// all of `rows` entries of one organization, on a PostgreSQL of its own with durable settings. It inserts by SQL
+// (generate_series), not through the import. Random access over the whole list, half of it hits.
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openWorld } from "../src/app.ts";
+import { readConfig } from "../src/config.ts";
+import { createLog } from "../src/platform/log.ts";
+import type { World } from "../src/platform/world.ts";
+import { findSuppressed, listSuppressions } from "../src/suppressions/suppressions.ts";
+import { type BenchResult, conditions, round } from "./support/bench.ts";
+import { percentile } from "./support/load.ts";
+
+const LOOKUPS = 2_000;
+const CONCURRENCY = 100;
+const INSERT_ROWS = 100_000;
+
+/** Fills a list in three steps up to `rows` and measures at each; some 20 µs a row. `ours` has the size in its keys. */
+export async function benchSuppressions({ rows }: { rows: number } = { rows: 10_000_000 }): Promise<BenchResult> {
+  const dir = mkdtempSync(join(tmpdir(), "postern-bench-"));
+  chmodSync(dir, 0o711); // run by root, the embedded database runs as an ordinary user
+  const opened = await openWorld(readConfig({ POSTERN_DATA: dir }), createLog({ level: "silent", role: "bench" }));
+  try {
+    const orgId = opened.world.random.uuid();
+    const ours: Record<string, number> = {};
+    let entries = 0;
+    for (const size of [0, Math.floor(rows / 10), rows]) {
+      for (; entries < size; entries = Math.min(size, entries + INSERT_ROWS)) {
+        await insertEntries(opened.world, orgId, entries, Math.min(size, entries + INSERT_ROWS));
+      }
+      await opened.world.db.execute("vacuum analyze suppression");
+      for (const [name, value] of Object.entries(await measure(opened.world, orgId, size)))
+        ours[`${name}_at_${size}`] = value;
+    }
+    return { name: "suppressions", conditions: conditions({ rows, lookups: LOOKUPS }), ours, peers: {}, ratio: {} };
+  } finally {
+    await opened.close();
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+// Addresses in scattered order, as they come in life: a multiplication by an odd constant is a permutation of 2³².
+const ADDRESS = "'user' || ((i * 2654435761) & 4294967295) || '@example.com'";
+const addressOf = (index: number) => `user${(BigInt(index) * 2654435761n) & 4294967295n}@example.com`;
+
+/** One entry in 100,000 is manual, the others are imported bounces. */
+function insertEntries(world: World, orgId: string, from: number, to: number): Promise<number> {
+  return world.db.execute(
+    `insert into suppression (org_id, id, email, reason, scope_type, source, note, created_at)
+     select $1::uuid, (lpad(to_hex(i), 8, '0') || '-0000-7000-8000-000000000000')::uuid, ${ADDRESS},
+            case when i % 100000 = 0 then 'manual' else 'hard_bounce' end, 'org',
+            case when i % 100000 = 0 then 'manual' else 'import:sendgrid' end, '550 5.1.1 no such user', now()
+       from generate_series($2::bigint, $3::bigint - 1) as i`,
+    [orgId, from, to],
+  );
+}
+
+async function measure(world: World, orgId: string, size: number): Promise<Record<string, number>> {
+  const find = findSuppressed(world);
+  const mail = { domain_id: orgId, template_id: null, list: null };
+  const some = () => addressOf(Math.floor(world.random.float() * Math.max(100_000, size) * 2));
+  const ask = (count: number) => find(orgId, { ...mail, emails: Array.from({ length: count }, some) });
+  const list = (filter: object) => listSuppressions(world, orgId, filter, { limit: 50, offset: 0 });
+  const single = await timed(LOOKUPS, () => ask(1));
+  const startedAt = performance.now();
+  const loops = Array.from({ length: CONCURRENCY }, () => timed(LOOKUPS / 20, () => ask(1)));
+  const concurrent = (await Promise.all(loops)).flat();
+  const perSecond = (concurrent.length / (performance.now() - startedAt)) * 1000;
+  const fifty = await timed(LOOKUPS / 10, () => ask(50));
+  const firstPage = await timed(100, () => list({}));
+  const rareKind = await timed(100, () => list({ reason: "manual" }));
+  const search = await timed(3, () => list({ query: addressOf(Math.floor(size / 2)) }));
+  return {
+    single_p50_ms: round(percentile(single, 50), 2),
+    single_p99_ms: round(percentile(single, 99), 2),
+    hundred_at_once_p99_ms: round(percentile(concurrent, 99), 2),
+    hundred_at_once_per_s: round(perSecond, 0),
+    fifty_recipients_p50_ms: round(percentile(fifty, 50), 2),
+    fifty_recipients_p99_ms: round(percentile(fifty, 99), 2),
+    list_p99_ms: round(percentile(firstPage, 99), 2),
+    rare_kind_list_p99_ms: round(percentile(rareKind, 99), 2),
+    search_ms: round(percentile(search, 50), 1),
+  };
+}
+
+async function timed(count: number, work: () => Promise<unknown>): Promise<number[]> {
+  const times: number[] = [];
+  for (let turn = 0; turn < count; turn += 1) {
+    const startedAt = performance.now();
+    await work();
+    times.push(performance.now() - startedAt);
+  }
+  return times;
+}

@@ -1,0 +1,179 @@
+// /v1/imports/suppressions. The preview alone takes multipart bodies and JSON up to 40 MiB, so it has a scope of its own.
+import multipart from "@fastify/multipart";
+import { Type } from "@sinclair/typebox";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { PROVIDERS } from "../mail/csv/formats.ts";
+import { type Api, answers, Closed, Id, IdParams, Nullable, OneOf, Time } from "../platform/http.ts";
+import { Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { createGate } from "./gate.ts";
+import * as imports from "./imports.ts";
+import { FILE_BYTES_MAX, PROVIDER_WORDS, readJsonBytes, readJsonUpload, readMultipart } from "./upload.ts";
+
+/** Uploads that this process reads at once: each may hold up to 40 MiB. */
+const READING_MAX = 3;
+/** Uploads that wait for their turn; the next one is a 503. */
+const WAITING_MAX = 100;
+
+const Count = Type.Integer({ minimum: 0 });
+const ReasonCounts = Type.Object({ hard_bounce: Count, complaint: Count, manual: Count, unsubscribe: Count });
+const Sample = Type.Object({
+  row: Type.Integer(),
+  email: Type.String(),
+  reason: OneOf(["hard_bounce", "complaint", "manual", "unsubscribe"]),
+  scope_type: OneOf(["org", "domain", "stream", "template", "list"]),
+  scope_id: Nullable(Type.String()),
+  bounce_code: Nullable(Type.String()),
+  diag_code: Nullable(Type.String()),
+  note: Nullable(Type.String()),
+});
+const RowError = Type.Object({
+  row: Nullable(Type.Integer({ description: "From 1, without the heading" })),
+  column: Nullable(Type.String({ description: "The heading of the column; its number in a list without headings" })),
+  value: Nullable(Type.String({ description: "At most 200 characters" })),
+  message: Type.String(),
+});
+const Job = Type.Object({
+  id: Id,
+  status: OneOf(["previewed", "committing", "committed", "failed", "expired"]),
+  provider: OneOf(PROVIDERS, { description: "Detected from the file when not given" }),
+  total_rows: Count,
+  valid_rows: Type.Integer({ minimum: 0, description: "What a commit adds" }),
+  invalid_rows: Type.Integer({
+    minimum: 0,
+    description: "Bad addresses, and rows that do not suppress (soft bounces)",
+  }),
+  duplicate_rows: Type.Integer({ minimum: 0, description: "An earlier row has the same address and scope" }),
+  already_suppressed_rows: Type.Integer({ minimum: 0, description: "Valid rows that are on the list already" }),
+  by_reason: ReasonCounts,
+  sample: Type.Array(Sample, { description: "The first 20 valid rows" }),
+  errors: Type.Array(RowError, { description: "The first 100 invalid rows" }),
+  committed_rows: Type.Integer({ minimum: 0, description: "Progress of the commit" }),
+  created_at: Time,
+  expires_at: Type.Unsafe<Date | string>({ ...Time, description: "Until when a preview can be committed" }),
+});
+const Provider = OneOf(PROVIDER_WORDS, { description: "Detected when absent" });
+const tags = ["Suppressions"];
+
+/** Mounts the endpoints of suppression imports. */
+export function mountImports(api: Api, world: World): void {
+  api.register(async (scope) => mountPreview(scope as unknown as Api, world));
+  mountJob(api, world);
+  mountCommit(api, world);
+}
+
+async function mountPreview(api: Api, world: World): Promise<void> {
+  await api.register(multipart, {
+    throwFileSizeLimit: false,
+    limits: { fileSize: FILE_BYTES_MAX, files: 2, fields: 10, fieldSize: 1_024, fieldNameSize: 100, headerPairs: 50 },
+  });
+  // The scope's own JSON: the text of `csv` is never made a JavaScript string in one piece.
+  api.removeContentTypeParser("application/json");
+  api.addContentTypeParser("application/json", (request, stream, done) => {
+    const announced = Number(request.headers["content-length"] ?? 0);
+    readJsonBytes(stream, announced).then((bytes) => done(null, bytes), done);
+  });
+  api.addHook("onRequest", limitReading());
+  api.post(
+    "/v1/imports/suppressions/preview",
+    {
+      bodyLimit: 64 * 1024 * 1024,
+      // Bodies are checked by upload.ts; the schema describes them.
+      validatorCompiler: () => () => true,
+      schema: {
+        operationId: "previewSuppressionImport",
+        tags,
+        summary: "Read a list exported by another provider and show what a commit would add",
+        description:
+          "CSV in any usual encoding and with any usual separator, JSON or NDJSON; a file may be gzipped. At most " +
+          "2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours.",
+        body: {
+          content: {
+            "multipart/form-data": {
+              schema: Closed({
+                file: Type.Unsafe<unknown>({ type: "string", format: "binary", description: "At most 25 MiB" }),
+                provider: Type.Optional(Provider),
+              }),
+            },
+            "application/json": {
+              schema: Closed({
+                csv: Type.String({ description: "The file's text; the whole body at most 40 MiB" }),
+                provider: Type.Optional(Nullable(Provider)),
+                filename: Type.Optional(
+                  Type.String({ description: "Tells lists with the same columns apart, such as SendGrid's blocks" }),
+                ),
+              }),
+            },
+          },
+        },
+        response: answers({ 201: Type.Object({ job: Job }) }),
+      },
+    },
+    async (request, reply) => {
+      const upload = request.isMultipart() ? await readMultipart(request) : readJsonUpload(bodyOf(request));
+      const job = await imports.previewImport(world, request.account.org_id, upload);
+      return reply.code(201).send({ job });
+    },
+  );
+}
+
+function bodyOf(request: FastifyRequest): Buffer {
+  const body = request.body as Buffer | undefined | null;
+  if (body && body.length > 0) return body;
+  throw new Refusal("validation_error", "send the list as multipart field 'file', or as JSON with the field 'csv'", {
+    field: "file",
+  });
+}
+
+// A place is held from before the body is read to the end of the answer, whichever way it ends. Who waits is not read
+// from: the sender is held back by TCP, and costs no memory.
+function limitReading() {
+  const gate = createGate({ open_max: READING_MAX, waiting_max: WAITING_MAX });
+  return async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const gone = new AbortController();
+    const leaving = gone.signal;
+    reply.raw.once("close", () => gone.abort());
+    reply.raw.once("finish", () => gone.abort());
+    const leave = await gate.enter(leaving);
+    if (leave === null) {
+      throw new Refusal("unavailable", "too many lists are being read; try again shortly", { retry_after_seconds: 5 });
+    }
+    if (leaving.aborted) leave();
+    else leaving.addEventListener("abort", leave, { once: true });
+  };
+}
+
+function mountJob(api: Api, world: World): void {
+  api.get(
+    "/v1/imports/suppressions/jobs/:id",
+    {
+      schema: {
+        operationId: "getSuppressionImport",
+        tags,
+        summary: "Get an import job, with the progress of its commit",
+        params: IdParams,
+        response: answers({ 200: Type.Object({ job: Job }) }, [404]),
+      },
+    },
+    async (request) => ({ job: await imports.getImport(world, request.account.org_id, request.params.id) }),
+  );
+}
+
+function mountCommit(api: Api, world: World): void {
+  api.post(
+    "/v1/imports/suppressions/jobs/:id/commit",
+    {
+      schema: {
+        operationId: "commitSuppressionImport",
+        tags,
+        summary: "Add the valid rows of a previewed job, in the background",
+        params: IdParams,
+        response: answers({ 202: Type.Object({ job: Job }) }, [404, 409]),
+      },
+    },
+    async (request, reply) => {
+      const job = await imports.commitImport(world, request.account.org_id, request.params.id);
+      return reply.code(202).send({ job });
+    },
+  );
+}

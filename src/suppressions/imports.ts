@@ -1,0 +1,202 @@
+// A list from another provider becomes a job: preview reads and stages the whole file and answers what it would do; commit
+// lets the clock role add the valid rows in the background. Reading costs memory by the piece, not by the file: rows go
+// to the database in blocks, and what must be remembered of a row is 16 bytes.
+import {
+  createImportReader,
+  type ImportEntry,
+  type ImportError,
+  type ImportReader,
+} from "../mail/csv/import-reader.ts";
+import { isUuid } from "../platform/db.ts";
+import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { addRow, type BlockWriter, clear, contents, createBlock, isFull } from "./block.ts";
+import * as queries from "./import-queries.ts";
+import { createKeySet, type KeySet } from "./key-set.ts";
+import type { Job, JobError, JobSample, Provider } from "./types.ts";
+
+export type Upload = {
+  /** The field of the request that the content came in, for errors. */
+  field: "file" | "csv";
+  filename: string;
+  provider: Provider | null;
+  content: AsyncIterable<Buffer> | Iterable<Buffer>;
+};
+
+export const ROWS_MAX = 2_000_000;
+export const ERRORS_MAX = 100;
+export const SAMPLE_MAX = 20;
+const JOB_LIFE_MS = 24 * 3_600_000;
+
+type Staging = {
+  world: Pick<World, "db" | "clock" | "random">;
+  org_id: string;
+  job_id: string;
+  seen: KeySet;
+  block: BlockWriter;
+  found: queries.Findings;
+};
+
+/** Reads the whole list and stages its valid rows. 400 when it is empty or no column holds addresses. */
+export async function previewImport(
+  world: Pick<World, "db" | "clock" | "random">,
+  orgId: string,
+  upload: Upload,
+): Promise<Job> {
+  const staging = openStaging(world, orgId);
+  const now = new Date(world.clock.now());
+  const job = { id: staging.job_id, created_at: now, expires_at: new Date(now.getTime() + JOB_LIFE_MS) };
+  await world.db.asOrg(orgId, (tx) => queries.insertJob(tx, orgId, job));
+  try {
+    await readAll(staging, upload);
+    const rows = await world.db.asOrg(orgId, (tx) =>
+      queries.finishReading(tx, orgId, { now, id: job.id, found: staging.found }),
+    );
+    return rows[0] as Job;
+  } catch (error) {
+    await world.db.asOrg(orgId, (tx) => queries.deleteReading(tx, orgId, job.id));
+    throw error;
+  }
+}
+
+function openStaging(world: Pick<World, "db" | "clock" | "random">, orgId: string): Staging {
+  const job_id = world.random.uuid();
+  return {
+    world,
+    org_id: orgId,
+    job_id,
+    seen: createKeySet(world.random.bytes(4).readUInt32BE()),
+    block: createBlock(),
+    found: {
+      provider: "custom",
+      total_rows: 0,
+      valid_rows: 0,
+      invalid_rows: 0,
+      duplicate_rows: 0,
+      already_suppressed_rows: 0,
+      by_reason: { hard_bounce: 0, complaint: 0, manual: 0, unsubscribe: 0 },
+      sample: [],
+      errors: [],
+      block_count: 0,
+    },
+  };
+}
+
+async function readAll(staging: Staging, { content, provider, filename, field }: Upload): Promise<void> {
+  const reader = createImportReader({ provider, filename });
+  let bytes = 0;
+  for await (const piece of content) {
+    bytes += piece.length;
+    await takeRows(staging, reader.push(piece), field);
+  }
+  await takeRows(staging, reader.end(), field);
+  if (bytes === 0) throw invalid(field, `the '${field}' field is empty`);
+  checkFormat(staging, reader, field);
+  await storeBlock(staging);
+  staging.found.provider = reader.format()?.provider ?? provider ?? "custom";
+}
+
+// Rows that could not even be split may be all there is; they are shown. Rows without an address column are the wrong file.
+function checkFormat({ found }: Staging, reader: ImportReader, field: string): void {
+  if (reader.format() !== null) return;
+  if (found.total_rows > 0 && found.errors.every(({ value }) => value !== null)) return;
+  throw invalid(
+    field,
+    `the '${field}' field has no column that holds e-mail addresses; name it 'email' in the first row`,
+  );
+}
+
+/** One piece's rows (some hundreds); the awaits let other requests through. */
+async function takeRows(staging: Staging, rows: readonly (ImportEntry | ImportError)[], field: string): Promise<void> {
+  for (const row of rows) {
+    staging.found.total_rows += 1;
+    if ("message" in row) noteError(staging.found, row);
+    else noteEntry(staging, row);
+    if (isFull(staging.block)) await storeBlock(staging);
+  }
+  if (staging.found.total_rows > ROWS_MAX) {
+    throw invalid(field, `the '${field}' field holds more than ${ROWS_MAX.toLocaleString("en")} rows; split the list`);
+  }
+  await new Promise(setImmediate);
+}
+
+function noteError(found: queries.Findings, error: JobError): void {
+  found.invalid_rows += 1;
+  if (found.errors.length < ERRORS_MAX) found.errors.push(error);
+}
+
+function noteEntry(staging: Staging, entry: ImportEntry): void {
+  const { block, found } = staging;
+  const scopes = entry.scopes.filter(({ scope_type, scope_id }) =>
+    staging.seen.add(`${entry.email}\n${scope_type}\n${scope_id}`),
+  );
+  if (scopes.length === 0) {
+    found.duplicate_rows += 1;
+    return;
+  }
+  found.valid_rows += 1;
+  found.by_reason[entry.reason] += 1;
+  if (found.sample.length < SAMPLE_MAX) found.sample.push(sampleOf(entry));
+  addRow(block, entry, scopes);
+}
+
+function sampleOf({ row, email, reason, scopes, bounce_code, diag_code, note }: ImportEntry): JobSample {
+  const { scope_type, scope_id } = scopes[0] ?? { scope_type: "org" as const, scope_id: "" };
+  return { row, email, reason, scope_type, scope_id: scope_id || null, bounce_code, diag_code, note };
+}
+
+async function storeBlock({ world, org_id, job_id, block, found }: Staging): Promise<void> {
+  const { entry_count, entry_counts } = block;
+  if (entry_count === 0) return;
+  const position = found.block_count;
+  const stored = { job_id, position, row_count: entry_counts.length, entry_count, entries: contents(block) };
+  const known = await world.db.asOrg(org_id, async (tx) => {
+    await queries.insertBlock(tx, org_id, stored);
+    return queries.findSuppressedIn(tx, org_id, new Date(world.clock.now()), stored);
+  });
+  found.already_suppressed_rows += countRows(entry_counts, new Set(known));
+  found.block_count += 1;
+  clear(block);
+}
+
+/** How many rows have all of their entries in `known`. */
+function countRows(entryCounts: number[], known: ReadonlySet<number>): number {
+  let rows = 0;
+  let at = 0;
+  for (const count of entryCounts) {
+    let all = true;
+    for (let entry = at; entry < at + count; entry += 1) all &&= known.has(entry);
+    if (all) rows += 1;
+    at += count;
+  }
+  return rows;
+}
+
+/** A job as it stands, with its progress. */
+export async function getImport(world: Pick<World, "db" | "clock">, orgId: string, id: string): Promise<Job> {
+  if (!isUuid(id)) throw notFound("job");
+  const now = new Date(world.clock.now());
+  const rows = await world.db.asOrg(orgId, (tx) => queries.findJob(tx, orgId, now, id));
+  if (!rows[0]) throw notFound("job");
+  return rows[0];
+}
+
+/** Hands a previewed job to the clock role; 409 in every other state. Of concurrent callers one succeeds. */
+export async function commitImport(world: Pick<World, "db" | "clock">, orgId: string, id: string): Promise<Job> {
+  if (!isUuid(id)) throw notFound("job");
+  const now = new Date(world.clock.now());
+  return world.db.asOrg(orgId, async (tx) => {
+    const started = (await queries.startCommit(tx, orgId, now, id))[0];
+    if (started) return started;
+    const job = (await queries.findJob(tx, orgId, now, id))[0];
+    if (!job) throw notFound("job");
+    throw new Refusal("invalid_state", STATE_SENTENCES[job.status] ?? "the job cannot be committed now");
+  });
+}
+
+const STATE_SENTENCES: Record<string, string> = {
+  committing: "the job is being committed already",
+  committed: "the job has been committed already",
+  failed: "the job has failed; preview the list again",
+  expired: "the job has expired; preview the list again",
+};
