@@ -1,6 +1,7 @@
 // From the request to the sink's final dot at a gentle 10 requests a second: what a person waiting for a code feels.
-import { sendBody, percentile } from "./support/load.ts";
+
 import { type BenchResult, conditions, round, routeToSink, setStage } from "./support/bench.ts";
+import { percentile, sendBody } from "./support/load.ts";
 
 const COUNT = 200;
 const EVERY_MS = 100;

@@ -1,13 +1,17 @@
 // npm run bench -- <name> [--json]
 import { benchAccept } from "./accept.ts";
+import { benchBatch } from "./batch.ts";
+import { benchClaims } from "./claims.ts";
 import { benchLatency } from "./latency.ts";
 import { benchOutbound } from "./outbound.ts";
 import { type BenchResult, report } from "./support/bench.ts";
 
 const BENCHES = new Map<string, () => Promise<BenchResult>>([
   ["accept", benchAccept],
+  ["batch", benchBatch],
   ["outbound", benchOutbound],
   ["latency", benchLatency],
+  ["claims", benchClaims],
 ]);
 
 const json = process.argv.includes("--json");

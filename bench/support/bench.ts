@@ -2,8 +2,15 @@
 import { appendFileSync, chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
+import { runningEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
-import { type PosternProcess, type Posterns, posternSettings, setUpDomain, startPostern } from "../../test/support/postern-process.ts";
+import {
+  type PosternProcess,
+  type Posterns,
+  posternSettings,
+  setUpDomain,
+  startPostern,
+} from "../../test/support/postern-process.ts";
 import { type BenchSink, startBenchSink } from "./sink.ts";
 
 export type BenchResult = {
@@ -21,11 +28,16 @@ export type Stage = {
   sink: BenchSink;
   domain: string;
   domain_id: string;
+  /** The embedded database of the processes, for preloading and looking. */
+  database_url: string;
   close(): Promise<void>;
 };
 
 /** Starts everything; `roleSets` is one list of roles a process. */
-export async function setStage(roleSets: string[][] = [["api", "mta", "hooks", "clock"]], env: Record<string, string> = {}): Promise<Stage> {
+export async function setStage(
+  roleSets: string[][] = [["api", "mta", "hooks", "clock"]],
+  env: Record<string, string> = {},
+): Promise<Stage> {
   const dir = mkdtempSync(join(tmpdir(), "postern-bench-"));
   chmodSync(dir, 0o711); // run by root, the embedded database runs as an ordinary user
   const dns = await startDnsServer();
@@ -41,6 +53,7 @@ export async function setStage(roleSets: string[][] = [["api", "mta", "hooks", "
   }
   const domain = "shop.example";
   const domain_id = await setUpDomain(settings, dns, domain);
+  const database = await runningEmbeddedPostgres(join(dir, "postgres"));
   return {
     settings,
     processes,
@@ -48,6 +61,7 @@ export async function setStage(roleSets: string[][] = [["api", "mta", "hooks", "
     sink,
     domain,
     domain_id,
+    database_url: database?.url ?? "",
     async close() {
       for (const process of processes.reverse()) await process.stop();
       sink.stop();
@@ -99,4 +113,3 @@ export function report(result: BenchResult, json: boolean): void {
 export function round(value: number, digits = 0): number {
   return Number(value.toFixed(digits));
 }
-

@@ -74,7 +74,8 @@ export async function benchPostfix(options: {
 async function checkSigned({ sink, signed }: { sink: BenchSink; signed: boolean }): Promise<void> {
   const [sample] = await sink.samples();
   const hasSignature = /^dkim-signature:/im.test(sample?.toString("latin1") ?? "");
-  if (hasSignature !== signed) throw new Error(`the peer's mail is ${signed ? "not " : ""}signed: nothing was compared`);
+  if (hasSignature !== signed)
+    throw new Error(`the peer's mail is ${signed ? "not " : ""}signed: nothing was compared`);
 }
 
 function send(port: number, count: number, bytes: number): Promise<void> {
@@ -89,7 +90,8 @@ function configure(dir: string, port: number, sinkPort: number, milterPort: numb
   for (const folder of ["queue", "lib"]) mkdirSync(join(dir, folder));
   const uid = Number(execFileSync("id", ["-u", "postfix"], { encoding: "utf8" }));
   chownSync(join(dir, "lib"), uid, 0);
-  const milter = milterPort === null ? "" : `smtpd_milters = inet:127.0.0.1:${milterPort}\nmilter_default_action = tempfail\n`;
+  const milter =
+    milterPort === null ? "" : `smtpd_milters = inet:127.0.0.1:${milterPort}\nmilter_default_action = tempfail\n`;
   writeFileSync(
     join(dir, "main.cf"),
     `compatibility_level = 3.6
@@ -136,6 +138,7 @@ OversignHeaders From
   );
   const child = spawn("opendkim", ["-f", "-x", join(dir, "opendkim.conf")], { stdio: "pipe" });
   await new Promise((resolve) => setTimeout(resolve, 500));
-  if (child.exitCode !== null) throw new Error(`opendkim did not start: ${readFileSync(join(dir, "opendkim.conf"), "utf8")}`);
+  if (child.exitCode !== null)
+    throw new Error(`opendkim did not start: ${readFileSync(join(dir, "opendkim.conf"), "utf8")}`);
   return { port, stop: () => child.kill("SIGTERM") };
 }

@@ -31,7 +31,8 @@ export async function startBenchSink(): Promise<BenchSink> {
   return {
     port,
     counts,
-    samples: async () => (await ask<{ samples: string[] }>("samples")).samples.map((text) => Buffer.from(text, "base64")),
+    samples: async () =>
+      (await ask<{ samples: string[] }>("samples")).samples.map((text) => Buffer.from(text, "base64")),
     arrivals: async () => new Map((await ask<{ arrivals: [string, number][] }>("arrivals")).arrivals),
     reset: async () => {
       await ask("reset");
