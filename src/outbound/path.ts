@@ -52,6 +52,8 @@ const SUSPEND_MIN = [1, 2, 5, 10, 15];
 const SLOW_PAUSE_MS = 15_000;
 const BLOCKED_MIN = 15;
 const BLOCKS_TO_SUSPEND = 3;
+const UNRECORDED_MAX = 1_000;
+const UNRECORDED_PAUSE_MS = 200;
 const CONNECT_TIMEOUT_MS = 30_000;
 
 /** A path without mail yet. */
@@ -78,6 +80,8 @@ export function createPath(key: string, source: Source, route: ReachableRoute): 
 export function drive(world: PathWorld, parts: PathParts, path: Path): void {
   path.usedAtMs = world.clock.monotonic();
   if (parts.stopping()) return;
+  // Outcomes that cannot be recorded (the database is away) must not pile up: each would be a duplicate after a crash.
+  if (parts.finisher.pending() > UNRECORDED_MAX) path.notBeforeMs = world.clock.monotonic() + UNRECORDED_PAUSE_MS;
   const waitMs = path.notBeforeMs - world.clock.monotonic();
   if (waitMs > 0) {
     path.timer ??= setTimeout(() => {
@@ -130,6 +134,7 @@ async function runWorker(world: PathWorld, parts: PathParts, path: Path): Promis
 }
 
 function nextJob(world: PathWorld, parts: PathParts, path: Path): Job | null {
+  if (parts.finisher.pending() > UNRECORDED_MAX) return null;
   if (parts.stopping() || path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
   for (let job = path.fairness.next(); job; job = path.fairness.next()) {
     if (job.expires_at.getTime() > world.clock.now()) return job;
