@@ -2,7 +2,7 @@
 // against one temporary PostgreSQL. Words choose the files whose path holds one of them, and leave the checks out.
 // Ends with one line of counts, and with exit code 1 when anything failed.
 import { execFile } from "node:child_process";
-import { existsSync, globSync, statfsSync } from "node:fs";
+import { chmodSync, existsSync, globSync, mkdirSync, rmSync, statfsSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { run } from "node:test";
@@ -116,23 +116,32 @@ async function runCheck([name, script, ...options]: (typeof CHECKS)[number]): Pr
 
 async function runOnServer(files: string[], signal: AbortSignal): Promise<Counts> {
   // Imported here, so that a missing package has been reported in a sentence before.
-  const { removeLeftOvers, startTestServer } = await import("./support/test-server.ts");
+  const { makeRunFolder, removeLeftOvers, startTestServer } = await import("./support/test-server.ts");
   const removed = await removeLeftOvers();
   if (removed > 0) process.stdout.write(`removed what killed runs had left in ${tmpdir()} (${removed})\n`);
-  let server: TestServer;
+  const folder = await makeRunFolder();
+  let server: TestServer | undefined;
   try {
-    server = await startTestServer(process.env.DATABASE_URL);
+    server = await startTestServer(process.env.DATABASE_URL, folder);
+    tellTests(server, folder);
+    return await runFiles(files, signal);
   } catch (error) {
-    process.stdout.write(`✖ the test database: ${(error as Error).message}\n`);
+    process.stdout.write(`✖ the run itself: ${(error as Error).message}\n`);
     return { passed: 0, failed: 1, skipped: 0 };
+  } finally {
+    await server?.stop();
+    rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Through the environment, which the files' processes inherit; what they leave in the temporary folder goes with it. */
+function tellTests(server: TestServer, folder: string): void {
+  const temporary = join(folder, "tmp");
+  mkdirSync(temporary);
+  chmodSync(temporary, 0o1777);
+  process.env.TMPDIR = temporary;
   process.env.POSTERN_TEST_DATABASE_URL = server.admin_url;
   process.env.POSTERN_TEST_TEMPLATE_URL = server.template_url;
-  try {
-    return await runFiles(files, signal);
-  } finally {
-    await server.stop();
-  }
 }
 
 async function runFiles(files: string[], signal: AbortSignal): Promise<Counts> {

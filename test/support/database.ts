@@ -2,7 +2,14 @@
 // the run's; a file run on its own (`node --test src/x.test.ts`) starts one for itself and stops it with its last database.
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
-import { cloneTemplate, dropDatabase, removeLeftOvers, startTestServer, type TestServer } from "./test-server.ts";
+import {
+  cloneTemplate,
+  dropDatabase,
+  makeRunFolder,
+  removeLeftOvers,
+  startTestServer,
+  type TestServer,
+} from "./test-server.ts";
 
 type Server = Pick<TestServer, "admin_url" | "template_url">;
 
@@ -51,14 +58,14 @@ async function serverOfRun(): Promise<Server> {
 
 async function ownServer(): Promise<TestServer> {
   await removeLeftOvers();
-  const server = await startTestServer(process.env.DATABASE_URL);
-  process.once("exit", () => endAtOnce(server));
+  const folder = await makeRunFolder();
+  const server = await startTestServer(process.env.DATABASE_URL, folder);
+  process.once("exit", () => endAtOnce(server, folder));
   return server;
 }
 
-/** When the process ends before its tests did (an exception, process.exit), its databases are never dropped. */
-function endAtOnce(server: TestServer): void {
-  if (own === null || server.pid === null) return;
-  process.kill(server.pid, "SIGQUIT");
-  if (server.folder !== null) rmSync(server.folder, { recursive: true, force: true });
+/** When the process ends before its tests did (an exception, process.exit), its databases were never dropped. */
+function endAtOnce(server: TestServer, folder: string): void {
+  if (own !== null && server.pid !== null) process.kill(server.pid, "SIGQUIT");
+  rmSync(folder, { recursive: true, force: true });
 }

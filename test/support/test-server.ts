@@ -1,9 +1,9 @@
 // The PostgreSQL a test run uses: an embedded one in a temporary folder, or the one DATABASE_URL names. It holds one
 // migrated template, which every test file clones. Nothing on it outlives the run, so it does not wait for the disk.
 import { randomBytes } from "node:crypto";
-import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { chmod, glob, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
@@ -17,7 +17,6 @@ export type TestServer = {
   template_url: string;
   /** Of the embedded server; null for one that DATABASE_URL names. */
   pid: number | null;
-  folder: string | null;
   stop(): Promise<void>;
 };
 
@@ -34,9 +33,19 @@ const SETTINGS = {
   shared_buffers: "128MB",
 };
 
-/** Starts the server and migrates the template. Throws one sentence when the server or a migration is at fault. */
-export async function startTestServer(databaseUrl: string | undefined): Promise<TestServer> {
-  const server = databaseUrl ? await externalServer(databaseUrl) : await embeddedServer();
+/** A temporary folder that names this process, so that a later run knows when nobody needs it any more. */
+export async function makeRunFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), `postern-test-${process.pid}-`));
+  await chmod(folder, 0o711); // a server started by root runs as another user, who must be able to pass
+  return folder;
+}
+
+/**
+ * Starts the server (an embedded one lives in `folder`) and migrates the template. Throws one sentence when the server or
+ * a migration is at fault.
+ */
+export async function startTestServer(databaseUrl: string | undefined, folder: string): Promise<TestServer> {
+  const server = databaseUrl ? await externalServer(databaseUrl) : await embeddedServer(folder);
   try {
     await migrate(server.template_url);
     // A session on the template would make cloning it fail.
@@ -67,24 +76,12 @@ export async function dropDatabase(server: Pick<TestServer, "admin_url">, name: 
   await withClient(server.admin_url, (client) => client.query(`drop database if exists "${name}" with (force)`));
 }
 
-async function embeddedServer(): Promise<TestServer> {
-  const folder = await mkdtemp(join(tmpdir(), `postern-test-${process.pid}-`));
-  try {
-    const server = await startEmbeddedPostgres({ data_dir: folder, settings: SETTINGS });
-    const template = new URL(server.url);
-    template.pathname = `/${TEMPLATE}`;
-    await withClient(server.admin_url, (client) => client.query(`create database ${TEMPLATE} owner postern`));
-    return {
-      admin_url: server.admin_url,
-      template_url: template.href,
-      pid: server.pid,
-      folder,
-      stop: () => server.stop().finally(() => rm(folder, { recursive: true, force: true })),
-    };
-  } catch (error) {
-    await rm(folder, { recursive: true, force: true });
-    throw error;
-  }
+async function embeddedServer(folder: string): Promise<TestServer> {
+  const server = await startEmbeddedPostgres({ data_dir: join(folder, "pg"), settings: SETTINGS });
+  const template = new URL(server.url);
+  template.pathname = `/${TEMPLATE}`;
+  await withClient(server.admin_url, (client) => client.query(`create database ${TEMPLATE} owner postern`));
+  return { admin_url: server.admin_url, template_url: template.href, pid: server.pid, stop: server.stop };
 }
 
 /** Names carry a random part: several runs may share the server. */
@@ -115,7 +112,7 @@ async function externalServer(adminUrl: string): Promise<TestServer> {
       await client.query(`drop database if exists "${name}" with (force)`);
       if (made.is_ours) await client.query(`drop role "${made.owner}"`);
     }).then(() => undefined);
-  return { admin_url: adminUrl, template_url: template.href, pid: null, folder: null, stop };
+  return { admin_url: adminUrl, template_url: template.href, pid: null, stop };
 }
 
 async function withClient<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -132,7 +129,7 @@ function databaseOf(url: string): string {
   return decodeURIComponent(new URL(url).pathname.slice(1));
 }
 
-/** Removes the folders of runs that were killed, and ends their servers. Answers how many there were. */
+/** Removes the folders of runs that were killed, and ends the servers in them. Answers how many there were. */
 export async function removeLeftOvers(): Promise<number> {
   let removed = 0;
   for (const name of await readdir(tmpdir())) {
@@ -141,7 +138,9 @@ export async function removeLeftOvers(): Promise<number> {
     const folder = join(tmpdir(), name);
     const owner = await stat(folder).catch(() => null);
     if (owner === null || (process.getuid && owner.uid !== process.getuid())) continue;
-    await endServer(join(folder, "cluster"));
+    for await (const file of glob("**/cluster/postmaster.pid", { cwd: folder })) {
+      await endServer(join(folder, dirname(file)));
+    }
     await rm(folder, { recursive: true, force: true });
     removed += 1;
   }

@@ -1,0 +1,272 @@
+// The house style as rules over what tidy-source.ts reads. A rule answers violations; which of them are put up with is
+// decided in test/tidy-exemptions.json. The order of the features is written down once, here.
+import { basename, posix } from "node:path";
+import type { Import, Source } from "./tidy-source.ts";
+
+export type Violation = { rule: string; path: string; line: number; message: string };
+export type Exemption = { rule: string; path: string; reason: string };
+
+/** Each may import only those before it. */
+export const FEATURES = [
+  ..."accounts domains dkim templates suppressions warming stats webhooks events".split(" "),
+  ..."outbound sending aliases masked dmarc inbound".split(" "),
+];
+
+const FILE_LINES_MAX = 500;
+const FUNCTION_LINES_MAX = 70;
+const PARAMETERS_MAX = 4;
+const BANNED_ANYWHERE = /^(manager|managers|helper|helpers|util|utils|common)$/;
+const BANNED_AS_NAME_OR_SUFFIX = /^(base|service|services|data|info)$/;
+
+/** What a pure library may take from the modules of Node that reach outside. */
+const PURE_PARTS = new Map([
+  ["net", ["isIP", "isIPv4", "isIPv6"]],
+  ["timers/promises", ["setImmediate"]],
+  ["tls", ["createSecureContext", "checkServerIdentity", "rootCertificates"]],
+  ...["dgram", "dns", "dns/promises", "fs", "fs/promises", "http", "http2", "https", "os"].map(none),
+  ...["child_process", "cluster", "worker_threads", "sqlite"].map(none),
+]);
+const PACKAGES_OF_THE_WORLD = /^(pg|undici|fastify|pino|prom-client|s3mini)(\/|$)/;
+
+function none(module: string): [string, string[]] {
+  return [module, []];
+}
+
+/** Every violation of the rules that look at one file. */
+export function checkSource(source: Source): Violation[] {
+  const rules = [checkLayout, checkImports, checkSize, checkSyntax, checkNames, checkAmbient, checkHeader];
+  return rules.flatMap((rule) => rule(source));
+}
+
+/** Tests and what only tests use: they may reach for anything, and a list of cases may be long. */
+function isTest(path: string): boolean {
+  return /\.(test|fixture)\.ts$/.test(path);
+}
+
+// Layers and imports -------------------------------------------------------------------------------------------------
+
+type Layer = "main" | "app" | "config" | "api" | "mail" | "platform" | "feature" | "unknown";
+
+function layerOf(path: string): Layer {
+  const [, first = "", ...rest] = path.split("/");
+  if (rest.length === 0) return first === "main.ts" ? "main" : first === "app.ts" ? "app" : isConfig(path);
+  if (first === "api" || first === "mail" || first === "platform") return first;
+  return FEATURES.includes(first) ? "feature" : "unknown";
+}
+
+function isConfig(path: string): Layer {
+  return path === "src/config.ts" ? "config" : "unknown";
+}
+
+/** Which layers each may import, besides its own folder. */
+const BELOW: Record<Layer, Layer[]> = {
+  main: ["app", "config", "api", "feature", "mail", "platform"],
+  app: ["config", "api", "feature", "mail", "platform"],
+  config: ["mail", "platform"],
+  api: ["feature", "mail", "platform"],
+  feature: ["feature", "mail", "platform"],
+  platform: ["mail"],
+  mail: [],
+  unknown: [],
+};
+
+function checkLayout(source: Source): Violation[] {
+  const { path } = source;
+  const violations: Violation[] = [];
+  const report = (message: string) => violations.push({ rule: "layout", path, line: 1, message });
+  if (layerOf(path) === "unknown" && !isTest(path)) {
+    report("is at home in no layer: src/ holds main.ts, app.ts, config.ts, api/, mail/, platform/ and the features");
+  }
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|fixture|d))?\.ts$/.test(basename(path))) report("is not named in kebab-case");
+  if (basename(path) === "index.ts") report("is a barrel: import the file that holds the thing");
+  return violations;
+}
+
+function checkImports(source: Source): Violation[] {
+  if (isTest(source.path)) return [];
+  return source.imports.flatMap((wanted) => {
+    const message = wanted.specifier.startsWith(".") ? whyNotFile(source.path, wanted) : whyNotModule(source, wanted);
+    return message === null ? [] : [{ rule: "imports", path: source.path, line: wanted.line, message }];
+  });
+}
+
+function whyNotFile(path: string, wanted: Import): string | null {
+  const target = posix.join(posix.dirname(path), wanted.specifier);
+  const [from, to] = [layerOf(path), layerOf(target)];
+  if (!target.startsWith("src/")) return `reaches outside src/: ${target}`;
+  if (isTest(target)) return `imports what only tests use: ${target}`;
+  if (posix.basename(target) === "config.ts" && wanted.type_only && from !== "mail") return null;
+  const [fromFolder, toFolder] = [folderOf(path), folderOf(target)];
+  if (fromFolder === toFolder && fromFolder !== "") return null;
+  if (!BELOW[from].includes(to))
+    return `${from} may not import ${target}: the way is main → app → api → features → mail, platform`;
+  if (to !== "feature" || from === "app") return null; // app.ts wires whole features
+  if (from === "feature" && FEATURES.indexOf(toFolder) > FEATURES.indexOf(fromFolder)) {
+    return `${fromFolder} comes before ${toFolder} and may not import it: let app.ts pass a function or a value in`;
+  }
+  const file = posix.basename(target);
+  return file === `${toFolder}.ts` || file === "types.ts"
+    ? null
+    : `only ${toFolder}.ts and types.ts of ${toFolder}/ are its face: ${target}`;
+}
+
+/** The folder below src/ a file belongs to; empty for the files in src/ itself. */
+function folderOf(path: string): string {
+  const parts = path.split("/");
+  return parts.length > 2 ? parts[1]! : "";
+}
+
+function whyNotModule(source: Source, wanted: Import): string | null {
+  if (layerOf(source.path) !== "mail" || wanted.type_only) return null;
+  const module = wanted.specifier.replace(/^node:/, "");
+  const pure = PURE_PARTS.get(module);
+  if (PACKAGES_OF_THE_WORLD.test(module)) return `mail/ is pure: ${module} belongs to the outside world`;
+  if (!pure || wanted.names.every((name) => pure.includes(name))) return null;
+  return `mail/ is pure: it may not use ${wanted.names.filter((name) => !pure.includes(name)).join(", ")} of ${wanted.specifier}`;
+}
+
+// Size, syntax, names ------------------------------------------------------------------------------------------------
+
+function checkSize(source: Source): Violation[] {
+  const { path, lines } = source;
+  const violations: Violation[] = [];
+  const report = (line: number, message: string) => violations.push({ rule: "size", path, line, message });
+  if (lines > FILE_LINES_MAX) report(1, `has ${lines} lines, more than ${FILE_LINES_MAX}`);
+  if (isTest(path)) return violations;
+  for (const { name, line, lines: length, parameters } of source.functions) {
+    if (length > FUNCTION_LINES_MAX) report(line, `${name} has ${length} lines, more than ${FUNCTION_LINES_MAX}`);
+    if (parameters > PARAMETERS_MAX) report(line, `${name} has ${parameters} parameters, more than ${PARAMETERS_MAX}`);
+  }
+  return violations;
+}
+
+function checkSyntax(source: Source): Violation[] {
+  return source.syntax.map(({ what, line }) => ({ rule: "syntax", path: source.path, line, message: `uses ${what}` }));
+}
+
+function checkNames(source: Source): Violation[] {
+  const { path } = source;
+  const stem = basename(path).split(".")[0] ?? "";
+  const names = [{ what: stem, line: 1 }, ...(isTest(path) ? [] : source.exports)];
+  return names.flatMap(({ what, line }) => {
+    const word = bannedWord(what);
+    return word === null ? [] : [{ rule: "names", path, line, message: `"${what}" says nothing: ${word}` }];
+  });
+}
+
+/** `data` is also a command of SMTP: as a part of a verb's name it stands for what it is, as a type's last word not. */
+function bannedWord(name: string): string | null {
+  const words = name.split(/[-_]|(?<=[a-z0-9])(?=[A-Z])/).map((word) => word.toLowerCase());
+  const anywhere = words.find((word) => BANNED_ANYWHERE.test(word));
+  if (anywhere !== undefined) return anywhere;
+  const last = words.at(-1) ?? "";
+  const alone = words.length === 1 || /^[A-Z][a-z]/.test(name);
+  return alone && BANNED_AS_NAME_OR_SUFFIX.test(last) ? last : null;
+}
+
+// The world and the head of a file -----------------------------------------------------------------------------------
+
+function checkAmbient(source: Source): Violation[] {
+  const { path } = source;
+  const layer = layerOf(path);
+  if (isTest(path) || layer === "main" || layer === "config") return [];
+  return source.ambient
+    .filter(({ what }) => what === "the environment" || layer !== "platform")
+    .map(({ what, line }) => ({
+      rule: "ambient",
+      path,
+      line,
+      message: what === "the environment" ? "only config.ts reads it" : `${what} comes in through World`,
+    }));
+}
+
+function checkHeader(source: Source): Violation[] {
+  if (isTest(source.path) || /^(#!.*\n)?\s*(\/\/|\/\*)/.test(source.text)) return [];
+  return [{ rule: "header", path: source.path, line: 1, message: "does not begin by saying what it does" }];
+}
+
+// Tables -------------------------------------------------------------------------------------------------------------
+
+/** The tables the migrations create, partitions included. */
+export function tablesOf(migrations: string[]): string[] {
+  const name = /\bcreate\s+(?:unlogged\s+)?table\s+(?:if\s+not\s+exists\s+)?(?:public\.)?"?([a-z_][a-z0-9_]*)/gi;
+  return [...new Set(migrations.flatMap((text) => [...text.matchAll(name)].map((match) => match[1]!.toLowerCase())))];
+}
+
+/**
+ * A table is named only in its owner's queries. The owner is the folder whose queries insert into it; `given` says who
+ * owns a table that several fill, or nobody does.
+ */
+export function checkTables(sources: Source[], tables: string[], given: Record<string, string>): Violation[] {
+  const mentions = sources.filter(({ path }) => !isTest(path)).flatMap((source) => tableMentions(source, tables));
+  const owners = ownersOf(mentions, given);
+  return mentions.flatMap(({ table, path, line }) => {
+    const owner = owners.get(table) ?? [];
+    const report = (message: string) => [{ rule: "tables", path, line, message }];
+    if (owner.length > 1) return report(`${table} is filled by ${owner.join(" and ")}: one of them should own it`);
+    if (owner.length === 1 && owner[0] !== folderOf(path)) return report(`${table} belongs to ${owner[0]}`);
+    const isQueries = /(^|-)queries(-[a-z0-9-]+)?\.ts$/.test(basename(path)) || folderOf(path) === "platform";
+    return isQueries ? [] : report(`names ${table} in SQL outside a queries file`);
+  });
+}
+
+type Mention = { table: string; path: string; line: number; inserts: boolean };
+
+function ownersOf(mentions: Mention[], given: Record<string, string>): Map<string, string[]> {
+  const owners = new Map<string, string[]>();
+  for (const { table, path, inserts } of mentions) {
+    if (!inserts) continue;
+    owners.set(table, [...new Set([...(owners.get(table) ?? []), folderOf(path)])]);
+  }
+  for (const [table, folder] of Object.entries(given)) owners.set(table, [folder]);
+  return owners;
+}
+
+const SQL =
+  /^\s*(?:--[^\n]*\n\s*)*(?:select|insert|update|delete|with|merge|copy|lock|truncate|alter|create|(?:left |inner |cross )?join|from)\b/i;
+const BEFORE_A_TABLE = "(?:from|join|into|update|table|truncate|copy|references|only|using|lateral)";
+
+function tableMentions(source: Source, tables: string[]): Mention[] {
+  return source.literals
+    .filter(({ what }) => SQL.test(what))
+    .flatMap(({ what, line }) => {
+      const local = new Set(
+        [...what.matchAll(/(\w+)\s*(?:\([^()]*\)\s*)?\bas\s+(?:(?:not\s+)?materialized\s+)?\(/gi)].map(
+          (match) => match[1],
+        ),
+      );
+      return tables
+        .filter((table) => !local.has(table) && mentionOf(table).test(what))
+        .map((table) => ({ table, path: source.path, line, inserts: insertionInto(table).test(what) }));
+    });
+}
+
+function mentionOf(table: string): RegExp {
+  return new RegExp(`\\b${BEFORE_A_TABLE}\\s+(?:public\\.)?"?${table}"?(?![\\w.])`, "i");
+}
+
+function insertionInto(table: string): RegExp {
+  return new RegExp(`\\b(?:insert\\s+into|merge\\s+into|copy)\\s+(?:public\\.)?"?${table}"?(?!\\w)`, "i");
+}
+
+// Documents and exemptions -------------------------------------------------------------------------------------------
+
+/** ARCHITECTURE.md names every folder of src/, as `name/`. */
+export function checkArchitecture(folders: string[], architecture: string | null): Violation[] {
+  const path = "ARCHITECTURE.md";
+  if (architecture === null) return [{ rule: "architecture", path, line: 1, message: "is missing" }];
+  const missing = folders.filter((folder) => !new RegExp(`(^|[^\\w-])${basename(folder)}/`, "m").test(architecture));
+  return missing.map((folder) => ({ rule: "architecture", path, line: 1, message: `does not name ${folder}/` }));
+}
+
+/** What remains after the exemptions, and a violation for every exemption nothing needs any more. */
+export function applyExemptions(violations: Violation[], exemptions: Exemption[]): Violation[] {
+  const covers = (exemption: Exemption, { rule, path }: Violation) =>
+    exemption.rule === rule && exemption.path === path;
+  const open = violations.filter((violation) => !exemptions.some((exemption) => covers(exemption, violation)));
+  const idle = exemptions.filter((exemption) => !violations.some((violation) => covers(exemption, violation)));
+  return [
+    ...open,
+    ...idle.map(({ rule, path }) => ({ rule, path, line: 1, message: "is exempt and need not be: remove the entry" })),
+  ];
+}

@@ -1,0 +1,256 @@
+// The house style as a test: first that the rules see what they should, then that src/ keeps them. What is put up with
+// stands in tidy-exemptions.json with its reason; who owns a table that several features fill, in tidy-tables.json.
+import assert from "node:assert/strict";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { after, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import {
+  applyExemptions,
+  checkArchitecture,
+  checkSource,
+  checkTables,
+  type Exemption,
+  FEATURES,
+  tablesOf,
+  type Violation,
+} from "./support/tidy-rules.ts";
+import { closeParser, readSources } from "./support/tidy-source.ts";
+
+const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
+const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+
+after(closeParser);
+
+/** The violations in one file as `rule: message`. */
+function complaints(path: string, text: string): string[] {
+  const [source] = readSources(new Map([[path, text]]));
+  return checkSource(source!).map(({ rule, message }) => `${rule}: ${message}`);
+}
+
+function complainsOf(path: string, text: string, expected: RegExp): void {
+  const all = complaints(path, `// Header.\n${text}\n`);
+  assert.equal(all.length, 1, `${path}: ${text}\n${all.join("\n")}`);
+  assert.match(all[0]!, expected);
+}
+
+function accepts(path: string, text: string): void {
+  assert.deepEqual(complaints(path, `// Header.\n${text}\n`), [], `${path}: ${text}`);
+}
+
+describe("the import rule", () => {
+  it("lets a feature import only features to its left", () => {
+    accepts("src/sending/sending.ts", 'import { record } from "../events/events.ts";');
+    complainsOf("src/events/events.ts", 'import { send } from "../sending/sending.ts";', /events comes before sending/);
+    complainsOf("src/events/events.ts", 'import type { Sent } from "../sending/types.ts";', /comes before/);
+    complainsOf("src/events/events.ts", 'export { send } from "../sending/sending.ts";', /comes before/);
+    complainsOf("src/events/events.ts", 'const late = await import("../sending/sending.ts");', /comes before/);
+  });
+
+  it("shows of a feature only its face and its types", () => {
+    accepts("src/sending/sending.ts", 'import type { Event } from "../events/types.ts";');
+    complainsOf("src/sending/sending.ts", 'import * as q from "../events/queries.ts";', /are its face/);
+    complainsOf("src/api/server.ts", 'import * as q from "../events/queries.ts";', /are its face/);
+    accepts("src/events/events.ts", 'import * as q from "./queries.ts";');
+    accepts("src/app.ts", 'import { startHooks } from "./webhooks/dispatch.ts";');
+  });
+
+  it("goes from main over app, api and features down to mail and platform", () => {
+    complainsOf("src/events/events.ts", 'import { serve } from "../api/server.ts";', /feature may not import/);
+    complainsOf("src/platform/db.ts", 'import { record } from "../events/events.ts";', /platform may not import/);
+    complainsOf("src/mail/dsn/parse.ts", 'import type { Db } from "../../platform/db.ts";', /mail may not import/);
+    complainsOf("src/api/server.ts", 'import { readConfig } from "../config.ts";', /api may not import/);
+    accepts("src/domains/names.ts", 'import type { Config } from "../config.ts";');
+    accepts("src/mail/dsn/parse.ts", 'import { parseHead } from "../mime/parse-head.ts";');
+    complainsOf("src/platform/db.ts", 'import { testApi } from "../../test/support/api.ts";', /outside src/);
+    complainsOf("src/mail/a.ts", 'import { x } from "./b.fixture.ts";', /only tests use/);
+    accepts("src/mail/a.test.ts", 'import { testApi } from "../../test/support/api.ts";');
+  });
+
+  it("keeps mail/ from the network, the disk and the database", () => {
+    complainsOf("src/mail/a.ts", 'import { connect } from "node:net";', /mail\/ is pure/);
+    complainsOf("src/mail/a.ts", 'import fs from "node:fs";', /mail\/ is pure/);
+    complainsOf("src/mail/a.ts", 'import pg from "pg";', /mail\/ is pure/);
+    accepts(
+      "src/mail/a.ts",
+      'import { isIP, type Socket } from "node:net";\nimport { createHash } from "node:crypto";',
+    );
+    accepts("src/platform/a.ts", 'import { connect } from "node:net";');
+  });
+
+  it("knows every folder", () => {
+    complainsOf("src/newsletter/newsletter.ts", "", /at home in no layer/);
+    complainsOf("src/shared.ts", "", /at home in no layer/);
+  });
+});
+
+describe("the caps", () => {
+  const line = "  a();\n";
+
+  it("are 500 lines a file and 70 a function", () => {
+    accepts("src/mail/a.ts", `function f() {\n${line.repeat(68)}}`);
+    complainsOf("src/mail/a.ts", `function f() {\n${line.repeat(69)}}`, /f has 71 lines/);
+    complainsOf("src/mail/a.ts", `const f = () => {\n${line.repeat(69)}};`, /f has 71 lines/);
+    complainsOf("src/mail/a.ts", `class A {\n m() {\n${line.repeat(69)}}\n}`, /m has 71 lines/);
+    accepts("src/mail/a.test.ts", `it("x", () => {\n${line.repeat(69)}});`);
+    accepts("src/mail/a.ts", "a();\n".repeat(498).trim());
+    complainsOf("src/mail/a.test.ts", "a();\n".repeat(500).trim(), /has 501 lines/);
+  });
+
+  it("are four parameters", () => {
+    accepts("src/mail/a.ts", "function f(this: A, a: 1, b: 1, c: 1, d: 1) {}");
+    complainsOf("src/mail/a.ts", "const f = (a: 1, b: 1, c: 1, d: 1, e: 1) => 1;", /f has 5 parameters/);
+    complainsOf("src/mail/a.ts", "class A { m(a: 1, b: 1, c: 1, d: 1, e: 1) {} }", /m has 5 parameters/);
+    accepts("src/mail/a.ts", "type F = (a: 1, b: 1, c: 1, d: 1, e: 1) => 1;");
+  });
+});
+
+describe("the language and its names", () => {
+  it("are what Node runs with the types erased, without default exports and barrels", () => {
+    complainsOf("src/mail/a.ts", "export default function f() {}", /export default/);
+    complainsOf("src/mail/a.ts", "const a = 1; export default a;", /export default/);
+    complainsOf("src/mail/a.ts", "enum A { B }", /enum/);
+    complainsOf("src/mail/a.ts", "namespace A { export const b = 1; }", /namespace/);
+    complainsOf("src/mail/a.ts", "class A { constructor(readonly b: string) {} }", /parameter property/);
+    complainsOf("src/mail/a.ts", "@sealed class A {}", /decorator/);
+    accepts("src/platform/a.ts", 'declare module "fastify" { interface FastifyRequest { a: 1 } }');
+    complainsOf("src/mail/index.ts", "", /barrel/);
+    complainsOf("src/mail/parseHead.ts", "", /kebab-case/);
+  });
+
+  it("say something", () => {
+    complainsOf("src/mail/mail-utils.ts", "", /says nothing: utils/);
+    complainsOf("src/mail/common.ts", "", /says nothing: common/);
+    complainsOf("src/mail/a.ts", "export function dnsHelper() {}", /says nothing: helper/);
+    complainsOf("src/mail/a.ts", "export type DomainInfo = {};", /says nothing: info/);
+    complainsOf("src/mail/a.ts", "export const data = 1;", /says nothing: data/);
+    complainsOf("src/mail/a.ts", "class QueueManager {}\nexport { QueueManager };", /says nothing: manager/);
+    accepts("src/mail/a.ts", "export function sendData() {}\nexport type Database = {};\nexport const baseUrl = 1;");
+  });
+
+  it("stand below a header", () => {
+    assert.deepEqual(complaints("src/mail/a.ts", "export const a = 1;\n"), [
+      "header: does not begin by saying what it does",
+    ]);
+  });
+});
+
+describe("the world", () => {
+  const cases: [text: string, what: RegExp][] = [
+    ["const a = Date.now();", /the clock/],
+    ["const a = new Date();", /the clock/],
+    ["const a = performance.now();", /the clock/],
+    ["const a = Math.random();", /randomness/],
+    ["const a = crypto.randomUUID();", /randomness/],
+    ['import { createHash, randomBytes } from "node:crypto";', /randomness/],
+    ['import { resolveMx } from "node:dns/promises";', /DNS/],
+    ['const a = await fetch("https://example.eu");', /fetch/],
+    ["await new Promise((resolve) => setTimeout(resolve, 20));", /sleeping/],
+    ["await new Promise<void>((done) => { setTimeout(() => done(), 20); });", /sleeping/],
+    ['import { setTimeout as sleep } from "node:timers/promises";', /sleeping/],
+  ];
+
+  it("comes in through World everywhere but in platform/, main.ts and tests", () => {
+    for (const [text, what] of cases) {
+      complainsOf("src/events/events.ts", text, what);
+      accepts("src/platform/a.ts", text);
+      accepts("src/main.ts", text);
+      accepts("src/events/events.test.ts", text);
+    }
+  });
+
+  it("is not meant by dates that are given, time limits, and functions that were passed in", () => {
+    accepts("src/events/events.ts", "const a = new Date(0); const b = (at: Date) => at.getTime();");
+    accepts("src/events/events.ts", "const a = new Promise((_, reject) => setTimeout(() => reject(new Error()), 20));");
+    accepts("src/events/events.ts", "const a = (fetch: () => void) => fetch();");
+    accepts("src/mail/a.ts", 'import { setImmediate } from "node:timers/promises";');
+  });
+
+  it("has one reader of the environment", () => {
+    complainsOf("src/events/events.ts", "const a = process.env.HOME;", /only config\.ts/);
+    complainsOf("src/platform/a.ts", "const { HOME } = process.env;", /only config\.ts/);
+    complainsOf("src/platform/a.ts", 'import { env } from "node:process";', /only config\.ts/);
+    accepts("src/config.ts", "const a = process.env.HOME;");
+  });
+});
+
+describe("tables", () => {
+  function tableComplaints(files: Record<string, string>, given: Record<string, string> = {}): string[] {
+    const tables = tablesOf(["create table event (id uuid);\nCREATE TABLE IF NOT EXISTS public.event_day ();"]);
+    const violations = checkTables(readSources(new Map(Object.entries(files))), tables, given);
+    return violations.map(({ path, message }) => `${path}: ${message}`);
+  }
+  const owner = { "src/events/queries.ts": "const a = `insert into event (id) values ($1)`;" };
+
+  it("are named only in the queries of the feature that fills them", () => {
+    assert.deepEqual(
+      tableComplaints({ ...owner, "src/events/queries-day.ts": 'const a = "select 1 from event";' }),
+      [],
+    );
+    assert.deepEqual(tableComplaints({ ...owner, "src/events/list.ts": 'const a = "select 1 from event e";' }), [
+      "src/events/list.ts: names event in SQL outside a queries file",
+    ]);
+    assert.deepEqual(
+      tableComplaints({ ...owner, "src/stats/queries.ts": "const a = `select 1 from a join event e on $" + "{1}`;" }),
+      ["src/stats/queries.ts: event belongs to events"],
+    );
+  });
+
+  it("have one owner, derived or given", () => {
+    const both = { ...owner, "src/stats/queries.ts": 'const a = "insert into event values (1)";' };
+    assert.equal(tableComplaints(both).length, 2);
+    assert.deepEqual(tableComplaints(both, { event: "stats" }), ["src/events/queries.ts: event belongs to stats"]);
+  });
+
+  it("are not meant by a name in a sentence, nor by a query's own name", () => {
+    const prose = 'const a = "the address was removed from event lists";';
+    const own = 'const a = "with event as (select 1) select * from event";';
+    assert.deepEqual(tableComplaints({ ...owner, "src/stats/stats.ts": prose, "src/stats/queries.ts": own }), []);
+  });
+});
+
+describe("exemptions", () => {
+  it("cover one rule in one file, and are reported once nothing needs them", () => {
+    const violation: Violation = { rule: "size", path: "src/a.ts", line: 1, message: "has 501 lines" };
+    const exemption: Exemption = { rule: "size", path: "src/a.ts", reason: "a table" };
+    assert.deepEqual(applyExemptions([violation], [exemption]), []);
+    assert.equal(applyExemptions([violation], [{ ...exemption, rule: "names" }]).length, 2);
+    assert.match(applyExemptions([], [exemption])[0]!.message, /need not be/);
+  });
+});
+
+describe("this repository", () => {
+  const sources = readSources(
+    new Map(globSync("src/**/*.ts", { cwd: ROOT }).map((path) => [path.replaceAll("\\", "/"), read(path)])),
+  );
+  const exemptions: Exemption[] = JSON.parse(read("test/tidy-exemptions.json"));
+
+  it("keeps the house style", () => {
+    const migrations = globSync("migrations/[0-9]*.sql", { cwd: ROOT }).map(read);
+    const folders = globSync("src/**/", { cwd: ROOT }).filter((folder) => folder !== "src");
+    const architecture = existsSync(join(ROOT, "ARCHITECTURE.md")) ? read("ARCHITECTURE.md") : null;
+    const violations = [
+      ...sources.flatMap(checkSource),
+      ...checkTables(sources, tablesOf(migrations), JSON.parse(read("test/tidy-tables.json"))),
+      ...checkArchitecture(folders, architecture),
+    ];
+    const open = applyExemptions(violations, exemptions);
+    const lines = open.map(({ rule, path, line, message }) => `${path}:${line} ${rule}: ${message}`);
+    assert.equal(open.length, 0, `${open.length} departures from the house style\n${lines.join("\n")}`);
+  });
+
+  it("gives every exemption a reason", () => {
+    assert.deepEqual(
+      exemptions.filter(({ reason }) => !reason || reason.length < 20),
+      [],
+    );
+  });
+
+  it("has a face in every feature folder", () => {
+    const present = readdirSync(join(ROOT, "src")).filter((name) => FEATURES.includes(name));
+    assert.deepEqual(
+      present.filter((name) => !existsSync(join(ROOT, "src", name, `${name}.ts`))),
+      [],
+    );
+  });
+});
