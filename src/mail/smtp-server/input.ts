@@ -1,0 +1,139 @@
+// The bytes of an SMTP client, cut into command lines and message content (RFC 5321 §2.3.8, §4.5.2). Only CRLF ends a
+// line and only CRLF.CRLF ends a message, wherever the network cut the bytes: a CR or LF alone, and NUL, are faults, as
+// two servers that read them differently can be made to see different messages (SMTP smuggling). Pure; knows no commands.
+
+export type InputFault = "bare_cr" | "bare_lf" | "nul" | "line_too_long";
+
+export type Line = { kind: "line"; bytes: Buffer } | { kind: "fault"; fault: InputFault };
+
+/** `more`: all content that is there was handed out. After `end` what is left are command lines again. */
+export type DataProgress = "more" | "end" | { kind: "fault"; fault: InputFault };
+
+export type Input = {
+  push(chunk: Buffer): void;
+  /** The next command line without its CRLF; null when it is not complete yet. */
+  takeLine(): Line | null;
+  /** The next line may be the first of a message. */
+  startData(): void;
+  /** Hands the content that is there to `sink`, without the dots of SMTP. Pieces share memory with what was pushed. */
+  takeData(sink: (piece: Buffer) => void): DataProgress;
+  /** How many bytes wait. */
+  waiting(): number;
+  /** Forgets what waits: nothing said in clear may count after STARTTLS (RFC 3207 §4.2, CVE-2011-0411). */
+  clear(): void;
+};
+
+// RFC 5321 §4.5.3.1.4 asks for 512; parameters of extensions add to it (RFC 3461: 500 for ORCPT).
+export const LINE_OCTETS_MAX = 2_048;
+
+const NUL = 0x00;
+const LF = 0x0a;
+const CR = 0x0d;
+const DOT = 0x2e;
+const EMPTY = Buffer.alloc(0);
+
+/** A reader of one connection's bytes, at a line's start. */
+export function createInput(): Input {
+  let held: Buffer = EMPTY;
+  let atLineStart = true;
+  return {
+    push(chunk) {
+      held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    },
+    takeLine() {
+      const { line, rest } = cutLine(held);
+      held = rest;
+      return line;
+    },
+    startData() {
+      atLineStart = true;
+    },
+    takeData(sink) {
+      const cut = cutData(held, atLineStart, sink);
+      held = cut.rest;
+      atLineStart = cut.atLineStart;
+      return cut.progress;
+    },
+    waiting: () => held.length,
+    clear() {
+      held = EMPTY;
+    },
+  };
+}
+
+function cutLine(held: Buffer): { line: Line | null; rest: Buffer } {
+  const end = held.indexOf(LF);
+  const length = end === -1 ? held.length : end + 1;
+  const fault = lineFault(held.subarray(0, length), end !== -1);
+  if (fault) return { line: { kind: "fault", fault }, rest: EMPTY };
+  if (end === -1) return { line: null, rest: held };
+  return { line: { kind: "line", bytes: held.subarray(0, end - 1) }, rest: held.subarray(end + 1) };
+}
+
+function lineFault(line: Buffer, isWhole: boolean): InputFault | null {
+  if (line.length > LINE_OCTETS_MAX) return "line_too_long";
+  if (line.includes(NUL)) return "nul";
+  const cr = line.indexOf(CR);
+  if (isWhole && cr === -1) return "bare_lf";
+  const crMayStand = isWhole ? line.length - 2 : line.length - 1;
+  return cr === -1 || cr === crMayStand ? null : "bare_cr";
+}
+
+type Cut = { progress: DataProgress; rest: Buffer; atLineStart: boolean };
+
+/** What cannot be judged yet (a dot at a line's start, a CR, at the very end) is held back. */
+function cutData(held: Buffer, startsLine: boolean, sink: (piece: Buffer) => void): Cut {
+  const emit = (from: number, to: number): boolean => {
+    if (from === to) return true;
+    const piece = held.subarray(from, to);
+    if (piece.includes(NUL)) return false;
+    sink(piece);
+    return true;
+  };
+  const stop = (fault: InputFault): Cut => ({ progress: { kind: "fault", fault }, rest: EMPTY, atLineStart: false });
+  const leave = (start: number, at: number, atLineStart: boolean): Cut =>
+    emit(start, at) ? { progress: "more", rest: held.subarray(at), atLineStart } : stop("nul");
+
+  let start = 0;
+  let at = 0;
+  let atLineStart = startsLine;
+  while (at < held.length) {
+    if (atLineStart && held[at] === DOT) {
+      const after = dotMeans(held, at);
+      if (after === "unknown") return leave(start, at, true);
+      if (after === "end") {
+        if (!emit(start, at)) return stop("nul");
+        return { progress: "end", rest: held.subarray(at + 3), atLineStart: true };
+      }
+      if (!emit(start, at)) return stop("nul");
+      at += 1;
+      start = at;
+    }
+    const line = endOfLine(held, at);
+    if (typeof line === "string") return stop(line);
+    at = line.next;
+    atLineStart = line.isWhole;
+    if (!line.isWhole) return leave(start, at, false);
+  }
+  return leave(start, at, atLineStart);
+}
+
+/** A dot at a line's start: alone on it, stuffed, or too early to say. */
+function dotMeans(held: Buffer, at: number): "end" | "stuffed" | "unknown" {
+  if (at + 1 >= held.length) return "unknown";
+  if (held[at + 1] !== CR) return "stuffed";
+  if (at + 2 >= held.length) return "unknown";
+  return held[at + 2] === LF ? "end" : "stuffed";
+}
+
+/** Where the next line starts, or, when this one is not whole, up to where it is certain. */
+function endOfLine(held: Buffer, at: number): { next: number; isWhole: boolean } | InputFault {
+  const lf = held.indexOf(LF, at);
+  const cr = held.indexOf(CR, at);
+  if (lf !== -1) {
+    if (cr === -1 || cr > lf) return "bare_lf";
+    return cr === lf - 1 ? { next: lf + 1, isWhole: true } : "bare_cr";
+  }
+  if (cr === -1) return { next: held.length, isWhole: false };
+  return cr === held.length - 1 ? { next: cr, isWhole: false } : "bare_cr";
+}

@@ -1,0 +1,178 @@
+// An SMTP server: accepts connections within limits, learns the client's address behind a load balancer, and hands each
+// to a session. It stops in good order: no new connections, 421 to the idle ones, and time for what is under way.
+import { createServer, type Server, type Socket } from "node:net";
+import type { SecureContext } from "node:tls";
+import ipaddr from "ipaddr.js";
+import { createGate, type Gate, type GateLimits } from "./gate.ts";
+import { parseProxyHeader } from "./proxy-header.ts";
+import { formatReply, type Reply, reply } from "./reply.ts";
+import { type Hooks, type SessionLimits, serveSession } from "./session.ts";
+import { ServerWire } from "./wire.ts";
+
+export type SmtpServerOptions<Route> = {
+  host: string;
+  port: number;
+  /** Our name in the greeting. */
+  name: string;
+  limits: SessionLimits;
+  gate: GateLimits;
+  hooks: Hooks<Route>;
+  tls: (() => SecureContext) | null;
+  /** Addresses or networks (CIDR) whose connections begin with a PROXY header. */
+  proxies: readonly string[];
+  /** Clients without limits of their own. */
+  isTrusted(ip: string): boolean;
+  now(): number;
+  sleep(ms: number): Promise<void>;
+  onFailure(error: unknown): void;
+};
+
+export type SmtpServer = {
+  address: string;
+  port: number;
+  connections(): number;
+  stop(withinMs: number): Promise<void>;
+};
+
+type Running<Route> = {
+  options: SmtpServerOptions<Route>;
+  gate: Gate;
+  isProxy: (ip: string) => boolean;
+  wires: Set<ServerWire>;
+  /** Also those that said goodbye and linger. */
+  sockets: Set<Socket>;
+  stopping: boolean;
+};
+
+const BACKLOG = 1_024;
+const KEEP_ALIVE_MS = 60_000;
+const PROXY_HEADER_MS = 5_000;
+const STOP_POLL_MS = 20;
+
+/** Listens; rejects when the address cannot be had. */
+export async function startSmtpServer<Route>(options: SmtpServerOptions<Route>): Promise<SmtpServer> {
+  const running: Running<Route> = {
+    options,
+    gate: createGate(options.gate, options.isTrusted),
+    isProxy: addressList(options.proxies),
+    wires: new Set(),
+    sockets: new Set(),
+    stopping: false,
+  };
+  // Half-open: a client may close its side right after QUIT and still wants our answers.
+  const server = createServer({
+    allowHalfOpen: true,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_MS,
+  });
+  server.on("connection", (socket) => {
+    welcome(running, socket).catch(options.onFailure);
+  });
+  await listen(server, options.host, options.port);
+  const bound = server.address() as { address: string; port: number };
+  return {
+    address: bound.address,
+    port: bound.port,
+    connections: () => running.gate.size(),
+    stop: (withinMs) => stop(running, server, withinMs),
+  };
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port, backlog: BACKLOG }, () => {
+      server.off("error", reject);
+      server.on("error", () => undefined);
+      resolve();
+    });
+  });
+}
+
+const REFUSALS: Record<"full" | "client_full" | "client_fast", Reply> = {
+  full: reply(421, "4.3.2", "too many connections, try again shortly"),
+  client_full: reply(421, "4.7.0", "too many connections from your network at once"),
+  client_fast: reply(421, "4.7.0", "too many connections from your network, try again in a minute"),
+};
+
+async function welcome<Route>(running: Running<Route>, socket: Socket): Promise<void> {
+  running.sockets.add(socket);
+  socket.on("error", () => undefined).on("close", () => running.sockets.delete(socket));
+  const peer = { ip: plainAddress(socket.remoteAddress ?? ""), port: socket.remotePort ?? 0 };
+  const wire = new ServerWire(socket);
+  running.wires.add(wire);
+  try {
+    const client = running.isProxy(peer.ip) ? await proxiedClient(wire, peer) : peer;
+    if (client && !running.stopping) await admit(running, wire, client);
+    else socket.destroy();
+  } finally {
+    running.wires.delete(wire);
+  }
+}
+
+async function admit<Route>(
+  running: Running<Route>,
+  wire: ServerWire,
+  client: { ip: string; port: number },
+): Promise<void> {
+  const { options, gate } = running;
+  const entered = gate.enter(client.ip, options.now());
+  if (entered !== "entered") {
+    wire.send(formatReply(REFUSALS[entered]));
+    wire.close();
+    return;
+  }
+  try {
+    await serveSession(wire, {
+      name: options.name,
+      client,
+      limits: options.limits,
+      hooks: options.hooks,
+      tls: options.tls,
+      isUnderLoad: gate.isUnderLoad,
+      isStopping: () => running.stopping,
+      sleep: options.sleep,
+      onFailure: options.onFailure,
+    });
+  } finally {
+    gate.leave(client.ip);
+  }
+}
+
+async function proxiedClient(wire: ServerWire, peer: { ip: string; port: number }) {
+  const line = await wire.nextLine(PROXY_HEADER_MS);
+  if (line.kind !== "line") return null;
+  const header = parseProxyHeader(line.bytes.toString("latin1"));
+  if (header.kind === "bad") return null;
+  return header.kind === "own" ? peer : { ip: plainAddress(header.ip), port: header.port };
+}
+
+/** An IPv4 client of a socket for both families has an IPv4 address all the same. */
+function plainAddress(ip: string): string {
+  return ipaddr.isValid(ip) ? ipaddr.process(ip).toString() : ip;
+}
+
+/** Tests addresses against a list of addresses and networks; entries that are neither match nothing. */
+export function addressList(entries: readonly string[]): (ip: string) => boolean {
+  const networks = entries.flatMap((entry) => {
+    const text = entry.includes("/") ? entry : `${entry}/${entry.includes(":") ? 128 : 32}`;
+    return ipaddr.isValidCIDR(text) ? [ipaddr.parseCIDR(text)] : [];
+  });
+  return (ip) => {
+    if (networks.length === 0 || !ipaddr.isValid(ip)) return false;
+    const address = ipaddr.process(ip);
+    return networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits));
+  };
+}
+
+async function stop<Route>(running: Running<Route>, server: Server, withinMs: number): Promise<void> {
+  const { options, wires, sockets } = running;
+  running.stopping = true;
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  for (const wire of wires) wire.interrupt();
+  const deadline = options.now() + withinMs;
+  while (wires.size > 0 && options.now() < deadline) await options.sleep(STOP_POLL_MS);
+  for (const socket of sockets) socket.destroy();
+  await closed;
+}

@@ -1,0 +1,351 @@
+// The dialogue of an incoming SMTP connection (RFC 5321, 1870, 2920, 3207, 6152, 6531): greeting to QUIT, one transaction
+// after another. Every end of a transaction discards it, whatever ended it. What a recipient and a message are worth is
+// decided by the hooks. A server of our own: docs/decisions/0007-smtp-server.md says why.
+import type { SecureContext } from "node:tls";
+import { type Command, type Path, parseCommand, parseHelo, parsePathCommand } from "./command.ts";
+import type { InputFault } from "./input.ts";
+import * as replies from "./reply.ts";
+import { formatReply, type Reply, reply } from "./reply.ts";
+import type { DataLimits, Ended, ServerWire, Sink } from "./wire.ts";
+
+export type Client = {
+  ip: string;
+  port: number;
+  helo: string;
+  /** RFC 3848 and RFC 6531 names for Received: SMTP, ESMTP, ESMTPS, UTF8SMTP, UTF8SMTPS. */
+  protocol: string;
+  tls: string | null;
+};
+
+/** A transaction under way. `Route` is what the hook for RCPT made of each recipient. */
+export type Transaction<Route> = {
+  from: Path;
+  smtputf8: boolean;
+  size: number | null;
+  recipients: { path: Path; route: Route }[];
+};
+
+export type RcptAnswer<Route> = { kind: "accept"; route: Route } | { kind: "refuse"; reply: Reply };
+
+/** Where a message goes while it comes in. Exactly one of `finish` and `abort` is called. */
+export type Receiver = {
+  write: Sink;
+  /** The message is whole: the answer to it, which promises what it says. */
+  finish(): Promise<Reply>;
+  abort(): void;
+};
+
+export type Hooks<Route> = {
+  mail?(client: Client, from: Path): Promise<Reply | null>;
+  rcpt(client: Client, transaction: Transaction<Route>, path: Path): Promise<RcptAnswer<Route>>;
+  /** Called before 354; a reply refuses DATA. */
+  data(client: Client, transaction: Transaction<Route>): Promise<Receiver | Reply>;
+};
+
+export type SessionLimits = {
+  command_ms: number;
+  /** Instead of `command_ms` while the server is short of connections. */
+  command_under_load_ms: number;
+  handshake_ms: number;
+  data: DataLimits;
+  data_under_load: DataLimits;
+  size_max: number;
+  recipients_max: number;
+  messages_max: number;
+  /** Commands in a row that brought no message. */
+  commands_max: number;
+  errors_max: number;
+  /** From this many errors on each further one is answered late. */
+  errors_free: number;
+  tarpit_ms: number;
+};
+
+export type SessionOptions<Route> = {
+  name: string;
+  client: Pick<Client, "ip" | "port">;
+  limits: SessionLimits;
+  hooks: Hooks<Route>;
+  /** Null: no STARTTLS. */
+  tls: (() => SecureContext) | null;
+  isUnderLoad(): boolean;
+  isStopping(): boolean;
+  sleep(ms: number): Promise<void>;
+  /** A bug in a hook: it is answered with 451, and told here. */
+  onFailure(error: unknown): void;
+};
+
+type State<Route> = {
+  wire: ServerWire;
+  options: SessionOptions<Route>;
+  helo: string | null;
+  esmtp: boolean;
+  mail: Transaction<Route> | null;
+  errors: number;
+  commands: number;
+  messages: number;
+  done: boolean;
+};
+
+type Handler = <Route>(state: State<Route>, command: Command) => Promise<Reply | null> | Reply | null;
+
+const HANDLERS = new Map<string, Handler>([
+  ["HELO", (state, command) => hello(state, command, false)],
+  ["EHLO", (state, command) => hello(state, command, true)],
+  ["MAIL", mail],
+  ["RCPT", rcpt],
+  ["DATA", data],
+  ["RSET", rset],
+  ["NOOP", () => reply(250, "2.0.0", "OK")],
+  ["QUIT", quit],
+  ["STARTTLS", startTls],
+  ["VRFY", () => reply(252, "2.1.5", "cannot verify, but will take mail and try")],
+  ["HELP", () => reply(214, "2.0.0", "RFC 5321")],
+]);
+const KNOWN_BUT_ABSENT = new Set([
+  "EXPN",
+  "AUTH",
+  "BDAT",
+  "ETRN",
+  "TURN",
+  "SEND",
+  "SOML",
+  "SAML",
+  "XCLIENT",
+  "XFORWARD",
+]);
+
+/** Holds the conversation until either side ends it. Never throws. */
+export async function serveSession<Route>(wire: ServerWire, options: SessionOptions<Route>): Promise<void> {
+  const state: State<Route> = {
+    ...{ wire, options, helo: null, esmtp: false, mail: null },
+    ...{ errors: 0, commands: 0, messages: 0, done: false },
+  };
+  say(state, reply(220, null, `${options.name} ESMTP Postern`));
+  while (!state.done) {
+    const answer = await nextAnswer(state);
+    if (answer) await give(state, answer);
+  }
+  wire.close();
+}
+
+async function nextAnswer<Route>(state: State<Route>): Promise<Reply | null> {
+  const { wire, options } = state;
+  if (options.isStopping() && !wire.hasInput()) return leave(state, replies.STOPPING);
+  const { command_ms, command_under_load_ms, commands_max } = options.limits;
+  const line = await wire.nextLine(options.isUnderLoad() ? command_under_load_ms : command_ms);
+  if (line.kind === "ended") return endedBy(state, line.why);
+  if (line.kind === "fault") return leave(state, faultReply(line.fault));
+  const command = parseCommand(line.bytes);
+  if (!command) return replies.SYNTAX;
+  state.commands += 1;
+  if (state.commands > commands_max) return leave(state, replies.TOO_MANY_COMMANDS);
+  const handler = HANDLERS.get(command.verb);
+  if (handler) return handler(state, command);
+  if (KNOWN_BUT_ABSENT.has(command.verb)) return reply(502, "5.5.1", "this command is not offered");
+  return reply(500, "5.5.2", "unknown command");
+}
+
+function endedBy<Route>(state: State<Route>, why: Ended["why"]): Reply | null {
+  state.done = true;
+  if (why === "timeout") return replies.TOO_SLOW;
+  return why === "interrupted" ? replies.STOPPING : null;
+}
+
+function faultReply(fault: InputFault): Reply {
+  return fault === "line_too_long" ? replies.LINE_TOO_LONG : replies.NEEDS_CRLF;
+}
+
+/** The last word on this connection. */
+function leave<Route>(state: State<Route>, last: Reply): Reply {
+  state.done = true;
+  return last;
+}
+
+/** Sends an answer; a client that errs too often waits for it, and in the end is shown the door. */
+async function give<Route>(state: State<Route>, answer: Reply): Promise<void> {
+  const { limits, sleep } = state.options;
+  const isError = answer.code >= 400 && !state.done;
+  if (!isError) return say(state, answer);
+  state.errors += 1;
+  if (state.errors > limits.errors_free && limits.tarpit_ms > 0) {
+    state.wire.flush();
+    await sleep(limits.tarpit_ms);
+  }
+  say(state, answer);
+  if (state.errors >= limits.errors_max) say(state, leave(state, replies.TOO_MANY_ERRORS));
+}
+
+function say<Route>(state: State<Route>, answer: Reply): void {
+  state.wire.send(formatReply(answer));
+}
+
+function clientOf<Route>(state: State<Route>): Client {
+  const { tls } = state.wire;
+  const utf8 = state.mail?.smtputf8 ? "UTF8SMTP" : state.esmtp ? "ESMTP" : "SMTP";
+  return { ...state.options.client, helo: state.helo ?? "", protocol: tls ? `${utf8}S` : utf8, tls };
+}
+
+function hello<Route>(state: State<Route>, { rest }: Command, esmtp: boolean): Reply {
+  const name = parseHelo(rest);
+  if (name === null) return reply(501, "5.5.4", `${esmtp ? "EHLO" : "HELO"} needs the name of your host`);
+  state.mail = null;
+  state.helo = name;
+  state.esmtp = esmtp;
+  const { options, wire } = state;
+  if (!esmtp) return reply(250, null, options.name);
+  const offers = [options.name, "PIPELINING", `SIZE ${options.limits.size_max}`, "8BITMIME", "SMTPUTF8"];
+  if (options.tls && wire.tls === null) offers.push("STARTTLS");
+  return reply(250, null, [...offers, "ENHANCEDSTATUSCODES"]);
+}
+
+async function mail<Route>(state: State<Route>, { rest }: Command): Promise<Reply> {
+  const { limits, hooks } = state.options;
+  if (state.helo === null) return reply(503, "5.5.1", "say EHLO first");
+  if (state.mail) return reply(503, "5.5.1", "a transaction is under way; end it or say RSET");
+  if (state.messages >= limits.messages_max) return leave(state, replies.TOO_MANY_MESSAGES);
+  const parsed = parsePathCommand(rest, "FROM");
+  if (!parsed) return reply(501, "5.5.4", "the syntax is MAIL FROM:<address>");
+  const { path, params } = parsed;
+  if (path.text !== "" && !path.text.includes("@")) return reply(501, "5.1.7", "the sender's address has no domain");
+  const problem = paramProblem(params, limits.size_max);
+  if (problem) return problem;
+  const smtputf8 = params.has("SMTPUTF8");
+  if (path.smtputf8 && !smtputf8) return reply(553, "5.6.7", "an address in UTF-8 needs the SMTPUTF8 parameter");
+  const size = params.get("SIZE");
+  const transaction: Transaction<Route> = { from: path, smtputf8, size: size ? Number(size) : null, recipients: [] };
+  const refused = await guarded(state, async () => (await hooks.mail?.(clientOf(state), path)) ?? null);
+  if (refused) return refused;
+  state.mail = transaction;
+  return reply(250, "2.1.0", "sender OK");
+}
+
+const BODY_TYPES = new Set(["7BIT", "8BITMIME"]);
+
+function paramProblem(params: Map<string, string | null>, sizeMax: number): Reply | null {
+  for (const [key, value] of params) {
+    if (key === "SIZE") {
+      if (!/^\d{1,20}$/.test(value ?? "")) return reply(501, "5.5.4", "SIZE needs a number");
+      if (Number(value) > sizeMax) return tooLarge(sizeMax);
+    } else if (key === "BODY") {
+      if (!BODY_TYPES.has((value ?? "").toUpperCase())) return reply(501, "5.5.4", "BODY is 7BIT or 8BITMIME");
+    } else if (key !== "SMTPUTF8" || value !== null) {
+      return reply(555, "5.5.4", "a parameter is not known here");
+    }
+  }
+  return null;
+}
+
+function tooLarge(sizeMax: number): Reply {
+  return reply(552, "5.3.4", `the message is larger than ${sizeMax} bytes`);
+}
+
+async function rcpt<Route>(state: State<Route>, { rest }: Command): Promise<Reply> {
+  const { limits, hooks } = state.options;
+  const transaction = state.mail;
+  if (!transaction) return reply(503, "5.5.1", "say MAIL first");
+  const parsed = parsePathCommand(rest, "TO");
+  if (!parsed || parsed.path.text === "") return reply(501, "5.5.4", "the syntax is RCPT TO:<address>");
+  const { path, params } = parsed;
+  if (params.size > 0) return reply(555, "5.5.4", "a parameter is not known here");
+  if (path.smtputf8 && !transaction.smtputf8) {
+    return reply(553, "5.6.7", "an address in UTF-8 needs the SMTPUTF8 parameter");
+  }
+  if (transaction.recipients.some((known) => known.path.text === path.text)) return recipientOk();
+  if (transaction.recipients.length >= limits.recipients_max) {
+    return reply(452, "4.5.3", "too many recipients, send to the others separately");
+  }
+  return guarded(state, async () => {
+    const answer = await hooks.rcpt(clientOf(state), transaction, path);
+    if (answer.kind === "refuse") return answer.reply;
+    transaction.recipients.push({ path, route: answer.route });
+    return recipientOk();
+  });
+}
+
+function recipientOk(): Reply {
+  return reply(250, "2.1.5", "recipient OK");
+}
+
+async function data<Route>(state: State<Route>, { rest }: Command): Promise<Reply | null> {
+  const transaction = state.mail;
+  if (!transaction) return reply(503, "5.5.1", "say MAIL first");
+  if (rest !== "") return reply(501, "5.5.4", "DATA takes no argument");
+  if (transaction.recipients.length === 0) return reply(554, "5.5.1", "no valid recipients");
+  const client = clientOf(state);
+  const opened = await guarded(state, () => state.options.hooks.data(client, transaction));
+  if ("code" in opened) {
+    state.mail = null;
+    return opened;
+  }
+  say(state, reply(354, null, "end the message with CRLF.CRLF"));
+  const answer = await receive(state, opened);
+  state.mail = null;
+  return answer;
+}
+
+async function receive<Route>(state: State<Route>, receiver: Receiver): Promise<Reply | null> {
+  const { limits, isUnderLoad } = state.options;
+  let size = 0;
+  let failure: unknown = null;
+  const sink: Sink = (piece) => {
+    size += piece.length;
+    if (size > limits.size_max || failure !== null) return;
+    const hold = receiver.write(piece);
+    return hold?.catch((error) => {
+      failure = error ?? new Error("a message could not be kept");
+    });
+  };
+  const end = await state.wire.readData(sink, isUnderLoad() ? limits.data_under_load : limits.data);
+  if (end.kind !== "end" || size > limits.size_max || failure !== null) {
+    receiver.abort();
+    if (end.kind === "ended") return endedBy(state, end.why);
+    if (end.kind === "fault") return leave(state, faultReply(end.fault));
+    if (end.kind === "flood") return leave(state, tooLarge(limits.size_max));
+    if (failure !== null) return failed(state, failure);
+    return tooLarge(limits.size_max);
+  }
+  const answer = await guarded(state, () => receiver.finish());
+  if (answer.code < 300) {
+    state.messages += 1;
+    state.commands = 0;
+  }
+  return answer;
+}
+
+function rset<Route>(state: State<Route>): Reply {
+  state.mail = null;
+  return reply(250, "2.0.0", "OK");
+}
+
+function quit<Route>(state: State<Route>): Reply {
+  return leave(state, reply(221, "2.0.0", "bye"));
+}
+
+async function startTls<Route>(state: State<Route>, { rest }: Command): Promise<Reply | null> {
+  const { wire, options } = state;
+  if (!options.tls) return reply(502, "5.5.1", "this command is not offered");
+  if (wire.tls !== null) return reply(503, "5.5.1", "TLS is on already");
+  if (rest !== "") return reply(501, "5.5.4", "STARTTLS takes no argument");
+  const goAhead = formatReply(reply(220, "2.0.0", "go ahead"));
+  const done = await wire.startTls(options.tls(), goAhead, options.limits.handshake_ms);
+  // RFC 3207 §4.2: all that was said before is forgotten.
+  state.mail = null;
+  state.helo = null;
+  state.esmtp = false;
+  if (!done) state.done = true;
+  return null;
+}
+
+/** A hook that throws is our fault: the client may try again. */
+async function guarded<Route, T>(state: State<Route>, work: () => Promise<T>): Promise<T | Reply> {
+  try {
+    return await work();
+  } catch (error) {
+    return failed(state, error);
+  }
+}
+
+function failed<Route>(state: State<Route>, error: unknown): Reply {
+  state.options.onFailure(error);
+  return reply(451, "4.3.0", "a fault on our side, try again later");
+}
