@@ -3,6 +3,7 @@
 // of six statements for each would cost more than the sending.
 import { type MailEvent, recordEvents } from "../events/events.ts";
 import { sleep } from "../platform/clock.ts";
+import { isUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
@@ -12,6 +13,8 @@ import type { Job, Outcome } from "./types.ts";
 const BATCH_MAX = 250;
 const GATHER_MS = 15;
 const RETRY_COMMIT_MS = 500;
+/** So often is a result tried that the database itself refuses (a bug): its delivery then stays owned, for people to see. */
+const REFUSALS_MAX = 5;
 const DEFERRED_EVENT_EVERY_MS = 4 * 3_600_000;
 /** An absent domain is final when it is still absent this long after it was first missed. */
 const ABSENT_FOR_MS = 3_600_000;
@@ -25,7 +28,7 @@ export type Finisher = {
   drain(): Promise<void>;
 };
 
-type Result = { row: queries.FinishRow; event: MailEvent; several: boolean };
+type Result = { row: queries.FinishRow; event: MailEvent; several: boolean; refusals: number };
 
 /** `node()` is the fence; `onDone` hears of each job that left this process, `onCommit` of each batch. */
 export function createFinisher(
@@ -69,9 +72,26 @@ export function createFinisher(
         return;
       } catch (err) {
         world.log.error({ err, results: batch.length }, "outcomes could not be recorded; trying again");
+        if (!isUnavailable(err)) return setAside(batch, err);
         await sleep(RETRY_COMMIT_MS);
       }
     }
+  }
+
+  /** One result that the database refuses must not hold up its neighbours: each is tried alone, the bad one last. */
+  async function setAside(batch: Result[], err: unknown): Promise<void> {
+    if (batch.length > 1) {
+      for (const result of batch) await commitUntilDone([result]);
+      return;
+    }
+    const [result] = batch as [Result];
+    result.refusals += 1;
+    if (result.refusals < REFUSALS_MAX) waiting.push(result);
+    else
+      world.log.fatal(
+        { err, message_id: result.row.message_id },
+        "an outcome cannot be recorded; see its delivery row",
+      );
   }
 
   return {
@@ -123,6 +143,7 @@ function decide(world: FinishWorld, job: Job, outcome: Outcome): Result {
   const announces = isFinal || isDeferralDue(job, nowMs);
   return {
     several: job.about.recipient_count > 1,
+    refusals: 0,
     row: {
       org_id: job.org_id,
       message_id: job.message_id,
