@@ -37,6 +37,7 @@ const START_TIMEOUT_MS = 15 * 60_000; // crash recovery of 4 GB of log on a slow
 const STILL_STARTING_EVERY_MS = 10_000;
 const OLD_BACKENDS_TIMEOUT_MS = 30_000;
 const FAST_STOP_TIMEOUT_MS = 60_000;
+const ADMIN_SHUTDOWN = "57P01"; // what a session is told when the server stops; 57P02 would be another's crash
 const IMMEDIATE_STOP_TIMEOUT_MS = 20_000;
 const RELOCK_TIMEOUT_MS = 60_000;
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -369,21 +370,29 @@ async function restart(server: Server): Promise<void> {
 
 async function stop(server: Server): Promise<void> {
   server.phase = "ending";
-  const supervision = server.supervision;
+  const session = server.supervision;
   server.supervision = null;
-  const answers = (await supervision?.query("select 1").catch(() => undefined)) !== undefined;
-  await supervision?.end().catch(() => undefined); // the server may be gone already, which is the aim
   if (!isRunning(server)) return;
-  // PostgreSQL 18.4 never ends when a fast stop reaches it while it recovers from a crashed backend (seen with SIGINT 0
-  // to 40 ms after the crash): there is nothing to checkpoint then, so it is stopped at once.
-  if (answers) {
-    await signal(server, "SIGINT"); // fast: ends sessions, writes a checkpoint
-    if (await gone(server, FAST_STOP_TIMEOUT_MS)) return;
-  }
+  if (session !== null && (await stopsInOrder(server, session)) && (await gone(server, FAST_STOP_TIMEOUT_MS))) return;
   server.log("stopping PostgreSQL at once; the next start recovers from its log");
   await signal(server, "SIGQUIT"); // immediate
   if (await gone(server, IMMEDIATE_STOP_TIMEOUT_MS)) return;
   throw new Error(`PostgreSQL (process ${server.pid}) does not stop; look at it before you start Postern again.`);
+}
+
+/**
+ * Asks for a fast stop: sessions end, a checkpoint is written. Answers whether that is what happens. When a backend has
+ * just crashed it is not: our session ends for that reason, and PostgreSQL 18.4, recovering, then never ends (seen with
+ * SIGINT 0 to 40 ms after the crash). There is nothing to checkpoint in that state.
+ */
+async function stopsInOrder(server: Server, session: pg.Client): Promise<boolean> {
+  let reason: string | undefined;
+  session.on("error", (error: Error & { code?: string }) => {
+    reason ??= error.code;
+  });
+  const ended = new Promise<boolean>((resolve) => session.once("end", () => resolve(reason === ADMIN_SHUTDOWN)));
+  await signal(server, "SIGINT");
+  return await Promise.race([ended, sleep(ANSWER_TIMEOUT_MS, true, { ref: false })]);
 }
 
 async function signal(server: Server, name: "SIGINT" | "SIGQUIT"): Promise<void> {
