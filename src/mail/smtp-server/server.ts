@@ -22,6 +22,7 @@ export type SmtpServerOptions<Route> = {
   proxies: readonly string[];
   /** Clients without limits of their own. */
   isTrusted(ip: string): boolean;
+  /** Monotonic milliseconds. */
   now(): number;
   sleep(ms: number): Promise<void>;
   onFailure(error: unknown): void;
@@ -100,7 +101,7 @@ async function welcome<Route>(running: Running<Route>, socket: Socket): Promise<
   running.sockets.add(socket);
   socket.on("error", () => undefined).on("close", () => running.sockets.delete(socket));
   const peer = { ip: plainAddress(socket.remoteAddress ?? ""), port: socket.remotePort ?? 0 };
-  const wire = new ServerWire(socket);
+  const wire = new ServerWire(socket, running.options.now);
   running.wires.add(wire);
   try {
     const client = running.isProxy(peer.ip) ? await proxiedClient(wire, peer) : peer;

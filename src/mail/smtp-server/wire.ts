@@ -36,9 +36,12 @@ export class ServerWire {
   #waiter: ((why: "bytes" | Ended["why"]) => void) | null = null;
   #ended: Ended["why"] | null = null;
   #closing = false;
+  readonly #now: () => number;
 
-  constructor(socket: Socket) {
+  /** `now`: monotonic milliseconds. */
+  constructor(socket: Socket, now: () => number) {
     this.#socket = socket;
+    this.#now = now;
     this.#listen(socket);
   }
 
@@ -108,16 +111,16 @@ export class ServerWire {
     for (;;) {
       const line = this.#input.takeLine();
       if (line) return line;
-      const startedAt = performance.now();
+      const startedAt = this.#now();
       const why = await this.#more(leftMs);
       if (why !== "bytes") return { kind: "ended", why };
-      leftMs = Math.max(1, leftMs - (performance.now() - startedAt));
+      leftMs = Math.max(1, leftMs - (this.#now() - startedAt));
     }
   }
 
   /** Reads one message into `sink`. A message that is whole is read whole, also while the process stops. */
   async readData(sink: Sink, limits: DataLimits): Promise<DataEnd> {
-    const pace = createPace(limits);
+    const pace = createPace(limits, this.#now);
     const held: Promise<void>[] = [];
     let bytes = 0;
     const take = (piece: Buffer): void => {
@@ -220,14 +223,14 @@ function handshake(secured: TLSSocket, waitMs: number): Promise<boolean> {
 }
 
 /** How long the client may still take: for the next piece, for its window's bytes, for all of it. */
-function createPace(limits: DataLimits): { count(bytes: number): void; waitMs(): number } {
-  const startedAt = performance.now();
+function createPace(limits: DataLimits, clock: () => number): { count(bytes: number): void; waitMs(): number } {
+  const startedAt = clock();
   let windowAt = startedAt;
   let windowBytes = 0;
   let lastAt = startedAt;
   return {
     count(bytes) {
-      lastAt = performance.now();
+      lastAt = clock();
       windowBytes += bytes;
       if (lastAt - windowAt >= limits.window_ms && windowBytes >= limits.rate_bytes_min) {
         windowAt = lastAt;
@@ -235,7 +238,7 @@ function createPace(limits: DataLimits): { count(bytes: number): void; waitMs():
       }
     },
     waitMs() {
-      const now = performance.now();
+      const now = clock();
       const byWindow = windowBytes >= limits.rate_bytes_min ? Number.POSITIVE_INFINITY : windowAt + limits.window_ms;
       return Math.min(lastAt + limits.pause_ms, byWindow, startedAt + limits.total_ms) - now;
     },
