@@ -46,9 +46,9 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
   const size = head.length + mime.length;
   const sent = await link.session.send(
     {
-      from: `b+${token}@${job.return_path_host}`,
+      from: job.about.envelope_from ?? `b+${token}@${job.return_path_host}`,
       to: job.email,
-      smtputf8: hasNonAscii(job.email),
+      smtputf8: hasNonAscii(job.email + (job.about.envelope_from ?? "")),
       size,
       require8bit: !isAscii(mime),
     },
@@ -60,7 +60,8 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
 
 async function sign(world: AttemptWorld, parts: Attempt, job: Job, mime: Buffer): Promise<Buffer | null> {
   const keys = await parts.signingKeys(job.org_id, job.about.domain_id);
-  if (keys.length === 0) return null;
+  // A forward carries its author's signature; a domain that only receives has no key to add one with.
+  if (keys.length === 0) return job.about.origin === "forward" ? Buffer.alloc(0) : null;
   return signMessage(mime, keys, { now_s: Math.floor(world.clock.now() / 1000) });
 }
 

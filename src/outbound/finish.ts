@@ -228,7 +228,8 @@ function toEvent(world: FinishWorld, job: Job, outcome: Outcome, decided: Decide
     bounce_type: decided.status === "deferred" ? null : outcome.bounce_type,
     suppress: outcome.suppress && decided.status === "bounced",
     next_attempt_at: decided.next,
-    announces: decided.announces,
+    // A forward is no send of the customer's: nobody asked to hear of it (contract: live-key sends only).
+    announces: decided.announces && job.about.origin !== "forward",
     about: job.about,
   };
 }

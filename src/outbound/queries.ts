@@ -102,9 +102,12 @@ export function describeMessages(db: Query, keys: { org_id: string; message_id: 
     require_tls: boolean;
     has_expiry: boolean;
     environment: "live" | "test";
+    origin: string;
+    envelope_from: string | null;
   }>(
     `select m.id, m.domain_id, m.message_id as rfc_message_id, m.from_address, m.subject, m.tags, m.metadata, m.size,
-            m.recipient_count, m.require_tls, m.expires_at is not null as has_expiry, m.environment
+            m.recipient_count, m.require_tls, m.expires_at is not null as has_expiry, m.environment,
+            m.origin, m.envelope_from
        from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
        join message m on m.org_id = k.org_id and m.id = k.id`,
     [keys.map((key) => key.org_id), keys.map((key) => key.message_id)],

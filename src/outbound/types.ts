@@ -32,6 +32,10 @@ export type MessageAbout = {
   has_expiry: boolean;
   environment: "live" | "test";
   blob_key: string | null;
+  /** Who made it; absent for what customers send. */
+  origin?: string;
+  /** Instead of our return path; '' is the null reverse-path. */
+  envelope_from?: string | null;
 };
 
 /** A lane: the mail of one organization from one source to one destination domain in one class. */

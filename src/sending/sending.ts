@@ -21,6 +21,15 @@ import * as content from "./content.ts";
 import { MESSAGE_BYTES_MAX } from "./shape.ts";
 import type { Allowance, Prepared, PreparedRecipient, SendAnswer, SendRequest, Suppressed } from "./types.ts";
 
+export {
+  enqueueRaw,
+  findHead,
+  findMessageOwner,
+  findSentByMessageId,
+  isBlobOfMessage,
+  type SentMatch,
+} from "./raw.ts";
+
 export type Rendered = {
   template_id: string;
   version: number;

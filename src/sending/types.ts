@@ -16,6 +16,8 @@ export type Allowance = {
   warming_phase: string;
   /** Seconds until the window opens anew. */
   retry_after_seconds: number;
+  /** Said instead of the usual sentence when the window is full. */
+  explanation?: string;
 };
 
 export type PreparedRecipient = {
@@ -63,4 +65,27 @@ export type SendAnswer = {
   quota_limit: number;
   quota_used: number;
   quota_remaining: number;
+};
+
+/** A ready-made message to one recipient. */
+export type RawMessage = {
+  org_id: string;
+  id: string;
+  environment: "live" | "test";
+  domain_id: string;
+  origin: "forward" | "masked" | "system";
+  /** The Message-ID that it carries, without angle brackets. */
+  message_id: string;
+  from_address: string;
+  from_header: string;
+  subject: string;
+  metadata: Record<string, unknown>;
+  recipient: string;
+  /** Null: our own return path; '' is the null reverse-path. */
+  envelope_from: string | null;
+  return_path_host: string;
+  mime: Buffer;
+  /** Where `mime` is kept when it is too large for its row. */
+  blob_key: string | null;
+  created_at: Date;
 };
