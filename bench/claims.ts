@@ -74,7 +74,7 @@ async function measureClaims(stage: Stage): Promise<number[]> {
   for (let n = 0; n < CLAIMS; n += 1) {
     const slots = [{ source_id: SOURCE, slot: 100 + (n % 16) }];
     const at = performance.now();
-    const lanes = await dueLanes(db, slots, [], new Date(), BATCH);
+    const lanes = await dueLanes(db, slots, { busy: [], now: new Date(), limit: BATCH });
     const rows = await claimDue(
       db,
       999_999_999,

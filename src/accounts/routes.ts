@@ -75,6 +75,10 @@ export function mountAccounts(api: Api, world: World): void {
     async (request) => ({ key: await accounts.getKey(world, request.account.org_id, request.params.id) }),
   );
 
+  mountChanges(api, world);
+}
+
+function mountChanges(api: Api, world: World): void {
   api.put(
     "/v1/api-keys/:id",
     {

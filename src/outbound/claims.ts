@@ -9,6 +9,7 @@ import type { Job, Lane } from "./types.ts";
 const POLL_MS = 1_000;
 const SWEEP_MS = 30_000;
 const LANES_PER_CLAIM = 200;
+const EXPIRED_PER_SWEEP = 500;
 const ROWS_PER_CLAIM = 400;
 /** A lane found empty is looked at once more after this: an insert may be committing. */
 const LINGER_MS = 2_000;
@@ -67,13 +68,13 @@ async function claimOnce(world: World, { leases, memory, take }: Parts, lingerin
   const slots = leases.slots();
   if (slots.length === 0 || !leases.mayStart() || memory.roomInAll() <= 0) return false;
   const now = new Date(world.clock.now());
-  const lanes = await queries.dueLanes(world.db, slots, memory.busyLanes(), now, LANES_PER_CLAIM);
+  const lanes = await queries.dueLanes(world.db, slots, { busy: memory.busyLanes(), now, limit: LANES_PER_CLAIM });
   if (lanes.length === 0) return false;
   const wanted = shareRows(lanes, memory);
   const rows = wanted.length > 0 ? await queries.claimDue(world.db, leases.node(), wanted, now) : [];
   const byId = new Map(lanes.map((lane) => [lane.id, lane]));
   await hand(world, rows, byId, { memory, take });
-  await settleLanes(world, wanted, rows, lingering, memory);
+  await settleLanes(world, { wanted, rows, lingering, memory });
   return rows.length > 0;
 }
 
@@ -87,13 +88,14 @@ function shareRows(lanes: Lane[], memory: Memory): { id: number; k: number }[] {
     .slice(0, total);
 }
 
-async function settleLanes(
-  world: World,
-  wanted: { id: number; k: number }[],
-  rows: queries.ClaimedRow[],
-  lingering: Set<number>,
-  memory: Memory,
-): Promise<void> {
+type Settling = {
+  wanted: { id: number; k: number }[];
+  rows: queries.ClaimedRow[];
+  lingering: Set<number>;
+  memory: Memory;
+};
+
+async function settleLanes(world: World, { wanted, rows, lingering, memory }: Settling): Promise<void> {
   const taken = new Map<number, number>();
   for (const row of rows) taken.set(row.lane_id, (taken.get(row.lane_id) ?? 0) + 1);
   const drained = wanted.filter(({ id, k }) => (taken.get(id) ?? 0) < k).map(({ id }) => id);
@@ -109,7 +111,10 @@ async function settleLanes(
 }
 
 async function takeExpired(world: World, { leases, memory, take }: Parts): Promise<void> {
-  const rows = await queries.claimExpired(world.db, leases.node(), leases.slots(), new Date(world.clock.now()), 500);
+  const rows = await queries.claimExpired(world.db, leases.node(), leases.slots(), {
+    now: new Date(world.clock.now()),
+    limit: EXPIRED_PER_SWEEP,
+  });
   if (rows.length === 0) return;
   const lanes = await queries.findLanes(world.db, [...new Set(rows.map((row) => row.lane_id))]);
   await hand(world, rows, new Map(lanes.map((lane) => [lane.id, lane])), { memory, take });

@@ -95,20 +95,17 @@ export function createMemory(): Memory {
       mark(entry, has);
       if (entry.jobs <= 0 && !has && entry.pausedUntilMs === 0) lanes.delete(laneId);
     },
-    pause(ids, untilMs) {
-      for (const id of ids) {
-        const entry = lanes.get(id);
-        if (entry) entry.pausedUntilMs = untilMs;
-      }
-    },
-    resume(ids) {
-      for (const id of ids) {
-        const entry = lanes.get(id);
-        if (entry) entry.pausedUntilMs = 0;
-      }
-    },
+    pause: (ids, untilMs) => pauseAll(lanes, ids, untilMs),
+    resume: (ids) => pauseAll(lanes, ids, 0),
     hasBacklog: () => backlogs > 0,
     isIdle: (slot) => (slots.get(slotKey(slot)) ?? 0) === 0,
     size: () => jobs,
   };
+}
+
+function pauseAll(lanes: Map<number, Held>, ids: number[], untilMs: number): void {
+  for (const id of ids) {
+    const entry = lanes.get(id);
+    if (entry) entry.pausedUntilMs = untilMs;
+  }
 }

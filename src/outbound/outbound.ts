@@ -1,6 +1,7 @@
 // The delivery engine: lanes → claim or hand-over → path → attempt → outcome. Face of the feature. One engine a process;
 // any number of processes share a database, each driving the slots it holds a lease on.
 import type { SigningKey } from "../mail/dkim/sign.ts";
+import { sleep } from "../platform/clock.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
@@ -47,6 +48,7 @@ export type OutboundDeps = {
 const ROUTE_RETRY_MS = 1_000;
 const PATHS_IDLE_MS = 300_000;
 const STOP_WITHIN_MS = 55_000;
+const STOP_LOOK_MS = 20;
 
 type Engine = {
   world: World;
@@ -211,7 +213,7 @@ async function stop(engine: Engine): Promise<void> {
   for (const path of engine.paths.values()) held.push(...path.fairness.drain());
   const deadline = world.clock.monotonic() + STOP_WITHIN_MS;
   while ([...engine.paths.values()].some((path) => path.workers > 0) && world.clock.monotonic() < deadline) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await sleep(STOP_LOOK_MS);
   }
   for (const path of engine.paths.values()) closePath(path);
   await parts.finisher.drain();

@@ -56,6 +56,9 @@ const UNRECORDED_MAX = 1_000;
 const UNRECORDED_PAUSE_MS = 200;
 const CONNECT_TIMEOUT_MS = 30_000;
 
+/** What the work on one path needs at hand. */
+type Yard = { world: PathWorld; parts: PathParts; path: Path };
+
 /** A path without mail yet. */
 export function createPath(key: string, source: Source, route: ReachableRoute): Path {
   return {
@@ -92,7 +95,7 @@ export function drive(world: PathWorld, parts: PathParts, path: Path): void {
   }
   while (path.workers < workersMax(path) && path.workers < path.fairness.size()) {
     path.workers += 1;
-    runWorker(world, parts, path)
+    runWorker({ world, parts, path })
       .catch((err) => world.log.error({ err, path: path.key }, "a delivery worker failed"))
       .finally(() => {
         path.workers -= 1;
@@ -116,11 +119,12 @@ export function closePath(path: Path): void {
   }
 }
 
-async function runWorker(world: PathWorld, parts: PathParts, path: Path): Promise<void> {
+async function runWorker(yard: Yard): Promise<void> {
+  const { world, parts, path } = yard;
   let link: Link | null = null;
-  for (let job = nextJob(world, parts, path); job; job = nextJob(world, parts, path)) {
+  for (let job = nextJob(yard); job; job = nextJob(yard)) {
     try {
-      link = await sendOne(world, parts, path, link, job);
+      link = await sendOne(yard, link, job);
     } catch (err) {
       // A bug or a lost database while loading: the message keeps its place in the queue and is tried again later.
       world.log.error({ err, message_id: job.message_id }, "an attempt could not be made");
@@ -133,7 +137,7 @@ async function runWorker(world: PathWorld, parts: PathParts, path: Path): Promis
   if (link) keep(path, link);
 }
 
-function nextJob(world: PathWorld, parts: PathParts, path: Path): Job | null {
+function nextJob({ world, parts, path }: Yard): Job | null {
   if (parts.finisher.pending() > UNRECORDED_MAX) return null;
   if (parts.stopping() || path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
   for (let job = path.fairness.next(); job; job = path.fairness.next()) {
@@ -144,41 +148,30 @@ function nextJob(world: PathWorld, parts: PathParts, path: Path): Job | null {
 }
 
 /** Sends one job, opening a session where needed; returns the link to go on with, or null when the worker should end. */
-async function sendOne(
-  world: PathWorld,
-  parts: PathParts,
-  path: Path,
-  held: Link | null,
-  job: Job,
-): Promise<Link | null> {
+async function sendOne(yard: Yard, held: Link | null, job: Job): Promise<Link | null> {
+  const { world, parts, path } = yard;
   let link = held ?? takeIdle(path);
   const wasReused = link !== null;
-  link ??= await connect(world, parts, path, job);
+  link ??= await connect(yard, job);
   if (!link) return null;
   const first = await attempt(world, parts, link, job);
   if (first.lost !== null && wasReused && parts.mayStart()) {
     // The server closed an idle session while we began: no fault of the message, a fresh one decides.
-    const fresh = await connect(world, parts, path, job);
+    const fresh = await connect(yard, job);
     if (!fresh) return null;
-    return settle(world, parts, path, fresh, job, await attempt(world, parts, fresh, job));
+    return settle(yard, fresh, job, await attempt(world, parts, fresh, job));
   }
-  return settle(world, parts, path, link, job, first);
+  return settle(yard, link, job, first);
 }
 
-function settle(
-  world: PathWorld,
-  parts: PathParts,
-  path: Path,
-  link: Link,
-  job: Job,
-  result: Awaited<ReturnType<typeof attempt>>,
-): Link | null {
+function settle(yard: Yard, link: Link, job: Job, result: Awaited<ReturnType<typeof attempt>>): Link | null {
+  const { world, parts, path } = yard;
   const outcome = result.outcome ?? brokenOff(link, result.lost ?? "the connection was lost");
   parts.finisher.push(job, outcome);
   if (outcome.kind === "delivered") recovered(parts, path);
   if (result.path_action === "slow") slowDown(world, path);
-  if (result.path_action === "suspend") suspend(world, parts, path, outcome.message, BLOCKED_MIN);
-  if (result.path_action === "other_source") blocked(world, parts, path, outcome.message);
+  if (result.path_action === "suspend") suspend(yard, outcome.message, BLOCKED_MIN);
+  if (result.path_action === "other_source") blocked(yard, outcome.message);
   if (!link.session.usable || link.session.sent >= path.route.messages_per_connection) {
     if (link.session.usable) void link.session.quit();
     else link.session.close();
@@ -197,7 +190,8 @@ function brokenOff(link: Link, detail: string): Outcome {
 }
 
 /** Tries the route's addresses in order; when none answers the job is deferred and the path steps back. */
-async function connect(world: PathWorld, parts: PathParts, path: Path, job: Job): Promise<Link | null> {
+async function connect(yard: Yard, job: Job): Promise<Link | null> {
+  const { world, parts, path } = yard;
   const startedAt = world.clock.monotonic();
   let last: { outcome: Outcome; hop: Hop } | null = null;
   for (const hop of path.route.hops) {
@@ -209,7 +203,7 @@ async function connect(world: PathWorld, parts: PathParts, path: Path, job: Job)
     if (parts.stopping()) break;
   }
   parts.finisher.push(job, last?.outcome ?? deferredLocally("no address to connect to", "4.4.1", "connection"));
-  failed(world, parts, path, last?.outcome.message ?? "no address");
+  failed(yard, last?.outcome.message ?? "no address");
   return null;
 }
 
@@ -261,7 +255,8 @@ function recovered(parts: PathParts, path: Path): void {
   if (wasSuspended) parts.resume(path);
 }
 
-function failed(world: PathWorld, parts: PathParts, path: Path, reason: string): void {
+function failed(yard: Yard, reason: string): void {
+  const { world, path } = yard;
   const now = world.clock.monotonic();
   if (path.failures === 0) path.firstFailureAtMs = now;
   path.failures += 1;
@@ -269,15 +264,16 @@ function failed(world: PathWorld, parts: PathParts, path: Path, reason: string):
   path.notBeforeMs = now + Math.min(FAILURE_PAUSE_MAX_MS, FAILURE_PAUSE_MS * path.failures);
   const isDead = path.failures >= FAILURES_TO_SUSPEND && now - path.firstFailureAtMs >= FAILING_FOR_MS;
   if (isDead || path.suspensions > 0) {
-    suspend(world, parts, path, reason, SUSPEND_MIN[Math.min(path.suspensions, SUSPEND_MIN.length - 1)] as number);
+    suspend(yard, reason, SUSPEND_MIN[Math.min(path.suspensions, SUSPEND_MIN.length - 1)] as number);
     path.suspensions += 1;
   }
 }
 
 /** One refusal may be about the message; three in a row are about us, and every further one harms our name. */
-function blocked(world: PathWorld, parts: PathParts, path: Path, reason: string): void {
+function blocked(yard: Yard, reason: string): void {
+  const { path } = yard;
   path.blocks += 1;
-  if (path.blocks >= BLOCKS_TO_SUSPEND) suspend(world, parts, path, reason, BLOCKED_MIN);
+  if (path.blocks >= BLOCKS_TO_SUSPEND) suspend(yard, reason, BLOCKED_MIN);
 }
 
 function slowDown(world: PathWorld, path: Path): void {
@@ -285,7 +281,7 @@ function slowDown(world: PathWorld, path: Path): void {
   path.notBeforeMs = world.clock.monotonic() + SLOW_PAUSE_MS;
 }
 
-function suspend(world: PathWorld, parts: PathParts, path: Path, reason: string, minutes: number): void {
+function suspend({ world, parts, path }: Yard, reason: string, minutes: number): void {
   world.log.warn({ path: path.key, minutes }, "a destination is suspended");
   parts.suspend(path, world.clock.now() + minutes * 60_000, reason);
 }

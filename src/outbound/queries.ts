@@ -9,9 +9,7 @@ import type { Job, Lane } from "./types.ts";
 export function dueLanes(
   db: Query,
   slots: { source_id: string; slot: number }[],
-  busy: number[],
-  now: Date,
-  limit: number,
+  { busy, now, limit }: { busy: number[]; now: Date; limit: number },
 ) {
   return db.query<Lane>(
     `select l.id, l.org_id, l.source_id, l.slot, l.domain, l.class
@@ -280,8 +278,7 @@ export function claimExpired(
   db: Query,
   node: number,
   slots: { source_id: string; slot: number }[],
-  now: Date,
-  limit: number,
+  { now, limit }: { now: Date; limit: number },
 ) {
   return db.query<ClaimedRow>(
     `update delivery d set owner = $1

@@ -193,16 +193,17 @@ export function tablesOf(migrations: string[]): string[] {
   return [...new Set(migrations.flatMap((text) => [...text.matchAll(name)].map((match) => match[1]!.toLowerCase())))];
 }
 
-/**
- * A table is named only in its owner's queries. The owner is the folder whose queries insert into it; `given` says who
- * owns a table that several fill, or nobody does.
- */
-export function checkTables(sources: Source[], tables: string[], given: Record<string, string>): Violation[] {
+/** Who owns a table that several folders fill, or none does; several owners need the reason that makes them one room. */
+export type GivenOwners = Record<string, { owners: string[]; reason: string }>;
+
+/** A table is named only in its owner's queries. The owner is the folder whose queries insert into it, or is `given`. */
+export function checkTables(sources: Source[], tables: string[], given: GivenOwners): Violation[] {
   const mentions = sources.filter(({ path }) => !isTest(path)).flatMap((source) => tableMentions(source, tables));
   const owners = ownersOf(mentions, given);
   return mentions.flatMap(({ table, path, line }) => {
     const owner = owners.get(table) ?? [];
     const report = (message: string) => [{ rule: "tables", path, line, message }];
+    if (given[table]) return owner.includes(folderOf(path)) ? [] : report(`${table} belongs to ${owner.join(" and ")}`);
     if (owner.length > 1) return report(`${table} is filled by ${owner.join(" and ")}: one of them should own it`);
     if (owner.length === 1 && owner[0] !== folderOf(path)) return report(`${table} belongs to ${owner[0]}`);
     const isQueries = /(^|-)queries(-[a-z0-9-]+)?\.ts$/.test(basename(path)) || folderOf(path) === "platform";
@@ -212,13 +213,13 @@ export function checkTables(sources: Source[], tables: string[], given: Record<s
 
 type Mention = { table: string; path: string; line: number; inserts: boolean };
 
-function ownersOf(mentions: Mention[], given: Record<string, string>): Map<string, string[]> {
+function ownersOf(mentions: Mention[], given: GivenOwners): Map<string, string[]> {
   const owners = new Map<string, string[]>();
   for (const { table, path, inserts } of mentions) {
     if (!inserts) continue;
     owners.set(table, [...new Set([...(owners.get(table) ?? []), folderOf(path)])]);
   }
-  for (const [table, folder] of Object.entries(given)) owners.set(table, [folder]);
+  for (const [table, { owners: folders }] of Object.entries(given)) owners.set(table, folders);
   return owners;
 }
 
