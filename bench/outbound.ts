@@ -2,9 +2,10 @@
 // the same message, with OpenDKIM (RSA-2048) and without. Every message is counted by Message-ID; samples are verified.
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import { createResolver, nodeStyleResolver } from "../src/platform/resolver.ts";
+import { postfixVersion } from "../test/support/postfix.ts";
 import { type BenchResult, conditions, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
 import { postMany, sendBody } from "./support/load.ts";
-import { benchPostfix, postfixVersion } from "./support/postfix.ts";
+import { benchPostfix } from "./support/postfix.ts";
 
 const COUNT = 20_000;
 const PEER_COUNT = 4_000;

@@ -10,7 +10,7 @@ export async function postMany(options: {
   key: string;
   count: number;
   connections: number;
-  body(n: number): string;
+  body(n: number): string | Buffer;
   status?: number;
 }): Promise<Load> {
   const { base_url, path, key, count, connections, body, status = 202 } = options;

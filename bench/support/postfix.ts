@@ -1,41 +1,12 @@
-// Debian's Postfix as a peer: an instance of its own in a temporary folder, relaying everything to the sink, with
-// OpenDKIM (RSA-2048) as a milter or without. Fed by Postfix's own smtp-source. Stock settings but for addresses.
+// Postfix as a peer: relays everything to the sink, with OpenDKIM (RSA-2048) as a milter or without. Fed by its own
+// smtp-source. Stock settings but for addresses.
 import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../../test/support/postern-process.ts";
+import { postfixMissing, startPostfix } from "../../test/support/postfix.ts";
 import type { BenchSink } from "./sink.ts";
-
-const MASTER = `
-smtp      inet  n - n - -    smtpd
-pickup    unix  n - n 60 1   pickup
-cleanup   unix  n - n - 0    cleanup
-qmgr      unix  n - n 300 1  qmgr
-tlsmgr    unix  - - n 1000? 1 tlsmgr
-rewrite   unix  - - n - -    trivial-rewrite
-bounce    unix  - - n - 0    bounce
-defer     unix  - - n - 0    bounce
-trace     unix  - - n - 0    bounce
-verify    unix  - - n - 1    verify
-flush     unix  n - n 1000? 0 flush
-proxymap  unix  - - n - -    proxymap
-smtp      unix  - - n - -    smtp
-relay     unix  - - n - -    smtp
-showq     unix  n - n - -    showq
-error     unix  - - n - -    error
-retry     unix  - - n - -    error
-discard   unix  - - n - -    discard
-local     unix  - n n - -    local
-anvil     unix  - - n - 1    anvil
-scache    unix  - - n - 1    scache
-postlog   unix-dgram n - n - 1 postlogd
-`;
-
-/** Postfix's version, for the conditions. */
-export function postfixVersion(): string {
-  return `postfix ${execFileSync("postconf", ["-h", "mail_version"], { encoding: "utf8" }).trim()}`;
-}
 
 /** Messages a second from smtp-source to the sink; null when Postfix (or OpenDKIM) is not installed or may not run. */
 export async function benchPostfix(options: {
@@ -44,15 +15,10 @@ export async function benchPostfix(options: {
   signed: boolean;
   body_bytes: number;
 }): Promise<number | null> {
-  if (!existsSync("/usr/sbin/postfix") || process.getuid?.() !== 0) return null;
-  if (options.signed && !existsSync("/usr/sbin/opendkim")) return null;
-  const dir = mkdtempSync(join(tmpdir(), "postern-postfix-"));
-  chmodSync(dir, 0o755);
-  const signer = options.signed ? await startOpenDkim(dir) : null;
-  const port = await freePort();
-  configure(dir, port, options.sink.port, signer?.port ?? null);
-  const postfix = (...args: string[]) => execFileSync("postfix", ["-c", dir, ...args], { stdio: "pipe" });
-  postfix("start");
+  if (postfixMissing() || (options.signed && !existsSync("/usr/sbin/opendkim"))) return null;
+  const signer = options.signed ? await startOpenDkim() : null;
+  const postfix = await startPostfix(() => settings(options.sink.port, signer?.port ?? null));
+  const { port } = postfix;
   try {
     await options.sink.reset();
     await send(port, 200, options.body_bytes);
@@ -65,10 +31,19 @@ export async function benchPostfix(options: {
     await checkSigned(options);
     return options.count / ((endedAt - startedAt) / 1000);
   } finally {
-    postfix("stop");
+    postfix.stop();
     signer?.stop();
-    rmSync(dir, { recursive: true, force: true });
   }
+}
+
+function settings(sinkPort: number, milterPort: number | null): string {
+  const milter =
+    milterPort === null ? "" : `smtpd_milters = inet:127.0.0.1:${milterPort}\nmilter_default_action = tempfail\n`;
+  return `mydestination =
+relayhost = [127.0.0.1]:${sinkPort}
+smtp_dns_support_level = disabled
+always_add_missing_headers = yes
+${milter}`;
 }
 
 async function checkSigned({ sink, signed }: { sink: BenchSink; signed: boolean }): Promise<void> {
@@ -86,37 +61,8 @@ function send(port: number, count: number, bytes: number): Promise<void> {
   });
 }
 
-function configure(dir: string, port: number, sinkPort: number, milterPort: number | null): void {
-  for (const folder of ["queue", "lib"]) mkdirSync(join(dir, folder));
-  const uid = Number(execFileSync("id", ["-u", "postfix"], { encoding: "utf8" }));
-  chownSync(join(dir, "lib"), uid, 0);
-  const milter =
-    milterPort === null ? "" : `smtpd_milters = inet:127.0.0.1:${milterPort}\nmilter_default_action = tempfail\n`;
-  writeFileSync(
-    join(dir, "main.cf"),
-    `compatibility_level = 3.6
-queue_directory = ${join(dir, "queue")}
-data_directory = ${join(dir, "lib")}
-daemon_directory = /usr/lib/postfix/sbin
-command_directory = /usr/sbin
-meta_directory = /etc/postfix
-maillog_file = ${join(dir, "maillog")}
-maillog_file_prefixes = ${dir}
-inet_interfaces = 127.0.0.1
-inet_protocols = ipv4
-myhostname = peer.example
-mydestination =
-alias_maps =
-mynetworks = 127.0.0.0/8
-relayhost = [127.0.0.1]:${sinkPort}
-smtp_dns_support_level = disabled
-always_add_missing_headers = yes
-${milter}`,
-  );
-  writeFileSync(join(dir, "master.cf"), MASTER.replace("smtp      inet", `127.0.0.1:${port} inet`));
-}
-
-async function startOpenDkim(dir: string): Promise<{ port: number; stop(): void }> {
+async function startOpenDkim(): Promise<{ port: number; stop(): void }> {
+  const dir = mkdtempSync(join(tmpdir(), "postern-opendkim-"));
   const port = await freePort();
   const keys = join(dir, "dkim");
   mkdirSync(keys);
@@ -138,7 +84,12 @@ OversignHeaders From
   );
   const child = spawn("opendkim", ["-f", "-x", join(dir, "opendkim.conf")], { stdio: "pipe" });
   await new Promise((resolve) => setTimeout(resolve, 500));
-  if (child.exitCode !== null)
-    throw new Error(`opendkim did not start: ${readFileSync(join(dir, "opendkim.conf"), "utf8")}`);
-  return { port, stop: () => child.kill("SIGTERM") };
+  if (child.exitCode !== null) throw new Error(`opendkim did not start (exit code ${child.exitCode})`);
+  return {
+    port,
+    stop() {
+      child.kill("SIGTERM");
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
 }
