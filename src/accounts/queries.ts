@@ -48,6 +48,14 @@ export function firstOrganization(db: Query) {
   );
 }
 
+/** One of the organization's settings as text; null when it is not set. */
+export function readSetting(tx: Query, orgId: string, name: string) {
+  return tx.query<{ value: string | null }>("select settings ->> $2::text as value from organization where id = $1", [
+    orgId,
+    name,
+  ]);
+}
+
 /** Serializes first starts: only one process may create the first organization. */
 export function lockBootstrap(tx: Tx) {
   return tx.query("select pg_advisory_xact_lock(1886352244)");

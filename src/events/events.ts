@@ -1,7 +1,9 @@
-// What happened to a message becomes, in one transaction: a row of the timeline, webhook deliveries, and where the
-// recipient is at fault a suppression. Face of the feature; called by whoever records an outcome.
+// What happened to a message becomes, in one transaction: a row of the timeline, the counters of the statistics, webhook
+// deliveries, and where the recipient is at fault a suppression. Face of the feature; called by whoever records an
+// outcome.
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
+import { countEvents } from "../stats/stats.ts";
 import { type AutomaticEntry, suppress } from "../suppressions/suppressions.ts";
 import { enqueueWebhooks } from "../webhooks/webhooks.ts";
 import { toOutgoing } from "./announce.ts";
@@ -14,6 +16,7 @@ export type { EventView, MailEvent } from "./types.ts";
 export async function recordEvents(tx: Tx, world: Pick<World, "clock" | "random">, events: MailEvent[]): Promise<void> {
   if (events.length === 0) return;
   await queries.insertEvents(tx, events);
+  await countEvents(tx, events);
   const faults = events.flatMap((event) => toSuppression(event) ?? []);
   if (faults.length > 0) await suppress(world, tx, faults);
   await enqueueWebhooks(
@@ -32,7 +35,7 @@ function toSuppression(event: MailEvent): AutomaticEntry | null {
     org_id: event.org_id,
     email: event.recipient,
     reason: isComplaint ? "complaint" : "hard_bounce",
-    source_message_id: event.about.rfc_message_id,
+    source_message_id: event.message_id,
     bounce_code: event.smtp_code,
     diag_code: event.enhanced_code,
     feedback_type: event.complaint?.feedback_type ?? null,

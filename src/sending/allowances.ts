@@ -2,11 +2,14 @@
 // that warming sets for the domain. Read here for an early refusal and for the figures in the answer; raised and
 // enforced by the accepting statement.
 import { coalesce } from "../platform/coalesce.ts";
+import type { Query } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 import type { Allowance } from "./types.ts";
+
+type Window = Pick<Allowance, "scope_id" | "kind" | "starts_at">;
 
 export type UsedReader = (orgId: string, allowance: Allowance) => Promise<number>;
 
@@ -54,9 +57,9 @@ const WINDOW_WORDS: Record<Allowance["kind"], string> = {
   per_minute: "the limit per minute of this domain's warming phase",
 };
 
-/** The contract's 429 body. */
-export function overAllowance(allowance: Allowance, used: number): Refusal {
-  return new Refusal("rate_limit_exceeded", `${WINDOW_WORDS[allowance.kind]} (${allowance.ceiling}) is exceeded`, {
+/** The contract's 429 body for an e-mail to `count` recipients. */
+export function overAllowance(allowance: Allowance, used: number, count: number): Refusal {
+  return new Refusal("rate_limit_exceeded", allowance.explanation ?? explain(allowance, count), {
     retry_after_seconds: allowance.retry_after_seconds,
     body: {
       limit_type: allowance.kind,
@@ -66,4 +69,24 @@ export function overAllowance(allowance: Allowance, used: number): Refusal {
       warming_phase: allowance.warming_phase,
     },
   });
+}
+
+function explain({ kind, ceiling }: Allowance, count: number): string {
+  if (count <= ceiling) return `${WINDOW_WORDS[kind]} (${ceiling}) is exceeded`;
+  return `this e-mail has ${count} recipients, more than ${WINDOW_WORDS[kind]} (${ceiling}) ever lets through: split it`;
+}
+
+/** How much of some windows of one organization is used; a window nobody used yet is 0. */
+export async function usedOf(tx: Query, orgId: string, windows: Window[]): Promise<number[]> {
+  const rows = await queries.readAllowances(
+    tx,
+    windows.map((window) => ({ org_id: orgId, ...window })),
+  );
+  const used = new Map(rows.map((row) => [nameOf(orgId, row), row.used]));
+  return windows.map((window) => used.get(nameOf(orgId, window)) ?? 0);
+}
+
+/** Forgets windows of domains that began before `before`. */
+export async function forgetWindows(world: Pick<World, "db">, before: Date): Promise<void> {
+  await queries.purgeDomainWindows(world.db, before);
 }

@@ -118,7 +118,7 @@ export async function ask(
 
 type PublishedRecord = { type: string; name: string; value: string; priority: number | null };
 
-/** Creates a domain, publishes its records in `dns`, verifies it; returns its id. */
+/** Creates a domain, publishes its records in `dns`, verifies it; one that sends is `warmed` at once. Returns its id. */
 export async function setUpDomain(
   settings: Posterns,
   dns: DnsServer,
@@ -135,5 +135,9 @@ export async function setUpDomain(
   }
   const verified = await ask(settings, "POST", `/v1/domains/${id}/verify`);
   if (!verified.body.verified) throw new Error(`the domain was not verified: ${JSON.stringify(verified.body)}`);
+  if (type === "outbound" || type === "both") {
+    const warmed = await ask(settings, "POST", `/v1/domains/${id}/warming/start`, { phase: "warmed" });
+    if (warmed.status !== 200) throw new Error(`warming was not started: ${JSON.stringify(warmed.body)}`);
+  }
   return id;
 }

@@ -1,0 +1,55 @@
+// What the clock role does for statistics: merges the shards of spans that are over, and forgets what nobody can ask for
+// any more. Nothing depends on it: readers add up whatever is there. Any number of processes may run it.
+import { sleep } from "../platform/clock.ts";
+import type { World } from "../platform/world.ts";
+import * as queries from "./queries.ts";
+
+type Worker = Pick<World, "db" | "clock" | "log">;
+
+const SWEEP_EVERY_MS = 60_000;
+const DAY_MS = 86_400_000;
+/** A day's row is over after a day; the hour more is for transactions that were under way at midnight. */
+const OVER_AFTER_MS = DAY_MS + 3_600_000;
+/** The longest question is about 90 days. */
+const KEPT_MS = 100 * DAY_MS;
+const BATCH = 5_000;
+const ROUNDS_MAX = 40;
+
+/** Starts the work; `stop` waits for the statement under way. */
+export function startStatsWork(world: Worker): { stop(): Promise<void> } {
+  const ending = new AbortController();
+  const running = run(world, ending.signal);
+  return {
+    async stop() {
+      ending.abort();
+      await running;
+    },
+  };
+}
+
+async function run(world: Worker, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await sweepStats(world, signal).catch((err) => {
+      // Nothing is lost: what is to be merged or forgotten is there next time.
+      world.log.warn({ err }, "statistics could not be merged");
+    });
+    await sleep(SWEEP_EVERY_MS, signal);
+  }
+}
+
+/** One sweep, bounded; the rest next time. */
+export async function sweepStats(world: Worker, signal?: AbortSignal): Promise<void> {
+  const nowMs = world.clock.now();
+  const over = new Date(nowMs - OVER_AFTER_MS);
+  const old = new Date(nowMs - KEPT_MS);
+  await repeat(signal, () => queries.mergeCounts(world.db, over, BATCH));
+  await repeat(signal, () => queries.mergeReasons(world.db, over, BATCH));
+  await repeat(signal, () => queries.purgeCounts(world.db, old, BATCH));
+  await repeat(signal, () => queries.purgeReasons(world.db, old, BATCH));
+}
+
+async function repeat(signal: AbortSignal | undefined, step: () => Promise<number>): Promise<void> {
+  for (let round = 0; round < ROUNDS_MAX && !signal?.aborted; round += 1) {
+    if ((await step()) === 0) return;
+  }
+}

@@ -1,0 +1,192 @@
+// /v1/domains/{id}/warming
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import {
+  type Api,
+  answers,
+  Closed,
+  Day,
+  Id,
+  type IdParams,
+  Nullable,
+  OneOf,
+  PageOf,
+  PageQuery,
+  pageOf,
+  Rate,
+  Time,
+} from "../platform/http.ts";
+import type { World } from "../platform/world.ts";
+import { DECISIONS, PHASES, START_PHASES, type WarmingPorts } from "./types.ts";
+import * as warming from "./warming.ts";
+
+const REASON_CHARS_MAX = 300;
+const ID_CHARS_MAX = 1024;
+
+const Limit = (what: string) =>
+  Nullable(Type.Integer({ description: `Recipients ${what}; null: no limit; 0 while paused` }));
+
+const Status = Type.Object({
+  domain_id: Id,
+  domain: Type.String(),
+  phase: OneOf(PHASES, {
+    description:
+      "phase_1 to phase_4 have limits. not_started and warmed have none; a domain starts by itself when its SPF and " +
+      "DKIM verify, unless the organization has turned that off",
+  }),
+  paused: Type.Boolean({ description: "true: all mail of the domain is refused with 429 and limit 0 until resumed" }),
+  paused_reason: Nullable(Type.String()),
+  warming_started_at: Nullable(Time),
+  phase_started_at: Nullable(Time),
+  days_in_current_phase: Type.Integer({
+    description: "The day of the phase, from 1, by UTC days; paused days do not count. 0 before the start",
+  }),
+  current_limits: Type.Object({
+    daily_limit: Limit("a UTC day"),
+    hourly_limit: Limit("an hour: a tenth of the day"),
+    per_minute_limit: Limit("a minute: a twenty-fifth of the hour, at least 2"),
+  }),
+  today_sent: Type.Integer({
+    description:
+      "Recipients accepted today (UTC), scheduled mail on the day it is accepted; without limits: handed to delivery",
+  }),
+  this_hour_sent: Type.Integer(),
+  remaining_today: Nullable(Type.Integer()),
+  remaining_this_hour: Nullable(Type.Integer()),
+  delivery_rate: Nullable(Rate),
+  bounce_rate: Nullable({ ...Rate, description: "Hard bounces: what the rules go by" }),
+  complaint_rate: Nullable({ ...Rate, description: "All three over the last 3 UTC days; null when nothing was sent" }),
+  next_phase: Nullable(OneOf(PHASES)),
+  next_phase_at: Nullable({ ...Time, description: "The earliest time; null while paused" }),
+  held_reason: Nullable(
+    Type.String({
+      description: "Why the phase goes on although its days are over: deliveries, hard bounces, complaints",
+    }),
+  ),
+});
+
+const HistoryDay = Type.Object({
+  date: Day,
+  phase: OneOf(START_PHASES),
+  daily_limit: Nullable(Type.Integer()),
+  sent: Type.Integer(),
+  delivered: Type.Integer(),
+  bounced: Type.Integer({ description: "Hard and soft" }),
+  hard_bounced: Type.Integer(),
+  complained: Type.Integer(),
+  decision: OneOf(DECISIONS, { description: "What was decided when the day was over" }),
+  reason: Nullable(Type.String()),
+});
+
+const Params = Type.Object({
+  id: Type.String({ maxLength: ID_CHARS_MAX, description: "The domain's id or its name" }),
+}) as typeof IdParams;
+const tags = ["Warming"];
+
+/** A body that may be absent. */
+function optional<S extends TSchema>(schema: S) {
+  return Type.Unsafe<Static<S> | null | undefined>({ ...schema, nullable: true });
+}
+
+/** Mounts the warming endpoints. */
+export function mountWarming(api: Api, world: World, ports: WarmingPorts): void {
+  mountReading(api, world, ports);
+  mountStart(api, world, ports);
+  mountPausing(api, world, ports);
+}
+
+function mountReading(api: Api, world: World, ports: WarmingPorts): void {
+  api.get(
+    "/v1/domains/:id/warming",
+    {
+      schema: {
+        operationId: "getWarming",
+        tags,
+        summary: "How much the domain may send now, and what comes next",
+        params: Params,
+        response: answers({ 200: Status }, [404]),
+      },
+    },
+    async (request) => warming.getStatus(world, ports, request.account.org_id, request.params.id),
+  );
+
+  api.get(
+    "/v1/domains/:id/warming/history",
+    {
+      schema: {
+        operationId: "listWarmingHistory",
+        tags,
+        summary: "What was decided day by day, newest first",
+        params: Params,
+        querystring: Closed(PageQuery),
+        response: answers({ 200: PageOf("history", HistoryDay) }, [404]),
+      },
+    },
+    async (request) => warming.listHistory(world, request.account.org_id, request.params.id, pageOf(request.query)),
+  );
+}
+
+function mountStart(api: Api, world: World, ports: WarmingPorts): void {
+  const phase = OneOf(START_PHASES, {
+    description:
+      "Where to begin, on its first day; warmed for a domain that is warm already. Default phase_1; required (else 409) " +
+      "for a domain that has started",
+  });
+  api.post(
+    "/v1/domains/:id/warming/start",
+    {
+      schema: {
+        operationId: "startWarming",
+        tags,
+        summary: "Start warming, or begin anew at a phase",
+        params: Params,
+        body: optional(Closed({ phase: Type.Optional(phase) })),
+        response: answers({ 200: Status }, [404, 409]),
+      },
+    },
+    async (request) => {
+      const start = { id: request.params.id, phase: request.body?.phase };
+      return warming.startWarming(world, ports, request.account.org_id, start);
+    },
+  );
+}
+
+function mountPausing(api: Api, world: World, ports: WarmingPorts): void {
+  const reason = Type.String({
+    minLength: 1,
+    maxLength: REASON_CHARS_MAX,
+    pattern: "^[^\\u0000-\\u001f]*$",
+    description: "Shown as paused_reason; no control characters",
+  });
+  api.post(
+    "/v1/domains/:id/warming/pause",
+    {
+      schema: {
+        operationId: "pauseWarming",
+        tags,
+        summary: "Refuse all mail of the domain until resumed; the days of the phase stand still",
+        params: Params,
+        body: optional(Closed({ reason: Type.Optional(reason) })),
+        response: answers({ 200: Status }, [404, 409]),
+      },
+    },
+    async (request) => {
+      const pause = { id: request.params.id, reason: request.body?.reason };
+      return warming.pauseWarming(world, ports, request.account.org_id, pause);
+    },
+  );
+
+  api.post(
+    "/v1/domains/:id/warming/resume",
+    {
+      schema: {
+        operationId: "resumeWarming",
+        tags,
+        summary: "Go on with the day of the phase at which it was paused",
+        params: Params,
+        body: optional(Closed({})),
+        response: answers({ 200: Status }, [404, 409]),
+      },
+    },
+    async (request) => warming.resumeWarming(world, ports, request.account.org_id, request.params.id),
+  );
+}
