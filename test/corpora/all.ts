@@ -1,0 +1,8 @@
+// Every corpus that has a runner, in the order of the folders.
+import { addressSyntax } from "./address-syntax.ts";
+import { dkimCanonicalization } from "./dkim-canonicalization.ts";
+import { suppressionCsv } from "./suppression-csv.ts";
+import type { Corpus } from "./tally.ts";
+import { webhookSignature } from "./webhook-signature.ts";
+
+export const CORPORA: readonly Corpus[] = [addressSyntax, dkimCanonicalization, suppressionCsv, webhookSignature];

@@ -1,0 +1,63 @@
+// npm run corpora -- [name] [--data DIR] [--json]: third-party cases through the product itself. DIR has the layout of
+// ../shared/data and may hold other cases. Exit code 1 when a difference has no explanation.
+import { existsSync, readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { CORPORA } from "./all.ts";
+import type { Tally } from "./tally.ts";
+
+const FAILURES_SHOWN = 20;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { data: { type: "string", default: "../shared/data" }, json: { type: "boolean", default: false } },
+});
+const data = resolve(values.data);
+if (!existsSync(data)) {
+  console.error(`There are no third-party cases at ${data}; name their folder with --data.`);
+  process.exit(2);
+}
+const unknown = positionals.filter((name) => !CORPORA.some((corpus) => corpus.name === name));
+if (unknown.length > 0) {
+  console.error(`No corpus is called ${unknown.join(", ")}; there are ${CORPORA.map(({ name }) => name).join(", ")}.`);
+  process.exit(2);
+}
+const chosen = CORPORA.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
+const results: { name: string; cases: number; passed: number; explained: number; failed: number }[] = [];
+for (const corpus of chosen) {
+  const dir = join(data, corpus.name);
+  if (!existsSync(dir)) {
+    console.log(`${corpus.name}: not in ${data}, skipped`);
+    continue;
+  }
+  process.stdout.write(`${corpus.name}: `);
+  const tally = await corpus.run(dir);
+  show(tally);
+  const { cases, passed, explained, failed } = tally;
+  results.push({ name: corpus.name, cases, passed, explained: explained.length, failed: failed.length });
+}
+if (positionals.length === 0) {
+  for (const folder of withoutRunner()) console.log(`${folder}: no runner`);
+}
+if (values.json) console.log(JSON.stringify({ corpora: results }));
+process.exit(results.some(({ failed }) => failed > 0) ? 1 : 0);
+
+function show({ cases, passed, explained, failed }: Tally): void {
+  console.log(`${cases} cases, ${passed} passed, ${explained.length} explained, ${failed.length} failed`);
+  const reasons = Map.groupBy(explained, ({ reason }) => reason);
+  for (const [reason, group] of reasons) console.log(`  ${group.length} explained: ${reason}`);
+  for (const { case: name, expected, got } of failed.slice(0, FAILURES_SHOWN)) {
+    console.log(`  FAILED ${name}\n    expected ${shorten(expected)}\n    got      ${shorten(got)}`);
+  }
+}
+
+function shorten(value: unknown): string {
+  return (JSON.stringify(value) ?? "undefined").slice(0, 500);
+}
+
+function withoutRunner(): string[] {
+  const names = new Set(CORPORA.map(({ name }) => name));
+  return readdirSync(data, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== "LICENSES" && !names.has(entry.name))
+    .map(({ name }) => name);
+}
