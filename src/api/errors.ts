@@ -69,6 +69,11 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
   return null;
 }
 
+/** The refusal for what the validator found wrong with a body; also for the items of a batch. */
+export function shapeRefusal(errors: unknown): Refusal {
+  return fromValidation({ validation: errors, validationContext: "body" } as FastifyError);
+}
+
 type Problem = { keyword: string; instancePath: string; params: Record<string, unknown>; message?: string };
 
 function fromValidation(error: FastifyError): Refusal {
@@ -87,6 +92,8 @@ function complaint({ keyword, params, message }: Problem): string {
       return "is required";
     case "additionalProperties":
       return "is not known";
+    case "type":
+      return `must be ${withArticle(String(params.type))}`;
     case "enum":
       return `must be one of: ${(params.allowedValues as string[]).join(", ")}`;
     case "minItems":
@@ -99,6 +106,10 @@ function complaint({ keyword, params, message }: Problem): string {
     default:
       return message ?? "is not valid";
   }
+}
+
+function withArticle(type: string): string {
+  return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`;
 }
 
 /** `/attachments/0/filename` → `attachments[0].filename` (JSON pointer, RFC 6901). */

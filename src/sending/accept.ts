@@ -7,16 +7,20 @@ import { sleep } from "../platform/clock.ts";
 import { isDuplicate, isUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
+import * as accepting from "./accept-queries.ts";
 import * as queries from "./queries.ts";
 import type { Prepared, PreparedRecipient } from "./types.ts";
 
+/** Of one statement; a group is never divided, so a batch of large messages may pass the second. */
 const ITEMS_MAX = 200;
+const BYTES_MAX = 16 * 1024 * 1024;
 const WRITERS = 2;
-/** Fewer waiting groups than this join the next statement instead of starting one of their own beside it. */
+/** Fewer waiting messages than this join the next statement instead of starting one of their own beside it. */
 const SECOND_WRITER_FROM = 50;
 const ASK_AGAIN_MS = 200;
-/** Beyond this many waiting groups the process sheds load instead of growing. */
-export const WAITING_MAX = 5_000;
+/** Beyond this many waiting messages or bytes of them the process sheds load instead of growing. */
+const WAITING_MAX = 5_000;
+const WAITING_BYTES_MAX = 256 * 1024 * 1024;
 
 export type IdempotencyRow = {
   org_id: string;
@@ -36,15 +40,18 @@ export type Accepted = "accepted" | "over_allowance" | "duplicate_key";
 export type Acceptor = {
   /** Resolves after the commit. `over_allowance`, `duplicate_key`: nothing was written. */
   accept(group: Group): Promise<Accepted>;
-  waiting(): number;
+  /** Nothing more should be brought now. */
+  isFull(): boolean;
 };
 
-type Waiting = Group & { done: PromiseWithResolvers<Accepted> };
+type Size = { count: number; bytes: number };
+type Waiting = Group & Size & { done: PromiseWithResolvers<Accepted> };
 type Held = { prepared: Prepared; recipient: PreparedRecipient; owner: number | null };
 
 /** `outbound` is this process's engine, if it has one; `notify` tells the others. */
 export function createAcceptor(world: World, outbound: () => Outbound | null, notify: () => void): Acceptor {
   const waiting: Waiting[] = [];
+  const size: Size = { count: 0, bytes: 0 };
   let writers = 0;
   const batches = world.metrics.histogram(
     "postern_accept_batch_items",
@@ -55,10 +62,13 @@ export function createAcceptor(world: World, outbound: () => Outbound | null, no
 
   function pump(): void {
     if (waiting.length === 0 || writers >= WRITERS) return;
-    if (writers > 0 && waiting.length < SECOND_WRITER_FROM) return;
+    if (writers > 0 && size.count < SECOND_WRITER_FROM) return;
     writers += 1;
     const batch = takeBatch(waiting);
-    batches.observe(batch.reduce((sum, group) => sum + group.items.length, 0));
+    const taken = sum(batch);
+    size.count -= taken.count;
+    size.bytes -= taken.bytes;
+    batches.observe(taken.count);
     writeBatch(world, outbound(), notify, batch).finally(() => {
       writers -= 1;
       pump();
@@ -68,24 +78,37 @@ export function createAcceptor(world: World, outbound: () => Outbound | null, no
   return {
     accept(group) {
       const done = Promise.withResolvers<Accepted>();
-      waiting.push({ ...group, done });
+      const own = { count: group.items.length, bytes: group.items.reduce((all, { mime }) => all + mime.length, 0) };
+      waiting.push({ ...group, ...own, done });
+      size.count += own.count;
+      size.bytes += own.bytes;
       // Deliberate: one turn of the event loop lets the requests that arrived together share a statement.
       if (waiting.length === 1) setImmediate(pump);
       return done.promise;
     },
-    waiting: () => waiting.length,
+    isFull: () => size.count >= WAITING_MAX || size.bytes >= WAITING_BYTES_MAX,
   };
 }
 
 function takeBatch(waiting: Waiting[]): Waiting[] {
-  let items = 0;
+  const size: Size = { count: 0, bytes: 0 };
   let groups = 0;
   for (const group of waiting) {
-    if (groups > 0 && items + group.items.length > ITEMS_MAX) break;
-    items += group.items.length;
+    size.count += group.items.length;
+    size.bytes += group.bytes;
+    if (groups > 0 && (size.count > ITEMS_MAX || size.bytes > BYTES_MAX)) break;
     groups += 1;
   }
   return waiting.splice(0, groups);
+}
+
+function sum(batch: Waiting[]): Size {
+  const size: Size = { count: 0, bytes: 0 };
+  for (const group of batch) {
+    size.count += group.items.length;
+    size.bytes += group.bytes;
+  }
+  return size;
 }
 
 async function writeBatch(
@@ -119,7 +142,7 @@ type Written = { kind: "written"; result: Accepted } | { kind: "failed"; error: 
 async function write(world: World, outbound: Outbound | null, notify: () => void, batch: Group[]): Promise<Written> {
   const held = reserve(outbound, batch);
   try {
-    await withPartitions(world, () => queries.acceptMessages(world.db, columnsOf(world, batch, held)));
+    await withPartitions(world, () => accepting.acceptMessages(world.db, columnsOf(world, batch, held)));
   } catch (error) {
     const happened = isUnavailable(error) && (await wasCommitted(world, batch));
     if (!happened) {
@@ -171,7 +194,7 @@ function reserve(outbound: Outbound | null, batch: Group[]): Held[] {
   return held;
 }
 
-function columnsOf(world: World, batch: Group[], held: Held[]): queries.AcceptColumns {
+function columnsOf(world: World, batch: Group[], held: Held[]): accepting.AcceptColumns {
   const items = batch.flatMap((group) => group.items);
   return {
     messages: items.map(messageColumns),
@@ -212,7 +235,7 @@ function messageColumns(item: Prepared): Record<string, unknown> {
   };
 }
 
-function bodyColumns(world: World, item: Prepared): Record<string, unknown> {
+function bodyColumns(world: World, item: Prepared): accepting.AcceptColumns["bodies"][number] {
   const inline = item.mime.length <= world.config.body_inline_bytes_max;
   return {
     org_id: item.org_id,

@@ -82,12 +82,18 @@ export function readHeaders(request: SendRequest): { name: string; value: string
 
 const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
 
+/** With or without padding; one character too many is a text that was cut off, which decoding would hide. */
+function isBase64(text: string): boolean {
+  if (!BASE64.test(text)) return false;
+  return (text.length - (text.match(/[\s=]/g)?.length ?? 0)) % 4 !== 1;
+}
+
 /** Decoded attachments; bad base64, types and ids are 400 naming the field. */
 export function readAttachments(request: SendRequest): Attachment[] {
   let total = 0;
   return (request.attachments ?? []).map((given, index) => {
     const field = `attachments[${index}]`;
-    if (!BASE64.test(given.content)) throw invalid(`${field}.content`, `the '${field}.content' field is not base64`);
+    if (!isBase64(given.content)) throw invalid(`${field}.content`, `the '${field}.content' field is not base64`);
     const content = Buffer.from(given.content, "base64");
     total += content.length;
     if (total > MESSAGE_BYTES_MAX) throw tooLarge();
@@ -124,17 +130,21 @@ export function tooLarge(): Refusal {
   return new Refusal("payload_too_large", "the message is larger than 25 MiB", { field: "attachments" });
 }
 
-/** Metadata within 2 KiB, tags that can stand in a record. */
+// What JSON.stringify escapes and PostgreSQL cannot store as text or jsonb: NUL, and half of a surrogate pair.
+const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i;
+
+/** Metadata within 2 KiB; metadata and tags that can stand in a record. */
 export function checkLabels(request: SendRequest): void {
-  const size = Buffer.byteLength(JSON.stringify(request.metadata ?? {}));
+  const metadata = JSON.stringify(request.metadata ?? {});
+  const size = Buffer.byteLength(metadata);
   if (size > METADATA_BYTES_MAX) throw invalid("metadata", `the 'metadata' field has ${size} bytes; at most 2048`);
-  for (const [index, tag] of (request.tags ?? []).entries()) {
-    // PostgreSQL cannot store NUL in text.
-    if (tag.includes("\0")) throw invalid(`tags[${index}]`, `the 'tags[${index}]' field holds a NUL character`);
-  }
-  if (JSON.stringify(request.metadata ?? {}).includes("\\u0000")) {
-    throw invalid("metadata", "the 'metadata' field holds a NUL character");
-  }
+  for (const [index, tag] of (request.tags ?? []).entries()) checkStorable(`tags[${index}]`, JSON.stringify(tag));
+  checkStorable("metadata", metadata);
+}
+
+function checkStorable(field: string, json: string): void {
+  if (!UNSTORABLE.test(json)) return;
+  throw invalid(field, `the '${field}' field holds a NUL character or half of a surrogate pair`);
 }
 
 /** When to send and until when to try. A time that has just passed means now. */

@@ -1,141 +1,6 @@
-// All SQL on message, message_body, recipient, idempotency and allowance that sending needs.
+// All SQL on message, message_body, recipient, idempotency and allowance that sending needs, but for the accepting
+// statement (accept-queries.ts) and ready-made messages (raw-queries.ts).
 import type { Query, Tx } from "../platform/db.ts";
-
-export type AcceptColumns = {
-  messages: Record<string, unknown>[];
-  bodies: Record<string, unknown>[];
-  recipients: Record<string, unknown>[];
-  deliveries: Record<string, unknown>[];
-  allowances: Record<string, unknown>[];
-  idempotency: Record<string, unknown>[];
-};
-
-const MESSAGE = {
-  org_id: "uuid",
-  id: "uuid",
-  environment: "text",
-  api_key_id: "uuid",
-  domain_id: "uuid",
-  message_id: "text",
-  from_address: "text",
-  from_header: "text",
-  reply_to: "text",
-  subject: "text",
-  tags: "text",
-  metadata: "text",
-  template_id: "uuid",
-  template_version: "int",
-  class: "smallint",
-  status: "text",
-  size: "int",
-  recipient_count: "smallint",
-  require_tls: "bool",
-  ip_pool: "text",
-  unsubscribe_list: "text",
-  origin: "text",
-  created_at: "timestamptz",
-  scheduled_at: "timestamptz",
-  expires_at: "timestamptz",
-  completed_at: "timestamptz",
-} as const;
-const JSON_COLUMNS = new Set(["reply_to", "tags", "metadata"]);
-const BODY = { org_id: "uuid", id: "uuid", mime: "bytea", blob_key: "text" } as const;
-const RECIPIENT = {
-  org_id: "uuid",
-  message_id: "uuid",
-  position: "smallint",
-  email: "text",
-  kind: "text",
-  status: "text",
-  next_attempt_at: "timestamptz",
-} as const;
-const DELIVERY = {
-  org_id: "uuid",
-  message_id: "uuid",
-  position: "smallint",
-  lane_id: "bigint",
-  email: "text",
-  due_at: "timestamptz",
-  created_at: "timestamptz",
-  expires_at: "timestamptz",
-  owner: "bigint",
-  return_path_host: "text",
-} as const;
-const ALLOWANCE = {
-  org_id: "uuid",
-  scope_id: "uuid",
-  kind: "text",
-  starts_at: "timestamptz",
-  used: "bigint",
-  ceiling: "bigint",
-} as const;
-const IDEMPOTENCY = {
-  org_id: "uuid",
-  environment: "text",
-  key: "text",
-  request_hash: "bytea",
-  status: "smallint",
-  answer: "text",
-  created_at: "timestamptz",
-} as const;
-
-type Columns = Record<string, string>;
-
-/** `select … from unnest($n::type[], …)` for `columns`, with parameters numbered from `first`. */
-function unnest(columns: Columns, first: number): string {
-  const names = Object.keys(columns);
-  const picked = names.map((name) => (JSON_COLUMNS.has(name) ? `u.${name}::jsonb` : `u.${name}`)).join(", ");
-  const arrays = names.map((name, index) => `$${first + index}::${columns[name]}[]`).join(", ");
-  return `select ${picked} from unnest(${arrays}) as u (${names.join(", ")})`;
-}
-
-function insert(table: string, columns: Columns, first: number): string {
-  return `insert into ${table} (${Object.keys(columns).join(", ")}) ${unnest(columns, first)}`;
-}
-
-const PARTS = [
-  ["messages", MESSAGE],
-  ["bodies", BODY],
-  ["recipients", RECIPIENT],
-  ["deliveries", DELIVERY],
-  ["allowances", ALLOWANCE],
-  ["idempotency", IDEMPOTENCY],
-] as const;
-
-function acceptStatement(): string {
-  const firsts = new Map<string, number>();
-  let next = 1;
-  for (const [name, columns] of PARTS) {
-    firsts.set(name, next);
-    next += Object.keys(columns).length;
-  }
-  const at = (name: string): number => firsts.get(name) as number;
-  return `with m as (${insert("message", MESSAGE, at("messages"))}),
-    b as (${insert("message_body", BODY, at("bodies"))}),
-    r as (${insert("recipient", RECIPIENT, at("recipients"))}),
-    d as (${insert("delivery", DELIVERY, at("deliveries"))} returning lane_id, due_at, owner),
-    l as (update lane set next_at = w.due_at
-            from (select lane_id, min(due_at) as due_at from d where owner is null group by lane_id order by lane_id) w
-           where lane.id = w.lane_id and lane.next_at > w.due_at),
-    i as (${insert("idempotency", IDEMPOTENCY, at("idempotency"))})
-    insert into allowance as a (${Object.keys(ALLOWANCE).join(", ")}) ${unnest(ALLOWANCE, at("allowances"))}
-      on conflict (org_id, scope_id, kind, starts_at)
-      do update set used = a.used + excluded.used, ceiling = excluded.ceiling`;
-}
-
-const ACCEPT = acceptStatement();
-
-/**
- * Accepts a batch in one statement, hence in one transaction: messages, bodies, recipients, deliveries, the lanes' wake,
- * idempotency rows and the counted windows. 24,000–49,000 messages/s at 50–200 a statement. An exceeded window fails the
- * statement (constraint allowance_not_exceeded), a known idempotency key likewise (idempotency_pkey).
- */
-export function acceptMessages(db: Query, columns: AcceptColumns) {
-  const values = PARTS.flatMap(([name, shape]) =>
-    Object.keys(shape).map((column) => columns[name].map((row) => row[column] ?? null)),
-  );
-  return db.execute(ACCEPT, values);
-}
 
 export function readAllowances(db: Query, keys: { org_id: string; scope_id: string; kind: string; starts_at: Date }[]) {
   return db.query<{ org_id: string; scope_id: string; kind: string; starts_at: Date; used: number }>(
@@ -172,6 +37,11 @@ export function purgeIdempotent(db: Query, before: Date) {
 /** Index: allowance_age. */
 export function purgeAllowances(db: Query, before: Date) {
   return db.execute("delete from allowance where starts_at < $1", [before]);
+}
+
+/** The windows of domains only: a month is the quota's. Index: allowance_age. */
+export function purgeDomainWindows(db: Query, before: Date) {
+  return db.execute("delete from allowance where starts_at < $1 and kind <> 'monthly_quota'", [before]);
 }
 
 // Reading ----------------------------------------------------------------------------------------------------------

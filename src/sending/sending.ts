@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { requireLiveSending } from "../accounts/accounts.ts";
 import { buildMessage } from "../mail/mime/build-message.ts";
-import { textFromHtml } from "../mail/mime/text-from-html.ts";
+import { stripHtml } from "../mail/mime/strip-html.ts";
 import {
   CLASS_TRANSACTIONAL,
   DEFAULT_SOURCE_ID,
@@ -15,9 +15,10 @@ import {
 import type { Account } from "../platform/http.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { type Acceptor, createAcceptor, type IdempotencyRow, WAITING_MAX } from "./accept.ts";
+import { type Accepted, type Acceptor, createAcceptor, type IdempotencyRow } from "./accept.ts";
 import { monthlyQuota, overAllowance, type UsedReader, usedReader } from "./allowances.ts";
 import * as content from "./content.ts";
+import { type Fit, fit } from "./fit.ts";
 import { MESSAGE_BYTES_MAX } from "./shape.ts";
 import type { Allowance, Prepared, PreparedRecipient, SendAnswer, SendRequest, Suppressed } from "./types.ts";
 
@@ -61,6 +62,8 @@ export type SendingDeps = {
     orgId: string,
     about: { emails: string[]; domain_id: string; template_id: string | null; list: string | null },
   ): Promise<Map<string, { reason: string }>>;
+  /** Counts recipients of mail that is refused because all of them are suppressed. */
+  countSuppressed(count: { org_id: string; domain_id: string; at: Date; recipients: number }): Promise<void>;
   /** The windows that a domain's warming sets; none once it is warm. */
   warmingAllowances(orgId: string, domainId: string, nowMs: number): Promise<Allowance[]>;
   findLane: FindLane;
@@ -70,6 +73,10 @@ export type SendingDeps = {
 
 export type Sending = {
   prepare(account: Account, request: SendRequest, options?: { origin?: string }): Promise<Prepared>;
+  /** Which of the items of one call still fit into their windows, in order. */
+  fit(items: readonly Prepared[]): Promise<Fit>;
+  /** Commits the items of one call together; `over_allowance` means that others took the rest of a window. */
+  commit(items: Prepared[], idempotency: IdempotencyRow | null): Promise<Accepted>;
   /** Commits the items of one call together; a refusal means that nothing was written. */
   accept(items: Prepared[], idempotency: IdempotencyRow | null): Promise<"accepted" | "duplicate_key">;
   answerOf(prepared: Prepared): SendAnswer;
@@ -87,6 +94,8 @@ export function createSending(world: World, deps: SendingDeps): Sending {
   };
   return {
     prepare: (account, request, options = {}) => prepare(context, account, request, options.origin ?? "api"),
+    fit: (items) => fit(context.used, items),
+    commit: (items, idempotency) => commit(context, items, idempotency),
     accept: (items, idempotency) => accept(context, items, idempotency),
     answerOf,
   };
@@ -104,7 +113,7 @@ async function prepare(context: Context, account: Account, request: SendRequest,
   const recipients = content.readRecipients(request);
   const id = world.random.uuid();
   const built = compose(world, { request, parts, rendered, recipients, id, nowMs, domain: sender.domain });
-  const blocked = await suppressedAmong(deps, account, { recipients, sender, rendered });
+  const blocked = await suppressedAmong(deps, account, { recipients, sender, rendered, nowMs });
   const about = describe(account, request, { from, sender, built, rendered, recipients, id });
   if (built.length > world.config.body_inline_bytes_max) about.blob_key = await world.blobs.put(built);
   const windows = await openAllowances(context, account, sender, recipients.length - blocked.length, nowMs);
@@ -207,7 +216,7 @@ type Composition = {
 function compose(world: World, { request, parts, rendered, recipients, id, nowMs, domain }: Composition): Buffer {
   const html = rendered ? rendered.html_body : (request.html_body ?? null);
   const given = rendered ? rendered.text_body : (request.text_body ?? null);
-  const text = given ?? (html !== null && request.auto_text !== false ? textFromHtml(html) : null);
+  const text = given ?? (html !== null && request.auto_text !== false ? stripHtml(html) : null);
   const { bytes } = buildMessage({
     from: parts.from.mailbox,
     to: recipients.filter(({ kind }) => kind === "to"),
@@ -229,7 +238,7 @@ function compose(world: World, { request, parts, rendered, recipients, id, nowMs
 async function suppressedAmong(
   deps: SendingDeps,
   account: Account,
-  { recipients, sender, rendered }: { recipients: content.Recipient[]; sender: Sender; rendered: Rendered | null },
+  { recipients, sender, rendered, nowMs }: Pick<Composition, "recipients" | "rendered" | "nowMs"> & { sender: Sender },
 ): Promise<Suppressed[]> {
   const found = await deps.findSuppressed(account.org_id, {
     emails: recipients.map(({ email }) => email.toLowerCase()),
@@ -242,6 +251,8 @@ async function suppressedAmong(
     return entry ? [{ email, reason: entry.reason }] : [];
   });
   if (blocked.length === recipients.length) {
+    const count = { org_id: account.org_id, domain_id: sender.id, at: new Date(nowMs), recipients: blocked.length };
+    if (account.environment === "live") await deps.countSuppressed(count);
     throw new Refusal("all_recipients_suppressed", "all recipients are suppressed; nothing was sent", {
       body: { suppressed: blocked },
     });
@@ -313,30 +324,25 @@ async function openAllowances(
   const used = await Promise.all(allowances.map((allowance) => context.used(account.org_id, allowance)));
   for (const [index, allowance] of allowances.entries()) {
     const already = used[index] as number;
-    if (already + count > allowance.ceiling) throw overAllowance(allowance, already);
+    if (already + count > allowance.ceiling) throw overAllowance(allowance, already, count);
   }
   return { allowances, quota_used: (used.at(-1) as number) + count };
 }
 
-async function accept(context: Context, items: Prepared[], idempotency: IdempotencyRow | null) {
-  if (context.acceptor.waiting() >= WAITING_MAX) {
+async function commit(context: Context, items: Prepared[], idempotency: IdempotencyRow | null): Promise<Accepted> {
+  if (context.acceptor.isFull()) {
     throw new Refusal("unavailable", "too many requests are waiting to be stored; try again shortly");
   }
-  const result = await context.acceptor.accept({ items, idempotency });
-  if (result !== "over_allowance") return result;
-  throw await findExceeded(context, items);
+  return context.acceptor.accept({ items, idempotency });
 }
 
-/** Another process or a neighbour in the batch took the rest: say which window it was. */
-async function findExceeded({ used }: Context, items: Prepared[]): Promise<Refusal> {
-  for (const { org_id, allowances, recipients } of items) {
-    const count = recipients.filter(({ lane }) => lane !== null).length;
-    for (const allowance of allowances) {
-      const already = await used(org_id, allowance);
-      if (already + count > allowance.ceiling) return overAllowance(allowance, already);
-    }
-  }
-  return new Refusal("unavailable", "a sending limit was reached at this moment; try again shortly");
+async function accept(context: Context, items: Prepared[], idempotency: IdempotencyRow | null) {
+  const result = await commit(context, items, idempotency);
+  if (result !== "over_allowance") return result;
+  // Another process or a neighbour in the batch took the rest: say which window it was.
+  const { refusals } = await fit(context.used, items);
+  const exceeded = refusals.find((refusal) => refusal !== null);
+  throw exceeded ?? new Refusal("unavailable", "a sending limit was reached at this moment; try again shortly");
 }
 
 function answerOf(prepared: Prepared): SendAnswer {

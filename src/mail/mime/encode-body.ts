@@ -54,51 +54,57 @@ export function encodeBase64(content: Buffer): Buffer {
   return out;
 }
 
+// Most bodies fit, so that no buffer is made for each of them; its content is copied out before anything else can run.
+const scratch = Buffer.alloc(256 * 1_024);
+
 /**
- * Quoted-printable of UTF-8 octets whose line ends are CRLF. Also escapes what gateways spoil: white space at the end
- * of a line, `From ` and a dot at its start (RFC 2049 §3).
+ * Quoted-printable of UTF-8 octets whose line ends are CRLF, one octet in each character. Also escapes what gateways
+ * spoil: white space at the end of a line, `From ` and a dot at its start (RFC 2049 §3).
  */
-export function encodeQuotedPrintable(bytes: Buffer): Buffer {
-  const out = Buffer.allocUnsafe(quotedLengthMax(bytes.length));
+function encodeQuotedPrintable(bytes: Buffer): string {
+  const needed = quotedLengthMax(bytes.length);
+  const out = needed <= scratch.length ? scratch : Buffer.allocUnsafe(needed);
+  const end = bytes.length;
+  let i = 0;
   let to = 0;
-  let column = 0;
-  for (let i = 0; i < bytes.length; i++) {
+  let lineStart = 0;
+  while (i < end) {
+    const isStart = to === lineStart && isSpoiledAtStart(bytes, i);
+    if (!isStart) {
+      // Most octets end here. One column stays free for the `=` of a soft line break.
+      const stop = Math.min(end, i + lineStart + encodedLineMax - 1 - to);
+      for (; i < stop; i++) {
+        const byte = bytes[i]!;
+        const kind = kindOf[byte]!;
+        if (kind !== literal && (kind !== blank || endsLine(bytes, i + 1))) break;
+        out[to++] = byte;
+      }
+      if (i === end) break;
+    }
     const byte = bytes[i]!;
-    const kind = kindOf[byte]!;
-    // Most octets end here: it makes the loop a third faster.
-    if (kind === literal && column < encodedLineMax - 1) {
-      out[to++] = byte;
-      column++;
-      continue;
-    }
-    if (kind === lineEnd) {
+    if (byte === cr) {
       // Input is canonical: an LF follows.
-      out[to++] = 0x0d;
-      out[to++] = 0x0a;
-      column = 0;
-      i++;
+      out[to++] = cr;
+      out[to++] = lf;
+      lineStart = to;
+      i += 2;
       continue;
     }
-    const width = kind === literal || (kind === delicate && !isSpoiled(bytes, i, column)) ? 1 : 3;
-    // One column stays free for the `=` of a soft line break.
-    if (column + width >= encodedLineMax) {
-      out[to++] = 0x3d;
-      out[to++] = 0x0d;
-      out[to++] = 0x0a;
-      column = 0;
-      i--;
+    // The octet is one to escape, or one for which the line has no room.
+    const room = lineStart + encodedLineMax - 1 - to;
+    if (room < 3) {
+      out[to++] = equals;
+      out[to++] = cr;
+      out[to++] = lf;
+      lineStart = to;
       continue;
     }
-    column += width;
-    if (width === 1) {
-      out[to++] = byte;
-    } else {
-      out[to++] = 0x3d;
-      out[to++] = hexDigits[byte >> 4]!;
-      out[to++] = hexDigits[byte & 15]!;
-    }
+    out[to++] = equals;
+    out[to++] = hexDigits[byte >> 4]!;
+    out[to++] = hexDigits[byte & 15]!;
+    i++;
   }
-  return out.subarray(0, to);
+  return out.latin1Slice(0, to);
 }
 
 // Every octet may take three, and of 76 columns at least 73 are filled before a soft break of three octets.
@@ -106,28 +112,29 @@ function quotedLengthMax(octets: number): number {
   return octets * 3 + Math.ceil((octets * 3) / 72) * 3 + 3;
 }
 
+const cr = 0x0d;
+const lf = 0x0a;
+const equals = 0x3d;
 const hexDigits = Buffer.from("0123456789ABCDEF", "latin1");
 
-// What an octet is to quoted-printable (RFC 2045 §6.7): `delicate` ones stand for themselves but for some places.
+// What an octet is to quoted-printable (RFC 2045 §6.7): a blank stands for itself but at the end of a line.
 const escaped = 0;
 const literal = 1;
-const delicate = 2;
-const lineEnd = 3;
+const blank = 2;
 const kindOf = Uint8Array.from({ length: 256 }, (_, byte) => {
-  if (byte === 0x0d) return lineEnd;
-  if (byte === 0x20 || byte === 0x09 || byte === 0x2e || byte === 0x46) return delicate;
-  return byte > 0x20 && byte <= 0x7e && byte !== 0x3d ? literal : escaped;
+  if (byte === 0x20 || byte === 0x09) return blank;
+  return byte > 0x20 && byte <= 0x7e && byte !== equals ? literal : escaped;
 });
 
-// White space that would end a line, a dot or `From ` that would start one.
-function isSpoiled(bytes: Buffer, i: number, column: number): boolean {
-  const byte = bytes[i]!;
-  if (byte === 0x20 || byte === 0x09) return i + 1 === bytes.length || bytes[i + 1] === 0x0d;
-  return column === 0 && (byte === 0x2e || startsFromLine(bytes, i));
+function endsLine(bytes: Buffer, next: number): boolean {
+  return next === bytes.length || bytes[next] === cr;
 }
 
-function startsFromLine(bytes: Buffer, i: number): boolean {
-  return bytes[i + 1] === 0x72 && bytes[i + 2] === 0x6f && bytes[i + 3] === 0x6d && bytes[i + 4] === 0x20;
+// A dot or `From ` that would start a line.
+function isSpoiledAtStart(bytes: Buffer, i: number): boolean {
+  if (bytes[i] === 0x2e) return true;
+  const isFrom = bytes[i] === 0x46 && bytes[i + 1] === 0x72 && bytes[i + 2] === 0x6f && bytes[i + 3] === 0x6d;
+  return isFrom && bytes[i + 4] === 0x20;
 }
 
 function toCrlf(text: string): string {

@@ -1,22 +1,39 @@
 // Plain text out of HTML in one pass over the characters: time and memory linear in the input, whatever it nests.
-// It keeps paragraphs, lists, links and cells apart and knows the usual entities; it builds no tree, so it cannot lay
-// out tables, number lists or keep <pre>. text-from-html.ts decides when this one is used.
+// Paragraphs, line breaks, lists (with numbers, indented), quotations, <pre>, links with their addresses and the cells of
+// tables come out readable; it knows the usual entities. It builds no tree and lays out no columns, and it does not clean
+// HTML for showing. Why not a library: docs/decisions/0003-automatic-text.md.
 
 import { decodeEntities } from "./html-entities.ts";
 
-type Kind = "hidden" | "paragraph" | "line" | "break" | "item" | "cell" | "link" | "image";
+type Kind =
+  | "hidden"
+  | "paragraph"
+  | "line"
+  | "break"
+  | "rule"
+  | "list"
+  | "item"
+  | "quote"
+  | "pre"
+  | "cell"
+  | "link"
+  | "image";
 
 const kindOf: ReadonlyMap<string, Kind> = new Map([
   // What is not shown: its content goes with its tags.
   ...kinds("hidden", "head noscript script style svg template title"),
   ...kinds(
     "paragraph",
-    "article aside blockquote dl fieldset figure footer form h1 h2 h3 h4 h5 h6 header hr main nav ol p",
+    "article aside details dl fieldset figure footer form h1 h2 h3 h4 h5 h6 header main nav p section",
   ),
-  ...kinds("paragraph", "pre section table ul"),
-  ...kinds("line", "address caption dd div dt option tr"),
+  ...kinds("paragraph", "table"),
+  ...kinds("line", "address caption center dd div dt figcaption legend option summary tbody tfoot thead tr"),
   ...kinds("break", "br"),
+  ...kinds("rule", "hr"),
+  ...kinds("list", "ol ul menu"),
   ...kinds("item", "li"),
+  ...kinds("quote", "blockquote"),
+  ...kinds("pre", "pre"),
   ...kinds("cell", "td th"),
   ...kinds("link", "a"),
   ...kinds("image", "img"),
@@ -24,20 +41,44 @@ const kindOf: ReadonlyMap<string, Kind> = new Map([
 const hrefCharsMax = 2_000;
 const attributesCharsMax = 4_000;
 const tagNameCharsMax = 20;
+// Deeper lists and quotations are written as if they stood here, so that the text cannot grow with the square of the depth.
+const depthMax = 4;
+const listsMax = 1_000;
+// Each look for the end of an element that never ends may pass over the whole rest.
+const lostEndsMax = 4;
 
-type Tag = { kind: Kind; isClosing: boolean; attributes: string };
+type Tag = { name: string; isClosing: boolean; attributes: string };
+type List = { next: number; isOrdered: boolean };
 type Output = {
-  chunks: string[];
+  text: string;
   // Line ends still to be written before the next word, and whether a space is.
   breaks: number;
   space: boolean;
   // The link that is open: where it leads and what has been shown of it.
   link: { href: string; shown: string } | null;
+  lists: List[];
+  // The mark of a list item that has no text yet.
+  mark: string;
+  quotes: number;
+  quotesWritten: number;
+  pre: number;
+  lostEnds: number;
 };
 
-/** Text of an HTML document or fragment: paragraphs apart by an empty line, `text [address]` for links. Never throws. */
+/** Text of an HTML document or fragment, lines ended by LF and not wrapped; `text [address]` for links. Never throws. */
 export function stripHtml(html: string): string {
-  const out: Output = { chunks: [], breaks: 0, space: false, link: null };
+  const out: Output = {
+    text: "",
+    breaks: 0,
+    space: false,
+    link: null,
+    lists: [],
+    mark: "",
+    quotes: 0,
+    quotesWritten: 0,
+    pre: 0,
+    lostEnds: 0,
+  };
   let position = 0;
   while (position < html.length) {
     const open = html.indexOf("<", position);
@@ -45,7 +86,7 @@ export function stripHtml(html: string): string {
     if (textEnd > position) writeText(out, decodeEntities(html.slice(position, textEnd)));
     position = open === -1 ? html.length : readMarkup(out, html, open);
   }
-  return out.chunks.join("");
+  return out.text.trim();
 }
 
 // Handles what starts at `<` and says where the text goes on, always further on.
@@ -64,61 +105,140 @@ function readMarkup(out: Output, html: string, open: number): number {
   const start = nameEnd(html, nameStart);
   const end = tagEnd(html, start);
   const name = html.slice(nameStart, start).toLowerCase();
+  const attributes = html.slice(start, Math.min(end, start + attributesCharsMax));
+  if (!isClosing && isUnseen(attributes)) {
+    const after = endOfElement(out, html, name, end);
+    if (after !== null) return after;
+  }
   const kind = kindOf.get(name);
   if (kind === undefined) return end;
   if (kind === "hidden") return isClosing ? end : skipHidden(html, name, end);
-  writeTag(out, { kind, isClosing, attributes: html.slice(start, Math.min(end, start + attributesCharsMax)) });
+  writeTag[kind](out, { name, isClosing, attributes });
   return end;
 }
 
-function writeTag(out: Output, tag: Tag): void {
-  if (tag.kind === "paragraph") out.breaks = 2;
-  else if (tag.kind === "line") out.breaks = Math.max(1, out.breaks);
-  else if (tag.kind === "break") out.breaks = Math.min(2, out.breaks + 1);
-  else if (tag.kind === "cell") out.space = true;
-  else if (tag.kind === "item") writeItem(out, tag);
-  else if (tag.kind === "link") writeLink(out, tag);
-  else writeText(out, decodeEntities(attribute(tag.attributes, "alt")));
+const writeTag: Record<Exclude<Kind, "hidden">, (out: Output, tag: Tag) => void> = {
+  paragraph: (out) => breakLines(out, out.lists.length > 0 ? 1 : 2),
+  line: (out) => breakLines(out, 1),
+  break: (out) => {
+    out.breaks = Math.min(2, out.breaks + 1);
+  },
+  rule: (out) => {
+    breakLines(out, 2);
+    writeText(out, "---");
+    breakLines(out, 2);
+  },
+  list: writeList,
+  item: writeItem,
+  quote: (out, { isClosing }) => {
+    out.quotes = Math.max(0, out.quotes + (isClosing ? -1 : 1));
+    breakLines(out, 2);
+  },
+  pre: (out, { isClosing }) => {
+    out.pre = Math.max(0, out.pre + (isClosing ? -1 : 1));
+    breakLines(out, 2);
+  },
+  cell: (out) => {
+    out.space = true;
+  },
+  link: writeLink,
+  image: (out, { attributes }) => writeText(out, decodeEntities(attribute(attributes, "alt"))),
+};
+
+function breakLines(out: Output, count: number): void {
+  out.breaks = Math.max(out.breaks, count);
 }
 
-function writeItem(out: Output, tag: Tag): void {
-  out.breaks = Math.max(1, out.breaks);
-  if (!tag.isClosing) writeText(out, "* ");
+function writeList(out: Output, { name, isClosing }: Tag): void {
+  if (isClosing) out.lists.pop();
+  breakLines(out, out.lists.length > 0 ? 1 : 2);
+  out.mark = "";
+  if (!isClosing && out.lists.length < listsMax) out.lists.push({ next: 1, isOrdered: name === "ol" });
+}
+
+function writeItem(out: Output, { isClosing }: Tag): void {
+  breakLines(out, 1);
+  const list = out.lists.at(-1);
+  if (isClosing) out.mark = "";
+  else out.mark = list?.isOrdered ? `${list.next++}. ` : "* ";
 }
 
 function writeLink(out: Output, tag: Tag): void {
   const { link } = out;
   out.link = null;
-  const isTold = link !== null && (link.shown === link.href || `mailto:${link.shown}` === link.href);
-  if (link !== null && !isTold) writeText(out, ` [${link.href}]`);
+  if (link !== null && !isTold(link)) {
+    // Beside its text, even where the text was a block of its own (a button).
+    const { breaks } = out;
+    out.breaks = link.shown === "" ? breaks : 0;
+    writeText(out, ` [${link.href}]`);
+    out.breaks = breaks;
+  }
   if (tag.isClosing) return;
   const href = decodeEntities(attribute(tag.attributes, "href")).trim();
   const isUseful = /^(?:https?|mailto|tel):\S/i.test(href) && href.length <= hrefCharsMax;
   if (isUseful) out.link = { href, shown: "" };
 }
 
+function isTold({ href, shown }: { href: string; shown: string }): boolean {
+  return shown === href || `${shown}/` === href || `mailto:${shown}` === href || `tel:${shown}` === href;
+}
+
 function writeText(out: Output, text: string): void {
-  const words = text.trim().replace(/\s+/g, " ");
-  if (words !== "") {
-    if (out.chunks.length > 0) {
-      if (out.breaks > 0) out.chunks.push(out.breaks === 1 ? "\n" : "\n\n");
-      else if (out.space || startsBlank(text)) out.chunks.push(" ");
-    }
-    out.chunks.push(words);
-    out.breaks = 0;
-    out.space = false;
-    if (out.link !== null && out.link.shown.length <= hrefCharsMax) out.link.shown += words;
+  if (out.pre > 0) {
+    writeLines(out, text);
+    return;
   }
-  if (endsBlank(text)) out.space = true;
+  const words = collapse(text);
+  if (words !== "") writeWords(out, words, isBlank(text.charCodeAt(0)));
+  if (isBlank(text.charCodeAt(text.length - 1))) out.space = true;
 }
 
-function startsBlank(text: string): boolean {
-  return text.charCodeAt(0) <= 0x20 || text.charCodeAt(0) === 0xa0;
+/** Within <pre>: lines stay lines, and spaces within them stay. */
+function writeLines(out: Output, text: string): void {
+  for (const [index, line] of text.split(/\r\n?|\n/).entries()) {
+    if (index > 0) out.breaks = Math.min(2, out.breaks + 1);
+    const kept = line.trimEnd();
+    if (kept !== "") writeWords(out, kept, false);
+  }
 }
 
-function endsBlank(text: string): boolean {
-  const last = text.charCodeAt(text.length - 1);
-  return last <= 0x20 || last === 0xa0;
+function writeWords(out: Output, words: string, afterBlank: boolean): void {
+  if (out.text === "") out.text = linePrefix(out);
+  else if (out.breaks > 0) {
+    const between = "> ".repeat(Math.min(out.quotes, out.quotesWritten, depthMax)).trimEnd();
+    out.text += (out.breaks === 1 ? "\n" : `\n${between}\n`) + linePrefix(out);
+  } else if (out.space || afterBlank) out.text += " ";
+  out.text += words;
+  out.breaks = 0;
+  out.space = false;
+  out.quotesWritten = out.quotes;
+  if (out.link !== null && out.link.shown.length <= hrefCharsMax) out.link.shown += words;
+}
+
+/** What a new line begins with: quotation marks, the indentation of the lists around, the mark of a new item. */
+function linePrefix(out: Output): string {
+  const { mark } = out;
+  out.mark = "";
+  if (out.quotes === 0 && out.lists.length === 0) return mark;
+  const levels = Math.min(out.lists.length, depthMax) - (mark === "" ? 0 : 1);
+  return "> ".repeat(Math.min(out.quotes, depthMax)) + "  ".repeat(Math.max(0, levels)) + mark;
+}
+
+// White space as one space, none at the ends. Most texts need no change; looking costs a tenth of replacing.
+function collapse(text: string): string {
+  const trimmed = text.trim();
+  let isSpace = false;
+  for (let i = 0; i < trimmed.length; i++) {
+    const code = trimmed.charCodeAt(i);
+    const wasSpace = isSpace;
+    isSpace = code <= 0x20 || code === 0xa0 || code >= 0x1680;
+    if (isSpace && (wasSpace || code !== 0x20)) return trimmed.replace(/\s+/g, " ");
+  }
+  return trimmed;
+}
+
+function isBlank(code: number): boolean {
+  return code <= 0x20 || code === 0xa0;
 }
 
 function isLetter(code: number): boolean {
@@ -155,6 +275,28 @@ function skipHidden(html: string, name: string, from: number): number {
   const close = new RegExp(`</${name}[\\s/>]`, "gi");
   close.lastIndex = from;
   return close.test(html) ? behind(html, ">", close.lastIndex - 1) : html.length;
+}
+
+/** Newsletters begin with a line for the list of mails that nobody sees in the mail itself. */
+function isUnseen(attributes: string): boolean {
+  return attributes.includes("display") && /\bdisplay\s*:\s*none/i.test(attributes);
+}
+
+const voidNames = new Set("area br col hr img input link meta source wbr".split(" "));
+
+/** Behind the closing tag of the element whose opening tag ends at `from`; null when it is not found. */
+function endOfElement(out: Output, html: string, name: string, from: number): number | null {
+  if (voidNames.has(name)) return from;
+  if (out.lostEnds >= lostEndsMax) return null;
+  const tag = new RegExp(`<(/?)${name}(?=[\\s/>])`, "gi");
+  tag.lastIndex = from;
+  let depth = 1;
+  for (let match = tag.exec(html); match !== null; match = tag.exec(html)) {
+    depth += match[1] === "/" ? -1 : 1;
+    if (depth === 0) return behind(html, ">", tag.lastIndex);
+  }
+  out.lostEnds += 1;
+  return null;
 }
 
 function behind(html: string, mark: string, from: number): number {
