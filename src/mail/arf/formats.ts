@@ -1,0 +1,29 @@
+// Which format of complaint a mail is in: RFC 5965, Microsoft's Junk Mail Reporting Program, SpamCop, an SES
+// notification. Only recognizes; arf.ts reads. dsn.ts asks too, so that no complaint is taken for a bounce.
+
+import { partText } from "../dsn/body-text.ts";
+import { firstHeader, type MailParts } from "../dsn/parts.ts";
+import { readSesNotification } from "../dsn/ses-notification.ts";
+
+export type ComplaintFormat = "feedback-report" | "jmrp" | "spamcop" | "ses-notification";
+
+/** The format of a complaint, null when the mail is none. */
+export function complaintFormat(mail: MailParts): ComplaintFormat | null {
+  const announced = mail.type === "multipart/report" ? (mail.parameters.get("report-type") ?? "").toLowerCase() : "";
+  const hasFields = mail.parts.some((part) => part.type === "message/feedback-report");
+  if (hasFields || announced === "feedback-report") return "feedback-report";
+  if (isJmrp(mail)) return "jmrp";
+  const from = firstHeader(mail.headers, "from");
+  if (/@(?:reports|bounces|devnull)\.spamcop\.net\b/i.test(from)) return "spamcop";
+  const text = mail.parts.find((part) => part.type === "text/plain");
+  const notification = text === undefined ? null : readSesNotification(partText(text));
+  return notification?.kind === "complaint" ? "ses-notification" : null;
+}
+
+// Outlook.com and Hotmail send the message alone, with the recipient in a field of its own.
+function isJmrp(mail: MailParts): boolean {
+  const subject = firstHeader(mail.headers, "subject");
+  const isFromMicrosoft = /\bstaff@(?:hotmail|outlook|live|msn)\.com\b/i.test(firstHeader(mail.headers, "from"));
+  const isNamed = /complaint about message from/i.test(subject) || isFromMicrosoft;
+  return isNamed && mail.parts.some((part) => part.type === "message/rfc822");
+}

@@ -1,0 +1,117 @@
+// Bounce mails of every kind, read into recipients and what happened to them: RFC 3464 and RFC 6533 first, then the
+// formats of servers that do not follow them. Bytes in, values out: no clock, no network, nothing stored. It does not
+// say to whom of ours a bounce belongs (bounce-token.ts does) and is not to be believed without that. Complaints are
+// read by mail/arf.
+
+import { complaintFormat } from "../arf/formats.ts";
+import { decodeWords, headerValues } from "../mime/parse-head.ts";
+import { decodeBody, partText } from "./body-text.ts";
+import { autoReplyReason, isFromMailer, reportKind, subjectKind } from "./not-a-bounce.ts";
+import { firstHeader, type MailParts, splitParts } from "./parts.ts";
+import { findRecipients, type Report, readReport } from "./recipients.ts";
+import { isReturnedMessage, readReturnedMessage } from "./returned-message.ts";
+import { readSesNotification, type SesNotification } from "./ses-notification.ts";
+import { fieldValue, readFieldGroups } from "./status-fields.ts";
+import type { BounceReport, BounceResult, Finding, NoBounce } from "./types.ts";
+import { judge } from "./verdict.ts";
+
+/**
+ * Reads a mail that came to a return path. A bounce has one entry for each recipient it names; when a status part names
+ * none, one entry with `email` null. Everything else is named: auto_reply, receipt, complaint, other. Never throws;
+ * linear in the first 4 MiB of the mail.
+ */
+export function parseBounce(bytes: Buffer): BounceResult {
+  return parseMail(splitParts(bytes), 0);
+}
+
+function parseMail(mail: MailParts, depth: number): BounceResult {
+  const complaint = complaintFormat(mail);
+  if (complaint !== null) return { kind: "complaint", reason: complaint };
+  const report = readReport(mail);
+  const notification = readSesNotification(report.texts[0] ?? "");
+  if (notification !== null) return fromNotification(notification, report);
+  const subject = decodeWords(firstHeader(mail.headers, "subject"));
+  if (reportKind(mail) === "receipt") return readReceipt(mail, report, subject);
+  const findings = findRecipients(mail, report);
+  const none = whyNoBounce(mail, report, findings, subject);
+  if (none === null) return bounce(mail, report, findings, subject);
+  return (depth === 0 ? readWrapped(mail) : null) ?? none;
+}
+
+function bounce(mail: MailParts, report: Report, findings: readonly Finding[], subject: string): BounceReport {
+  const said = subjectKind(subject);
+  const action = report.action ?? (said?.kind === "delayed" ? "delayed" : null);
+  const named = findings.length > 0 ? findings : (report.status?.findings.slice(0, 1) ?? []);
+  const text = named.length === 1 ? report.report : report.opening;
+  const context = { report: text, subject, action, refused: report.refused };
+  const recipients = named.map((finding) => judge(finding, context));
+  const texts = [report.report, report.returned, ...report.statusTexts];
+  const ids = ["in-reply-to", "references"].flatMap((name) => headerValues(mail.headers, name));
+  return {
+    kind: "bounce",
+    recipients,
+    original: readReturnedMessage(mail.parts, report.returned, texts, ids),
+    reporting_mta: report.status?.reporting_mta ?? null,
+    arrival_date: report.status?.arrival_date ?? null,
+  };
+}
+
+// A mail is a bounce when a status part says so, or when a mail system sent it (or its subject or a field is that of a
+// bounce), its text is that of a report, and it names a recipient. A person's automatic reply is none.
+function whyNoBounce(mail: MailParts, report: Report, findings: readonly Finding[], subject: string): NoBounce | null {
+  if (reportKind(mail) === "delivery-status" && saysSomething(report, findings)) return null;
+  const said = subjectKind(subject);
+  const isBounceSubject = said?.kind === "bounce" || said?.kind === "delayed";
+  const isMarked = headerValues(mail.headers, "x-failed-recipients").length > 0;
+  const isFromSystem = isFromMailer(mail.headers) || isMarked;
+  const automatic = autoReplyReason(mail.headers, subject);
+  // Exim, Exchange and Google mark their reports as automatic replies too.
+  const isReport = isBounceSubject || (isFromSystem && said?.kind !== "auto_reply" && report.intro !== null);
+  if (automatic !== null && !isReport) return { kind: "auto_reply", reason: automatic };
+  if (said?.kind === "receipt") return { kind: "receipt", reason: `subject-${said.id}` };
+  if (!isFromSystem && said?.kind === "other") return { kind: "other", reason: `subject-${said.id}` };
+  if (!isFromSystem && !isBounceSubject) return { kind: "other", reason: "not-from-a-mailer" };
+  if (report.intro === null && !isBounceSubject && !isMarked) return { kind: "other", reason: "no-report-text" };
+  return findings.length === 0 ? { kind: "other", reason: "no-recipient" } : null;
+}
+
+function saysSomething(report: Report, findings: readonly Finding[]): boolean {
+  const fields = report.status?.findings.some(({ action, status }) => action !== null || status !== null) ?? false;
+  return findings.length > 0 || fields;
+}
+
+// RFC 8098, and RFC 5429 §2.1: Sieve's `reject` answers with a receipt "deleted" whose text says why. Such a refusal is
+// the recipient's own rule: it ends the delivery and never suppresses.
+function readReceipt(mail: MailParts, report: Report, subject: string): BounceResult {
+  const part = mail.parts.find(({ type }) => /^message\/(?:global-)?disposition-notification$/.test(type));
+  const fields = part === undefined ? new Map() : (readFieldGroups(partText(part))[0] ?? new Map());
+  const disposition = fieldValue(fields, "disposition").toLowerCase();
+  const isRejection = /;\s*(?:deleted|denied|failed)/.test(disposition) && subjectKind(subject)?.kind === "bounce";
+  const findings = isRejection && report.intro !== null ? findRecipients(mail, report) : [];
+  if (findings.length === 0)
+    return { kind: "receipt", reason: disposition.slice(0, 100) || "disposition-notification" };
+  const result = bounce(mail, report, findings, subject);
+  return { ...result, recipients: result.recipients.map((recipient) => ({ ...recipient, suppress: false })) };
+}
+
+function fromNotification(notification: SesNotification, report: Report): BounceResult {
+  if (notification.kind === "complaint") return { kind: "complaint", reason: "ses-notification" };
+  const context = { report: "", subject: "", action: null, refused: [] };
+  const head = notification.headers.map(({ name, value }) => `${name}: ${value}`).join("\n");
+  return {
+    kind: "bounce",
+    recipients: notification.findings.map((finding) => judge(finding, context)),
+    original: readReturnedMessage([], head, [report.report], []),
+    reporting_mta: notification.reporting_mta,
+    arrival_date: notification.arrival_date,
+  };
+}
+
+// Some relays send a whole bounce as the attachment of a notice of their own (never believed from a person).
+function readWrapped(mail: MailParts): BounceReport | null {
+  if (!isFromMailer(mail.headers)) return null;
+  const part = mail.parts.find(({ type }) => isReturnedMessage(type));
+  if (part === undefined) return null;
+  const result = parseMail(splitParts(decodeBody(part)), 1);
+  return result.kind === "bounce" ? result : null;
+}

@@ -1,0 +1,164 @@
+// The formats of servers that do not follow RFC 3464, each by a small mail of our own.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { daemon, one, only, plain, read, report, short } from "./sample-reports.ts";
+
+const formats: [string, string, string][] = [
+  [
+    "qmail",
+    plain(
+      "Hi. This is the qmail-send program at mx.example.\nI'm afraid I wasn't able to deliver your message to the following addresses.\n\n<user@there.example>:\n192.0.2.1 does not like recipient.\nRemote host said: 550 5.1.1 no such user\nGiving up on 192.0.2.1.\n",
+    ),
+    "user@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+  ],
+  [
+    "Exim",
+    plain(
+      "A message that you sent could not be delivered to one or more of its\nrecipients. The following address(es) failed:\n\n  user@there.example\n    SMTP error from remote mail server after RCPT TO:<user@there.example>:\n    host mx.there.example [192.0.2.1]: 550 no such user\n\n------ This is a copy of the message, including all the headers. ------\n",
+    ),
+    "user@there.example failed hard invalid_recipient  550 suppress",
+  ],
+  [
+    "Exim, an undisclosed address",
+    plain(
+      "A message that you sent could not be delivered. The following address(es) failed:\n\n  an undisclosed address\n    (generated from user@there.example)\n    Unrouteable address\n",
+    ),
+    "user@there.example failed hard bad_domain  ",
+  ],
+  [
+    "KDDI",
+    plain(
+      "Your mail sent on: Thu, 29 Apr 2010 11:04:47 +0900\n     Could not be delivered to: <user@there.example>\n     As their mailbox is full.\n",
+    ),
+    "user@there.example failed soft mailbox_full  ",
+  ],
+  [
+    "Mimecast",
+    report(
+      "Action: failed\nStatus: 5.4.1\nDiagnostic-Code: smtp; 550 5.4.1 Recipient address rejected: Access denied.",
+      "An email that you attempted to send to the following address could not be delivered:\n\n  -- user@there.example\n\nThe problem appears to be :\n  -- Recipient email address is possibly incorrect",
+    ),
+    "user@there.example failed hard invalid_recipient 5.4.1 550",
+  ],
+  [
+    "Smail, T-Online",
+    plain(
+      "|------------------------- Failed addresses follow: ---------------------|\n <user@there.example>\n   552 5.2.2 <user@there.example> Quota exceeded (mailbox for user is full)\n\n|------------------------- Message header follows: ----------------------|\nReceived: x\n",
+      "mail failed, returning to sender",
+    ),
+    "user@there.example failed soft mailbox_full 5.2.2 552",
+  ],
+  [
+    "InterScan, in Japanese",
+    plain(
+      "送信 <<< RCPT TO:<user@there.example>\n受信 >>> 550 5.1.1 <user@there.example>... user unknown\n",
+      "メール配信に失敗しました",
+    ),
+    "user@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+  ],
+  [
+    "MDaemon, with its session",
+    plain(
+      "The attached message had PERMANENT fatal delivery errors!\n\nFailed address: user@there.example\n\n--- Session Transcript ---\n Mon 2004-01-05 10:00:00: --> RCPT To:<user@there.example>\n Mon 2004-01-05 10:00:00: <-- 550 no such user\n--- End Transcript ---\n",
+    ),
+    "user@there.example failed hard invalid_recipient  550 suppress",
+  ],
+  [
+    "sendmail 5",
+    plain(
+      "   ----- Transcript of session follows -----\nWhile talking to mx.there.example:\n>>> RCPT To:<user@there.example>\n<<< 550 User Unknown\n550 <user@there.example>... User unknown\n\n   ----- Unsent message follows -----\nFrom: x\n",
+    ),
+    "user@there.example failed hard invalid_recipient  550 suppress",
+  ],
+  [
+    "sendmail 8, commands sent ahead",
+    plain(
+      "   ----- The following addresses had permanent fatal errors -----\n<user@there.example>\n\n   ----- Transcript of session follows -----\n>>> DATA\n<<< 550 5.1.1 <user@there.example>... User unknown\n<<< 503 5.0.0 Need RCPT (recipient)\n",
+    ),
+    "user@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+  ],
+  [
+    "Exchange 5.5",
+    plain(
+      "Your message\n\n  To:      user@there.example\n\ndid not reach the following recipient(s):\n\nc=US;a= ;p=Foo;dda:SMTP=user@there.example; on Mon, 1 Jan 2001 10:00:00 -0500\n    The recipient name is not recognized\n\tMSEXCH:IMS:Foo:BAR:SERVER 0 (000C05A6) Unknown Recipient\n",
+      "Undeliverable: x",
+    ),
+    "user@there.example failed hard invalid_recipient  ",
+  ],
+  [
+    "Exchange, in Spanish",
+    plain(
+      "Error al entregar a los siguientes destinatarios o grupos:\n\nuser@there.example<mailto:user@there.example>\nNo se encontro.\n\nuser@there.example\n#550 5.1.1 RESOLVER.ADR.RecipNotFound; not found ##\n\nEncabezados originales del mensaje:\n\nReceived: from x\n",
+      "No se puede entregar: hola",
+    ),
+    "user@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+  ],
+  [
+    "Domino",
+    plain(
+      "Your message\n\n  Subject: x\n\nwas not delivered to:\n\n  user@there.example\n\nbecause:\n\n  User A. User (user@there.example) not listed in Domino Directory\n",
+      "DELIVERY FAILURE: User not listed",
+    ),
+    "user@there.example failed hard invalid_recipient  ",
+  ],
+  [
+    "AOL, a screen name",
+    plain(
+      "Your mail to the following recipients could not be delivered because they are not accepting mail from you:\n\tscreenname\n",
+      "Mail Delivery Problem",
+      daemon.replace("mx.example", "AOL.com"),
+    ),
+    "screenname@aol.com failed soft content  ",
+  ],
+  [
+    "a name without its domain, and X-Failed-Recipients",
+    plain(
+      "The following address(es) failed:\n\n  user\n    Unrouteable address\n",
+      "Mail delivery failed",
+      `${daemon}X-Failed-Recipients: user@there.example\n`,
+    ),
+    "user@there.example failed hard bad_domain  ",
+  ],
+  [
+    "Amazon SES, JSON by mail",
+    plain(
+      '{"notificationType":"Bounce","bounce":{"bounceType":"Permanent","bouncedRecipients":[{"status":"5.1.1","action":"failed","diagnosticCode":"smtp; 550 5.1.1 user unknown","emailAddress":"user@there.example"}]},"mail":{"headers":[]}}',
+      "AWS Notification Message",
+    ),
+    "user@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+  ],
+  [
+    "PowerMTA, with its category",
+    report(one("Status: 5.2.1\nDiagnostic-Code: smtp;550 5.2.1 User Unknown\nX-PowerMTA-BounceCategory: bad-mailbox")),
+    "user@there.example failed hard inactive_mailbox 5.2.1 550 suppress",
+  ],
+  [
+    "status fields in a plain text",
+    plain(
+      "Your message could not be delivered.\n\nReporting-MTA: dns; mx.example\n\nFinal-Recipient: rfc822; user@there.example\nAction: failed\nStatus: 5.1.1\n",
+    ),
+    "user@there.example failed hard invalid_recipient 5.1.1  suppress",
+  ],
+];
+
+for (const [name, mail, want] of formats) {
+  test(`the format of ${name}`, () => assert.equal(short(only(mail)), want));
+}
+
+test("several recipients in a text keep their own words", () => {
+  const text =
+    "I wasn't able to deliver your message to the following addresses.\n\n<a@there.example>:\n192.0.2.1 does not like recipient.\nRemote host said: 550 5.1.1 unknown\n\n<b@there.example>:\nRemote host said: 552 5.2.2 full\n";
+  assert.deepEqual(read(plain(text)).recipients.map(short), [
+    "a@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+    "b@there.example failed soft mailbox_full 5.2.2 552",
+  ]);
+});
+
+test("what follows a recipient further in is said about it and names no other", () => {
+  const text =
+    "The following address(es) failed:\n\n  user@there.example\n    SMTP error after MAIL FROM:<me@us.example>:\n    me@us.example is not welcome\n    other@us.example neither\n";
+  assert.deepEqual(
+    read(plain(text)).recipients.map(({ email }) => email),
+    ["user@there.example"],
+  );
+});

@@ -1,0 +1,66 @@
+// Mails to a return path that are no bounces: read receipts (RFC 8098), vacation and other automatic replies
+// (RFC 3834), challenge-response, complaints (RFC 5965). Knows senders, subjects and marks; does not read texts.
+
+import type { Header } from "../mime/parse-head.ts";
+import { decodeWords } from "../mime/parse-head.ts";
+import { firstHeader, type MailParts } from "./parts.ts";
+import subjectTable from "./subjects.json" with { type: "json" };
+
+export type SubjectKind = "bounce" | "delayed" | "auto_reply" | "receipt" | "other";
+
+const subjects = subjectTable.map((entry) => ({
+  kind: entry.kind as SubjectKind,
+  id: entry.id,
+  regexp: new RegExp(entry.match, "iu"),
+}));
+
+/** What the subject of a mail says about it; null when it says nothing. */
+export function subjectKind(subject: string): { kind: SubjectKind; id: string } | null {
+  const text = subject.replace(/\s+/g, " ").trim().slice(0, 500);
+  const automatic = subjects.find(({ kind, regexp }) => kind === "auto_reply" && regexp.test(text));
+  return automatic ?? subjects.find(({ regexp }) => regexp.test(text)) ?? null;
+}
+
+const mailers =
+  /mailer[-_. ]?daemon|post[-_ ]?master|mail (?:delivery|administrator|deliver|router)|delivery (?:sub)?system|mail\.delivery|system administrator|smtp[_ -]?(?:mail|gateway|server)|mail[_ -]?service|virus[_ -]?(?:wall|scan)|antivirus|interscan|mdaemon|ndr administrator|bounce|no-?reply@sns\.amazonaws|mailadmin|mail-?daemon|double-bounce/i;
+
+/**
+ * Whether the mail comes from a mail system and not from a person, by its sender. An empty return path says nothing:
+ * vacation programs send with it too (RFC 3834 §3.3).
+ */
+export function isFromMailer(headers: readonly Header[]): boolean {
+  const from = decodeWords(firstHeader(headers, "from")).trim();
+  return from === "" || from === "<>" || mailers.test(from) || mailers.test(firstHeader(headers, "sender"));
+}
+
+/** Why a mail is an automatic reply of a person's mailbox, by its header fields; null when it is none. */
+export function autoReplyReason(headers: readonly Header[], subject: string): string | null {
+  const marks = autoReplyFields.find(([name, value]) => value.test(firstHeader(headers, name)));
+  if (marks !== undefined) return marks[0];
+  const said = subjectKind(subject);
+  return said?.kind === "auto_reply" ? `subject-${said.id}` : null;
+}
+
+const autoReplyFields: [string, RegExp][] = [
+  ["x-autoreply", /\S/],
+  ["x-autorespond", /\S/],
+  ["x-autoresponder", /\S/],
+  ["x-mail-autoreply", /\S/],
+  ["x-auto-reply-from", /\S/],
+  ["precedence", /auto[-_]?reply/i],
+  ["x-precedence", /auto[-_]?reply/i],
+  ["x-vacation", /\S/],
+  ["auto-submitted", /^\s*auto-(?:replied|notified)/i],
+];
+
+/** The kind of report that the parts of a mail announce. */
+export function reportKind(mail: MailParts): "complaint" | "receipt" | "delivery-status" | null {
+  const types = new Set(mail.parts.map((part) => part.type));
+  const announced = mail.type === "multipart/report" ? (mail.parameters.get("report-type") ?? "").toLowerCase() : "";
+  if (types.has("message/feedback-report") || announced === "feedback-report") return "complaint";
+  const hasStatus = types.has("message/delivery-status") || types.has("message/global-delivery-status");
+  if (hasStatus || announced === "delivery-status") return "delivery-status";
+  const isReceipt =
+    types.has("message/disposition-notification") || types.has("message/global-disposition-notification");
+  return isReceipt || announced === "disposition-notification" ? "receipt" : null;
+}

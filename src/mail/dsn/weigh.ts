@@ -1,0 +1,163 @@
+// Class, hard or soft, and suppress, from what a report says. A report proves less than a live reply: it is written by
+// a third party, after the conversation. So classify.ts gives the class, and this file asks for proof before it calls
+// a failure hard or suppresses (completions §6): a code about the address, or an answer to RCPT. Words that reporters
+// have for themselves are in report-texts.json.
+
+import { type Classification, classifyReply, type ReplyClass, type ReplyStage } from "../smtp/classify.ts";
+import { findCodes } from "./reply-codes.ts";
+import textTable from "./report-texts.json" with { type: "json" };
+
+export type Codes = { status: string | null; smtp_code: string | null };
+
+/** What is known of one recipient. `near` is about it, surest first; `far` is what the report says besides. */
+export type Evidence = {
+  near: readonly string[];
+  far: readonly string[];
+  codes: Codes;
+  /** The refused command, null when the report does not tell. */
+  stage: ReplyStage | null;
+  email: string | null;
+  /** false for a warning: the mail is still being tried. */
+  isFinal: boolean;
+};
+
+export type Verdict = { class: ReplyClass; bounce_type: "hard" | "soft"; suppress: boolean };
+
+type TextEntry = { id: string; class: string; hard?: boolean; without_code?: boolean; match: string; unless?: string };
+
+const reportTexts = (textTable as TextEntry[]).map((entry) => ({
+  class: entry.class as ReplyClass,
+  isHard: entry.hard ?? false,
+  isWithoutCode: entry.without_code ?? false,
+  regexp: new RegExp(entry.match, "iu"),
+  unless: entry.unless === undefined ? null : new RegExp(entry.unless, "iu"),
+}));
+
+// classify.ts reads the first 1,000 characters.
+const textCharsMax = 1_000;
+// The codes that say that the address does not work; classify.ts has the same list for live replies.
+const addressCodes = new Set(["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"]);
+
+/** Weighs the evidence. Soft and not suppressed wherever it is not enough. */
+export function weigh(evidence: Evidence): Verdict {
+  const code = effectiveCode(evidence);
+  const verdict = fromReporter(evidence) ?? fromReply(evidence, code);
+  const isHard = verdict.bounce_type === "hard" && code >= 500 && evidence.isFinal;
+  return {
+    class: evidence.isFinal && code < 500 ? finalClass(verdict.class) : verdict.class,
+    bounce_type: isHard ? "hard" : "soft",
+    suppress: isHard && verdict.suppress && evidence.email !== null,
+  };
+}
+
+// A report without a reply code is read as a refusal that says nothing by itself: 554, or 450 when it may pass.
+function effectiveCode({ codes, isFinal }: Evidence): number {
+  if (!isFinal) return 450;
+  if (codes.smtp_code !== null) return Number(codes.smtp_code);
+  return codes.status?.startsWith("4.") ? 450 : 554;
+}
+
+// A temporary trouble that ended in failure has used up its retries.
+function finalClass(mailClass: ReplyClass): ReplyClass {
+  return mailClass === "busy" || mailClass === "connection" || mailClass === "greylisted" ? "expired" : mailClass;
+}
+
+// Words that the reporter says of its own knowledge. They come before the codes, which reporters make up.
+function fromReporter({ near, far, codes }: Evidence): Verdict | null {
+  for (const text of [...near, ...far].map(oneLine)) {
+    const found = reportTexts.find(
+      (entry) => !(entry.isWithoutCode && hasRemoteCode(codes)) && entry.regexp.test(text) && !entry.unless?.test(text),
+    );
+    if (found !== undefined) return found.isHard ? hard(found.class, codes) : soft(found.class);
+  }
+  return null;
+}
+
+// x.0.0, x.1.2 and x.4.x are what mailers give themselves when they never got an answer.
+function hasRemoteCode({ status, smtp_code }: Codes): boolean {
+  return smtp_code !== null || (status !== null && !/\.(?:0\.0|1\.2|4\.\d{1,3}|5\.0)$/.test(status));
+}
+
+function fromReply(evidence: Evidence, code: number): Verdict {
+  const { near, far, codes, stage } = evidence;
+  // Unknown stage: a code may say that it is about the address, words alone are not believed to.
+  const isByCode = stage === null && isAddressCode(codes.status) && codes.status !== "5.2.1";
+  const asked = { stage: stage ?? (isByCode ? "rcpt" : "final"), code, enhanced: codes.status } as const;
+  const answers = [...near, ...far, ""].map((text) => ({ ...classifyReply({ ...asked, text: replyIn(text) }), text }));
+  const first = answers[0]!;
+  const others = answers.slice(1);
+  // A code that says "no such user" beside a text that says "mailbox full": neither is believed to be final.
+  const full = others.find(({ rule }) => rule.startsWith("mailbox-"));
+  if (full !== undefined && first.class !== "mailbox_full" && first.bounce_type === "hard") return soft(full.class);
+  if (isDecided(first.rule)) return withProof(first, evidence);
+  return withProof(others.find(({ rule }) => !isCodeRule(rule) && !boilerplate.has(rule)) ?? first, evidence);
+}
+
+// The reply alone: what a reporter says around it ("192.0.2.1 does not like recipient") is not the remote side's.
+function replyIn(text: string): string {
+  const start = findCodes(text).code_at;
+  return oneLine(start > 0 ? text.slice(start) : text);
+}
+
+// The words say that the address does not work; only a code may say so beyond doubt.
+function hard(mailClass: ReplyClass, { status }: Codes): Verdict {
+  return { class: mailClass, bounce_type: "hard", suppress: isAddressCode(status) && status !== "5.2.1" };
+}
+
+function soft(mailClass: ReplyClass): Verdict {
+  return { class: mailClass, bounce_type: "soft", suppress: false };
+}
+
+// Not decided: codes that only name a subject, or that servers use for everything.
+function isDecided(rule: string): boolean {
+  return !/^(?:\d{3}|x\.\d\.0|x\.7\.1|x\.3\.5|x\.4\.[12])$/.test(rule);
+}
+
+function isCodeRule(rule: string): boolean {
+  return /^(?:\d{3}|x\.\d{1,3}\.\d{1,3})$/.test(rule);
+}
+
+// What every report says ("could not be delivered", "try again later"): no reason when it stands beside the reply.
+const boilerplate = new Set(["vague-recipient", "busy", "expired", "policy", "content", "not-for-us", "login-needed"]);
+
+// "Host not found, try again" is a name server that did not answer.
+const maybeLater = /try again|temporar|transient|timed? ?out|servfail/i;
+
+type Answer = Classification & { text: string };
+
+function withProof(found: Answer, evidence: Evidence): Verdict {
+  const { class: mailClass, bounce_type, suppress } = found;
+  const isHard = bounce_type === "hard" && isProven(found, evidence);
+  return isHard ? { class: mailClass, bounce_type, suppress } : soft(mailClass);
+}
+
+function isProven(found: Answer, { codes, stage, email }: Evidence): boolean {
+  // "Relay denied" to somebody who forwards our mail is about the way it took, not about the recipient.
+  if (found.class === "bad_domain" || found.class === "routing") {
+    return found.rule !== "relay" && !maybeLater.test(found.text);
+  }
+  // RFC 3463 §3.2: x.1 is about the address, whatever its detail. Disabled mailboxes come back: they need RCPT.
+  if (found.class === "inactive_mailbox") return codes.status === "5.2.1" && stage === "rcpt";
+  if (codes.status?.startsWith("5.1.")) return true;
+  // x.3, x.4 and x.5 are about their system, the network and the protocol.
+  if (stage === "rcpt") return found.rule !== "vague-recipient" || !/^5\.[345]\./.test(codes.status ?? "");
+  return stage === null && found.rule.startsWith("no-such-user") && isPlainReplyAbout(email, found.text);
+}
+
+// A reply quoted by itself, without an enhanced code, that names the address: "550 <user@example.com>: User unknown".
+function isPlainReplyAbout(email: string | null, text: string): boolean {
+  const said = oneLine(text).toLowerCase();
+  return email !== null && /^5\d\d[ :-]+(?![\d#(]*5\.)/.test(said) && said.includes(email.toLowerCase());
+}
+
+function isAddressCode(status: string | null): boolean {
+  return status !== null && addressCodes.has(status);
+}
+
+function oneLine(text: string): string {
+  return text
+    .slice(0, 4 * textCharsMax)
+    .replace(/\s+/g, " ")
+    .trim()
+    .slice(0, textCharsMax);
+}
