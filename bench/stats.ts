@@ -1,0 +1,208 @@
+// What the statistics cost at `events` recorded events of one domain over 90 days: each answer at its longest period, with
+// counters as the writers leave them (nothing merged) and after merging; what counting adds to recording; and the same
+// sums taken by a scan of the event log, once. Events go through recordEvents, as in the product.
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { bootstrap } from "../src/accounts/accounts.ts";
+import { createHttpServer, type HttpServer } from "../src/api/server.ts";
+import { mountFeatures, openWorld } from "../src/app.ts";
+import { readConfig } from "../src/config.ts";
+import { type MailEvent, recordEvents } from "../src/events/events.ts";
+import { createLog } from "../src/platform/log.ts";
+import { uuidFloor } from "../src/platform/random.ts";
+import type { World } from "../src/platform/world.ts";
+import { sweepStats } from "../src/stats/background.ts";
+import { countEvents } from "../src/stats/stats.ts";
+import { type BenchResult, conditions, round } from "./support/bench.ts";
+import { percentile } from "./support/load.ts";
+
+const DAYS = 90;
+const DAY_MS = 86_400_000;
+const FILL_BATCH = 1_000;
+/** As the delivery engine commits outcomes. */
+const ENGINE_BATCH = 250;
+const WRITERS = 3;
+const ASKS = 100;
+const COUNTS = 200;
+const SWEEPS = 5;
+const ISPS = [
+  "google",
+  "microsoft",
+  "yahoo",
+  "apple",
+  "gmx",
+  "tonline",
+  "orange",
+  "proton",
+  "fastmail",
+  "zoho",
+  "other",
+];
+const REASONS = ["5.1.1", "5.1.2", "5.2.1", "5.2.2", "5.7.1", "5.7.26", "5.4.4", "5.3.4"];
+const ANSWERS = {
+  summary: `stats?days=${DAYS}`,
+  daily: `stats/daily?days=${DAYS}`,
+  hourly: "stats/hourly?hours=336",
+  isp: `stats/isp?days=${DAYS}`,
+};
+
+type Subject = { world: World; server: HttpServer; key: string; org_id: string; domain_id: string };
+
+/** Records the events (some 60 µs each), then measures. Milliseconds. */
+export async function benchStats({ events }: { events: number } = { events: 10_000_000 }): Promise<BenchResult> {
+  const dir = mkdtempSync(join(tmpdir(), "postern-bench-"));
+  chmodSync(dir, 0o711); // run by root, the embedded database runs as an ordinary user
+  const config = readConfig({ POSTERN_DATA: dir, POSTERN_RETENTION_EVENT_DAYS: "100" });
+  const opened = await openWorld(config, createLog({ level: "silent", role: "bench" }));
+  try {
+    const subject = await prepare(opened.world);
+    const fillSeconds = await fill(subject, events);
+    const ours = {
+      recorded_per_s: round(events / fillSeconds),
+      ...(await measureAnswers(subject, "unmerged")),
+      ...(await measureCounting(subject)),
+    };
+    for (let sweep = 0; sweep < SWEEPS; sweep += 1) await sweepStats(subject.world);
+    const merged = await measureAnswers(subject, "merged");
+    const scan = { scan_of_events_ms: round(await scanEvents(subject)) };
+    await subject.server.stop();
+    const about = conditions({ events, days: DAYS, providers: ISPS.length, asks: ASKS });
+    return { name: "stats", conditions: about, ours: { ...ours, ...merged, ...scan }, peers: {}, ratio: {} };
+  } finally {
+    await opened.close();
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+async function prepare(world: World): Promise<Subject> {
+  const first = await bootstrap(world, { live_key: null, test_key: null });
+  if (!first) throw new Error("the database is not empty");
+  const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+  const now = world.clock.now();
+  await world.db.query(`call make_day_partitions('${day(now - DAYS * DAY_MS)}', '${day(now + DAY_MS)}')`);
+  const server = await createHttpServer(world, (api) => mountFeatures(api, world));
+  const created = await server.app.inject({
+    method: "POST",
+    url: "/v1/domains",
+    headers: { authorization: `Bearer ${first.live_key}` },
+    payload: { domain: "shop.example" },
+  });
+  return { world, server, key: first.live_key, org_id: first.org_id, domain_id: created.json().id };
+}
+
+/** Batches over the whole period, each of one moment, several at once as from several processes. */
+async function fill(subject: Subject, events: number): Promise<number> {
+  const { world } = subject;
+  const batches = Math.ceil(events / FILL_BATCH);
+  const startMs = world.clock.now() - (DAYS - 1) * DAY_MS;
+  let next = 0;
+  async function writer(): Promise<void> {
+    for (let batch = next++; batch < batches; batch = next++) {
+      const atMs = startMs + Math.floor((batch / batches) * (DAYS - 1) * DAY_MS);
+      await world.db.transaction((tx) => recordEvents(tx, world, makeEvents(subject, atMs, FILL_BATCH)));
+    }
+  }
+  const startedAt = performance.now();
+  await Promise.all(Array.from({ length: WRITERS }, writer));
+  await world.db.execute("analyze");
+  return (performance.now() - startedAt) / 1000;
+}
+
+/** 90 of 100 delivered at once, 6 deferred, 4 bounced. */
+function makeEvents({ world, org_id, domain_id }: Subject, atMs: number, count: number): MailEvent[] {
+  const prefix = uuidFloor(atMs).slice(0, 15);
+  return Array.from({ length: count }, (_unused, n) => {
+    const chance = world.random.float();
+    const isBounce = chance < 0.04;
+    const id = prefix + world.random.uuid().slice(15, 19) + world.random.uuid().slice(19);
+    return {
+      org_id,
+      id,
+      event_type: isBounce ? "bounced" : chance < 0.1 ? "deferred" : "delivered",
+      message_id: id,
+      recipient: `customer${n}@example.com`,
+      at: new Date(atMs),
+      attempt: 1,
+      smtp_code: isBounce ? "550" : "250",
+      enhanced_code: isBounce ? pick(world, REASONS) : "2.0.0",
+      message: isBounce ? "no such user here" : "2.0.0 accepted",
+      mx_host: "mx.example.com",
+      mx_ip: "192.0.2.1",
+      source_ip: null,
+      tls: "TLSv1.3 TLS_AES_256_GCM_SHA384",
+      duration_ms: 120,
+      class: isBounce ? "invalid_recipient" : null,
+      isp: pick(world, ISPS),
+      bounce_type: isBounce ? "hard" : null,
+      suppress: false,
+      next_attempt_at: null,
+      announces: false,
+      about: {
+        domain_id,
+        rfc_message_id: `${id}@shop.example`,
+        from_address: "shop@shop.example",
+        subject: "s",
+        tags: [],
+        metadata: {},
+        environment: "live",
+      },
+    };
+  });
+}
+
+function pick(world: World, words: string[]): string {
+  return words[Math.floor(world.random.float() * words.length)] as string;
+}
+
+async function measureAnswers(subject: Subject, state: string): Promise<Record<string, number>> {
+  const figures: Record<string, number> = {};
+  const [rows] = await subject.world.db.query<{ total: number }>("select count(*) as total from stat");
+  figures[`rows_${state}`] = rows?.total ?? 0;
+  for (const [name, path] of Object.entries(ANSWERS)) {
+    await timed(10, () => askFor(subject, path));
+    const times = await timed(ASKS, () => askFor(subject, path));
+    figures[`${name}_p50_${state}`] = round(percentile(times, 50), 1);
+    figures[`${name}_p99_${state}`] = round(percentile(times, 99), 1);
+  }
+  return figures;
+}
+
+async function askFor({ server, key, domain_id }: Subject, path: string): Promise<void> {
+  const url = `/v1/domains/${domain_id}/${path}`;
+  const { statusCode } = await server.app.inject({ url, headers: { authorization: `Bearer ${key}` } });
+  if (statusCode !== 200) throw new Error(`${path} answered ${statusCode}`);
+}
+
+/** What the engine's transactions pay for the counters. */
+async function measureCounting(subject: Subject): Promise<Record<string, number>> {
+  const { world } = subject;
+  const batch = makeEvents(subject, world.clock.now(), ENGINE_BATCH);
+  const times: number[] = [];
+  for (let turn = 0; turn < COUNTS; turn += 1) {
+    await world.db.transaction(async (tx) => {
+      const startedAt = performance.now();
+      await countEvents(tx, batch);
+      times.push(performance.now() - startedAt);
+    });
+  }
+  return { count_250_p50: round(percentile(times, 50), 2), count_250_p99: round(percentile(times, 99), 2) };
+}
+
+/** What an answer would cost without counters. */
+async function scanEvents({ world, org_id }: Subject): Promise<number> {
+  const [ms] = await timed(1, () =>
+    world.db.query("select event_type, count(*) from event where org_id = $1 group by event_type", [org_id]),
+  );
+  return ms ?? 0;
+}
+
+async function timed(count: number, work: () => Promise<unknown>): Promise<number[]> {
+  const times: number[] = [];
+  for (let turn = 0; turn < count; turn += 1) {
+    const startedAt = performance.now();
+    await work();
+    times.push(performance.now() - startedAt);
+  }
+  return times;
+}
