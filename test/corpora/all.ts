@@ -1,5 +1,7 @@
 // Every corpus that has a runner, in the order of the folders.
 import { addressSyntax } from "./address-syntax.ts";
+import { arfFeedback } from "./arf-feedback.ts";
+import { bounceFlufl, bounceSisimai, dsnMisc } from "./bounces.ts";
 import { dkimCanonicalization } from "./dkim-canonicalization.ts";
 import { smtpReplyClassification } from "./smtp-reply-classification.ts";
 import { suppressionCsv } from "./suppression-csv.ts";
@@ -8,7 +10,11 @@ import { webhookSignature } from "./webhook-signature.ts";
 
 export const CORPORA: readonly Corpus[] = [
   addressSyntax,
+  arfFeedback,
+  bounceFlufl,
+  bounceSisimai,
   dkimCanonicalization,
+  dsnMisc,
   smtpReplyClassification,
   suppressionCsv,
   webhookSignature,
