@@ -113,13 +113,19 @@ function withFormats(ajv: Ajv): Ajv {
   const time =
     /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)$/;
   const uuid = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
-  ajv.addFormat("date", (text) => date.test(text) && !Number.isNaN(Date.parse(text)));
-  ajv.addFormat("date-time", (text) => time.test(text) && !Number.isNaN(Date.parse(text)));
+  ajv.addFormat("date", (text) => date.test(text) && isDay(text));
+  ajv.addFormat("date-time", (text) => time.test(text) && isDay(text) && !Number.isNaN(Date.parse(text)));
   ajv.addFormat("uuid", uuid);
   ajv.addFormat("uri", (text) => URL.canParse(text));
   ajv.addFormat("byte", true);
   ajv.addFormat("binary", true);
   return ajv;
+}
+
+/** Date.parse takes February 30th for March 2nd. */
+function isDay(text: string): boolean {
+  const day = new Date(`${text.slice(0, 10)}T00:00:00Z`);
+  return day.getUTCDate() === Number(text.slice(8, 10));
 }
 
 function countRequests(app: Api, world: Pick<World, "metrics">): void {

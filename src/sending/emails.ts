@@ -1,15 +1,10 @@
-// Sent e-mails as they are shown and changed afterwards: list, one with its recipients, timeline, content, retry, cancel.
-import { requireLiveSending } from "../accounts/accounts.ts";
-import { type EventView, type MailEvent, recordEvents, timeline } from "../events/events.ts";
-import { DEFAULT_SOURCE_ID, type FindLane, KEEP_TRYING_MS } from "../outbound/outbound.ts";
+// Sent e-mails as they are shown: list, one with its recipients, timeline, content. Changing them: changes.ts.
+import { type EventView, timeline } from "../events/events.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
-import type { Account } from "../platform/http.ts";
 import { uuidFloor } from "../platform/random.ts";
-import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import { invalid, notFound } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { readFrom } from "./content.ts";
 import * as queries from "./queries.ts";
-import { type FindSender, readySender } from "./sending.ts";
 
 export type EmailQuery = {
   limit: number;
@@ -49,13 +44,15 @@ function toFilter(query: EmailQuery): queries.EmailFilter {
   };
 }
 
-/** A day (the whole of it) or a moment. */
+const DAY_OR_TIME = /^\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d))?$/;
+
+/** A day (the whole of it) or a moment. Before 1970 there was no mail of ours. */
 function readDate(field: string, text: string): { ms: number; isDay: boolean } {
-  const ms = Date.parse(text);
-  if (Number.isNaN(ms) || !/^\d{4}-\d\d-\d\d/.test(text)) {
+  const ms = DAY_OR_TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms)) {
     throw invalid(field, `the '${field}' query parameter is not a date (2026-11-20) or a time (RFC 3339)`);
   }
-  return { ms, isDay: text.length === 10 };
+  return { ms: Math.max(0, ms), isDay: text.length === 10 };
 }
 
 function endOf({ ms, isDay }: { ms: number; isDay: boolean }): number {
@@ -149,153 +146,14 @@ export async function loadContent(world: Pick<World, "db" | "blobs">, orgId: str
   return { row, mime };
 }
 
-type ChangeWorld = Pick<World, "db" | "clock" | "random" | "seal">;
-
-/** Cancels what was not attempted yet; 409 once an attempt was made or is under way. */
-export async function cancelEmail(world: ChangeWorld, account: Account, id: string): Promise<EmailView> {
-  const orgId = account.org_id;
-  return world.db.asOrg(orgId, async (tx) => {
-    const row = await lockRow(tx, orgId, id);
-    const recipients = await queries.listRecipients(tx, orgId, [row.id]);
-    const open = recipients.filter(({ status }) => status === "queued" || status === "scheduled");
-    const removed = await queries.removeUnattempted(tx, orgId, row.id);
-    if (open.length === 0 || removed.length < open.length || recipients.some(({ attempts }) => attempts > 0)) {
-      throw new Refusal(
-        "invalid_state",
-        `this e-mail is ${row.status}; only mail that was not attempted can be canceled`,
-      );
-    }
-    const positions = removed.map(({ position }) => position);
-    await queries.setRecipients(tx, orgId, row.id, positions, "canceled");
-    await queries.setStatus(tx, orgId, row.id, "canceled", new Date(world.clock.now()));
-    await recordEvents(
-      tx,
-      world,
-      open.map((recipient) => changeEvent(world, orgId, row, recipient, "canceled")),
-    );
-    return toEmail(...(await reread(tx, orgId, row.id)));
-  });
-}
-
-/** Sends again to recipients that failed, expired or bounced softly; live keys only, 409 when there are none. */
-export async function retryEmail(
-  world: ChangeWorld,
-  deps: { findLane: FindLane; notify: () => void; findSender: FindSender },
-  account: Account,
-  id: string,
-): Promise<EmailView> {
-  if (account.environment === "test") {
-    throw new Refusal("test_key_not_allowed", "a test key cannot retry live mail");
-  }
-  requireLiveSending(account);
-  const orgId = account.org_id;
-  const before = await getEmail(world, orgId, id);
-  const sender = await readySender(deps, orgId, readFrom(before.from).address.domain);
-  const lanes = new Map<string, number>();
-  for (const { email } of before.recipients) {
-    const domain = email.slice(email.lastIndexOf("@") + 1);
-    const lane = await deps.findLane({ org_id: orgId, source_id: DEFAULT_SOURCE_ID, domain, class: 0 });
-    lanes.set(email, lane.id);
-  }
-  const view = await world.db.asOrg(orgId, (tx) =>
-    requeue(tx, world, { orgId, id: before.id, lanes, host: sender.return_path_host }),
-  );
-  deps.notify();
-  return view;
-}
-
-type Requeue = { orgId: string; id: string; lanes: Map<string, number>; host: string };
-
-async function requeue(tx: Tx, world: ChangeWorld, { orgId, id, lanes, host }: Requeue): Promise<EmailView> {
-  const row = await lockRow(tx, orgId, id);
-  const recipients = await queries.listRecipients(tx, orgId, [id]);
-  const again = row.environment === "live" ? recipients.filter(isRetryable) : [];
-  if (again.length === 0) {
-    throw new Refusal(
-      "invalid_state",
-      `this e-mail is ${row.status}; only failed, expired or softly bounced mail can be retried`,
-    );
-  }
-  const [body] = await queries.findBody(tx, orgId, id);
-  if (!body) throw new Refusal("invalid_state", "the content of this e-mail is no longer stored");
-  const now = new Date(world.clock.now());
-  const rows = again.map(({ position, email }) => ({
-    position,
-    email,
-    lane_id: lanes.get(email) as number,
-    due_at: now,
-    expires_at: new Date(now.getTime() + KEEP_TRYING_MS),
-    return_path_host: host,
-  }));
-  await queries.insertDeliveries(tx, orgId, id, rows, now);
-  await queries.setRecipients(
-    tx,
-    orgId,
-    id,
-    again.map(({ position }) => position),
-    "queued",
-  );
-  const statuses = recipients.map((recipient) => (again.includes(recipient) ? "queued" : recipient.status));
-  await queries.setStatus(tx, orgId, id, statuses.some((status) => status !== "queued") ? "sending" : "queued", null);
-  await recordEvents(
-    tx,
-    world,
-    again.map((recipient) => changeEvent(world, orgId, row, recipient, "retried")),
-  );
-  return toEmail(...(await reread(tx, orgId, id)));
-}
-
-function isRetryable({ status, bounce_type }: queries.RecipientRow): boolean {
-  return status === "failed" || status === "expired" || (status === "bounced" && bounce_type === "soft");
-}
-
-async function lockRow(tx: Tx, orgId: string, id: string): Promise<queries.EmailRow> {
+/** One e-mail, locked so that retry, cancel and outcomes take turns; or 404. */
+export async function lockRow(tx: Tx, orgId: string, id: string): Promise<queries.LockedRow> {
   const found = await findRow(tx, orgId, id);
-  return (await queries.lockEmail(tx, orgId, found.id))[0] as queries.EmailRow;
+  return (await queries.lockEmail(tx, orgId, found.id))[0] as queries.LockedRow;
 }
 
-async function reread(tx: Tx, orgId: string, id: string): Promise<[queries.EmailRow, queries.RecipientRow[]]> {
+/** An e-mail as it stands now in this transaction. */
+export async function reread(tx: Tx, orgId: string, id: string): Promise<EmailView> {
   const [row] = await queries.findEmail(tx, orgId, id);
-  return [row as queries.EmailRow, await queries.listRecipients(tx, orgId, [id])];
-}
-
-function changeEvent(
-  world: ChangeWorld,
-  orgId: string,
-  row: queries.EmailRow,
-  recipient: queries.RecipientRow,
-  type: "canceled" | "retried",
-): MailEvent {
-  return {
-    org_id: orgId,
-    id: world.random.uuid(),
-    event_type: type,
-    message_id: row.id,
-    recipient: recipient.email,
-    at: new Date(world.clock.now()),
-    attempt: null,
-    smtp_code: null,
-    enhanced_code: null,
-    message: null,
-    mx_host: null,
-    mx_ip: null,
-    source_ip: null,
-    tls: null,
-    duration_ms: null,
-    class: null,
-    isp: null,
-    bounce_type: null,
-    suppress: false,
-    next_attempt_at: null,
-    announces: false,
-    about: {
-      domain_id: row.domain_id,
-      rfc_message_id: row.message_id,
-      from_address: row.from,
-      subject: row.subject,
-      tags: row.tags,
-      metadata: row.metadata,
-      environment: row.environment,
-    },
-  };
+  return toEmail(row as queries.EmailRow, await queries.listRecipients(tx, orgId, [id]));
 }

@@ -1,0 +1,133 @@
+// Idempotency-Key (completions §2): the answer is committed with the message, so a repeated request is answered again and
+// nothing is sent twice, whatever happens between.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { Answer } from "../support/api.ts";
+import { type SendingApi, sendingApi } from "./sender.ts";
+
+const HOUR_MS = 3_600_000;
+
+let api: SendingApi;
+
+before(async () => {
+  api = await sendingApi();
+});
+
+after(async () => {
+  await api?.close();
+});
+
+const sendOnce = (key: string, change: Record<string, unknown> = {}, as?: string): Promise<Answer> =>
+  api.send(change, { headers: { "idempotency-key": key }, ...(as === undefined ? {} : { key: as }) });
+
+async function total(): Promise<number> {
+  return (await api.ask("GET", "/v1/emails?limit=1")).body.total;
+}
+
+function replayed({ headers }: Answer): boolean {
+  return headers["idempotent-replayed"] === "true";
+}
+
+describe("an Idempotency-Key", () => {
+  it("gives the stored answer, byte for byte, and says so", async () => {
+    const before = await total();
+    const first = await sendOnce("k1");
+    const second = await sendOnce("k1");
+    assert.deepEqual([first.status, second.status], [202, 202]);
+    assert.deepEqual([replayed(first), replayed(second)], [false, true]);
+    assert.deepEqual(second.body, first.body);
+    assert.equal(await total(), before + 1);
+  });
+
+  it("with another body is 409 idempotency_conflict", async () => {
+    await sendOnce("k2");
+    const { status, body } = await sendOnce("k2", { subject: "Other" });
+    assert.deepEqual([status, body.code, body.field], [409, "idempotency_conflict", "Idempotency-Key"]);
+  });
+
+  it("makes one e-mail of fifty requests at a time", async () => {
+    const before = await total();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => sendOnce("k3")));
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [202]);
+    assert.equal(new Set(answers.map(({ body }) => body.message_id)).size, 1);
+    assert.equal(answers.filter(replayed).length, 49);
+    assert.equal(await total(), before + 1);
+  });
+
+  it("makes one e-mail of fifty requests of two processes", async () => {
+    // Two servers over one database: what one process remembers cannot decide.
+    const { createHttpServer } = await import("../../src/api/server.ts");
+    const { mountFeatures } = await import("../../src/app.ts");
+    const other = await createHttpServer(api.world, (scope) => mountFeatures(scope, api.world));
+    try {
+      const { GOOD } = await import("./sender.ts");
+      const askOther = () =>
+        other.app.inject({
+          method: "POST",
+          url: "/v1/send",
+          headers: {
+            authorization: `Bearer ${api.live_key}`,
+            "content-type": "application/json",
+            "idempotency-key": "k4",
+          },
+          payload: JSON.stringify(GOOD),
+        });
+      const before = await total();
+      const turns = Array.from({ length: 25 }, () => [
+        sendOnce("k4"),
+        askOther().then((r) => ({ status: r.statusCode, body: r.json() })),
+      ]);
+      const answers = await Promise.all(turns.flat());
+      assert.deepEqual([...new Set(answers.map(({ status }) => status))], [202]);
+      assert.equal(new Set(answers.map(({ body }) => body.id)).size, 1);
+      assert.equal(await total(), before + 1);
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it("belongs to its organization", async () => {
+    const stranger = await api.organization();
+    const mine = await sendOnce("k5");
+    const { status, body } = await sendOnce("k5", {}, stranger.live_key);
+    assert.deepEqual([status, body.code], [403, "domain_not_owned"]);
+    assert.equal(mine.status, 202);
+  });
+
+  it("belongs to its environment", async () => {
+    const live = await sendOnce("k6");
+    const test = await sendOnce("k6", {}, api.test_key);
+    assert.deepEqual([live.body.status, test.body.status, replayed(test)], ["queued", "simulated", false]);
+    assert.equal(replayed(await sendOnce("k6", {}, api.test_key)), true);
+  });
+
+  it("of a refused request is free again", async () => {
+    assert.equal((await sendOnce("k7", { to: ["nobody"] })).status, 400);
+    assert.equal((await sendOnce("k7", { from: "a@stranger.example" })).status, 403);
+    const { status } = await sendOnce("k7");
+    assert.equal(status, 202);
+  });
+
+  it("may have 1 to 256 printable characters", async () => {
+    assert.equal((await sendOnce("x".repeat(256))).status, 202);
+    assert.equal((await sendOnce("~ !")).status, 202);
+    for (const key of ["", "x".repeat(257), "ä", "a\tb"]) {
+      const { status, body } = await sendOnce(key);
+      assert.deepEqual(
+        [status, body.code, body.field],
+        [400, "validation_error", "Idempotency-Key"],
+        JSON.stringify(key),
+      );
+    }
+  });
+
+  it("is remembered for 72 hours, no shorter and no longer", async () => {
+    const first = await sendOnce("k8");
+    api.advance(72 * HOUR_MS - 60_000);
+    assert.equal((await sendOnce("k8")).body.id, first.body.id);
+    api.advance(61_000);
+    const later = await sendOnce("k8", { subject: "Other" });
+    assert.equal(later.status, 202);
+    assert.notEqual(later.body.id, first.body.id);
+  });
+});
