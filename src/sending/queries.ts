@@ -173,12 +173,19 @@ export function findBody(tx: Query, orgId: string, id: string) {
 
 // Changing ---------------------------------------------------------------------------------------------------------
 
+export type LockedRow = EmailRow & { class: number; expires_at: Date | null };
+
 /** Locks the message so that retry, cancel and outcomes take turns. */
 export function lockEmail(tx: Tx, orgId: string, id: string) {
-  return tx.query<EmailRow & { class: number; expires_at: Date | null; return_path_host: string | null }>(
+  return tx.query<LockedRow>(
     `select ${EMAIL}, m.class, m.expires_at from message m where m.org_id = $1 and m.id = $2 for update`,
     [orgId, id],
   );
+}
+
+/** Which class of lanes the message went out in. */
+export function findClass(tx: Tx, orgId: string, id: string) {
+  return tx.query<{ class: number }>("select class from message where org_id = $1 and id = $2", [orgId, id]);
 }
 
 /** Removes deliveries that nobody holds and nobody tried. */
@@ -189,21 +196,21 @@ export function removeUnattempted(tx: Tx, orgId: string, id: string) {
   );
 }
 
-export function setRecipients(tx: Tx, orgId: string, id: string, positions: number[], status: string) {
+export function setRecipients(tx: Tx, orgId: string, id: string, to: { positions: number[]; status: string }) {
   return tx.execute(
     `update recipient set status = $4, next_attempt_at = null, bounce_type = null, bounce_code = null, diag_code = null,
             diag_message = null, bounce_class = null
       where org_id = $1 and message_id = $2 and position = any($3::smallint[])`,
-    [orgId, id, positions, status],
+    [orgId, id, to.positions, to.status],
   );
 }
 
-export function setStatus(tx: Tx, orgId: string, id: string, status: string, completedAt: Date | null) {
+export function setStatus(tx: Tx, orgId: string, id: string, to: { status: string; completed_at: Date | null }) {
   return tx.execute("update message set status = $3, completed_at = $4 where org_id = $1 and id = $2", [
     orgId,
     id,
-    status,
-    completedAt,
+    to.status,
+    to.completed_at,
   ]);
 }
 
@@ -216,7 +223,7 @@ export type NewDelivery = {
   return_path_host: string;
 };
 
-export function insertDeliveries(tx: Tx, orgId: string, id: string, rows: NewDelivery[], now: Date) {
+export function insertDeliveries(tx: Tx, orgId: string, id: string, { rows, now }: { rows: NewDelivery[]; now: Date }) {
   return tx.execute(
     `with d as (
        insert into delivery (org_id, message_id, position, lane_id, email, due_at, created_at, expires_at, return_path_host)

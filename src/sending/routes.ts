@@ -1,118 +1,14 @@
-// /v1/send and /v1/emails
+// /v1/send and /v1/send/batch
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { FindLane } from "../outbound/outbound.ts";
-import {
-  type Api,
-  answers,
-  Closed,
-  ErrorBody,
-  Id,
-  IdParams,
-  Nullable,
-  OneOf,
-  PageOf,
-  PageQuery,
-  pageOf,
-  RateLimitBody,
-  Time,
-} from "../platform/http.ts";
+import { type Api, answers, Closed, ErrorBody, Id, OneOf, RateLimitBody } from "../platform/http.ts";
 import type { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { BATCH_MAX, type BatchDeps, sendBatch, VALIDATIONS } from "./batch.ts";
-import * as emails from "./emails.ts";
+import { type EmailRouteDeps, mountEmails } from "./email-routes.ts";
 import { createIdempotency, type Idempotency, type Replay, readKey } from "./idempotency.ts";
-import { type FindSender, requestHash, type Sending } from "./sending.ts";
+import { requestHash, type Sending } from "./sending.ts";
 import { REQUEST_BYTES_MAX, SendAnswerShape, SendBody, SuppressedList } from "./shape.ts";
-import { showContent } from "./show-content.ts";
-
-const STATUSES = [
-  "scheduled",
-  "queued",
-  "sending",
-  "deferred",
-  "delivered",
-  "partially_delivered",
-  "bounced",
-  "complained",
-  "suppressed",
-  "failed",
-  "expired",
-  "canceled",
-  "simulated",
-] as const;
-const RECIPIENT_STATUSES = STATUSES.filter((status) => status !== "sending" && status !== "partially_delivered");
-
-const RecipientView = Type.Object({
-  email: Type.String(),
-  kind: OneOf(["to", "cc", "bcc"]),
-  status: OneOf(RECIPIENT_STATUSES),
-  attempts: Type.Integer(),
-  next_attempt_at: Nullable(Time),
-  delivered_at: Nullable(Time),
-  bounce_type: Nullable(OneOf(["hard", "soft"])),
-  bounce_code: Nullable(Type.String({ description: "SMTP code" })),
-  diag_code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463)" })),
-  diag_message: Nullable(Type.String({ description: "The remote server's text" })),
-  bounce_class: Nullable(Type.String()),
-});
-
-const Email = Type.Object({
-  id: Id,
-  message_id: Type.String({ description: "Without angle brackets" }),
-  status: OneOf(STATUSES, { description: "A fold of the recipients' states" }),
-  environment: OneOf(["live", "test"]),
-  from: Type.String(),
-  to: Type.Array(Type.String()),
-  cc: Type.Array(Type.String()),
-  bcc: Type.Array(Type.String()),
-  reply_to: Type.Array(Type.String()),
-  subject: Type.String(),
-  tags: Type.Array(Type.String()),
-  metadata: Type.Object({}, { additionalProperties: true }),
-  template_id: Nullable(Id),
-  domain_id: Id,
-  size: Type.Integer({ description: "Bytes of the message, unsigned" }),
-  created_at: Time,
-  scheduled_at: Nullable(Time),
-  completed_at: Nullable(Time),
-  recipients: Type.Array(RecipientView),
-});
-
-const Event = Type.Object({
-  id: Id,
-  event_type: Type.String({
-    description:
-      "queued, scheduled, simulated, suppressed, delivered, deferred, ambiguous, bounced, failed, expired, canceled, retried, complained",
-  }),
-  recipient: Nullable(Type.String()),
-  timestamp: Time,
-  attempt: Nullable(Type.Integer()),
-  smtp_code: Nullable(Type.String()),
-  enhanced_code: Nullable(Type.String()),
-  message: Nullable(Type.String()),
-  mx_host: Nullable(Type.String()),
-  mx_ip: Nullable(Type.String()),
-  source_ip: Nullable(Type.String()),
-  tls: Nullable(Type.String()),
-  duration_ms: Nullable(Type.Integer()),
-});
-
-const Content = Type.Object({
-  id: Id,
-  message_id: Type.String(),
-  headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() })),
-  text_body: Nullable(Type.String()),
-  html_body: Nullable(Type.String()),
-  attachments: Type.Array(
-    Type.Object({
-      filename: Nullable(Type.String()),
-      content_type: Type.String(),
-      content_id: Nullable(Type.String()),
-      size: Type.Integer(),
-    }),
-  ),
-});
 
 const BatchBody = Type.Union([
   Type.Array(SendBody, { minItems: 1, maxItems: BATCH_MAX }),
@@ -165,14 +61,11 @@ const IdempotencyHeader = Type.Object({
 });
 const tags = ["Sending"];
 
-export type SendingRouteDeps = {
+export type SendingRouteDeps = EmailRouteDeps & {
   sending: Sending;
   /** A complaint of the validator as the refusal a request would get. */
   shapeRefusal: (errors: unknown) => Refusal;
   refusalBody: BatchDeps["refusalBody"];
-  findLane: FindLane;
-  notify: () => void;
-  findSender: FindSender;
 };
 
 /** Mounts sending and the e-mail endpoints. */
@@ -201,8 +94,7 @@ export function mountSending(api: Api, world: World, deps: SendingRouteDeps): vo
     (request, reply) => send(deps.sending, idempotency, request as never, reply),
   );
   mountBatch(api, idempotency, deps);
-  mountReading(api, world);
-  mountChanging(api, world, deps);
+  mountEmails(api, world, deps);
 }
 
 type SendCall = FastifyRequest & { body: Parameters<Sending["prepare"]>[1] };
@@ -294,116 +186,4 @@ async function sendMany(batch: BatchDeps, idempotency: Idempotency, request: Fas
   const work = (row: Parameters<typeof sendBatch>[3]) => sendBatch(batch, account, body, row);
   const { replayed, answer } = await idempotency.once(account, { key, hash }, work);
   return giveAnswer(reply, answer, replayed);
-}
-
-function mountReading(api: Api, world: World): void {
-  const text = Type.Optional(Type.String({ maxLength: 998 }));
-  api.get(
-    "/v1/emails",
-    {
-      schema: {
-        operationId: "listEmails",
-        tags,
-        summary: "List sent e-mails, newest first",
-        querystring: Closed({
-          ...PageQuery,
-          status: Type.Optional(OneOf(STATUSES)),
-          from: text,
-          to: text,
-          subject: text,
-          tag: Type.Optional(Type.String({ maxLength: 64 })),
-          domain_id: Type.Optional(Type.String({ format: "uuid" })),
-          environment: Type.Optional(OneOf(["live", "test"])),
-          message_id: text,
-          from_date: Type.Optional(Type.String({ description: "A day or an RFC 3339 time, inclusive" })),
-          to_date: Type.Optional(Type.String({ description: "A day or an RFC 3339 time, inclusive" })),
-        }),
-        response: answers({ 200: PageOf("emails", Email) }),
-      },
-    },
-    async (request) => emails.listEmails(world, request.account.org_id, { ...request.query, ...pageOf(request.query) }),
-  );
-
-  api.get(
-    "/v1/emails/:id",
-    {
-      schema: {
-        operationId: "getEmail",
-        tags,
-        summary: "Get one e-mail, by id or Message-ID",
-        params: IdParams,
-        response: answers({ 200: Type.Object({ email: Email }) }, [404]),
-      },
-    },
-    async (request) => ({ email: await emails.getEmail(world, request.account.org_id, request.params.id) }),
-  );
-
-  api.get(
-    "/v1/emails/:id/events",
-    {
-      schema: {
-        operationId: "listEmailEvents",
-        tags,
-        summary: "The timeline of an e-mail, oldest first",
-        params: IdParams,
-        response: answers({ 200: Type.Object({ events: Type.Array(Event) }) }, [404]),
-      },
-    },
-    async (request) => ({ events: await emails.listEvents(world, request.account.org_id, request.params.id) }),
-  );
-
-  api.get(
-    "/v1/emails/:id/content",
-    {
-      schema: {
-        operationId: "getEmailContent",
-        tags,
-        summary: "The content of an e-mail; as it was built with `Accept: message/rfc822`",
-        params: IdParams,
-        response: answers({ 200: Type.Object({ content: Content }) }, [404]),
-      },
-    },
-    async (request, reply) => {
-      const { row, mime } = await emails.loadContent(world, request.account.org_id, request.params.id);
-      if (/message\/rfc822/i.test(request.headers.accept ?? "")) {
-        reply.header("content-disposition", `attachment; filename="${row.id}.eml"`);
-        reply.header("x-content-type-options", "nosniff");
-        return reply
-          .type("message/rfc822")
-          .serializer((bytes: unknown) => bytes as string)
-          .send(mime as never);
-      }
-      return { content: { id: row.id, message_id: row.message_id, ...(await showContent(mime)) } };
-    },
-  );
-}
-
-function mountChanging(api: Api, world: World, deps: SendingRouteDeps): void {
-  api.post(
-    "/v1/emails/:id/retry",
-    {
-      schema: {
-        operationId: "retryEmail",
-        tags,
-        summary: "Send again to recipients that failed, expired or bounced softly",
-        params: IdParams,
-        response: answers({ 200: Type.Object({ email: Email }) }, [404, 409]),
-      },
-    },
-    async (request) => ({ email: await emails.retryEmail(world, deps, request.account, request.params.id) }),
-  );
-
-  api.post(
-    "/v1/emails/:id/cancel",
-    {
-      schema: {
-        operationId: "cancelEmail",
-        tags,
-        summary: "Cancel mail that was not attempted yet",
-        params: IdParams,
-        response: answers({ 200: Type.Object({ email: Email }) }, [404, 409]),
-      },
-    },
-    async (request) => ({ email: await emails.cancelEmail(world, request.account, request.params.id) }),
-  );
 }

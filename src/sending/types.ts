@@ -1,9 +1,54 @@
 // An e-mail on its way in: the request, what is prepared from it, and the records that are shown.
 import type { Static } from "@sinclair/typebox";
-import type { Lane, MessageAbout } from "../outbound/outbound.ts";
+import type { FindLane, Lane, MessageAbout, Outbound } from "../outbound/outbound.ts";
+import type { World } from "../platform/world.ts";
+import type { UsedReader } from "./allowances.ts";
 import type { SendBody } from "./shape.ts";
 
 export type SendRequest = Static<typeof SendBody>;
+
+export type Rendered = {
+  template_id: string;
+  version: number;
+  subject: string;
+  html_body: string | null;
+  text_body: string | null;
+};
+
+export type Sender = {
+  id: string;
+  domain: string;
+  ready: boolean;
+  not_ready_reason: string | null;
+  return_path_host: string;
+  tls_policy: "opportunistic" | "require";
+  ip_pool: string | null;
+};
+
+export type FindSender = (orgId: string, domain: string) => Promise<Sender | undefined>;
+
+/** What other features lend to sending, wired in app.ts. */
+export type SendingDeps = {
+  findSender: FindSender;
+  render(
+    orgId: string,
+    request: { template?: string; template_id?: string; variables: Record<string, unknown> },
+  ): Promise<Rendered>;
+  findSuppressed(
+    orgId: string,
+    about: { emails: string[]; domain_id: string; template_id: string | null; list: string | null },
+  ): Promise<Map<string, { reason: string }>>;
+  /** Counts recipients of mail that is refused because all of them are suppressed. */
+  countSuppressed(count: { org_id: string; domain_id: string; at: Date; recipients: number }): Promise<void>;
+  /** The windows that a domain's warming sets; none once it is warm. */
+  warmingAllowances(orgId: string, domainId: string, nowMs: number): Promise<Allowance[]>;
+  findLane: FindLane;
+  outbound: () => Outbound | null;
+  notify: () => void;
+};
+
+/** What preparing an e-mail works with. */
+export type Preparing = { world: World; deps: SendingDeps; used: UsedReader };
 
 export type Suppressed = { email: string; reason: string };
 
@@ -33,7 +78,7 @@ export type Prepared = {
   org_id: string;
   id: string;
   environment: "live" | "test";
-  api_key_id: string;
+  api_key_id: string | null;
   from_header: string;
   reply_to: string[];
   template_id: string | null;

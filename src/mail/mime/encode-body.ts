@@ -104,7 +104,7 @@ function encodeQuotedPrintable(bytes: Buffer): string {
     out[to++] = hexDigits[byte & 15]!;
     i++;
   }
-  return out.latin1Slice(0, to);
+  return out.toString("latin1", 0, to);
 }
 
 // Every octet may take three, and of 76 columns at least 73 are filled before a soft break of three octets.
