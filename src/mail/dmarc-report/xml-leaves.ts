@@ -1,0 +1,173 @@
+// Reads hostile XML as a stream of leaves: the path of an element below <feedback> and its text. No DTD, no entities but
+// the five of XML, no element or text that cannot be a report's. What is merely badly formed is read on, as the mail
+// world's reporters need it; `defects` counts it.
+import { SaxesParser } from "saxes";
+
+const DEPTH_MAX = 20;
+/** Without a tag, a comment or the like for this long it is no report. */
+const SILENT_CHARS_MAX = 64 * 1024;
+const TEXT_CHARS_MAX = 2_048;
+const ATTRIBUTES_MAX = 100;
+const DEFECTS_MAX = 1_000;
+const ROOT = "feedback";
+
+export type LeafHandler = {
+  /** An element below the root opened; `path` such as `record/row`. */
+  open(path: string): string | null;
+  /** An element below the root closed; `text` is its own, trimmed and at most 2,048 characters. */
+  close(path: string, text: string): string | null;
+};
+
+export type XmlReader = {
+  /** Takes bytes; a sentence is why the document is refused. */
+  write(bytes: Buffer): string | null;
+  end(): string | null;
+  /** The root's namespace and what was badly formed. */
+  seen(): { namespace: string; defects: number };
+};
+
+/** `path` is that below <feedback>; empty before and at it. */
+type Level = { path: string; text: string };
+type State = {
+  levels: Level[];
+  /** Where <feedback> is in `levels`; -1 before it. */
+  root: number;
+  found: boolean;
+  closed: boolean;
+  namespace: string;
+  defects: number;
+  refusal: string | null;
+  last_sign: number;
+};
+
+/** A reader for one document. */
+export function createXmlReader(handler: LeafHandler): XmlReader {
+  const state: State = {
+    ...{ levels: [], root: -1, found: false, closed: false, namespace: "" },
+    ...{ defects: 0, refusal: null, last_sign: 0 },
+  };
+  const parser = createParser(state, handler);
+  let decode: ((bytes?: Buffer) => string) | null = null;
+  let begun = false;
+  const feed = (text: string): string | null => {
+    const allowed = begun ? text : text.replace(/^[\ufeff\s]+/, "");
+    if (allowed === "") return null;
+    begun = true;
+    // saxes stops at characters that XML forbids; reporters copy them out of mail. TextDecoder leaves no lone surrogates.
+    parser.write(allowed.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "\ufffd"));
+    if (state.refusal === null && parser.position - state.last_sign > SILENT_CHARS_MAX) {
+      state.refusal = "the report holds a text that is too long";
+    }
+    return state.refusal;
+  };
+  return {
+    write(bytes) {
+      if (state.refusal !== null) return state.refusal;
+      decode ??= decoderFor(bytes);
+      return feed(decode(bytes));
+    },
+    end() {
+      if (state.refusal === null && decode) feed(decode());
+      if (state.refusal === null) parser.close();
+      if (state.refusal !== null) return state.refusal;
+      if (!state.found) return "this is no DMARC aggregate report: there is no <feedback>";
+      return state.closed ? null : "the report is cut off";
+    },
+    seen: () => ({ namespace: state.namespace, defects: state.defects }),
+  };
+}
+
+function createParser(state: State, handler: LeafHandler): SaxesParser {
+  const parser = new SaxesParser({ xmlns: false });
+  const sign = () => {
+    state.last_sign = parser.position;
+  };
+  const refuse = (reason: string | null) => {
+    if (reason !== null) state.refusal ??= reason;
+  };
+  let attributes = 0;
+  parser.on("error", () => {
+    state.defects += 1;
+    if (state.defects > DEFECTS_MAX) refuse("this is not XML");
+  });
+  parser.on("doctype", () => refuse("the report has a document type, which reports have not"));
+  parser.on("comment", sign);
+  parser.on("processinginstruction", sign);
+  parser.on("xmldecl", sign);
+  parser.on("opentagstart", () => {
+    sign();
+    attributes = 0;
+  });
+  parser.on("attribute", () => {
+    attributes += 1;
+    if (attributes > ATTRIBUTES_MAX) refuse("the report holds an element with too many attributes");
+  });
+  parser.on("opentag", ({ name, attributes: given }) => {
+    sign();
+    if (state.refusal === null) refuse(openLevel(state, handler, { name, namespace: String(given.xmlns ?? "") }));
+  });
+  parser.on("text", (text) => addText(state, text));
+  parser.on("cdata", (text) => {
+    sign();
+    addText(state, text);
+  });
+  parser.on("closetag", () => {
+    sign();
+    if (state.refusal === null) refuse(closeLevel(state, handler));
+  });
+  return parser;
+}
+
+function openLevel(state: State, handler: LeafHandler, tag: { name: string; namespace: string }): string | null {
+  if (state.levels.length >= DEPTH_MAX) return `the report nests deeper than ${DEPTH_MAX} levels`;
+  const name = localName(tag.name);
+  if (state.root >= 0) {
+    const parent = state.levels.at(-1)?.path ?? "";
+    const path = parent === "" ? name : `${parent}/${name}`;
+    state.levels.push({ path, text: "" });
+    return handler.open(path);
+  }
+  state.levels.push({ path: "", text: "" });
+  if (name === ROOT && !state.found) {
+    state.root = state.levels.length - 1;
+    state.found = true;
+    state.namespace = tag.namespace.slice(0, 200);
+  }
+  return null;
+}
+
+function closeLevel(state: State, handler: LeafHandler): string | null {
+  const level = state.levels.pop();
+  if (state.levels.length === state.root) {
+    state.root = -1;
+    state.closed = true;
+    return null;
+  }
+  return state.root < 0 || !level ? null : handler.close(level.path, level.text.trim());
+}
+
+function addText(state: State, text: string): void {
+  const level = state.levels.at(-1);
+  if (level && level.text.length < TEXT_CHARS_MAX) level.text += text.trimStart().slice(0, TEXT_CHARS_MAX);
+}
+
+function localName(name: string): string {
+  return name.slice(name.lastIndexOf(":") + 1).slice(0, 64);
+}
+
+// --- characters ---------------------------------------------------------------------------------------------------------
+
+/** By byte order mark, else by the declaration, else UTF-8; bytes that are wrong in it become U+FFFD. */
+function decoderFor(first: Buffer): (bytes?: Buffer) => string {
+  const decoder = new TextDecoder(encodingOf(first));
+  return (bytes) => (bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode());
+}
+
+function encodingOf(first: Buffer): string {
+  if (first[0] === 0xff && first[1] === 0xfe) return "utf-16le";
+  if (first[0] === 0xfe && first[1] === 0xff) return "utf-16be";
+  const head = first.subarray(0, 200).toString("latin1");
+  const declared = /^[^<]{0,3}\s*<\?xml[^>]*encoding\s*=\s*["']([\w.:-]{1,40})["']/.exec(head)?.[1]?.toLowerCase();
+  // A document whose declaration could be read byte by byte is not in UTF-16, whatever it says.
+  return declared && /^(iso-8859-\d+|windows-125\d|us-ascii)$/.test(declared) ? declared : "utf-8";
+}
