@@ -60,9 +60,21 @@ export function isDuplicate(error: unknown, constraint?: string): boolean {
   return failure?.code === "23505" && (constraint === undefined || failure.constraint === constraint);
 }
 
+/**
+ * Batches look rows up by keys handed in as arrays. A plan made while a table was young (few rows, no statistics) joins
+ * such an array by reading the whole table, and a prepared statement keeps it while the table grows: measured 1.7 ms of the
+ * database's time a message instead of 0.25. Only index look-ups are right here, whatever the statistics say.
+ */
+const BY_KEYS = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
+
 /** Opens both pools; connections are made on demand. `onError` hears of connections lost while idle. */
 export function openDb(url: string, options: { onError: (error: Error) => void; connections_max?: number }): Db {
-  const system = openPool(url, "-c postern.scope=system", options.connections_max ?? SYSTEM_CONNECTIONS_MAX, options);
+  const system = openPool(
+    url,
+    `-c postern.scope=system ${BY_KEYS}`,
+    options.connections_max ?? SYSTEM_CONNECTIONS_MAX,
+    options,
+  );
   const tenant = openPool(
     url,
     "-c statement_timeout=10000",
@@ -92,7 +104,7 @@ function openPool(
 ): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
-    options: `-c synchronous_commit=on ${settings}`,
+    options: `-c synchronous_commit=on -c jit=off ${settings}`,
     max,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 60_000,
