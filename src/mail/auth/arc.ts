@@ -1,0 +1,143 @@
+// ARC chains of received messages (RFC 8617 §5.2): read and verified, never trusted by themselves. The result "temperror"
+// is ours, for keys that could not be asked for; the RFC knows only none, pass and fail. Seals nothing.
+import { canonicalizeHeader, type HeaderField } from "../dkim/canonicalize.ts";
+import { withoutLineEnd } from "./dkim.ts";
+import type { LookUps } from "./look-ups.ts";
+import { fieldText, type KeyType, readAlgorithm, readNames, readSignature, type Signature } from "./signature.ts";
+import { findKeys } from "./signing-key.ts";
+import { colonList, parseTagList, withoutFws, withoutSignature } from "./tag-list.ts";
+import { isSigned, type Verification, verifySignature } from "./verify-signature.ts";
+
+/** `instances`: how many sets there are. `sealers`: their domains, the oldest first. */
+export type ArcVerdict = {
+  result: "none" | "pass" | "fail" | "temperror";
+  reason: string;
+  instances: number;
+  sealers: string[];
+};
+
+type Seal = { domain: string; selector: string; key_type: KeyType; value: Buffer; cv: string };
+type ArcSet = { results: Buffer; message: Buffer; seal: Buffer; parsed_seal: Seal };
+/** A chain that may be verified: its sets in order, and the message signature of the newest. */
+export type ArcChain = { sets: ArcSet[]; newest: Signature };
+
+const instancesMax = 50;
+const fieldsMax = 3 * instancesMax;
+const kinds = new Map<string, "results" | "message" | "seal">([
+  ["arc-authentication-results", "results"],
+  ["arc-message-signature", "message"],
+  ["arc-seal", "seal"],
+]);
+// §4.1.1: the instance comes first, comments may stand around.
+const instanceOfResults =
+  /^(?:\s|\([^()\\]*\))*i(?:\s|\([^()\\]*\))*=(?:\s|\([^()\\]*\))*(\d{1,2})(?:\s|\([^()\\]*\))*;/;
+
+/** Steps 1 to 3: the chain, null when there is none, or why it fails. */
+export function readArcChain(fields: HeaderField[]): ArcChain | ArcVerdict | null {
+  const found = collect(fields);
+  if (found === null) return null;
+  if (typeof found === "string") return failed(found);
+  const sets: ArcSet[] = [];
+  for (let instance = 1; instance <= found.size; instance++) {
+    const set = found.get(instance);
+    if (!set?.results || !set.message || !set.seal) return failed(`instance ${instance} is not complete`);
+    const seal = readSeal(set.seal);
+    if (typeof seal === "string") return failed(`seal ${instance}: ${seal}`);
+    // §5.2 steps 2 and 3
+    if (seal.cv !== (instance === 1 ? "none" : "pass")) return failed(`seal ${instance}: cv=${seal.cv}`);
+    sets.push({ results: set.results, message: set.message, seal: set.seal, parsed_seal: seal });
+  }
+  const messages = sets.map((set) => readMessageSignature(set.message));
+  const wrong = messages.findIndex((message) => typeof message === "string");
+  if (wrong !== -1) return failed(`message signature ${wrong + 1}: ${messages[wrong]}`);
+  return { sets, newest: messages.at(-1) as Signature };
+}
+
+function failed(reason: string): ArcVerdict {
+  return { result: "fail", reason, instances: 0, sealers: [] };
+}
+
+type Collected = Map<number, Partial<Record<"results" | "message" | "seal", Buffer>>>;
+
+function collect(fields: HeaderField[]): Collected | string | null {
+  const sets: Collected = new Map();
+  let count = 0;
+  for (const { name, bytes } of fields) {
+    const kind = kinds.get(name.toLowerCase());
+    if (!kind) continue;
+    count += 1;
+    if (count > fieldsMax) return `more than ${instancesMax} instances`;
+    const field = withoutLineEnd(bytes);
+    const instance = readInstance(kind, fieldText(field));
+    if (instance === null || instance < 1 || instance > instancesMax) return `${name} without an instance`;
+    const set = sets.get(instance) ?? {};
+    if (set[kind]) return `instance ${instance} stands twice`;
+    sets.set(instance, { ...set, [kind]: field });
+  }
+  return count === 0 ? null : sets;
+}
+
+function readInstance(kind: "results" | "message" | "seal", text: string): number | null {
+  if (kind === "results") {
+    const match = instanceOfResults.exec(text.slice(0, 1_000));
+    return match && Number(match[1]);
+  }
+  const value = parseTagList(text)?.get("i") ?? "";
+  return /^\d{1,2}$/.test(value) ? Number(value) : null;
+}
+
+// §4.1.3
+function readSeal(field: Buffer): Seal | string {
+  const tags = parseTagList(fieldText(field));
+  if (tags === null) return "syntax error";
+  if (tags.has("h")) return "h= is not allowed";
+  const keyType = readAlgorithm(tags.get("a") ?? "");
+  if (keyType === null || keyType === "sha1") return "unknown algorithm";
+  const names = readNames(tags);
+  if (names === null) return "d= or s= is not a domain name";
+  const value = withoutFws(tags.get("b") ?? "");
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(value)) return "b= is not base64";
+  if (tags.has("t") && !/^\d{1,12}$/.test(tags.get("t")!)) return "syntax error in t=";
+  const cv = (tags.get("cv") ?? "").toLowerCase();
+  return { ...names, key_type: keyType, value: Buffer.from(value, "base64"), cv };
+}
+
+// §4.1.2: as a DKIM signature, without v=, with the instance as i=; it must not sign seals.
+function readMessageSignature(field: Buffer): Signature | string {
+  const tags = parseTagList(fieldText(field));
+  if (tags === null) return "syntax error";
+  const signature = readSignature(field, tags);
+  if ("defect" in signature) return signature.defect;
+  return colonList(tags.get("h")!).includes("arc-seal") ? "it signs a seal" : signature;
+}
+
+/** Steps 4 to 6: verifies the newest message signature and every seal, the newest first. */
+export async function verifyArc(chain: ArcChain, given: Verification): Promise<ArcVerdict> {
+  const { sets } = chain;
+  const about = { instances: sets.length, sealers: sets.map((set) => set.parsed_seal.domain) };
+  const message = await verifySignature(chain.newest, given);
+  if (message.result !== "pass") {
+    const result = message.result === "temperror" ? "temperror" : "fail";
+    return { ...about, result, reason: `message signature ${sets.length}: ${message.reason}` };
+  }
+  for (let instance = sets.length; instance >= 1; instance--) {
+    const problem = await sealProblem(sets.slice(0, instance), given.look_ups);
+    if (problem) return { ...about, result: problem.result, reason: `seal ${instance}: ${problem.reason}` };
+  }
+  return { ...about, result: "pass", reason: "" };
+}
+
+type SealProblem = { result: "fail" | "temperror"; reason: string };
+
+// §5.1.1: a seal signs all sets up to its own, in order, and itself without its value; always relaxed.
+async function sealProblem(sets: ArcSet[], lookUps: LookUps): Promise<SealProblem | null> {
+  const own = sets.at(-1)!;
+  const keys = await findKeys(own.parsed_seal, lookUps);
+  if ("problem" in keys) return { result: keys.result === "temperror" ? "temperror" : "fail", reason: keys.problem };
+  const parts = sets.flatMap((set) => [set.results, set.message, set === own ? withoutSignature(set.seal) : set.seal]);
+  const bytes = Buffer.concat(parts.map((part) => canonicalizeHeader(part, "relaxed")));
+  const { key_type, value } = own.parsed_seal;
+  const input = bytes.subarray(0, -2);
+  const isValid = keys.some(({ key }) => isSigned(key, key_type, { input, value }));
+  return isValid ? null : { result: "fail", reason: "the signature did not verify" };
+}

@@ -1,0 +1,53 @@
+// The author's domain: what DMARC is about (RFC 9989 §5.3.1). One From field, whose mailboxes all have one domain; anything
+// else has no author, because what a reader sees and what was signed may then be two things.
+import { domainToASCII } from "node:url";
+import { parseAddressList } from "../mime/parse-addresses.ts";
+
+/** `domains`: every domain found in From fields, for reports; `domain` is null when there is no single author. */
+export type Author = { domain: string | null; domains: string[]; reason: string };
+
+const domainsMax = 50;
+// A From field is a line or two; its reading costs time in the process that takes the mail.
+const fromOctetsMax = 16 * 1_024;
+const dnsName = /^(?=.{1,253}$)(?:[\x21-\x2d\x2f-\x3f\x41-\x7e]{1,63}\.)*[\x21-\x2d\x2f-\x3f\x41-\x7e]{1,63}$/;
+
+/** Finds the author in the bytes of the From fields (names included). */
+export function findAuthor(fromFields: Buffer[]): Author {
+  if (fromFields.some((field) => field.length > fromOctetsMax)) {
+    return { domain: null, domains: [], reason: "the From field is too large" };
+  }
+  const emails = fromFields
+    .slice(0, 10)
+    .flatMap((field) => parseAddressList(unfoldedValue(field)).map(({ email }) => email));
+  const parsed = emails.map((email) => (email === null ? null : domainOf(email)));
+  const domains = [...new Set(parsed.filter((domain) => domain !== null))].slice(0, domainsMax);
+  const author = (reason: string) => ({ domain: null, domains, reason });
+  if (fromFields.length === 0) return author("no From field");
+  if (fromFields.length > 1) return author("more than one From field");
+  if (domains.length === 0) return author("From holds no address");
+  if (parsed.includes(null)) return author("From holds something that is no address");
+  if (domains.length > 1) return author("From holds more than one domain");
+  return { domain: domains[0]!, domains, reason: "" };
+}
+
+function unfoldedValue(field: Buffer): string {
+  const octets = field.subarray(field.indexOf(0x3a) + 1);
+  const text = octets.toString("utf8");
+  return (text.includes("\ufffd") ? octets.toString("latin1") : text).replace(/\r?\n/g, "");
+}
+
+/** The domain of an address in the form of the DNS; null when there is not exactly one. */
+function domainOf(email: string): string | null {
+  const unquoted = email.replace(/"(?:[^"\\]|\\.)*"/gsu, "q");
+  const at = unquoted.indexOf("@");
+  if (at < 1 || unquoted.includes("@", at + 1)) return null;
+  const domain = toDnsName(unquoted.slice(at + 1));
+  return domain.includes('"') || !dnsName.test(domain) ? null : domain;
+}
+
+/** Lower case, A-labels, no final dot; "" for what cannot be converted. */
+export function toDnsName(text: string): string {
+  const isAscii = /^[\x00-\x7f]*$/.test(text);
+  const ascii = isAscii ? text : /^[\p{L}\p{M}\p{N}._-]+$/u.test(text) ? domainToASCII(text) : "";
+  return ascii.toLowerCase().replace(/\.$/, "");
+}

@@ -1,0 +1,171 @@
+// DMARC (RFC 9989): finds the author's policy and whether a passed SPF or DKIM identifier is aligned with it. Without a
+// record the alignment is still told, by the public suffix list: other parts of the product ask whether an address was
+// proven. ARC changes nothing here, and nothing is rejected here.
+import { getDomain } from "tldts";
+import type { Author } from "./author.ts";
+import type { DkimSignatureVerdict } from "./dkim.ts";
+import { type DmarcRecord, organizationalDomain, type Policy, type Walk, walkTree } from "./dmarc-record.ts";
+import type { LookUps } from "./look-ups.ts";
+import type { SpfVerdict } from "./spf.ts";
+
+export type DmarcResult = "none" | "pass" | "fail" | "temperror";
+
+export type DmarcVerdict = {
+  result: DmarcResult;
+  reason: string;
+  /** The author's domain; null when there is not exactly one. */
+  from_domain: string | null;
+  dkim_aligned: boolean;
+  spf_aligned: boolean;
+  /** What the domain's owner publishes for mail of this author; null without a usable record. */
+  policy: Policy | null;
+  /** What is asked for this message: none when it passed, one step weaker in test mode; null when it is not known. */
+  applied: Policy | null;
+  /** Where the record stands. */
+  policy_domain: string | null;
+};
+
+/** `aligned_signatures` has one entry for each signature; only passed ones can be aligned. */
+export type DmarcOutcome = { verdict: DmarcVerdict; aligned_signatures: boolean[] };
+
+export type PolicyFound =
+  | { kind: "none" }
+  | { kind: "failed"; reason: string }
+  | ({ kind: "found"; record: DmarcRecord; policy_domain: string; policy: Policy | "unknown" } & Organization);
+
+/** `organization` is null when the walk ended early. `declared`: a record on the way says psd=, so its owner knows RFC 9989. */
+type Organization = { organization: string | null; declared: boolean };
+
+const weaker = { reject: "quarantine", quarantine: "none", none: "none" } as const;
+
+/** Policy discovery (§4.10.1); may run while signatures are verified. */
+export async function discoverPolicy(author: Author, lookUps: LookUps): Promise<PolicyFound> {
+  const { domain } = author;
+  if (domain === null || domain.startsWith("[") || /^[\d.]+$/.test(domain)) return { kind: "none" };
+  const walk = await walkTree(domain, lookUps);
+  const own = walk.found[0]?.domain === domain ? walk.found[0] : null;
+  if (walk.failed !== null && own === null) return { kind: "failed", reason: walk.failed };
+  const organization = walk.failed === null ? organizationalDomain(domain, walk.found) : null;
+  const entry = own ?? inherited(walk, organization!);
+  if (!entry?.record.policies) return { kind: "none" };
+  const policy = own === null ? await inheritedPolicy(domain, entry.record, lookUps) : entry.record.policies.p;
+  const declared = declares(walk);
+  return { kind: "found", record: entry.record, policy_domain: entry.domain, organization, declared, policy };
+}
+
+// The organizational domain's record, else that of the public suffix above it.
+function inherited(walk: Walk, organization: string): Walk["found"][number] | null {
+  const last = walk.found.at(-1);
+  return walk.found.find(({ domain }) => domain === organization) ?? (last?.record.psd === "y" ? last : null);
+}
+
+// np= is for names that do not exist, sp= for those that do.
+async function inheritedPolicy(domain: string, record: DmarcRecord, lookUps: LookUps): Promise<Policy | "unknown"> {
+  const { p, sp, np } = record.policies!;
+  const existing = sp ?? p;
+  if (np === null || np === existing) return existing;
+  const answer = await lookUps.addresses(domain, "A");
+  if (answer.kind === "failed") return "unknown";
+  if (answer.kind === "found" || answer.exists) return existing;
+  // RFC 6604 §3: an alias to a name that is not there answers NXDOMAIN too, and yet exists.
+  const alias = await lookUps.cname(domain);
+  if (alias.kind === "failed") return "unknown";
+  return alias.kind === "found" || alias.exists ? existing : np;
+}
+
+export type Identifiers = { author: Author; spf: SpfVerdict; signatures: DkimSignatureVerdict[] };
+
+/** Evaluates a message under the policy that was found. */
+export async function evaluateDmarc(given: Identifiers, policy: PolicyFound, lookUps: LookUps): Promise<DmarcOutcome> {
+  const { author, spf, signatures } = given;
+  const alignments = createAlignments(author, policy, lookUps);
+  const spfAlignment = isTrusted(spf.result) ? await alignments.of(spf.domain, "spf") : "no";
+  const dkimAlignments: Alignment[] = [];
+  for (const signature of signatures) {
+    // A body that goes on behind l= is anybody's: such a signature proves nothing about the message.
+    const mayAlign = isTrusted(signature.result) && !signature.partial_body && signature.domain !== "";
+    dkimAlignments.push(mayAlign ? await alignments.of(signature.domain, "dkim") : "no");
+  }
+  const isPassed = (alignment: Alignment, result: string) => alignment === "yes" && result === "pass";
+  const alignedSignatures = signatures.map(({ result }, index) => isPassed(dkimAlignments[index]!, result));
+  const facts = {
+    spf_aligned: isPassed(spfAlignment, spf.result),
+    dkim_aligned: alignedSignatures.includes(true),
+    // What might have passed if DNS had answered.
+    in_doubt: [spfAlignment, ...dkimAlignments].some((alignment) => alignment !== "no"),
+  };
+  return { verdict: decide(author, policy, facts), aligned_signatures: alignedSignatures };
+}
+
+// A temporary error may hide a pass.
+function isTrusted(result: string): boolean {
+  return result === "pass" || result === "temperror";
+}
+
+type Facts = { spf_aligned: boolean; dkim_aligned: boolean; in_doubt: boolean };
+
+function decide(author: Author, policy: PolicyFound, facts: Facts): DmarcVerdict {
+  const { spf_aligned, dkim_aligned } = facts;
+  const about = {
+    from_domain: author.domain,
+    dkim_aligned,
+    spf_aligned,
+    policy: null,
+    applied: null,
+    policy_domain: null,
+  };
+  if (author.domain === null) return { ...about, result: "fail", reason: author.reason };
+  if (policy.kind === "failed")
+    return { ...about, result: "temperror", reason: `no answer for the policy: ${policy.reason}` };
+  if (policy.kind === "none") return { ...about, result: "none", reason: "no policy" };
+  const published = policy.policy === "unknown" ? null : policy.policy;
+  const found = { ...about, policy: published, policy_domain: policy.policy_domain };
+  if (spf_aligned || dkim_aligned) return { ...found, result: "pass", reason: "", applied: "none" };
+  if (facts.in_doubt || published === null) return { ...found, result: "temperror", reason: "DNS did not answer" };
+  const applied = policy.record.testing ? weaker[published] : published;
+  return { ...found, result: "fail", reason: "nothing that passed is aligned", applied };
+}
+
+type Alignment = "yes" | "no" | "unknown";
+type Alignments = { of(domain: string, mechanism: "spf" | "dkim"): Promise<Alignment> };
+
+function createAlignments({ domain: author }: Author, policy: PolicyFound, lookUps: LookUps): Alignments {
+  const of = async (domain: string, mechanism: "spf" | "dkim"): Promise<Alignment> => {
+    if (author === null) return "no";
+    if (domain === author) return "yes";
+    if (policy.kind !== "found") return registrable(domain) === registrable(author) ? "yes" : "no";
+    if (mechanism === "spf" ? policy.record.strict_spf : policy.record.strict_dkim) return "no";
+    return alignRelaxed(domain, author, { policy, look_ups: lookUps });
+  };
+  return { of };
+}
+
+// The owner's domain by the public suffix list.
+function registrable(domain: string): string {
+  return getDomain(domain, { allowPrivateDomains: true }) ?? domain;
+}
+
+function declares(walk: Walk): boolean {
+  return walk.found.some(({ record }) => record.psd !== null);
+}
+
+// §4.10.2: two names with one organizational domain, which is the name itself or one above it. Deliberate: also two names
+// under one registrable domain, as RFC 7489 §3.2 had it, unless a record on the way says psd=. Domains whose only record
+// stands on a subdomain and who sign as the domain above are aligned by the old rule and not by the new one; until senders
+// know that, refusing their mail would be our mistake in their eyes.
+async function alignRelaxed(
+  domain: string,
+  author: string,
+  by: { policy: Organization; look_ups: LookUps },
+): Promise<Alignment> {
+  const { organization, declared } = by.policy;
+  const sameTop = domain.split(".").at(-1) === author.split(".").at(-1);
+  if (organization === null) return sameTop ? "unknown" : "no";
+  const below = domain === organization || domain.endsWith(`.${organization}`);
+  const sameOwner = !declared && registrable(domain) === registrable(author);
+  if (!below && !sameOwner) return "no";
+  const walk = await walkTree(domain, by.look_ups);
+  if (walk.failed !== null) return "unknown";
+  if (organizationalDomain(domain, walk.found) === organization) return "yes";
+  return sameOwner && !declares(walk) ? "yes" : "no";
+}

@@ -1,0 +1,72 @@
+// Takes out of a received message the header fields by which it could pretend to have been checked by us: results under
+// our name (RFC 8601 §5) and the fields that only we write. Everything else stays byte for byte; nothing is added.
+import { toDnsName } from "./author.ts";
+
+const LF = 0x0a;
+const CR = 0x0d;
+const ours = /^x-(?:service|postern)-/i;
+const commentDepthMax = 20;
+
+/**
+ * The message without received Authentication-Results of `host` and without X-Service-* and X-Postern-* fields. The very
+ * same buffer when there are none. Lines may end in CRLF or LF.
+ */
+export function stripForged(bytes: Buffer, host: string): Buffer {
+  const kept: Buffer[] = [];
+  const id = toDnsName(host);
+  let from = 0;
+  let start = 0;
+  while (start < bytes.length && !isEmptyLine(bytes, start)) {
+    const end = fieldEnd(bytes, start);
+    if (isForged(bytes.subarray(start, end), id)) {
+      kept.push(bytes.subarray(from, start));
+      from = end;
+    }
+    start = end;
+  }
+  return from === 0 ? bytes : Buffer.concat([...kept, bytes.subarray(from)]);
+}
+
+function isEmptyLine(bytes: Buffer, start: number): boolean {
+  return bytes[start] === LF || (bytes[start] === CR && bytes[start + 1] === LF);
+}
+
+function fieldEnd(bytes: Buffer, start: number): number {
+  let end = start;
+  do {
+    const lineEnd = bytes.indexOf(LF, end);
+    if (lineEnd === -1) return bytes.length;
+    end = lineEnd + 1;
+  } while (bytes[end] === 0x20 || bytes[end] === 0x09);
+  return end;
+}
+
+function isForged(field: Buffer, id: string): boolean {
+  const first = field[0]! | 0x20;
+  // "a" or "x": most fields are done with here.
+  if (first !== 0x61 && first !== 0x78) return false;
+  const colon = field.subarray(0, 200).indexOf(0x3a);
+  if (colon === -1) return false;
+  const name = field.toString("latin1", 0, colon).trimEnd().toLowerCase();
+  if (ours.test(name)) return true;
+  return name === "authentication-results" && readServiceId(field.toString("utf8", colon + 1, colon + 2_000)) === id;
+}
+
+// RFC 8601 §2.2: [CFWS] authserv-id, a token or a quoted string, and then perhaps a version or results.
+function readServiceId(text: string): string {
+  const at = skipComments(text);
+  const [, quoted, bare] = /^(?:"((?:[^"\\]|\\.)*)"|([^\s;()<>@,:\\"/[\]?=]+))/s.exec(text.slice(at)) ?? [];
+  return toDnsName((quoted?.replace(/\\(.)/gs, "$1") ?? bare ?? "").trim());
+}
+
+function skipComments(text: string): number {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at]!;
+    if (char === "\\" && depth > 0) at += 1;
+    else if (char === "(" && depth < commentDepthMax) depth += 1;
+    else if (char === ")" && depth > 0) depth -= 1;
+    else if (depth === 0 && !/\s/.test(char)) return at;
+  }
+  return text.length;
+}

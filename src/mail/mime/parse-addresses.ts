@@ -1,0 +1,207 @@
+// Address lists in header fields that somebody else wrote: RFC 5322 §3.4 and §4.4 (groups, comments, routes), RFC 2047
+// in names, and what people make of them. Linear, never throws, finds every address a reader may see: the author's domain
+// of DMARC hangs on it. Not for what we send or accept as a customer's input: that is ../address.ts.
+import { decodeWords } from "./parse-head.ts";
+
+/** `email` as it stands there (null when there is none), `name` decoded (null when there is none). */
+export type ParsedAddress = { name: string | null; email: string | null };
+
+export const addressesMax = 1_000;
+const textCharsMax = 256 * 1_024;
+const nameCharsMax = 1_000;
+const emailCharsMax = 1_000;
+const commentDepthMax = 20;
+
+/** Reads an unfolded field value whose encoded words are still there. Groups are flattened, at most 1,000 come back. */
+export function parseAddressList(value: string): ParsedAddress[] {
+  const found: ParsedAddress[] = [];
+  let pending: Token[] = [];
+  for (const token of tokens(value.slice(0, textCharsMax))) {
+    if (token.kind === "group") pending = [];
+    else if (token.kind === "end") {
+      found.push(...readMailboxes(pending));
+      pending = [];
+    } else pending.push(token);
+    if (found.length >= addressesMax) break;
+  }
+  return [...found, ...readMailboxes(pending)].slice(0, addressesMax);
+}
+
+// --- tokens ----------------------------------------------------------------------------------------------------------
+
+type Token = { kind: "text" | "quoted" | "comment" | "angle" | "end" | "group"; text: string };
+/** `closed`: whether quotes and comments still end somewhere; one that does not is a character like others. */
+type Cursor = { text: string; at: number; quotes_close: boolean; comments_close: boolean };
+
+function* tokens(text: string): Generator<Token> {
+  const cursor: Cursor = { text, at: 0, quotes_close: true, comments_close: true };
+  while (cursor.at < text.length) yield nextToken(cursor);
+}
+
+function nextToken(cursor: Cursor): Token {
+  const { text, at } = cursor;
+  const char = text[at]!;
+  if (char === '"' && cursor.quotes_close) {
+    const end = endOfQuoted(cursor, at);
+    if (end !== -1) return take(cursor, end, { kind: "quoted", text: unquotePairs(text.slice(at + 1, end - 1)) });
+  }
+  if (char === "(" && cursor.comments_close) {
+    const end = endOfComment(cursor, at);
+    if (end !== -1) return take(cursor, end, { kind: "comment", text: unquotePairs(text.slice(at + 1, end - 1)) });
+  }
+  if (char === "<") {
+    const end = endOfAngle(cursor, at);
+    return take(cursor, end, { kind: "angle", text: text.slice(at + 1, text[end - 1] === ">" ? end - 1 : end) });
+  }
+  if (char === "," || char === ";") return take(cursor, at + 1, { kind: "end", text: char });
+  if (char === ":") return take(cursor, at + 1, { kind: "group", text: char });
+  const end = endOfText(cursor, at);
+  return take(cursor, end, { kind: "text", text: text.slice(at, end) });
+}
+
+function take(cursor: Cursor, end: number, token: Token): Token {
+  cursor.at = end;
+  return token;
+}
+
+function endOfQuoted(cursor: Cursor, start: number): number {
+  const { text } = cursor;
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === "\\") at += 1;
+    else if (text[at] === '"') return at + 1;
+  }
+  cursor.quotes_close = false;
+  return -1;
+}
+
+function endOfComment(cursor: Cursor, start: number): number {
+  const { text } = cursor;
+  let depth = 0;
+  for (let at = start; at < text.length && depth <= commentDepthMax; at++) {
+    if (text[at] === "\\") at += 1;
+    else if (text[at] === "(") depth += 1;
+    else if (text[at] === ")") depth -= 1;
+    if (depth === 0) return at + 1;
+  }
+  cursor.comments_close = false;
+  return -1;
+}
+
+// Up to the next bracket; without one, up to the next comma: what follows may be another address.
+function endOfAngle(cursor: Cursor, start: number): number {
+  const { text } = cursor;
+  for (let at = start + 1; at < text.length; at++) {
+    const char = text[at];
+    if (char === ">") return at + 1;
+    if (char === "<") return at;
+    if (char === '"' && cursor.quotes_close) {
+      const end = endOfQuoted(cursor, at);
+      if (end !== -1) at = end - 1;
+    }
+  }
+  const comma = text.indexOf(",", start);
+  return comma === -1 ? text.length : comma;
+}
+
+// A domain literal may hold colons.
+function endOfText({ text }: Cursor, start: number): number {
+  let at = start + 1;
+  while (at < text.length && !'"(<,;:'.includes(text[at]!)) {
+    const isLiteral = text[at] === "[" && text[at - 1] === "@";
+    const close = isLiteral ? text.slice(at, at + 100).indexOf("]") : -1;
+    at += close + 1 || 1;
+  }
+  return at;
+}
+
+function unquotePairs(text: string): string {
+  return text.replace(/\\(.)/gsu, "$1");
+}
+
+// --- one mailbox, or what stands between two commas ------------------------------------------------------------------
+
+function readMailboxes(tokens: Token[]): ParsedAddress[] {
+  const angles = tokens.filter((token) => token.kind === "angle");
+  if (angles.length === 0) return readBare(tokens);
+  const first = tokens.findIndex((token) => token.kind === "angle");
+  const before = nameOf(tokens.slice(0, first));
+  const name =
+    before ?? nameOf(tokens.slice(first).filter((token) => token.kind === "comment" || token.kind === "quoted"));
+  return angles.map((angle, index) => ({ name: index === 0 ? name : null, email: readAngle(angle.text) }));
+}
+
+// RFC 5322 §4.4: a route of other hosts may stand before the address.
+function readAngle(text: string): string | null {
+  const withoutRoute = /^\s*@[^:"<>]*:/.test(text) ? text.slice(text.indexOf(":") + 1) : text;
+  return cleanEmail(withoutRoute);
+}
+
+// No angle brackets: `a@b`, `a@b (Name)`, `"a b"@c`, `Name a@b`, or only a name.
+function readBare(tokens: Token[]): ParsedAddress[] {
+  const comment = nameOf(tokens.filter((token) => token.kind === "comment"));
+  const rest = tokens.filter((token) => token.kind !== "comment");
+  const text = rest.map(written).join("");
+  if (text.trim() === "") return comment === null ? [] : [{ name: comment, email: null }];
+  // What is quoted is one word, whatever it holds.
+  const masked = rest
+    .map((token) => (token.kind === "quoted" ? "q".repeat(written(token).length) : token.text))
+    .join("");
+  const words = addressWords(masked);
+  if (words.length === 0) return [{ name: nameOf(rest) ?? comment, email: null }];
+  const [first] = words;
+  const around = `${text.slice(0, first!.start)} ${text.slice(first!.end)}`;
+  const name = words.length > 1 ? null : cleanName(decodeWords(unquotePairs(around.replace(/["<>]/g, " "))));
+  return words.map(({ start, end }, index) => ({
+    name: index === 0 ? (name ?? comment) : null,
+    email: cleanEmail(text.slice(start, end)),
+  }));
+}
+
+function written({ kind, text }: Token): string {
+  return kind === "quoted" ? `"${text.replace(/["\\]/g, "\\$&")}"` : text;
+}
+
+type Word = { start: number; end: number };
+
+// Words that hold an @, also with spaces around it or before a dot (RFC 5322 §4.4).
+function addressWords(text: string): Word[] {
+  const words: Word[] = [];
+  const word = /[^\s@]*(?:\s{0,4}@\s{0,4}[^\s@]*(?:\s{1,4}\.\s{0,4}[^\s@.]+)*)+/gu;
+  for (let at = text.indexOf("@"); at !== -1; at = text.indexOf("@", word.lastIndex)) {
+    word.lastIndex = startOfWord(text, at, words.at(-1)?.end ?? 0);
+    const match = word.exec(text);
+    if (match === null) break;
+    words.push({ start: match.index, end: match.index + match[0].length });
+    word.lastIndex = Math.max(word.lastIndex, at + 1);
+  }
+  return words;
+}
+
+function startOfWord(text: string, at: number, floor: number): number {
+  let start = at;
+  while (start > floor && at - start < 4 && /\s/.test(text[start - 1]!)) start--;
+  while (start > floor && !/\s/.test(text[start - 1]!)) start--;
+  return start;
+}
+
+/** The address without white space and controls outside quotes; null when nothing is left. */
+function cleanEmail(text: string): string | null {
+  const parts = text.split(/("(?:[^"\\]|\\.)*")/su);
+  const bare = parts.map((part, index) =>
+    index % 2 === 1 ? part.replace(/\p{Cc}/gu, "") : part.replace(/[\s\p{Cc}<>]+/gu, ""),
+  );
+  return bare.join("").slice(0, emailCharsMax).toWellFormed() || null;
+}
+
+// Quoted and bare words in order; encoded words also where they must not stand, in quotes.
+function nameOf(tokens: Token[]): string | null {
+  const wanted = tokens.some((token) => token.kind !== "comment")
+    ? tokens.filter((token) => token.kind !== "comment")
+    : tokens;
+  return cleanName(decodeWords(wanted.map((token) => token.text).join(" ")));
+}
+
+function cleanName(text: string): string | null {
+  const name = text.replace(/[\s\p{Cc}]+/gu, " ").trim();
+  return name === "" ? null : name.slice(0, nameCharsMax).toWellFormed();
+}
