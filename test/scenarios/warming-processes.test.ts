@@ -17,7 +17,7 @@ import {
   startPostern,
 } from "../support/postern-process.ts";
 
-const PARALLEL = 12;
+const PARALLEL = 8;
 /** The processes look at the clock file again after 50 ms. */
 const CLOCK_REREAD_MS = 60;
 
