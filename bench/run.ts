@@ -4,6 +4,7 @@ import { benchBatch } from "./batch.ts";
 import { benchClaims } from "./claims.ts";
 import { benchLatency } from "./latency.ts";
 import { benchOutbound } from "./outbound.ts";
+import { benchSchedule } from "./schedule.ts";
 import { type BenchResult, report } from "./support/bench.ts";
 
 const BENCHES = new Map<string, () => Promise<BenchResult>>([
@@ -12,6 +13,7 @@ const BENCHES = new Map<string, () => Promise<BenchResult>>([
   ["outbound", benchOutbound],
   ["latency", benchLatency],
   ["claims", benchClaims],
+  ["schedule", benchSchedule],
 ]);
 
 const json = process.argv.includes("--json");

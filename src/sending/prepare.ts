@@ -106,7 +106,8 @@ function compose(world: World, { request, parts, rendered, recipients, id, now_m
     cc: recipients.filter(({ kind }) => kind === "cc"),
     reply_to: parts.reply_to,
     subject: rendered ? content.checkSubject(rendered.subject) : (request.subject ?? ""),
-    date: now_ms,
+    // A mail that lay here for a week is not a week old for its reader.
+    date: parts.times.scheduled_at?.getTime() ?? now_ms,
     message_id: `${id}@${domain}`,
     headers: parts.headers,
     html,
