@@ -1,0 +1,258 @@
+// Tenancy and keys, over every operation of the description: another organization's ids are 404 with the very body of an
+// id that never was, a missing or revoked key is 401, nothing of another organization changes or shows. A route that is
+// not in the tables of resources.ts fails here. Row-level security itself: row-level-security.test.ts.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { after, before, describe, it } from "node:test";
+import { type Answer, type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { operationsOf, type Placed, readDescription } from "./operations.ts";
+import { BODIES, makeNamed, type Names, type Owner, ownerOf, paramsOf, QUERIES, REFERENCES } from "./resources.ts";
+
+const RANDOM_ID = "0190a000-0000-7000-8000-00000000dead";
+/** The only operations that a suspended organization is refused; it may look at and put away what it has. */
+const SENDS = ["POST /v1/send", "POST /v1/send/batch", "POST /v1/emails/{id}/retry"];
+/** What test keys are refused (completions §8). */
+const LIVE_ONLY = ["POST /v1/emails/{id}/retry"];
+
+let dns: DnsServer;
+let api: TestApi;
+let operations: Placed[];
+let ours: Owner;
+let strangers: Owner;
+let keys: { org_id: string; live_key: string; test_key: string };
+
+before(async () => {
+  dns = await startDnsServer();
+  api = await testApi({ POSTERN_DNS: dns.address });
+  operations = operationsOf(await readDescription(api));
+  keys = await api.organization();
+  ours = ownerOf(api, dns, keys.live_key, "ourscanary");
+  strangers = ownerOf(api, dns, api.live_key, "strangers");
+});
+
+after(async () => {
+  await api?.close();
+  await dns?.stop();
+});
+
+/** The path with its parameters filled in, and the query the operation needs. */
+function urlOf({ name, path }: Placed, names: Names, query: Record<string, string> = {}): string {
+  const filled = paramsOf(path).reduce(
+    (url, param) => url.replace(`{${param}}`, encodeURIComponent(names[param] ?? "")),
+    path,
+  );
+  const parts = [QUERIES[name], new URLSearchParams(query).toString()].filter(Boolean);
+  return parts.length > 0 ? `${filled}?${parts.join("&")}` : filled;
+}
+
+async function bodyOf(operation: Placed, owner: Owner): Promise<unknown> {
+  const known = BODIES[operation.name];
+  if (known) return known(owner);
+  if (operation.requestBody?.required) {
+    throw new Error(`${operation.name} needs a body: add a line to BODIES in test/api/resources.ts`);
+  }
+  return undefined;
+}
+
+type Asking = { key: string | null; body?: unknown; query?: Record<string, string> };
+
+function ask(operation: Placed, names: Names, { key, body, query }: Asking): Promise<Answer> {
+  return api.ask(operation.method, urlOf(operation, names, query), body, { key });
+}
+
+function randomNames(path: string, like: Names): Names {
+  return Object.fromEntries(
+    paramsOf(path).map((param) => [param, like[param]?.includes("@") ? "x@nowhere.example" : RANDOM_ID]),
+  );
+}
+
+/** What may be compared of two answers: not the request's own id, and not the id that was asked for. */
+function comparable({ status, body }: Answer): { status: number; body: unknown } {
+  const text = typeof body === "string" ? body : JSON.stringify({ ...body, request_id: undefined });
+  return { status, body: text };
+}
+
+/** Everything of an organization in every table, as one digest; when a key was last used is not its data. */
+async function digestOf(orgId: string): Promise<string> {
+  const tables = await api.world.db.query<{ name: string }>(
+    `select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'org_id'
+      where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace order by 1`,
+  );
+  const hash = createHash("sha256");
+  for (const { name } of tables) {
+    const [row] = await api.world.db.query<{ digest: string | null }>(
+      `select md5(string_agg(x, ',' order by x)) as digest
+         from (select (to_jsonb(t) - 'last_used_at')::text as x from "${name}" t where t.org_id = $1) as rows`,
+      [orgId],
+    );
+    hash.update(`${name}=${row?.digest ?? "nothing"};`);
+  }
+  return hash.digest("hex");
+}
+
+describe("every operation", () => {
+  it("without a key, with a malformed, an unknown and a revoked key is 401", async () => {
+    const { body: revoked } = await api.ask(
+      "POST",
+      "/v1/api-keys",
+      { name: "r", environment: "live" },
+      { key: keys.live_key },
+    );
+    await api.ask("DELETE", `/v1/api-keys/${revoked.key.id}`, undefined, { key: keys.live_key });
+    const unknown = `${keys.live_key.slice(0, -2)}00`;
+    for (const operation of operations) {
+      const names = Object.fromEntries(paramsOf(operation.path).map((param) => [param, RANDOM_ID]));
+      const none = await ask(operation, names, { key: null });
+      assert.deepEqual([none.status, none.body.code], [401, "missing_api_key"], operation.name);
+      for (const key of [revoked.secret, unknown, "nonsense", ""]) {
+        const { status, body } = await ask(operation, names, { key });
+        const code = key === "" ? /^(missing|invalid)_api_key$/ : /^invalid_api_key$/;
+        assert.equal(status, 401, `${operation.name} with ${key}`);
+        assert.match(body.code, code, operation.name);
+      }
+    }
+  });
+
+  it("that names something is tried below, with its owner first", () => {
+    const named = operations.filter(({ path }) => path.includes("{"));
+    assert.ok(named.length >= 30, `only ${named.length} operations name something`);
+  });
+});
+
+describe("another organization's", () => {
+  it("ids are 404, told by nothing from an id that never was, and nothing changes", async (t) => {
+    for (const operation of operations.filter(({ path }) => path.includes("{"))) {
+      await t.test(operation.name, () => tryForeign(operation));
+    }
+  });
+
+  it("ids in queries and bodies are told by nothing from an id that never was", async (t) => {
+    for (const operation of operations) {
+      for (const field of referencesOf(operation)) {
+        await t.test(`${operation.name}, ${field}`, () => tryReference(operation, field));
+      }
+    }
+  });
+
+  it("things are in no list, export or search", async () => {
+    for (const operation of operations.filter(({ method, path }) => method === "GET" && !path.includes("{"))) {
+      const { status, body } = await ask(operation, {}, { key: api.live_key });
+      assert.ok(status < 400, `${operation.name} answers ${status}`);
+      assert.ok(!JSON.stringify(body).includes(ours.mark), `${operation.name} shows another organization's`);
+      const own = await ask(operation, {}, { key: keys.live_key });
+      assert.ok(own.status < 400, `${operation.name} answers its owner ${own.status}`);
+    }
+  });
+});
+
+async function tryForeign(operation: Placed): Promise<void> {
+  const [first, ...others] = await makeNamed(ours, operation.path);
+  const before = await digestOf(keys.org_id);
+  const body = await bodyOf(operation, strangers);
+  for (const names of [first as Names, ...others]) {
+    const absent = await ask(operation, randomNames(operation.path, names), { key: api.live_key, body });
+    assert.equal(absent.status, 404, `${operation.name} with an id that never was: ${JSON.stringify(absent.body)}`);
+    for (const key of [api.live_key, api.test_key]) {
+      const foreign = await ask(operation, names, { key, body });
+      // A key that may not do this at all is told so before anything is looked up.
+      if (key === api.test_key && LIVE_ONLY.includes(operation.name)) assert.equal(foreign.status, 403);
+      else assert.deepEqual(comparable(foreign), comparable(absent), `${operation.name} with ${JSON.stringify(names)}`);
+    }
+  }
+  assert.equal(await digestOf(keys.org_id), before, `${operation.name} changed another organization's data`);
+  // The owner's own request proves that the names were right: what answers 404 to all would pass above.
+  const own = await ask(operation, first as Names, { key: keys.live_key, body: await bodyOf(operation, ours) });
+  if (operation.name === "DELETE /v1/domains/{id}" && own.status === 200) ours.forget();
+  assert.ok(
+    own.status !== 404 && own.status < 500 && own.status !== 401,
+    `${operation.name}: its owner gets ${own.status}`,
+  );
+}
+
+/** Names of ids that an operation takes in its query or body. */
+function referencesOf({ name, parameters, requestBody }: Placed): string[] {
+  const query = (parameters ?? []).filter((parameter) => parameter.in === "query").map((parameter) => parameter.name);
+  const body = Object.keys(requestBody?.content["application/json"]?.schema.properties ?? {});
+  const isReference = (field: string): boolean => /_ids?$/.test(field) && field !== "message_id";
+  const found = [...query, ...body].filter(isReference);
+  for (const field of found) {
+    assert.ok(REFERENCES[field], `${name} takes ${field}: say in REFERENCES of test/api/resources.ts what it names`);
+  }
+  return found;
+}
+
+async function tryReference(operation: Placed, field: string): Promise<void> {
+  const [foreign] = await makeNamed(ours, REFERENCES[field] as string);
+  const own = operation.path.includes("{") ? (await makeNamed(strangers, operation.path))[0] : {};
+  const isQuery = operation.parameters?.some((parameter) => parameter.in === "query" && parameter.name === field);
+  const answers: Answer[] = [];
+  for (const id of [Object.values(foreign ?? {})[0] as string, api.world.random.uuid()]) {
+    const body = (await bodyOf(operation, strangers)) as Record<string, unknown> | undefined;
+    const change = { [field]: field.endsWith("_ids") ? [id] : id, ...besides(field) };
+    const asking = isQuery ? { query: { [field]: id }, body } : { body: { ...without(body, field), ...change } };
+    answers.push(await ask(operation, own as Names, { key: api.live_key, ...asking }));
+  }
+  const [told, untold] = answers as [Answer, Answer];
+  assert.ok(!JSON.stringify(told.body).includes(ours.mark), `${operation.name} shows another organization's`);
+  assert.equal(told.status, untold.status, `${JSON.stringify(told.body)}\n${JSON.stringify(untold.body)}`);
+  if (told.status >= 400) assert.deepEqual(comparable(told), comparable(untold));
+  else if (isQuery) assert.deepEqual(told.body, untold.body);
+}
+
+/** A template excludes inline content; a scope needs its type. */
+function without(body: Record<string, unknown> | undefined, field: string): Record<string, unknown> {
+  const { subject, text_body, html_body, ...rest } = body ?? {};
+  return field === "template_id" ? rest : { ...body };
+}
+
+function besides(field: string): Record<string, unknown> {
+  return field === "scope_id" ? { reason: "unsubscribe", scope_type: "template" } : {};
+}
+
+describe("a test key", () => {
+  it("does what a live key does, except what only live keys may", async (t) => {
+    for (const operation of operations.filter(({ name }) => !name.startsWith("DELETE"))) {
+      await t.test(operation.name, async () => {
+        const names = operation.path.includes("{") ? (await makeNamed(ours, operation.path))[0] : {};
+        const { status, body } = await ask(operation, names as Names, {
+          key: keys.test_key,
+          body: await bodyOf(operation, ours),
+        });
+        if (LIVE_ONLY.includes(operation.name)) assert.deepEqual([status, body.code], [403, "test_key_not_allowed"]);
+        else assert.ok(status < 300 || status === 409, `${status} ${JSON.stringify(body)}`);
+      });
+    }
+  });
+
+  it("cannot create a live key", async () => {
+    const request = { name: "x", environment: "live" };
+    const { status, body } = await api.ask("POST", "/v1/api-keys", request, { key: keys.test_key });
+    assert.deepEqual([status, body.code], [403, "test_key_not_allowed"]);
+  });
+});
+
+describe("a suspended organization", () => {
+  it("sends nothing, sees what it has, and no more of others than before", async (t) => {
+    const suspended = await api.organization();
+    const owner = ownerOf(api, dns, suspended.live_key, "suspendedcanary");
+    const named = new Map<string, Names[]>();
+    for (const { path } of operations.filter(({ path: at }) => at.includes("{"))) {
+      if (!named.has(path)) named.set(path, await makeNamed(owner, path));
+    }
+    await api.world.db.query("update organization set state = 'suspended' where id = $1", [suspended.org_id]);
+    for (const operation of operations.filter(({ name }) => !name.startsWith("DELETE"))) {
+      await t.test(operation.name, async () => {
+        const names = named.get(operation.path)?.[0] ?? {};
+        const body = await bodyOf(operation, owner);
+        const { status, body: answer } = await ask(operation, names, { key: suspended.live_key, body });
+        if (SENDS.includes(operation.name)) assert.deepEqual([status, answer.code], [403, "organization_suspended"]);
+        else assert.ok(status < 300 || status === 409, `${operation.name}: ${status} ${JSON.stringify(answer)}`);
+        if (!operation.path.includes("{")) return;
+        const [foreign] = await makeNamed(ours, operation.path);
+        const told = await ask(operation, foreign as Names, { key: suspended.live_key, body });
+        assert.ok(told.status === 404 || SENDS.includes(operation.name), `${operation.name}: ${told.status}`);
+      });
+    }
+  });
+});

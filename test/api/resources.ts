@@ -1,0 +1,205 @@
+// How a test makes what a path of the API names, and which body an operation needs: the table behind isolation.test.ts.
+// A new route needs one line here when its path names something new (RESOURCES) or its body has required fields
+// (BODIES). Everything is marked with `mark`, so that a leak is found by searching for it.
+import type { TestApi } from "../support/api.ts";
+import type { DnsServer } from "../support/dns-server.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
+
+/** Path parameters; several ways of naming the same thing (id, slug, address) are several of these. */
+export type Names = Record<string, string>;
+
+export type Owner = {
+  api: TestApi;
+  dns: DnsServer;
+  key: string;
+  /** Part of every name, text and address this owner makes. */
+  mark: string;
+  /** A verified domain that sends and receives, made once, and anew after `forget`. */
+  domain(): Promise<{ id: string; domain: string }>;
+  /** The domain was deleted. */
+  forget(): void;
+};
+
+type Make = (owner: Owner) => Promise<Names[]>;
+
+let made = 0;
+
+async function create(owner: Owner, path: string, body: unknown) {
+  const answer = await owner.api.ask("POST", path, body, { key: owner.key });
+  if (answer.status >= 300) throw new Error(`POST ${path} answers ${answer.status}: ${JSON.stringify(answer.body)}`);
+  return answer.body;
+}
+
+/** A name that was not used before. */
+function fresh(owner: Owner): string {
+  made += 1;
+  return `${owner.mark}${made}`;
+}
+
+async function makeEmail(owner: Owner): Promise<Names[]> {
+  const { domain } = await owner.domain();
+  const body = await create(owner, "/v1/send", {
+    from: `${owner.mark} <${owner.mark}@${domain}>`,
+    to: [`${owner.mark}@recipient.example`],
+    subject: owner.mark,
+    text_body: owner.mark,
+    tags: [owner.mark],
+    metadata: { note: owner.mark },
+  });
+  return [{ id: body.id }, { id: body.message_id }, { id: `<${body.message_id}>` }];
+}
+
+async function makeWebhook(owner: Owner): Promise<Names[]> {
+  const url = `https://${fresh(owner)}.receiver.example/hook`;
+  const { webhook } = await create(owner, "/v1/webhooks", { url, events: ["email.delivered"] });
+  return [{ id: webhook.id }];
+}
+
+async function makeWebhookDelivery(owner: Owner): Promise<Names[]> {
+  const [webhook] = await makeWebhook(owner);
+  const { delivery } = await create(owner, `/v1/webhooks/${webhook?.id}/test`, undefined);
+  return [{ id: delivery.id }];
+}
+
+async function makeTemplate(owner: Owner): Promise<Names[]> {
+  const slug = fresh(owner);
+  const body = { name: owner.mark, slug, subject: `${owner.mark} {{name}}`, html_body: `<p>${owner.mark}</p>` };
+  const { template } = await create(owner, "/v1/templates", body);
+  return [{ id: template.id }, { id: slug }];
+}
+
+async function makeSuppression(owner: Owner): Promise<Names[]> {
+  const email = `${fresh(owner)}@recipient.example`;
+  const { suppression } = await create(owner, "/v1/suppressions", { email, note: owner.mark });
+  return [{ identifier: suppression.id }, { identifier: email }];
+}
+
+async function makeImportJob(owner: Owner): Promise<Names[]> {
+  const csv = `email,reason\n${fresh(owner)}@recipient.example,bounce\n`;
+  const { job } = await create(owner, "/v1/imports/suppressions/preview", { csv, provider: "custom" });
+  return [{ id: job.id }];
+}
+
+async function makeKey(owner: Owner): Promise<Names[]> {
+  const { key } = await create(owner, "/v1/api-keys", { name: owner.mark, environment: "test" });
+  return [{ id: key.id }];
+}
+
+async function makeAlias(owner: Owner): Promise<Names[]> {
+  const { id } = await owner.domain();
+  const body = { domain_id: id, local_part: fresh(owner), action: "store", description: owner.mark };
+  const { alias } = await create(owner, "/v1/aliases", body);
+  return [{ id: alias.id }];
+}
+
+async function namesOfDomain(owner: Owner): Promise<Names[]> {
+  const { id, domain } = await owner.domain();
+  return [{ id }, { id: domain }];
+}
+
+async function namesOfDkimKey(owner: Owner): Promise<Names[]> {
+  const [id, name] = await namesOfDomain(owner);
+  const selector = fresh(owner).toLowerCase();
+  await create(owner, `/v1/domains/${id?.id}/dkim`, { selector, algorithm: "ed25519" });
+  return [
+    { ...id, selector },
+    { ...name, selector },
+  ];
+}
+
+/**
+ * By path up to its last parameter: the longest entry that a path begins with makes what it names. What only answers
+ * under the owner's first name stands first.
+ */
+export const RESOURCES: Record<string, Make> = {
+  "/v1/api-keys/{id}": makeKey,
+  "/v1/aliases/{id}": makeAlias,
+  "/v1/domains/{id}": namesOfDomain,
+  "/v1/domains/{id}/dkim/{selector}": namesOfDkimKey,
+  "/v1/webhooks/{id}": makeWebhook,
+  "/v1/webhook-deliveries/{id}": makeWebhookDelivery,
+  "/v1/templates/{id}": makeTemplate,
+  "/v1/suppressions/{identifier}": makeSuppression,
+  "/v1/imports/suppressions/jobs/{id}": makeImportJob,
+  "/v1/emails/{id}": makeEmail,
+};
+
+type Body = (owner: Owner) => Promise<unknown> | unknown;
+
+/** Bodies with which the operation works, for those that need one. Ids in them are added by the test. */
+export const BODIES: Record<string, Body> = {
+  "POST /v1/api-keys": ({ mark }) => ({ name: mark, environment: "test" }),
+  "PUT /v1/api-keys/{id}": ({ mark }) => ({ name: mark }),
+  "POST /v1/aliases": async (owner) => ({ domain_id: (await owner.domain()).id, local_part: fresh(owner) }),
+  "PATCH /v1/aliases/{id}": ({ mark }) => ({ description: mark }),
+  "POST /v1/domains": (owner) => ({ domain: `${fresh(owner)}.example`.toLowerCase(), type: "outbound" }),
+  "PUT /v1/domains/{id}": () => ({ active: true }),
+  "POST /v1/domains/{id}/dkim/rotate": () => ({ old_selector: "postern1", new_selector: "postern9" }),
+  "POST /v1/webhooks": ({ mark }) => ({ url: `https://${mark}.receiver.example/hook` }),
+  "PUT /v1/webhooks/{id}": () => ({ events: ["email.bounced"] }),
+  "POST /v1/webhooks/{id}/replay": () => ({ from: "2026-01-01T00:00:00Z" }),
+  "POST /v1/templates": (owner) => ({ name: owner.mark, slug: fresh(owner), subject: "x", html_body: "<p>x</p>" }),
+  "PUT /v1/templates/{id}": ({ mark }) => ({ description: mark }),
+  "POST /v1/suppressions": (owner) => ({ email: `${fresh(owner)}@recipient.example` }),
+  "POST /v1/imports/suppressions/preview": (owner) => ({
+    csv: `email,reason\n${fresh(owner)}@recipient.example,bounce\n`,
+    provider: "custom",
+  }),
+  "POST /v1/send": async (owner) => mail(owner, (await owner.domain()).domain),
+  "POST /v1/send/batch": async (owner) => [mail(owner, (await owner.domain()).domain)],
+};
+
+function mail({ mark }: Owner, domain: string): object {
+  return { from: `${mark}@${domain}`, to: [`${mark}@recipient.example`], subject: mark, text_body: mark };
+}
+
+/** What a query parameter or a field of a body that ends in `_id` or `_ids` may name: a path of RESOURCES. */
+export const REFERENCES: Record<string, string> = {
+  domain_id: "/v1/domains/{id}",
+  endpoint_id: "/v1/webhooks/{id}",
+  template_id: "/v1/templates/{id}",
+  webhook_ids: "/v1/webhooks/{id}",
+  catch_all_webhook_ids: "/v1/webhooks/{id}",
+  scope_id: "/v1/templates/{id}",
+};
+
+/** Query parameters that an operation needs. */
+export const QUERIES: Record<string, string> = {
+  "GET /v1/suppressions/check": "email=x@recipient.example",
+};
+
+/** An owner over an organization's key. */
+export function ownerOf(api: TestApi, dns: DnsServer, key: string, mark: string): Owner {
+  let domain: Promise<{ id: string; domain: string }> | null = null;
+  const owner: Owner = {
+    api,
+    dns,
+    key,
+    mark,
+    domain() {
+      domain ??= addVerifiedDomain(api, dns, `${fresh(owner)}.example`, { type: "both", key });
+      return domain;
+    },
+    forget() {
+      domain = null;
+    },
+  };
+  return owner;
+}
+
+/** Makes what `path` names; throws a sentence for the author of a new route when nobody knows how. */
+export async function makeNamed(owner: Owner, path: string): Promise<Names[]> {
+  const known = Object.keys(RESOURCES).filter((prefix) => path === prefix || path.startsWith(`${prefix}/`));
+  const [longest] = known.sort((a, b) => b.length - a.length);
+  const missing = paramsOf(path).filter((name) => !paramsOf(longest ?? "").includes(name));
+  const make = RESOURCES[longest ?? ""];
+  if (make && missing.length === 0) return make(owner);
+  throw new Error(
+    `nobody knows how to make {${missing.join("}, {")}} of ${path}: add a line to RESOURCES in test/api/resources.ts`,
+  );
+}
+
+/** The names in braces. */
+export function paramsOf(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? "");
+}
