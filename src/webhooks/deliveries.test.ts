@@ -55,7 +55,7 @@ async function endpointWithHistory() {
   await api.world.db.execute(
     `insert into webhook_queue (org_id, id, webhook_id, event_id, event, body_bytes, created_at, next_attempt_at)
      select org_id, $2, webhook_id, event_id, event, 1, $3::timestamptz, $3::timestamptz + interval '1 day'
-       from webhook_delivery where webhook_id = $1 limit 1`,
+       from webhook_delivery where webhook_id = $1 and event = 'email.delivered' limit 1`,
     [id, api.world.random.uuid(), new Date(api.world.clock.now())],
   );
   sink.respond(() => ({ status: 200 }));
