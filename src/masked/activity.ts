@@ -1,0 +1,76 @@
+// What happened on an alias, without subjects and bodies: entries are written in the transaction of what they tell of.
+import type { Tx } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import { openContact, openText } from "./addresses.ts";
+import { requireAlias, type Who } from "./aliases.ts";
+import * as queries from "./people-queries.ts";
+import type { ActivityRecord } from "./types.ts";
+
+export type Entry = Pick<queries.ActivityRow, "alias_id" | "type" | "outcome"> &
+  Partial<Omit<queries.ActivityRow, "id" | "at">> & { org_id: string };
+
+/** Writes an entry. Run the transaction in `withPartitions`. */
+export async function recordActivity(world: Pick<World, "clock" | "random">, tx: Tx, entry: Entry): Promise<void> {
+  const { org_id, ...given } = entry;
+  await queries.insertActivity(tx, org_id, {
+    reason: null,
+    contact_id: null,
+    destination_id: null,
+    message_id: null,
+    size: null,
+    spf: null,
+    dkim: null,
+    dmarc: null,
+    spam_score: null,
+    redactions: null,
+    ...given,
+    id: world.random.uuid(),
+    at: new Date(world.clock.now()),
+  });
+}
+
+/** Notes a change that the owner made. */
+export function recordConfig(
+  world: Pick<World, "clock" | "random">,
+  tx: Tx,
+  { org_id, alias_id, reason }: { org_id: string; alias_id: string; reason: string },
+): Promise<void> {
+  return recordActivity(world, tx, { org_id, alias_id, type: "config", outcome: "sent", reason });
+}
+
+/** One page of an alias's activity, newest first, or 404. */
+export async function listActivity(
+  world: Pick<World, "db" | "seal">,
+  who: Who,
+  filter: queries.ActivityFilter,
+  page: { limit: number; offset: number },
+) {
+  return world.db.asOrg(who.org_id, async (tx) => {
+    await requireAlias(tx, who, filter.alias_id);
+    const rows = await queries.listActivity(tx, who.org_id, filter, page);
+    const total = await queries.countActivity(tx, who.org_id, filter);
+    return { activity: rows.map((row) => show(world, who.org_id, row)), total, ...page };
+  });
+}
+
+type Shown = Awaited<ReturnType<typeof queries.listActivity>>[number];
+
+function show(world: Pick<World, "seal">, orgId: string, row: Shown): ActivityRecord {
+  const { id, type, outcome, reason, message_id, size, spf, dkim, dmarc, spam_score, redactions } = row;
+  return {
+    id,
+    type,
+    outcome,
+    reason,
+    contact: row.contact_sealed && openContact(world, orgId, row.contact_sealed).email,
+    destination: row.destination_sealed && openText(world, orgId, row.destination_sealed),
+    message_id,
+    size,
+    spf,
+    dkim,
+    dmarc,
+    spam_score,
+    redactions,
+    timestamp: row.at,
+  };
+}

@@ -1,0 +1,127 @@
+// The mail that asks a mailbox's owner for consent, and the signed link in it. The link names organization and
+// destination, ends after 7 days, and holds no address. Opening it changes nothing (mail scanners do that); its button does.
+import { buildMessage } from "../mail/mime/build-message.ts";
+import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type Lane } from "../outbound/outbound.ts";
+import { withPartitions } from "../platform/partitions.ts";
+import type { World } from "../platform/world.ts";
+import { enqueueRaw } from "../sending/sending.ts";
+import type { RawMessage } from "../sending/types.ts";
+import { openText } from "./addresses.ts";
+import type { ConfirmationWorld, MaskedPorts } from "./destinations.ts";
+import { noteConfirmationSent } from "./people-queries.ts";
+import { ensureMaskedKey, MASKED_DOMAIN_ID } from "./service-domain.ts";
+import type { DestinationRow } from "./types.ts";
+
+const LINK_MS = 7 * 86_400_000;
+const MAC_BYTES = 16;
+const CONTEXT = "masked-confirmation";
+
+/** A link's token: organization, destination, end, and a keyed hash over them. */
+export function confirmationToken(
+  { seal, clock }: Pick<World, "seal" | "clock">,
+  { org_id, id }: Pick<DestinationRow, "org_id" | "id">,
+): string {
+  const bytes = Buffer.alloc(38);
+  Buffer.from(org_id.replaceAll("-", ""), "hex").copy(bytes, 0);
+  Buffer.from(id.replaceAll("-", ""), "hex").copy(bytes, 16);
+  bytes.writeUIntBE(Math.floor((clock.now() + LINK_MS) / 1000), 32, 6);
+  const mac = seal.hash(bytes.toString("hex"), CONTEXT).subarray(0, MAC_BYTES);
+  return Buffer.concat([bytes, mac]).toString("base64url");
+}
+
+/** What a token names; null when it is not ours or its time is over. */
+export function readConfirmationToken(
+  { seal, clock }: Pick<World, "seal" | "clock">,
+  token: string,
+): { org_id: string; id: string } | null {
+  if (!/^[A-Za-z0-9_-]{72}$/.test(token)) return null;
+  const all = Buffer.from(token, "base64url");
+  const bytes = all.subarray(0, 38);
+  const expected = seal.hash(bytes.toString("hex"), CONTEXT);
+  let difference = 0;
+  for (let at = 0; at < MAC_BYTES; at += 1) difference |= (expected[at] as number) ^ (all[38 + at] as number);
+  if (difference !== 0 || bytes.readUIntBE(32, 6) * 1000 < clock.now()) return null;
+  return { org_id: toUuid(bytes.toString("hex", 0, 16)), id: toUuid(bytes.toString("hex", 16, 32)) };
+}
+
+function toUuid(hex: string): string {
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
+/** Queues a confirmation mail to each of them. */
+export async function queueConfirmations(
+  world: ConfirmationWorld,
+  ports: MaskedPorts,
+  orgId: string,
+  rows: readonly DestinationRow[],
+): Promise<void> {
+  await ensureMaskedKey(world);
+  const mails: (RawMessage & { lane: Lane })[] = [];
+  for (const row of rows) {
+    const email = openText(world, orgId, row.sealed);
+    const domain = email.slice(email.lastIndexOf("@") + 1);
+    const wanted = { org_id: orgId, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL };
+    mails.push({ ...compose(world, row, email), lane: await ports.findLane(wanted) });
+  }
+  await withPartitions(world, () =>
+    world.db.asOrg(orgId, async (tx) => {
+      const at = new Date(world.clock.now());
+      for (const row of rows) await noteConfirmationSent(tx, orgId, row.id, at);
+      await enqueueRaw(tx, mails);
+    }),
+  );
+  ports.notify();
+}
+
+function compose(world: ConfirmationWorld, row: DestinationRow, email: string) {
+  const { masked_domain, base_url, bounce_host } = world.config;
+  const id = world.random.uuid();
+  const nowMs = world.clock.now();
+  const from = { name: "Masked addresses", email: `no-reply@${masked_domain}` };
+  const subject = "May masked addresses forward mail to you?";
+  const link = `${base_url}/masked/confirm/${confirmationToken(world, row)}`;
+  const { bytes } = buildMessage({
+    from,
+    to: [{ name: null, email }],
+    cc: [],
+    reply_to: [],
+    subject,
+    date: nowMs,
+    message_id: `${id}@${masked_domain}`,
+    headers: [{ name: "Auto-Submitted", value: "auto-generated" }],
+    html: null,
+    text: confirmationText(link),
+    attachments: [],
+    boundary_seed: world.random.token(24),
+  });
+  return {
+    org_id: row.org_id,
+    id,
+    environment: row.environment,
+    domain_id: MASKED_DOMAIN_ID,
+    origin: "system" as const,
+    message_id: `${id}@${masked_domain}`,
+    from_address: from.email,
+    from_header: from.email,
+    subject,
+    metadata: {},
+    recipient: email,
+    envelope_from: null,
+    return_path_host: bounce_host,
+    mime: bytes,
+    blob_key: null,
+    created_at: new Date(nowMs),
+  };
+}
+
+function confirmationText(link: string): string {
+  return [
+    "Somebody, probably you, wants a masked address to forward mail to this mailbox.",
+    "",
+    "If you agree, open this page within 7 days and confirm:",
+    link,
+    "",
+    "If you do not know about this, do nothing: no mail is forwarded to you without your consent.",
+    "",
+  ].join("\n");
+}

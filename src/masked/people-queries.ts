@@ -1,0 +1,299 @@
+// SQL on destinations, contacts and activity.
+import type { Query, Tx } from "../platform/db.ts";
+import type {
+  ActivityOutcome,
+  ActivityType,
+  ContactRow,
+  DestinationRow,
+  DestinationStatus,
+  Environment,
+} from "./types.ts";
+
+type Page = { limit: number; offset: number };
+
+const DESTINATION = `id, org_id, environment, digest, sealed, status, suspended_reason, confirmation_sent_at,
+  confirmations_sent, confirmed_at, created_at, updated_at`;
+
+export type NewDestination = Pick<
+  DestinationRow,
+  "id" | "environment" | "digest" | "sealed" | "status" | "confirmed_at" | "created_at"
+>;
+
+/** Adds destinations that are not there yet. */
+export function insertDestination(tx: Tx, orgId: string, row: NewDestination) {
+  return tx.execute(
+    `insert into masked_destination (org_id, id, environment, digest, sealed, status, confirmed_at, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $8) on conflict (org_id, environment, digest) do nothing`,
+    [orgId, row.id, row.environment, row.digest, row.sealed, row.status, row.confirmed_at, row.created_at],
+  );
+}
+
+/** Index: masked_destination_address. */
+export function findDestinationsByDigest(
+  tx: Query,
+  orgId: string,
+  environment: Environment,
+  digests: readonly Buffer[],
+) {
+  return tx.query<DestinationRow>(
+    `select ${DESTINATION} from masked_destination where org_id = $1 and environment = $2 and digest = any($3)`,
+    [orgId, environment, digests],
+  );
+}
+
+export type CountedDestination = DestinationRow & { aliases: number };
+
+const WITH_ALIASES = `${DESTINATION}, (select count(*) from masked_alias_destination ad
+    join masked_alias a on a.org_id = ad.org_id and a.id = ad.alias_id and a.deleted_at is null
+   where ad.org_id = d.org_id and ad.destination_id = d.id) as aliases`;
+
+export function findDestination(tx: Query, orgId: string, id: string) {
+  return tx.query<CountedDestination>(
+    `select ${WITH_ALIASES} from masked_destination d where org_id = $1 and id = $2`,
+    [orgId, id],
+  );
+}
+
+export function lockDestination(tx: Tx, orgId: string, id: string) {
+  return tx.query<DestinationRow>(
+    `select ${DESTINATION} from masked_destination where org_id = $1 and id = $2 for update`,
+    [orgId, id],
+  );
+}
+
+export type DestinationFilter = {
+  environment: Environment;
+  status?: DestinationStatus | undefined;
+  /** Exactly this address. */
+  digest?: Buffer | undefined;
+};
+
+const DESTINATION_FILTER = `org_id = $1 and environment = $2 and ($3::text is null or status = $3)
+  and ($4::bytea is null or digest = $4)`;
+
+export function listDestinations(tx: Tx, orgId: string, filter: DestinationFilter, page: Page) {
+  return tx.query<CountedDestination>(
+    `select ${WITH_ALIASES} from masked_destination d where ${DESTINATION_FILTER} order by id desc limit $5 offset $6`,
+    [orgId, filter.environment, filter.status ?? null, filter.digest ?? null, page.limit, page.offset],
+  );
+}
+
+export async function countDestinations(tx: Tx, orgId: string, filter: DestinationFilter): Promise<number> {
+  const [row] = await tx.query<{ total: number }>(
+    `select count(*) as total from masked_destination where ${DESTINATION_FILTER}`,
+    [orgId, filter.environment, filter.status ?? null, filter.digest ?? null],
+  );
+  return row?.total ?? 0;
+}
+
+export function noteConfirmationSent(tx: Tx, orgId: string, id: string, at: Date) {
+  return tx.execute(
+    `update masked_destination set confirmation_sent_at = $3, confirmations_sent = confirmations_sent + 1, updated_at = $3
+      where org_id = $1 and id = $2`,
+    [orgId, id, at],
+  );
+}
+
+/** Confirmed by its owner: a suspended destination is taken up again, too. */
+export function confirmDestination(tx: Tx, orgId: string, id: string, at: Date) {
+  return tx.execute(
+    `update masked_destination set status = 'verified', suspended_reason = null, hard_bounces = '{}',
+            confirmed_at = coalesce(confirmed_at, $3), updated_at = $3
+      where org_id = $1 and id = $2`,
+    [orgId, id, at],
+  );
+}
+
+export type HardBounce = { id: string; at: Date; since: Date; bounces_max: number };
+
+/** Remembers a hard bounce; the destination is suspended when it is one too many since `since`. */
+export function noteHardBounce(tx: Tx, orgId: string, bounce: HardBounce) {
+  return tx.query<{ status: DestinationStatus }>(
+    `update masked_destination d
+        set hard_bounces = n.bounces, updated_at = $3,
+            status = case when cardinality(n.bounces) >= $5 then 'suspended' else d.status end,
+            suspended_reason = case when cardinality(n.bounces) >= $5 then 'bouncing' else d.suspended_reason end
+       from (select array(select b from unnest(hard_bounces || $3::timestamptz) b where b > $4 order by b) as bounces
+               from masked_destination where org_id = $1 and id = $2 for update) n
+      where d.org_id = $1 and d.id = $2
+      returning d.status`,
+    [orgId, bounce.id, bounce.at, bounce.since, bounce.bounces_max],
+  );
+}
+
+export function deleteDestination(tx: Tx, orgId: string, id: string) {
+  return tx.execute("delete from masked_destination where org_id = $1 and id = $2", [orgId, id]);
+}
+
+/** Aliases, deleted ones too, of which this is the only destination; and the rest let go of it. */
+export async function releaseDestination(tx: Tx, orgId: string, id: string): Promise<boolean> {
+  const [only] = await tx.query(
+    `select 1 from masked_alias_destination ad
+       join masked_alias a on a.org_id = ad.org_id and a.id = ad.alias_id and a.deleted_at is null
+      where ad.org_id = $1 and ad.destination_id = $2
+        and not exists (select 1 from masked_alias_destination o
+                         where o.org_id = $1 and o.alias_id = ad.alias_id and o.destination_id <> $2)
+      limit 1`,
+    [orgId, id],
+  );
+  if (only) return false;
+  await tx.execute("delete from masked_alias_destination where org_id = $1 and destination_id = $2", [orgId, id]);
+  return true;
+}
+
+// --- contacts -----------------------------------------------------------------------------------------------------------
+
+const CONTACT = `id, org_id, alias_id, digest, sealed, blocked, source, received, sent, last_seen_at, created_at, updated_at`;
+
+export type NewContact = Pick<
+  ContactRow,
+  "id" | "alias_id" | "digest" | "sealed" | "blocked" | "source" | "created_at"
+>;
+
+/** False when the alias has the contact already. */
+export async function insertContact(tx: Tx, orgId: string, row: NewContact): Promise<boolean> {
+  const touched = await tx.execute(
+    `insert into masked_contact (org_id, id, alias_id, digest, sealed, blocked, source, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $8) on conflict (org_id, alias_id, digest) do nothing`,
+    [orgId, row.id, row.alias_id, row.digest, row.sealed, row.blocked, row.source, row.created_at],
+  );
+  return touched === 1;
+}
+
+/** Index: masked_contact_address. */
+export function findContactsByDigest(tx: Query, orgId: string, aliasId: string, digests: readonly Buffer[]) {
+  return tx.query<ContactRow>(
+    `select ${CONTACT} from masked_contact where org_id = $1 and alias_id = $2 and digest = any($3)`,
+    [orgId, aliasId, digests],
+  );
+}
+
+export function findContacts(tx: Query, orgId: string, ids: readonly string[]) {
+  return tx.query<ContactRow>(`select ${CONTACT} from masked_contact where org_id = $1 and id = any($2)`, [orgId, ids]);
+}
+
+export type ContactFilter = { alias_id: string; blocked?: boolean | undefined; digest?: Buffer | undefined };
+
+const CONTACT_FILTER = `org_id = $1 and alias_id = $2 and ($3::boolean is null or blocked = $3)
+  and ($4::bytea is null or digest = $4)`;
+
+export function listContacts(tx: Tx, orgId: string, filter: ContactFilter, page: Page) {
+  return tx.query<ContactRow>(
+    `select ${CONTACT} from masked_contact where ${CONTACT_FILTER} order by id desc limit $5 offset $6`,
+    [orgId, filter.alias_id, filter.blocked ?? null, filter.digest ?? null, page.limit, page.offset],
+  );
+}
+
+export async function countContacts(tx: Tx, orgId: string, filter: ContactFilter): Promise<number> {
+  const [row] = await tx.query<{ total: number }>(
+    `select count(*) as total from masked_contact where ${CONTACT_FILTER}`,
+    [orgId, filter.alias_id, filter.blocked ?? null, filter.digest ?? null],
+  );
+  return row?.total ?? 0;
+}
+
+/** Contacts that an alias got since then. Index: masked_contact_new. */
+export async function countNewContacts(tx: Query, orgId: string, aliasId: string, since: Date): Promise<number> {
+  const [row] = await tx.query<{ total: number }>(
+    "select count(*) as total from masked_contact where org_id = $1 and alias_id = $2 and created_at > $3",
+    [orgId, aliasId, since],
+  );
+  return row?.total ?? 0;
+}
+
+export type ContactChange = { sealed: Buffer; blocked: boolean; at: Date };
+
+export function updateContact(tx: Tx, orgId: string, id: string, change: ContactChange) {
+  return tx.execute(
+    "update masked_contact set sealed = $3, blocked = $4, updated_at = $5 where org_id = $1 and id = $2",
+    [orgId, id, change.sealed, change.blocked, change.at],
+  );
+}
+
+export function deleteContact(tx: Tx, orgId: string, id: string) {
+  return tx.execute("delete from masked_contact where org_id = $1 and id = $2", [orgId, id]);
+}
+
+export function countMail(tx: Tx, orgId: string, id: string, mail: { received: number; sent: number; at: Date }) {
+  return tx.execute(
+    `update masked_contact set received = received + $3, sent = sent + $4, last_seen_at = greatest(last_seen_at, $5)
+      where org_id = $1 and id = $2`,
+    [orgId, id, mail.received, mail.sent, mail.at],
+  );
+}
+
+// --- activity -----------------------------------------------------------------------------------------------------------
+
+export type ActivityRow = {
+  id: string;
+  alias_id: string;
+  type: ActivityType;
+  outcome: ActivityOutcome;
+  reason: string | null;
+  contact_id: string | null;
+  destination_id: string | null;
+  message_id: string | null;
+  size: number | null;
+  spf: string | null;
+  dkim: string | null;
+  dmarc: string | null;
+  spam_score: number | null;
+  redactions: number | null;
+  at: Date;
+};
+
+/** Run the transaction in `withPartitions`. */
+export function insertActivity(tx: Tx, orgId: string, row: ActivityRow) {
+  return tx.execute(
+    `insert into masked_activity (org_id, id, alias_id, type, outcome, reason, contact_id, destination_id, message_id,
+       size, spf, dkim, dmarc, spam_score, redactions, at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+    [
+      orgId,
+      row.id,
+      row.alias_id,
+      row.type,
+      row.outcome,
+      row.reason,
+      row.contact_id,
+      row.destination_id,
+      row.message_id,
+      row.size,
+      row.spf,
+      row.dkim,
+      row.dmarc,
+      row.spam_score,
+      row.redactions,
+      row.at,
+    ],
+  );
+}
+
+export type ActivityFilter = {
+  alias_id: string;
+  type?: ActivityType | undefined;
+  outcome?: ActivityOutcome | undefined;
+};
+
+const ACTIVITY_FILTER = `a.org_id = $1 and a.alias_id = $2 and ($3::text is null or a.type = $3)
+  and ($4::text is null or a.outcome = $4)`;
+
+/** Index: masked_activity_by_alias. */
+export function listActivity(tx: Tx, orgId: string, filter: ActivityFilter, page: Page) {
+  return tx.query<ActivityRow & { contact_sealed: Buffer | null; destination_sealed: Buffer | null }>(
+    `select a.*, c.sealed as contact_sealed, d.sealed as destination_sealed
+       from masked_activity a
+       left join masked_contact c on c.org_id = a.org_id and c.id = a.contact_id
+       left join masked_destination d on d.org_id = a.org_id and d.id = a.destination_id
+      where ${ACTIVITY_FILTER} order by a.id desc limit $5 offset $6`,
+    [orgId, filter.alias_id, filter.type ?? null, filter.outcome ?? null, page.limit, page.offset],
+  );
+}
+
+export async function countActivity(tx: Tx, orgId: string, filter: ActivityFilter): Promise<number> {
+  const [row] = await tx.query<{ total: number }>(
+    `select count(*) as total from masked_activity a where ${ACTIVITY_FILTER}`,
+    [orgId, filter.alias_id, filter.type ?? null, filter.outcome ?? null],
+  );
+  return row?.total ?? 0;
+}

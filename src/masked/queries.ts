@@ -1,0 +1,250 @@
+// SQL on masked aliases, the addresses they have, and the destinations they name.
+import type { Query, Tx } from "../platform/db.ts";
+import type { AliasRow, DestinationStatus, Environment } from "./types.ts";
+
+const COLUMNS = `id, org_id, environment, domain_id, domain, local_part, masked_description, display_name, metadata, active,
+  disabled_reason, on_disabled, reply_enabled, redact, emails_received, emails_forwarded, emails_replied, emails_blocked,
+  last_activity_at, created_at, updated_at, deleted_at`;
+
+export type NewAddress = { digest: Buffer; kind: "alias" | "reverse"; alias_id: string; contact_id: string | null };
+
+/** Takes an address for ever; false when somebody has or had it. */
+export async function takeAddress(tx: Tx, orgId: string, row: NewAddress): Promise<boolean> {
+  const touched = await tx.execute(
+    `insert into masked_address (digest, org_id, kind, alias_id, contact_id) values ($1, $2, $3, $4, $5)
+     on conflict (digest) do nothing`,
+    [row.digest, orgId, row.kind, row.alias_id, row.contact_id],
+  );
+  return touched === 1;
+}
+
+export type FoundAddress = {
+  digest: Buffer;
+  org_id: string;
+  kind: "alias" | "reverse";
+  alias_id: string;
+  contact_id: string | null;
+};
+
+/** Whose addresses these are, over all organizations. Index: masked_address_pkey. */
+export function findAddresses(db: Query, digests: readonly Buffer[]) {
+  return db.query<FoundAddress>(
+    "select digest, org_id, kind, alias_id, contact_id from masked_address where digest = any($1)",
+    [digests],
+  );
+}
+
+export type NewAlias = Pick<
+  AliasRow,
+  | "id"
+  | "environment"
+  | "domain_id"
+  | "domain"
+  | "local_part"
+  | "masked_description"
+  | "display_name"
+  | "metadata"
+  | "active"
+  | "on_disabled"
+  | "reply_enabled"
+  | "redact"
+  | "created_at"
+>;
+
+export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
+  return tx.execute(
+    `insert into masked_alias (org_id, id, environment, domain_id, domain, local_part, masked_description, display_name,
+       metadata, active, disabled_reason, on_disabled, reply_enabled, redact, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, case when $10 then null else 'owner' end, $11, $12, $13, $14, $14)`,
+    [
+      orgId,
+      row.id,
+      row.environment,
+      row.domain_id,
+      row.domain,
+      row.local_part,
+      row.masked_description,
+      row.display_name,
+      JSON.stringify(row.metadata),
+      row.active,
+      row.on_disabled,
+      row.reply_enabled,
+      row.redact,
+      row.created_at,
+    ],
+  );
+}
+
+export async function countOfOrg(tx: Tx, orgId: string): Promise<number> {
+  const [row] = await tx.query<{ total: number }>(
+    "select count(*) as total from masked_alias where org_id = $1 and deleted_at is null",
+    [orgId],
+  );
+  return row?.total ?? 0;
+}
+
+/** An alias, a deleted one too. */
+export function findAlias(tx: Query, orgId: string, id: string) {
+  return tx.query<AliasRow>(`select ${COLUMNS} from masked_alias where org_id = $1 and id = $2`, [orgId, id]);
+}
+
+/** An alias with its row locked, a deleted one too. */
+export function lockAlias(tx: Tx, orgId: string, id: string) {
+  return tx.query<AliasRow>(`select ${COLUMNS} from masked_alias where org_id = $1 and id = $2 for update`, [
+    orgId,
+    id,
+  ]);
+}
+
+export type AliasFilter = {
+  environment: Environment;
+  domain_id?: string | undefined;
+  active?: boolean | undefined;
+  q?: string | undefined;
+  /** Aliases that forward to this destination. */
+  destination_id?: string | null | undefined;
+  deleted?: boolean | undefined;
+};
+
+const FILTER = `org_id = $1 and environment = $2 and ($3::uuid is null or domain_id = $3)
+  and ($4::boolean is null or active = $4)
+  and ($5::text is null or local_part || '@' || domain ilike $5 or masked_description ilike $5 or display_name ilike $5)
+  and ($6::uuid is null or exists (select 1 from masked_alias_destination ad
+        where ad.org_id = a.org_id and ad.alias_id = a.id and ad.destination_id = $6))
+  and (deleted_at is not null) = $7`;
+
+function filterValues(orgId: string, filter: AliasFilter): unknown[] {
+  const text = filter.q === undefined ? null : `%${filter.q.replace(/[\\%_]/g, "\\$&")}%`;
+  return [
+    orgId,
+    filter.environment,
+    filter.domain_id ?? null,
+    filter.active ?? null,
+    text,
+    filter.destination_id ?? null,
+    filter.deleted ?? false,
+  ];
+}
+
+export function listAliases(tx: Tx, orgId: string, filter: AliasFilter, page: { limit: number; offset: number }) {
+  return tx.query<AliasRow>(
+    `select ${COLUMNS} from masked_alias a where ${FILTER} order by id desc limit $8 offset $9`,
+    [...filterValues(orgId, filter), page.limit, page.offset],
+  );
+}
+
+export async function countAliases(tx: Tx, orgId: string, filter: AliasFilter): Promise<number> {
+  const [row] = await tx.query<{ total: number }>(
+    `select count(*) as total from masked_alias a where ${FILTER}`,
+    filterValues(orgId, filter),
+  );
+  return row?.total ?? 0;
+}
+
+export type AliasChange = Pick<
+  AliasRow,
+  | "masked_description"
+  | "display_name"
+  | "metadata"
+  | "active"
+  | "disabled_reason"
+  | "on_disabled"
+  | "reply_enabled"
+  | "redact"
+> & { at: Date };
+
+/** Writes every setting. The row must be locked. */
+export function updateAlias(tx: Tx, orgId: string, id: string, change: AliasChange) {
+  return tx.execute(
+    `update masked_alias set masked_description = $3, display_name = $4, metadata = $5, active = $6, disabled_reason = $7,
+            on_disabled = $8, reply_enabled = $9, redact = $10, updated_at = $11
+      where org_id = $1 and id = $2`,
+    [
+      orgId,
+      id,
+      change.masked_description,
+      change.display_name,
+      JSON.stringify(change.metadata),
+      change.active,
+      change.disabled_reason,
+      change.on_disabled,
+      change.reply_enabled,
+      change.redact,
+      change.at,
+    ],
+  );
+}
+
+/** Marks an alias deleted, or not deleted (null). */
+export function setDeleted(tx: Tx, orgId: string, id: string, change: { deleted_at: Date | null; at: Date }) {
+  return tx.execute("update masked_alias set deleted_at = $3, updated_at = $4 where org_id = $1 and id = $2", [
+    orgId,
+    id,
+    change.deleted_at,
+    change.at,
+  ]);
+}
+
+/** Has the domain aliases, deleted ones that may come back included? */
+export async function hasMaskedAliases(tx: Query, orgId: string, domainId: string): Promise<boolean> {
+  const [row] = await tx.query<{ found: boolean }>(
+    `select exists (select 1 from masked_alias where org_id = $1 and domain_id = $2 and deleted_at is null) as found`,
+    [orgId, domainId],
+  );
+  return row?.found ?? false;
+}
+
+/** The destinations of aliases, in the order they were given. */
+export function findAliasDestinations(tx: Query, orgId: string, aliasIds: readonly string[]) {
+  return tx.query<{ alias_id: string; id: string; sealed: Buffer; status: DestinationStatus }>(
+    `select ad.alias_id, d.id, d.sealed, d.status
+       from masked_alias_destination ad
+       join masked_destination d on d.org_id = ad.org_id and d.id = ad.destination_id
+      where ad.org_id = $1 and ad.alias_id = any($2) order by ad.alias_id, ad.position`,
+    [orgId, aliasIds],
+  );
+}
+
+/** Replaces the destinations of an alias. */
+export async function setAliasDestinations(tx: Tx, orgId: string, aliasId: string, destinationIds: readonly string[]) {
+  await tx.execute(
+    "delete from masked_alias_destination where org_id = $1 and alias_id = $2 and destination_id <> all($3)",
+    [orgId, aliasId, destinationIds],
+  );
+  await tx.execute(
+    `insert into masked_alias_destination (org_id, alias_id, destination_id, position)
+     select $1, $2, k.id, k.position from unnest($3::uuid[]) with ordinality as k (id, position)
+     on conflict (org_id, alias_id, destination_id) do update set position = excluded.position`,
+    [orgId, aliasId, destinationIds],
+  );
+}
+
+export type Counted = { received: number; forwarded: number; replied: number; blocked: number; at: Date };
+
+/** Counts what happened on an alias. */
+export function addCounts(tx: Tx, orgId: string, id: string, counts: Counted) {
+  return tx.execute(
+    `update masked_alias set emails_received = emails_received + $3, emails_forwarded = emails_forwarded + $4,
+            emails_replied = emails_replied + $5, emails_blocked = emails_blocked + $6,
+            last_activity_at = greatest(last_activity_at, $7)
+      where org_id = $1 and id = $2`,
+    [orgId, id, counts.received, counts.forwarded, counts.replied, counts.blocked, counts.at],
+  );
+}
+
+export type MaskedKey = { domain: string; id: string; selector: string; public_key: string; private_key: Buffer };
+
+export function findMaskedKey(db: Query, domain: string) {
+  return db.query<MaskedKey>("select domain, id, selector, public_key, private_key from masked_key where domain = $1", [
+    domain,
+  ]);
+}
+
+/** Stores the key unless the domain has one by now. */
+export function insertMaskedKey(db: Query, row: MaskedKey & { created_at: Date }) {
+  return db.execute(
+    `insert into masked_key (domain, id, selector, public_key, private_key, created_at)
+     values ($1, $2, $3, $4, $5, $6) on conflict (domain) do nothing`,
+    [row.domain, row.id, row.selector, row.public_key, row.private_key, row.created_at],
+  );
+}

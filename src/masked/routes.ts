@@ -1,0 +1,234 @@
+// /v1/masked/aliases and /v1/masked/domain
+import { Type } from "@sinclair/typebox";
+import {
+  type Api,
+  answers,
+  Closed,
+  Deleted,
+  Id,
+  IdParams,
+  Nullable,
+  OneOf,
+  PageOf,
+  PageQuery,
+  pageOf,
+  Time,
+} from "../platform/http.ts";
+import type { World } from "../platform/world.ts";
+import * as aliases from "./aliases.ts";
+import { mountPeople } from "./people-routes.ts";
+import { maskedDomain } from "./service-domain.ts";
+import { FORMATS, ON_DISABLED, REDACT } from "./types.ts";
+
+const TEXT_MAX = 500;
+const NAME_MAX = 100;
+
+const Alias = Type.Object({
+  id: Id,
+  org_id: Id,
+  environment: OneOf(["live", "test"]),
+  domain_id: Type.Unsafe<string | null>({ ...Nullable(Id), description: "null: the service's masked domain" }),
+  address: Type.String({ description: "The local part" }),
+  domain: Type.String(),
+  forward_to: Type.Array(Type.String()),
+  action: OneOf(["forward"]),
+  is_masked: Type.Boolean({ description: "Always true here; domain aliases are at /v1/aliases" }),
+  masked_description: Nullable(Type.String()),
+  display_name: Nullable(Type.String()),
+  metadata: Type.Record(Type.String(), Type.Unknown()),
+  active: Type.Boolean(),
+  disabled_reason: Type.Unsafe<string | null>({
+    ...Nullable(Type.String()),
+    description: "owner, or why the service switched it off",
+  }),
+  on_disabled: OneOf(ON_DISABLED),
+  reply_enabled: Type.Boolean(),
+  redact: OneOf(REDACT),
+  emails_received: Type.Integer(),
+  emails_forwarded: Type.Integer(),
+  emails_replied: Type.Integer(),
+  emails_blocked: Type.Integer(),
+  last_activity_at: Nullable(Time),
+  created_at: Time,
+  updated_at: Time,
+});
+const One = Type.Object({ alias: Alias });
+
+const ForwardTo = Type.Array(Type.String({ maxLength: 1500 }), {
+  minItems: 1,
+  maxItems: aliases.FORWARD_TO_MAX,
+  description: "Real mailboxes. Nothing is forwarded to one before its owner has confirmed by the link we mail to it",
+});
+const settings = {
+  description: Type.Optional(Nullable(Type.String({ maxLength: TEXT_MAX, description: "For you alone" }))),
+  display_name: Type.Optional(
+    Nullable(Type.String({ maxLength: NAME_MAX, description: "The name that replies from the alias show" })),
+  ),
+  metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Yours; at most 2 KiB as JSON" })),
+  active: Type.Optional(Type.Boolean({ description: "false: mail is treated as `on_disabled` says" })),
+  on_disabled: Type.Optional(
+    OneOf(ON_DISABLED, { description: "drop: mail is taken and thrown away. reject: it is refused with 550" }),
+  ),
+  reply_enabled: Type.Optional(Type.Boolean({ description: "false: nothing can be sent from the alias" })),
+  redact: Type.Optional(
+    OneOf(REDACT, {
+      description:
+        "What replies lose of the destination's address: all of it, only in quotes of earlier mail, or nothing in the body. A message that would still show it is held unless `off`",
+    }),
+  ),
+};
+const tags = ["Masked aliases"];
+
+/** Mounts the endpoints of masked addresses. */
+export function mountMasked(api: Api, world: World, ports: aliases.AliasPorts): void {
+  mountCollection(api, world, ports);
+  mountAlias(api, world, ports);
+  mountPeople(api, world, ports);
+  api.get(
+    "/v1/masked/domain",
+    {
+      schema: {
+        operationId: "getMaskedDomain",
+        tags,
+        summary: "The service's masked domain, and the records its operator publishes",
+        response: answers({
+          200: Type.Object({
+            domain: Type.String(),
+            records: Type.Array(
+              Type.Object({
+                purpose: OneOf(["mx", "spf", "dkim", "dmarc"]),
+                type: OneOf(["MX", "TXT"]),
+                name: Type.String(),
+                value: Type.String(),
+                priority: Nullable(Type.Integer()),
+              }),
+            ),
+          }),
+        }),
+      },
+    },
+    async () => maskedDomain(world),
+  );
+}
+
+function mountCollection(api: Api, world: World, ports: aliases.AliasPorts): void {
+  api.post(
+    "/v1/masked/aliases",
+    {
+      schema: {
+        operationId: "createMaskedAlias",
+        tags,
+        summary: "Create a masked alias",
+        body: Closed({
+          forward_to: ForwardTo,
+          domain_id: Type.Optional(
+            Type.String({
+              minLength: 1,
+              maxLength: 1024,
+              description:
+                "A verified domain of yours that receives, by id or name; default: the service's masked domain",
+            }),
+          ),
+          local_part: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+          format: Type.Optional(
+            OneOf(FORMATS, { description: "How the local part is made when none is given; default random" }),
+          ),
+          ...settings,
+        }),
+        response: answers({ 201: One }, [404, 409]),
+      },
+    },
+    async (request, reply) => {
+      const alias = await aliases.createAlias(world, ports, request.account, request.body);
+      return reply.code(201).send({ alias });
+    },
+  );
+
+  api.get(
+    "/v1/masked/aliases",
+    {
+      schema: {
+        operationId: "listMaskedAliases",
+        tags,
+        summary: "List masked aliases, newest first",
+        querystring: Closed({
+          ...PageQuery,
+          domain_id: Type.Optional(Id),
+          active: Type.Optional(Type.Boolean()),
+          deleted: Type.Optional(Type.Boolean({ description: "true: the deleted ones, which may be restored" })),
+          forward_to: Type.Optional(Type.String({ maxLength: 320, description: "Exactly this destination" })),
+          q: Type.Optional(
+            Type.String({ maxLength: 320, description: "Part of the address, the description or the display name" }),
+          ),
+        }),
+        response: answers({ 200: PageOf("aliases", Alias) }),
+      },
+    },
+    async (request) => {
+      const { limit: _limit, offset: _offset, ...query } = request.query;
+      return aliases.listAliases(world, request.account, query, pageOf(request.query));
+    },
+  );
+}
+
+function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
+  const schema = { tags, params: IdParams };
+  api.get(
+    "/v1/masked/aliases/:id",
+    {
+      schema: {
+        ...schema,
+        operationId: "getMaskedAlias",
+        summary: "Get a masked alias",
+        response: answers({ 200: One }, [404]),
+      },
+    },
+    async (request) => ({ alias: await aliases.getAlias(world, request.account, request.params.id) }),
+  );
+
+  api.put(
+    "/v1/masked/aliases/:id",
+    {
+      schema: {
+        ...schema,
+        operationId: "updateMaskedAlias",
+        summary: "Change a masked alias; what is left out stays",
+        body: Closed({ forward_to: Type.Optional(ForwardTo), ...settings }),
+        response: answers({ 200: One }, [404, 409]),
+      },
+    },
+    async (request) => {
+      const change = { id: request.params.id, changes: request.body ?? {} };
+      return { alias: await aliases.changeAlias(world, ports, request.account, change) };
+    },
+  );
+
+  api.delete(
+    "/v1/masked/aliases/:id",
+    {
+      schema: {
+        ...schema,
+        operationId: "deleteMaskedAlias",
+        summary: "Delete a masked alias; its address is never given out again",
+        response: answers({ 200: Deleted }, [404]),
+      },
+    },
+    async (request) => {
+      await aliases.deleteAlias(world, request.account, request.params.id);
+      return { deleted: true, id: request.params.id };
+    },
+  );
+
+  api.post(
+    "/v1/masked/aliases/:id/restore",
+    {
+      schema: {
+        ...schema,
+        operationId: "restoreMaskedAlias",
+        summary: "Restore an alias that was deleted within the last 30 days",
+        response: answers({ 200: One }, [404, 409]),
+      },
+    },
+    async (request) => ({ alias: await aliases.restoreAlias(world, request.account, request.params.id) }),
+  );
+}

@@ -1,0 +1,138 @@
+// Masked addresses as the API shows them, and the words their rows use.
+
+export const FORMATS = ["random", "words", "uuid"] as const;
+export type Format = (typeof FORMATS)[number];
+
+export const ON_DISABLED = ["drop", "reject"] as const;
+export type OnDisabled = (typeof ON_DISABLED)[number];
+
+export const REDACT = ["all", "quoted", "off"] as const;
+export type Redact = (typeof REDACT)[number];
+
+export const DESTINATION_STATUSES = ["pending", "verified", "suspended"] as const;
+export type DestinationStatus = (typeof DESTINATION_STATUSES)[number];
+
+export const ACTIVITY_TYPES = ["forward", "reply", "block", "bounce", "quarantine", "auto_reply", "config"] as const;
+export type ActivityType = (typeof ACTIVITY_TYPES)[number];
+
+export const ACTIVITY_OUTCOMES = ["sent", "deferred", "failed", "dropped", "held"] as const;
+export type ActivityOutcome = (typeof ACTIVITY_OUTCOMES)[number];
+
+export const CONTACT_SOURCES = ["inbound", "api"] as const;
+
+export type Environment = "live" | "test";
+
+/** An alias as its row is; destinations stand in their own table. */
+export type AliasRow = {
+  id: string;
+  org_id: string;
+  environment: Environment;
+  domain_id: string | null;
+  domain: string;
+  local_part: string;
+  masked_description: string | null;
+  display_name: string | null;
+  metadata: Record<string, unknown>;
+  active: boolean;
+  disabled_reason: string | null;
+  on_disabled: OnDisabled;
+  reply_enabled: boolean;
+  redact: Redact;
+  emails_received: number;
+  emails_forwarded: number;
+  emails_replied: number;
+  emails_blocked: number;
+  last_activity_at: Date | null;
+  created_at: Date;
+  updated_at: Date;
+  deleted_at: Date | null;
+};
+
+/** An alias as the API shows it; `address` is its local part. */
+export type AliasRecord = Omit<AliasRow, "local_part" | "deleted_at"> & {
+  address: string;
+  forward_to: string[];
+  action: "forward";
+  is_masked: true;
+};
+
+export type DestinationRow = {
+  id: string;
+  org_id: string;
+  environment: Environment;
+  digest: Buffer;
+  sealed: Buffer;
+  status: DestinationStatus;
+  suspended_reason: string | null;
+  confirmation_sent_at: Date | null;
+  confirmations_sent: number;
+  confirmed_at: Date | null;
+  created_at: Date;
+  updated_at: Date;
+};
+
+export type DestinationRecord = {
+  id: string;
+  email: string;
+  environment: Environment;
+  status: DestinationStatus;
+  suspended_reason: string | null;
+  aliases: number;
+  confirmation_sent_at: Date | null;
+  confirmed_at: Date | null;
+  created_at: Date;
+  updated_at: Date;
+};
+
+/** A destination of one alias, opened. */
+export type Destination = { id: string; email: string; status: DestinationStatus };
+
+export type ContactRow = {
+  id: string;
+  org_id: string;
+  alias_id: string;
+  digest: Buffer;
+  sealed: Buffer;
+  blocked: boolean;
+  source: (typeof CONTACT_SOURCES)[number];
+  received: number;
+  sent: number;
+  last_seen_at: Date | null;
+  created_at: Date;
+  updated_at: Date;
+};
+
+/** What is sealed of a contact. */
+export type ContactSecrets = { email: string; name: string | null; reply_local: string };
+
+export type ContactRecord = {
+  id: string;
+  alias_id: string;
+  email: string;
+  name: string | null;
+  reply_address: string;
+  blocked: boolean;
+  source: (typeof CONTACT_SOURCES)[number];
+  received: number;
+  sent: number;
+  last_seen_at: Date | null;
+  created_at: Date;
+  updated_at: Date;
+};
+
+export type ActivityRecord = {
+  id: string;
+  type: ActivityType;
+  outcome: ActivityOutcome;
+  reason: string | null;
+  contact: string | null;
+  destination: string | null;
+  message_id: string | null;
+  size: number | null;
+  spf: string | null;
+  dkim: string | null;
+  dmarc: string | null;
+  spam_score: number | null;
+  redactions: number | null;
+  timestamp: Date;
+};
