@@ -14,6 +14,7 @@ import { findSender } from "./domains/domains.ts";
 import { mountDomains } from "./domains/routes.ts";
 import type { DomainPorts } from "./domains/types.ts";
 import { hasQueuedMail, laneFinder, MTA_CHANNEL, notifier, type Outbound, startOutbound } from "./outbound/outbound.ts";
+import { startPolicyWork } from "./outbound/sts.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
 import { createClock } from "./platform/clock.ts";
 import { openDb } from "./platform/db.ts";
@@ -185,6 +186,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   if (roles.includes("hooks")) stops.push((await startHooks(world)).stop);
   if (roles.includes("clock")) stops.push(startDomainChecks(world, domainPorts(world)).stop);
   if (roles.includes("clock")) stops.push(startSuppressionWork(world).stop);
+  if (roles.includes("clock")) stops.push(startPolicyWork(world).stop);
   if (roles.includes("clock"))
     stops.push(startWarmingWork(world, warmingPorts(world)).stop, startStatsWork(world).stop);
   internal.ready();

@@ -4,9 +4,11 @@ import { makeToken } from "../mail/bounce-token.ts";
 import { type SigningKey, signMessage } from "../mail/dkim/sign.ts";
 import { type Classification, classifyReply } from "../mail/smtp/classify.ts";
 import type { Reply } from "../mail/smtp/reply.ts";
-import type { ConnectFailure, Session } from "../mail/smtp/session.ts";
+import type { ConnectFailure } from "../mail/smtp/session.ts";
 import type { SendOutcome } from "../mail/smtp/transaction.ts";
+import { makeUnsubscribeToken, UNSUBSCRIBE_CONTEXT, UNSUBSCRIBE_PATH } from "../mail/unsubscribe-token.ts";
 import type { World } from "../platform/world.ts";
+import type { Link } from "./links.ts";
 import type { Hop } from "./route.ts";
 import type { Job, Outcome } from "./types.ts";
 
@@ -18,9 +20,6 @@ export type Attempt = {
   /** May the message be sent now (lease still safe)? */
   mayStart(): boolean;
 };
-
-/** The connection an attempt runs on, as the timeline shows it. */
-export type Link = { hop: Hop; session: Session; isp: string; source_ip: string | null };
 
 export type AttemptResult = {
   outcome: Outcome | null;
@@ -40,9 +39,10 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
   if (!mime) return ended(notSendable("the message's body is no longer stored", "5.3.0"));
   if (job.about.require_tls && !link.session.tls) return ended(needsTls(link));
   const token = makeToken(job.message_id, job.position, (text) => world.seal.hash(text, TOKEN_CONTEXT));
-  const signature = await sign(world, parts, job, mime);
+  const leaving = unsubscribeHead(world, job);
+  const signature = await sign(world, parts, job, leaving.length > 0 ? Buffer.concat([leaving, mime]) : mime);
   if (!signature) return ended(deferredLocally("no active DKIM key for the sender's domain", "4.7.0", "auth"));
-  const head = Buffer.concat([signature, Buffer.from(`X-Postern-Id: ${token}\r\n`)]);
+  const head = Buffer.concat([signature, Buffer.from(`X-Postern-Id: ${token}\r\n`), leaving]);
   const size = head.length + mime.length;
   const sent = await link.session.send(
     {
@@ -63,6 +63,15 @@ async function sign(world: AttemptWorld, parts: Attempt, job: Job, mime: Buffer)
   // A forward carries its author's signature; a domain that only receives has no key to add one with.
   if (keys.length === 0) return job.about.origin === "forward" ? Buffer.alloc(0) : null;
   return signMessage(mime, keys, { now_s: Math.floor(world.clock.now() / 1000) });
+}
+
+/** The recipient's own link (RFC 8058 §3.1): part of the signed bytes, different in each copy, the same in each attempt. */
+function unsubscribeHead(world: AttemptWorld, { org_id, message_id, email, about }: Job): Buffer {
+  const list = about.unsubscribe_list ?? null;
+  if (list === null) return Buffer.alloc(0);
+  const leave = { org_id, message_id, domain_id: about.domain_id, email, list: list === "" ? null : list };
+  const token = makeUnsubscribeToken(leave, (text) => world.seal.hash(text, UNSUBSCRIBE_CONTEXT));
+  return Buffer.from(`List-Unsubscribe:\r\n <${world.config.base_url}${UNSUBSCRIBE_PATH}${token}>\r\n`);
 }
 
 function hasNonAscii(text: string): boolean {
@@ -116,13 +125,12 @@ function replyFields(reply: Reply) {
 }
 
 function shown(link: Link, durationMs: number): Outcome {
-  const { tls } = link.session;
   return {
     ...blank(),
     mx_host: link.hop.host,
     mx_ip: link.hop.address,
     source_ip: link.source_ip,
-    tls: tls ? `${tls.protocol} ${tls.cipher}` : null,
+    tls: link.tls,
     isp: link.isp,
     duration_ms: Math.round(durationMs),
   };

@@ -1,32 +1,34 @@
 // Whose message is next on a path: round robin over organizations, then over their lanes, transactional before bulk
 // 8:1. A million messages of one organization hold one turn, not the queue.
-import { CLASS_BULK, type Job } from "./types.ts";
+import { CLASS_BULK, type Job, type Lane } from "./types.ts";
 
-export type LaneQueue = { id: number; org_id: string; class: number; jobs: Job[]; taken: number };
+type LaneName = Pick<Lane, "id" | "org_id" | "class">;
+type LaneQueue<J> = LaneName & { jobs: J[]; taken: number };
 
-type Turns = { organizations: Map<string, Map<number, LaneQueue>> };
+type Turns<J> = { organizations: Map<string, Map<number, LaneQueue<J>>> };
 
-export type Fairness = {
-  push(lane: Pick<LaneQueue, "id" | "org_id" | "class">, job: Job): void;
-  next(): Job | null;
+/** `J` is what waits: a job, with whatever belongs to it. */
+export type Fairness<J> = {
+  push(lane: LaneName, job: J): void;
+  next(): J | null;
   size(): number;
   lanes(): number[];
   /** Takes everything out, for a path that is suspended or lost. */
-  drain(): Job[];
+  drain(): J[];
 };
 
 /** Bulk gets one turn after this many transactional ones. */
 const TRANSACTIONAL_TURNS = 8;
 
 /** An empty schedule; all operations O(1) amortized. */
-export function createFairness(): Fairness {
-  const classes: Turns[] = [{ organizations: new Map() }, { organizations: new Map() }];
+export function createFairness<J = Job>(): Fairness<J> {
+  const classes: Turns<J>[] = [{ organizations: new Map() }, { organizations: new Map() }];
   let size = 0;
   let turn = 0;
 
-  function push(lane: Pick<LaneQueue, "id" | "org_id" | "class">, job: Job): void {
-    const { organizations } = classes[lane.class === CLASS_BULK ? 1 : 0] as Turns;
-    const lanes = organizations.get(lane.org_id) ?? new Map<number, LaneQueue>();
+  function push(lane: LaneName, job: J): void {
+    const { organizations } = classes[lane.class === CLASS_BULK ? 1 : 0] as Turns<J>;
+    const lanes = organizations.get(lane.org_id) ?? new Map<number, LaneQueue<J>>();
     organizations.set(lane.org_id, lanes);
     const queue = lanes.get(lane.id) ?? { ...lane, jobs: [], taken: 0 };
     lanes.set(lane.id, queue);
@@ -34,9 +36,9 @@ export function createFairness(): Fairness {
     size += 1;
   }
 
-  function next(): Job | null {
+  function next(): J | null {
     if (size === 0) return null;
-    const [first, second] = classes as [Turns, Turns];
+    const [first, second] = classes as [Turns<J>, Turns<J>];
     const bulkFirst = turn % (TRANSACTIONAL_TURNS + 1) === TRANSACTIONAL_TURNS;
     turn += 1;
     const job = takeTurn(bulkFirst ? second : first) ?? takeTurn(bulkFirst ? first : second);
@@ -51,7 +53,7 @@ export function createFairness(): Fairness {
     lanes: () =>
       classes.flatMap(({ organizations }) => [...organizations.values()].flatMap((lanes) => [...lanes.keys()])),
     drain() {
-      const jobs: Job[] = [];
+      const jobs: J[] = [];
       for (let job = next(); job; job = next()) jobs.push(job);
       return jobs;
     },
@@ -59,7 +61,7 @@ export function createFairness(): Fairness {
 }
 
 /** The first organization's first lane gives one job; both then go to the end of their line. */
-function takeTurn({ organizations }: Turns): Job | null {
+function takeTurn<J>({ organizations }: Turns<J>): J | null {
   for (const [orgId, lanes] of organizations) {
     organizations.delete(orgId);
     for (const [laneId, lane] of lanes) {
@@ -73,8 +75,8 @@ function takeTurn({ organizations }: Turns): Job | null {
   return null;
 }
 
-function shift(lane: LaneQueue): Job {
-  const job = lane.jobs[lane.taken] as Job;
+function shift<J>(lane: LaneQueue<J>): J {
+  const job = lane.jobs[lane.taken] as J;
   lane.taken += 1;
   if (lane.taken > 64 && lane.taken * 2 > lane.jobs.length) {
     lane.jobs = lane.jobs.slice(lane.taken);
@@ -83,6 +85,6 @@ function shift(lane: LaneQueue): Job {
   return job;
 }
 
-function isEmpty(lane: LaneQueue): boolean {
+function isEmpty(lane: LaneQueue<unknown>): boolean {
   return lane.taken >= lane.jobs.length;
 }

@@ -10,12 +10,15 @@ import { bodyLoader } from "./bodies.ts";
 import { type Claimer, createClaimer } from "./claims.ts";
 import { createFinisher } from "./finish.ts";
 import { holdLeases, type Leases, type Slot } from "./leases.ts";
+import type { Source } from "./links.ts";
 import { createMemory, type Memory } from "./memory.ts";
-import { closePath, createPath, drive, type Path, type PathParts, type Source } from "./path.ts";
+import { closePath, createPath, drive, type Path, type PathParts } from "./path.ts";
 import * as queries from "./queries.ts";
 import { createRoutes, type Routes } from "./routes.ts";
 import { findSources } from "./sources.ts";
 import { thisHost } from "./this-host.ts";
+import type { Plan } from "./tls-policy.ts";
+import { gatherTlsResults, type TlsResults } from "./tls-results.ts";
 import type { Job, Lane } from "./types.ts";
 
 export { readToken } from "../mail/bounce-token.ts";
@@ -58,6 +61,7 @@ type Engine = {
   sources: Map<string, Source>;
   memory: Memory;
   routes: Routes;
+  results: TlsResults;
   leases: Leases;
   claimer: Claimer;
   parts: PathParts;
@@ -69,7 +73,8 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   const engine = { world, deps, paths: new Map(), lanePaths: new Map(), stopping: false } as unknown as Engine;
   engine.sources = await findSources(world);
   engine.memory = createMemory();
-  engine.routes = createRoutes(world);
+  engine.results = gatherTlsResults(world);
+  engine.routes = createRoutes(world, engine.results);
   engine.leases = await holdLeases(world, {
     roles: deps.roles,
     host: thisHost(),
@@ -112,13 +117,13 @@ function intake(engine: Engine, lane: Lane, job: Job): void {
   const { world, parts } = engine;
   const known = engine.routes.peek(lane.domain);
   if (known?.kind === "route") {
-    admit(engine, lane, job, known);
+    admit(engine, lane, job, known.plan);
     return;
   }
   engine.routes
     .find(lane.domain)
     .then((route) => {
-      if (route.kind === "route") admit(engine, lane, job, route);
+      if (route.kind === "route") admit(engine, lane, job, route.plan);
       else if (route.kind === "none") parts.finisher.push(job, refusedByDns(route.detail, route.reason));
       else parts.finisher.push(job, { ...deferredLocally(route.detail, "4.4.3", "dns") });
     })
@@ -128,19 +133,13 @@ function intake(engine: Engine, lane: Lane, job: Job): void {
     });
 }
 
-function admit(
-  engine: Engine,
-  lane: Lane,
-  job: Job,
-  route: Extract<Awaited<ReturnType<Routes["find"]>>, { kind: "route" }>,
-) {
+function admit(engine: Engine, lane: Lane, job: Job, plan: Plan): void {
   const source = engine.sources.get(lane.source_id) as Source;
-  const key = `${lane.source_id}|${route.site}`;
-  const path = engine.paths.get(key) ?? createPath(key, source, route);
+  const key = `${lane.source_id}|${plan.site.name}`;
+  const path = engine.paths.get(key) ?? createPath(key, source, plan.site);
   engine.paths.set(key, path);
-  path.route = route;
   engine.lanePaths.set(lane.id, path);
-  path.fairness.push(lane, job);
+  path.fairness.push(lane, { job, plan });
   drive(engine.world, engine.parts, path);
 }
 
@@ -151,6 +150,7 @@ function pathParts(engine: Engine): PathParts {
     signingKeys: engine.deps.signingKeys,
     mayStart: () => engine.leases.mayStart(),
     stopping: () => engine.stopping,
+    results: engine.results,
     finisher: createFinisher(world, () => engine.leases.node(), {
       done: (job) => engine.memory.finish(job),
       committed: () => {
@@ -165,7 +165,7 @@ function pathParts(engine: Engine): PathParts {
 
 function suspend(engine: Engine, path: Path, untilMs: number, reason: string): void {
   const { world, memory } = engine;
-  const jobs = path.fairness.drain();
+  const jobs = path.fairness.drain().map(({ job }) => job);
   for (const job of jobs) memory.finish(job);
   const lanes = [...engine.lanePaths].filter(([, other]) => other === path).map(([id]) => id);
   memory.pause(lanes, untilMs);
@@ -190,7 +190,7 @@ function resume(engine: Engine, path: Path): void {
 /** Declared dead: others own the deliveries now. What is on the wire ends by itself; its results touch no row. */
 function forgetAll(engine: Engine): void {
   for (const path of engine.paths.values()) {
-    for (const job of path.fairness.drain()) engine.memory.finish(job);
+    for (const { job } of path.fairness.drain()) engine.memory.finish(job);
   }
 }
 
@@ -210,13 +210,14 @@ async function stop(engine: Engine): Promise<void> {
   engine.stopping = true;
   await engine.claimer.stop();
   const held: Job[] = [];
-  for (const path of engine.paths.values()) held.push(...path.fairness.drain());
+  for (const path of engine.paths.values()) held.push(...path.fairness.drain().map(({ job }) => job));
   const deadline = world.clock.monotonic() + STOP_WITHIN_MS;
   while ([...engine.paths.values()].some((path) => path.workers > 0) && world.clock.monotonic() < deadline) {
     await sleep(STOP_LOOK_MS);
   }
   for (const path of engine.paths.values()) closePath(path);
   await parts.finisher.drain();
+  await engine.results.stop();
   if (held.length > 0) await queries.returnDeliveries(world.db, leases.node(), held, new Date(0));
   await leases.stop();
 }

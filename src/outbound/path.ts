@@ -1,21 +1,22 @@
 // A path is one source to one site: its connections, its speed, its troubles. All state is plain memory, because a slot
 // of a source belongs to one process. Workers take the next message by fairness, reuse sessions, and step back as one
-// when the site cannot be reached.
-import { openSession, type Session } from "../mail/smtp/session.ts";
+// when the site cannot be reached. Where to and on which TLS terms is each message's own plan: domains that share a site
+// share its limits, never a server or a policy that is not theirs.
+import { isIP } from "node:net";
 import type { World } from "../platform/world.ts";
-import { type Attempt, attempt, deferredLocally, type Link, tooLate, unreachable } from "./attempt.ts";
+import { type Attempt, attempt, deferredLocally, tooLate } from "./attempt.ts";
 import { createFairness, type Fairness } from "./fairness.ts";
 import type { Finisher } from "./finish.ts";
-import type { Hop, Route } from "./route.ts";
-import type { Job, Outcome } from "./types.ts";
-
-export type Source = { id: string; ip: string | null; ehlo: string };
-export type ReachableRoute = Extract<Route, { kind: "route" }>;
+import { type Errand, fits, type Link, openLink, type Source, type Unopened, useLink } from "./links.ts";
+import type { Plan, PlannedHop, Site } from "./tls-policy.ts";
+import type { TlsResults } from "./tls-results.ts";
+import type { Outcome } from "./types.ts";
 
 export type PathWorld = Pick<World, "clock" | "seal" | "config" | "log" | "random">;
 
 export type PathParts = Attempt & {
   finisher: Finisher;
+  results: TlsResults;
   /** Parks the lanes of a dead site until `untilMs`; their jobs in memory go back to the queue. */
   suspend(path: Path, untilMs: number, reason: string): void;
   /** The site answers again after a suspension. */
@@ -26,8 +27,8 @@ export type PathParts = Attempt & {
 export type Path = {
   key: string;
   source: Source;
-  route: ReachableRoute;
-  fairness: Fairness;
+  site: Site;
+  fairness: Fairness<Errand>;
   /** Connections that may be open now; grows by success, shrinks by failure. */
   limit: number;
   workers: number;
@@ -40,6 +41,8 @@ export type Path = {
   suspensions: number;
   timer: NodeJS.Timeout | null;
   usedAtMs: number;
+  /** Domains whose policy no server of theirs met, by name and demand: their next messages need not try for a while. */
+  refusals: Map<string, { plan: Plan; outcome: Outcome; untilMs: number }>;
 };
 
 const START_CONNECTIONS = 5;
@@ -54,19 +57,20 @@ const BLOCKED_MIN = 15;
 const BLOCKS_TO_SUSPEND = 3;
 const UNRECORDED_MAX = 1_000;
 const UNRECORDED_PAUSE_MS = 200;
-const CONNECT_TIMEOUT_MS = 30_000;
+const REFUSED_FOR_MS = 60_000;
+const REFUSALS_MAX = 1_000;
 
 /** What the work on one path needs at hand. */
 type Yard = { world: PathWorld; parts: PathParts; path: Path };
 
 /** A path without mail yet. */
-export function createPath(key: string, source: Source, route: ReachableRoute): Path {
+export function createPath(key: string, source: Source, site: Site): Path {
   return {
     key,
     source,
-    route,
+    site,
     fairness: createFairness(),
-    limit: Math.min(START_CONNECTIONS, route.connections_max),
+    limit: Math.min(START_CONNECTIONS, site.connections_max),
     workers: 0,
     idle: [],
     failures: 0,
@@ -76,6 +80,7 @@ export function createPath(key: string, source: Source, route: ReachableRoute): 
     suspensions: 0,
     timer: null,
     usedAtMs: 0,
+    refusals: new Map(),
   };
 }
 
@@ -122,49 +127,55 @@ export function closePath(path: Path): void {
 async function runWorker(yard: Yard): Promise<void> {
   const { world, parts, path } = yard;
   let link: Link | null = null;
-  for (let job = nextJob(yard); job; job = nextJob(yard)) {
+  for (let errand = nextErrand(yard); errand; errand = nextErrand(yard)) {
     try {
-      link = await sendOne(yard, link, job);
+      link = await sendOne(yard, link, errand);
     } catch (err) {
       // A bug or a lost database while loading: the message keeps its place in the queue and is tried again later.
-      world.log.error({ err, message_id: job.message_id }, "an attempt could not be made");
-      parts.finisher.push(job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
+      world.log.error({ err, message_id: errand.job.message_id }, "an attempt could not be made");
+      parts.finisher.push(errand.job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
       link?.session.close();
       link = null;
     }
-    if (!link) break;
   }
   if (link) keep(path, link);
 }
 
-function nextJob({ world, parts, path }: Yard): Job | null {
+function nextErrand({ world, parts, path }: Yard): Errand | null {
   if (parts.finisher.pending() > UNRECORDED_MAX) return null;
   if (parts.stopping() || path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
-  for (let job = path.fairness.next(); job; job = path.fairness.next()) {
-    if (job.expires_at.getTime() > world.clock.now()) return job;
-    parts.finisher.push(job, tooLate(job));
+  for (let errand = path.fairness.next(); errand; errand = path.fairness.next()) {
+    if (errand.job.expires_at.getTime() > world.clock.now()) return errand;
+    parts.finisher.push(errand.job, tooLate(errand.job));
   }
   return null;
 }
 
-/** Sends one job, opening a session where needed; returns the link to go on with, or null when the worker should end. */
-async function sendOne(yard: Yard, held: Link | null, job: Job): Promise<Link | null> {
-  const { world, parts, path } = yard;
-  let link = held ?? takeIdle(path);
-  const wasReused = link !== null;
-  link ??= await connect(yard, job);
-  if (!link) return null;
-  const first = await attempt(world, parts, link, job);
-  if (first.lost !== null && wasReused && parts.mayStart()) {
-    // The server closed an idle session while we began: no fault of the message, a fresh one decides.
-    const fresh = await connect(yard, job);
-    if (!fresh) return null;
-    return settle(yard, fresh, job, await attempt(world, parts, fresh, job));
+/** Sends one message, opening a session where none will do; returns the link to go on with, or null without one. */
+async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<Link | null> {
+  const { parts, path } = yard;
+  if (held && !fits(held, errand)) {
+    keep(path, held);
+    held = null;
   }
-  return settle(yard, link, job, first);
+  const reused = held ?? takeIdle(path, errand);
+  const link = reused ?? (await connect(yard, errand));
+  if (!link) return null;
+  const first = await attemptOn(yard, link, errand);
+  if (first.lost !== null && reused && parts.mayStart()) {
+    // The server closed an idle session while we began: no fault of the message, a fresh one decides.
+    const fresh = await connect(yard, errand);
+    return fresh && settle(yard, fresh, errand, await attemptOn(yard, fresh, errand));
+  }
+  return settle(yard, link, errand, first);
 }
 
-function settle(yard: Yard, link: Link, job: Job, result: Awaited<ReturnType<typeof attempt>>): Link | null {
+function attemptOn({ world, parts }: Yard, link: Link, errand: Errand): ReturnType<typeof attempt> {
+  useLink(parts.results, link, fits(link, errand) as PlannedHop, errand);
+  return attempt(world, parts, link, errand.job);
+}
+
+function settle(yard: Yard, link: Link, { job }: Errand, result: Awaited<ReturnType<typeof attempt>>): Link | null {
   const { world, parts, path } = yard;
   const outcome = result.outcome ?? brokenOff(link, result.lost ?? "the connection was lost");
   parts.finisher.push(job, outcome);
@@ -172,12 +183,10 @@ function settle(yard: Yard, link: Link, job: Job, result: Awaited<ReturnType<typ
   if (result.path_action === "slow") slowDown(world, path);
   if (result.path_action === "suspend") suspend(yard, outcome.message, BLOCKED_MIN);
   if (result.path_action === "other_source") blocked(yard, outcome.message);
-  if (!link.session.usable || link.session.sent >= path.route.messages_per_connection) {
-    if (link.session.usable) void link.session.quit();
-    else link.session.close();
-    return path.fairness.size() > 0 ? takeIdle(path) : null;
-  }
-  return link;
+  if (link.session.usable && link.session.sent < path.site.messages_per_connection) return link;
+  if (link.session.usable) void link.session.quit();
+  else link.session.close();
+  return null;
 }
 
 function brokenOff(link: Link, detail: string): Outcome {
@@ -189,50 +198,75 @@ function brokenOff(link: Link, detail: string): Outcome {
   return { ...outcome, mx_host: link.hop.host, mx_ip: link.hop.address, isp: link.isp };
 }
 
-/** Tries the route's addresses in order; when none answers the job is deferred and the path steps back. */
-async function connect(yard: Yard, job: Job): Promise<Link | null> {
+/**
+ * Tries the plan's addresses in order. When none answers the message is deferred and the path steps back; when servers
+ * answered but none on the terms of the domain's policy, that is the domain's trouble alone.
+ */
+async function connect(yard: Yard, errand: Errand): Promise<Link | null> {
   const { world, parts, path } = yard;
-  const startedAt = world.clock.monotonic();
-  let last: { outcome: Outcome; hop: Hop } | null = null;
-  for (const hop of path.route.hops) {
-    const opened = await open(world, path, hop, job.about.require_tls);
-    if (opened.kind === "session") {
-      return { hop, session: opened, isp: path.route.isp, source_ip: path.source.ip };
-    }
-    last = { hop, outcome: unreachable(opened, hop, path.route.isp, world.clock.monotonic() - startedAt) };
+  const known = knownRefusal(yard, errand);
+  if (known) {
+    parts.finisher.push(errand.job, known);
+    return null;
+  }
+  const startedAtMs = world.clock.monotonic();
+  let last: Unopened = { outcome: noAddress(path, errand), by_policy: true };
+  let isDown = false;
+  for (const hop of errand.plan.hops.filter(({ address }) => isOfFamily(path.source, address))) {
+    const opened = await openLink(world, parts.results, { source: path.source, hop, errand, startedAtMs });
+    if ("session" in opened) return opened;
+    last = opened;
+    isDown ||= !opened.by_policy;
     if (parts.stopping()) break;
   }
-  parts.finisher.push(job, last?.outcome ?? deferredLocally("no address to connect to", "4.4.1", "connection"));
-  failed(yard, last?.outcome.message ?? "no address");
+  parts.finisher.push(errand.job, last.outcome);
+  if (isDown) failed(yard, last.outcome.message);
+  else rememberRefusal(yard, errand, last.outcome);
   return null;
 }
 
-async function open(world: PathWorld, path: Path, hop: Hop, requireTls: boolean) {
-  const options = {
-    host: hop.host,
-    address: hop.address,
-    port: world.config.testing.outbound_port ?? 25,
-    local_address: path.source.ip ?? undefined,
-    ehlo_name: path.source.ehlo,
-    timeouts: { connect_ms: CONNECT_TIMEOUT_MS },
-  };
-  const opened = await openSession({ ...options, tls: { mode: requireTls ? "require" : "opportunistic" } });
-  if (opened.kind === "session" || !opened.tls_failed || requireTls) return opened;
-  // Opportunistic (RFC 7435): a handshake that fails is no reason not to deliver in clear.
-  return openSession({ ...options, tls: { mode: "none" } });
+/** A source with an address of its own reaches addresses of that kind only. */
+function isOfFamily(source: Source, address: string): boolean {
+  return source.ip === null || isIP(source.ip) === isIP(address);
 }
 
-function takeIdle(path: Path): Link | null {
-  for (let entry = path.idle.pop(); entry; entry = path.idle.pop()) {
-    clearTimeout(entry.timer);
-    if (entry.link.session.usable) return entry.link;
-    entry.link.session.close();
+function noAddress({ source }: Path, { plan }: Errand): Outcome {
+  const kind = source.ip && isIP(source.ip) === 6 ? "IPv6" : "IPv4";
+  const message = `no mail server of ${plan.domain} has an ${kind} address, and this mail leaves from ${source.ip}`;
+  return deferredLocally(message, "4.4.1", "connection");
+}
+
+function refusalKey({ job, plan }: Errand): string {
+  return `${plan.domain} ${job.about.require_tls}`;
+}
+
+function knownRefusal({ world, path }: Yard, errand: Errand): Outcome | null {
+  const known = path.refusals.get(refusalKey(errand));
+  const holds = known && known.plan === errand.plan && known.untilMs > world.clock.monotonic();
+  return holds ? { ...known.outcome, duration_ms: 0 } : null;
+}
+
+function rememberRefusal({ world, path }: Yard, errand: Errand, outcome: Outcome): void {
+  if (path.refusals.size >= REFUSALS_MAX) path.refusals.clear();
+  const untilMs = world.clock.monotonic() + REFUSED_FOR_MS;
+  path.refusals.set(refusalKey(errand), { plan: errand.plan, outcome, untilMs });
+}
+
+/** The idle session used last that will do; those that broke meanwhile are closed on the way. */
+function takeIdle(path: Path, errand: Errand): Link | null {
+  for (let at = path.idle.length - 1; at >= 0; at -= 1) {
+    const { link, timer } = path.idle[at] as Path["idle"][number];
+    if (link.session.usable && !fits(link, errand)) continue;
+    path.idle.splice(at, 1);
+    clearTimeout(timer);
+    if (link.session.usable) return link;
+    link.session.close();
   }
   return null;
 }
 
 function keep(path: Path, link: Link): void {
-  const session: Session = link.session;
+  const { session } = link;
   if (!session.usable) {
     session.close();
     return;
@@ -243,6 +277,11 @@ function keep(path: Path, link: Link): void {
   }, IDLE_MS);
   timer.unref();
   path.idle.push({ link, timer });
+  // Servers of many domains may lie behind one site: idle sessions count against its connections as well.
+  if (path.idle.length <= Math.max(1, Math.floor(path.limit))) return;
+  const oldest = path.idle.shift();
+  clearTimeout(oldest?.timer);
+  void oldest?.link.session.quit();
 }
 
 /** Postfix's feedback: one more connection after each full cohort of successes. */
@@ -251,7 +290,7 @@ function recovered(parts: PathParts, path: Path): void {
   path.failures = 0;
   path.blocks = 0;
   path.suspensions = 0;
-  path.limit = Math.min(path.route.connections_max, path.limit + 1 / path.limit);
+  path.limit = Math.min(path.site.connections_max, path.limit + 1 / path.limit);
   if (wasSuspended) parts.resume(path);
 }
 

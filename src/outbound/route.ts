@@ -1,6 +1,6 @@
 // Where a domain's mail goes: MX, null MX, address fallback (RFC 5321 §5.1, RFC 7505), at most four addresses an attempt.
 // "There is none" and "could not ask" are different answers: only the first may ever bounce a message. Not here: TLS
-// policy, relays.
+// policy (tls-policy.ts), relays (relays.ts).
 import { isPublicAddress } from "../platform/addresses.ts";
 import type { Resolver } from "../platform/resolver.ts";
 import type { World } from "../platform/world.ts";
@@ -9,7 +9,16 @@ import providers from "./providers.json" with { type: "json" };
 export type Hop = { host: string; address: string };
 
 export type Route =
-  | { kind: "route"; hops: Hop[]; site: string; isp: string; connections_max: number; messages_per_connection: number }
+  | {
+      kind: "route";
+      hops: Hop[];
+      site: string;
+      isp: string;
+      connections_max: number;
+      messages_per_connection: number;
+      /** Hosts of `hops` whose name and address DNSSEC vouches for (RFC 7672 §2.2): only those may be held to DANE. */
+      secure_hosts: string[];
+    }
   /** Permanent: no such domain, null MX, only forbidden addresses. */
   | { kind: "none"; reason: "nxdomain" | "null_mx" | "no_address" | "forbidden"; detail: string }
   /** Temporary: DNS did not answer. */
@@ -34,7 +43,10 @@ export async function findRoute(world: RouteWorld, domain: string): Promise<Rout
     return { kind: "none", reason: "null_mx", detail: `${domain} accepts no mail (null MX, RFC 7505)` };
   }
   const hosts = orderHosts(records, world.random.float).slice(0, HOSTS_MAX);
-  return toRoute(domain, hosts, await resolveHosts(world, hosts));
+  const resolved = await resolveHosts(world, hosts);
+  // Without MX records the domain is its own host, and its address alone says whether the zone is signed.
+  const isSecure = mx.kind === "absent" || mx.authenticated;
+  return toRoute(domain, hosts, { ...resolved, secure: isSecure ? resolved.secure : [] });
 }
 
 function isRoot(exchange: string | undefined): boolean {
@@ -50,16 +62,22 @@ function orderHosts(records: { exchange: string; preference: number }[], random:
     .map((record) => record.exchange.toLowerCase().replace(/\.$/, ""));
 }
 
-type Resolved = { hops: Hop[]; failed: string | null; forbidden: boolean };
+type Resolved = { hops: Hop[]; failed: string | null; forbidden: boolean; secure: string[] };
 
 async function resolveHosts(world: RouteWorld, hosts: string[]): Promise<Resolved> {
-  const found: Resolved = { hops: [], failed: null, forbidden: false };
+  const found: Resolved = { hops: [], failed: null, forbidden: false, secure: [] };
   for (const host of hosts) {
     if (found.hops.length >= HOPS_MAX) break;
     const [v4, v6] = await Promise.all([world.resolver.a(host), world.resolver.aaaa(host)]);
     for (const answer of [v4, v6]) addAddresses(world, host, answer, found);
+    if (isAuthenticated([v4, v6])) found.secure.push(host);
   }
   return found;
+}
+
+function isAuthenticated(answers: Awaited<ReturnType<Resolver["a"]>>[]): boolean {
+  const found = answers.filter((answer) => answer.kind === "found");
+  return found.length > 0 && found.every(({ authenticated }) => authenticated);
 }
 
 function addAddresses(
@@ -82,23 +100,28 @@ function mayConnect(world: RouteWorld, address: string): boolean {
   return world.config.testing.allow_loopback && /^(127\.|::1$)/.test(address);
 }
 
-function toRoute(domain: string, hosts: string[], { hops, failed, forbidden }: Resolved): Route {
+function toRoute(domain: string, hosts: string[], { hops, failed, forbidden, secure }: Resolved): Route {
   if (hops.length === 0) {
     if (failed) return { kind: "unknown", detail: failed };
     if (forbidden)
       return { kind: "none", reason: "forbidden", detail: `the mail servers of ${domain} have private addresses` };
     return { kind: "none", reason: "no_address", detail: `no mail server of ${domain} has an address` };
   }
-  const provider = providers.find(({ mx }) => mx.some((suffix) => isBelow(hosts[0] as string, suffix)));
+  const provider = providerOf(hosts[0] as string);
   return {
     kind: "route",
     hops,
-    // Domains with the same mail servers share connections, limits and back-off.
+    // Domains with the same mail servers share limits and back-off (connections: those to the same server).
     site: provider?.label ?? [...hosts].sort().join(","),
     isp: provider?.label ?? "other",
     connections_max: provider?.connections_max ?? CONNECTIONS_MAX,
     messages_per_connection: provider?.messages_per_connection ?? MESSAGES_PER_CONNECTION,
+    secure_hosts: secure.filter((host) => hops.some((hop) => hop.host === host)),
   };
+}
+
+function providerOf(host: string): (typeof providers)[number] | undefined {
+  return providers.find(({ mx }) => mx.some((suffix) => isBelow(host, suffix)));
 }
 
 function isBelow(host: string, suffix: string): boolean {

@@ -1,35 +1,44 @@
-// Routes by domain, remembered for a few minutes: found ones for five, "could not ask" for half a minute, so that a
-// broken resolver is not asked once a message.
+// Routes by domain with the TLS policies that hold on them, remembered for a few minutes: found ones for five, "could not
+// ask" for half a minute, so that a broken resolver is not asked once a message.
 
 import type { World } from "../platform/world.ts";
 import { findRoute, type Route } from "./route.ts";
+import { type StsAnswer, type StsFinder, stsFinder } from "./sts.ts";
+import { type Plan, planRoute } from "./tls-policy.ts";
+import type { PolicySeen, TlsResults } from "./tls-results.ts";
 
 const FOUND_MS = 300_000;
 const NONE_MS = 60_000;
 const UNKNOWN_MS = 30_000;
 const REMEMBERED_MAX = 50_000;
 
+export type Planned = { kind: "route"; plan: Plan } | Exclude<Route, { kind: "route" }>;
+
 export type Routes = {
   /** The remembered route, if it is fresh. */
-  peek(domain: string): Route | null;
-  find(domain: string): Promise<Route>;
+  peek(domain: string): Planned | null;
+  find(domain: string): Promise<Planned>;
 };
 
-/** A cache over `findRoute`; concurrent questions for a domain share one answer. */
-export function createRoutes(world: Pick<World, "resolver" | "random" | "config" | "clock">): Routes {
-  const known = new Map<string, { route: Route; untilMs: number }>();
-  const asking = new Map<string, Promise<Route>>();
+type RoutesWorld = Pick<World, "resolver" | "random" | "config" | "clock" | "db" | "fetch" | "log">;
 
-  function peek(domain: string): Route | null {
+/** A cache over `findRoute` and the look-ups of policies; concurrent questions for a domain share one answer. */
+export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note">): Routes {
+  const known = new Map<string, { route: Planned; untilMs: number }>();
+  const asking = new Map<string, Promise<Planned>>();
+  const findSts = stsFinder(world);
+
+  function peek(domain: string): Planned | null {
     const entry = known.get(domain);
-    return entry && entry.untilMs > world.clock.monotonic() ? entry.route : null;
+    if (!entry || entry.untilMs <= world.clock.monotonic()) return null;
+    const isExpired = entry.route.kind === "route" && entry.route.plan.fresh_until_ms <= world.clock.now();
+    return isExpired ? null : entry.route;
   }
 
-  async function ask(domain: string): Promise<Route> {
-    const route = await findRoute(world, domain);
-    const keepMs = route.kind === "route" ? FOUND_MS : route.kind === "none" ? NONE_MS : UNKNOWN_MS;
+  async function ask(domain: string): Promise<Planned> {
+    const route = await findPlanned(world, findSts, results, domain);
     if (known.size >= REMEMBERED_MAX) known.clear();
-    known.set(domain, { route, untilMs: world.clock.monotonic() + keepMs });
+    known.set(domain, { route, untilMs: world.clock.monotonic() + keepMs(route) });
     return route;
   }
 
@@ -45,4 +54,28 @@ export function createRoutes(world: Pick<World, "resolver" | "random" | "config"
       return asked;
     },
   };
+}
+
+function keepMs(route: Planned): number {
+  if (route.kind === "none") return NONE_MS;
+  if (route.kind === "unknown") return UNKNOWN_MS;
+  return route.plan.hops.some(({ terms }) => terms.kind === "closed") ? UNKNOWN_MS : FOUND_MS;
+}
+
+async function findPlanned(
+  world: RoutesWorld,
+  findSts: StsFinder,
+  results: Pick<TlsResults, "note">,
+  domain: string,
+): Promise<Planned> {
+  const [route, sts] = await Promise.all([findRoute(world, domain), findSts(domain)]);
+  noteTrouble(results, domain, sts);
+  return route.kind === "route" ? { kind: "route", plan: await planRoute(world, domain, route, sts) } : route;
+}
+
+/** That a policy was announced and could not be had is what its owner most wants to hear (RFC 8460 §4.3.2). */
+function noteTrouble(results: Pick<TlsResults, "note">, domain: string, { trouble }: StsAnswer): void {
+  if (!trouble) return;
+  const policy: PolicySeen = { type: "sts", domain, strings: [] };
+  results.note({ domain, policy, ...trouble, mx_host: "", mx_ip: "", source_ip: null });
 }

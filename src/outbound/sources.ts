@@ -1,7 +1,7 @@
 // Sending addresses. Every source has a name for EHLO; the shared one uses the machine's default address.
 import type { World } from "../platform/world.ts";
+import type { Source } from "./links.ts";
 import { listSources } from "./node-queries.ts";
-import type { Source } from "./path.ts";
 
 /** All sources by id. */
 export async function findSources(world: Pick<World, "db" | "config">): Promise<Map<string, Source>> {

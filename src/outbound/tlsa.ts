@@ -15,10 +15,7 @@ const SMTP_PORT = 25;
 const ALIASES_MAX = 8;
 
 /** The TLSA records of `host`: under the name it is an alias of, if that has any, else under its own (RFC 7672 §2.2.2). */
-export async function findTlsa(
-  resolver: Pick<Resolver, "tlsa" | "cname">,
-  host: string,
-): Promise<TlsaAnswer> {
+export async function findTlsa(resolver: Pick<Resolver, "tlsa" | "cname">, host: string): Promise<TlsaAnswer> {
   const target = await followAliases(resolver, host);
   if (target === null) return unknown(host, "dnssec-invalid", `the aliases of ${host} could not be looked up`);
   for (const base of new Set([target, host])) {

@@ -3,7 +3,19 @@
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
-export type Received = { from: string; to: string[]; bytes: Buffer; message_id: string; secure: boolean; at: number };
+export type Received = {
+  from: string;
+  to: string[];
+  bytes: Buffer;
+  message_id: string;
+  secure: boolean;
+  at: number;
+  /** The address the client came from, and the name it gave in EHLO. */
+  remote_ip: string;
+  ehlo: string;
+  /** The user name of a login. */
+  user: string | null;
+};
 export type SinkReply = { code: number; text: string } | null;
 
 export type SmtpSink = {
@@ -18,8 +30,14 @@ export type SmtpSink = {
   stop(): Promise<void>;
 };
 
-/** Starts a sink; `options` go to smtp-server (TLS key and certificate, hidden STARTTLS, …). */
-export async function startSmtpSink(options: SMTPServerOptions = {}): Promise<SmtpSink> {
+/**
+ * Starts a sink; `options` go to smtp-server (TLS key and certificate, hidden STARTTLS, …). `at` is where: several servers
+ * may share a port on different loopback addresses.
+ */
+export async function startSmtpSink(
+  options: SMTPServerOptions = {},
+  at: { host?: string; port?: number } = {},
+): Promise<SmtpSink> {
   let rcpt: (address: string) => SinkReply = () => null;
   let message: (message: Received) => SinkReply | Promise<SinkReply> = () => null;
   const messages: Received[] = [];
@@ -50,6 +68,9 @@ export async function startSmtpSink(options: SMTPServerOptions = {}): Promise<Sm
           message_id: /^message-id:\s*<([^>]+)>/im.exec(bytes.subarray(0, 20_000).toString("latin1"))?.[1] ?? "",
           secure: session.secure,
           at: Date.now(),
+          remote_ip: session.remoteAddress,
+          ehlo: String(session.hostNameAppearsAs),
+          user: typeof session.user === "string" ? session.user : null,
         };
         const reply = await message(received);
         if (!reply) messages.push(received);
@@ -59,7 +80,7 @@ export async function startSmtpSink(options: SMTPServerOptions = {}): Promise<Sm
     ...options,
   });
   server.on("error", () => undefined);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(at.port ?? 0, at.host ?? "127.0.0.1", resolve));
   return {
     port: (server.server.address() as AddressInfo).port,
     messages,

@@ -9,6 +9,8 @@ import { type Capabilities, type Envelope, runTransaction, type SendHooks, type 
 import { dialWire, type Wire } from "./wire.ts";
 
 export const MESSAGES_PER_SESSION_MAX = 100;
+/** `detail` of a failure for want of the extension, which reports tell apart from failed handshakes. */
+export const NO_STARTTLS = "the server does not offer STARTTLS";
 const QUIT_MS = 5_000;
 
 export type SessionTimeouts = {
@@ -196,7 +198,7 @@ export function readCapabilities(reply: RawReply): Capabilities {
 async function startTls(opening: Opening, offered: Capabilities): Promise<TlsState | ConnectFailure | null> {
   const { wire, options, timeouts } = opening;
   const mayStayClear = options.tls.mode === "opportunistic";
-  if (!offered.starttls) return mayStayClear ? null : tlsFailure("starttls", "the server does not offer STARTTLS");
+  if (!offered.starttls) return mayStayClear ? null : tlsFailure("starttls", NO_STARTTLS);
   const [reply] = await wire.ask("STARTTLS\r\n", 1, timeouts.greeting_ms);
   if (wire.failure || !reply) return { ...failure(wire, "starttls", reply), tls_failed: true };
   if (reply.code >= 300) return mayStayClear ? null : { ...failure(wire, "starttls", reply), tls_failed: true };

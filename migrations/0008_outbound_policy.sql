@@ -1,0 +1,45 @@
+-- What decides over which way, from which address and under which TLS policy mail leaves.
+
+-- MTA-STS (RFC 8461) -----------------------------------------------------------------------------------------------
+
+-- The policies of the domains we deliver to; of all organizations, as the domains are the world's. A policy counts until
+-- it expires, whatever becomes of its DNS record meanwhile.
+create table sts_policy (
+  domain text collate "C" primary key,   -- the recipient domain: ASCII, lower case
+  policy_id text not null,               -- of the TXT record under which it was fetched
+  mode text not null check (mode in ('enforce', 'testing', 'none')),
+  mx text[] not null,                    -- host names and *. patterns
+  max_age_s integer not null,
+  fetched_at timestamptz not null,
+  expires_at timestamptz not null,
+  refresh_at timestamptz not null,       -- the clock role fetches it anew, long before it expires
+  used_at timestamptz not null           -- kept within a day; policies that nobody needs are let expire
+);
+create index sts_policy_refresh on sts_policy (refresh_at);
+create index sts_policy_expiry on sts_policy (expires_at);
+
+-- Outgoing TLS reports (RFC 8460) ------------------------------------------------------------------------------------
+
+-- What a domain's policy was, as its report must repeat it; named by the digest of its text.
+create table tls_policy_text (
+  policy_hash bytea primary key,
+  policy_type text not null check (policy_type in ('tlsa', 'sts', 'no-policy-found')),
+  policy_domain text not null,           -- the recipient domain, or the TLSA base domain
+  policy_strings text[] not null,
+  last_day date not null
+);
+
+-- Sessions a day, by recipient domain, policy and result ('success' or a failure type of RFC 8460 §4.3). Each process
+-- gathers its counts in memory and adds them every few seconds: no row is hot, and a crash costs seconds of statistics.
+create table tls_result (
+  day date not null,
+  domain text collate "C" not null,
+  policy_hash bytea not null,
+  result text not null,
+  mx_host text not null,                 -- '' for successes, which are not told apart, and where there was none
+  mx_ip text not null,
+  source_ip text not null,
+  sessions bigint not null,
+  detail text,                           -- the last failure's own words
+  primary key (day, domain, policy_hash, result, mx_host, mx_ip, source_ip)
+);
