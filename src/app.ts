@@ -13,6 +13,11 @@ import { startDomainChecks } from "./domains/checking.ts";
 import { findSender } from "./domains/domains.ts";
 import { mountDomains } from "./domains/routes.ts";
 import type { DomainPorts } from "./domains/types.ts";
+import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound/inbound.ts";
+import { type Mx, startMx } from "./inbound/mx.ts";
+import { startInboundWork } from "./inbound/retention.ts";
+import { mountInbound } from "./inbound/routes.ts";
+import { createSpool } from "./inbound/spool.ts";
 import { hasQueuedMail, laneFinder, MTA_CHANNEL, notifier, type Outbound, startOutbound } from "./outbound/outbound.ts";
 import { startPolicyWork } from "./outbound/sts.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
@@ -28,6 +33,7 @@ import { createRandom } from "./platform/random.ts";
 import { createResolver } from "./platform/resolver.ts";
 import { createSafeFetch } from "./platform/safe-fetch.ts";
 import { createSeal } from "./platform/seal.ts";
+import { serverTls } from "./platform/server-tls.ts";
 import type { World } from "./platform/world.ts";
 import { forgetWindows, usedOf } from "./sending/allowances.ts";
 import { mountSending, type SendingRouteDeps } from "./sending/routes.ts";
@@ -105,8 +111,8 @@ async function followDatabaseClock(world: World): Promise<void> {
   world.clock.setSkew(await world.db.clockSkewMs());
 }
 
-/** The delivery engine of this process, once the `mta` role runs here. */
-export type Engine = { outbound: Outbound | null };
+/** The engines of this process: delivery once the `mta` role runs here, receiving once `mx` does. */
+export type Engine = { outbound: Outbound | null; inbound?: Inbound };
 
 /** Mounts every feature's routes, in the order of the flow. */
 export function mountFeatures(api: Api, world: World, engine: Engine = { outbound: null }): void {
@@ -121,16 +127,13 @@ export function mountFeatures(api: Api, world: World, engine: Engine = { outboun
   mountStats(api, world);
   mountSending(api, world, sendingParts(world, engine));
   mountAliases(api, world);
+  mountInbound(api, world, engine.inbound ?? ownInbound(api, world, engine));
 }
 
 /** The sending pipeline with what it borrows of other features. */
 function sendingParts(world: World, engine: Engine): SendingRouteDeps {
   const findLane = laneFinder(world);
-  const tellOthers = notifier(world);
-  const notify = (): void => {
-    if (engine.outbound) engine.outbound.wake();
-    tellOthers();
-  };
+  const notify = outboundNotifier(world, engine);
   const sending = createSending(world, {
     findSender: findSender(world),
     render: renderForSend(world),
@@ -142,6 +145,49 @@ function sendingParts(world: World, engine: Engine): SendingRouteDeps {
     notify,
   });
   return { sending, findLane, notify, findSender: findSender(world), shapeRefusal, refusalBody };
+}
+
+/** Says that mail was queued: to the engine here, and to those of other processes. */
+function outboundNotifier(world: World, engine: Engine): () => void {
+  const tellOthers = notifier(world);
+  return () => {
+    engine.outbound?.wake();
+    tellOthers();
+  };
+}
+
+/** What receiving borrows of other features; features to its right plug in here. */
+function inboundPorts(world: World, engine: Engine): InboundPorts {
+  return {
+    findLane: laneFinder(world),
+    notifyOutbound: outboundNotifier(world, engine),
+    exact: [],
+    own: [],
+    checks: [],
+    handlers: new Map(),
+    ...NO_STEPS,
+  };
+}
+
+/** The API accepts mail too (simulate) and processes it again (replay, release), also where no MX runs. */
+function ownInbound(api: Api, world: World, engine: Engine): Inbound {
+  const inbound = createInbound(world, inboundPorts(world, engine), { claims: false });
+  api.addHook("onClose", () => inbound.stop());
+  return inbound;
+}
+
+/** Starts the MX with its engine. `stop` takes nothing new, then finishes what was taken. */
+export async function startReceiving(world: World, engine: Engine): Promise<Mx & { inbound: Inbound }> {
+  const inbound = createInbound(world, inboundPorts(world, engine), { claims: true });
+  const mx = await startMx(world, { ...inbound, spool: createSpool(world), tls: serverTls(world) });
+  return {
+    ...mx,
+    inbound,
+    async stop() {
+      await mx.stop();
+      await inbound.stop();
+    },
+  };
 }
 
 /** What the domains feature needs of features to its right; each answers "none" until its feature is there. */
@@ -178,6 +224,11 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
     const ears = await world.db.listen([MTA_CHANNEL], outbound.wake);
     stops.push(outbound.stop, ears.close);
   }
+  if (roles.includes("mx")) {
+    const receiving = await startReceiving(world, engine);
+    engine.inbound = receiving.inbound;
+    stops.push(receiving.stop);
+  }
   if (roles.includes("api")) {
     const server = await createHttpServer(world, (api) => mountFeatures(api, world, engine));
     address = await server.listen();
@@ -186,6 +237,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   if (roles.includes("hooks")) stops.push((await startHooks(world)).stop);
   if (roles.includes("clock")) stops.push(startDomainChecks(world, domainPorts(world)).stop);
   if (roles.includes("clock")) stops.push(startSuppressionWork(world).stop);
+  if (roles.includes("clock")) stops.push(startInboundWork(world).stop);
   if (roles.includes("clock")) stops.push(startPolicyWork(world).stop);
   if (roles.includes("clock"))
     stops.push(startWarmingWork(world, warmingPorts(world)).stop, startStatsWork(world).stop);

@@ -183,6 +183,15 @@ export async function organizationSetting(tx: Query, orgId: string, name: string
   return (await queries.readSetting(tx, orgId, name))[0]?.value ?? null;
 }
 
+/** A look-up of organizations' plans for background work: many per round trip, nothing remembered. */
+export function planFinder(world: Pick<World, "db">): (orgId: string) => Promise<Account["plan"] | undefined> {
+  return coalesce<string, Account["plan"]>({
+    keys_max: 500,
+    lanes: 2,
+    load: async (ids) => new Map((await queries.findPlans(world.db, ids)).map(({ id, plan }) => [id, plan])),
+  });
+}
+
 /** The organization that the command line acts for. */
 export async function firstOrganization(world: Pick<World, "db">): Promise<OrganizationRow | null> {
   return (await queries.firstOrganization(world.db))[0] ?? null;

@@ -56,6 +56,13 @@ export function readSetting(tx: Query, orgId: string, name: string) {
   ]);
 }
 
+/** Index: organization_pkey. Batched over organizations. */
+export function findPlans(db: Query, orgIds: string[]) {
+  return db.query<Pick<OrganizationRow, "id" | "plan">>("select id, plan from organization where id = any($1)", [
+    orgIds,
+  ]);
+}
+
 /** Serializes first starts: only one process may create the first organization. */
 export function lockBootstrap(tx: Tx) {
   return tx.query("select pg_advisory_xact_lock(1886352244)");

@@ -20,6 +20,8 @@ import type {
   TlsPolicy,
 } from "./types.ts";
 
+export { receives as receivesMail } from "./state.ts";
+
 /** Of one organization; a limit on everything. */
 const DOMAINS_MAX = 10_000;
 const TOKEN_LENGTH = 32;

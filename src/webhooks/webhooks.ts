@@ -2,7 +2,7 @@
 // enqueue.ts (in the producer's transaction) → dispatch.ts (claim, attempt, outcome) → the log (deliveries.ts).
 import { findDomain } from "../domains/domains.ts";
 import { compilePattern } from "../mail/glob-pattern.ts";
-import { isUuid, type Tx } from "../platform/db.ts";
+import { isUuid, type Query, type Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import { checkUrl } from "../platform/safe-fetch.ts";
 import type { World } from "../platform/world.ts";
@@ -200,6 +200,6 @@ export async function findWebhooks(tx: Tx, orgId: string, ids: readonly string[]
 }
 
 /** Enabled endpoints that are bound to this domain and want `email.received`: its catch-all route. */
-export async function findDomainWebhooks(tx: Tx, orgId: string, domainId: string): Promise<WebhookChoice[]> {
+export async function findDomainWebhooks(tx: Query, orgId: string, domainId: string): Promise<WebhookChoice[]> {
   return queries.findDomainChoices(tx, orgId, domainId);
 }

@@ -1,6 +1,6 @@
 // The dialogue of an incoming SMTP connection (RFC 5321, 1870, 2920, 3207, 6152, 6531): greeting to QUIT, one transaction
 // after another. Every end of a transaction discards it, whatever ended it. What a recipient and a message are worth is
-// decided by the hooks. A server of our own: docs/decisions/0007-smtp-server.md says why.
+// decided by the hooks. A server of our own: docs/decisions/0008-smtp-server.md says why.
 import type { SecureContext } from "node:tls";
 import { type Command, type Path, parseCommand, parseHelo, parsePathCommand } from "./command.ts";
 import type { InputFault } from "./input.ts";

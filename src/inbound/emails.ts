@@ -1,0 +1,228 @@
+// Received mail as people ask for it afterwards: list, one with its parts and deliveries, raw, attachments, and what can
+// be done to it by hand: replay, release, delete.
+import type { Readable } from "node:stream";
+import { showsAuthResults } from "../accounts/accounts.ts";
+import { isUuid } from "../platform/db.ts";
+import type { Account } from "../platform/http.ts";
+import { uuidFloor } from "../platform/random.ts";
+import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import type { DeliveryRecord } from "../webhooks/types.ts";
+import { listEventDeliveries } from "../webhooks/webhooks.ts";
+import { collectBlobs, releaseBlobs } from "./blob-references.ts";
+import { readMail } from "./findings.ts";
+import type { Inbound } from "./inbound.ts";
+import * as list from "./list-queries.ts";
+import { type Content, describeMail } from "./payload.ts";
+import { CLAIM_LEASE_MS } from "./processor.ts";
+import * as queries from "./queries.ts";
+import { findBytes } from "./raw.ts";
+import { storedCopy } from "./stored-copy.ts";
+import type { Findings, Mail, Status, StoredAttachment } from "./types.ts";
+
+const DAY_MS = 86_400_000;
+
+export type EmailQuery = Omit<list.EmailFilter, "id_from" | "id_to"> & {
+  limit: number;
+  offset: number;
+  from_date?: string;
+  to_date?: string;
+  sort?: list.Sort;
+  direction?: "asc" | "desc";
+};
+
+type Reader = Pick<World, "db">;
+
+/** Of a mail that is not processed yet, or could not be. */
+const NO_FINDINGS: Findings = {
+  cc: [],
+  reply_to: null,
+  date: null,
+  in_reply_to: null,
+  references: [],
+  auto_submitted: false,
+  spam: { score: null, verdict: null, symbols: [] },
+  auth: {
+    dkim: { result: "none", domain: null, selector: null, passed_domains: [], from_aligned: false },
+    spf: { result: "none", domain: null, from_aligned: false },
+    dmarc: { result: "none", from_domain: null, dkim_aligned: false, spf_aligned: false },
+  },
+  attachments: [],
+  defects: [],
+};
+
+/** One page of received mail, newest first unless sorted otherwise, with the exact total. */
+export async function listEmails(world: Reader, orgId: string, query: EmailQuery) {
+  const { limit, offset, sort = "received_at", direction = "desc", from_date, to_date, ...rest } = query;
+  const filter: list.EmailFilter = {
+    ...rest,
+    id_from: from_date === undefined ? undefined : uuidFloor(readDate("from_date", from_date).ms),
+    id_to: to_date === undefined ? undefined : uuidFloor(endOf(readDate("to_date", to_date))),
+  };
+  return world.db.asOrg(orgId, async (tx) => {
+    const emails = await list.listEmails(tx, orgId, filter, { sort, direction, limit, offset });
+    return { emails, total: await list.countEmails(tx, orgId, filter), limit, offset };
+  });
+}
+
+/** A day (the whole of it) or a moment. */
+function readDate(field: string, text: string): { ms: number; isDay: boolean } {
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms) || !/^\d{4}-\d\d-\d\d/.test(text)) {
+    throw invalid(field, `the '${field}' query parameter is not a date (2026-11-20) or a time (RFC 3339)`);
+  }
+  return { ms, isDay: text.length === 10 };
+}
+
+function endOf({ ms, isDay }: { ms: number; isDay: boolean }): number {
+  return isDay ? ms + DAY_MS : ms + 1;
+}
+
+/** One mail: the event's fields (text and html whole), what became of it, and its webhook deliveries; or 404. */
+export async function getEmail(
+  world: World,
+  inbound: Pick<Inbound, "toMail">,
+  account: Pick<Account, "org_id" | "plan">,
+  id: string,
+) {
+  const { row, deliveries } = await world.db.asOrg(account.org_id, async (tx) => {
+    const found = await requireRow(tx, account.org_id, id);
+    return { row: found, deliveries: await listEventDeliveries(tx, account.org_id, found.event_ids) };
+  });
+  const mail = toMail(inbound, row);
+  const content = await contentOf(world, mail);
+  const findings = row.findings ?? NO_FINDINGS;
+  const shows_auth = showsAuthResults(account.plan) && row.findings !== null;
+  const found = { ...row, authentication_results: null, findings: null };
+  return {
+    id: row.id,
+    ...describeMail(world, mail, { found, findings, content, shows_auth }),
+    truncated: false,
+    status: row.status,
+    reason: row.reason,
+    from_address: row.from_address,
+    to_address: row.to_address,
+    spam_score: row.spam_score,
+    has_attachments: row.has_attachments,
+    defects: findings.defects,
+    rule_ids: row.rule_ids,
+    forwards: row.forward_ids,
+    deliveries: deliveries.map(showDelivery),
+    received_at: row.received_at,
+    processed_at: row.processed_at,
+    released_at: row.released_at,
+  };
+}
+
+function showDelivery(delivery: DeliveryRecord) {
+  const { id, endpoint_id, event_id, attempt, status, status_code, error, created_at, next_attempt_at } = delivery;
+  return { id, endpoint_id, event_id, attempt, status, status_code, error, created_at, next_attempt_at };
+}
+
+async function requireRow(tx: Parameters<typeof list.findEmail>[0], orgId: string, id: string): Promise<list.EmailRow> {
+  const [row] = isUuid(id) ? await list.findEmail(tx, orgId, id) : [];
+  if (!row) throw notFound("inbound e-mail");
+  return row;
+}
+
+function toMail(inbound: Pick<Inbound, "toMail">, row: list.EmailRow): Mail {
+  return inbound.toMail({ ...row, kind: row.route.kind, recipient: row.to_address });
+}
+
+/** Text, HTML and headers are not kept twice: they are read from the message again. */
+async function contentOf(world: Pick<World, "db" | "blobs">, mail: Mail): Promise<Content> {
+  if (!(await findBytes(world, mail.org_id, mail.raw_id))) return { text: null, html: null, headers: [] };
+  const { text, html, headers } = await readMail(mail, await mail.examination.parsed());
+  return { text, html, headers };
+}
+
+/** The stored copy: the message with our trace fields and verdicts in front; or 404. */
+export async function getRaw(
+  world: World,
+  inbound: Pick<Inbound, "toMail">,
+  orgId: string,
+  id: string,
+): Promise<Buffer> {
+  const row = await world.db.asOrg(orgId, (tx) => requireRow(tx, orgId, id));
+  const bytes = await findBytes(world, orgId, row.raw_id);
+  if (!bytes) throw notFound("inbound e-mail");
+  const { authentication_results } = row;
+  return storedCopy(world, toMail(inbound, row), { bytes, authentication_results });
+}
+
+export type Download = { attachment: StoredAttachment; content: Readable };
+
+/** An attachment of this very mail, or 404. */
+export async function openAttachment(
+  world: Pick<World, "db" | "blobs">,
+  orgId: string,
+  id: string,
+  attachmentId: string,
+): Promise<Download> {
+  const row = await world.db.asOrg(orgId, (tx) => requireRow(tx, orgId, id));
+  const attachment = row.findings?.attachments.find((one) => one.id === attachmentId);
+  const content = attachment ? await world.blobs.stream(attachment.blob_key) : null;
+  if (!attachment || !content) throw notFound("attachment");
+  return { attachment, content };
+}
+
+// --- by hand ---------------------------------------------------------------------------------------------------------------
+
+const REPLAYABLE: readonly Status[] = ["delivered", "failed", "dropped"];
+
+/** Processes a mail again as it is now wanted: rules, alias, a new event. 409 while it is under way or in quarantine. */
+export async function replayEmail(world: World, inbound: Inbound, account: Account, id: string): Promise<void> {
+  const problem = (status: Status) => {
+    if (REPLAYABLE.includes(status)) return null;
+    return status === "quarantined" ? "it is in quarantine; release it instead" : "it is being processed";
+  };
+  await processAgain(world, inbound, account, { id, problem });
+}
+
+/** Lets a mail out of quarantine: it is processed without the judgement on spam. 409 when it is not there. */
+export async function releaseEmail(world: World, inbound: Inbound, account: Account, id: string): Promise<void> {
+  const problem = (status: Status) => (status === "quarantined" ? null : `it is not in quarantine but ${status}`);
+  await processAgain(world, inbound, account, { id, problem });
+}
+
+/** `problem` says why a mail of this status cannot be. */
+async function processAgain(
+  world: World,
+  inbound: Inbound,
+  account: Account,
+  { id, problem }: { id: string; problem: (status: Status) => string | null },
+): Promise<void> {
+  const at = new Date(world.clock.now());
+  const claim_id = world.random.uuid();
+  const { org_id } = account;
+  const row = await world.db.asOrg(org_id, async (tx) => {
+    const before = await requireRow(tx, org_id, id);
+    const [locked] = await list.lockEmail(tx, org_id, id);
+    if (!locked) throw notFound("inbound e-mail");
+    if (account.environment === "test" && before.environment === "live") {
+      throw new Refusal("test_key_not_allowed", "a test key cannot process live mail again");
+    }
+    const why = problem(locked.status);
+    if (why) throw new Refusal("invalid_state", `the mail cannot be processed again: ${why}`);
+    await list.reopenEmail(tx, org_id, id, locked.status === "quarantined" ? at : null);
+    await queries.requeue(tx, { org_id, id, raw_id: before.raw_id, next_attempt_at: at, claim_id }, CLAIM_LEASE_MS);
+    const released_at = locked.status === "quarantined" ? at : before.released_at;
+    return { ...before, released_at, processed_at: before.processed_at ?? at };
+  });
+  const job = { mail: toMail(inbound, row), claim_id, attempts: 1 };
+  if (inbound.processor.reserve([job])) await inbound.processor.offer([job]);
+  else await queries.returnClaims(world.db, [{ org_id, id, claim_id }], at);
+}
+
+/** Deletes a mail, its attachments and, with its last recipient's, the message itself; or 404. */
+export async function deleteEmail(world: Pick<World, "db" | "blobs">, orgId: string, id: string): Promise<void> {
+  const keys = await world.db.asOrg(orgId, async (tx) => {
+    const { raw_id } = await requireRow(tx, orgId, id);
+    await list.lockRaw(tx, orgId, raw_id);
+    await list.deleteEmail(tx, orgId, id);
+    const released = await releaseBlobs(tx, orgId, id);
+    if ((await list.deleteUnusedRaw(tx, orgId, raw_id)) === 0) return released;
+    return [...released, ...(await releaseBlobs(tx, orgId, raw_id))];
+  });
+  await collectBlobs(world, keys);
+}

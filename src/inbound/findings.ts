@@ -1,0 +1,125 @@
+// From verdicts and parts to what is kept and shown of a mail. A mail that could not be parsed still has its head, which
+// is read here, in bounds.
+
+import { parseAddressList } from "../mail/mime/parse-addresses.ts";
+import { decodeWords, headerValues, splitMessage } from "../mail/mime/parse-head.ts";
+import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import type { World } from "../platform/world.ts";
+import { keepBlobs } from "./blob-references.ts";
+import { type Content, showFrom, showMailboxes, summarizeAuth, wellFormed } from "./payload.ts";
+import type { FindThread } from "./threads.ts";
+import type { Findings, Found, Mail, Parsed, SpamReport, StoredAttachment } from "./types.ts";
+
+const SUBJECT_CHARS_MAX = 10_000;
+const FROM_CHARS_MAX = 10_000;
+const ID_CHARS_MAX = 998;
+
+export type FindingsWorld = Pick<World, "db" | "blobs" | "random">;
+
+export type Gathered = { found: Found; findings: Findings; content: Content };
+
+/** Finds everything out about a mail that does not depend on what is to be done with it; keeps its attachments. */
+export async function gather(
+  world: FindingsWorld,
+  findThread: FindThread,
+  mail: Mail,
+  spam: SpamReport,
+): Promise<Gathered> {
+  const [verdicts, parsed] = await Promise.all([mail.examination.verdicts(), mail.examination.parsed()]);
+  const read = await readMail(mail, parsed);
+  const thread = await findThread(mail.org_id, read, mail.raw_id);
+  const attachments = await keepAttachments(world, mail, read.attachments);
+  return {
+    found: {
+      message_id: read.message_id,
+      from_address: showFrom(read.from)?.slice(0, FROM_CHARS_MAX) ?? null,
+      subject: read.subject,
+      has_attachments: attachments.length > 0,
+      thread_id: thread.id,
+      matched_email_id: thread.matched_email_id,
+      spam_score: spam.score,
+      authentication_results: verdicts.header,
+      findings: null,
+    },
+    findings: {
+      cc: showMailboxes(read.cc),
+      reply_to: showFrom(read.reply_to),
+      date: read.date,
+      in_reply_to: read.in_reply_to,
+      references: read.references,
+      auto_submitted: read.auto_submitted,
+      spam,
+      auth: summarizeAuth(verdicts),
+      attachments,
+      defects: read.defects,
+    },
+    content: { text: read.text, html: read.html, headers: read.headers },
+  };
+}
+
+/** The parts of a mail, or what its head tells when it could not be parsed. */
+export async function readMail(mail: Pick<Mail, "examination">, parsed: Parsed): Promise<ParsedMail> {
+  const read = parsed.kind === "parsed" ? parsed.mail : readHead(await mail.examination.bytes(), parsed.reason);
+  return {
+    ...read,
+    message_id: storable(read.message_id, ID_CHARS_MAX),
+    in_reply_to: storable(read.in_reply_to, ID_CHARS_MAX),
+    references: read.references.map(wellFormed),
+    subject: storable(read.subject, SUBJECT_CHARS_MAX),
+    text: read.text === null ? null : wellFormed(read.text),
+    html: read.html === null ? null : wellFormed(read.html),
+    headers: read.headers.map(({ name, value }) => ({ name: wellFormed(name), value: wellFormed(value) })),
+  };
+}
+
+function storable(text: string | null, charsMax: number): string | null {
+  return text === null ? null : wellFormed(text.slice(0, charsMax));
+}
+
+function readHead(bytes: Buffer, reason: string): ParsedMail {
+  const { headers } = splitMessage(bytes);
+  const first = (name: string) => headerValues(headers, name)[0] ?? null;
+  const ids = (name: string) =>
+    (headerValues(headers, name)
+      .join(" ")
+      .match(/<[^<>\s]+>/g) ?? []) as string[];
+  const addresses = (name: string) => headerValues(headers, name).flatMap(parseAddressList);
+  const subject = first("subject");
+  return {
+    headers: headers.map(({ name, value }) => ({ name, value: decodeWords(value) })),
+    from: addresses("from"),
+    sender: addresses("sender"),
+    to: addresses("to"),
+    cc: addresses("cc"),
+    reply_to: addresses("reply-to"),
+    subject: subject === null ? null : decodeWords(subject),
+    date: null,
+    message_id: ids("message-id")[0] ?? null,
+    in_reply_to: ids("in-reply-to")[0] ?? null,
+    references: ids("references"),
+    text: null,
+    html: null,
+    attachments: [],
+    auto_submitted: !/^\s*(no\b|$)/i.test(first("auto-submitted") ?? ""),
+    defects: [`not_parsed: ${reason}`.slice(0, 200)],
+  };
+}
+
+async function keepAttachments(
+  world: FindingsWorld,
+  mail: Mail,
+  attachments: ParsedMail["attachments"],
+): Promise<StoredAttachment[]> {
+  const owner = { org_id: mail.org_id, owner_id: mail.id };
+  const contents = attachments.map(({ content }) => Buffer.from(content));
+  const keys = await keepBlobs(world, owner, contents);
+  return attachments.map(({ filename, content_type, content_id, disposition }, index) => ({
+    id: world.random.uuid(),
+    filename: wellFormed(filename),
+    content_type: wellFormed(content_type),
+    size: contents[index]?.length ?? 0,
+    content_id: content_id === null ? null : wellFormed(content_id),
+    disposition,
+    blob_key: keys[index] ?? "",
+  }));
+}

@@ -1,0 +1,126 @@
+// From outcomes to durable state: the mail's row, its place in the queue, its alias's counters, its forwards and its
+// webhooks, in one transaction for many mails. While one batch commits, the next gathers.
+import { countReceived } from "../aliases/aliases.ts";
+import type { Lane } from "../outbound/outbound.ts";
+import { sleep } from "../platform/clock.ts";
+import { isUnavailable, type Tx } from "../platform/db.ts";
+import { withPartitions } from "../platform/partitions.ts";
+import type { World } from "../platform/world.ts";
+import { enqueueRaw } from "../sending/sending.ts";
+import type { RawMessage } from "../sending/types.ts";
+import { enqueueWebhooks, wakeHooks } from "../webhooks/webhooks.ts";
+import type { Job } from "./processor.ts";
+import * as queries from "./queries.ts";
+import type { Outcome } from "./types.ts";
+
+const BATCH_MAX = 100;
+const RETRY_COMMIT_MS = 500;
+const RETRY_COMMIT_TIMES = 40;
+
+export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log">;
+
+export type Finisher = {
+  /** Resolves with null once the outcome is committed (or its claim had lapsed), with the error when it cannot be. */
+  finish(job: Job, outcome: Outcome): Promise<unknown>;
+};
+
+export type FinishPorts = {
+  /** The lane of a forward; null for mail that is never sent (tests). */
+  findLane(message: RawMessage): Promise<Lane | null>;
+  /** Forwards were queued. */
+  notifyOutbound(): void;
+};
+
+type Laned = RawMessage & { lane: Lane | null };
+type Waiting = { job: Job; outcome: Outcome; forwards: Laned[]; done: (failure: unknown) => void };
+
+/** Collects outcomes and commits them in batches. */
+export function createFinisher(world: FinishWorld, ports: FinishPorts): Finisher {
+  const waiting: Waiting[] = [];
+  let running = false;
+
+  async function pump(): Promise<void> {
+    running = true;
+    while (waiting.length > 0) await commitBatch(world, ports, waiting.splice(0, BATCH_MAX));
+    running = false;
+  }
+
+  return {
+    async finish(job, outcome) {
+      const forwards: Laned[] = [];
+      for (const message of outcome.forwards) forwards.push({ ...message, lane: await ports.findLane(message) });
+      return new Promise((done) => {
+        waiting.push({ job, outcome, forwards, done });
+        if (!running) setImmediate(() => (running ? undefined : pump()));
+      });
+    },
+  };
+}
+
+async function commitBatch(world: FinishWorld, ports: FinishPorts, batch: Waiting[]): Promise<void> {
+  const failure = await commit(world, ports, batch);
+  if (failure === null || batch.length === 1) {
+    for (const { done } of batch) done(failure);
+    return;
+  }
+  for (const single of batch) single.done(await commit(world, ports, [single]));
+}
+
+/** The database being away is waited for, as long as the claims can be renewed when it is back. */
+async function commit(world: FinishWorld, ports: FinishPorts, batch: Waiting[]): Promise<unknown> {
+  for (let time = 1; ; time += 1) {
+    try {
+      await withPartitions(world, () => world.db.transaction((tx) => write(tx, world, batch)));
+      wakeHooks(world);
+      if (batch.some(({ forwards }) => forwards.length > 0)) ports.notifyOutbound();
+      return null;
+    } catch (error) {
+      if (!isUnavailable(error) || time >= RETRY_COMMIT_TIMES) return error;
+      await sleep(RETRY_COMMIT_MS);
+    }
+  }
+}
+
+async function write(tx: Tx, world: FinishWorld, batch: Waiting[]): Promise<void> {
+  const at = new Date(world.clock.now());
+  const finished = await queries.finishMail(
+    tx,
+    batch.map(({ job, outcome }) => toRow(job, outcome, at)),
+  );
+  const ours = new Set(finished.map(({ id }) => id));
+  const mine = batch.filter(({ job }) => ours.has(job.mail.id));
+  await countReceived(
+    tx,
+    mine.flatMap(({ job: { mail } }) =>
+      mail.route.alias_id === null || mail.replayed
+        ? []
+        : [{ org_id: mail.org_id, alias_id: mail.route.alias_id, at: mail.received_at }],
+    ),
+  );
+  for (const { outcome } of mine) await outcome.also?.(tx);
+  await enqueueRaw(
+    tx,
+    mine.flatMap(({ forwards }) => forwards),
+  );
+  await enqueueWebhooks(
+    tx,
+    world,
+    mine.flatMap(({ outcome }) => outcome.events),
+  );
+}
+
+function toRow({ mail, claim_id }: Job, outcome: Outcome, processed_at: Date): queries.FinishRow {
+  const { status, reason, found, events, forwards, rule_ids } = outcome;
+  return {
+    ...found,
+    org_id: mail.org_id,
+    id: mail.id,
+    claim_id,
+    status,
+    reason,
+    processed_at,
+    rule_ids,
+    event_ids: events.map(({ event_id }) => event_id),
+    forward_ids: forwards.map(({ id }) => id),
+  };
+}

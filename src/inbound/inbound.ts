@@ -1,0 +1,169 @@
+// Receiving, from the decision at RCPT to the webhook. Face of the feature. One engine a process: it accepts (MX, simulate)
+// and processes; any number of processes share a database.
+//
+// Where other features plug in (app.ts passes them): `exact` and `own` deciders at RCPT, `checks` of the whole message in
+// session, a `spam` step and a `rules` step for customers' mail, and `handlers` for the kinds of routes that their
+// deciders accept.
+import { planFinder, showsAuthResults } from "../accounts/accounts.ts";
+import { aliasFinder } from "../aliases/aliases.ts";
+import { findReceiver, findSender } from "../domains/domains.ts";
+import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type FindLane } from "../outbound/outbound.ts";
+import { createParsePool } from "../platform/parse-pool.ts";
+import type { World } from "../platform/world.ts";
+import type { RawMessage } from "../sending/types.ts";
+import { type Acceptor, createAcceptor } from "./accept.ts";
+import { refuseLoops } from "./checks.ts";
+import { customerHandler } from "./customer.ts";
+import { createExamination, type Examined } from "./examination.ts";
+import { createFinisher } from "./finish.ts";
+import { keepOnly, putAside } from "./poison.ts";
+import { createProcessor, type Processor } from "./processor.ts";
+import type * as queries from "./queries.ts";
+import { loadBytes } from "./raw.ts";
+import { createRcptPolicy } from "./rcpt.ts";
+import { relayBounce } from "./relay-bounce.ts";
+import { ownReceiver } from "./simulate.ts";
+import { threadFinder } from "./threads.ts";
+import type {
+  AcceptCheck,
+  Handler,
+  Incoming,
+  Kind,
+  Mail,
+  RcptDecider,
+  RcptDecision,
+  RcptQuestion,
+  RulesStep,
+  SpamStep,
+} from "./types.ts";
+
+export type {
+  AcceptCheck,
+  Handler,
+  Mail,
+  RcptDecider,
+  RcptDecision,
+  RcptQuestion,
+  Route,
+  RuleHit,
+  RulesStep,
+  SpamReport,
+  SpamStep,
+} from "./types.ts";
+
+/** What other features lend to receiving, wired in app.ts. */
+export type InboundPorts = {
+  findLane: FindLane;
+  notifyOutbound(): void;
+  exact: readonly RcptDecider[];
+  own: readonly RcptDecider[];
+  checks: readonly AcceptCheck[];
+  spam: SpamStep;
+  rules: RulesStep;
+  handlers: ReadonlyMap<Kind, Handler>;
+};
+
+export type Inbound = {
+  decide(question: RcptQuestion): Promise<RcptDecision>;
+  /** The same decision for one organization's own domains, verified or not (simulate). */
+  deciderOf(orgId: string): (question: RcptQuestion) => Promise<RcptDecision>;
+  /** Looks at the whole message before it is taken. */
+  checks: readonly AcceptCheck[];
+  examine(about: Pick<Incoming, "origin" | "envelope">, bytes: Buffer): Examined;
+  acceptor: Acceptor;
+  processor: Processor;
+  /** A stored mail as its handler gets it. */
+  toMail(row: queries.MailRow): Mail;
+  stop(): Promise<void>;
+};
+
+const PARSERS = 2;
+const PARSE_WALL_MS = 10_000;
+const PARSE_MEMORY_MIB = 256;
+
+/** Nobody judges and no rule is there. */
+export const NO_STEPS: Pick<InboundPorts, "spam" | "rules"> = {
+  spam: async () => ({ report: { score: null, verdict: null, symbols: [] }, quarantine: null }),
+  rules: async () => null,
+};
+
+/** The engine of this process. `claims`: it also works on mail that other processes left behind (role mx). */
+export function createInbound(world: World, ports: InboundPorts, options: { claims: boolean }): Inbound {
+  const parser = createParsePool({ size: PARSERS, wall_ms: PARSE_WALL_MS, memory_mib: PARSE_MEMORY_MIB });
+  const examine = (about: Pick<Incoming, "origin" | "envelope">, source: Buffer | (() => Promise<Buffer>)) =>
+    createExamination(world, () => parser, about, source);
+  const toMail = (row: queries.MailRow): Mail =>
+    fromRow(row, (about) => examine(about, () => loadBytes(world, row.org_id, row.raw_id)));
+  const handlers = allHandlers(world, ports);
+  const processor = createProcessor(world, {
+    handle: (mail) => (handlers.get(mail.route.kind) ?? keepOnly)(mail),
+    poison: putAside,
+    toMail,
+    finisher: createFinisher(world, {
+      findLane: (message) => laneOf(ports, message),
+      notifyOutbound: ports.notifyOutbound,
+    }),
+    claims: options.claims,
+  });
+  const { exact, own } = ports;
+  const findAlias = aliasFinder(world);
+  return {
+    decide: createRcptPolicy(world, { findReceiver: findReceiver(world), findAlias, exact, own }),
+    deciderOf: (orgId) => createRcptPolicy(world, { findReceiver: ownReceiver(world, orgId), findAlias, exact, own }),
+    checks: [refuseLoops(world), ...ports.checks],
+    examine,
+    acceptor: createAcceptor(world, processor),
+    processor,
+    toMail,
+    async stop() {
+      await processor.stop();
+      await parser.stop();
+    },
+  };
+}
+
+function allHandlers(world: World, ports: InboundPorts): Map<Kind, Handler> {
+  const plans = planFinder(world);
+  const findForwarder = findSender(world);
+  const customer = customerHandler(world, {
+    spam: ports.spam,
+    rules: ports.rules,
+    findThread: threadFinder(world),
+    showsAuth: async (orgId) => showsAuthResults((await plans(orgId)) ?? "free"),
+    findSender: findForwarder,
+  });
+  return new Map<Kind, Handler>([
+    ["alias", customer],
+    ["catch_all", customer],
+    ["srs", relayBounce(world, { findSender: findForwarder })],
+    ...ports.handlers,
+  ]);
+}
+
+async function laneOf(ports: InboundPorts, message: RawMessage) {
+  if (message.environment === "test") return null;
+  const domain = message.recipient.slice(message.recipient.lastIndexOf("@") + 1);
+  const { org_id } = message;
+  return ports.findLane({ org_id, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL });
+}
+
+function fromRow(row: queries.MailRow, examine: (about: Pick<Mail, "origin" | "envelope">) => Examined): Mail {
+  const { remote_ip, remote_port, helo, protocol, tls } = row;
+  const origin = { remote_ip, remote_port, helo, protocol, tls };
+  const envelope = { from: row.envelope_from, smtputf8: row.smtputf8 };
+  return {
+    org_id: row.org_id,
+    id: row.id,
+    raw_id: row.raw_id,
+    environment: row.environment,
+    route: row.route,
+    recipient: row.recipient,
+    origin,
+    envelope,
+    received_at: row.received_at,
+    size: row.size,
+    released: row.released_at !== null,
+    replayed: row.processed_at !== null,
+    examination: examine({ origin, envelope }),
+  };
+}

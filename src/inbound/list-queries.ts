@@ -1,0 +1,181 @@
+// SQL for what people ask of received mail: lists, one, deletion, its places to be changed by hand.
+import type { Query, Tx } from "../platform/db.ts";
+import { CUSTOMER_KINDS, type Findings, type Route, type Status } from "./types.ts";
+
+const KINDS = CUSTOMER_KINDS.map((kind) => `'${kind}'`).join(", ");
+
+export type EmailFilter = {
+  q?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+  subject?: string | undefined;
+  status?: Status | undefined;
+  environment?: string | undefined;
+  domain_id?: string | undefined;
+  alias_id?: string | undefined;
+  envelope_sender?: string | undefined;
+  has_attachments?: boolean | undefined;
+  thread_id?: string | undefined;
+  id_from?: string | undefined;
+  id_to?: string | undefined;
+};
+
+export const SORTS = ["received_at", "processed_at", "from", "to", "subject", "spam_score", "size"] as const;
+export type Sort = (typeof SORTS)[number];
+
+const SORT_COLUMNS: Record<Sort, string> = {
+  received_at: "e.id",
+  processed_at: "e.processed_at",
+  from: "lower(e.from_address)",
+  to: "lower(e.recipient)",
+  subject: "lower(e.subject)",
+  spam_score: "e.spam_score",
+  size: "e.size",
+};
+
+export type EmailListRow = {
+  id: string;
+  message_id: string | null;
+  from_address: string | null;
+  to_address: string;
+  subject: string | null;
+  status: Status;
+  environment: "live" | "test";
+  domain_id: string | null;
+  alias_id: string | null;
+  thread_id: string | null;
+  has_attachments: boolean;
+  spam_score: number | null;
+  size: number;
+  received_at: Date;
+  processed_at: Date | null;
+};
+
+const LISTED = `e.id, e.message_id, e.from_address, e.recipient as to_address, e.subject, e.status, e.environment,
+  e.domain_id, e.alias_id, e.thread_id, e.has_attachments, e.spam_score, e.size, e.received_at, e.processed_at`;
+
+function contains(text: string): string {
+  return `%${text.replace(/[\\%_]/g, "\\$&")}%`;
+}
+
+/** `filter` in SQL; ids bound the day partitions, as they hold the time. */
+function where(filter: EmailFilter, values: unknown[]): string {
+  const parts = ["e.org_id = $1", `e.kind in (${KINDS})`];
+  const add = (sql: string, value: unknown): void => {
+    if (value === undefined) return;
+    values.push(value);
+    parts.push(sql.replaceAll("?", `$${values.length}`));
+  };
+  const like = (text: string | undefined) => (text === undefined ? undefined : contains(text));
+  add("e.status = ?", filter.status);
+  add("e.environment = ?", filter.environment);
+  add("e.domain_id = ?", filter.domain_id);
+  add("e.alias_id = ?", filter.alias_id);
+  add("e.thread_id = ?", filter.thread_id);
+  add("e.has_attachments = ?", filter.has_attachments);
+  add("e.id >= ?", filter.id_from);
+  add("e.id < ?", filter.id_to);
+  add("e.from_address ilike ?", like(filter.from));
+  add("e.recipient ilike ?", like(filter.to));
+  add("e.subject ilike ?", like(filter.subject));
+  add("e.envelope_from ilike ?", like(filter.envelope_sender));
+  add("(e.from_address ilike ? or e.recipient ilike ? or e.subject ilike ? or e.message_id ilike ?)", like(filter.q));
+  return parts.join(" and ");
+}
+
+export type Order = { sort: Sort; direction: "asc" | "desc" };
+
+export function listEmails(
+  tx: Tx,
+  orgId: string,
+  filter: EmailFilter,
+  page: Order & { limit: number; offset: number },
+) {
+  const values: unknown[] = [orgId];
+  const condition = where(filter, values);
+  values.push(page.limit, page.offset);
+  const order = `${SORT_COLUMNS[page.sort]} ${page.direction} nulls last, e.id ${page.direction}`;
+  return tx.query<EmailListRow>(
+    `select ${LISTED} from inbound_email e where ${condition} order by ${order}
+      limit $${values.length - 1} offset $${values.length}`,
+    values,
+  );
+}
+
+export async function countEmails(tx: Tx, orgId: string, filter: EmailFilter): Promise<number> {
+  const values: unknown[] = [orgId];
+  const [row] = await tx.query<{ total: number }>(
+    `select count(*) as total from inbound_email e where ${where(filter, values)}`,
+    values,
+  );
+  return row?.total ?? 0;
+}
+
+export type EmailRow = EmailListRow & {
+  org_id: string;
+  raw_id: string;
+  route: Route;
+  envelope_from: string;
+  reason: string | null;
+  matched_email_id: string | null;
+  authentication_results: string | null;
+  findings: Findings | null;
+  rule_ids: string[];
+  event_ids: string[];
+  forward_ids: string[];
+  released_at: Date | null;
+  smtputf8: boolean;
+  remote_ip: string | null;
+  remote_port: number | null;
+  helo: string;
+  protocol: string;
+  tls: string | null;
+};
+
+/** One mail with its origin. */
+export function findEmail(tx: Query, orgId: string, id: string) {
+  return tx.query<EmailRow>(
+    `select ${LISTED}, e.org_id, e.raw_id, e.route, e.envelope_from, e.reason, e.matched_email_id,
+            e.authentication_results, e.findings, e.rule_ids, e.event_ids, e.forward_ids, e.released_at, r.smtputf8,
+            r.remote_ip, r.remote_port, r.helo, r.protocol, r.tls
+       from inbound_email e join inbound_raw r on r.org_id = e.org_id and r.id = e.raw_id
+      where e.org_id = $1 and e.id = $2 and e.kind in (${KINDS})`,
+    [orgId, id],
+  );
+}
+
+export function lockEmail(tx: Tx, orgId: string, id: string) {
+  return tx.query<{ status: Status; raw_id: string }>(
+    `select status, raw_id from inbound_email where org_id = $1 and id = $2 and kind in (${KINDS}) for update`,
+    [orgId, id],
+  );
+}
+
+/** Back to the start: it is about to be processed again. */
+export function reopenEmail(tx: Tx, orgId: string, id: string, releasedAt: Date | null) {
+  return tx.execute(
+    `update inbound_email set status = 'processing', reason = null, released_at = coalesce($3, released_at)
+      where org_id = $1 and id = $2`,
+    [orgId, id, releasedAt],
+  );
+}
+
+/** The mail and its place in the queue: whoever works on it finds its claim gone. */
+export async function deleteEmail(tx: Tx, orgId: string, id: string): Promise<void> {
+  await tx.execute("delete from inbound_queue where org_id = $1 and id = $2", [orgId, id]);
+  await tx.execute("delete from inbound_email where org_id = $1 and id = $2", [orgId, id]);
+}
+
+/** The message itself, once no recipient's mail is left of it; how many rows. Index: inbound_email_by_raw. */
+export function deleteUnusedRaw(tx: Tx, orgId: string, rawId: string) {
+  return tx.execute(
+    `delete from inbound_raw r where r.org_id = $1 and r.id = $2
+        and not exists (select 1 from inbound_email e where e.org_id = $1 and e.raw_id = $2)`,
+    [orgId, rawId],
+  );
+}
+
+/** Serializes deletions of the recipients of one message, so that the last of them sees that it is. */
+export function lockRaw(tx: Tx, orgId: string, rawId: string) {
+  return tx.query("select 1 from inbound_raw where org_id = $1 and id = $2 for update", [orgId, rawId]);
+}

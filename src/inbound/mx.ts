@@ -1,0 +1,164 @@
+// The MX: the SMTP server on POSTERN_MX with our decisions. RCPT is decided in session, a message is looked at and stored
+// durably before its 250, and whatever is our own fault is answered so that the client keeps the mail and tries again.
+import type { SecureContext } from "node:tls";
+import { type Reply, reply } from "../mail/smtp-server/reply.ts";
+import { type SmtpServer, startSmtpServer } from "../mail/smtp-server/server.ts";
+import type { Client, RcptAnswer, Receiver, Transaction } from "../mail/smtp-server/session.ts";
+import { isLoopbackAddress } from "../platform/addresses.ts";
+import { FsyncFailure } from "../platform/blobs.ts";
+import { sleep } from "../platform/clock.ts";
+import { isUnavailable } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import type { Acceptor } from "./accept.ts";
+import type { Examined } from "./examination.ts";
+import { mayPass } from "./greylist.ts";
+import { GATE, SESSION } from "./limits.ts";
+import type { Incomer, Spool } from "./spool.ts";
+import type { AcceptCheck, Incoming, RcptDecision, RcptQuestion, Refused, Route } from "./types.ts";
+
+export type MxParts = {
+  decide(question: RcptQuestion): Promise<RcptDecision>;
+  checks: readonly AcceptCheck[];
+  examine(about: Pick<Incoming, "origin" | "envelope">, bytes: Buffer): Examined;
+  acceptor: Acceptor;
+  spool: Spool;
+  tls: (() => SecureContext) | null;
+};
+
+const STOP_WITHIN_MS = 30_000;
+const NO_ROOM: Reply = reply(452, "4.3.1", "there is no room for mail at the moment, try again later");
+const NOT_NOW: Reply = reply(451, "4.3.0", "the mail cannot be taken at the moment, try again later");
+const GREYLISTED: Reply = reply(451, "4.7.1", "greylisted, try again in a minute");
+
+export type Mx = Pick<SmtpServer, "port" | "connections"> & { stop(): Promise<void> };
+
+/** Listens on the configured address. */
+export async function startMx(world: World, parts: MxParts): Promise<Mx> {
+  const accepted = world.metrics.counter("postern_inbound_messages_total", "Messages at the MX by answer", ["answer"]);
+  const server = await startSmtpServer<Route>({
+    host: world.config.mx.host,
+    port: world.config.mx.port,
+    name: world.config.mx_host,
+    limits: SESSION,
+    gate: GATE,
+    tls: parts.tls,
+    proxies: world.config.proxy_protocol_from,
+    // This machine itself is no stranger: health checks, tests, a content filter beside us.
+    isTrusted: isLoopbackAddress,
+    now: () => world.clock.monotonic(),
+    sleep,
+    onFailure: (error) => onFailure(world, error),
+    hooks: {
+      mail: async () => ((await parts.spool.hasRoom()) ? null : NO_ROOM),
+      rcpt: (client, transaction, path) => decideRcpt(world, parts, { client, from: transaction.from, to: path }),
+      data: async (client, transaction) => {
+        const receiver = receive(world, parts, client, transaction);
+        return {
+          ...receiver,
+          finish: async () => {
+            const answer = await receiver.finish();
+            accepted.inc({ answer: String(answer.code) });
+            return answer;
+          },
+        };
+      },
+    },
+  });
+  return { port: server.port, connections: server.connections, stop: () => server.stop(STOP_WITHIN_MS) };
+}
+
+function onFailure(world: Pick<World, "log">, error: unknown): void {
+  // Nobody knows what is on the disk: end, and start from what is durable (reliability rule 1).
+  if (error instanceof FsyncFailure) {
+    setImmediate(() => {
+      throw error;
+    });
+  }
+  world.log.error({ err: error }, "an SMTP session failed on our side");
+}
+
+async function decideRcpt(world: World, parts: MxParts, question: RcptQuestion): Promise<RcptAnswer<Route>> {
+  try {
+    const decision = await parts.decide(question);
+    if (decision.kind === "refuse") return { kind: "refuse", reply: toReply(decision) };
+    if (world.config.greylisting && !(await passesGreylist(world, question))) {
+      return { kind: "refuse", reply: GREYLISTED };
+    }
+    return { kind: "accept", route: decision.route };
+  } catch (error) {
+    return { kind: "refuse", reply: failureReply(world, error) };
+  }
+}
+
+function passesGreylist(world: World, { client, from, to }: RcptQuestion): Promise<boolean> {
+  return mayPass(world, { ip: client.ip, sender: from.text, recipient: to.text });
+}
+
+function toReply({ code, enhanced, text }: Refused): Reply {
+  return reply(code, enhanced, text);
+}
+
+/** Full disks and an absent database are known troubles; anything else is a bug and surfaces. */
+function failureReply(world: Pick<World, "log">, error: unknown): Reply {
+  const code = (error as { code?: string })?.code ?? "";
+  if (["ENOSPC", "EDQUOT", "53100"].includes(code)) {
+    world.log.error({ err: error }, "mail was refused for want of room");
+    return NO_ROOM;
+  }
+  if (!isUnavailable(error)) throw error;
+  world.log.warn({ err: error }, "mail was put off: the database does not answer");
+  return NOT_NOW;
+}
+
+function receive(world: World, parts: MxParts, client: Client, transaction: Transaction<Route>): Receiver {
+  const incomer: Incomer = parts.spool.open();
+  return {
+    write: (piece) => incomer.write(piece),
+    abort: () => incomer.discard(),
+    async finish() {
+      try {
+        const { bytes, giveBack } = await incomer.whole();
+        try {
+          return await take(world, parts, toIncoming(world, client, transaction, bytes));
+        } finally {
+          giveBack();
+        }
+      } catch (error) {
+        return failureReply(world, error);
+      }
+    },
+  };
+}
+
+function toIncoming(
+  world: Pick<World, "clock">,
+  client: Client,
+  transaction: Transaction<Route>,
+  bytes: Buffer,
+): Incoming {
+  return {
+    origin: {
+      remote_ip: client.ip,
+      remote_port: client.port,
+      helo: client.helo,
+      protocol: client.protocol,
+      tls: client.tls,
+    },
+    envelope: { from: transaction.from.text, smtputf8: transaction.smtputf8 },
+    environment: "live",
+    received_at: new Date(world.clock.now()),
+    recipients: transaction.recipients.map(({ path, route }) => ({ recipient: path.text, route })),
+    bytes,
+  };
+}
+
+async function take(world: World, parts: MxParts, incoming: Incoming): Promise<Reply> {
+  const examination = parts.examine(incoming, incoming.bytes);
+  for (const check of parts.checks) {
+    const refused = await check(incoming, examination);
+    if (refused) return toReply(refused);
+  }
+  const { ids, processed } = await parts.acceptor.accept(incoming, examination);
+  processed?.catch((err) => world.log.error({ err }, "received mail could not be processed"));
+  return reply(250, "2.0.0", `taken as ${ids[0]}`);
+}

@@ -1,0 +1,269 @@
+// SQL on inbound_raw, inbound_email and inbound_queue that moves mail: accept, claim, finish. What people ask for is in
+// list-queries.ts.
+import type { Query, Tx } from "../platform/db.ts";
+import type { Found, Kind, Route, Status } from "./types.ts";
+
+type Columns = Record<string, string>;
+
+const RAW = {
+  org_id: "uuid",
+  id: "uuid",
+  bytes: "bytea",
+  blob_key: "text",
+  size: "int",
+  envelope_from: "text",
+  smtputf8: "bool",
+  remote_ip: "text",
+  remote_port: "int",
+  helo: "text",
+  protocol: "text",
+  tls: "text",
+  received_at: "timestamptz",
+} as const;
+const EMAIL = {
+  org_id: "uuid",
+  id: "uuid",
+  raw_id: "uuid",
+  environment: "text",
+  kind: "text",
+  route: "text",
+  recipient: "text",
+  recipient_tag: "text",
+  envelope_from: "text",
+  domain_id: "uuid",
+  alias_id: "uuid",
+  received_at: "timestamptz",
+  size: "int",
+} as const;
+const QUEUE = { org_id: "uuid", id: "uuid", raw_id: "uuid", next_attempt_at: "timestamptz", claim_id: "uuid" } as const;
+
+export type RawRow = { [K in keyof typeof RAW]: unknown };
+export type EmailInsert = { [K in keyof typeof EMAIL]: unknown };
+export type QueueRow = { [K in keyof typeof QUEUE]: unknown };
+
+function unnest(columns: Columns, first: number): string {
+  const arrays = Object.values(columns).map((type, index) => `$${first + index}::${type}[]`);
+  return `unnest(${arrays.join(", ")}) as u (${Object.keys(columns).join(", ")})`;
+}
+
+function valuesOf(columns: Columns, rows: readonly Record<string, unknown>[]): unknown[][] {
+  return Object.keys(columns).map((name) => rows.map((row) => row[name]));
+}
+
+const rawFirst = 2;
+const emailFirst = rawFirst + Object.keys(RAW).length;
+const queueFirst = emailFirst + Object.keys(EMAIL).length;
+const emailNames = Object.keys(EMAIL);
+
+const ACCEPT = `with r as (
+    insert into inbound_raw (${Object.keys(RAW).join(", ")}) select u.* from ${unnest(RAW, rawFirst)}),
+  e as (
+    insert into inbound_email (${emailNames.join(", ")}, status)
+    select ${emailNames.map((name) => (name === "route" ? "u.route::jsonb" : `u.${name}`)).join(", ")}, 'received'
+      from ${unnest(EMAIL, emailFirst)})
+  insert into inbound_queue (org_id, id, raw_id, next_attempt_at, claim_id, attempts, lease_until)
+  select u.*, case when u.claim_id is null then 0 else 1 end,
+         case when u.claim_id is null then null else now() + $1::int * interval '1 millisecond' end
+    from ${unnest(QUEUE, queueFirst)}`;
+
+/** A batch of messages with their recipients and places in the queue, in one statement and so in one commit. */
+export function acceptMail(
+  db: Query,
+  rows: { raws: readonly RawRow[]; emails: readonly EmailInsert[]; queue: readonly QueueRow[] },
+  leaseMs: number,
+) {
+  return db.execute(ACCEPT, [
+    leaseMs,
+    ...valuesOf(RAW, rows.raws),
+    ...valuesOf(EMAIL, rows.emails),
+    ...valuesOf(QUEUE, rows.queue),
+  ]);
+}
+
+export async function isStored(db: Query, orgId: string, rawId: string): Promise<boolean> {
+  return (await db.query("select 1 from inbound_raw where org_id = $1 and id = $2", [orgId, rawId])).length > 0;
+}
+
+export type ClaimedRow = {
+  org_id: string;
+  id: string;
+  raw_id: string;
+  attempts: number;
+  claim_id: string;
+};
+
+/** Takes due mail nobody works on. Index: inbound_queue_free. */
+export function claimDue(db: Query, claim: { claim_id: string; now: Date; lease_ms: number; limit: number }) {
+  return db.query<ClaimedRow>(
+    `update inbound_queue q
+        set claim_id = $1, attempts = q.attempts + 1, lease_until = now() + $3::int * interval '1 millisecond'
+       from (select org_id, id from inbound_queue where claim_id is null and next_attempt_at <= $2
+              order by next_attempt_at limit $4 for update skip locked) p
+      where q.org_id = p.org_id and q.id = p.id
+      returning q.org_id, q.id, q.raw_id, q.attempts, q.claim_id`,
+    [claim.claim_id, claim.now, claim.lease_ms, claim.limit],
+  );
+}
+
+/** Frees what processes left behind that died or stalled. Index: inbound_queue_leased. */
+export function freeAbandoned(db: Query) {
+  return db.execute(
+    `update inbound_queue set claim_id = null where (org_id, id) in (
+       select org_id, id from inbound_queue where claim_id is not null and lease_until < now() limit 1000
+       for update skip locked)`,
+  );
+}
+
+export type Claim = { org_id: string; id: string; claim_id: string };
+
+const CLAIMS = "unnest($1::uuid[], $2::uuid[], $3::uuid[]) as k (org_id, id, claim_id)";
+const MINE = "q.org_id = k.org_id and q.id = k.id and q.claim_id = k.claim_id";
+
+function claimValues(claims: readonly Claim[]): unknown[] {
+  return [claims.map(({ org_id }) => org_id), claims.map(({ id }) => id), claims.map(({ claim_id }) => claim_id)];
+}
+
+export function renewClaims(db: Query, claims: readonly Claim[], leaseMs: number) {
+  return db.execute(
+    `update inbound_queue q set lease_until = now() + $4::int * interval '1 millisecond' from ${CLAIMS} where ${MINE}`,
+    [...claimValues(claims), leaseMs],
+  );
+}
+
+/** Gives mail back, to be tried again at its time. */
+export function returnClaims(db: Query, claims: readonly Claim[], at: Date) {
+  return db.execute(
+    `update inbound_queue q set claim_id = null, lease_until = null, next_attempt_at = $4 from ${CLAIMS} where ${MINE}`,
+    [...claimValues(claims), at],
+  );
+}
+
+export function dropClaims(db: Query, claims: readonly Claim[]) {
+  return db.execute(`delete from inbound_queue q using ${CLAIMS} where ${MINE}`, claimValues(claims));
+}
+
+/** Puts processed mail back into the queue, claimed at once: for a replay or a release. */
+export async function requeue(tx: Tx, row: QueueRow, leaseMs: number): Promise<void> {
+  await tx.execute(
+    `insert into inbound_queue (org_id, id, raw_id, next_attempt_at, claim_id, attempts, lease_until)
+     values ($1, $2, $3, $4, $5, 1, now() + $6::int * interval '1 millisecond')`,
+    [row.org_id, row.id, row.raw_id, row.next_attempt_at, row.claim_id, leaseMs],
+  );
+}
+
+export type MailRow = {
+  org_id: string;
+  id: string;
+  raw_id: string;
+  environment: "live" | "test";
+  kind: Kind;
+  route: Route;
+  recipient: string;
+  envelope_from: string;
+  received_at: Date;
+  released_at: Date | null;
+  processed_at: Date | null;
+  size: number;
+  smtputf8: boolean;
+  remote_ip: string | null;
+  remote_port: number | null;
+  helo: string;
+  protocol: string;
+  tls: string | null;
+};
+
+/** Claimed mail with its origin, without its bytes. */
+export function loadMail(db: Query, keys: readonly { org_id: string; id: string }[]) {
+  return db.query<MailRow>(
+    `select e.org_id, e.id, e.raw_id, e.environment, e.kind, e.route, e.recipient, e.envelope_from, e.received_at,
+            e.released_at, e.processed_at, e.size, r.smtputf8, r.remote_ip, r.remote_port, r.helo, r.protocol, r.tls
+       from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+       join inbound_email e on e.org_id = k.org_id and e.id = k.id
+       join inbound_raw r on r.org_id = e.org_id and r.id = e.raw_id`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)],
+  );
+}
+
+export function loadRaw(db: Query, orgId: string, rawId: string) {
+  return db.query<{ bytes: Buffer | null; blob_key: string | null }>(
+    "select bytes, blob_key from inbound_raw where org_id = $1 and id = $2",
+    [orgId, rawId],
+  );
+}
+
+export type FinishRow = Found &
+  Claim & {
+    status: Status;
+    reason: string | null;
+    processed_at: Date;
+    rule_ids: string[];
+    event_ids: string[];
+    forward_ids: string[];
+  };
+
+const FINISH = {
+  org_id: "uuid",
+  id: "uuid",
+  claim_id: "uuid",
+  status: "text",
+  reason: "text",
+  processed_at: "timestamptz",
+  message_id: "text",
+  from_address: "text",
+  subject: "text",
+  has_attachments: "bool",
+  thread_id: "uuid",
+  matched_email_id: "uuid",
+  spam_score: "real",
+  authentication_results: "text",
+  findings: "text",
+  rule_ids: "text",
+  event_ids: "text",
+  forward_ids: "text",
+} as const;
+
+const SET = Object.keys(FINISH).filter((name) => !["org_id", "id", "claim_id"].includes(name));
+/** A replay adds to these; what it decides anew replaces the rest. */
+const GROWING = new Set(["event_ids", "forward_ids"]);
+
+function setColumn(name: string): string {
+  if (name === "findings") return "findings = u.findings::jsonb";
+  if (name === "rule_ids") return "rule_ids = u.rule_ids::uuid[]";
+  return GROWING.has(name) ? `${name} = e.${name} || u.${name}::uuid[]` : `${name} = u.${name}`;
+}
+
+/** Writes what became of claimed mail and takes it out of the queue; returns those whose claim still stood. */
+export function finishMail(tx: Tx, rows: readonly FinishRow[]) {
+  // An array of arrays is no array of lists to PostgreSQL: each list goes as the text of one.
+  const flat = rows.map((row) => ({
+    ...row,
+    findings: row.findings === null ? null : JSON.stringify(row.findings),
+    rule_ids: `{${row.rule_ids.join(",")}}`,
+    event_ids: `{${row.event_ids.join(",")}}`,
+    forward_ids: `{${row.forward_ids.join(",")}}`,
+  }));
+  return tx.query<{ org_id: string; id: string }>(
+    `with u as (select * from ${unnest(FINISH, 1)}),
+     mine as (
+       delete from inbound_queue q using u
+        where q.org_id = u.org_id and q.id = u.id and q.claim_id = u.claim_id returning q.org_id, q.id)
+     update inbound_email e set ${SET.map(setColumn).join(", ")}
+       from u join mine using (org_id, id)
+      where e.org_id = u.org_id and e.id = u.id
+      returning e.org_id, e.id`,
+    valuesOf(FINISH, flat),
+  );
+}
+
+// Threads ----------------------------------------------------------------------------------------------------------
+
+/** Mail received earlier, by Message-ID (with angle brackets). Index: inbound_email_by_message_id. */
+export function findThreads(db: Query, keys: readonly { org_id: string; message_id: string }[]) {
+  return db.query<{ org_id: string; message_id: string; thread_id: string }>(
+    `select distinct on (e.org_id, e.message_id) e.org_id, e.message_id, e.thread_id
+       from unnest($1::uuid[], $2::text[]) as k (org_id, message_id)
+       join inbound_email e on e.org_id = k.org_id and e.message_id = k.message_id and e.thread_id is not null
+      order by e.org_id, e.message_id, e.id`,
+    [keys.map((key) => key.org_id), keys.map((key) => key.message_id)],
+  );
+}

@@ -1,0 +1,148 @@
+// The decision at RCPT, in session, so that nothing is accepted only to be bounced: exact alias → addresses of plugged-in
+// kinds on customers' domains (masked, reverse) → globs → catch-all → our own addresses (return path, rewritten senders,
+// reports) → 550. Mail for domains that nobody here holds is relaying and refused.
+import type { AliasMatch, FindAlias } from "../aliases/aliases.ts";
+import type { ReceivingDomain } from "../domains/types.ts";
+import { readToken } from "../mail/bounce-token.ts";
+import type { Path } from "../mail/smtp-server/command.ts";
+import { readSrs } from "../mail/srs.ts";
+import { TOKEN_CONTEXT } from "../outbound/outbound.ts";
+import { uuidTime } from "../platform/random.ts";
+import type { World } from "../platform/world.ts";
+import { findMessageOwner } from "../sending/sending.ts";
+import { RETURN_PATH_AGE_MS_MAX } from "./limits.ts";
+import type { RcptDecider, RcptDecision, RcptQuestion, Refused, Route } from "./types.ts";
+
+export type PolicyWorld = Pick<World, "db" | "clock" | "config" | "seal">;
+
+export type PolicyPorts = {
+  findReceiver(domain: string): Promise<ReceivingDomain | undefined>;
+  findAlias: FindAlias;
+  /** Addresses that are exact, wherever they are; asked before globs and catch-alls. */
+  exact: readonly RcptDecider[];
+  /** Addresses on our own hosts. */
+  own: readonly RcptDecider[];
+};
+
+export const SRS_CONTEXT = "srs";
+const RETURN_PATH_LABEL = "pt-bounces.";
+
+const RELAY: Refused = { kind: "refuse", code: 550, enhanced: "5.7.1", text: "relaying denied" };
+const UNKNOWN: Refused = { kind: "refuse", code: 550, enhanced: "5.1.1", text: "no such mailbox here" };
+
+/** The policy of this process. The decider throws only when the database cannot be asked. */
+export function createRcptPolicy(
+  world: PolicyWorld,
+  ports: PolicyPorts,
+): (question: RcptQuestion) => Promise<RcptDecision> {
+  const own = [returnPathDecider(world), srsDecider(world, ports), ...ports.own];
+  return async (question) => {
+    const { domain } = question.to;
+    if (domain === null) return RELAY;
+    const receiver = await ports.findReceiver(domain);
+    const decided =
+      (await askCustomer(ports, receiver, question)) ?? (await askInTurn(own, question)) ?? (receiver ? UNKNOWN : null);
+    return decided ?? (isOurHost(world, domain) ? UNKNOWN : RELAY);
+  };
+}
+
+async function askCustomer(
+  ports: PolicyPorts,
+  receiver: ReceivingDomain | undefined,
+  question: RcptQuestion,
+): Promise<RcptDecision | null> {
+  const match = receiver ? await ports.findAlias(receiver, question.to.local) : null;
+  if (receiver && match && !match.alias.is_glob) return fromAlias(receiver, match);
+  const exact = await askInTurn(ports.exact, question);
+  if (exact || !receiver) return exact;
+  const wide = match
+    ? fromAlias(receiver, match)
+    : receiver.catch_all_enabled
+      ? fromCatchAll(receiver, question.to)
+      : null;
+  return wide && asksToRelay(question.to) ? RELAY : wide;
+}
+
+async function askInTurn(deciders: readonly RcptDecider[], question: RcptQuestion): Promise<RcptDecision | null> {
+  for (const decide of deciders) {
+    const decision = await decide(question);
+    if (decision) return decision;
+  }
+  return null;
+}
+
+/** `user%elsewhere@here`, `elsewhere!user@here`, `"user@elsewhere"@here`: routes of old, which only abuse still asks for. */
+function asksToRelay(to: Path): boolean {
+  return /[%!@]/.test(to.local);
+}
+
+function fromAlias(receiver: ReceivingDomain, { alias, tag }: AliasMatch): RcptDecision {
+  if (!alias.active) return UNKNOWN;
+  const route: Route = {
+    kind: "alias",
+    org_id: receiver.org_id,
+    domain_id: receiver.id,
+    alias_id: alias.id,
+    tag,
+    domain: receiver.domain,
+    action: alias.action,
+    forward_to: alias.forward_to,
+    forward_mode: alias.forward_mode,
+    webhook_ids: alias.webhook_ids,
+    domain_webhook_ids: receiver.catch_all_webhook_ids,
+  };
+  return { kind: "accept", route };
+}
+
+function fromCatchAll(receiver: ReceivingDomain, to: Path): RcptDecision {
+  const plus = to.local.indexOf("+");
+  const route: Route = {
+    kind: "catch_all",
+    org_id: receiver.org_id,
+    domain_id: receiver.id,
+    alias_id: null,
+    tag: plus > 0 ? to.local.slice(plus + 1) || null : null,
+    domain: receiver.domain,
+    domain_webhook_ids: receiver.catch_all_webhook_ids,
+  };
+  return { kind: "accept", route };
+}
+
+function isOurHost(world: PolicyWorld, domain: string): boolean {
+  const { hostname, mx_host, bounce_host, report_domain, masked_domain } = world.config;
+  return [hostname, mx_host, bounce_host, report_domain, masked_domain].includes(domain);
+}
+
+/** `b+<token>@` the bounce host, or a customer's name for it: believed only if we signed it, and not long ago. */
+function returnPathDecider(world: PolicyWorld): RcptDecider {
+  const mac = (text: string) => world.seal.hash(text, TOKEN_CONTEXT);
+  return async ({ to }) => {
+    const isOurs = to.domain === world.config.bounce_host || to.domain?.startsWith(RETURN_PATH_LABEL);
+    const [, token = ""] = /^b\+([a-z2-7]+)$/i.exec(to.local) ?? [];
+    if (!isOurs || token === "") return null;
+    const named = readToken(token, mac);
+    if (!named || world.clock.now() - uuidTime(named.message_id) > RETURN_PATH_AGE_MS_MAX) return UNKNOWN;
+    const [owner] = await findMessageOwner(world.db, named.message_id);
+    if (!owner) return UNKNOWN;
+    const { org_id, domain_id } = owner;
+    return { kind: "accept", route: { kind: "return_path", org_id, domain_id, alias_id: null, tag: null, ...named } };
+  };
+}
+
+/** `SRS0=…@pt-bounces.<domain>`: a bounce of what we forwarded, for the sender we forwarded it for. */
+function srsDecider(world: PolicyWorld, ports: PolicyPorts): RcptDecider {
+  const mac = (text: string) => world.seal.hash(text, SRS_CONTEXT);
+  return async ({ from, to }) => {
+    if (!/^srs[01]/i.test(to.local) || !to.domain?.startsWith(RETURN_PATH_LABEL)) return null;
+    const read = readSrs(to.local, { mac, now_ms: world.clock.now() });
+    if (read.kind !== "sender") return UNKNOWN;
+    // Only bounces come back to a rewritten sender: anything else would make us an open relay for whoever saw it.
+    if (from.text !== "") return RELAY;
+    const domain = to.domain.slice(RETURN_PATH_LABEL.length);
+    const receiver = await ports.findReceiver(domain);
+    if (!receiver) return UNKNOWN;
+    const { org_id, id: domain_id } = receiver;
+    const route: Route = { kind: "srs", org_id, domain_id, alias_id: null, tag: null, domain, sender: read.sender };
+    return { kind: "accept", route };
+  };
+}

@@ -1,0 +1,63 @@
+// What the clock role does for receiving: drops the day partitions past their retention (of all features: the rows of
+// received mail go with them), lets go of the blobs of that mail, and forgets what greylisting remembers too long.
+import { sleep } from "../platform/clock.ts";
+import { isUnavailable } from "../platform/db.ts";
+import { dropExpiredPartitions } from "../platform/partitions.ts";
+import { uuidFloor } from "../platform/random.ts";
+import type { World } from "../platform/world.ts";
+import * as blobQueries from "./blob-queries.ts";
+import { collectBlobs } from "./blob-references.ts";
+import { REMEMBER_MS } from "./greylist.ts";
+import * as greylistQueries from "./greylist-queries.ts";
+
+export type RetentionWorld = Pick<World, "db" | "blobs" | "clock" | "config" | "log">;
+
+const LOOK_EVERY_MS = 60_000;
+const DROP_EVERY_MS = 3_600_000;
+const AT_ONCE_MAX = 500;
+const DAY_MS = 86_400_000;
+
+/** Starts the work; `stop` ends it after the batch at hand. */
+export function startInboundWork(world: RetentionWorld): { stop(): Promise<void> } {
+  const ending = new AbortController();
+  const running = run(world, ending.signal);
+  return {
+    async stop() {
+      ending.abort();
+      await running;
+    },
+  };
+}
+
+async function run(world: RetentionWorld, signal: AbortSignal): Promise<void> {
+  let droppedAtMs = Number.NEGATIVE_INFINITY;
+  while (!signal.aborted) {
+    try {
+      if (world.clock.monotonic() - droppedAtMs > DROP_EVERY_MS) {
+        const dropped = await dropExpiredPartitions(world, world.config.retention_days);
+        if (dropped.length > 0) world.log.info({ dropped }, "past their retention");
+        droppedAtMs = world.clock.monotonic();
+      }
+      while (!signal.aborted && (await sweepBlobs(world)) === AT_ONCE_MAX);
+      const before = new Date(world.clock.now() - REMEMBER_MS);
+      while (!signal.aborted && (await greylistQueries.forget(world.db, before, AT_ONCE_MAX)) === AT_ONCE_MAX);
+    } catch (err) {
+      // What is due stays due and is tried again.
+      const why = isUnavailable(err) ? "the database cannot be reached" : "work failed";
+      world.log.error({ err }, `inbound retention: ${why}`);
+    }
+    await sleep(LOOK_EVERY_MS, signal);
+  }
+}
+
+/** Gives up the references of mail past its retention, and deletes blobs that nobody needs then; how many references. */
+export async function sweepBlobs(world: RetentionWorld): Promise<number> {
+  const keptMs = (world.config.retention_days.inbound + 1) * DAY_MS;
+  const before = uuidFloor(world.clock.now() - keptMs);
+  const rows = await blobQueries.deleteExpiredReferences(world.db, before, AT_ONCE_MAX);
+  await collectBlobs(
+    world,
+    rows.map(({ blob_key }) => blob_key),
+  );
+  return rows.length;
+}

@@ -1,0 +1,227 @@
+// /v1/inbound-emails
+import { Type } from "@sinclair/typebox";
+import type { FastifyReply } from "fastify";
+import {
+  type Api,
+  answers,
+  Closed,
+  Deleted,
+  Id,
+  IdParams,
+  Nullable,
+  OneOf,
+  PageOf,
+  PageQuery,
+  pageOf,
+} from "../platform/http.ts";
+import type { World } from "../platform/world.ts";
+import { downloadHeaders } from "./download.ts";
+import * as emails from "./emails.ts";
+import type { Inbound } from "./inbound.ts";
+import { SORTS } from "./list-queries.ts";
+import { InboundEmail, InboundEmailRow, SimulateBody, SimulatedReply } from "./shape.ts";
+import { simulate } from "./simulate.ts";
+import { STATUSES } from "./types.ts";
+
+/** 35 MiB as base64, with room for the rest. */
+const SIMULATE_BYTES_MAX = 48 * 1024 * 1024;
+const TEXT_MAX = 1_000;
+
+const One = Type.Object({ email: InboundEmail });
+const Binary = {
+  description: "The content",
+  content: { "application/octet-stream": { schema: Type.String({ format: "binary" }) } },
+};
+const tags = ["Inbound"];
+
+/** Mounts the endpoints of received mail. */
+export function mountInbound(api: Api, world: World, inbound: Inbound): void {
+  mountList(api, world);
+  mountReading(api, world, inbound);
+  mountDownloads(api, world, inbound);
+  mountChanging(api, world, inbound);
+  mountSimulate(api, world, inbound);
+}
+
+const Substring = (description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength: TEXT_MAX, description }));
+
+function mountList(api: Api, world: World): void {
+  api.get(
+    "/v1/inbound-emails",
+    {
+      schema: {
+        operationId: "listInboundEmails",
+        tags,
+        summary: "List received mail, newest first",
+        querystring: Closed({
+          ...PageQuery,
+          q: Substring("Part of From, the recipient, Subject or Message-ID"),
+          from: Substring("Part of From"),
+          to: Substring("Part of the recipient"),
+          subject: Substring("Part of Subject"),
+          envelope_sender: Substring("Part of the envelope sender"),
+          status: Type.Optional(OneOf(STATUSES)),
+          environment: Type.Optional(OneOf(["live", "test"])),
+          domain_id: Type.Optional(Id),
+          alias_id: Type.Optional(Id),
+          thread_id: Type.Optional(Id),
+          has_attachments: Type.Optional(Type.Boolean()),
+          from_date: Type.Optional(Type.String({ maxLength: 40, description: "A day or a time (RFC 3339)" })),
+          to_date: Type.Optional(Type.String({ maxLength: 40, description: "A day (the whole of it) or a time" })),
+          sort: Type.Optional(OneOf(SORTS, { description: "received_at by default" })),
+          direction: Type.Optional(OneOf(["asc", "desc"], { description: "desc by default" })),
+        }),
+        response: answers({ 200: PageOf("emails", InboundEmailRow) }),
+      },
+    },
+    async (request) => emails.listEmails(world, request.account.org_id, { ...request.query, ...pageOf(request.query) }),
+  );
+}
+
+function mountReading(api: Api, world: World, inbound: Inbound): void {
+  api.get(
+    "/v1/inbound-emails/:id",
+    {
+      schema: {
+        operationId: "getInboundEmail",
+        tags,
+        summary: "Get a received mail: the event's fields, what became of it, its webhook deliveries",
+        params: IdParams,
+        response: answers({ 200: One }, [404]),
+      },
+    },
+    async (request) => ({ email: await emails.getEmail(world, inbound, request.account, request.params.id) }),
+  );
+}
+
+function mountDownloads(api: Api, world: World, inbound: Inbound): void {
+  api.get(
+    "/v1/inbound-emails/:id/raw",
+    {
+      schema: {
+        operationId: "getInboundEmailRaw",
+        tags,
+        summary:
+          "The message as stored: as it came, with our Return-Path, Authentication-Results and Received in front",
+        params: IdParams,
+        response: answers({ 200: Binary as never }, [404]),
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      const bytes = await emails.getRaw(world, inbound, request.account.org_id, id);
+      const headers = { ...downloadHeaders(`${id}.eml`, "application/octet-stream"), "content-type": "message/rfc822" };
+      return (reply as FastifyReply).headers(headers).serializer(asItIs).send(bytes);
+    },
+  );
+
+  api.get(
+    "/v1/inbound-emails/:id/attachments/:attachment_id/download",
+    {
+      schema: {
+        operationId: "downloadInboundAttachment",
+        tags,
+        summary: "Download an attachment",
+        description:
+          "Always as a download; types that a browser would run (html, svg, xml) are application/octet-stream",
+        params: Type.Object({
+          id: Type.String({ maxLength: 1024 }),
+          attachment_id: Type.String({ maxLength: 1024 }),
+        }),
+        response: answers({ 200: Binary as never }, [404]),
+      },
+    },
+    async (request, reply) => {
+      const { id, attachment_id } = request.params;
+      const { attachment, content } = await emails.openAttachment(world, request.account.org_id, id, attachment_id);
+      const headers = downloadHeaders(attachment.filename, attachment.content_type);
+      return (reply as FastifyReply).headers({ ...headers, "content-length": attachment.size }).send(content);
+    },
+  );
+}
+
+function asItIs(payload: unknown): string {
+  return payload as string;
+}
+
+function mountChanging(api: Api, world: World, inbound: Inbound): void {
+  const schema = { tags, params: IdParams };
+  api.post(
+    "/v1/inbound-emails/:id/replay",
+    {
+      schema: {
+        ...schema,
+        operationId: "replayInboundEmail",
+        summary: "Process a mail again: rules and alias as they are kept with it, and a new event",
+        response: answers({ 200: One }, [404, 409]),
+      },
+    },
+    async (request) => {
+      await emails.replayEmail(world, inbound, request.account, request.params.id);
+      return { email: await emails.getEmail(world, inbound, request.account, request.params.id) };
+    },
+  );
+
+  api.post(
+    "/v1/inbound-emails/:id/release",
+    {
+      schema: {
+        ...schema,
+        operationId: "releaseInboundEmail",
+        summary: "Let a mail out of quarantine; it goes on as if it had not been suspected",
+        response: answers({ 200: One }, [404, 409]),
+      },
+    },
+    async (request) => {
+      await emails.releaseEmail(world, inbound, request.account, request.params.id);
+      return { email: await emails.getEmail(world, inbound, request.account, request.params.id) };
+    },
+  );
+
+  api.delete(
+    "/v1/inbound-emails/:id",
+    {
+      schema: {
+        ...schema,
+        operationId: "deleteInboundEmail",
+        summary: "Delete a mail, its attachments, and with its last recipient the message",
+        response: answers({ 200: Deleted }, [404]),
+      },
+    },
+    async (request) => {
+      await emails.deleteEmail(world, request.account.org_id, request.params.id);
+      return { deleted: true, id: request.params.id };
+    },
+  );
+}
+
+function mountSimulate(api: Api, world: World, inbound: Inbound): void {
+  api.post(
+    "/v1/inbound-emails/simulate",
+    {
+      bodyLimit: SIMULATE_BYTES_MAX,
+      schema: {
+        operationId: "simulateInboundEmail",
+        tags,
+        summary: "Receive a mail that nobody sent, through the whole pipeline",
+        description:
+          "For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent.",
+        body: SimulateBody,
+        response: answers({
+          200: Type.Object({
+            accepted: Type.Boolean({ description: "By at least one recipient" }),
+            results: Type.Array(SimulatedReply, { description: "What SMTP would have said, in the order of `to`" }),
+            email: Nullable(InboundEmail),
+          }),
+        }),
+      },
+    },
+    async (request) => {
+      const results = await simulate(world, inbound, request.account, request.body);
+      const id = results.find(({ email_id }) => email_id !== null)?.email_id;
+      const email = id ? await emails.getEmail(world, inbound, request.account, id) : null;
+      return { accepted: results.some(({ accepted }) => accepted), results, email };
+    },
+  );
+}

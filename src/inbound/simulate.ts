@@ -1,0 +1,227 @@
+// A mail that nobody sent: through the whole pipeline, from the decision at RCPT to the webhook, as `environment` "test".
+// It reaches only the asking organization, also on a domain whose DNS is not there yet, and nothing of it leaves by SMTP.
+import { isIP } from "node:net";
+import { findDomain, receivesMail } from "../domains/domains.ts";
+import { parseMailbox } from "../mail/address.ts";
+import { buildMessage } from "../mail/mime/build-message.ts";
+import { normalizeContentId, normalizeContentType } from "../mail/mime/part-headers.ts";
+import { validateHeaders, validateHeaderText } from "../mail/mime/validate-headers.ts";
+import { type Path, parsePathCommand } from "../mail/smtp-server/command.ts";
+import type { Account } from "../platform/http.ts";
+import { invalid } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import type { Inbound } from "./inbound.ts";
+import { MESSAGE_BYTES_MAX } from "./limits.ts";
+import type { Incoming, Origin, RcptDecision, Refused, Route } from "./types.ts";
+
+export type SimulateRequest = {
+  to: string | string[];
+  envelope_from?: string;
+  raw?: string;
+  raw_base64?: string;
+  from?: string;
+  cc?: string[];
+  reply_to?: string;
+  subject?: string;
+  text?: string;
+  html?: string;
+  headers?: Record<string, string>;
+  attachments?: { filename: string; content: string; content_type?: string; content_id?: string }[];
+  remote_ip?: string;
+  helo?: string;
+};
+
+/** What SMTP would have said to one recipient. */
+export type SimulatedReply = {
+  recipient: string;
+  accepted: boolean;
+  smtp_code: number;
+  enhanced_code: string;
+  message: string;
+  email_id: string | null;
+};
+
+/** The documentation range (RFC 5737): no domain lets it send. */
+const REMOTE_IP = "192.0.2.1";
+
+/** Runs the mail through; the replies stand in the order of `to`. Resolves when it is processed. */
+export async function simulate(
+  world: World,
+  inbound: Inbound,
+  account: Account,
+  request: SimulateRequest,
+): Promise<SimulatedReply[]> {
+  const to = [request.to].flat().map((text, index) => readPath("to", text, index));
+  const bytes = readMessage(world, request);
+  const from = readSender(request);
+  const origin = readOrigin(request);
+  const client = { ip: origin.remote_ip ?? "", port: 0, helo: origin.helo, protocol: origin.protocol, tls: null };
+  const decide = inbound.deciderOf(account.org_id);
+  const decisions = await Promise.all(to.map((path) => decide({ client, from, to: path })));
+  const accepted = decisions.flatMap((decision, index) => taken(decision, account, to[index] as Path));
+  const envelope = { from: from.text, smtputf8: [from, ...to].some(({ smtputf8 }) => smtputf8) };
+  const received_at = new Date(world.clock.now());
+  const recipients = accepted.map(({ path, route }) => ({ recipient: path.text, route }));
+  const incoming: Incoming = { origin, envelope, environment: "test", received_at, recipients, bytes };
+  const delivered = recipients.length > 0 ? await deliver(inbound, incoming) : null;
+  return to.map((path, index) => {
+    const decision = decisions[index] as RcptDecision;
+    const place = accepted.findIndex((one) => one.path === path);
+    if (place === -1) return refusal(path, decision.kind === "refuse" ? decision : UNKNOWN);
+    if (delivered?.refused) return refusal(path, delivered.refused);
+    return { ...said(path, 250, "2.0.0", "taken"), accepted: true, email_id: delivered?.ids[place] ?? null };
+  });
+}
+
+const UNKNOWN = { code: 550, enhanced: "5.1.1", text: "no such mailbox here" };
+
+function taken(decision: RcptDecision, account: Account, path: Path): { path: Path; route: Route }[] {
+  const isOwn = decision.kind === "accept" && decision.route.org_id === account.org_id;
+  return isOwn ? [{ path, route: decision.route }] : [];
+}
+
+function refusal(
+  path: Path,
+  { code, enhanced, text }: { code: number; enhanced: string; text: string },
+): SimulatedReply {
+  return { ...said(path, code, enhanced, text), accepted: false, email_id: null };
+}
+
+function said(path: Path, smtp_code: number, enhanced_code: string, message: string) {
+  return { recipient: path.text, smtp_code, enhanced_code, message };
+}
+
+async function deliver(inbound: Inbound, incoming: Incoming): Promise<{ refused: Refused | null; ids: string[] }> {
+  const examination = inbound.examine(incoming, incoming.bytes);
+  for (const check of inbound.checks) {
+    const refused = await check(incoming, examination);
+    if (refused) return { refused, ids: [] };
+  }
+  const { ids, processed } = await inbound.acceptor.accept(incoming, examination);
+  await processed;
+  return { refused: null, ids };
+}
+
+function readPath(field: string, text: string, index: number): Path {
+  const parsed = parsePathCommand(`TO:<${text}>`, "TO");
+  if (parsed && parsed.params.size === 0 && parsed.path.text !== "") return parsed.path;
+  const name = index > 0 ? `${field}[${index}]` : field;
+  throw invalid(name, `the '${name}' field is not an address`);
+}
+
+/** The envelope sender: as given, else the author's address, else null. */
+function readSender({ envelope_from, from }: SimulateRequest): Path {
+  const text = envelope_from ?? (from === undefined ? "" : readMailbox("from", from).email);
+  const parsed = parsePathCommand(`FROM:<${text}>`, "FROM");
+  if (parsed && parsed.params.size === 0 && (text === "" || text.includes("@"))) return parsed.path;
+  throw invalid("envelope_from", "the 'envelope_from' field is not an address");
+}
+
+function readOrigin({ remote_ip, helo }: SimulateRequest): Origin {
+  if (remote_ip !== undefined && isIP(remote_ip) === 0) {
+    throw invalid("remote_ip", "the 'remote_ip' field is not an IP address");
+  }
+  if (helo !== undefined && !/^[\x21-\x7e]{1,255}$/.test(helo)) {
+    throw invalid("helo", "the 'helo' field is not a host name");
+  }
+  return {
+    remote_ip: remote_ip ?? REMOTE_IP,
+    remote_port: null,
+    helo: helo ?? "simulated.invalid",
+    protocol: "ESMTP",
+    tls: null,
+  };
+}
+
+// --- the message -----------------------------------------------------------------------------------------------------------
+
+const COMPOSED = ["from", "cc", "reply_to", "subject", "text", "html", "headers", "attachments"] as const;
+
+function readMessage(world: Pick<World, "clock" | "random" | "config">, request: SimulateRequest): Buffer {
+  const { raw, raw_base64 } = request;
+  if (raw !== undefined && raw_base64 !== undefined) {
+    throw invalid("raw_base64", "give either 'raw' or 'raw_base64', not both");
+  }
+  const isRaw = raw !== undefined || raw_base64 !== undefined;
+  const beside = COMPOSED.find((field) => request[field] !== undefined);
+  if (isRaw && beside) throw invalid(beside, `the '${beside}' field cannot stand beside a raw message`);
+  const bytes = isRaw ? readRaw(request) : compose(world, request);
+  if (bytes.length <= MESSAGE_BYTES_MAX) return bytes;
+  throw invalid(isRaw ? "raw" : "attachments", `the message is larger than ${MESSAGE_BYTES_MAX} bytes`);
+}
+
+/** Line ends are brought to CRLF, as a client of SMTP must. */
+function readRaw({ raw, raw_base64 }: SimulateRequest): Buffer {
+  const field = raw === undefined ? "raw_base64" : "raw";
+  const bytes = raw === undefined ? Buffer.from(raw_base64 ?? "", "base64") : Buffer.from(raw);
+  if (bytes.length === 0) throw invalid(field, `the '${field}' field holds no message`);
+  if (bytes.includes(0)) throw invalid(field, `the '${field}' field holds NUL, which SMTP does not carry`);
+  const text = bytes.toString("latin1").replace(/\r\n|\r|\n/g, "\r\n");
+  return Buffer.from(text.endsWith("\r\n") ? text : `${text}\r\n`, "latin1");
+}
+
+function compose(world: Pick<World, "clock" | "random" | "config">, request: SimulateRequest): Buffer {
+  if (request.from === undefined) throw invalid("from", "the 'from' field is required (or 'raw')");
+  const subject = request.subject ?? "";
+  const checked = validateHeaderText(subject, 2_000);
+  if (!checked.ok) throw invalid("subject", `the 'subject' field is refused: ${checked.reason}`);
+  const { bytes } = buildMessage({
+    from: readMailbox("from", request.from),
+    to: [request.to].flat().map((text, index) => readMailbox(index > 0 ? `to[${index}]` : "to", text)),
+    cc: (request.cc ?? []).map((text, index) => readMailbox(`cc[${index}]`, text)),
+    reply_to: request.reply_to === undefined ? [] : [readMailbox("reply_to", request.reply_to)],
+    subject,
+    date: world.clock.now(),
+    message_id: `${world.random.uuid()}@simulated.invalid`,
+    headers: readHeaders(request),
+    html: request.html ?? null,
+    text: request.text ?? (request.html === undefined ? "" : null),
+    attachments: (request.attachments ?? []).map(readAttachment),
+    boundary_seed: world.random.token(24),
+  });
+  return bytes;
+}
+
+function readMailbox(field: string, text: string): { name: string | null; email: string } {
+  const parsed = parseMailbox(text);
+  if (parsed.ok) return { name: parsed.name, email: parsed.address.email };
+  throw invalid(field, `the '${field}' field is not an address: ${parsed.reason}`);
+}
+
+function readHeaders({ headers }: SimulateRequest): { name: string; value: string }[] {
+  const checked = validateHeaders(Object.entries(headers ?? {}));
+  if (checked.ok) return checked.headers;
+  throw invalid(`headers.${checked.name}`, `the header '${checked.name}' is refused: ${checked.reason}`);
+}
+
+function readAttachment(given: NonNullable<SimulateRequest["attachments"]>[number], index: number) {
+  const { filename, content, content_type, content_id } = given;
+  const field = `attachments[${index}]`;
+  if (!/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(content)) {
+    throw invalid(`${field}.content`, `the '${field}.content' field is not base64`);
+  }
+  const name = validateHeaderText(filename, 1_000);
+  if (!name.ok) throw invalid(`${field}.filename`, `the '${field}.filename' field is refused: ${name.reason}`);
+  return {
+    filename,
+    content: Buffer.from(content, "base64"),
+    content_type: orRefuse(`${field}.content_type`, content_type, normalizeContentType),
+    content_id: orRefuse(`${field}.content_id`, content_id, normalizeContentId),
+    disposition: null,
+  };
+}
+
+function orRefuse(field: string, text: string | undefined, normalize: (text: string) => string | null): string | null {
+  if (text === undefined) return null;
+  const value = normalize(text);
+  if (value === null) throw invalid(field, `the '${field}' field cannot stand in a message`);
+  return value;
+}
+
+/** The organization's own domain by name, whether or not its DNS is there. For the decision at RCPT. */
+export function ownReceiver(world: Pick<World, "db">, orgId: string) {
+  return async (name: string) => {
+    const row = await findDomain(world.db, orgId, name);
+    return row?.active && receivesMail(row.type) ? row : undefined;
+  };
+}

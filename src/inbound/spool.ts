@@ -1,0 +1,139 @@
+// A message while it comes in: in memory up to 256 KiB, then in a temporary file, so that fifty large messages at once
+// cost no memory. Nothing here is a promise to anybody; the file is gone with the process or the next start.
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { type FileHandle, open, readFile, rm, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import type { World } from "../platform/world.ts";
+import { createBudget } from "./budget.ts";
+import { FREE_BYTES_MIN, LARGE_BYTES_MAX } from "./limits.ts";
+
+const FREE_EVERY_MS = 2_000;
+/** Pieces that wait for the disk before the client is held back. */
+const UNWRITTEN_BYTES_MAX = 1024 * 1024;
+
+export type Incomer = {
+  /** A promise when the client must wait for the disk. */
+  write(piece: Buffer): void | Promise<void>;
+  /** The whole message; `giveBack` its memory when it is stored. Waits while too many large ones are in memory. */
+  whole(): Promise<{ bytes: Buffer; giveBack(): void }>;
+  discard(): void;
+};
+
+export type Spool = {
+  open(): Incomer;
+  /** Is there room on the disk to take mail at all? */
+  hasRoom(): Promise<boolean>;
+};
+
+export type SpoolWorld = Pick<World, "config" | "random" | "clock">;
+
+/** A spool below the data folder. What processes left there that are gone is removed. */
+export function createSpool(world: SpoolWorld): Spool {
+  const parent = join(world.config.data_dir, "spool");
+  const dir = join(parent, String(process.pid));
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(parent)) {
+    if (/^\d+$/.test(name) && !isAlive(Number(name))) rmSync(join(parent, name), { recursive: true, force: true });
+  }
+  const budget = createBudget(LARGE_BYTES_MAX);
+  let checkedAtMs = Number.NEGATIVE_INFINITY;
+  let room: Promise<boolean> = Promise.resolve(true);
+  return {
+    open: () => createIncomer(world, dir, budget),
+    hasRoom() {
+      if (world.clock.monotonic() - checkedAtMs > FREE_EVERY_MS) {
+        checkedAtMs = world.clock.monotonic();
+        room = statfs(dir).then(({ bavail, bsize }) => bavail * bsize > FREE_BYTES_MIN);
+      }
+      return room;
+    },
+  };
+}
+
+/** Signal 0 asks and does nothing. */
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+type State = {
+  pieces: Buffer[];
+  /** Bytes in `pieces`. */
+  held: number;
+  size: number;
+  path: string | null;
+  file: Promise<FileHandle> | null;
+  writing: Promise<void>;
+  failure: unknown;
+};
+
+function createIncomer(world: SpoolWorld, dir: string, budget: ReturnType<typeof createBudget>): Incomer {
+  const state: State = {
+    ...{ pieces: [], held: 0, size: 0, path: null, file: null, failure: null },
+    writing: Promise.resolve(),
+  };
+  const inlineMax = world.config.body_inline_bytes_max;
+  return {
+    write(piece) {
+      state.pieces.push(piece);
+      state.held += piece.length;
+      state.size += piece.length;
+      if (state.size <= inlineMax) return;
+      if (state.path === null) {
+        state.path = join(dir, world.random.uuid());
+        state.file = open(state.path, "wx", 0o600);
+        // It is waited for by the first write; until then its failure must not end the process.
+        state.file.catch(() => undefined);
+      }
+      if (state.held >= UNWRITTEN_BYTES_MAX) return flush(state);
+    },
+    async whole() {
+      const giveBack = state.size > inlineMax ? await budget.take(state.size) : () => undefined;
+      try {
+        if (state.path === null) return { bytes: Buffer.concat(state.pieces), giveBack };
+        await flush(state);
+        await closeFile(state);
+        const bytes = await readFile(state.path);
+        await rm(state.path, { force: true });
+        return { bytes, giveBack };
+      } catch (error) {
+        giveBack();
+        discard(state);
+        throw error;
+      }
+    },
+    discard: () => discard(state),
+  };
+}
+
+/** Appends what is held; rejects when the disk refuses it. */
+function flush(state: State): Promise<void> {
+  const pieces = state.pieces.splice(0);
+  state.held = 0;
+  state.writing = state.writing.then(async () => {
+    const file = await state.file;
+    if (pieces.length > 0) await file?.writev(pieces);
+  });
+  return state.writing;
+}
+
+async function closeFile(state: State): Promise<void> {
+  const file = await state.file;
+  state.file = null;
+  await file?.close();
+}
+
+function discard(state: State): void {
+  state.pieces = [];
+  const { path } = state;
+  if (path === null) return;
+  state.writing
+    .catch(() => undefined)
+    .then(() => closeFile(state))
+    .catch(() => undefined)
+    .then(() => rm(path, { force: true }))
+    .catch(() => undefined);
+}

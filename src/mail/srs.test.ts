@@ -1,0 +1,79 @@
+// Rewritten senders: there and back, forged, aged, too long.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { test } from "node:test";
+import fc from "fast-check";
+import { readSrs, writeSrs } from "./srs.ts";
+
+const DAY_MS = 86_400_000;
+const now_ms = Date.UTC(2026, 10, 20);
+const mac = (text: string) => createHmac("sha256", "a key").update(text).digest();
+const key = { mac, now_ms };
+
+test("a sender comes back, whatever case the mail folded it to", () => {
+  const written = writeSrs("anna@example.com", key);
+  assert.match(written ?? "", /^SRS0=[a-z2-7]{9}=[a-z2-7]{2}=example\.com=anna$/);
+  assert.deepEqual(readSrs(written ?? "", key), { kind: "sender", sender: "anna@example.com" });
+  assert.deepEqual(readSrs(written?.toLowerCase() ?? "", key), { kind: "sender", sender: "anna@example.com" });
+  assert.deepEqual(readSrs(written?.toUpperCase() ?? "", key), { kind: "sender", sender: "ANNA@EXAMPLE.COM" });
+});
+
+test("any address comes back or is too long", () => {
+  const local = fc.stringMatching(/^[a-zA-Z0-9.+=_-]{1,30}$/);
+  fc.assert(
+    fc.property(local, fc.domain(), (name, domain) => {
+      const sender = `${name}@${domain}`;
+      const written = writeSrs(sender, key);
+      if (written === null) return `SRS0=123456789=12=${domain}=${name}`.length > 64 || /^srs[01]/i.test(name);
+      const read = readSrs(written, key);
+      return read.kind === "sender" && read.sender === sender && Buffer.byteLength(written) <= 64;
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test("a rewritten sender is rewritten once more, and leads back to its maker", () => {
+  const first = "SRS0=abcdefghi=aa=origin.example=anna@hop.example";
+  const second = writeSrs(first, key);
+  assert.match(second ?? "", /^SRS1=[a-z2-7]{9}=[a-z2-7]{2}=hop\.example==abcdefghi=aa=origin\.example=anna$/);
+  assert.deepEqual(readSrs(second ?? "", key), { kind: "sender", sender: first });
+  const third = writeSrs(`${second}@two.example`, key);
+  assert.deepEqual(readSrs(third ?? "", key), { kind: "sender", sender: first }, "the middle hop is left out");
+});
+
+test("it is good for ten days, and not before it was written", () => {
+  const written = writeSrs("anna@example.com", key) ?? "";
+  const after = (days: number) => readSrs(written, { mac, now_ms: now_ms + days * DAY_MS }).kind;
+  assert.deepEqual(
+    [after(0), after(10), after(11), after(400), after(-1)],
+    ["sender", "sender", "aged", "aged", "aged"],
+  );
+});
+
+test("one changed character is enough to be refused", () => {
+  const written = writeSrs("anna@example.com", key) ?? "";
+  for (let at = 5; at < written.length; at += 1) {
+    const changed = `${written.slice(0, at)}${written[at] === "b" ? "c" : "b"}${written.slice(at + 1)}`;
+    assert.notEqual(readSrs(changed, key).kind, "sender", changed);
+  }
+  assert.equal(
+    readSrs(written, { mac: (text) => createHmac("sha256", "another").update(text).digest(), now_ms }).kind,
+    "forged",
+  );
+  for (const none of ["", "anna", "SRS0=x=y=z", "SRS0==aa=example.com=anna", "SRS2=abcdefghi=aa=example.com=anna"]) {
+    assert.equal(readSrs(none, key).kind, "none", none);
+  }
+});
+
+test("what cannot be a sender or does not fit is not written", () => {
+  for (const sender of [
+    "",
+    "anna",
+    "@example.com",
+    '"a b"@example.com',
+    "a b@example.com",
+    `${"a".repeat(40)}@example.com`,
+  ]) {
+    assert.equal(writeSrs(sender, key), null, sender);
+  }
+});

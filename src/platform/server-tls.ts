@@ -1,0 +1,79 @@
+// The certificate our servers show: the operator's files, or a self-signed one made at the first start and kept in the
+// data folder. Files that are replaced (a renewal) are read again without a restart.
+import { linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createSecureContext, type SecureContext } from "node:tls";
+import type { Config } from "../config.ts";
+import { makeSelfSigned } from "./self-signed.ts";
+import type { World } from "./world.ts";
+
+const LOOK_EVERY_MS = 30_000;
+
+export type TlsWorld = Pick<World, "clock" | "config" | "log">;
+
+type Loaded = { context: SecureContext; stamp: string };
+
+/** The context for handshakes, as new as its files. Throws at the first call when they cannot be read. */
+export function serverTls(world: TlsWorld): () => SecureContext {
+  const files = certificateFiles(world);
+  let loaded = load(files);
+  let lookedAtMs = world.clock.monotonic();
+  return () => {
+    const now = world.clock.monotonic();
+    if (now - lookedAtMs > LOOK_EVERY_MS) {
+      lookedAtMs = now;
+      loaded = reload(world, files, loaded);
+    }
+    return loaded.context;
+  };
+}
+
+type Files = { cert: string; key: string };
+
+function certificateFiles(world: TlsWorld): Files {
+  const { tls_cert_file, tls_key_file } = world.config;
+  if (tls_cert_file && tls_key_file) return { cert: tls_cert_file, key: tls_key_file };
+  return selfSignedFiles(world.config, world.clock.now());
+}
+
+/** One file holds both, so that two processes that start at once cannot mix theirs: the first to link it wins. */
+function selfSignedFiles(config: Config, nowMs: number): Files {
+  const path = join(config.data_dir, "self-signed.pem");
+  const hosts = [...new Set([config.mx_host, config.hostname])];
+  const { key, cert } = makeSelfSigned(hosts, nowMs);
+  const draft = `${path}.${process.pid}`;
+  mkdirSync(config.data_dir, { recursive: true });
+  writeFileSync(draft, key + cert, { mode: 0o600 });
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return { cert: path, key: path };
+}
+
+function load(files: Files): Loaded {
+  const stamp = stampOf(files);
+  const context = createSecureContext({
+    cert: readFileSync(files.cert),
+    key: readFileSync(files.key),
+    minVersion: "TLSv1.2",
+  });
+  return { context, stamp };
+}
+
+function stampOf(files: Files): string {
+  return [files.cert, files.key].map((path) => statSync(path).mtimeMs).join("/");
+}
+
+/** A renewal that is half written keeps the certificate we have. */
+function reload(world: Pick<World, "log">, files: Files, loaded: Loaded): Loaded {
+  try {
+    return stampOf(files) === loaded.stamp ? loaded : load(files);
+  } catch (err) {
+    world.log.warn({ err }, "the TLS certificate could not be read again; the old one stays");
+    return loaded;
+  }
+}
