@@ -9,6 +9,9 @@ import { createHttpServer } from "./api/server.ts";
 import type { Config, Role } from "./config.ts";
 import { dkimKeys, signingKeys } from "./dkim/dkim.ts";
 import { mountDkim } from "./dkim/routes.ts";
+import { startDmarcWork } from "./dmarc/background.ts";
+import { mountDmarc } from "./dmarc/routes.ts";
+import type { DmarcPorts } from "./dmarc/types.ts";
 import { startDomainChecks } from "./domains/checking.ts";
 import { findSender } from "./domains/domains.ts";
 import { mountDomains } from "./domains/routes.ts";
@@ -20,6 +23,7 @@ import { mountInbound } from "./inbound/routes.ts";
 import { createSpool } from "./inbound/spool.ts";
 import { hasQueuedMail, laneFinder, MTA_CHANNEL, notifier, type Outbound, startOutbound } from "./outbound/outbound.ts";
 import { startPolicyWork } from "./outbound/sts.ts";
+import { findSources } from "./outbound/sources.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
 import { createClock } from "./platform/clock.ts";
 import { openDb } from "./platform/db.ts";
@@ -127,6 +131,7 @@ export function mountFeatures(api: Api, world: World, engine: Engine = { outboun
   mountStats(api, world);
   mountSending(api, world, sendingParts(world, engine));
   mountAliases(api, world);
+  mountDmarc(api, world, dmarcPorts(world));
   mountInbound(api, world, engine.inbound ?? ownInbound(api, world, engine));
 }
 
@@ -204,6 +209,11 @@ export function domainPorts(world: World): DomainPorts {
   };
 }
 
+/** What DMARC needs of features to its left: the addresses mail leaves from. */
+function dmarcPorts(world: World): DmarcPorts {
+  return { ourAddresses: async () => [...(await findSources(world)).values()].flatMap(({ ip }) => ip ?? []) };
+}
+
 /** What warming needs of features to its right: the figures it judges by, and the windows that sending counts in. */
 export function warmingPorts(world: World): WarmingPorts {
   return { figures: figuresBetween, used: usedOf, forgetWindows: (before) => forgetWindows(world, before) };
@@ -237,6 +247,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   if (roles.includes("hooks")) stops.push((await startHooks(world)).stop);
   if (roles.includes("clock")) stops.push(startDomainChecks(world, domainPorts(world)).stop);
   if (roles.includes("clock")) stops.push(startSuppressionWork(world).stop);
+  if (roles.includes("clock")) stops.push(startDmarcWork(world).stop);
   if (roles.includes("clock")) stops.push(startInboundWork(world).stop);
   if (roles.includes("clock")) stops.push(startPolicyWork(world).stop);
   if (roles.includes("clock"))

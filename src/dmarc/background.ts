@@ -1,0 +1,55 @@
+// What the clock role does for DMARC reports: forgets what nobody can ask for any more. Any number of processes may run it.
+import { sleep } from "../platform/clock.ts";
+import type { World } from "../platform/world.ts";
+import * as dayQueries from "./day-queries.ts";
+import * as queries from "./queries.ts";
+import { dayOf } from "./split-days.ts";
+
+type Worker = Pick<World, "db" | "clock" | "log">;
+
+const SWEEP_EVERY_MS = 600_000;
+const DAY_MS = 86_400_000;
+/** The longest question is about 400 days; counted from the day a report came, so that old ones can be uploaded and read. */
+const KEPT_MS = 410 * DAY_MS;
+/** Each takes its records with it. */
+const REPORTS_BATCH = 50;
+const ROWS_BATCH = 5_000;
+const ROUNDS_MAX = 40;
+
+/** Starts the work; `stop` waits for the statement under way. */
+export function startDmarcWork(world: Worker): { stop(): Promise<void> } {
+  const ending = new AbortController();
+  const running = run(world, ending.signal);
+  return {
+    async stop() {
+      ending.abort();
+      await running;
+    },
+  };
+}
+
+async function run(world: Worker, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await sweepReports(world, signal).catch((err) => {
+      // Nothing is lost: what is to be forgotten is there next time.
+      world.log.warn({ err }, "old DMARC reports could not be removed");
+    });
+    await sleep(SWEEP_EVERY_MS, signal);
+  }
+}
+
+/** One sweep, bounded; the rest next time. */
+export async function sweepReports(world: Worker, signal?: AbortSignal): Promise<void> {
+  const before = new Date(world.clock.now() - KEPT_MS);
+  const day = dayOf(before.getTime() / 1_000);
+  await repeat(signal, () => queries.purgeReports(world.db, before, REPORTS_BATCH));
+  await repeat(signal, () => queries.purgeTlsReports(world.db, before, ROWS_BATCH));
+  await repeat(signal, () => dayQueries.purgeDays(world.db, day, ROWS_BATCH));
+  await repeat(signal, () => dayQueries.purgeDaySources(world.db, day, ROWS_BATCH));
+}
+
+async function repeat(signal: AbortSignal | undefined, step: () => Promise<number>): Promise<void> {
+  for (let round = 0; round < ROUNDS_MAX && !signal?.aborted; round += 1) {
+    if ((await step()) === 0) return;
+  }
+}

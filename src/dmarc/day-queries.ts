@@ -1,0 +1,123 @@
+// All SQL on the sums: dmarc_day and dmarc_day_source.
+import type { Query, Tx } from "../platform/db.ts";
+import type { DayRow, DaySourceRow, SourceRow } from "./types.ts";
+
+/** Adds to the sums of days, in the order of the days, so that two reports never wait for each other in a ring. */
+export function addDays(tx: Tx, orgId: string, domainId: string, rows: DayRow[]) {
+  return tx.execute(
+    `insert into dmarc_day as d (org_id, domain_id, day, reports, total, pass_dkim, pass_spf, aligned, both_aligned,
+       disposition_none, disposition_pass, disposition_quarantine, disposition_reject)
+     select $1::uuid, $2::uuid, r.* from jsonb_to_recordset($3::jsonb) as r (day date, reports integer, total bigint,
+       pass_dkim bigint, pass_spf bigint, aligned bigint, both_aligned bigint, disposition_none bigint,
+       disposition_pass bigint, disposition_quarantine bigint, disposition_reject bigint)
+     order by r.day
+     on conflict (org_id, domain_id, day) do update set
+       reports = d.reports + excluded.reports, total = d.total + excluded.total,
+       pass_dkim = d.pass_dkim + excluded.pass_dkim, pass_spf = d.pass_spf + excluded.pass_spf,
+       aligned = d.aligned + excluded.aligned, both_aligned = d.both_aligned + excluded.both_aligned,
+       disposition_none = d.disposition_none + excluded.disposition_none,
+       disposition_pass = d.disposition_pass + excluded.disposition_pass,
+       disposition_quarantine = d.disposition_quarantine + excluded.disposition_quarantine,
+       disposition_reject = d.disposition_reject + excluded.disposition_reject`,
+    [orgId, domainId, JSON.stringify(rows)],
+  );
+}
+
+const merged = (column: string) =>
+  `${column} = array(select distinct name from unnest(d.${column} || excluded.${column}) as name order by 1 limit 10)`;
+
+/** As addDays, by source; the lists of names grow to ten. */
+export function addSources(tx: Tx, orgId: string, domainId: string, rows: DaySourceRow[]) {
+  return tx.execute(
+    `insert into dmarc_day_source as d (org_id, domain_id, day, source_ip, total, pass_dkim, pass_spf, aligned, forwarded,
+       dkim_domains, dkim_passed, spf_domains, spf_passed, reporters)
+     select $1::uuid, $2::uuid, r.* from jsonb_to_recordset($3::jsonb) as r (day date, source_ip inet, total bigint,
+       pass_dkim bigint, pass_spf bigint, aligned bigint, forwarded bigint, dkim_domains text[], dkim_passed text[],
+       spf_domains text[], spf_passed text[], reporters text[])
+     order by r.day, r.source_ip
+     on conflict (org_id, domain_id, day, source_ip) do update set
+       total = d.total + excluded.total, pass_dkim = d.pass_dkim + excluded.pass_dkim,
+       pass_spf = d.pass_spf + excluded.pass_spf, aligned = d.aligned + excluded.aligned,
+       forwarded = d.forwarded + excluded.forwarded,
+       ${["dkim_domains", "dkim_passed", "spf_domains", "spf_passed", "reporters"].map(merged).join(",\n       ")}`,
+    [orgId, domainId, JSON.stringify(rows)],
+  );
+}
+
+type Span = { domain_id: string; from: string; to: string };
+
+/** At most 400 rows. Index: primary key. */
+export function listDays(tx: Tx, orgId: string, span: Span) {
+  return tx.query<DayRow>(
+    `select day, reports, total, pass_dkim, pass_spf, aligned, both_aligned, disposition_none, disposition_pass,
+       disposition_quarantine, disposition_reject
+     from dmarc_day where org_id = $1 and domain_id = $2 and day between $3 and $4 order by day`,
+    [orgId, span.domain_id, span.from, span.to],
+  );
+}
+
+type Figures = Pick<
+  SourceRow,
+  "source_ip" | "total" | "pass_dkim" | "pass_spf" | "aligned" | "forwarded" | "first_seen" | "last_seen"
+>;
+
+/** Most messages first, or with `by: "failed"` most messages without alignment, and only sources that have any. */
+export function listSources(
+  tx: Tx,
+  orgId: string,
+  span: Span,
+  page: { by: "total" | "failed"; limit: number; offset: number },
+) {
+  const order = page.by === "failed" ? "sum(total) - sum(aligned)" : "sum(total)";
+  return tx.query<Figures>(
+    `select host(source_ip) as source_ip, sum(total) as total, sum(pass_dkim) as pass_dkim, sum(pass_spf) as pass_spf,
+       sum(aligned) as aligned, sum(forwarded) as forwarded, min(day) as first_seen, max(day) as last_seen
+     from dmarc_day_source where org_id = $1 and domain_id = $2 and day between $3 and $4
+     group by dmarc_day_source.source_ip having ${page.by === "failed" ? "sum(total) > sum(aligned)" : "true"}
+     order by ${order} desc, dmarc_day_source.source_ip limit $5 offset $6`,
+    [orgId, span.domain_id, span.from, span.to, page.limit, page.offset],
+  );
+}
+
+export function countSources(tx: Tx, orgId: string, span: Span) {
+  return tx.query<{ total: number }>(
+    `select count(distinct source_ip) as total from dmarc_day_source
+      where org_id = $1 and domain_id = $2 and day between $3 and $4`,
+    [orgId, span.domain_id, span.from, span.to],
+  );
+}
+
+type NameRow = { source_ip: string; kind: "dkim_domains" | "dkim_passed" | "spf_domains" | "spf_passed" | "reporters" };
+
+/** The names seen with some sources, at most 20 of a kind each. */
+export function listNames(tx: Tx, orgId: string, span: Span, sourceIps: string[]) {
+  return tx.query<NameRow & { names: string[] }>(
+    `select host(source_ip) as source_ip, kind, (array_agg(distinct name order by name))[1:20] as names
+     from dmarc_day_source s, lateral (
+       select 'dkim_domains' as kind, unnest(s.dkim_domains) as name
+       union all select 'dkim_passed', unnest(s.dkim_passed)
+       union all select 'spf_domains', unnest(s.spf_domains)
+       union all select 'spf_passed', unnest(s.spf_passed)
+       union all select 'reporters', unnest(s.reporters)) as seen
+     where org_id = $1 and domain_id = $2 and day between $3 and $4 and source_ip = any($5::inet[])
+     group by s.source_ip, kind`,
+    [orgId, span.domain_id, span.from, span.to, sourceIps],
+  );
+}
+
+/** Sums of days nobody can ask for any more, and that no upload was added to lately. */
+export function purgeDays(db: Query, before: string, limit: number) {
+  return db.execute(
+    `delete from dmarc_day where (org_id, domain_id, day) in (
+       select org_id, domain_id, day from dmarc_day where day < $1 limit $2)`,
+    [before, limit],
+  );
+}
+
+export function purgeDaySources(db: Query, before: string, limit: number) {
+  return db.execute(
+    `delete from dmarc_day_source where (org_id, domain_id, day, source_ip) in (
+       select org_id, domain_id, day, source_ip from dmarc_day_source where day < $1 limit $2)`,
+    [before, limit],
+  );
+}

@@ -1,0 +1,118 @@
+// Reports on their way in: which domain they are about, whether they may be about it, and whether they count. By mail to the
+// address of a domain, or uploaded with a key of the organization.
+import { findByReportToken, findDomain } from "../domains/domains.ts";
+import { readReport } from "../mail/dmarc-report/read-report.ts";
+import { readReportMail } from "../mail/dmarc-report/report-mail.ts";
+import type { AggregateReport } from "../mail/dmarc-report/types.ts";
+import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import type { TlsReport } from "../mail/tls-report.ts";
+import type { Tx } from "../platform/db.ts";
+import { invalid, Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { type Stored, storeReport, storeTlsReport, storeUnreadable } from "./store.ts";
+import type { Arrival, DomainOfReport } from "./types.ts";
+
+/** Reports tell of the past; so much may the clocks of reporters be ahead, and days end later elsewhere. */
+const AHEAD_MS_MAX = 2 * 86_400_000;
+const PARENTS_MAX = 10;
+const TOKEN = /^[0-9a-f]{32}$/;
+
+type IntakeWorld = Pick<World, "db" | "clock" | "random" | "config">;
+
+/** The domain whose reports go to this address; null when it is none of ours. */
+export async function findReportAddress(
+  world: Pick<World, "db" | "config">,
+  address: { local: string; domain: string | null },
+): Promise<DomainOfReport | null> {
+  const token = address.local.toLowerCase();
+  if (address.domain !== world.config.report_domain || !TOKEN.test(token)) return null;
+  const row = await findByReportToken(world, token);
+  return row ? { org_id: row.org_id, id: row.id, domain: row.domain } : null;
+}
+
+/** What became of a mail to a report address. */
+export type Taken = { kind: "kept" } | { kind: "not_kept"; reason: string };
+
+/** Takes the reports of a mail. Any number of times: what is there already is not counted again. */
+export async function takeReportMail(
+  world: IntakeWorld,
+  domain: DomainOfReport,
+  mail: Pick<ParsedMail, "attachments" | "text">,
+  arrival: Arrival,
+): Promise<Taken> {
+  const read = await readReportMail(mail);
+  if (read.kind === "failure_report") {
+    return {
+      kind: "not_kept",
+      reason: "a DMARC failure report, which quotes other people's mail and is not collected",
+    };
+  }
+  if (read.kind === "refused") return takeNothing(world, domain, arrival, read.reason);
+  const reasons: string[] = [];
+  for (const one of read.reports) {
+    const reason = one.kind === "tls" ? tlsMismatch(one.report, domain) : mismatch(world, one.report, domain);
+    if (reason !== null) reasons.push(reason);
+    else if (one.kind === "tls") await storeTlsReport(world, domain, one.report, arrival);
+    else await storeReport(world, domain, one.report, arrival);
+  }
+  const [reason] = reasons;
+  return reason !== undefined && reasons.length === read.reports.length
+    ? takeNothing(world, domain, arrival, reason)
+    : { kind: "kept" };
+}
+
+async function takeNothing(
+  world: IntakeWorld,
+  domain: DomainOfReport,
+  arrival: Arrival,
+  reason: string,
+): Promise<Taken> {
+  await storeUnreadable(world, domain, arrival, reason);
+  return { kind: "not_kept", reason };
+}
+
+function mismatch(world: Pick<World, "clock">, report: AggregateReport, { domain }: DomainOfReport): string | null {
+  if (!isWithin(report.policy.domain, domain))
+    return `the report is about ${report.policy.domain}, not about ${domain}`;
+  return isAhead(world, report) ? "the report is about days to come" : null;
+}
+
+function tlsMismatch(report: TlsReport, { domain }: DomainOfReport): string | null {
+  const isOurs = report.policies.some(({ policy_domain }) => policy_domain !== null && isWithin(policy_domain, domain));
+  return isOurs ? null : `the TLS report is not about ${domain}`;
+}
+
+function isWithin(name: string, domain: string): boolean {
+  return name === domain || name.endsWith(`.${domain}`);
+}
+
+function isAhead(world: Pick<World, "clock">, report: AggregateReport): boolean {
+  return report.end_s * 1_000 > world.clock.now() + AHEAD_MS_MAX;
+}
+
+/** Takes an uploaded file of the organization; its key vouches for it. 400 for what is no report, 403 for others' domains. */
+export async function uploadReport(world: IntakeWorld, orgId: string, file: Buffer): Promise<Stored> {
+  const read = await readReport(file);
+  if (read.kind === "refused") throw invalid("file", `the 'file' field is no DMARC report: ${read.reason}`);
+  if (read.kind === "tls") {
+    throw invalid("file", "the 'file' field is an SMTP TLS report; only DMARC aggregate reports can be uploaded");
+  }
+  const { report } = read;
+  if (isAhead(world, report)) throw invalid("file", "the 'file' field is a report about days to come");
+  const domain = await world.db.asOrg(orgId, (tx) => findDomainOf(tx, orgId, report.policy.domain));
+  if (!domain) {
+    const message = `the report is about ${report.policy.domain}, which is no domain of this organization`;
+    throw new Refusal("domain_not_owned", message, { field: "file" });
+  }
+  return storeReport(world, domain, report, { via: "upload", authenticated: true, sender_domain: null, origin_id: "" });
+}
+
+/** The organization's domain that the name is, or the nearest above it. */
+async function findDomainOf(tx: Tx, orgId: string, name: string): Promise<DomainOfReport | null> {
+  const labels = name.split(".");
+  for (let from = Math.max(0, labels.length - PARENTS_MAX - 1); from < labels.length - 1; from += 1) {
+    const row = await findDomain(tx, orgId, labels.slice(from).join("."));
+    if (row) return { org_id: row.org_id, id: row.id, domain: row.domain };
+  }
+  return null;
+}

@@ -1,0 +1,225 @@
+// /v1/domains/{id}/dmarc/… and /v1/dmarc/reports. The upload takes files, so it has a scope of its own.
+import multipart from "@fastify/multipart";
+import { Type } from "@sinclair/typebox";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { PACKED_BYTES_MAX } from "../mail/dmarc-report/unpack.ts";
+import { type Api, answers, Closed, IdParams, PageOf, PageQuery, pageOf } from "../platform/http.ts";
+import { Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import * as dmarc from "./dmarc.ts";
+import * as schemas from "./schemas.ts";
+import type { DmarcPorts } from "./types.ts";
+import { readBytes, readUpload } from "./upload.ts";
+
+/** Uploads that this process reads at once: each may hold 25 MiB and what is in it. */
+const READING_MAX = 4;
+const DAYS_DEFAULT = 30;
+const SOURCES_DEFAULT = 20;
+const tags = ["DMARC"];
+
+const Params = {
+  ...IdParams,
+  properties: { id: Type.String({ maxLength: 1024, description: "The domain's id or its name" }) },
+} as typeof IdParams;
+const ReportParams = Type.Object({
+  id: Type.String({ maxLength: 1024, description: "The domain's id or its name" }),
+  reportId: Type.String({ maxLength: 1024, description: "Our id, or the reporter's (the newest of it)" }),
+});
+
+/** Mounts the DMARC endpoints. `ports`: what DMARC needs of other features. */
+export function mountDmarc(api: Api, world: World, ports: DmarcPorts): void {
+  mountFigures(api, world, ports);
+  mountReports(api, world);
+  api.register(async (scope) => mountUpload(scope as unknown as Api, world));
+}
+
+function mountFigures(api: Api, world: World, ports: DmarcPorts): void {
+  api.get(
+    "/v1/domains/:id/dmarc/summary",
+    {
+      schema: {
+        operationId: "getDmarcSummary",
+        tags,
+        summary: "What the counted reports of the last days say together, and the next step of the policy",
+        params: Params,
+        querystring: Closed(schemas.DaysQuery),
+        response: answers({ 200: schemas.Summary }, [404]),
+      },
+    },
+    async (request) => {
+      const ask = { id: request.params.id, days: request.query.days ?? DAYS_DEFAULT };
+      return dmarc.summarize(world, ports, request.account.org_id, ask);
+    },
+  );
+
+  api.get(
+    "/v1/domains/:id/dmarc/sources",
+    {
+      schema: {
+        operationId: "listDmarcSources",
+        tags,
+        summary: "The addresses that send mail in the domain's name, most messages first",
+        params: Params,
+        querystring: Closed({
+          ...schemas.DaysQuery,
+          ...PageQuery,
+          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: SOURCES_DEFAULT })),
+        }),
+        response: answers(
+          { 200: Type.Object({ ...PageOf("sources", schemas.Source).properties, days: Type.Integer() }) },
+          [404],
+        ),
+      },
+    },
+    async (request) => {
+      const { days = DAYS_DEFAULT, limit = SOURCES_DEFAULT, offset = 0 } = request.query;
+      const ask = { id: request.params.id, days, limit, offset };
+      return dmarc.listSources(world, ports, request.account.org_id, ask);
+    },
+  );
+
+  api.get(
+    "/v1/domains/:id/dmarc/daily",
+    {
+      schema: {
+        operationId: "listDmarcDaily",
+        tags,
+        summary: "Every day of the last days, oldest first; reports of more than 24 hours are split over their days",
+        params: Params,
+        querystring: Closed(schemas.DaysQuery),
+        response: answers({ 200: Type.Object({ daily: Type.Array(schemas.Daily), days: Type.Integer() }) }, [404]),
+      },
+    },
+    async (request) => {
+      const ask = { id: request.params.id, days: request.query.days ?? DAYS_DEFAULT };
+      return dmarc.listDaily(world, request.account.org_id, ask);
+    },
+  );
+}
+
+function mountReports(api: Api, world: World): void {
+  api.get(
+    "/v1/domains/:id/dmarc/reports",
+    {
+      schema: {
+        operationId: "listDmarcReports",
+        tags,
+        summary: "List aggregate reports, newest first, those that do not count too",
+        params: Params,
+        querystring: Closed(PageQuery),
+        response: answers({ 200: PageOf("reports", schemas.Report) }, [404]),
+      },
+    },
+    async (request) =>
+      dmarc.listReports(world, request.account.org_id, { id: request.params.id, ...pageOf(request.query) }),
+  );
+
+  api.get(
+    "/v1/domains/:id/dmarc/reports/:reportId",
+    {
+      schema: {
+        operationId: "getDmarcReport",
+        tags,
+        summary: "One report with its records, at most 10,000 of them at once",
+        params: ReportParams,
+        querystring: schemas.RecordsQuery,
+        response: answers({ 200: Type.Object({ report: schemas.WholeReport }) }, [404]),
+      },
+    },
+    async (request) => {
+      const { records_limit = 10_000, records_offset = 0 } = request.query;
+      const { id, reportId } = request.params;
+      const ask = { id, report_id: reportId, limit: records_limit, offset: records_offset };
+      return { report: await dmarc.getReport(world, request.account.org_id, ask) };
+    },
+  );
+
+  api.get(
+    "/v1/domains/:id/dmarc/address",
+    {
+      schema: {
+        operationId: "getDmarcAddress",
+        tags,
+        summary: "The address that receives reports on the domain, and the DNS records that it takes",
+        params: Params,
+        response: answers({ 200: schemas.Address }, [404]),
+      },
+    },
+    async (request) => dmarc.getReportAddress(world, request.account.org_id, request.params.id),
+  );
+}
+
+async function mountUpload(api: Api, world: World): Promise<void> {
+  api.removeAllContentTypeParsers();
+  await api.register(multipart, {
+    throwFileSizeLimit: false,
+    limits: {
+      fileSize: PACKED_BYTES_MAX + 1,
+      files: 2,
+      fields: 5,
+      fieldSize: 1_024,
+      fieldNameSize: 100,
+      headerPairs: 50,
+    },
+  });
+  api.addContentTypeParser("*", (_request, stream, done) => {
+    readBytes(stream).then((bytes) => done(null, bytes), done);
+  });
+  api.addHook("onRequest", limitReading());
+  api.post(
+    "/v1/dmarc/reports",
+    {
+      bodyLimit: 2 * PACKED_BYTES_MAX,
+      // Bodies are read by upload.ts; the schema describes them.
+      validatorCompiler: () => () => true,
+      schema: {
+        operationId: "uploadDmarcReport",
+        tags,
+        summary: "Upload an aggregate report as XML, gzip or ZIP of one file; the domain follows from it",
+        description:
+          "At most 25 MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. What the file is follows from its bytes. A report " +
+          "that is there already (organization, report id, domain and range) answers 200 and is not counted again.",
+        body: {
+          content: {
+            "application/octet-stream": { schema: Type.Unsafe<unknown>({ type: "string", format: "binary" }) },
+            "application/xml": { schema: Type.Unsafe<unknown>({ type: "string", format: "binary" }) },
+            "application/gzip": { schema: Type.Unsafe<unknown>({ type: "string", format: "binary" }) },
+            "application/zip": { schema: Type.Unsafe<unknown>({ type: "string", format: "binary" }) },
+            "multipart/form-data": {
+              schema: Closed({ file: Type.Unsafe<unknown>({ type: "string", format: "binary" }) }),
+            },
+          },
+        },
+        response: answers({
+          200: Type.Object({ report: schemas.Report }, { description: "It was there already" }),
+          201: Type.Object({ report: schemas.Report }),
+        }),
+      },
+    },
+    async (request, reply) => {
+      const file = await readUpload(request);
+      const { report, duplicate } = await dmarc.uploadReport(world, request.account.org_id, file);
+      return reply.code(duplicate ? 200 : 201).send({ report });
+    },
+  );
+}
+
+/** A place is held from before the body is read to the end of the answer, whichever way it ends. */
+function limitReading() {
+  let reading = 0;
+  return async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    if (reading >= READING_MAX) {
+      throw new Refusal("unavailable", "too many reports are being read; try again shortly", {
+        retry_after_seconds: 2,
+      });
+    }
+    reading += 1;
+    let isInside = true;
+    const leave = (): void => {
+      if (isInside) reading -= 1;
+      isInside = false;
+    };
+    reply.raw.once("close", leave);
+    reply.raw.once("finish", leave);
+  };
+}
