@@ -1,5 +1,5 @@
 // Who sent a received message: SPF, DKIM, ARC and DMARC in one go, as the payload fields `spf`, `dkim` and `auth_results`
-// have them, and as the field for the stored copy. Own code instead of mailauth's: see docs/decisions/0006-mail-auth.md.
+// have them, and as the field for the stored copy. Own code instead of mailauth's: see docs/decisions/0009-mail-auth.md.
 // Decides nothing about the message; ARC is read and not trusted.
 import { type HeaderField, splitMessage } from "../dkim/canonicalize.ts";
 import { headersMax, headOctetsMax } from "../mime/parse-head.ts";

@@ -2,7 +2,7 @@
 // encoded words. RFC 5322 §2.2 and §4.5 (fields, obsolete spaces before the colon), RFC 2047, RFC 2231 §5 (language).
 // It does not read addresses, dates or parts, and it never throws: what is wrong is skipped and named in `defects`.
 
-import iconv from "iconv-lite";
+import { decodeText } from "./decode-charset.ts";
 
 /** `value` is unfolded, with its encoded words as they were; `raw` is the field's octets with its line ends. */
 export type Header = { name: string; value: string; raw: Buffer };
@@ -154,19 +154,8 @@ function decodeRun(run: readonly EncodedWord[]): string {
     const { charset } = run[i]!;
     let next = i + 1;
     while (next < run.length && run[next]!.charset === charset && !stateful.test(charset)) next++;
-    out += decodeCharset(Buffer.concat(run.slice(i, next).map((word) => word.octets)), charset);
+    out += decodeText(Buffer.concat(run.slice(i, next).map((word) => word.octets)), charset).text;
     i = next;
   }
   return out.replace(/(?!\t)\p{Cc}/gu, " ");
-}
-
-// iso-2022-jp and its kind are with the platform, utf-7 and old names with iconv-lite.
-function decodeCharset(octets: Buffer, charset: string): string {
-  try {
-    return new TextDecoder(charset).decode(octets);
-  } catch {
-    // An unknown label, which is the sender's and not ours: the next one who may know it.
-  }
-  if (iconv.encodingExists(charset)) return iconv.decode(octets, charset);
-  return decodeOctets(octets);
 }

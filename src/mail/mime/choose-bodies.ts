@@ -1,0 +1,155 @@
+// Which parts of a message are its text, which its HTML, and which are attachments: the algorithm of RFC 8621 §4.1.4, so
+// that a message reads as it does in mail programs. Parts with a file name are attachments besides. Decodes the bodies.
+import { decodeText } from "./decode-charset.ts";
+import { decodeTransfer } from "./decode-transfer.ts";
+import { readableValue } from "./header-text.ts";
+import { parseParameters } from "./parse-parameters.ts";
+import type { Part } from "./parse-structure.ts";
+
+/** A part without children. `filename`: as given, decoded, not yet safe; "" when there is none. */
+export type Leaf = { part: Part; disposition: "inline" | "attachment" | null; filename: string; encoding: string };
+
+export type Bodies = { text: string | null; html: string | null; attachments: Leaf[] };
+
+type Lists = { text: Leaf[] | null; html: Leaf[] | null; attachments: Leaf[] };
+type Leaves = Map<Part, Leaf>;
+
+/** Sorts the parts and decodes those that are bodies; what does not decode is said in `defects`. */
+export function chooseBodies(root: Part, defects: Set<string>): Bodies {
+  const leaves: Leaves = new Map();
+  collectLeaves(root, leaves);
+  const lists = { text: [] as Leaf[], html: [] as Leaf[], attachments: [] as Leaf[] };
+  sortParts([root], { multipart: "mixed", main: 0, in_alternative: false, leaves }, lists);
+  if (lists.text.length === 0 && lists.html.length === 0) lists.text.push(...otherText(root, leaves));
+  const plain = lists.text.filter((leaf) => isText(leaf) && leaf.part.type !== "text/html");
+  const html = lists.html.filter((leaf) => leaf.part.type === "text/html" || leaf.part.type === "text/plain");
+  const isAttached = (leaf: Leaf) => leaf.filename !== "" || !isBody(leaf) || leaf.disposition === "attachment";
+  const attached = new Set([...lists.attachments, ...[...leaves.values()].filter(isAttached)]);
+  return {
+    text: plain.length === 0 ? null : plain.map((leaf) => decodeBody(leaf, defects)).reduce(joinText),
+    html: html.some((leaf) => leaf.part.type === "text/html") ? joinHtml(html, defects) : null,
+    attachments: [...leaves.values()].filter((leaf) => attached.has(leaf)),
+  };
+}
+
+function isText(leaf: Leaf): boolean {
+  return leaf.part.type.startsWith("text/");
+}
+
+function isBody(leaf: Leaf): boolean {
+  return leaf.part.type === "text/plain" || leaf.part.type === "text/html";
+}
+
+function collectLeaves(part: Part, leaves: Leaves): void {
+  if (part.children) for (const child of part.children) collectLeaves(child, leaves);
+  else leaves.set(part, readLeaf(part));
+}
+
+function readLeaf(part: Part): Leaf {
+  const field = (name: string) => part.headers.find((header) => header.name.toLowerCase() === name)?.value ?? "";
+  const { value, parameters } = parseParameters(field("content-disposition"));
+  const disposition = value === "" ? null : value === "inline" ? "inline" : "attachment";
+  const filename = readableValue(
+    parameters.get("filename") || part.parameters.get("name") || parameters.get("name") || "",
+  );
+  return { part, disposition, filename, encoding: field("content-transfer-encoding") };
+}
+
+/** `main`: which part is the body of a multipart/related. */
+type Around = { multipart: string; main: number; in_alternative: boolean; leaves: Leaves };
+
+// RFC 8621 §4.1.4 parseStructure, word for word but for the names and for RFC 2387's choice of the main part.
+function sortParts(parts: Part[], around: Around, lists: Lists): void {
+  const textBefore = lists.text?.length ?? -1;
+  const htmlBefore = lists.html?.length ?? -1;
+  const { multipart, in_alternative, leaves } = around;
+  let { text, html } = lists;
+  for (const [index, part] of parts.entries()) {
+    if (part.children) {
+      const inner = part.type.slice("multipart/".length);
+      const inAlternative = in_alternative || inner === "alternative";
+      const within = { multipart: inner, main: mainPart(part, inner), in_alternative: inAlternative, leaves };
+      sortParts(part.children, within, { text, html, attachments: lists.attachments });
+      continue;
+    }
+    const leaf = leaves.get(part)!;
+    if (!isInline(leaf, index === around.main, multipart)) lists.attachments.push(leaf);
+    else if (multipart === "alternative") {
+      if (part.type === "text/plain") text?.push(leaf);
+      else if (part.type === "text/html") html?.push(leaf);
+      else lists.attachments.push(leaf);
+    } else {
+      if (in_alternative && part.type === "text/plain") html = null;
+      if (in_alternative && part.type === "text/html") text = null;
+      text?.push(leaf);
+      html?.push(leaf);
+    }
+  }
+  if (multipart !== "alternative" || !text || !html) return;
+  if (textBefore === text.length && htmlBefore !== html.length) text.push(...html.slice(htmlBefore));
+  else if (htmlBefore === html.length && textBefore !== text.length) html.push(...text.slice(textBefore));
+}
+
+// RFC 2387 §3.1, §3.2: the part that start= names; else the first, or the first of the type= announced.
+function mainPart(part: Part, multipart: string): number {
+  if (multipart !== "related") return 0;
+  const start = part.parameters.get("start")?.trim() ?? "";
+  const id = (child: Part) => child.headers.find((header) => header.name.toLowerCase() === "content-id")?.value;
+  const named = start === "" ? -1 : part.children!.findIndex((child) => id(child) === start);
+  if (named !== -1) return named;
+  const type = part.parameters.get("type")?.toLowerCase();
+  const typed = isBodyType(part.children![0]?.type) ? -1 : part.children!.findIndex((child) => child.type === type);
+  return Math.max(typed, 0);
+}
+
+function isBodyType(type: string | undefined): boolean {
+  return type === "text/plain" || type === "text/html" || type?.startsWith("multipart/") === true;
+}
+
+function isInline(leaf: Leaf, isMain: boolean, multipart: string): boolean {
+  if (leaf.disposition === "attachment") return false;
+  const isMedia = /^(?:image|audio|video)\//.test(leaf.part.type);
+  if (!isMedia && !isBody(leaf)) return false;
+  return isMain || (multipart !== "related" && (isMedia || leaf.filename === ""));
+}
+
+// No body of the two kinds: another kind of text that is not meant to be saved, such as text/markdown.
+function otherText(root: Part, leaves: Leaves): Leaf[] {
+  if (root.children) return [];
+  const leaf = leaves.get(root)!;
+  return isText(leaf) && leaf.disposition !== "attachment" && leaf.filename === "" ? [leaf] : [];
+}
+
+function joinText(before: string, next: string): string {
+  return before === "" || before.endsWith("\n") ? before + next : `${before}\n${next}`;
+}
+
+function joinHtml(leaves: Leaf[], defects: Set<string>): string {
+  return leaves
+    .map((leaf) => (leaf.part.type === "text/html" ? decodeBody(leaf, defects) : asHtml(decodeBody(leaf, defects))))
+    .filter((html) => html !== "")
+    .join("\n");
+}
+
+// Text that stands between pieces of HTML, such as the footer of a mailing list.
+function asHtml(text: string): string {
+  if (text.trim() === "") return "";
+  const escaped = text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  return `<div>${escaped.trimEnd().replace(/\n/g, "<br>\n")}</div>`;
+}
+
+// Line ends become LF; NUL, which no database takes, becomes U+FFFD as in HTML.
+function decodeBody({ part, encoding }: Leaf, defects: Set<string>): string {
+  const transferred = decodeTransfer(part.body, encoding);
+  const charset = part.parameters.get("charset") ?? (part.type === "text/html" ? charsetInHtml(transferred.bytes) : "");
+  const { text, defect } = decodeText(transferred.bytes, charset);
+  for (const found of [transferred.defect, defect]) if (found !== null) defects.add(found);
+  return text.replace(/\r\n/g, "\n").replaceAll("\0", "\ufffd");
+}
+
+const htmlHeadOctets = 2_048;
+
+function charsetInHtml(bytes: Buffer): string {
+  const head = bytes.toString("latin1", 0, htmlHeadOctets);
+  return /<meta[^>]{0,200}?charset\s*=\s*["']?([a-z0-9_:.-]{1,40})/i.exec(head)?.[1] ?? "";
+}

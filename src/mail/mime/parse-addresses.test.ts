@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { addressesMax, parseAddressList } from "./parse-addresses.ts";
+
+type Pair = [name: string | null, email: string | null];
+
+describe("parseAddressList", () => {
+  const cases: [value: string, addresses: Pair[]][] = [
+    ["a@b.c", [[null, "a@b.c"]]],
+    ["<a@b.c>", [[null, "a@b.c"]]],
+    ["Ann Lee <a@b.c>", [["Ann Lee", "a@b.c"]]],
+    [
+      '"Lee, Ann" <a@b.c>, d@e.f',
+      [
+        ["Lee, Ann", "a@b.c"],
+        [null, "d@e.f"],
+      ],
+    ],
+    ["a@b.c (Ann Lee)", [["Ann Lee", "a@b.c"]]],
+    ["Ann (the first) <a@b.c>", [["Ann", "a@b.c"]]],
+    ['"Ann \\"Z\\" Lee" <a@b.c>', [['Ann "Z" Lee', "a@b.c"]]],
+    ["=?utf-8?q?J=C3=B6rg=2C_M?= <j@b.c>", [["Jörg, M", "j@b.c"]]],
+    ['"=?utf-8?q?J=C3=B6rg?=" <j@b.c>', [["Jörg", "j@b.c"]]],
+    [
+      "Team: a@b.c, Dee <d@e.f>;, g@h.i",
+      [
+        [null, "a@b.c"],
+        ["Dee", "d@e.f"],
+        [null, "g@h.i"],
+      ],
+    ],
+    ["undisclosed-recipients:;", []],
+    ["<@r.s,@t.u:a@b.c>", [[null, "a@b.c"]]],
+    ['"a b"@c.d', [[null, '"a b"@c.d']]],
+    ['"a@b"@c.d', [[null, '"a@b"@c.d']]],
+    ['<"a > b"@c.d>', [[null, '"a > b"@c.d']]],
+    ["a @ b . c", [[null, "a@b.c"]]],
+    ["a@[IPv6:2001:db8::1]", [[null, "a@[IPv6:2001:db8::1]"]]],
+    ["Ann a@b.c", [["Ann", "a@b.c"]]],
+    [
+      "a@b.c d@e.f",
+      [
+        [null, "a@b.c"],
+        [null, "d@e.f"],
+      ],
+    ],
+    [
+      "<a@b.c> <d@e.f>",
+      [
+        [null, "a@b.c"],
+        [null, "d@e.f"],
+      ],
+    ],
+    [
+      '"unclosed <a@b.c>, d@e.f',
+      [
+        ['"unclosed', "a@b.c"],
+        [null, "d@e.f"],
+      ],
+    ],
+    ["(unclosed a@b.c", [["(unclosed", "a@b.c"]]],
+    ["<a@b.c", [[null, "a@b.c"]]],
+    [
+      "<a@b.c, d@e.f",
+      [
+        [null, "a@b.c"],
+        [null, "d@e.f"],
+      ],
+    ],
+    ["nobody", [["nobody", null]]],
+    ["<>", [[null, null]]],
+    ["", []],
+    [" , ;, ", []],
+    ["jörg@bücher.example", [[null, "jörg@bücher.example"]]],
+  ];
+  for (const [value, addresses] of cases) {
+    it(`reads ${JSON.stringify(value)}`, () => {
+      assert.deepEqual(
+        parseAddressList(value).map(({ name, email }): Pair => [name, email]),
+        addresses,
+      );
+    });
+  }
+
+  it("gives a thousand addresses at most", () => {
+    assert.equal(parseAddressList("a@b.c,".repeat(addressesMax + 1)).length, addressesMax);
+    assert.equal(parseAddressList("<a@b.c>".repeat(addressesMax + 1)).length, addressesMax);
+  });
+
+  it("finds an address wherever it stands between commas, and gives well-formed text", () => {
+    const word = fc.constantFrom(
+      '"',
+      "(",
+      ")",
+      "<",
+      ">",
+      "\\",
+      " ",
+      ":",
+      ";",
+      "=?utf-8?q?=00?=",
+      "x",
+      "@",
+      "é",
+      "\0",
+      "\ud83d",
+    );
+    const noise = fc.array(word, { maxLength: 12 }).map((words) => words.join(""));
+    fc.assert(
+      fc.property(noise, (text) => {
+        for (const { name, email } of parseAddressList(text)) {
+          assert.ok((name ?? "").isWellFormed() && (email ?? "").isWellFormed());
+          assert.ok(!/\p{Cc}/u.test(`${name}${email}`));
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+    const plain = fc.string({ unit: fc.constantFrom("x", " ", ".", "é"), maxLength: 10 });
+    fc.assert(
+      fc.property(plain, plain, (before, behind) => {
+        const emails = parseAddressList(`${before}, a@b.c, ${behind}`).map(({ email }) => email);
+        assert.ok(emails.includes("a@b.c"));
+      }),
+    );
+  });
+});

@@ -1,0 +1,285 @@
+// The parts of a message and where they lie: RFC 2045, RFC 2046 §5.1, and what is sent instead. One pass over the lines
+// that begin with two hyphens, so that nesting costs nothing; limits on parts, depth and heads, beyond which the rest is
+// left out. message/rfc822 is not looked into. Decodes nothing but Content-Type.
+import { unfoldedValue } from "./header-text.ts";
+import { type Header, headersMax, headOctetsMax } from "./parse-head.ts";
+import { type FieldWithParameters, parseParameters } from "./parse-parameters.ts";
+
+export type StructureDefect =
+  | "line_without_field" // a line of a head that is no field; skipped
+  | "no_empty_line" // a head that ends without an empty line
+  | "head_too_large"
+  | "boundary_missing" // a multipart that does not name its boundary
+  | "boundary_not_found" // a multipart whose boundary is nowhere
+  | "boundary_not_closed"
+  | "too_many_parts"
+  | "too_deep";
+
+/** `raw` of a header is the field with its line ends. A multipart has children, any other part a body. */
+export type Part = {
+  headers: Header[];
+  type: string;
+  parameters: FieldWithParameters["parameters"];
+  /** Still in its transfer encoding. */
+  body: Buffer;
+  children: Part[] | null;
+};
+
+export type Structure = { root: Part; defects: Set<StructureDefect> };
+
+export type StructureLimits = { parts_max: number; depth_max: number };
+
+const LF = 0x0a;
+const CR = 0x0d;
+const boundaryCharsMax = 10_000;
+const guessedBoundaryCharsMax = 100;
+const restCharsMax = 200;
+
+type Open = { part: Part; boundary: string; default_type: string; closed: boolean; seen: boolean; start: number };
+
+type Walk = {
+  bytes: Buffer;
+  limits: StructureLimits;
+  defects: Set<StructureDefect>;
+  /** The multiparts around the place where we are, the outermost first. */
+  open: Open[];
+  /** The leaf we are in, with the start of its body. */
+  leaf: { part: Part; start: number } | null;
+  parts: number;
+};
+
+/** Finds the parts. Lines end in LF or CRLF (in CR where there is no LF at all). Never throws. */
+export function parseStructure(given: Buffer, limits: StructureLimits): Structure {
+  const bytes = withLineFeeds(given);
+  const walk: Walk = { bytes, limits, defects: new Set(), open: [], leaf: null, parts: 0 };
+  const { part: root, end } = readPart(walk, startOfMessage(bytes), "text/plain");
+  enter(walk, root, end);
+  for (let at = nextDashes(bytes, end); at !== -1; ) at = nextDashes(bytes, takeLine(walk, at));
+  finish(walk, 0, bytes.length);
+  return { root, defects: walk.defects };
+}
+
+// CR alone ends lines only in a mail that has no LF at all (old Mac exports).
+function withLineFeeds(bytes: Buffer): Buffer {
+  if (bytes.includes(LF) || !bytes.includes(CR)) return bytes;
+  return Buffer.from(bytes.map((byte) => (byte === CR ? LF : byte)));
+}
+
+// What stands before the first field in mail that was kept in files: a byte order mark, an mbox line, white space.
+function startOfMessage(bytes: Buffer): number {
+  let start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+  if (/^>?From [^:]/.test(bytes.toString("latin1", start, start + 7))) start = lineEnd(bytes, start);
+  while (start < bytes.length && (bytes[start] === 0x20 || bytes[start] === 0x09)) start = lineEnd(bytes, start);
+  return start;
+}
+
+function lineEnd(bytes: Buffer, start: number): number {
+  const at = bytes.indexOf(LF, start);
+  return at === -1 ? bytes.length : at + 1;
+}
+
+// --- boundaries ------------------------------------------------------------------------------------------------------
+
+const dashes = Buffer.from("\n--");
+
+/** The start of the next line that begins with two hyphens, from a line's start on; -1 when there is none. */
+function nextDashes(bytes: Buffer, from: number): number {
+  if (bytes[from] === 0x2d && bytes[from + 1] === 0x2d) return from;
+  const at = bytes.indexOf(dashes, from);
+  return at === -1 ? -1 : at + 1;
+}
+
+type Boundary = { depth: number; closes: boolean };
+
+/** What the line that starts here is to the multiparts around, the innermost first. */
+function boundaryAt({ bytes, open }: Walk, start: number): Boundary | null {
+  if (bytes[start] !== 0x2d || bytes[start + 1] !== 0x2d) return null;
+  for (let depth = open.length - 1; depth >= 0; depth--) {
+    const { boundary } = open[depth]!;
+    if (!startsWith(bytes, start + 2, boundary)) continue;
+    const behind = start + 2 + boundary.length;
+    const rest = bytes.toString("latin1", behind, Math.min(lineEnd(bytes, behind), behind + restCharsMax)).trimEnd();
+    if (rest === "") return { depth, closes: false };
+    // Behind the two hyphens nothing may stand; what does, and is no part of another boundary, is passed over.
+    if (rest.startsWith("--") && !/[A-Za-z0-9]/.test(rest)) return { depth, closes: true };
+  }
+  return null;
+}
+
+// Byte by byte: mail that is nothing but hyphens would make a string of every line.
+function startsWith(bytes: Buffer, start: number, boundary: string): boolean {
+  for (let index = 0; index < boundary.length; index++) {
+    if (bytes[start + index] !== boundary.charCodeAt(index)) return false;
+  }
+  return true;
+}
+
+/** Deals with a line that may be a boundary; gives the place to go on from. */
+function takeLine(walk: Walk, start: number): number {
+  const boundary = boundaryAt(walk, start);
+  if (boundary === null) return lineEnd(walk.bytes, start);
+  finish(walk, boundary.depth + 1, start);
+  const parent = walk.open[boundary.depth]!;
+  parent.seen = true;
+  const next = lineEnd(walk.bytes, start);
+  if (boundary.closes) {
+    parent.closed = true;
+    return next;
+  }
+  parent.closed = false;
+  if (walk.parts >= walk.limits.parts_max) {
+    walk.defects.add("too_many_parts");
+    return next;
+  }
+  const { part, end } = readPart(walk, next, parent.default_type);
+  parent.part.children!.push(part);
+  enter(walk, part, end);
+  return end;
+}
+
+/** Ends the leaf and every multipart from this depth on, at the start of a boundary's line or at the end of all. */
+function finish(walk: Walk, depth: number, at: number): void {
+  if (walk.leaf) {
+    const { part, start } = walk.leaf;
+    const end = at === walk.bytes.length ? at : Math.max(start, beforeLineEnd(walk.bytes, at));
+    part.body = walk.bytes.subarray(start, end);
+    walk.leaf = null;
+  }
+  for (const multipart of walk.open.splice(depth)) close(walk, multipart, at);
+}
+
+// RFC 2046 §5.1.1: the line end before a boundary belongs to it.
+function beforeLineEnd(bytes: Buffer, at: number): number {
+  if (bytes[at - 1] !== LF) return at;
+  return bytes[at - 2] === CR ? at - 2 : at - 1;
+}
+
+function close(walk: Walk, { part, closed, seen, start }: Open, at: number): void {
+  if (!seen) {
+    // Nothing in it is a part: what it holds is shown as text rather than lost.
+    walk.defects.add("boundary_not_found");
+    part.children = null;
+    part.type = "text/plain";
+    part.body = walk.bytes.subarray(
+      start,
+      at === walk.bytes.length ? at : Math.max(start, beforeLineEnd(walk.bytes, at)),
+    );
+  } else if (!closed) walk.defects.add("boundary_not_closed");
+}
+
+// --- parts -----------------------------------------------------------------------------------------------------------
+
+function enter(walk: Walk, part: Part, bodyStart: number): void {
+  if (!part.type.startsWith("multipart/")) {
+    walk.leaf = { part, start: bodyStart };
+    return;
+  }
+  const boundary = boundaryOf(walk, part, bodyStart);
+  if (boundary === null || walk.open.length >= walk.limits.depth_max) {
+    if (boundary !== null) walk.defects.add("too_deep");
+    else part.type = "text/plain";
+    walk.leaf = { part, start: bodyStart };
+    return;
+  }
+  part.children = [];
+  const defaultType = part.type === "multipart/digest" ? "message/rfc822" : "text/plain";
+  walk.open.push({ part, boundary, default_type: defaultType, closed: false, seen: false, start: bodyStart });
+}
+
+function boundaryOf(walk: Walk, part: Part, bodyStart: number): string | null {
+  const named = Buffer.from(part.parameters.get("boundary") ?? "").toString("latin1");
+  if (named.trim() !== "" && named.length <= boundaryCharsMax) return withoutLostSpaces(walk.bytes, named, bodyStart);
+  walk.defects.add("boundary_missing");
+  return guessBoundary(walk.bytes, bodyStart);
+}
+
+// A boundary must not end in white space (RFC 2046 §5.1.1), because transports take it away. Some do end so, and came whole.
+function withoutLostSpaces(bytes: Buffer, named: string, bodyStart: number): string {
+  const trimmed = named.trimEnd();
+  return trimmed === named || bytes.indexOf(`--${named}`, bodyStart, "latin1") !== -1 ? named : trimmed;
+}
+
+// The first line with two hyphens, if the same stands there again.
+function guessBoundary(bytes: Buffer, bodyStart: number): string | null {
+  const at = nextDashes(bytes, bodyStart);
+  if (at === -1) return null;
+  const line = bytes.toString("latin1", at + 2, Math.min(lineEnd(bytes, at), at + guessedBoundaryCharsMax)).trimEnd();
+  if (line.length < 5 || /\s/.test(line)) return null;
+  return bytes.indexOf(`\n--${line}`, lineEnd(bytes, at) - 1, "latin1") === -1 ? null : line;
+}
+
+/** Reads a part's head; `end` is where its body starts, or the boundary that cut it off. */
+function readPart(walk: Walk, start: number, defaultType: string): { part: Part; end: number } {
+  walk.parts += 1;
+  const { headers, end } = readHead(walk, start);
+  const field = headers.find((header) => header.name.toLowerCase() === "content-type");
+  const { value, parameters } = parseParameters(field?.value ?? "");
+  const type = /^[a-z0-9!#$&^_.+-]{1,100}\/[a-z0-9!#$&^_.+-]{1,100}$/.test(value)
+    ? value
+    : fallbackType(value, defaultType);
+  return { part: { headers, type, parameters, body: Buffer.alloc(0), children: null }, end };
+}
+
+// RFC 2045 §5.2: without a readable type it is text; a type of the right form with odd letters is some file.
+function fallbackType(value: string, defaultType: string): string {
+  if (/^<?html>?$/.test(value)) return "text/html";
+  return value.includes("/") ? "application/octet-stream" : defaultType;
+}
+
+const fieldName = /^[\x21-\x39\x3b-\x7e]+$/;
+const nameCharsMax = 1_000;
+
+// A line that is no field is passed over when fields follow it; when none do, the body has begun without an empty line.
+function readHead(walk: Walk, start: number): { headers: Header[]; end: number } {
+  const { bytes, defects } = walk;
+  const headers: Header[] = [];
+  let strays = -1;
+  let at = start;
+  while (at < bytes.length && !isEmptyLine(bytes, at) && boundaryAt(walk, at) === null) {
+    if (at - start > headOctetsMax || headers.length > headersMax) {
+      defects.add("head_too_large");
+      if (strays === -1) at = endOfHead(walk, at);
+      break;
+    }
+    const end = fieldEnd(walk, at);
+    if (nameOf(bytes, at, end) !== null) {
+      headers.push({ name: nameOf(bytes, at, end)!, value: "", raw: bytes.subarray(at, end) });
+      if (strays !== -1) defects.add("line_without_field");
+      strays = -1;
+    } else if (strays === -1) strays = at;
+    at = end;
+  }
+  const kept = headers.slice(0, headersMax).filter(({ raw }) => raw.length <= headOctetsMax);
+  if (kept.length < headers.length) defects.add("head_too_large");
+  for (const header of kept) header.value = unfoldedValue(header.raw);
+  if (strays !== -1 || !isEmptyLine(bytes, at)) defects.add("no_empty_line");
+  if (strays !== -1) return { headers: kept, end: strays };
+  return { headers: kept, end: isEmptyLine(bytes, at) ? lineEnd(bytes, at) : at };
+}
+
+function nameOf(bytes: Buffer, start: number, end: number): string | null {
+  const colon = bytes.subarray(start, Math.min(end, start + nameCharsMax)).indexOf(0x3a);
+  const name = colon === -1 ? "" : bytes.toString("latin1", start, start + colon).trimEnd();
+  return fieldName.test(name) ? name : null;
+}
+
+/** Passes over the rest of a head without looking at its fields: to the empty line or to a boundary. */
+function endOfHead(walk: Walk, from: number): number {
+  const { bytes } = walk;
+  const ends = ["\n\n", "\n\r\n"].map((text) => bytes.indexOf(text, from - 1)).filter((at) => at !== -1);
+  const empty = ends.length === 0 ? bytes.length : Math.min(...ends) + 1;
+  for (let at = nextDashes(bytes, from); at !== -1 && at < empty; at = nextDashes(bytes, lineEnd(bytes, at))) {
+    if (boundaryAt(walk, at) !== null) return at;
+  }
+  return empty;
+}
+
+function isEmptyLine(bytes: Buffer, start: number): boolean {
+  return bytes[start] === LF || (bytes[start] === CR && bytes[start + 1] === LF);
+}
+
+function fieldEnd(walk: Walk, start: number): number {
+  let end = lineEnd(walk.bytes, start);
+  while (walk.bytes[end] === 0x20 || walk.bytes[end] === 0x09) end = lineEnd(walk.bytes, end);
+  return end;
+}

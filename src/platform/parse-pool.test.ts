@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { after, describe, it } from "node:test";
+import { createParsePool, type ParseOutcome, type ParsePool } from "./parse-pool.ts";
+
+const pools: ParsePool[] = [];
+
+function pool(options: Partial<Parameters<typeof createParsePool>[0]> = {}): ParsePool {
+  const made = createParsePool({ size: 1, wall_ms: 10_000, memory_mib: 256, ...options });
+  pools.push(made);
+  return made;
+}
+
+const misbehaving = new URL("./misbehaving-worker.fixture.ts", import.meta.url);
+
+function textOf(outcome: ParseOutcome): string | null {
+  assert.equal(outcome.kind, "parsed");
+  return outcome.kind === "parsed" ? outcome.mail.text : null;
+}
+
+const message = [
+  "From: A <a@example.com>",
+  "Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=",
+  'Content-Type: multipart/mixed; boundary="b"',
+  "",
+  "--b",
+  "",
+  "hello",
+  "--b",
+  "Content-Type: application/octet-stream; name=x.bin",
+  "Content-Transfer-Encoding: base64",
+  "",
+  Buffer.alloc(100_000, 7).toString("base64"),
+  "--b",
+  "Content-Type: text/csv; name=y.csv",
+  "",
+  "1,2",
+  "--b--",
+].join("\r\n");
+
+describe("the parse pool", () => {
+  after(() => Promise.all(pools.map((made) => made.stop())));
+
+  it("reads a message in a worker and hands over the attachments as Buffers", async () => {
+    const bytes = Buffer.from(message);
+    const outcome = await pool().parse(bytes);
+    assert.equal(textOf(outcome), "hello");
+    const { mail } = outcome as ParseOutcome & { kind: "parsed" };
+    assert.equal(mail.subject, "Grüße");
+    assert.deepEqual(
+      mail.attachments.map(({ filename, size, content }) => [filename, size, Buffer.isBuffer(content), content.length]),
+      [
+        ["x.bin", 100_000, true, 100_000],
+        ["y.csv", 3, true, 3],
+      ],
+    );
+    assert.ok(mail.attachments[0]!.content.every((byte) => byte === 7));
+    assert.equal(mail.attachments[1]!.content.toString(), "1,2");
+    assert.equal(bytes.toString(), message, "the caller's bytes are untouched");
+  });
+
+  it("reads many messages at once with few workers, each with its own answer", async () => {
+    const made = pool({ size: 2 });
+    const texts = Array.from({ length: 200 }, (_, index) => `number ${index}`);
+    const outcomes = await Promise.all(texts.map((text) => made.parse(Buffer.from(`Subject: x\n\n${text}`))));
+    assert.deepEqual(outcomes.map(textOf), texts);
+  });
+
+  const failures: [order: string, reason: RegExp][] = [
+    ["hang", /took too long/],
+    ["throw", /failed: TypeError/],
+    ["exit", /ended/],
+    ["eat", /out of memory/],
+  ];
+  for (const [order, reason] of failures) {
+    it(`answers with a failure when the worker is told to ${order}, and reads the next message`, async () => {
+      const made = pool({ worker: misbehaving, wall_ms: order === "hang" ? 300 : 10_000, memory_mib: 24 });
+      const [outcome, next] = await Promise.all([made.parse(Buffer.from(order)), made.parse(Buffer.from("fine"))]);
+      assert.equal(outcome.kind, "failed");
+      assert.match(outcome.kind === "failed" ? outcome.reason : "", reason);
+      assert.equal(textOf(next), "fine");
+    });
+  }
+
+  it("counts the time from when a worker has the message, not from when it was given", async () => {
+    const made = pool({ worker: misbehaving, wall_ms: 1_000 });
+    const outcomes = await Promise.all([made.parse(Buffer.from("hang")), made.parse(Buffer.from("patient"))]);
+    assert.deepEqual(
+      outcomes.map(({ kind }) => kind),
+      ["failed", "parsed"],
+    );
+  });
+
+  it("fails what is under way and what waits when it stops, and everything afterwards", async () => {
+    const made = pool({ worker: misbehaving });
+    const outcomes = [made.parse(Buffer.from("hang")), made.parse(Buffer.from("waits"))];
+    await made.stop();
+    outcomes.push(made.parse(Buffer.from("late")));
+    for (const outcome of await Promise.all(outcomes)) {
+      assert.deepEqual(outcome, { kind: "failed", reason: "the parser has stopped" });
+    }
+  });
+});

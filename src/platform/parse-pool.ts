@@ -1,0 +1,125 @@
+// Parses received messages in worker threads with a limit on time and memory: whatever a message does to the parser, it
+// does it to a thread that can be ended, and the next message gets another (reliability rule 8). A failure is a value.
+// Not here: parsing (mail/mime/parse-message.ts), and what is done with a message that cannot be parsed.
+import { Worker } from "node:worker_threads";
+import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import type { ParseJob } from "./parse-worker.ts";
+
+export type ParseOutcome = { kind: "parsed"; mail: ParsedMail } | { kind: "failed"; reason: string };
+
+export type ParsePool = {
+  /** Never throws. The bytes are copied, so they may be used or changed afterwards. */
+  parse(bytes: Buffer): Promise<ParseOutcome>;
+  /** Ends the workers; what is under way or waits has failed. */
+  stop(): Promise<void>;
+};
+
+export type ParsePoolOptions = {
+  size: number;
+  /** For one message, from the moment a worker has it. */
+  wall_ms: number;
+  memory_mib: number;
+  /** Tests give workers that misbehave. */
+  worker?: URL;
+};
+
+/** Waiting messages hold their bytes; whoever takes mail must stop long before this. */
+const WAITING_MAX = 10_000;
+const YOUNG_MIB = 64;
+
+type Job = { bytes: Buffer; done: (outcome: ParseOutcome) => void };
+type Thread = { worker: Worker; job: Job; timer: NodeJS.Timeout };
+type State = { options: ParsePoolOptions; waiting: Job[]; idle: Worker[]; busy: Set<Thread>; stopped: boolean };
+
+/** Makes the pool; workers start when they are first needed, at most `size` of them, and do not keep the process alive. */
+export function createParsePool(options: ParsePoolOptions): ParsePool {
+  const state: State = { options, waiting: [], idle: [], busy: new Set(), stopped: false };
+  return {
+    parse: (bytes) =>
+      new Promise((done) => {
+        if (state.stopped) return done(failed("the parser has stopped"));
+        if (state.waiting.length >= WAITING_MAX) return done(failed("too many messages wait for the parser"));
+        state.waiting.push({ bytes, done });
+        startNext(state);
+      }),
+    stop: () => stop(state),
+  };
+}
+
+function failed(reason: string): ParseOutcome {
+  return { kind: "failed", reason };
+}
+
+function startNext(state: State): void {
+  if (state.stopped || state.waiting.length === 0 || state.busy.size >= state.options.size) return;
+  const worker = state.idle.pop() ?? startWorker(state.options);
+  const job = state.waiting.shift()!;
+  const thread: Thread = {
+    worker,
+    job,
+    timer: setTimeout(() => give("the parser took too long"), state.options.wall_ms),
+  };
+  let isOver = false;
+  const give = (outcome: string | ParsedMail) => {
+    if (isOver) return;
+    isOver = true;
+    clearTimeout(thread.timer);
+    worker.removeAllListeners();
+    state.busy.delete(thread);
+    if (typeof outcome === "string" || state.stopped) endWorker(worker);
+    else {
+      worker.unref();
+      // An idle worker has nothing to report; if it ends all the same, the next job starts another.
+      worker.once("exit", () => state.idle.splice(state.idle.indexOf(worker), 1)).on("error", () => {});
+      state.idle.push(worker);
+    }
+    job.done(typeof outcome === "string" ? failed(outcome) : { kind: "parsed", mail: outcome });
+    startNext(state);
+  };
+  state.busy.add(thread);
+  worker.removeAllListeners();
+  worker.ref();
+  worker.once("message", ({ mail }: { mail: ParsedMail }) => give(withBuffers(mail)));
+  worker.once("error", (error: NodeJS.ErrnoException) => give(reasonOf(error)));
+  worker.once("exit", () => give("the parser ended"));
+  const bytes = new Uint8Array(job.bytes);
+  worker.postMessage({ bytes } satisfies ParseJob, [bytes.buffer]);
+}
+
+function startWorker({ memory_mib, worker }: ParsePoolOptions): Worker {
+  const limits = { maxOldGenerationSizeMb: memory_mib, maxYoungGenerationSizeMb: Math.min(YOUNG_MIB, memory_mib) };
+  return new Worker(worker ?? new URL("./parse-worker.ts", import.meta.url), { resourceLimits: limits });
+}
+
+function endWorker(worker: Worker): Promise<unknown> {
+  worker.on("error", () => {});
+  return worker.terminate();
+}
+
+function reasonOf(error: NodeJS.ErrnoException): string {
+  return error.code === "ERR_WORKER_OUT_OF_MEMORY"
+    ? "the parser ran out of memory"
+    : `the parser failed: ${error.name}`;
+}
+
+// Buffers arrive as plain Uint8Arrays.
+function withBuffers(mail: ParsedMail): ParsedMail {
+  const attachments = mail.attachments.map((attachment) => {
+    const { buffer, byteOffset, length } = attachment.content as Uint8Array<ArrayBuffer>;
+    return { ...attachment, content: Buffer.from(buffer, byteOffset, length) };
+  });
+  return { ...mail, attachments };
+}
+
+async function stop(state: State): Promise<void> {
+  state.stopped = true;
+  const threads = [...state.busy];
+  for (const job of state.waiting.splice(0)) job.done(failed("the parser has stopped"));
+  for (const { worker, job, timer } of threads) {
+    clearTimeout(timer);
+    worker.removeAllListeners();
+    job.done(failed("the parser has stopped"));
+  }
+  state.busy.clear();
+  await Promise.all([...threads.map(({ worker }) => worker), ...state.idle.splice(0)].map(endWorker));
+}

@@ -1,0 +1,26 @@
+// The worker thread of parse-pool.ts: takes a message, answers with what was read. Contents of attachments are handed
+// over, not copied, where their memory is their own.
+import { parentPort } from "node:worker_threads";
+import { parseMessage } from "../mail/mime/parse-message.ts";
+
+/** `bytes` must have memory of its own. */
+export type ParseJob = { bytes: Uint8Array<ArrayBuffer> };
+
+parentPort!.on("message", ({ bytes }: ParseJob) => {
+  const given = Buffer.from(bytes.buffer);
+  const mail = parseMessage(given);
+  const handed = new Set<ArrayBuffer>();
+  const attachments = mail.attachments.map((attachment) => {
+    const content = ownMemory(attachment.content, given);
+    handed.add(content.buffer);
+    return { ...attachment, content };
+  });
+  parentPort!.postMessage({ mail: { ...mail, attachments } }, [...handed]);
+});
+
+// Decoded contents fill their memory but for a little; views of the message, and small ones of a pool, are copied out.
+function ownMemory(content: Buffer, message: Buffer): Uint8Array<ArrayBuffer> {
+  const { buffer, byteOffset, length } = content;
+  const isOwn = buffer !== message.buffer && byteOffset === 0 && length * 2 >= buffer.byteLength;
+  return isOwn ? new Uint8Array(buffer as ArrayBuffer, 0, length) : new Uint8Array(content);
+}
