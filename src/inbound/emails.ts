@@ -22,7 +22,7 @@ import type { Findings, Mail, Status, StoredAttachment } from "./types.ts";
 
 const DAY_MS = 86_400_000;
 
-export type EmailQuery = Omit<list.EmailFilter, "id_from" | "id_to"> & {
+export type EmailQuery = Omit<list.EmailFilter, "id_from" | "id_to" | "received_from" | "received_to"> & {
   limit: number;
   offset: number;
   from_date?: string;
@@ -56,13 +56,21 @@ export async function listEmails(world: Reader, orgId: string, query: EmailQuery
   const { limit, offset, sort = "received_at", direction = "desc", from_date, to_date, ...rest } = query;
   const filter: list.EmailFilter = {
     ...rest,
-    id_from: from_date === undefined ? undefined : uuidFloor(readDate("from_date", from_date).ms),
-    id_to: to_date === undefined ? undefined : uuidFloor(endOf(readDate("to_date", to_date))),
+    ...(from_date === undefined ? {} : from(readDate("from_date", from_date).ms)),
+    ...(to_date === undefined ? {} : until(endOf(readDate("to_date", to_date)))),
   };
   return world.db.asOrg(orgId, async (tx) => {
     const emails = await list.listEmails(tx, orgId, filter, { sort, direction, limit, offset });
     return { emails, total: await list.countEmails(tx, orgId, filter), limit, offset };
   });
+}
+
+function from(ms: number) {
+  return { received_from: new Date(ms), id_from: uuidFloor(ms) };
+}
+
+function until(ms: number) {
+  return { received_to: new Date(ms), id_to: uuidFloor(ms + DAY_MS) };
 }
 
 /** A day (the whole of it) or a moment. */

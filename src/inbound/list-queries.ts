@@ -16,6 +16,9 @@ export type EmailFilter = {
   envelope_sender?: string | undefined;
   has_attachments?: boolean | undefined;
   thread_id?: string | undefined;
+  received_from?: Date | undefined;
+  received_to?: Date | undefined;
+  /** The same bounds as ids, for the day partitions: a mail's id is made just after it was received. */
   id_from?: string | undefined;
   id_to?: string | undefined;
 };
@@ -58,7 +61,7 @@ function contains(text: string): string {
   return `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 }
 
-/** `filter` in SQL; ids bound the day partitions, as they hold the time. */
+/** `filter` in SQL. */
 function where(filter: EmailFilter, values: unknown[]): string {
   const parts = ["e.org_id = $1", `e.kind in (${KINDS})`];
   const add = (sql: string, value: unknown): void => {
@@ -75,6 +78,8 @@ function where(filter: EmailFilter, values: unknown[]): string {
   add("e.has_attachments = ?", filter.has_attachments);
   add("e.id >= ?", filter.id_from);
   add("e.id < ?", filter.id_to);
+  add("e.received_at >= ?", filter.received_from);
+  add("e.received_at < ?", filter.received_to);
   add("e.from_address ilike ?", like(filter.from));
   add("e.recipient ilike ?", like(filter.to));
   add("e.subject ilike ?", like(filter.subject));
