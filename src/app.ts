@@ -19,6 +19,7 @@ import type { DomainPorts } from "./domains/types.ts";
 import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound/inbound.ts";
 import { type Mx, startMx } from "./inbound/mx.ts";
 import { startInboundWork } from "./inbound/retention.ts";
+import { deferUnproven, reportDecider, reportHandler } from "./inbound/report-address.ts";
 import { mountInbound } from "./inbound/routes.ts";
 import { createSpool } from "./inbound/spool.ts";
 import { hasQueuedMail, laneFinder, MTA_CHANNEL, notifier, type Outbound, startOutbound } from "./outbound/outbound.ts";
@@ -167,9 +168,9 @@ function inboundPorts(world: World, engine: Engine): InboundPorts {
     findLane: laneFinder(world),
     notifyOutbound: outboundNotifier(world, engine),
     exact: [],
-    own: [],
-    checks: [],
-    handlers: new Map(),
+    own: [reportDecider(world)],
+    checks: [deferUnproven()],
+    handlers: new Map([["report", reportHandler(world)]]),
     ...NO_STEPS,
   };
 }

@@ -275,7 +275,7 @@ describe("the sources", () => {
 
   it("are classified by what is seen when no name server answers", async () => {
     const id = await addDomain("silent.example");
-    dns.set("silent.example", "TXT", { rcode: "SERVFAIL" } as never);
+    dns.fail("silent.example", "servfail");
     const records = [
       { ip: "192.0.2.17", count: 1 },
       { ip: "192.0.2.18", dkim: "fail", spf: "fail" },

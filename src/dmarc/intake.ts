@@ -30,8 +30,8 @@ export async function findReportAddress(
   return row ? { org_id: row.org_id, id: row.id, domain: row.domain } : null;
 }
 
-/** What became of a mail to a report address. */
-export type Taken = { kind: "kept" } | { kind: "not_kept"; reason: string };
+/** What became of a mail to a report address. An unreadable one is listed among the reports, with the reason. */
+export type Taken = { kind: "kept" } | { kind: "ignored" | "unreadable"; reason: string };
 
 /** Takes the reports of a mail. Any number of times: what is there already is not counted again. */
 export async function takeReportMail(
@@ -40,10 +40,12 @@ export async function takeReportMail(
   mail: Pick<ParsedMail, "attachments" | "text">,
   arrival: Arrival,
 ): Promise<Taken> {
+  const row = await world.db.asOrg(domain.org_id, (tx) => findDomain(tx, domain.org_id, domain.id));
+  if (!row) return { kind: "ignored", reason: "the domain was removed" };
   const read = await readReportMail(mail);
   if (read.kind === "failure_report") {
     return {
-      kind: "not_kept",
+      kind: "ignored",
       reason: "a DMARC failure report, which quotes other people's mail and is not collected",
     };
   }
@@ -68,7 +70,12 @@ async function takeNothing(
   reason: string,
 ): Promise<Taken> {
   await storeUnreadable(world, domain, arrival, reason);
-  return { kind: "not_kept", reason };
+  return { kind: "unreadable", reason };
+}
+
+/** As takeReportMail, for a mail that could not even be parsed. */
+export function takeUnparsable(world: IntakeWorld, domain: DomainOfReport, arrival: Arrival, reason: string) {
+  return takeNothing(world, domain, arrival, `the mail could not be read: ${reason}`);
 }
 
 function mismatch(world: Pick<World, "clock">, report: AggregateReport, { domain }: DomainOfReport): string | null {
