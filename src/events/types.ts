@@ -49,6 +49,8 @@ export type MailEvent = {
     tags: string[];
     metadata: Record<string, unknown>;
     environment: "live" | "test";
+    /** Who made the message; absent for what customers send. */
+    origin?: string;
   };
 };
 

@@ -55,7 +55,7 @@ export async function makeForwards(
   const rewrites = order.mode === "masked" || (await breaksDmarc(mail));
   const bytes = await mail.examination.bytes();
   const mime = rewrites ? withOwnFrom(world, mail, bytes, order) : asItIs(world, mail, bytes);
-  const envelope_from = rewrites ? null : rewrittenSender(world, mail, order.sender);
+  const envelope_from = rewrittenSender(world, mail, rewrites ? null : order.sender);
   const messages = [];
   for (const recipient of order.forward_to) {
     const id = world.random.uuid();
@@ -98,11 +98,14 @@ async function breaksDmarc(mail: Mail): Promise<boolean> {
   return !dmarc.dkim_aligned && (dmarc.policy === "quarantine" || dmarc.policy === "reject");
 }
 
-/** SRS where the domain's return path leads to us; else our own return path, which needs nothing of the domain. */
-function rewrittenSender(world: ForwardWorld, mail: Mail, sender: ForwardSender): string | null {
+/**
+ * SRS where the domain's return path leads to us; else, and where From is ours, our own return path. What came from
+ * nobody goes on from nobody: it must not bounce.
+ */
+function rewrittenSender(world: ForwardWorld, mail: Mail, sender: ForwardSender | null): string | null {
   const { from } = mail.envelope;
   if (from === "") return "";
-  if (!sender.return_path_host.startsWith(RETURN_PATH_LABEL)) return null;
+  if (!sender?.return_path_host.startsWith(RETURN_PATH_LABEL)) return null;
   const mac = (text: string) => world.seal.hash(text, SRS_CONTEXT);
   const local = writeSrs(from, { mac, now_ms: world.clock.now() });
   return local === null ? null : `${local}@${sender.return_path_host}`;

@@ -1,7 +1,9 @@
 // A whole receiving end for tests: API, name server and MX in one process, a verified domain, and the events that webhooks
 // would get, read from where they wait.
 import nodemailer from "nodemailer";
-import { startReceiving } from "../../src/app.ts";
+import { type Engine, startReceiving } from "../../src/app.ts";
+import { signingKeys } from "../../src/dkim/dkim.ts";
+import { startOutbound } from "../../src/outbound/outbound.ts";
 import { type TestApi, testApi } from "./api.ts";
 import { type DnsServer, startDnsServer } from "./dns-server.ts";
 import { addVerifiedDomain } from "./verified-domain.ts";
@@ -26,7 +28,7 @@ export type Receiving = {
   close(): Promise<void>;
 };
 
-/** Starts it; `env` are further settings. */
+/** Starts it; `env` are further settings. With POSTERN_TESTING_OUTBOUND_PORT what is sent on goes there. */
 export async function startTestReceiving(
   env: Record<string, string> = {},
   type: "inbound" | "both" = "both",
@@ -35,7 +37,11 @@ export async function startTestReceiving(
   const api = await testApi({ POSTERN_DNS: dns.address, POSTERN_MX: "127.0.0.1:0", ...env });
   const domain = await addVerifiedDomain(api, dns, "in.example", { type });
   const webhook = await api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/in", domain_id: domain.id });
-  let mx = await startReceiving(api.world, { outbound: null });
+  const engine: Engine = { outbound: null };
+  if (env.POSTERN_TESTING_OUTBOUND_PORT) {
+    engine.outbound = await startOutbound(api.world, { signingKeys: signingKeys(api.world), roles: ["mta"] });
+  }
+  let mx = await startReceiving(api.world, engine);
   const receiving: Receiving = {
     api,
     dns,
@@ -78,11 +84,12 @@ export async function startTestReceiving(
     },
     async restartMx() {
       await mx.stop();
-      mx = await startReceiving(api.world, { outbound: null });
+      mx = await startReceiving(api.world, engine);
       receiving.port = mx.port;
     },
     async close() {
       await mx.stop();
+      await engine.outbound?.stop();
       await api.close();
       await dns.stop();
     },
