@@ -61,6 +61,8 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
       return new Refusal("payload_too_large", "the request body is larger than allowed");
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
       return new Refusal("validation_error", "a request with a body needs Content-Type: application/json");
+    case "FST_ERR_BAD_URL":
+      return new Refusal("validation_error", "the path is not correctly percent-encoded (RFC 3986 §2.1)");
     default:
       break;
   }

@@ -1,7 +1,8 @@
-// Reading a JSON body: bounded depth, `__proto__` refused, the exact bytes kept for idempotency. An absent body is
-// `undefined`, also when the client sent Content-Type: application/json with nothing behind it.
+// Reading a JSON body: bounded depth, `__proto__` and U+0000 refused, the exact bytes kept for idempotency. An absent
+// body is `undefined`, also when the client sent Content-Type: application/json with nothing behind it.
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Refusal } from "../platform/refusal.ts";
+import { storableBody } from "./storable-text.ts";
 
 const DEPTH_MAX = 32;
 
@@ -14,9 +15,12 @@ export function readJsonBodies(app: FastifyInstance): void {
     request.rawBody = bytes;
     if (bytes.length === 0) return done(null, undefined);
     if (isTooDeep(bytes)) return done(new Refusal("invalid_json", `the body nests deeper than ${DEPTH_MAX} levels`));
-    parse(request as FastifyRequest, utf8(bytes), (error, value) =>
-      error ? done(new Refusal("invalid_json", "the body is not valid JSON")) : done(null, value),
-    );
+    const text = utf8(bytes);
+    parse(request as FastifyRequest, text, (error, value) => {
+      if (error) return done(new Refusal("invalid_json", "the body is not valid JSON"));
+      const body = storableBody(value, text);
+      return body instanceof Refusal ? done(body) : done(null, body);
+    });
   });
 }
 

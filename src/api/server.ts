@@ -12,8 +12,10 @@ import { answerError } from "./errors.ts";
 import { readJsonBodies } from "./json-body.ts";
 import { describeApi } from "./openapi.ts";
 import { limitRequests } from "./rates.ts";
+import { refuseNul } from "./storable-text.ts";
 
 const BODY_BYTES_MAX = 1024 * 1024;
+const HEADERS_BYTES_MAX = 16 * 1024;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 120_000;
 
@@ -33,8 +35,11 @@ export async function createHttpServer(
   const app = Fastify({
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
-    http: { headersTimeout: HEADERS_TIMEOUT_MS, maxHeaderSize: 16 * 1024 },
+    // No path is longer than the head it came in: how long a parameter may be, its schema says (400, not 414).
+    routerOptions: { maxParamLength: HEADERS_BYTES_MAX, ignoreTrailingSlash: false },
+    frameworkErrors: (error, request, reply) =>
+      answerError(world.log, error, request, reply.header("x-request-id", request.id)),
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, maxHeaderSize: HEADERS_BYTES_MAX },
     genReqId: () => world.random.uuid(),
     return503OnClosing: false,
     forceCloseConnections: "idle",
@@ -72,6 +77,7 @@ export async function createHttpServer(
     const v1 = scope as unknown as Api;
     v1.addHook("onRequest", requireKey(authenticate(world)));
     v1.addHook("onRequest", limitRequests(world));
+    v1.addHook("preValidation", refuseNul);
     mount(v1);
   });
   await app.register(async (scope) => mountOpen(scope as unknown as Api));

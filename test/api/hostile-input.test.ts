@@ -1,0 +1,108 @@
+// What a hostile or broken client can put into a request and a database cannot hold, or a router cannot read: always an
+// answer that the description has, never a 500. The contract tester found these (npm run contract).
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type TestApi, testApi } from "../support/api.ts";
+
+let api: TestApi;
+
+before(async () => {
+  api = await testApi();
+});
+
+after(() => api.close());
+
+const HALF = "\ud83d";
+
+function refused(answer: { status: number; body: { code?: string; field?: string } }, field: string): void {
+  assert.deepEqual(
+    { status: answer.status, code: answer.body.code, field: answer.body.field },
+    { status: 400, code: "validation_error", field },
+  );
+}
+
+test("U+0000 in a text of the body is a 400 that names the field", async () => {
+  refused(await api.ask("POST", "/v1/suppressions", { email: "a@recipient.example", note: "a\0b" }), "note");
+  refused(await api.ask("POST", "/v1/api-keys", { name: "\0", environment: "test" }), "name");
+  refused(await api.ask("POST", "/v1/templates", { name: "a", slug: "a\0a", subject: "x", text_body: "x" }), "slug");
+});
+
+test("U+0000 deep in the body, or in the name of a field, is named with its path", async () => {
+  const mail = { from: "a@shop.example", to: ["a@recipient.example"], subject: "x", text_body: "x" };
+  refused(
+    await api.ask("POST", "/v1/send", { ...mail, to: ["ok@recipient.example", "a\0@recipient.example"] }),
+    "to[1]",
+  );
+  refused(await api.ask("POST", "/v1/send", { ...mail, metadata: { order: "1\0" } }), "metadata.order");
+  refused(await api.ask("POST", "/v1/send", { ...mail, metadata: { "a\0": "1" } }), "metadata.a\u{fffd}");
+  refused(await api.ask("POST", "/v1/send/batch", [mail, { ...mail, tags: ["\0"] }]), "[1].tags[0]");
+});
+
+test("a text that only looks like an escaped U+0000 is taken", async () => {
+  const answer = await api.ask("POST", "/v1/suppressions", { email: "b@recipient.example", note: "\\u0000" });
+  assert.equal(answer.status, 201);
+  assert.equal(answer.body.suppression.note, "\\u0000");
+});
+
+test("half of a surrogate pair is stored as U+FFFD, in values and in names", async () => {
+  const added = await api.ask("POST", "/v1/suppressions", { email: "c@recipient.example", note: `cut ${HALF}` });
+  assert.equal(added.status, 201);
+  assert.equal(added.body.suppression.note, "cut \u{fffd}");
+  const template = { name: `t ${HALF}`, slug: "half", subject: "{{name}}", text_body: "x" };
+  const created = await api.ask("POST", "/v1/templates", template);
+  assert.equal(created.status, 201, JSON.stringify(created.body));
+  assert.equal(created.body.template.name, "t \u{fffd}");
+  const shown = await api.ask("POST", "/v1/templates/half/preview", { variables: { name: HALF, [HALF]: "x" } });
+  assert.equal(shown.status, 200, JSON.stringify(shown.body));
+});
+
+test("a whole surrogate pair stays what it is", async () => {
+  const added = await api.ask("POST", "/v1/suppressions", { email: "d@recipient.example", note: "whole 😀" });
+  assert.equal(added.body.suppression.note, "whole 😀");
+});
+
+test("%00 in the path or the query is a 400 that names the parameter", async () => {
+  refused(await api.ask("GET", "/v1/templates/a%00b"), "id");
+  refused(await api.ask("DELETE", "/v1/suppressions/a%00@recipient.example"), "identifier");
+  refused(await api.ask("GET", "/v1/suppressions/check?email=a%00@recipient.example"), "email");
+  refused(await api.ask("GET", "/v1/emails?unknown%00=1"), "unknown\u{fffd}");
+});
+
+test("a path that is not correctly percent-encoded is a 400 of the documented form", async () => {
+  for (const path of ["/v1/templates/%", "/v1/templates/%zz", "/v1/templates/%c3%28"]) {
+    const answer = await api.ask("GET", path);
+    assert.equal(answer.status, 400, path);
+    assert.equal(answer.body.code, "validation_error");
+    assert.equal(answer.headers["x-request-id"], answer.body.request_id);
+  }
+});
+
+test("a parameter of the path that is too long is a 400 that names it", async () => {
+  refused(await api.ask("GET", `/v1/templates/${"a".repeat(4_000)}`), "id");
+  refused(await api.ask("GET", `/v1/domains/${"%C3%9C".repeat(1_025)}`), "id");
+});
+
+test("without a key, none of this is looked at", async () => {
+  assert.equal((await api.ask("GET", "/v1/templates/a%00b", undefined, { key: null })).status, 401);
+  assert.equal((await api.ask("POST", "/v1/api-keys", { name: "\0" }, { key: null })).status, 401);
+});
+
+test("numbers beyond what the database counts with are a 400", async () => {
+  for (const offset of ["9223372036854775808", "1e400", "-1", "0.5", "NaN"]) {
+    refused(await api.ask("GET", `/v1/emails?offset=${offset}`), "offset");
+  }
+});
+
+test("times beyond what the database holds are a 400 or an empty answer", async () => {
+  for (const time of ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "0001-01-01T00:00:00+14:00"]) {
+    const answer = await api.ask("GET", `/v1/emails?from=${encodeURIComponent(time)}&to=${encodeURIComponent(time)}`);
+    assert.ok([200, 400].includes(answer.status), `${time}: ${answer.status}`);
+  }
+});
+
+test("methods that a path does not have are 404", async () => {
+  for (const method of ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE"] as const) {
+    const { statusCode } = await api.app.inject({ method: method as "GET", url: "/v1/send" });
+    assert.equal(statusCode, 404, method);
+  }
+});
