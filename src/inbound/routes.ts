@@ -28,10 +28,10 @@ const SIMULATE_BYTES_MAX = 48 * 1024 * 1024;
 const TEXT_MAX = 1_000;
 
 const One = Type.Object({ email: InboundEmail });
-const Binary = {
+const Binary = (type: string) => ({
   description: "The content",
-  content: { "application/octet-stream": { schema: Type.String({ format: "binary" }) } },
-};
+  content: { [type]: { schema: Type.String({ format: "binary" }) } },
+});
 const tags = ["Inbound"];
 
 /** Mounts the endpoints of received mail. */
@@ -105,7 +105,7 @@ function mountDownloads(api: Api, world: World, inbound: Inbound): void {
         summary:
           "The message as stored: as it came, with our Return-Path, Authentication-Results and Received in front",
         params: IdParams,
-        response: answers({ 200: Binary as never }, [404]),
+        response: answers({ 200: Binary("message/rfc822") as never }, [404]),
       },
     },
     async (request, reply) => {
@@ -129,7 +129,7 @@ function mountDownloads(api: Api, world: World, inbound: Inbound): void {
           id: Type.String({ maxLength: 1024 }),
           attachment_id: Type.String({ maxLength: 1024 }),
         }),
-        response: answers({ 200: Binary as never }, [404]),
+        response: answers({ 200: Binary("*/*") as never }, [404]),
       },
     },
     async (request, reply) => {
