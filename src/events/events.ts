@@ -42,6 +42,15 @@ function toSuppression(event: MailEvent): AutomaticEntry | null {
   };
 }
 
+/**
+ * Which of these events (by id) the timeline has already: by that id, or as `ambiguous` for the same recipient and
+ * attempt.
+ */
+export async function findTold(tx: Tx, events: MailEvent[]): Promise<Set<string>> {
+  if (events.length === 0) return new Set();
+  return new Set((await queries.findTold(tx, events)).map(({ id }) => id));
+}
+
 /** The timeline of one message, oldest first. */
 export async function timeline(tx: Tx, orgId: string, messageId: string): Promise<EventView[]> {
   return queries.listEvents(tx, orgId, messageId);

@@ -40,3 +40,16 @@ export function listEvents(db: Query, orgId: string, messageId: string) {
     [orgId, messageId],
   );
 }
+
+/** Index: event_by_message. */
+export function findTold(tx: Tx, events: MailEvent[]) {
+  return tx.query<{ id: string }>(
+    `select k.id from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::smallint[])
+                   as k (org_id, id, message_id, recipient, attempt)
+      where exists (select 1 from event e
+                     where e.org_id = k.org_id and e.message_id = k.message_id
+                       and (e.id = k.id
+                            or e.event_type = 'ambiguous' and e.recipient = k.recipient and e.attempt = k.attempt))`,
+    (["org_id", "id", "message_id", "recipient", "attempt"] as const).map((name) => events.map((event) => event[name])),
+  );
+}

@@ -19,6 +19,8 @@ export type Attempt = {
   signingKeys(orgId: string, domainId: string): Promise<SigningKey[]>;
   /** May the message be sent now (lease still safe)? */
   mayStart(): boolean;
+  /** The same right before the final dot, and the journal notes that it may arrive from here on. */
+  mayEnd(job: Job): boolean;
 };
 
 export type AttemptResult = {
@@ -53,7 +55,7 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
       require8bit: !isAscii(mime),
     },
     [head, mime],
-    { beforeData: parts.mayStart },
+    { beforeData: parts.mayStart, beforeEnd: () => parts.mayEnd(job) },
   );
   return toResult(sent, link, world.clock.monotonic() - startedAt);
 }

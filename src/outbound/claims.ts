@@ -1,5 +1,6 @@
 // Taking due mail out of the queue into memory: lanes of the own slots with due rows, then up to a window of rows from
 // each. Woken by hand, by NOTIFY from other processes, and once a second; losing every NOTIFY costs at most that second.
+import type { Query } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import type { Leases } from "./leases.ts";
 import type { Memory } from "./memory.ts";
@@ -128,7 +129,7 @@ async function hand(
 ): Promise<void> {
   if (rows.length === 0) return;
   for (const row of rows) memory.claimed(lanes.get(row.lane_id) as Lane);
-  const abouts = await describe(world, rows);
+  const abouts = await describe(world.db, rows);
   for (const row of rows) {
     const about = abouts.get(row.message_id);
     const job: Job = { ...row, mime: null, about: about as Job["about"] };
@@ -140,7 +141,8 @@ async function hand(
   }
 }
 
-async function describe(world: World, rows: queries.ClaimedRow[]): Promise<Map<string, Job["about"]>> {
-  const found = await queries.describeMessages(world.db, rows);
+/** What an attempt needs to know of the rows' messages, by message id. */
+export async function describe(db: Query, rows: queries.ClaimedRow[]): Promise<Map<string, Job["about"]>> {
+  const found = await queries.describeMessages(db, rows);
   return new Map(found.map(({ id, ...about }) => [id, { ...about, blob_key: null }]));
 }

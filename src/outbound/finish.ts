@@ -1,9 +1,9 @@
 // From an attempt's outcome to durable state: queue row, recipient, e-mail, event log, webhooks, suppression, all in one
 // transaction for many results at once. Results gather for some milliseconds: nobody waits for them, and a transaction
 // of six statements for each would cost more than the sending.
-import { type MailEvent, recordEvents } from "../events/events.ts";
+import { findTold, type MailEvent, recordEvents } from "../events/events.ts";
 import { sleep } from "../platform/clock.ts";
-import { isUnavailable } from "../platform/db.ts";
+import { isUnavailable, type Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
@@ -28,13 +28,20 @@ export type Finisher = {
   drain(): Promise<void>;
 };
 
-type Result = { row: queries.FinishRow; event: MailEvent; several: boolean; refusals: number };
+/** `arrived`: the server has the message, or may have it. */
+export type Result = {
+  row: queries.FinishRow;
+  event: MailEvent;
+  several: boolean;
+  arrived: boolean;
+  refusals: number;
+};
 
 /** `node()` is the fence; `onDone` hears of each job that left this process, `onCommit` of each batch. */
 export function createFinisher(
   world: FinishWorld,
   node: () => number,
-  on: { done(job: Job): void; committed(): void },
+  on: { done(job: Job): void; committed(rows: queries.FinishRow[]): void },
 ): Finisher {
   let waiting: Result[] = [];
   let running = false;
@@ -58,7 +65,7 @@ export function createFinisher(
       const batch = waiting.slice(0, BATCH_MAX);
       waiting = waiting.slice(BATCH_MAX);
       await commitUntilDone(batch);
-      on.committed();
+      on.committed(batch.map(({ row }) => row));
     }
     running = false;
     idle.resolve();
@@ -102,36 +109,62 @@ export function createFinisher(
 }
 
 async function commit(world: FinishWorld, node: number, batch: Result[]): Promise<void> {
-  const now = new Date(world.clock.now());
   await world.db.transaction(async (tx) => {
-    const several = batch.filter((result) => result.several).map(({ row }) => row);
-    if (several.length > 0) await queries.lockMessages(tx, several);
-    const rows = await queries.finishDeliveries(
-      tx,
-      node,
-      batch.map(({ row }) => row),
-    );
-    const mine = new Set(rows.map((row) => `${row.message_id}/${row.position}`));
-    const kept = batch.filter(({ row }) => mine.has(`${row.message_id}/${row.position}`));
-    if (kept.length < batch.length) {
-      world.log.warn({ node, dropped: batch.length - kept.length }, "results dropped: this node no longer owns them");
-    }
-    if (kept.length === 0) return;
+    const dropped = await record(tx, world, node, batch);
+    if (dropped.length === 0) return;
+    const late = await tellLate(tx, world, dropped);
+    world.log.warn({ node, dropped: dropped.length, late }, "results dropped: this node no longer owns them");
+  });
+}
+
+/** Writes what `node` still owns with all its consequences; returns the results that it no longer owns. */
+export async function record(tx: Tx, world: FinishWorld, node: number, batch: Result[]): Promise<Result[]> {
+  const several = batch.filter((result) => result.several).map(({ row }) => row);
+  if (several.length > 0) await queries.lockMessages(tx, several);
+  const rows = await queries.finishDeliveries(
+    tx,
+    node,
+    batch.map(({ row }) => row),
+  );
+  const mine = new Set(rows.map((row) => `${row.message_id}/${row.position}`));
+  const isKept = ({ row }: Result) => mine.has(`${row.message_id}/${row.position}`);
+  const kept = batch.filter(isKept);
+  if (kept.length > 0) {
     await queries.foldMessages(
       tx,
       kept.map(({ row }) => row),
-      now,
+      new Date(world.clock.now()),
     );
     await recordEvents(
       tx,
       world,
       kept.map(({ event }) => event),
     );
-  });
+  }
+  return batch.filter((result) => !isKept(result));
+}
+
+/**
+ * A message that arrived although its delivery had been given to another node is sent twice: the timeline says so, once.
+ * A result that was committed, and only the answer to the commit was lost, has told its event already.
+ */
+async function tellLate(tx: Tx, world: FinishWorld, dropped: Result[]): Promise<number> {
+  const arrived = dropped.filter((result) => result.arrived).map(({ event }) => event);
+  const told = await findTold(tx, arrived);
+  const late = arrived.filter(({ id }) => !told.has(id));
+  await recordEvents(tx, world, late.map(toLate));
+  return late.length;
+}
+
+function toLate(event: MailEvent): MailEvent {
+  const message = "sent by a process that had been declared dead meanwhile; the message may have arrived twice";
+  const quiet = { announces: false, suppress: false, bounce_type: null, next_attempt_at: null };
+  // Without a number: statistics count the attempts of those who owned it.
+  return { ...event, ...quiet, event_type: "ambiguous", class: "ambiguous", attempt: null, message };
 }
 
 /** What an outcome means for the queue row, the recipient and the world outside. */
-function decide(world: FinishWorld, job: Job, outcome: Outcome): Result {
+export function decide(world: FinishWorld, job: Job, outcome: Outcome): Result {
   const nowMs = world.clock.now();
   const attempts = job.attempts + 1;
   const verdict = finalOf(job, outcome, nowMs);
@@ -143,6 +176,7 @@ function decide(world: FinishWorld, job: Job, outcome: Outcome): Result {
   const announces = isFinal || isDeferralDue(job, nowMs);
   return {
     several: job.about.recipient_count > 1,
+    arrived: outcome.kind === "delivered" || outcome.ambiguous,
     refusals: 0,
     row: {
       org_id: job.org_id,
@@ -180,6 +214,7 @@ function lapsed(job: Job, outcome: Outcome): string {
 function nextAttempt(world: FinishWorld, job: Job, outcome: Outcome, attempts: number): Date {
   const delay = retryDelayMs(attempts, world.random.float(), outcome.retry_after_min ?? 0);
   const nowMs = world.clock.now();
+  if (outcome.retry_at_once) return new Date(nowMs);
   // An absent domain is asked about again after an hour, neither much sooner nor much later.
   const waitMs = outcome.absent && !job.absent_since ? Math.max(delay, ABSENT_FOR_MS + 60_000) : delay;
   return new Date(nowMs + waitMs);
@@ -228,8 +263,7 @@ function toEvent(world: FinishWorld, job: Job, outcome: Outcome, decided: Decide
     bounce_type: decided.status === "deferred" ? null : outcome.bounce_type,
     suppress: outcome.suppress && decided.status === "bounced",
     next_attempt_at: decided.next,
-    // A forward is no send of the customer's: nobody asked to hear of it (contract: live-key sends only).
-    announces: decided.announces && job.about.origin !== "forward",
+    announces: decided.announces,
     about: job.about,
   };
 }

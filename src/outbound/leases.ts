@@ -1,7 +1,8 @@
 // Which slots this process drives. A slot of a source belongs to exactly one node; heartbeat every 5 s, dead after 30 s
 // by the database's clock. The node's id is the fence: a resumed sleeper finds its row gone and everything it still
 // holds is dropped. `mayStart` refuses new final dots well before others may take over.
-import type { Db } from "../platform/db.ts";
+import type { Db, Tx } from "../platform/db.ts";
+import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./node-queries.ts";
 
@@ -40,6 +41,10 @@ export type LeaseHooks = {
   host: Host;
   /** In-memory work of a slot, so that it is given away only when idle. */
   isIdle(slot: Slot): boolean;
+  /** This process has a new node id, under which nothing was sent yet. */
+  onRegistered(node: number): void;
+  /** Called in the transaction that frees what a dead node held. */
+  onBuried(tx: Tx, dead: { id: number; machine: string }): Promise<unknown>;
   /** Called after this node was declared dead: drop everything that is not yet sent. */
   onLost(): void;
 };
@@ -69,6 +74,7 @@ export async function holdLeases(world: Pick<World, "db" | "clock" | "log">, hoo
 async function register(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, state: State): Promise<void> {
   const [row] = await queries.registerNode(world.db, hooks.host.machine, hooks.host.pid, hooks.roles);
   state.node = row?.id ?? 0;
+  hooks.onRegistered(state.node);
   state.owned.clear();
   await balance(world, hooks, state);
 }
@@ -88,30 +94,7 @@ async function beat(world: Pick<World, "db" | "clock" | "log">, hooks: LeaseHook
 
 async function balance(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, state: State): Promise<void> {
   const startedAt = world.clock.monotonic();
-  const leases = await world.db.transaction(async (tx) => {
-    await queries.lockLeases(tx);
-    const before = await queries.sendingNodes(tx);
-    const dead = before.filter((node) => node.machine === hooks.host.machine && !hooks.host.isAlive(node.pid));
-    const buried = await queries.buryNodes(
-      tx,
-      DEAD_AFTER_S,
-      dead.map((node) => node.id),
-    );
-    if (buried.length > 0) await queries.freeLeases(tx);
-    if (buried.length > 0 || state.beats % ORPHANS_EVERY_BEATS === 0) await queries.freeOrphans(tx);
-    state.beats += 1;
-    const nodes = await queries.sendingNodes(tx);
-    const all = await queries.allLeases(tx);
-    const change = fairShare(
-      all,
-      nodes.map((node) => node.id),
-      state.node,
-      hooks.isIdle,
-    );
-    await queries.setLeases(tx, state.node, change.take);
-    await queries.setLeases(tx, null, change.give);
-    return { all, ...change };
-  });
+  const leases = await withPartitions(world, () => world.db.transaction((tx) => moveLeases(tx, hooks, state)));
   const given = new Set(leases.give.map((slot) => key(slot.source_id, slot.slot)));
   state.draining = new Set(leases.drain.map((slot) => key(slot.source_id, slot.slot)));
   state.owned = new Map(
@@ -120,6 +103,37 @@ async function balance(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, st
       .filter(([name]) => !given.has(name)),
   );
   if (state.seenAtMs === 0) state.seenAtMs = startedAt;
+}
+
+async function moveLeases(tx: Tx, hooks: LeaseHooks, state: State) {
+  await queries.lockLeases(tx);
+  await bury(tx, hooks, state);
+  const nodes = await queries.sendingNodes(tx);
+  const all = await queries.allLeases(tx);
+  const change = fairShare(
+    all,
+    nodes.map((node) => node.id),
+    state.node,
+    hooks.isIdle,
+  );
+  await queries.setLeases(tx, state.node, change.take);
+  await queries.setLeases(tx, null, change.give);
+  return { all, ...change };
+}
+
+/** Nodes of this machine whose process is gone, at once; others after their silence. */
+async function bury(tx: Tx, hooks: LeaseHooks, state: State): Promise<void> {
+  const before = await queries.sendingNodes(tx);
+  const dead = before.filter((node) => node.machine === hooks.host.machine && !hooks.host.isAlive(node.pid));
+  const buried = await queries.buryNodes(
+    tx,
+    DEAD_AFTER_S,
+    dead.map((node) => node.id),
+  );
+  for (const node of buried) await hooks.onBuried(tx, node);
+  if (buried.length > 0) await queries.freeLeases(tx);
+  if (buried.length > 0 || state.beats % ORPHANS_EVERY_BEATS === 0) await queries.freeOrphans(tx);
+  state.beats += 1;
 }
 
 /** What to take of the free slots, what to give back and what to let run dry, so that nodes share evenly. */

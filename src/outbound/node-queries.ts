@@ -19,10 +19,16 @@ export function lockLeases(tx: Tx) {
   return tx.query("select pg_advisory_xact_lock(1886352238)");
 }
 
-/** Buries nodes silent for `seconds`, and the named ones at once. */
+/**
+ * Buries nodes silent for `seconds`, and the named ones at once. While the database itself was away nobody could be heard:
+ * silence counts only once it has been up for as long.
+ */
 export function buryNodes(tx: Tx, seconds: number, ids: number[]) {
-  return tx.query<{ id: number }>(
-    `delete from node where seen_at < clock_timestamp() - $1 * interval '1 second' or id = any($2::bigint[]) returning id`,
+  return tx.query<{ id: number; machine: string }>(
+    `delete from node
+      where (greatest(seen_at, pg_postmaster_start_time()) < clock_timestamp() - $1 * interval '1 second')
+         or id = any($2::bigint[])
+      returning id, machine`,
     [seconds, ids],
   );
 }

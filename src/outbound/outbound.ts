@@ -7,8 +7,10 @@ import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
 import { deferredLocally, refusedByDns } from "./attempt.ts";
 import { bodyLoader } from "./bodies.ts";
+import { journalFolder, recordInDoubt } from "./bury.ts";
 import { type Claimer, createClaimer } from "./claims.ts";
 import { createFinisher } from "./finish.ts";
+import { type Journal, openJournal } from "./journal.ts";
 import { holdLeases, type Leases, type Slot } from "./leases.ts";
 import type { Source } from "./links.ts";
 import { createMemory, type Memory } from "./memory.ts";
@@ -63,6 +65,7 @@ type Engine = {
   routes: Routes;
   results: TlsResults;
   leases: Leases;
+  journal: Journal | null;
   claimer: Claimer;
   parts: PathParts;
   stopping: boolean;
@@ -75,10 +78,16 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   engine.memory = createMemory();
   engine.results = gatherTlsResults(world);
   engine.routes = createRoutes(world, engine.results);
+  const host = thisHost();
   engine.leases = await holdLeases(world, {
     roles: deps.roles,
-    host: thisHost(),
+    host,
     isIdle: (slot) => engine.memory.isIdle(slot),
+    onRegistered: (node) => {
+      engine.journal?.close();
+      engine.journal = openJournal(journalFolder(world), node);
+    },
+    onBuried: (tx, dead) => recordInDoubt(tx, world, dead, host.machine),
     onLost: () => forgetAll(engine),
   });
   engine.parts = pathParts(engine);
@@ -149,11 +158,13 @@ function pathParts(engine: Engine): PathParts {
     loadBody: bodyLoader(world),
     signingKeys: engine.deps.signingKeys,
     mayStart: () => engine.leases.mayStart(),
+    mayEnd: (job) => mayEnd(engine, job),
     stopping: () => engine.stopping,
     results: engine.results,
     finisher: createFinisher(world, () => engine.leases.node(), {
       done: (job) => engine.memory.finish(job),
-      committed: () => {
+      committed: (rows) => {
+        engine.journal?.settle(rows);
         wakeHooks(world);
         if (engine.memory.hasBacklog()) engine.claimer.wake();
       },
@@ -161,6 +172,18 @@ function pathParts(engine: Engine): PathParts {
     suspend: (path, untilMs, reason) => suspend(engine, path, untilMs, reason),
     resume: (path) => resume(engine, path),
   };
+}
+
+/** What another node owns by now is not ended, and what the journal cannot note is not either: it would be sent twice. */
+function mayEnd({ world, leases, journal }: Engine, job: Job): boolean {
+  if (!leases.mayStart() || job.owner !== leases.node() || !journal) return false;
+  try {
+    journal.note(job);
+    return true;
+  } catch (err) {
+    world.log.error({ err }, "the journal of what is in flight cannot be written");
+    return false;
+  }
 }
 
 function suspend(engine: Engine, path: Path, untilMs: number, reason: string): void {
@@ -220,6 +243,7 @@ async function stop(engine: Engine): Promise<void> {
   await engine.results.stop();
   if (held.length > 0) await queries.returnDeliveries(world.db, leases.node(), held, new Date(0));
   await leases.stop();
+  engine.journal?.close();
 }
 
 function gauges(engine: Engine): void {

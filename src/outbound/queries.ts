@@ -38,7 +38,7 @@ export function claimDue(db: Query, node: number, lanes: { id: number; k: number
                   order by due_at limit l.k for update skip locked) c) picked
       where d.org_id = picked.org_id and d.message_id = picked.message_id and d.position = picked.position
       returning d.org_id, d.message_id, d.position, d.lane_id, d.email, d.attempts, d.created_at, d.expires_at,
-                d.deferred_event_at, d.absent_since, d.return_path_host`,
+                d.deferred_event_at, d.absent_since, d.return_path_host, d.owner`,
     [node, lanes.map((lane) => lane.id), lanes.map((lane) => lane.k), now],
   );
 }
@@ -226,6 +226,35 @@ export function foldMessages(tx: Query, keys: { org_id: string; message_id: stri
   );
 }
 
+const IN_DOUBT = `select d.org_id, d.message_id, d.position, d.lane_id, d.email, d.attempts, d.created_at, d.expires_at,
+                         d.deferred_event_at, d.absent_since, d.return_path_host, d.owner from delivery d`;
+
+/** Everything a node holds. Index: delivery_owned. */
+export function ownedBy(tx: Tx, node: number) {
+  return tx.query<ClaimedRow>(`${IN_DOUBT} where d.owner = $1 order by d.message_id, d.position for update of d`, [
+    node,
+  ]);
+}
+
+/** What a node holds of these attempts; one that was recorded has another number or is gone. Index: delivery_owned. */
+export function ownedAmong(
+  tx: Tx,
+  node: number,
+  attempts: { message_id: string; position: number; attempts: number }[],
+) {
+  return tx.query<ClaimedRow>(
+    `${IN_DOUBT} join unnest($2::uuid[], $3::int[], $4::int[]) as k (message_id, position, attempts)
+         on d.message_id = k.message_id and d.position = k.position and d.attempts = k.attempts
+      where d.owner = $1 order by d.message_id, d.position for update of d`,
+    [
+      node,
+      attempts.map((one) => one.message_id),
+      attempts.map((one) => one.position),
+      attempts.map((one) => one.attempts),
+    ],
+  );
+}
+
 /** Gives rows back unattempted (graceful stop, a lost connection before any answer). */
 export function returnDeliveries(
   db: Query,
@@ -289,7 +318,7 @@ export function claimExpired(
               order by e.expires_at limit $5 for update skip locked) picked
       where d.org_id = picked.org_id and d.message_id = picked.message_id and d.position = picked.position
       returning d.org_id, d.message_id, d.position, d.lane_id, d.email, d.attempts, d.created_at, d.expires_at,
-                d.deferred_event_at, d.absent_since, d.return_path_host`,
+                d.deferred_event_at, d.absent_since, d.return_path_host, d.owner`,
     [node, slots.map((s) => s.source_id), slots.map((s) => s.slot), now, limit],
   );
 }

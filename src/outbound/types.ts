@@ -13,6 +13,8 @@ export type Job = {
   deferred_event_at: Date | null;
   absent_since: Date | null;
   return_path_host: string;
+  /** The node that holds it: the fence of every write about it. */
+  owner: number;
   mime: Buffer | null;
   about: MessageAbout;
 };
@@ -68,6 +70,8 @@ export type Outcome = {
   duration_ms: number;
   /** Least minutes before the next try, for greylisting and slow-down answers. */
   retry_after_min?: number;
+  /** Nothing speaks against trying again now. */
+  retry_at_once?: boolean;
   /** Was the recipient's domain absent (NXDOMAIN)? Final only when seen twice, an hour apart. */
   absent?: boolean;
 };

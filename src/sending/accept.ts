@@ -293,8 +293,9 @@ function sumAllowances(items: Prepared[]): Record<string, unknown>[] {
   return [...sums.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
 }
 
-function toJob({ prepared, recipient }: Held): Job {
+function toJob({ prepared, recipient, owner }: Held): Job {
   return {
+    owner: owner as number,
     org_id: prepared.org_id,
     message_id: prepared.id,
     position: recipient.position,

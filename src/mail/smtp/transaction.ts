@@ -10,8 +10,11 @@ export type TransactionStage = "mail" | "rcpt" | "data" | "final";
 /** `to` is one recipient. `size` is the message's bytes; `require8bit` says that it holds bytes above 127. */
 export type Envelope = { from: string; to: string; smtputf8: boolean; size: number; require8bit: boolean };
 
-/** `beforeData` is asked once, after 354 and before the first byte of the message; false drops the connection. */
-export type SendHooks = { beforeData?: () => boolean };
+/**
+ * `beforeData` is asked once, after 354 and before the first byte of the message; `beforeEnd` once, right before the
+ * bytes that hold the final dot are written. False drops the connection.
+ */
+export type SendHooks = { beforeData?: () => boolean; beforeEnd?: () => boolean };
 
 /**
  * delivered: accepted after our final dot. refused: by a reply. ambiguous: the connection was lost after the dot, the
@@ -72,7 +75,7 @@ export async function runTransaction(wire: Wire, job: Transaction): Promise<Send
     wire.fail("aborted", "withheld by the caller before the message was sent");
     return endedEarly(wire, "data");
   }
-  return sendMessage(wire, framed, job.timeouts);
+  return sendMessage(wire, framed, job);
 }
 
 function envelopeSteps(job: Transaction): Step[] {
@@ -140,7 +143,7 @@ function endedEarly(wire: Wire, stage: TransactionStage): SendOutcome {
 
 type Framed = { chunks: Buffer[]; end: Buffer };
 
-async function sendMessage(wire: Wire, framed: Framed, timeouts: TransactionTimeouts): Promise<SendOutcome> {
+async function sendMessage(wire: Wire, framed: Framed, { hooks, timeouts }: Transaction): Promise<SendOutcome> {
   const pieces = piecesOf(framed);
   const last = pieces.pop()!;
   for (const piece of pieces) {
@@ -149,6 +152,10 @@ async function sendMessage(wire: Wire, framed: Framed, timeouts: TransactionTime
   if (pieces.length > 0) {
     await nextPoll();
     if (wire.failure) return endedEarly(wire, "data");
+  }
+  if (hooks.beforeEnd && !hooks.beforeEnd()) {
+    wire.fail("aborted", "withheld by the caller before the final dot");
+    return endedEarly(wire, "data");
   }
   const { reply, isFlushed } = await wire.askLast(last, timeouts.final_ms);
   if (!reply) {

@@ -1,0 +1,61 @@
+// What a dead node held and may have delivered: its journal tells which messages were about to be ended, and each of
+// them gets the outcome that nobody recorded, `ambiguous`, before its delivery is free again. Without its journal (another
+// machine, another boot) everything it held is in doubt. Not here: who is dead (leases.ts).
+import { join } from "node:path";
+import type { Tx } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import { deferredLocally } from "./attempt.ts";
+import { describe } from "./claims.ts";
+import { decide, type FinishWorld, record } from "./finish.ts";
+import { type InFlight, readJournal } from "./journal.ts";
+import * as queries from "./queries.ts";
+import type { Outcome } from "./types.ts";
+
+export type DeadNode = { id: number; machine: string };
+
+const CHUNK = 250;
+
+/** The folder of the journals of this machine's nodes. */
+export function journalFolder({ config }: Pick<World, "config">): string {
+  return join(config.data_dir, "outbound");
+}
+
+/**
+ * Records as `ambiguous` what `dead` may have delivered, in the transaction that frees its deliveries; returns how many.
+ * They are due again at once: nothing is known against their servers.
+ */
+export async function recordInDoubt(
+  tx: Tx,
+  world: FinishWorld & Pick<World, "config">,
+  dead: DeadNode,
+  thisMachine: string,
+): Promise<number> {
+  const journal = dead.machine === thisMachine ? readJournal(journalFolder(world), dead.id) : null;
+  const rows = await findInDoubt(tx, dead.id, journal);
+  for (let at = 0; at < rows.length; at += CHUNK) await recordSome(tx, world, dead.id, rows.slice(at, at + CHUNK));
+  if (rows.length > 0) {
+    const why = journal ? "their final dot may have been sent" : "there is no journal of it here";
+    world.log.warn({ node: dead.id, deliveries: rows.length }, `deliveries of a dead node are in doubt: ${why}`);
+  }
+  return rows.length;
+}
+
+function findInDoubt(tx: Tx, node: number, journal: InFlight[] | null): Promise<queries.ClaimedRow[]> {
+  if (journal === null) return queries.ownedBy(tx, node);
+  return journal.length === 0 ? Promise.resolve([]) : queries.ownedAmong(tx, node, journal);
+}
+
+async function recordSome(tx: Tx, world: FinishWorld, node: number, rows: queries.ClaimedRow[]): Promise<void> {
+  const abouts = await describe(tx, rows);
+  const results = rows.flatMap((row) => {
+    const about = abouts.get(row.message_id);
+    return about ? [decide(world, { ...row, owner: node, mime: null, about }, unrecorded())] : [];
+  });
+  await record(tx, world, node, results);
+}
+
+function unrecorded(): Outcome {
+  const message =
+    "the process that sent this message ended before the server's answer was recorded; the server may have accepted it";
+  return { ...deferredLocally(message, "4.4.2", "ambiguous"), ambiguous: true, retry_at_once: true };
+}
