@@ -1,7 +1,6 @@
 // Where reports on a domain go, and what must be in DNS so that they do: the rua entry of its DMARC record, and the record of
 // our own zone by which we say that we want them (RFC 7489 §7.1, RFC 9990 §4), without which reporters send nothing.
-import { getDomain } from "tldts";
-import { reportUri, requireDomain } from "../domains/domains.ts";
+import { reportAuthorization, reportUri, requireDomain } from "../domains/domains.ts";
 import type { DomainRow } from "../domains/types.ts";
 import type { World } from "../platform/world.ts";
 
@@ -44,23 +43,11 @@ function suggestRecord(row: Pick<DomainRow, "checks">, rua: string): string {
 }
 
 async function checkAuthorization(world: Pick<World, "config" | "resolver">, domain: string): Promise<Authorization> {
-  const record = authorizationRecord(world, domain);
+  const record = { ...reportAuthorization(world, domain), type: "TXT" as const };
   if (!record.required) return { ...record, status: "not_required" };
   const answer = await world.resolver.txt(record.name);
   if (answer.kind === "failed") return { ...record, status: "error" };
   if (answer.kind === "absent") return { ...record, status: "missing" };
   const isThere = answer.records.some((text) => /^v\s*=\s*DMARC1\s*(?:;|$)/i.test(text));
   return { ...record, status: isThere ? "ok" : "mismatch" };
-}
-
-/** Not needed when the domain and the address are of one organizational domain. */
-export function authorizationRecord(world: Pick<World, "config">, domain: string): Omit<Authorization, "status"> {
-  const { report_domain } = world.config;
-  const organization = (name: string) => getDomain(name, { allowPrivateDomains: true }) ?? name;
-  return {
-    required: organization(domain) !== organization(report_domain),
-    name: `${domain}._report._dmarc.${report_domain}`,
-    type: "TXT",
-    value: "v=DMARC1",
-  };
 }

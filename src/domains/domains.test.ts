@@ -134,10 +134,10 @@ test("the list is newest first, with total, limit and offset", async () => {
 });
 
 const purposes = {
-  inbound: ["ownership!", "mx!", "dmarc"],
-  alias: ["ownership!", "mx!", "dmarc"],
-  outbound: ["ownership!", "spf!", "dkim!", "return_path", "dmarc"],
-  both: ["ownership!", "spf!", "dkim!", "mx!", "return_path", "dmarc"],
+  inbound: ["ownership!", "mx!", "dmarc", "dmarc_authorization"],
+  alias: ["ownership!", "mx!", "dmarc", "dmarc_authorization"],
+  outbound: ["ownership!", "spf!", "dkim!", "return_path", "dmarc", "dmarc_authorization"],
+  both: ["ownership!", "spf!", "dkim!", "mx!", "return_path", "dmarc", "dmarc_authorization"],
 };
 for (const [type, wanted] of Object.entries(purposes)) {
   test(`the records of a domain of type ${type} are ${wanted.join(", ")} (! is required)`, async () => {
@@ -164,6 +164,7 @@ test("the records say exactly what to publish, and are unchecked at first", asyn
     ["mx", "MX", domain, 10, 3600],
     ["return_path", "CNAME", `pt-bounces.${domain}`, null, 3600],
     ["dmarc", "TXT", `_dmarc.${domain}`, null, 3600],
+    ["dmarc_authorization", "TXT", `${domain}._report._dmarc.reports.postern.test`, null, 3600],
   ]);
   const { config } = api;
   assert.match(byPurpose(records, "ownership").value, /^postern-verify=[0-9A-Za-z]{32}$/);
@@ -204,7 +205,7 @@ test("verify answers 200 though nothing is published, and says what is missing",
   );
   assert.deepEqual(
     records.map((shown: DnsRecord) => [shown.status, typeof shown.hint, shown.checked_at]),
-    Array(6).fill(["missing", "string", "2026-11-05T10:00:00.000Z"]),
+    Array(7).fill(["missing", "string", "2026-11-05T10:00:00.000Z"]),
   );
   assert.deepEqual([record.status, record.verified], ["pending", false]);
   assert.equal(record.last_dns_check, "2026-11-05T10:00:00.000Z");
@@ -227,7 +228,10 @@ test("a domain is verified record by record; the recommended ones are not needed
     assert.equal(body.verified_at, index === 3 ? "2026-11-05T10:00:00.000Z" : null);
     assert.deepEqual([body.return_path_verified, body.dmarc_verified], [false, false]);
   }
-  publish(dns, [byPurpose(records, "return_path"), byPurpose(records, "dmarc")]);
+  publish(
+    dns,
+    ["return_path", "dmarc", "dmarc_authorization"].map((purpose) => byPurpose(records, purpose)),
+  );
   const { body } = await api.ask("POST", `/v1/domains/${id}/verify`);
   assert.deepEqual([body.return_path_verified, body.dmarc_verified, body.verified], [true, true, true]);
   assert.equal(body.summary, "steps.example.com is verified: 4 of 4 required records are in place.");

@@ -287,6 +287,11 @@ export function reportUri(world: Pick<World, "config">, row: Pick<DomainRow, "dm
   return records.reportUri(world.config, row);
 }
 
+/** The record of our zone by which we accept reports on `domain`; see records.ts. */
+export function reportAuthorization(world: Pick<World, "config">, domain: string) {
+  return records.reportAuthorization(world.config, domain);
+}
+
 /** A look-up of sender domains for the hot path: by organization and ASCII name, many per round trip, nothing cached. */
 export function findSender(
   world: Core & Pick<World, "config">,

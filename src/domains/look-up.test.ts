@@ -37,6 +37,7 @@ const records = {
   mx: record("mx", domain, "mx.postern.test", { type: "MX", priority: 10 }),
   return_path: record("return_path", `pt-bounces.${domain}`, "bounces.postern.test", { type: "CNAME" }),
   dmarc: record("dmarc", `_dmarc.${domain}`, `v=DMARC1; p=none; rua=${uri}`),
+  dmarc_authorization: record("dmarc_authorization", `${domain}._report._dmarc.reports.postern.test`, "v=DMARC1"),
 };
 
 type Zone = [name: string, type: string, values: unknown[]][];
@@ -328,4 +329,18 @@ test("a check asks at most 150 questions", async () => {
   const checks = await lookUpRecords({ resolver, clock }, owner, many, { fresh: true });
   assert.equal(dns.queries.length, 150);
   assert.equal(checks.filter((check) => check.status === "error").length, 50);
+});
+
+test("the operator's yes to reports is any record that begins with v=DMARC1, a wildcard's too", async () => {
+  const { name } = records.dmarc_authorization;
+  const missing = await look("dmarc_authorization", [[name, "TXT", []]]);
+  assert.equal(missing.status, "missing");
+  assert.match(
+    missing.hint ?? "",
+    /operator of this service .* \*\._report\._dmarc\.reports\.postern\.test serves all/,
+  );
+  const other = await look("dmarc_authorization", [[name, "TXT", ["v=spf1 -all"]]]);
+  assert.deepEqual([other.status, other.found], ["mismatch", ["v=spf1 -all"]]);
+  const present = await look("dmarc_authorization", [[name, "TXT", ["v=DMARC1; rua=mailto:other@x.example"]]]);
+  assert.deepEqual([present.status, present.hint], ["ok", null]);
 });

@@ -28,6 +28,7 @@ const JUDGES: Record<ExpectedRecord["purpose"], (look: Look) => Promise<Verdict>
   ownership: (look) => checkTxt(look, judgeOwnership),
   dkim: (look) => checkTxt(look, judgeDkim),
   dmarc: (look) => checkTxt(look, judgeDmarc),
+  dmarc_authorization: checkAuthorization,
   spf: checkSpf,
   mx: checkMx,
   return_path: checkReturnPath,
@@ -182,6 +183,17 @@ function judgeDmarc(texts: string[], record: ExpectedRecord): Verdict {
     return wrong("The record must begin with v=DMARC1; (upper case, with a semicolon).");
   }
   return dmarcHint(text, uri) === null ? { status: "ok", found, hint: null } : wrong(dmarcHint(text, uri) ?? "");
+}
+
+// RFC 7489 §7.1: a record that begins with v=DMARC1 is a yes. It stands in the operator's zone, often as a wildcard.
+async function checkAuthorization({ ask, record }: Look): Promise<Verdict> {
+  const answer = await ask.txt(record.name);
+  if (answer.kind === "failed") return unasked(answer.reason);
+  const found = answer.kind === "found" ? answer.records : [];
+  if (found.some((text) => /^v\s*=\s*DMARC1\s*(?:;|$)/i.test(text))) return { status: "ok", found, hint: null };
+  const wildcard = record.name.slice(record.name.indexOf("._report._dmarc.") + 1);
+  const hint = `The operator of this service publishes this record in its own zone; *.${wildcard} serves all domains. Without it most reporters send no reports here.`;
+  return { status: found.length > 0 ? "mismatch" : "missing", found, hint };
 }
 
 function dmarcHint(text: string, uri: string): string | null {

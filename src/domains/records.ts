@@ -1,4 +1,5 @@
 // The DNS records a domain is to publish, and how they are shown beside what the last check saw.
+import { getDomain } from "tldts";
 import type { Config } from "../config.ts";
 import { receives, sends } from "./state.ts";
 import type { DkimRecord, DnsRecord, DomainRow, ExpectedRecord } from "./types.ts";
@@ -24,6 +25,19 @@ export function reportUri(hosts: Pick<Config, "report_domain">, row: Pick<Domain
   return `mailto:${row.dmarc_token}@${hosts.report_domain}`;
 }
 
+/**
+ * The record of our own zone that lets reports on the domain come to us (RFC 7489 §7.1, RFC 9990 §4): without it most
+ * reporters send none. Not `required` when the domain and the address are of one organizational domain.
+ */
+export function reportAuthorization(hosts: Pick<Config, "report_domain">, domain: string) {
+  const organization = (name: string) => getDomain(name, { allowPrivateDomains: true }) ?? name;
+  return {
+    required: organization(domain) !== organization(hosts.report_domain),
+    name: `${domain}._report._dmarc.${hosts.report_domain}`,
+    value: "v=DMARC1",
+  };
+}
+
 /** All records of the domain, required ones first in the order in which people publish them. */
 export function expectedRecords(hosts: Hosts, row: DomainRow, dkim: DkimRecord[]): ExpectedRecord[] {
   const { domain, type } = row;
@@ -44,6 +58,10 @@ export function expectedRecords(hosts: Hosts, row: DomainRow, dkim: DkimRecord[]
     records.push({ ...cname, type: "CNAME" });
   }
   records.push(txt("dmarc", `_dmarc.${domain}`, `v=DMARC1; p=none; rua=${reportUri(hosts, row)}`, false));
+  const authorization = reportAuthorization(hosts, domain);
+  if (authorization.required) {
+    records.push(txt("dmarc_authorization", authorization.name, authorization.value, false));
+  }
   return records;
 }
 
@@ -77,9 +95,10 @@ export function summarize(row: Pick<DomainRow, "domain" | "status">, records: Dn
     open.filter((record) => record.required && !isUnasked(record)),
   );
   say("Could not be asked for, and will be again", open.filter(isUnasked));
+  // What the operator is to publish has its place in the list, with a hint, not in what the customer has to do.
   say(
     "Recommended besides",
-    open.filter((record) => !record.required && !isUnasked(record)),
+    open.filter((record) => !record.required && !isUnasked(record) && record.purpose !== "dmarc_authorization"),
   );
   return parts.join(" ");
 }

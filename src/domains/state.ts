@@ -52,6 +52,8 @@ export function nextCheck(row: Pick<DomainRow, "watch_since" | "checks">, nowMs:
 
 /** A fact is what a check proved of a purpose; `conclusive` false means that it could not ask. */
 type Fact = { ok: boolean; conclusive: boolean };
+/** The authorization is the operator's record: it says nothing about the customer's domain. */
+type Provable = Exclude<Purpose, "dmarc_authorization">;
 type Flags = Pick<
   DomainRow,
   "ownership_verified" | "mx_verified" | "spf_verified" | "dkim_verified" | "dmarc_verified" | "return_path_verified"
@@ -76,17 +78,18 @@ export function afterCheck(before: DomainRow, checked: Checked, mayVerify: boole
   return row;
 }
 
-function factsOf(checked: Checked): Map<Purpose, Fact> {
-  const facts = new Map<Purpose, Fact>();
+function factsOf(checked: Checked): Map<Provable, Fact> {
+  const facts = new Map<Provable, Fact>();
   for (const { purpose, status } of checked.checks) {
-    if (purpose !== "dkim") facts.set(purpose, { ok: status === "ok", conclusive: status !== "error" });
+    if (purpose !== "dkim" && purpose !== "dmarc_authorization")
+      facts.set(purpose, { ok: status === "ok", conclusive: status !== "error" });
   }
   const { verified, conclusive } = checked.dkim;
   facts.set("dkim", { ok: verified, conclusive: verified || conclusive });
   return facts;
 }
 
-function withFlags(before: DomainRow, facts: Map<Purpose, Fact>, at: Date): DomainRow {
+function withFlags(before: DomainRow, facts: Map<Provable, Fact>, at: Date): DomainRow {
   const row: DomainRow = { ...before, lost: { ...before.lost } };
   for (const [purpose, fact] of facts) {
     if (!fact.conclusive) continue;
@@ -112,7 +115,7 @@ function mergeChecks(before: RecordCheck[], fresh: RecordCheck[]): RecordCheck[]
   return [...before.filter((check) => !seen.has(`${check.purpose} ${check.name}`)), ...fresh];
 }
 
-function moveStatus(row: DomainRow, facts: Map<Purpose, Fact>, at: Date, mayVerify: boolean): void {
+function moveStatus(row: DomainRow, facts: Map<Provable, Fact>, at: Date, mayVerify: boolean): void {
   if (hasAllRequired(row)) {
     if (row.status !== "verified" && mayVerify) setVerified(row, at);
   } else if (row.status === "verified" && isLossConfirmed(row, facts, at)) {
@@ -149,7 +152,7 @@ function failWhenLate(row: DomainRow, at: Date): void {
   if (at.getTime() - row.unverified_since.getTime() >= FAILED_AFTER_MS) row.status = "failed";
 }
 
-function isLossConfirmed(row: DomainRow, facts: Map<Purpose, Fact>, at: Date): boolean {
+function isLossConfirmed(row: DomainRow, facts: Map<Provable, Fact>, at: Date): boolean {
   return missingRequirements(row).some(
     (purpose) => facts.get(purpose)?.conclusive && lostFor(row, purpose, at) >= LOSS_CONFIRMED_MS,
   );
@@ -161,7 +164,7 @@ function lostFor(row: DomainRow, purpose: Requirement, at: Date): number {
 }
 
 /** A domain whose ownership record is gone as long as the grace lasts is free for another organization. */
-function releaseClaim(row: DomainRow, facts: Map<Purpose, Fact>, at: Date): void {
+function releaseClaim(row: DomainRow, facts: Map<Provable, Fact>, at: Date): void {
   if (!row.claimed || row.ownership_verified || !row.unverified_since) return;
   if (!facts.get("ownership")?.conclusive || lostFor(row, "ownership", at) < GRACE_MS) return;
   if (at.getTime() - row.unverified_since.getTime() >= GRACE_MS) row.claimed = false;

@@ -10,7 +10,7 @@ export type DomainStatus = (typeof DOMAIN_STATUSES)[number];
 export const TLS_POLICIES = ["opportunistic", "require"] as const;
 export type TlsPolicy = (typeof TLS_POLICIES)[number];
 
-export const PURPOSES = ["ownership", "spf", "dkim", "return_path", "mx", "dmarc"] as const;
+export const PURPOSES = ["ownership", "spf", "dkim", "return_path", "mx", "dmarc", "dmarc_authorization"] as const;
 export type Purpose = (typeof PURPOSES)[number];
 
 /** Purposes without which a domain of some type is not verified. */
