@@ -43,3 +43,38 @@ create table tls_result (
   detail text,                           -- the last failure's own words
   primary key (day, domain, policy_hash, result, mx_host, mx_ip, source_ip)
 );
+
+-- Relays -----------------------------------------------------------------------------------------------------------
+
+-- The server that a sender domain's mail leaves through instead of going to the recipients' own: always, or while the
+-- machine cannot reach port 25 of anybody.
+create table relay (
+  org_id uuid not null,
+  domain_id uuid not null,
+  host text not null,                    -- a name, or a public address
+  port integer not null,
+  username text,
+  password bytea,                        -- sealed
+  tls text not null check (tls in ('starttls', 'implicit', 'none')),
+  mode text not null check (mode in ('always', 'fallback')),
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  primary key (org_id, domain_id),
+  foreign key (org_id, domain_id) references domain (org_id, id) on delete cascade,
+  check ((username is null) = (password is null))
+);
+call protect_tenant_table('relay');
+
+-- Mail through a relay has lanes of its own: that a relay is dead must not park the direct mail of another domain, nor
+-- the other way round. Null: direct.
+alter table lane add column relay_domain_id uuid;
+alter table lane drop constraint lane_org_id_source_id_domain_class_key;
+alter table lane add constraint lane_name unique nulls not distinct (org_id, source_id, domain, class, relay_domain_id);
+
+-- Machines from which nobody's port 25 can be reached, as their processes found; each looks again every minute.
+create table port_closed (
+  machine text primary key,              -- as in node
+  since timestamptz not null,
+  seen_at timestamptz not null,
+  targets text[] not null                -- addresses to look at
+);

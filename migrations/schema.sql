@@ -261,6 +261,7 @@ create table dmarc_day (
   constraint dmarc_day_pkey PRIMARY KEY (org_id, domain_id, day),
   constraint dmarc_day_org_id_domain_id_fkey FOREIGN KEY (org_id, domain_id) REFERENCES domain(org_id, id) ON DELETE CASCADE
 ) with (fillfactor=80);
+CREATE INDEX dmarc_day_age ON dmarc_day USING btree (day);
 alter table dmarc_day enable row level security;
 alter table dmarc_day force row level security;
 create policy tenant on dmarc_day as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
@@ -283,6 +284,7 @@ create table dmarc_day_source (
   constraint dmarc_day_source_pkey PRIMARY KEY (org_id, domain_id, day, source_ip),
   constraint dmarc_day_source_org_id_domain_id_fkey FOREIGN KEY (org_id, domain_id) REFERENCES domain(org_id, id) ON DELETE CASCADE
 ) with (fillfactor=80);
+CREATE INDEX dmarc_day_source_age ON dmarc_day_source USING btree (day);
 alter table dmarc_day_source enable row level security;
 alter table dmarc_day_source force row level security;
 create policy tenant on dmarc_day_source as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
@@ -536,8 +538,9 @@ create table lane (
   paused_until timestamp with time zone,
   reason text,
   touched_at timestamp with time zone not null,
+  relay_domain_id uuid,
   constraint lane_pkey PRIMARY KEY (id),
-  constraint lane_org_id_source_id_domain_class_key UNIQUE (org_id, source_id, domain, class),
+  constraint lane_name UNIQUE NULLS NOT DISTINCT (org_id, source_id, domain, class, relay_domain_id),
   constraint lane_source_id_fkey FOREIGN KEY (source_id) REFERENCES source(id)
 ) with (fillfactor=70);
 CREATE INDEX lane_due ON lane USING btree (source_id, slot, next_at);
@@ -799,6 +802,14 @@ alter table organization enable row level security;
 alter table organization force row level security;
 create policy tenant on organization as permissive for all using ((( SELECT postern_system() AS postern_system) OR (id = ( SELECT postern_org() AS postern_org))));
 
+create table port_closed (
+  machine text not null,
+  since timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  targets text[] not null,
+  constraint port_closed_pkey PRIMARY KEY (machine)
+);
+
 create table recipient (
   org_id uuid not null,
   message_id uuid not null,
@@ -821,6 +832,27 @@ create table recipient (
 alter table recipient enable row level security;
 alter table recipient force row level security;
 create policy tenant on recipient as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
+create table relay (
+  org_id uuid not null,
+  domain_id uuid not null,
+  host text not null,
+  port integer not null,
+  username text,
+  password bytea,
+  tls text not null,
+  mode text not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint relay_pkey PRIMARY KEY (org_id, domain_id),
+  constraint relay_check CHECK (((username IS NULL) = (password IS NULL))),
+  constraint relay_mode_check CHECK ((mode = ANY (ARRAY['always'::text, 'fallback'::text]))),
+  constraint relay_org_id_domain_id_fkey FOREIGN KEY (org_id, domain_id) REFERENCES domain(org_id, id) ON DELETE CASCADE,
+  constraint relay_tls_check CHECK ((tls = ANY (ARRAY['starttls'::text, 'implicit'::text, 'none'::text])))
+);
+alter table relay enable row level security;
+alter table relay force row level security;
+create policy tenant on relay as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
 create table source (
   id uuid not null,

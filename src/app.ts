@@ -23,6 +23,7 @@ import { deferUnproven, reportDecider, reportHandler } from "./inbound/report-ad
 import { mountInbound } from "./inbound/routes.ts";
 import { createSpool } from "./inbound/spool.ts";
 import { hasQueuedMail, laneFinder, MTA_CHANNEL, notifier, type Outbound, startOutbound } from "./outbound/outbound.ts";
+import { mountRelays } from "./outbound/relay-endpoints.ts";
 import { startPolicyWork } from "./outbound/sts.ts";
 import { findSources } from "./outbound/sources.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
@@ -130,6 +131,7 @@ export function mountFeatures(api: Api, world: World, engine: Engine = { outboun
   mountSuppressions(api, world);
   mountWarming(api, world, warmingPorts(world));
   mountStats(api, world);
+  mountRelays(api, world);
   mountSending(api, world, sendingParts(world, engine));
   mountAliases(api, world);
   mountDmarc(api, world, dmarcPorts(world));

@@ -1,5 +1,6 @@
 // Lanes by name: found or made in batches, remembered for an hour. A lane is the mail of one organization from one
-// source to one domain in one class; its slot follows from the domain, so one process sees all of a destination.
+// source to one domain in one class by one way (direct, or the relay of a sender domain); its slot follows from where that
+// leads, so one process sees all of a destination.
 import { coalesce } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
@@ -9,7 +10,16 @@ const REMEMBER_MS = 3_600_000;
 const REMEMBERED_MAX = 200_000;
 const SLOTS = 16;
 
-export type FindLane = (name: { org_id: string; source_id: string; domain: string; class: number }) => Promise<Lane>;
+/** `relay_domain_id`: the sender domain whose relay the mail takes; absent for direct mail. */
+export type LaneName = {
+  org_id: string;
+  source_id: string;
+  domain: string;
+  class: number;
+  relay_domain_id?: string | null;
+};
+
+export type FindLane = (name: LaneName) => Promise<Lane>;
 
 /** A look-up that makes the lane when it is new. */
 export function laneFinder(world: Pick<World, "db" | "clock">): FindLane {
@@ -35,13 +45,21 @@ export function laneFinder(world: Pick<World, "db" | "clock">): FindLane {
   };
 }
 
-function nameOf(lane: { org_id: string; source_id: string; domain: string; class: number }): string {
-  return `${lane.org_id}|${lane.source_id}|${lane.class}|${lane.domain}`;
+function nameOf(lane: LaneName): string {
+  return `${lane.org_id}|${lane.source_id}|${lane.class}|${lane.domain}|${lane.relay_domain_id ?? ""}`;
 }
 
 function parse(name: string): queries.LaneKey {
-  const [org_id = "", source_id = "", mailClass = "0", domain = ""] = name.split("|");
-  return { org_id, source_id, class: Number(mailClass), domain, slot: slotOf(domain) };
+  const [org_id = "", source_id = "", mailClass = "0", domain = "", relay = ""] = name.split("|");
+  const relay_domain_id = relay === "" ? null : relay;
+  return {
+    org_id,
+    source_id,
+    class: Number(mailClass),
+    domain,
+    relay_domain_id,
+    slot: slotOf(relay_domain_id ?? domain),
+  };
 }
 
 /** FNV-1a over the domain: every process puts a destination into the same slot. */

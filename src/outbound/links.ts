@@ -4,9 +4,17 @@ import { NO_STARTTLS, openSession, type PeerTls, type Session, type SessionTls }
 import type { World } from "../platform/world.ts";
 import { deferredLocally, unreachable } from "./attempt.ts";
 import type { Hop } from "./route.ts";
-import { judgeDane, judgePkix, type Plan, type PlannedHop, type Terms, type Verdict } from "./tls-policy.ts";
+import {
+  judgeChain,
+  judgeDane,
+  judgePkix,
+  type Plan,
+  type PlannedHop,
+  type Terms,
+  type Verdict,
+} from "./tls-policy.ts";
 import type { TlsResult, TlsResults } from "./tls-results.ts";
-import type { Job, Outcome } from "./types.ts";
+import type { Job, Lane, Outcome } from "./types.ts";
 
 export type LinkWorld = Pick<World, "clock" | "config">;
 
@@ -28,10 +36,13 @@ export type Link = {
   tls: string | null;
 };
 
-/** `by_policy`: a server may well have answered, but not on the terms this mail demands. */
-export type Unopened = { outcome: Outcome; by_policy: boolean };
+/**
+ * `by_policy`: a server may well have answered, but not on the terms this mail demands. `unreachable`: no connection at
+ * all, through no fault of our own address.
+ */
+export type Unopened = { outcome: Outcome; by_policy: boolean; unreachable: boolean };
 
-export type Errand = { job: Job; plan: Plan };
+export type Errand = { lane: Lane; job: Job; plan: Plan };
 
 export type Opening = { source: Source; hop: PlannedHop; errand: Errand; startedAtMs: number };
 
@@ -88,9 +99,8 @@ function judging(world: LinkWorld, terms: Terms, mode: SessionTls["mode"]): { tl
   const said: Said = { verdict: null, pkix: false };
   if (mode !== "verify") return { tls: { mode }, said };
   const check = (peer: PeerTls): string | null => {
-    const pkix = judgePkix(peer);
-    said.pkix = pkix === null;
-    said.verdict = terms.kind === "dane" ? judgeDane(terms, peer, world.clock.now()) : pkix;
+    said.pkix = judgePkix(peer) === null;
+    said.verdict = judge(world, terms, peer);
     const counts = terms.kind !== "opportunistic";
     return counts && said.verdict ? said.verdict.detail : null;
   };
@@ -98,12 +108,19 @@ function judging(world: LinkWorld, terms: Terms, mode: SessionTls["mode"]): { tl
   return { tls: { mode, check, implicit }, said };
 }
 
-function sessionOptions(world: LinkWorld, { source, hop }: Opening) {
+function judge(world: LinkWorld, terms: Terms, peer: PeerTls): Verdict {
+  if (terms.kind === "dane") return judgeDane(terms, peer, world.clock.now());
+  return terms.kind === "relay" ? judgeChain(peer) : judgePkix(peer);
+}
+
+function sessionOptions(world: LinkWorld, { source, hop, errand }: Opening) {
+  const { via } = errand.plan;
   return {
     // RFC 7672 §8.1: the server is asked for the certificate of the name its records stand under.
     host: hop.terms.kind === "dane" ? hop.terms.base : hop.host,
     address: hop.address,
-    port: world.config.testing.outbound_port ?? 25,
+    port: via?.port ?? world.config.testing.outbound_port ?? 25,
+    ...(via?.credentials ? { auth: via.credentials } : {}),
     local_address: source.ip ?? undefined,
     ehlo_name: source.ehlo,
     timeouts: { connect_ms: CONNECT_TIMEOUT_MS },
@@ -140,6 +157,7 @@ function closed(
   return {
     outcome: { ...outcome, mx_host: hop.host, mx_ip: hop.address, isp: errand.plan.site.isp, duration_ms },
     by_policy: true,
+    unreachable: false,
   };
 }
 
@@ -149,11 +167,20 @@ function notOpened(world: LinkWorld, opening: Opening, failure: Failure): Unopen
   const { hop, errand, startedAtMs } = opening;
   const { isp } = errand.plan.site;
   const outcome = unreachable(failure, hop, isp, world.clock.monotonic() - startedAtMs);
-  if (!failure.tls_failed) return { outcome, by_policy: false };
+  if (!failure.tls_failed) return { outcome, by_policy: false, unreachable: isUnreachable(failure) };
   const detail = `${hop.host}: ${whoDemands(errand.plan.domain, hop.terms)}${failure.detail}`;
   const enhanced_code = failure.detail === NO_STARTTLS ? "4.7.10" : "4.7.5";
   const mailClass = demands(hop.terms) ? "tls_policy" : "tls_required";
-  return { outcome: { ...outcome, message: detail, enhanced_code, class: mailClass }, by_policy: true };
+  return {
+    outcome: { ...outcome, message: detail, enhanced_code, class: mailClass },
+    by_policy: true,
+    unreachable: false,
+  };
+}
+
+/** That our own address cannot be used says nothing of the way out. */
+function isUnreachable({ stage, cause, detail }: Failure): boolean {
+  return stage === "connect" && (cause === "network" || cause === "timeout") && !/EADDRNOTAVAIL|EINVAL/.test(detail);
 }
 
 function demands(terms: Terms): boolean {

@@ -3,7 +3,15 @@ import { test } from "node:test";
 import { createMemory } from "./memory.ts";
 import type { Job, Lane } from "./types.ts";
 
-const lane = (id: number): Lane => ({ id, org_id: "o", source_id: "s", slot: id % 16, domain: "d", class: 0 });
+const lane = (id: number): Lane => ({
+  id,
+  org_id: "o",
+  source_id: "s",
+  slot: id % 16,
+  domain: "d",
+  class: 0,
+  relay_domain_id: null,
+});
 const done = (id: number, bytes: number): Job => ({ lane_id: id, mime: Buffer.alloc(bytes) }) as unknown as Job;
 
 test("a lane hands over until its window is full, then older mail in the queue goes first", () => {

@@ -5,23 +5,26 @@ import { sleep } from "../platform/clock.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
-import { deferredLocally, refusedByDns } from "./attempt.ts";
 import { bodyLoader } from "./bodies.ts";
 import { journalFolder, recordInDoubt } from "./bury.ts";
 import { type Claimer, createClaimer } from "./claims.ts";
 import { createFinisher } from "./finish.ts";
+import { createIntake, type Intake } from "./intake.ts";
 import { type Journal, openJournal } from "./journal.ts";
 import { holdLeases, type Leases, type Slot } from "./leases.ts";
-import type { Source } from "./links.ts";
+import type { Errand, Source } from "./links.ts";
 import { createMemory, type Memory } from "./memory.ts";
 import { closePath, createPath, drive, type Path, type PathParts } from "./path.ts";
 import * as queries from "./queries.ts";
-import { createRoutes, type Routes } from "./routes.ts";
+import { type Reach, watchReach } from "./reach.ts";
+import { createRehomer, type Rehomer } from "./rehome.ts";
+import { relayFinder, relayPlanner } from "./relays.ts";
+import { createRoutes } from "./routes.ts";
 import { findSources } from "./sources.ts";
 import { thisHost } from "./this-host.ts";
-import type { Plan } from "./tls-policy.ts";
 import { gatherTlsResults, type TlsResults } from "./tls-results.ts";
 import type { Job, Lane } from "./types.ts";
+import { notifier } from "./wake.ts";
 
 export { readToken } from "../mail/bounce-token.ts";
 export { TOKEN_CONTEXT } from "./attempt.ts";
@@ -50,7 +53,6 @@ export type OutboundDeps = {
   roles: string[];
 };
 
-const ROUTE_RETRY_MS = 1_000;
 const PATHS_IDLE_MS = 300_000;
 const STOP_WITHIN_MS = 55_000;
 const STOP_LOOK_MS = 20;
@@ -62,11 +64,13 @@ type Engine = {
   lanePaths: Map<number, Path>;
   sources: Map<string, Source>;
   memory: Memory;
-  routes: Routes;
   results: TlsResults;
   leases: Leases;
   journal: Journal | null;
   claimer: Claimer;
+  reach: Reach;
+  rehomer: Rehomer;
+  intake: Intake;
   parts: PathParts;
   stopping: boolean;
 };
@@ -74,11 +78,11 @@ type Engine = {
 /** Starts the engine: takes leases, begins to claim. */
 export async function startOutbound(world: World, deps: OutboundDeps): Promise<Outbound> {
   const engine = { world, deps, paths: new Map(), lanePaths: new Map(), stopping: false } as unknown as Engine;
+  const host = thisHost();
   engine.sources = await findSources(world);
   engine.memory = createMemory();
   engine.results = gatherTlsResults(world);
-  engine.routes = createRoutes(world, engine.results);
-  const host = thisHost();
+  engine.reach = await watchReach(world, host.machine, () => divertAll(engine));
   engine.leases = await holdLeases(world, {
     roles: deps.roles,
     host,
@@ -91,17 +95,27 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     onLost: () => forgetAll(engine),
   });
   engine.parts = pathParts(engine);
+  engine.rehomer = rehomer(engine);
+  engine.intake = createIntake(world, {
+    routes: createRoutes(world, engine.results),
+    relays: relayFinder(world),
+    planRelay: relayPlanner(world),
+    reach: engine.reach,
+    rehomer: engine.rehomer,
+    finisher: engine.parts.finisher,
+    admit: (errand) => admit(engine, errand),
+  });
   engine.claimer = createClaimer(world, {
     leases: engine.leases,
     memory: engine.memory,
-    take: (lane, job) => intake(engine, lane, job),
+    take: (lane, job) => engine.intake.take(lane, job),
   });
   const housekeeping = setInterval(() => closeUnused(engine), PATHS_IDLE_MS);
   gauges(engine);
   return {
     reserve: (lane, bytes) => reserve(engine, lane, bytes),
     release: (lane, bytes) => engine.memory.remove(lane, bytes),
-    offer: (lane, job) => intake(engine, lane, job),
+    offer: (lane, job) => engine.intake.take(lane, job),
     wake: () => engine.claimer.wake(),
     stop: async () => {
       clearInterval(housekeeping);
@@ -121,35 +135,36 @@ function reserve(engine: Engine, lane: Lane, bytes: number): number | null {
   return engine.memory.admit(lane, bytes, engine.world.clock.now()) ? engine.leases.node() : null;
 }
 
-/** A job that is counted in memory finds its path: route of the domain (cached), then source × site. */
-function intake(engine: Engine, lane: Lane, job: Job): void {
-  const { world, parts } = engine;
-  const known = engine.routes.peek(lane.domain);
-  if (known?.kind === "route") {
-    admit(engine, lane, job, known.plan);
-    return;
-  }
-  engine.routes
-    .find(lane.domain)
-    .then((route) => {
-      if (route.kind === "route") admit(engine, lane, job, route.plan);
-      else if (route.kind === "none") parts.finisher.push(job, refusedByDns(route.detail, route.reason));
-      else parts.finisher.push(job, { ...deferredLocally(route.detail, "4.4.3", "dns") });
-    })
-    .catch((err) => {
-      world.log.error({ err, domain: lane.domain }, "a route could not be found");
-      setTimeout(() => intake(engine, lane, job), ROUTE_RETRY_MS);
-    });
-}
-
-function admit(engine: Engine, lane: Lane, job: Job, plan: Plan): void {
+function admit(engine: Engine, errand: Errand): void {
+  const { lane, plan } = errand;
   const source = engine.sources.get(lane.source_id) as Source;
   const key = `${lane.source_id}|${plan.site.name}`;
-  const path = engine.paths.get(key) ?? createPath(key, source, plan.site);
+  const path = engine.paths.get(key) ?? createPath(key, source, plan);
   engine.paths.set(key, path);
   engine.lanePaths.set(lane.id, path);
-  path.fairness.push(lane, { job, plan });
+  path.fairness.push(lane, errand);
   drive(engine.world, engine.parts, path);
+}
+
+function rehomer(engine: Engine): Rehomer {
+  const tellOthers = notifier(engine.world);
+  return createRehomer(engine.world, {
+    node: () => engine.leases.node(),
+    done: (job) => engine.memory.finish(job),
+    moved() {
+      engine.claimer.wake();
+      tellOthers();
+    },
+  });
+}
+
+/** Port 25 was found closed: what waits here for its direct way takes its relay, if it has one; parked lanes look again. */
+function divertAll(engine: Engine): void {
+  const direct = [...engine.paths.values()].filter(({ isRelay }) => !isRelay);
+  for (const path of direct) {
+    for (const { lane, job } of path.fairness.drain()) engine.intake.take(lane, job);
+    if (path.suspensions > 0) resume(engine, path);
+  }
 }
 
 function pathParts(engine: Engine): PathParts {
@@ -161,6 +176,8 @@ function pathParts(engine: Engine): PathParts {
     mayEnd: (job) => mayEnd(engine, job),
     stopping: () => engine.stopping,
     results: engine.results,
+    reach: engine.reach,
+    divert: ({ lane, job }) => engine.intake.divert(lane, job),
     finisher: createFinisher(world, () => engine.leases.node(), {
       done: (job) => engine.memory.finish(job),
       committed: (rows) => {
@@ -239,7 +256,9 @@ async function stop(engine: Engine): Promise<void> {
     await sleep(STOP_LOOK_MS);
   }
   for (const path of engine.paths.values()) closePath(path);
+  await engine.reach.stop();
   await parts.finisher.drain();
+  await engine.rehomer.drain();
   await engine.results.stop();
   if (held.length > 0) await queries.returnDeliveries(world.db, leases.node(), held, new Date(0));
   await leases.stop();

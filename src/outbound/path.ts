@@ -8,6 +8,8 @@ import { type Attempt, attempt, deferredLocally, tooLate } from "./attempt.ts";
 import { createFairness, type Fairness } from "./fairness.ts";
 import type { Finisher } from "./finish.ts";
 import { type Errand, fits, type Link, openLink, type Source, type Unopened, useLink } from "./links.ts";
+import type { Reach } from "./reach.ts";
+import type { Hop } from "./route.ts";
 import type { Plan, PlannedHop, Site } from "./tls-policy.ts";
 import type { TlsResults } from "./tls-results.ts";
 import type { Outcome } from "./types.ts";
@@ -17,6 +19,9 @@ export type PathWorld = Pick<World, "clock" | "seal" | "config" | "log" | "rando
 export type PathParts = Attempt & {
   finisher: Finisher;
   results: TlsResults;
+  reach: Pick<Reach, "connected" | "unreachable">;
+  /** Whether mail that could not be sent directly has gone to its relay instead. */
+  divert(errand: Errand): boolean;
   /** Parks the lanes of a dead site until `untilMs`; their jobs in memory go back to the queue. */
   suspend(path: Path, untilMs: number, reason: string): void;
   /** The site answers again after a suspension. */
@@ -28,6 +33,7 @@ export type Path = {
   key: string;
   source: Source;
   site: Site;
+  isRelay: boolean;
   fairness: Fairness<Errand>;
   /** Connections that may be open now; grows by success, shrinks by failure. */
   limit: number;
@@ -64,11 +70,12 @@ const REFUSALS_MAX = 1_000;
 type Yard = { world: PathWorld; parts: PathParts; path: Path };
 
 /** A path without mail yet. */
-export function createPath(key: string, source: Source, site: Site): Path {
+export function createPath(key: string, source: Source, { site, via }: Pick<Plan, "site" | "via">): Path {
   return {
     key,
     source,
     site,
+    isRelay: via !== undefined,
     fairness: createFairness(),
     limit: Math.min(START_CONNECTIONS, site.connections_max),
     workers: 0,
@@ -210,19 +217,29 @@ async function connect(yard: Yard, errand: Errand): Promise<Link | null> {
     return null;
   }
   const startedAtMs = world.clock.monotonic();
-  let last: Unopened = { outcome: noAddress(path, errand), by_policy: true };
+  let last: Unopened = { outcome: noAddress(path, errand), by_policy: true, unreachable: false };
   let isDown = false;
+  let isUnreachable = true;
   for (const hop of errand.plan.hops.filter(({ address }) => isOfFamily(path.source, address))) {
     const opened = await openLink(world, parts.results, { source: path.source, hop, errand, startedAtMs });
-    if ("session" in opened) return opened;
+    if ("session" in opened) {
+      if (!path.isRelay) parts.reach.connected();
+      return opened;
+    }
     last = opened;
     isDown ||= !opened.by_policy;
+    isUnreachable &&= opened.unreachable;
     if (parts.stopping()) break;
   }
-  parts.finisher.push(errand.job, last.outcome);
+  if (isUnreachable && isDown && !path.isRelay) parts.reach.unreachable(path.site.name, lastHop(last));
+  if (!isDown || !parts.divert(errand)) parts.finisher.push(errand.job, last.outcome);
   if (isDown) failed(yard, last.outcome.message);
   else rememberRefusal(yard, errand, last.outcome);
   return null;
+}
+
+function lastHop({ outcome }: Unopened): Hop {
+  return { host: outcome.mx_host ?? "", address: outcome.mx_ip ?? "" };
 }
 
 /** A source with an address of its own reaches addresses of that kind only. */

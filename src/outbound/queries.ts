@@ -12,7 +12,7 @@ export function dueLanes(
   { busy, now, limit }: { busy: number[]; now: Date; limit: number },
 ) {
   return db.query<Lane>(
-    `select l.id, l.org_id, l.source_id, l.slot, l.domain, l.class
+    `select l.id, l.org_id, l.source_id, l.slot, l.domain, l.class, l.relay_domain_id
        from unnest($1::uuid[], $2::smallint[]) as s (source_id, slot)
        cross join lateral (
          select * from lane
@@ -59,8 +59,10 @@ export function rescheduleLanes(db: Query, lanes: number[], now: Date, lingerMs:
   );
 }
 
+const LANE = "id, org_id, source_id, slot, domain, class, relay_domain_id";
+
 export function findLanes(db: Query, ids: number[]) {
-  return db.query<Lane>("select id, org_id, source_id, slot, domain, class from lane where id = any($1)", [ids]);
+  return db.query<Lane>(`select ${LANE} from lane where id = any($1)`, [ids]);
 }
 
 export type LaneKey = Omit<Lane, "id">;
@@ -68,18 +70,19 @@ export type LaneKey = Omit<Lane, "id">;
 /** Finds or makes lanes; rows come back in no particular order. */
 export function upsertLanes(db: Query, lanes: LaneKey[], now: Date) {
   return db.query<Lane>(
-    `insert into lane (org_id, source_id, slot, domain, class, next_at, touched_at)
-     select *, 'infinity'::timestamptz, $6::timestamptz
-       from unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::text[], $5::smallint[])
-      order by 1, 2, 4, 5
-     on conflict (org_id, source_id, domain, class) do update set touched_at = excluded.touched_at
-     returning id, org_id, source_id, slot, domain, class`,
+    `insert into lane (org_id, source_id, slot, domain, class, relay_domain_id, next_at, touched_at)
+     select *, 'infinity'::timestamptz, $7::timestamptz
+       from unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::text[], $5::smallint[], $6::uuid[])
+      order by 1, 2, 4, 5, 6
+     on conflict (org_id, source_id, domain, class, relay_domain_id) do update set touched_at = excluded.touched_at
+     returning ${LANE}`,
     [
       lanes.map((lane) => lane.org_id),
       lanes.map((lane) => lane.source_id),
       lanes.map((lane) => lane.slot),
       lanes.map((lane) => lane.domain),
       lanes.map((lane) => lane.class),
+      lanes.map((lane) => lane.relay_domain_id),
       now,
     ],
   );
@@ -102,10 +105,11 @@ export function describeMessages(db: Query, keys: { org_id: string; message_id: 
     environment: "live" | "test";
     origin: string;
     envelope_from: string | null;
+    unsubscribe_list: string | null;
   }>(
     `select m.id, m.domain_id, m.message_id as rfc_message_id, m.from_address, m.subject, m.tags, m.metadata, m.size,
             m.recipient_count, m.require_tls, m.expires_at is not null as has_expiry, m.environment,
-            m.origin, m.envelope_from
+            m.origin, m.envelope_from, m.unsubscribe_list
        from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
        join message m on m.org_id = k.org_id and m.id = k.id`,
     [keys.map((key) => key.org_id), keys.map((key) => key.message_id)],
@@ -272,6 +276,31 @@ export function returnDeliveries(
        from (select lane_id, min(due_at) as due_at from given group by lane_id order by lane_id) g
       where l.id = g.lane_id and l.next_at > g.due_at`,
     [node, rows.map((row) => row.org_id), rows.map((row) => row.message_id), rows.map((row) => row.position), due],
+  );
+}
+
+/** Moves deliveries that this node owns to other lanes, free to claim there. */
+export function moveDeliveries(
+  db: Query,
+  node: number,
+  rows: { org_id: string; message_id: string; position: number; lane_id: number }[],
+) {
+  return db.execute(
+    `with moved as (
+       update delivery d set owner = null, lane_id = k.lane_id
+         from unnest($2::uuid[], $3::uuid[], $4::smallint[], $5::bigint[]) as k (org_id, message_id, position, lane_id)
+        where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position and d.owner = $1
+       returning d.lane_id, d.due_at)
+     update lane l set next_at = m.due_at
+       from (select lane_id, min(due_at) as due_at from moved group by lane_id order by lane_id) m
+      where l.id = m.lane_id and l.next_at > m.due_at`,
+    [
+      node,
+      rows.map((row) => row.org_id),
+      rows.map((row) => row.message_id),
+      rows.map((row) => row.position),
+      rows.map((row) => row.lane_id),
+    ],
   );
 }
 

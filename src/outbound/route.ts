@@ -120,6 +120,11 @@ function toRoute(domain: string, hosts: string[], { hops, failed, forbidden, sec
   };
 }
 
+/** The mailbox provider that a server belongs to, as the statistics name it; `other` for all the rest. */
+export function ispOf(host: string): string {
+  return providerOf(host)?.label ?? "other";
+}
+
 function providerOf(host: string): (typeof providers)[number] | undefined {
   return providers.find(({ mx }) => mx.some((suffix) => isBelow(host, suffix)));
 }

@@ -19,7 +19,7 @@ export type Terms =
   | { kind: "dane"; base: string; names: string[]; records: TlsaRecord[]; key: string }
   /** TLS with any certificate: there are TLSA records, none of a kind we can use (RFC 7672 §2.2). */
   | { kind: "encrypted" }
-  /** A relay of the customer's own choice; `certified`: as `pkix`. */
+  /** A relay of the customer's own choice: its certificate must be valid, or there is no TLS at all (tests). */
   | { kind: "relay"; tls: "starttls" | "implicit" | "none" }
   /** Must not be used now. */
   | { kind: "closed"; result: TlsResult; detail: string };
@@ -33,8 +33,15 @@ export type Site = {
   messages_per_connection: number;
 };
 
-/** How to reach a domain now. `fresh_until_ms` (wall clock): when a policy in it expires. */
-export type Plan = { domain: string; site: Site; hops: PlannedHop[]; fresh_until_ms: number };
+/** How to reach a domain, or a relay, now. `fresh_until_ms` (wall clock): when a policy in it expires. */
+export type Plan = {
+  domain: string;
+  site: Site;
+  hops: PlannedHop[];
+  fresh_until_ms: number;
+  /** A relay's port and login. */
+  via?: { port: number; credentials: { user: string; pass: string } | null };
+};
 
 type FoundRoute = Extract<Route, { kind: "route" }>;
 
@@ -111,18 +118,23 @@ export type Verdict = { result: TlsResult; detail: string } | null;
 
 const EXPIRED = /^(CERT_HAS_EXPIRED|CERT_NOT_YET_VALID)$/;
 
-/** Chain and name as RFC 8461 §4.2 has it: the name must stand in the subjectAltName. Null: it is the right server. */
-export function judgePkix(peer: PeerTls): Verdict {
+/** Chain and name as every client checks them. Null: it is the right server. */
+export function judgeChain(peer: PeerTls): Verdict {
+  if (peer.authorized) return null;
   const why = peer.authorization_error ?? "unknown";
-  if (!peer.authorized) {
-    const result = why.includes("ALTNAME")
-      ? "certificate-host-mismatch"
-      : EXPIRED.test(why)
-        ? "certificate-expired"
-        : "certificate-not-trusted";
-    return { result, detail: `the certificate is not valid for ${peer.host}: ${why}` };
-  }
-  if (/(^|, )DNS:/.test(peer.certificate.subjectaltname ?? "")) return null;
+  const isOther = why.includes("ALTNAME");
+  const result = isOther
+    ? "certificate-host-mismatch"
+    : EXPIRED.test(why)
+      ? "certificate-expired"
+      : "certificate-not-trusted";
+  return { result, detail: `the certificate is not valid for ${peer.host}: ${why}` };
+}
+
+/** Chain and name as RFC 8461 §4.2 has it: the name must stand in the subjectAltName. */
+export function judgePkix(peer: PeerTls): Verdict {
+  const verdict = judgeChain(peer);
+  if (verdict || /(^|, )DNS:/.test(peer.certificate.subjectaltname ?? "")) return verdict;
   return { result: "certificate-host-mismatch", detail: "the certificate names no host in its subjectAltName" };
 }
 

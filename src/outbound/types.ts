@@ -34,13 +34,15 @@ export type MessageAbout = {
   has_expiry: boolean;
   environment: "live" | "test";
   blob_key: string | null;
+  /** Not null: each copy gets a link to leave this list, or the sender domain when ''. */
+  unsubscribe_list?: string | null;
   /** Who made it; absent for what customers send. */
   origin?: string;
   /** Instead of our return path; '' is the null reverse-path. */
   envelope_from?: string | null;
 };
 
-/** A lane: the mail of one organization from one source to one destination domain in one class. */
+/** A lane: the mail of one organization from one source to one destination domain in one class by one way. */
 export type Lane = {
   id: number;
   org_id: string;
@@ -48,6 +50,8 @@ export type Lane = {
   slot: number;
   domain: string;
   class: number;
+  /** The sender domain whose relay this mail takes; null for mail that goes directly. */
+  relay_domain_id: string | null;
 };
 
 export type OutcomeKind = "delivered" | "deferred" | "bounced" | "failed" | "expired";
