@@ -1,5 +1,6 @@
 // The HTTP edge: one Fastify server for /v1 and /openapi.yaml. Order of a request: authentication → request rate →
 // shape → the feature. What a route declares as schema is validated, served and described.
+import type { Socket } from "node:net";
 import swagger from "@fastify/swagger";
 import { Ajv, type Options } from "ajv";
 import Fastify from "fastify";
@@ -8,6 +9,7 @@ import type { Api } from "../platform/http.ts";
 import { ErrorBody, RateLimitBody } from "../platform/http.ts";
 import type { World } from "../platform/world.ts";
 import { requireKey } from "./auth.ts";
+import { answerUnreadable } from "./client-errors.ts";
 import { answerError } from "./errors.ts";
 import { readJsonBodies } from "./json-body.ts";
 import { describeApi } from "./openapi.ts";
@@ -39,6 +41,7 @@ export async function createHttpServer(
     routerOptions: { maxParamLength: HEADERS_BYTES_MAX, ignoreTrailingSlash: false },
     frameworkErrors: (error, request, reply) =>
       answerError(world.log, error, request, reply.header("x-request-id", request.id)),
+    clientErrorHandler: (error, socket) => answerUnreadable(error, socket as Socket, world.random.uuid()),
     http: { headersTimeout: HEADERS_TIMEOUT_MS, maxHeaderSize: HEADERS_BYTES_MAX },
     genReqId: () => world.random.uuid(),
     return503OnClosing: false,

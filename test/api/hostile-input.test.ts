@@ -1,6 +1,7 @@
 // What a hostile or broken client can put into a request and a database cannot hold, or a router cannot read: always an
 // answer that the description has, never a 500. The contract tester found these (npm run contract).
 import assert from "node:assert/strict";
+import { type AddressInfo, connect } from "node:net";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../support/api.ts";
 
@@ -104,5 +105,36 @@ test("methods that a path does not have are 404", async () => {
   for (const method of ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE"] as const) {
     const { statusCode } = await api.app.inject({ method: method as "GET", url: "/v1/send" });
     assert.equal(statusCode, 404, method);
+  }
+});
+
+/** What the server says to these bytes, over a socket of its own: until the connection closes. */
+async function say(bytes: string): Promise<{ head: string; body: Record<string, string> }> {
+  const { port } = api.app.server.address() as AddressInfo;
+  const socket = connect(port, "127.0.0.1");
+  let text = "";
+  socket.on("data", (chunk) => {
+    text += chunk;
+  });
+  socket.write(bytes);
+  await new Promise((done, fail) => socket.once("close", done).once("error", fail));
+  const [head = "", body = ""] = text.split("\r\n\r\n");
+  return { head, body: JSON.parse(body) };
+}
+
+test("what is not HTTP, or too long to be read, is a 400 of the documented form, and the connection closes", async () => {
+  await api.app.listen({ host: "127.0.0.1", port: 0 });
+  const host = "host: localhost\r\n";
+  for (const bytes of [
+    `GET /v1/templates/${"a".repeat(17_000)} HTTP/1.1\r\n${host}\r\n`,
+    `GET /v1/templates HTTP/1.1\r\n${host}x-a: ${"a".repeat(17_000)}\r\n\r\n`,
+    `GET /v1/templates HTTP/1.1\r\n${host}authorization: Bearer a\0b\r\n\r\n`,
+    `GET /v1/templates NONSENSE\r\n\r\n`,
+  ]) {
+    const { head, body } = await say(bytes);
+    assert.match(head, /^HTTP\/1\.1 400 Bad Request\r\n/);
+    assert.match(head, /^connection: close$/m);
+    assert.equal(body.code, "validation_error");
+    assert.match(head, new RegExp(`^x-request-id: ${body.request_id}\r?$`, "m"));
   }
 });
