@@ -81,6 +81,20 @@ describe("the parse pool", () => {
     });
   }
 
+  // Each made lists of millions of matches once, and the failed allocation ended the whole process.
+  const large: [what: string, body: Buffer][] = [
+    ["line ends", Buffer.alloc(20_000_000, "\r\n")],
+    ["bytes that are no UTF-8", Buffer.alloc(20_000_000, 0xff)],
+    ["shifts of UTF-7", Buffer.alloc(20_000_000, "+AOQ-x")],
+  ];
+  for (const [what, body] of large) {
+    it(`reads 20 MB of ${what} within its memory`, async () => {
+      const charset = what.includes("UTF-7") ? "utf-7" : "utf-8";
+      const head = Buffer.from(`Content-Type: text/plain; charset=${charset}\r\n\r\n`);
+      assert.ok(textOf(await pool().parse(Buffer.concat([head, body])))!.length > 6_000_000);
+    });
+  }
+
   it("counts the time from when a worker has the message, not from when it was given", async () => {
     const made = pool({ worker: misbehaving, wall_ms: 1_000 });
     const outcomes = await Promise.all([made.parse(Buffer.from("hang")), made.parse(Buffer.from("patient"))]);

@@ -25,7 +25,7 @@ export type ParsePoolOptions = {
 
 /** Waiting messages hold their bytes; whoever takes mail must stop long before this. */
 const WAITING_MAX = 10_000;
-const YOUNG_MIB = 64;
+const YOUNG_MIB = 32;
 
 type Job = { bytes: Buffer; done: (outcome: ParseOutcome) => void };
 type Thread = { worker: Worker; job: Job; timer: NodeJS.Timeout };

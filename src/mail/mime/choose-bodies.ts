@@ -26,7 +26,7 @@ export function chooseBodies(root: Part, defects: Set<string>): Bodies {
   const isAttached = (leaf: Leaf) => leaf.filename !== "" || !isBody(leaf) || leaf.disposition === "attachment";
   const attached = new Set([...lists.attachments, ...[...leaves.values()].filter(isAttached)]);
   return {
-    text: plain.length === 0 ? null : plain.map((leaf) => decodeBody(leaf, defects)).reduce(joinText),
+    text: plain.length === 0 ? null : joinText(plain.map((leaf) => decodeBody(leaf, defects))),
     html: html.some((leaf) => leaf.part.type === "text/html") ? joinHtml(html, defects) : null,
     attachments: [...leaves.values()].filter((leaf) => attached.has(leaf)),
   };
@@ -120,8 +120,9 @@ function otherText(root: Part, leaves: Leaves): Leaf[] {
   return isText(leaf) && leaf.disposition !== "attachment" && leaf.filename === "" ? [leaf] : [];
 }
 
-function joinText(before: string, next: string): string {
-  return before === "" || before.endsWith("\n") ? before + next : `${before}\n${next}`;
+function joinText(texts: string[]): string {
+  const isLine = (text: string, index: number) => text === "" || text.endsWith("\n") || index === texts.length - 1;
+  return texts.map((text, index) => (isLine(text, index) ? text : `${text}\n`)).join("");
 }
 
 function joinHtml(leaves: Leaf[], defects: Set<string>): string {
@@ -133,9 +134,27 @@ function joinHtml(leaves: Leaf[], defects: Set<string>): string {
 
 // Text that stands between pieces of HTML, such as the footer of a mailing list.
 function asHtml(text: string): string {
-  if (text.trim() === "") return "";
-  const escaped = text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  return `<div>${escaped.trimEnd().replace(/\n/g, "<br>\n")}</div>`;
+  if (text.length > footerCharsMax || text.trim() === "") return "";
+  const escaped = (slice: string) =>
+    slice.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\n/g, "<br>\n");
+  return `<div>${escaped(text.trimEnd())}</div>`;
+}
+
+// What is longer is no footer; it stands in the text.
+const footerCharsMax = 256 * 1_024;
+const sliceChars = 1 << 18;
+
+// A replacement keeps a list of all matches: over a whole body of line ends it would fill the worker's heap.
+function inSlices(text: string, change: (slice: string) => string): string {
+  if (text.length <= sliceChars) return change(text);
+  const slices: string[] = [];
+  for (let start = 0; start < text.length; ) {
+    // Not between CR and LF.
+    const end = start + sliceChars + (text[start + sliceChars - 1] === "\r" ? 1 : 0);
+    slices.push(change(text.slice(start, end)));
+    start = end;
+  }
+  return slices.join("");
 }
 
 // Line ends become LF; NUL, which no database takes, becomes U+FFFD as in HTML.
@@ -144,7 +163,7 @@ function decodeBody({ part, encoding }: Leaf, defects: Set<string>): string {
   const charset = part.parameters.get("charset") ?? (part.type === "text/html" ? charsetInHtml(transferred.bytes) : "");
   const { text, defect } = decodeText(transferred.bytes, charset);
   for (const found of [transferred.defect, defect]) if (found !== null) defects.add(found);
-  return text.replace(/\r\n/g, "\n").replaceAll("\0", "\ufffd");
+  return inSlices(text, (slice) => slice.replace(/\r\n/g, "\n").replace(/\0/g, "\ufffd"));
 }
 
 const htmlHeadOctets = 2_048;

@@ -123,28 +123,44 @@ function softBreakEnd(body: Buffer, start: number): number {
 
 // `begin 644 name`, lines of a length and so many bytes in four characters each, `end`.
 function decodeUu(body: Buffer): DecodedBytes {
-  const text = body.toString("latin1");
-  const begin = /^begin(?:-base64)? [0-7]{3,4} .*\r?\n/m.exec(text);
-  const parts: Buffer[] = [];
-  let at = begin ? begin.index + begin[0].length : 0;
-  while (at < text.length) {
-    const lineEnd = text.indexOf("\n", at);
-    const line = text.slice(at, lineEnd === -1 ? text.length : lineEnd).replace(/\r$/, "");
-    if (line === "end" || line === "") break;
-    parts.push(decodeUuLine(line));
-    at = lineEnd === -1 ? text.length : lineEnd + 1;
+  const out = Buffer.allocUnsafeSlow(body.length);
+  let length = 0;
+  for (let at = startOfUu(body); at < body.length; ) {
+    const found = body.indexOf(LF, at);
+    const end = found === -1 ? body.length : found;
+    const count = uuValue(body[at]);
+    // A line of no bytes is the last; "end" stands behind it.
+    if (count === 0 || body[at] === CR || isUuEnd(body, at, end)) break;
+    length = decodeUuLine(body.subarray(at + 1, end), { out, length, count });
+    at = end + 1;
   }
-  return { bytes: Buffer.concat(parts), defect: null };
+  return { bytes: exact(out, length), defect: null };
 }
 
-function decodeUuLine(line: string): Buffer {
-  const value = (index: number) => ((line.charCodeAt(index) || 0x20) - 0x20) & 0x3f;
-  const length = value(0);
-  const out = Buffer.alloc(Math.ceil(length / 3) * 3);
-  for (let group = 0; group * 3 < length; group++) {
-    const at = 1 + group * 4;
-    const word = (value(at) << 18) | (value(at + 1) << 12) | (value(at + 2) << 6) | value(at + 3);
-    out.writeUIntBE(word, group * 3, 3);
+// A line of 69 bytes begins with an `e` as well.
+function isUuEnd(body: Buffer, at: number, end: number): boolean {
+  return body[at] === 0x65 && end - at <= 5 && body.toString("latin1", at, end).trim() === "end";
+}
+
+function startOfUu(body: Buffer): number {
+  const text = body.toString("latin1", 0, 4_000);
+  const begin = /^begin [0-7]{3,4} .*\r?\n/m.exec(text);
+  return begin ? begin.index + begin[0].length : 0;
+}
+
+function uuValue(byte: number | undefined): number {
+  return ((byte ?? 0x20) - 0x20) & 0x3f;
+}
+
+/** Writes the bytes of a line, at most as many as its characters hold; gives the new length. */
+function decodeUuLine(line: Buffer, to: { out: Buffer; length: number; count: number }): number {
+  const count = Math.min(to.count, Math.ceil(line.length / 4) * 3);
+  let written = 0;
+  for (let at = 0; written < count; at += 4) {
+    const word =
+      (uuValue(line[at]) << 18) | (uuValue(line[at + 1]) << 12) | (uuValue(line[at + 2]) << 6) | uuValue(line[at + 3]);
+    for (let shift = 16; shift >= 0 && written < count; shift -= 8)
+      to.out[to.length + written++] = (word >> shift) & 0xff;
   }
-  return out.subarray(0, length);
+  return to.length + written;
 }
