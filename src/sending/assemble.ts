@@ -1,6 +1,6 @@
 // What all mail has in common, however it came in: suppressions (422) → quota and warming (429) → where each recipient's
 // delivery goes. The result is everything one e-mail puts into the database.
-import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type MessageAbout } from "../outbound/outbound.ts";
+import { CLASS_BULK, CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type MessageAbout } from "../outbound/outbound.ts";
 import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
 import { monthlyQuota, overAllowance } from "./allowances.ts";
@@ -25,6 +25,8 @@ export type Draft = {
   tags: string[];
   metadata: Record<string, unknown>;
   require_tls: boolean;
+  /** `list` '' : the sender domain. */
+  unsubscribe: { list: string } | null;
   scheduled_at: Date | null;
   expires_at: Date | null;
 };
@@ -48,10 +50,10 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
     reply_to,
     template_id: template?.id ?? null,
     template_version: template?.version ?? null,
-    message_class: CLASS_TRANSACTIONAL,
+    message_class: classOf(draft),
     status: account.environment === "test" ? "simulated" : scheduled_at ? "scheduled" : "queued",
     ip_pool: null,
-    unsubscribe_list: null,
+    unsubscribe_list: draft.unsubscribe?.list ?? null,
     origin,
     created_at: new Date(draft.now_ms),
     scheduled_at,
@@ -65,13 +67,20 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
   };
 }
 
+/** Mail that one can unsubscribe from waits for mail that somebody waits for. */
+function classOf({ unsubscribe }: Draft): number {
+  return unsubscribe ? CLASS_BULK : CLASS_TRANSACTIONAL;
+}
+
 async function suppressedAmong(deps: SendingDeps, account: Account, draft: Draft): Promise<Suppressed[]> {
-  const { recipients, sender, template, now_ms } = draft;
+  const { recipients, sender, template, now_ms, unsubscribe, tags } = draft;
   const found = await deps.findSuppressed(account.org_id, {
     emails: recipients.map(({ email }) => email.toLowerCase()),
     domain_id: sender.id,
     template_id: template?.id ?? null,
-    list: null,
+    list: unsubscribe?.list || null,
+    streams: [unsubscribe ? "bulk" : "transactional", ...tags],
+    unsubscribable: unsubscribe !== null,
   });
   const blocked = recipients.flatMap(({ email }) => {
     const entry = found.get(email.toLowerCase());
@@ -120,15 +129,17 @@ function describe(account: Account, draft: Draft): MessageAbout {
     has_expiry: draft.expires_at !== null,
     environment: account.environment,
     blob_key: null,
+    unsubscribe_list: draft.unsubscribe?.list ?? null,
   };
 }
 
 async function placeRecipients(
   deps: SendingDeps,
   account: Account,
-  { recipients, scheduled_at }: Draft,
+  draft: Draft,
   blocked: Suppressed[],
 ): Promise<PreparedRecipient[]> {
+  const { recipients, scheduled_at } = draft;
   const suppressed = new Set(blocked.map(({ email }) => email));
   return Promise.all(
     recipients.map(async ({ email, kind, domain }, position) => {
@@ -138,7 +149,7 @@ async function placeRecipients(
         org_id: account.org_id,
         source_id: DEFAULT_SOURCE_ID,
         domain,
-        class: CLASS_TRANSACTIONAL,
+        class: classOf(draft),
       });
       return { position, email, kind, status: scheduled_at ? ("scheduled" as const) : ("queued" as const), lane };
     }),

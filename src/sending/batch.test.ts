@@ -138,8 +138,8 @@ describe("POST /v1/send/batch", () => {
       [mail({ headers: { Bcc: "x@recipient.example" } }), "validation_error", "headers.Bcc"],
       [mail({ from: "a@other.example" }), "domain_not_owned", "from"],
       [mail({ subject: undefined, text_body: undefined, template: "none" }), "not_found", "template"],
-      [mail({ metadata: { a: "\ud800" } }), "validation_error", "metadata"],
-      [mail({ tags: ["\0"] }), "validation_error", "tags[0]"],
+      [mail({ metadata: { a: "x".repeat(3_000) } }), "validation_error", "metadata"],
+      [mail({ tags: [""] }), "validation_error", "tags[0]"],
       [mail({ to: ["gone@recipient.example"] }), "all_recipients_suppressed"],
       [mail({ to: ["gone@recipient.example", "stays@recipient.example"] }), undefined],
       [null, "validation_error"],
@@ -215,6 +215,7 @@ describe("POST /v1/send/batch", () => {
       [{ emails: {} }, "emails"],
       [{ emails: [mail()], validation: "lax" }, "validation"],
       [{ emails: [mail()], mode: "strict" }, "mode"],
+      [[mail(), mail({ tags: ["\0"] })], "[1].tags[0]"],
       [Array.from({ length: 101 }, () => mail()), "emails"],
       [undefined, "body"],
     ];

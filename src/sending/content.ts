@@ -80,6 +80,20 @@ export function readHeaders(request: SendRequest): { name: string; value: string
   throw invalid(`headers.${checked.name}`, `the header '${checked.name}' is refused: ${checked.reason}`);
 }
 
+// Part of the message, unlike the link itself: that one is the recipient's own (outbound/attempt.ts).
+const ONE_CLICK = { name: "List-Unsubscribe-Post", value: "List-Unsubscribe=One-Click" };
+
+/** What `unsubscribe` adds to the message; 400 for a list that no suppression could name, or a second such header. */
+export function readUnsubscribe({ unsubscribe, headers }: SendRequest): { name: string; value: string }[] {
+  if (!unsubscribe) return [];
+  const own = Object.keys(headers ?? {}).find((name) => /^list-unsubscribe(-post)?$/i.test(name));
+  if (own) throw invalid(`headers.${own}`, `the header '${own}' cannot stand beside 'unsubscribe', which writes it`);
+  if (/[\p{Cc}\p{Cs}]/u.test(unsubscribe.list ?? "")) {
+    throw invalid("unsubscribe.list", "the 'unsubscribe.list' field must not hold control characters");
+  }
+  return unsubscribe.one_click === false ? [] : [ONE_CLICK];
+}
+
 const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
 
 /** With or without padding; one character too many is a text that was cut off, which decoding would hide. */

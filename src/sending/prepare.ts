@@ -40,6 +40,7 @@ export async function prepare(context: Preparing, account: Account, request: Sen
     tags: request.tags ?? [],
     metadata: (request.metadata ?? {}) as Record<string, unknown>,
     require_tls: request.require_tls === true,
+    unsubscribe: request.unsubscribe ? { list: request.unsubscribe.list ?? "" } : null,
     ...parts.times,
   });
 }
@@ -51,7 +52,7 @@ function readParts(request: SendRequest, nowMs: number) {
   return {
     from: content.readFrom(request.from),
     reply_to: content.readReplyTo(request),
-    headers: content.readHeaders(request),
+    headers: [...content.readHeaders(request), ...content.readUnsubscribe(request)],
     attachments: content.readAttachments(request),
     times: content.readTimes(request, nowMs),
   };

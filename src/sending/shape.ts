@@ -52,6 +52,21 @@ export const SendBody = Closed({
   ),
   scheduled_at: Type.Optional(Type.String({ format: "date-time", description: "At most 30 days ahead" })),
   expires_at: Type.Optional(Type.String({ format: "date-time", description: "Not delivered by then: `expired`" })),
+  unsubscribe: Type.Optional(
+    Closed(
+      {
+        list: Type.Optional(
+          Type.String({
+            minLength: 1,
+            maxLength: 64,
+            description: "Left by the link; without it, the sender domain is",
+          }),
+        ),
+        one_click: Type.Optional(Type.Boolean({ default: true, description: "Adds List-Unsubscribe-Post (RFC 8058)" })),
+      },
+      { description: "Adds a List-Unsubscribe link of our own to each recipient's copy" },
+    ),
+  ),
   require_tls: Type.Optional(Type.Boolean({ description: "Never deliver over a connection without TLS" })),
 });
 

@@ -2,6 +2,7 @@
 import type { Static } from "@sinclair/typebox";
 import type { FindLane, Lane, MessageAbout, Outbound } from "../outbound/outbound.ts";
 import type { World } from "../platform/world.ts";
+import type { MailScope } from "../suppressions/types.ts";
 import type { UsedReader } from "./allowances.ts";
 import type { SendBody } from "./shape.ts";
 
@@ -34,10 +35,7 @@ export type SendingDeps = {
     orgId: string,
     request: { template?: string; template_id?: string; variables: Record<string, unknown> },
   ): Promise<Rendered>;
-  findSuppressed(
-    orgId: string,
-    about: { emails: string[]; domain_id: string; template_id: string | null; list: string | null },
-  ): Promise<Map<string, { reason: string }>>;
+  findSuppressed(orgId: string, about: MailScope & { emails: string[] }): Promise<Map<string, { reason: string }>>;
   /** Counts recipients of mail that is refused because all of them are suppressed. */
   countSuppressed(count: { org_id: string; domain_id: string; at: Date; recipients: number }): Promise<void>;
   /** The windows that a domain's warming sets; none once it is warm. */

@@ -15,6 +15,7 @@ export type Wanted = {
   template_id: string | null;
   list: string | null;
   streams: string;
+  unsubscribable: boolean;
 };
 
 /**
@@ -24,13 +25,13 @@ export type Wanted = {
 export function findBlocking(db: Query, wanted: readonly Wanted[], now: Date) {
   return db.query<Blocking & { position: number }>(
     `select w.position::int - 1 as position, s.id, s.email, s.reason, s.scope_type, nullif(s.scope_id, '') as scope_id
-       from unnest($1::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[])
-              with ordinality as w (org_id, email, domain_id, template_id, list, streams, position)
+       from unnest($1::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::jsonb[], $8::bool[])
+              with ordinality as w (org_id, email, domain_id, template_id, list, streams, unsubscribable, position)
        join suppression s on s.org_id = w.org_id and s.email = w.email
       where ${LIVE}
         and case s.scope_type
               when 'org' then true
-              when 'domain' then s.scope_id = w.domain_id
+              when 'domain' then s.scope_id = w.domain_id and (w.unsubscribable or s.source <> 'unsubscribe')
               when 'template' then s.scope_id = w.template_id
               when 'list' then s.scope_id = w.list
               else w.streams ? s.scope_id
@@ -43,6 +44,7 @@ export function findBlocking(db: Query, wanted: readonly Wanted[], now: Date) {
       wanted.map(({ template_id }) => template_id),
       wanted.map(({ list }) => list),
       wanted.map(({ streams }) => streams),
+      wanted.map(({ unsubscribable }) => unsubscribable),
     ],
   );
 }

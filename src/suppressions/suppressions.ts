@@ -1,7 +1,9 @@
 // Who must not be mailed, and who says so: bounces and complaints (automatic, for the whole organization), recipients
 // (unsubscribe, for a list or a sender domain), customers (by hand or import). Face of the feature.
 //
-// What an entry blocks: scope `org` every mail; `domain` mail from that sender domain; `template` mail rendered with it;
+// What an entry blocks: scope `org` every mail; `domain` mail from that sender domain (one that the recipient made by an
+// unsubscribe link: only mail that has such a link, so that nobody locks himself out of his passwords); `template` mail
+// rendered with it;
 // `list` mail sent with that `unsubscribe.list`; `stream` mail of that class (`transactional`, `bulk`) or with that tag.
 // No entry, whatever its reason, blocks mail outside its scope.
 import { parseAddress } from "../mail/address.ts";
@@ -45,7 +47,8 @@ export function findSuppressed(
 }
 
 function lookUpKey(orgId: string, email: string, mail: MailScope): string {
-  return JSON.stringify([orgId, email, mail.domain_id, mail.template_id, mail.list, streamsOf(mail)]);
+  const { domain_id, template_id, list, unsubscribable = true } = mail;
+  return JSON.stringify([orgId, email, domain_id, template_id, list, streamsOf(mail), unsubscribable]);
 }
 
 // A tag with a NUL is in no entry, and jsonb could not hold it.
@@ -57,8 +60,8 @@ function streamsOf(mail: MailScope): string {
 
 async function loadBlocking(world: Pick<World, "db" | "clock">, keys: string[]): Promise<Map<string, Blocking>> {
   const wanted = keys.map((key) => {
-    const [org_id, email, domain_id, template_id, list, streams] = JSON.parse(key);
-    return { org_id, email, domain_id, template_id, list, streams } as queries.Wanted;
+    const [org_id, email, domain_id, template_id, list, streams, unsubscribable] = JSON.parse(key);
+    return { org_id, email, domain_id, template_id, list, streams, unsubscribable } as queries.Wanted;
   });
   const rows = await queries.findBlocking(world.db, wanted, new Date(world.clock.now()));
   const strongest = new Map<string, Blocking>();
@@ -215,7 +218,7 @@ export async function checkSuppression(
     streams: request.stream === undefined ? [] : [plain(request.stream, "stream") as string],
   };
   const now = new Date(world.clock.now());
-  const wanted = { org_id: orgId, email, ...mail, streams: streamsOf(mail) };
+  const wanted = { org_id: orgId, email, ...mail, streams: streamsOf(mail), unsubscribable: true };
   return world.db.asOrg(orgId, async (tx) => {
     const blocking = await queries.findBlocking(tx, [wanted], now);
     const entries = await queries.listOfAddress(tx, orgId, now, { email, limit: ENTRIES_SHOWN_MAX });

@@ -24,12 +24,16 @@ export type Entry = {
   created_at: Date;
 };
 
-/** What decides whether a scoped entry blocks a mail. `streams`: the mail's class and its tags. */
+/**
+ * What decides whether a scoped entry blocks a mail. `streams`: the mail's class and its tags. `unsubscribable`: false for
+ * mail without an unsubscribe link, which goes on after its reader has left the sender domain by such a link.
+ */
 export type MailScope = {
   domain_id: string | null;
   template_id: string | null;
   list: string | null;
   streams?: readonly string[];
+  unsubscribable?: boolean;
 };
 
 /** The entry that blocks a mail to an address. */

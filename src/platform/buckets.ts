@@ -1,0 +1,30 @@
+// Token buckets by name: so many at once, so many a second after that. For limits of one process on what strangers ask;
+// limits of an organization are in api/rates.ts.
+
+export type Buckets = {
+  /** Takes one; answers 0, or the seconds until there is one again. */
+  take(name: string, nowMs: number): number;
+};
+
+type Bucket = { tokens: number; at_ms: number };
+
+/**
+ * Buckets that hold `burst` and refill by `per_s`. At most `names_max` names are known, the one used longest ago is
+ * forgotten first, and a forgotten name has a full bucket again.
+ */
+export function createBuckets(limits: { per_s: number; burst: number; names_max: number }): Buckets {
+  const { per_s, burst, names_max } = limits;
+  const buckets = new Map<string, Bucket>();
+  return {
+    take(name, nowMs) {
+      const known = buckets.get(name);
+      const tokens = known ? Math.min(burst, known.tokens + ((nowMs - known.at_ms) / 1000) * per_s) : burst;
+      const isOpen = tokens >= 1;
+      // Deleted and set again, so that the Map's order is the order of use.
+      buckets.delete(name);
+      buckets.set(name, { tokens: isOpen ? tokens - 1 : tokens, at_ms: nowMs });
+      if (buckets.size > names_max) buckets.delete(buckets.keys().next().value as string);
+      return isOpen ? 0 : (1 - tokens) / per_s;
+    },
+  };
+}
