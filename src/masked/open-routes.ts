@@ -7,6 +7,7 @@ import { readConfirmationToken } from "./confirmation.ts";
 import { confirmDestination } from "./destinations.ts";
 
 const TokenParams = Type.Object({ token: Type.String({ maxLength: 200 }) });
+const FORM = "application/x-www-form-urlencoded";
 const HEADERS = {
   "content-type": "text/html; charset=utf-8",
   "content-security-policy":
@@ -20,12 +21,10 @@ type OpenWorld = Pick<World, "db" | "clock" | "seal">;
 
 /** Mounts the pages that need no key. */
 export function mountMaskedPages(api: Api, world: OpenWorld): void {
-  // A browser's form sends this type; what it holds is not looked at.
-  api.addContentTypeParser(
-    "application/x-www-form-urlencoded",
-    { bodyLimit: 1_024, parseAs: "string" },
-    (_, __, done) => done(null, {}),
-  );
+  // A browser's form sends this type; what it holds is not looked at. Other open pages may take it as well.
+  if (!api.hasContentTypeParser(FORM)) {
+    api.addContentTypeParser(FORM, { bodyLimit: 1_024, parseAs: "buffer" }, (_request, body, done) => done(null, body));
+  }
   api.get("/masked/confirm/:token", { schema: { hide: true, params: TokenParams } }, async (request, reply) => {
     const named = readConfirmationToken(world, request.params.token);
     return reply
