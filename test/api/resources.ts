@@ -92,6 +92,75 @@ async function makeAlias(owner: Owner): Promise<Names[]> {
   return [{ id: alias.id }];
 }
 
+async function makeInbound(owner: Owner): Promise<Names[]> {
+  const { id, domain } = await owner.domain();
+  const local = fresh(owner);
+  await create(owner, "/v1/aliases", { domain_id: id, local_part: local, action: "store" });
+  const { email } = await create(owner, "/v1/inbound-emails/simulate", {
+    from: `${owner.mark}@contact.example`,
+    to: [`${local}@${domain}`],
+    subject: owner.mark,
+    text: owner.mark,
+    attachments: [{ filename: `${owner.mark}.txt`, content: Buffer.from(owner.mark).toString("base64") }],
+  });
+  return [{ id: email.id, attachment_id: email.attachments[0].id }];
+}
+
+async function makeMaskedAlias(owner: Owner): Promise<Names[]> {
+  const forward_to = [`${fresh(owner)}@mailbox.example`];
+  const { alias } = await create(owner, "/v1/masked/aliases", { forward_to, description: owner.mark });
+  return [{ id: alias.id }];
+}
+
+async function makeMaskedContact(owner: Owner): Promise<Names[]> {
+  const [alias] = await makeMaskedAlias(owner);
+  const email = `${fresh(owner)}@contact.example`;
+  const { contact } = await create(owner, `/v1/masked/aliases/${alias?.id}/contacts`, { email });
+  return [{ ...alias, contact_id: contact.id }];
+}
+
+async function makeMaskedDestination(owner: Owner): Promise<Names[]> {
+  const { destination } = await create(owner, "/v1/masked/destinations", { email: `${fresh(owner)}@mailbox.example` });
+  return [{ id: destination.id }];
+}
+
+async function makeRelay(owner: Owner): Promise<Names[]> {
+  const names = await namesOfDomain(owner);
+  const answer = await owner.api.ask(
+    "PUT",
+    `/v1/domains/${names[0]?.id}/relay`,
+    { host: `${owner.mark}.relay.example` },
+    { key: owner.key },
+  );
+  if (answer.status >= 300) throw new Error(`no relay: ${JSON.stringify(answer.body)}`);
+  return names;
+}
+
+/** An aggregate report about the owner's domain, as a file. */
+async function dmarcReport(owner: Owner): Promise<Buffer> {
+  const { domain } = await owner.domain();
+  const day = 86_400;
+  const begin = Math.floor(owner.api.world.clock.now() / 1_000 / day) * day - day;
+  const xml = `<?xml version="1.0"?><feedback><report_metadata><org_name>${owner.mark}</org_name>
+<email>reports@reporter.example</email><report_id>${fresh(owner)}</report_id>
+<date_range><begin>${begin}</begin><end>${begin + day - 1}</end></date_range></report_metadata>
+<policy_published><domain>${domain}</domain><p>none</p></policy_published>
+<record><row><source_ip>192.0.2.9</source_ip><count>3</count><policy_evaluated><disposition>none</disposition>
+<dkim>pass</dkim><spf>pass</spf></policy_evaluated></row><identifiers><header_from>${domain}</header_from></identifiers>
+<auth_results><dkim><domain>${domain}</domain><result>pass</result></dkim></auth_results></record></feedback>`;
+  return Buffer.from(xml);
+}
+
+async function makeDmarcReport(owner: Owner): Promise<Names[]> {
+  const { id } = await owner.domain();
+  const answer = await owner.api.ask("POST", "/v1/dmarc/reports", await dmarcReport(owner), {
+    key: owner.key,
+    headers: { "content-type": "application/xml" },
+  });
+  if (answer.status >= 300) throw new Error(`no report: ${JSON.stringify(answer.body)}`);
+  return [{ id, reportId: answer.body.report.id }];
+}
+
 async function namesOfDomain(owner: Owner): Promise<Names[]> {
   const { id, domain } = await owner.domain();
   return [{ id }, { id: domain }];
@@ -122,6 +191,13 @@ export const RESOURCES: Record<string, Make> = {
   "/v1/suppressions/{identifier}": makeSuppression,
   "/v1/imports/suppressions/jobs/{id}": makeImportJob,
   "/v1/emails/{id}": makeEmail,
+  "/v1/inbound-emails/{id}": makeInbound,
+  "/v1/inbound-emails/{id}/attachments/{attachment_id}": makeInbound,
+  "/v1/masked/aliases/{id}": makeMaskedAlias,
+  "/v1/masked/aliases/{id}/contacts/{contact_id}": makeMaskedContact,
+  "/v1/masked/destinations/{id}": makeMaskedDestination,
+  "/v1/domains/{id}/dmarc/reports/{reportId}": makeDmarcReport,
+  "/v1/domains/{id}/relay": makeRelay,
 };
 
 type Body = (owner: Owner) => Promise<unknown> | unknown;
@@ -145,6 +221,19 @@ export const BODIES: Record<string, Body> = {
     csv: `email,reason\n${fresh(owner)}@recipient.example,bounce\n`,
     provider: "custom",
   }),
+  "POST /v1/inbound-emails/simulate": async (owner) => ({
+    from: `${owner.mark}@contact.example`,
+    to: [`nobody@${(await owner.domain()).domain}`],
+    subject: owner.mark,
+    text: owner.mark,
+  }),
+  "POST /v1/masked/aliases": (owner) => ({ forward_to: [`${fresh(owner)}@mailbox.example`] }),
+  "PUT /v1/masked/aliases/{id}": ({ mark }) => ({ description: mark }),
+  "POST /v1/masked/aliases/{id}/contacts": (owner) => ({ email: `${fresh(owner)}@contact.example` }),
+  "PATCH /v1/masked/aliases/{id}/contacts/{contact_id}": () => ({ blocked: true }),
+  "POST /v1/masked/destinations": (owner) => ({ email: `${fresh(owner)}@mailbox.example` }),
+  "POST /v1/dmarc/reports": dmarcReport,
+  "PUT /v1/domains/{id}/relay": ({ mark }) => ({ host: `${mark}.relay.example` }),
   "POST /v1/send": async (owner) => mail(owner, (await owner.domain()).domain),
   "POST /v1/send/batch": async (owner) => [mail(owner, (await owner.domain()).domain)],
 };
@@ -161,6 +250,8 @@ export const REFERENCES: Record<string, string> = {
   webhook_ids: "/v1/webhooks/{id}",
   catch_all_webhook_ids: "/v1/webhooks/{id}",
   scope_id: "/v1/templates/{id}",
+  alias_id: "/v1/aliases/{id}",
+  thread_id: "/v1/inbound-emails/{id}",
 };
 
 /** Query parameters that an operation needs. */
