@@ -60,7 +60,7 @@ export async function summarize(world: FigureWorld, ports: DmarcPorts, orgId: st
     const span = spanOf(world, domain.id, ask.days);
     return {
       ...{ domain, span, days: await dayQueries.listDays(tx, orgId, span) },
-      reporters: await queries.listReporters(tx, orgId, span),
+      reporters: await queries.listReporters(tx, orgId, span, REPORTERS_MAX),
       policy: (await queries.findPolicy(tx, orgId, { ...span, domain: domain.domain }))[0]?.published_policy ?? null,
       failing: await withNames(tx, orgId, span, { by: "failed", limit: FAILING_MAX, offset: 0 }),
     };
@@ -78,8 +78,8 @@ export async function summarize(world: FigureWorld, ports: DmarcPorts, orgId: st
     dkim_rate: rate(counts.pass_dkim, counts.total),
     spf_rate: rate(counts.pass_spf, counts.total),
     alignment_rate: rate(counts.aligned, counts.total),
-    report_count: read.reporters.reduce((sum, { reports }) => sum + reports, 0),
-    reporters: read.reporters.slice(0, REPORTERS_MAX),
+    report_count: read.reporters[0]?.report_count ?? 0,
+    reporters: read.reporters.map(({ report_count: _all, ...reporter }) => reporter),
     disposition: sumDispositions(read.days),
     published_policy: read.policy,
     recommendation: recommend({

@@ -7,14 +7,23 @@ import type { AggregateReport } from "../mail/dmarc-report/types.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { TlsReport } from "../mail/tls-report.ts";
 import type { Tx } from "../platform/db.ts";
+import { uuidFloor } from "../platform/random.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import * as queries from "./queries.ts";
 import { type Stored, storeReport, storeTlsReport, storeUnreadable } from "./store.ts";
 import type { Arrival, DomainOfReport } from "./types.ts";
 
 /** Reports tell of the past; so much may the clocks of reporters be ahead, and days end later elsewhere. */
 const AHEAD_MS_MAX = 2 * 86_400_000;
 const PARENTS_MAX = 10;
+/**
+ * By mail, on one domain in 24 hours: its address stands in DNS, so anybody may write there. The largest senders have some
+ * hundred reporters.
+ */
+const REPORTS_PER_DAY_MAX = 2_000;
+const RECORDS_PER_DAY_MAX = 500_000;
+const DAY_MS = 86_400_000;
 const TOKEN = /^[0-9a-f]{32}$/;
 
 type IntakeWorld = Pick<World, "db" | "clock" | "random" | "config">;
@@ -40,8 +49,8 @@ export async function takeReportMail(
   mail: Pick<ParsedMail, "attachments" | "text">,
   arrival: Arrival,
 ): Promise<Taken> {
-  const row = await world.db.asOrg(domain.org_id, (tx) => findDomain(tx, domain.org_id, domain.id));
-  if (!row) return { kind: "ignored", reason: "the domain was removed" };
+  const refusal = await world.db.asOrg(domain.org_id, (tx) => whyNotNow(world, tx, domain));
+  if (refusal !== null) return { kind: "ignored", reason: refusal };
   const read = await readReportMail(mail);
   if (read.kind === "failure_report") {
     return {
@@ -61,6 +70,14 @@ export async function takeReportMail(
   return reason !== undefined && reasons.length === read.reports.length
     ? takeNothing(world, domain, arrival, reason)
     : { kind: "kept" };
+}
+
+async function whyNotNow(world: IntakeWorld, tx: Tx, domain: DomainOfReport): Promise<string | null> {
+  if (!(await findDomain(tx, domain.org_id, domain.id))) return "the domain was removed";
+  const since = uuidFloor(world.clock.now() - DAY_MS);
+  const [came] = await queries.countSince(tx, domain.org_id, { domain_id: domain.id, since });
+  const isFull = came && (came.reports >= REPORTS_PER_DAY_MAX || came.records >= RECORDS_PER_DAY_MAX);
+  return isFull ? "too many reports on this domain came within 24 hours" : null;
 }
 
 async function takeNothing(

@@ -85,6 +85,15 @@ export function findByReportId(tx: Tx, orgId: string, of: Of & { report_id: stri
   );
 }
 
+/** What came after `since` (an id). Index: dmarc_report_by_domain. */
+export function countSince(tx: Tx, orgId: string, of: Of & { since: string }) {
+  return tx.query<{ reports: number; records: number }>(
+    `select count(*) as reports, coalesce(sum(record_count), 0) as records from dmarc_report
+      where org_id = $1 and domain_id = $2 and id > $3`,
+    [orgId, of.domain_id, of.since],
+  );
+}
+
 /** Index: primary key. */
 export function listRecords(tx: Tx, orgId: string, reportId: string, page: { limit: number; offset: number }) {
   return tx.query<RecordRow>(
@@ -97,13 +106,14 @@ export function listRecords(tx: Tx, orgId: string, reportId: string, page: { lim
 
 type Span = { domain_id: string; from: string; to: string };
 
-/** Who reported in these days, most messages first. Index: dmarc_report_by_day. */
-export function listReporters(tx: Tx, orgId: string, span: Span) {
-  return tx.query<{ org_name: string; reports: number; messages: number }>(
-    `select org_name, count(*) as reports, sum(total_messages) as messages from dmarc_report
+/** Who reported in these days, most messages first, and of how many reports in all. Index: dmarc_report_by_day. */
+export function listReporters(tx: Tx, orgId: string, span: Span, limit: number) {
+  return tx.query<{ org_name: string; reports: number; messages: number; report_count: number }>(
+    `select org_name, count(*) as reports, sum(total_messages) as messages, sum(count(*)) over () as report_count
+       from dmarc_report
       where org_id = $1 and domain_id = $2 and status = 'counted' and last_day >= $3 and first_day <= $4
-      group by org_name order by messages desc, org_name`,
-    [orgId, span.domain_id, span.from, span.to],
+      group by org_name order by messages desc, org_name limit $5`,
+    [orgId, span.domain_id, span.from, span.to, limit],
   );
 }
 
