@@ -18,6 +18,9 @@ const TAGS: Record<string, string> = {
   "Inbound rules": "Rules that choose what happens to received mail.",
   Spam: "Scoring of received mail.",
   "Masked aliases": "Addresses that hide the real ones behind them.",
+  "Masked destinations": "The real mailboxes, which confirm before mail goes to them.",
+  "Masked contacts": "Who writes to a masked alias, and the address to answer each at.",
+  "IP pools": "Sending addresses of an organization's own.",
   DMARC: "Aggregate reports about a domain (RFC 7489).",
   "API keys": "Keys that authenticate requests.",
 };

@@ -19,7 +19,15 @@ const STRICTER = {
 } as const;
 
 /** Answered without being part of the API that clients are made from. */
-const NOT_DESCRIBED = ["GET /openapi.yaml", "GET /healthz"];
+/** Not of the API: what machines look at, and the pages that people reach by a signed link. */
+const NOT_DESCRIBED = [
+  "GET /openapi.yaml",
+  "GET /healthz",
+  "GET /masked/confirm/{token}",
+  "POST /masked/confirm/{token}",
+  "GET /unsubscribe/{token}",
+  "POST /unsubscribe/{token}",
+];
 
 const EVERY_OPERATION = ["400", "401", "403", "429", "500", "503"];
 
