@@ -285,6 +285,7 @@ create table dmarc_day_source (
   constraint dmarc_day_source_org_id_domain_id_fkey FOREIGN KEY (org_id, domain_id) REFERENCES domain(org_id, id) ON DELETE CASCADE
 ) with (fillfactor=80);
 CREATE INDEX dmarc_day_source_age ON dmarc_day_source USING btree (day);
+CREATE INDEX dmarc_day_source_failed ON dmarc_day_source USING btree (org_id, domain_id, day) WHERE (total > aligned);
 alter table dmarc_day_source enable row level security;
 alter table dmarc_day_source force row level security;
 create policy tenant on dmarc_day_source as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
