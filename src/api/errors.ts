@@ -82,10 +82,21 @@ function fromValidation(error: FastifyError): Refusal {
   const problem = error.validation?.[0] as unknown as Problem;
   const parent = fieldPath(problem.instancePath);
   const extra = problem.params.missingProperty ?? problem.params.additionalProperty;
-  const field = typeof extra === "string" ? join(parent, extra) : parent;
-  const where = error.validationContext === "querystring" ? "query parameter" : "field";
+  const path = typeof extra === "string" ? join(parent, extra) : parent;
+  const field = error.validationContext === "headers" ? headerName(path) : path;
+  const where = WHERE.get(error.validationContext ?? "") ?? "field";
   if (field === "") return new Refusal("validation_error", "the request body must be a JSON object", { field: "body" });
   return new Refusal("validation_error", `the '${field}' ${where} ${complaint(problem)}`, { field });
+}
+
+const WHERE = new Map([
+  ["querystring", "query parameter"],
+  ["headers", "header"],
+]);
+
+/** As people write it: `Idempotency-Key`. */
+function headerName(name: string): string {
+  return name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
 }
 
 function complaint({ keyword, params, message }: Problem): string {

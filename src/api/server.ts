@@ -123,12 +123,18 @@ function withFormats(ajv: Ajv): Ajv {
     /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)$/;
   const uuid = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
   ajv.addFormat("date", (text) => date.test(text) && isDay(text));
-  ajv.addFormat("date-time", (text) => time.test(text) && isDay(text) && !Number.isNaN(Date.parse(text)));
+  ajv.addFormat("date-time", (text) => time.test(text) && isDay(text) && hasYear(text));
   ajv.addFormat("uuid", uuid);
   ajv.addFormat("uri", (text) => URL.canParse(text));
   ajv.addFormat("byte", true);
   ajv.addFormat("binary", true);
   return ajv;
+}
+
+/** A time that in UTC has a year of four digits still (RFC 3339 §5.6): what goes in can come out. */
+function hasYear(text: string): boolean {
+  const year = new Date(text).getUTCFullYear();
+  return year >= 0 && year <= 9_999;
 }
 
 /** Date.parse takes February 30th for March 2nd. */

@@ -57,7 +57,14 @@ const WithResults = Type.Object({
 
 const AllSuppressed = Type.Intersect([Type.Ref(ErrorBody), Type.Object({ suppressed: SuppressedList })]);
 const IdempotencyHeader = Type.Object({
-  "idempotency-key": Type.Optional(Type.String({ description: "1–256 printable ASCII characters, kept 72 h" })),
+  "idempotency-key": Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 256,
+      pattern: "^[ -~]+$",
+      description: "1–256 printable ASCII characters, kept 72 h",
+    }),
+  ),
 });
 const tags = ["Sending"];
 

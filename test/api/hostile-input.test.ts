@@ -13,6 +13,7 @@ before(async () => {
 
 after(() => api.close());
 
+const mail = { from: "a@shop.example", to: ["a@recipient.example"], subject: "x", text_body: "x" };
 const HALF = "\ud83d";
 
 function refused(answer: { status: number; body: { code?: string; field?: string } }, field: string): void {
@@ -29,7 +30,6 @@ test("U+0000 in a text of the body is a 400 that names the field", async () => {
 });
 
 test("U+0000 deep in the body, or in the name of a field, is named with its path", async () => {
-  const mail = { from: "a@shop.example", to: ["a@recipient.example"], subject: "x", text_body: "x" };
   refused(
     await api.ask("POST", "/v1/send", { ...mail, to: ["ok@recipient.example", "a\0@recipient.example"] }),
     "to[1]",
@@ -98,6 +98,23 @@ test("times beyond what the database holds are a 400 or an empty answer", async 
   for (const time of ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "0001-01-01T00:00:00+14:00"]) {
     const answer = await api.ask("GET", `/v1/emails?from=${encodeURIComponent(time)}&to=${encodeURIComponent(time)}`);
     assert.ok([200, 400].includes(answer.status), `${time}: ${answer.status}`);
+  }
+});
+
+test("a time whose year in UTC has five digits or none is a 400", async () => {
+  const email = "e@recipient.example";
+  for (const expires_at of ["9999-12-31T23:59:59-12:00", "0000-01-01T00:00:00+14:00"]) {
+    refused(await api.ask("POST", "/v1/suppressions", { email, expires_at }), "expires_at");
+  }
+  const last = await api.ask("POST", "/v1/suppressions", { email, expires_at: "9999-12-31T23:59:59Z" });
+  assert.equal(last.body.suppression.expires_at, "9999-12-31T23:59:59.000Z");
+});
+
+test("an Idempotency-Key that is no key is a 400 that names the header", async () => {
+  for (const key of ["", "a".repeat(257), "ü", "a\tb"]) {
+    const headers = { "idempotency-key": key };
+    refused(await api.ask("POST", "/v1/send", mail, { headers }), "Idempotency-Key");
+    refused(await api.ask("POST", "/v1/send/batch", [mail], { headers }), "Idempotency-Key");
   }
 });
 
