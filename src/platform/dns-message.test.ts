@@ -124,9 +124,14 @@ test("a TTL with its top bit set is 0", () => {
   assert.equal(decodeMessage(crafted(TYPES.A, [1, 2, 3, 4], { ttl: 0x80000000 }))?.answers[0]?.ttl_s, 0);
 });
 
-test("names are lower case; dots, spaces and control bytes in labels are escaped and cannot pose as another name", () => {
+test("names are lower case; dots and control bytes in labels are escaped and cannot pose as another name", () => {
   const message = decodeMessage(crafted(TYPES.CNAME, [5, 0x41, 0x2e, 0x62, 0x0d, 0xff, 2, 0x43, 0x4f, 0]));
   assert.equal(message?.answers[0]?.value, "a\\046b\\013\\255.co");
+});
+
+test("a space in a label stays a space (RFC 2181 §11)", () => {
+  const message = decodeMessage(crafted(TYPES.CNAME, [3, 0x61, 0x20, 0x62, 2, 0x63, 0x6f, 0]));
+  assert.equal(message?.answers[0]?.value, "a b.co");
 });
 
 test("a query is recursive, asks for 1,232 bytes, and for DNSSEC only when told", () => {

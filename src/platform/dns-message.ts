@@ -223,7 +223,7 @@ function readName(cursor: Cursor): string {
 
 function readLabel(bytes: Buffer): string {
   const text = bytes.toString("latin1").toLowerCase();
-  return /^[0-9a-z_-]*$/.test(text) ? text : text.replace(/[^!-~]|[.\\]/g, escaped);
+  return /^[0-9a-z_-]*$/.test(text) ? text : text.replace(/[^ -~]|[.\\]/g, escaped);
 }
 
 function escaped(character: string): string {

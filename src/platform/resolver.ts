@@ -99,9 +99,10 @@ function systemServers(): string[] {
  * labels, unprintable characters), which then simply is not there.
  */
 function wireName(name: string): string | null {
-  const ascii = /^[!-~]*$/.test(name) ? name : internationalName(name);
+  // A space may stand in a label (RFC 2181 §11); SPF macros make such names (RFC 7208 §7).
+  const ascii = /^[ -~]*$/.test(name) ? name : internationalName(name);
   const bare = ascii.toLowerCase().replace(/\.$/, "");
-  return bare.length <= 253 && /^[!-~]+$/.test(bare) && bare.split(".").every(isLabel) ? bare : null;
+  return bare.length <= 253 && /^[ -~]+$/.test(bare) && bare.split(".").every(isLabel) ? bare : null;
 }
 
 // domainToASCII reads a URL's host: it would drop line breaks and end at a slash.
