@@ -19,6 +19,8 @@ export type Input = {
   takeData(sink: (piece: Buffer) => void): DataProgress;
   /** How many bytes wait. */
   waiting(): number;
+  /** Gives what waits and forgets it: bytes that are no text of SMTP. */
+  takeAll(): Buffer;
   /** Forgets what waits: nothing said in clear may count after STARTTLS (RFC 3207 §4.2, CVE-2011-0411). */
   clear(): void;
 };
@@ -55,6 +57,11 @@ export function createInput(): Input {
       return cut.progress;
     },
     waiting: () => held.length,
+    takeAll() {
+      const all = held;
+      held = EMPTY;
+      return all;
+    },
     clear() {
       held = EMPTY;
     },

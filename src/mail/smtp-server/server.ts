@@ -18,6 +18,8 @@ export type SmtpServerOptions<Route> = {
   gate: GateLimits;
   hooks: Hooks<Route>;
   tls: (() => SecureContext) | null;
+  /** TLS from the first byte (RFC 8314); needs `tls`. */
+  implicit_tls?: boolean;
   /** Addresses or networks (CIDR) whose connections begin with a PROXY header. */
   proxies: readonly string[];
   /** Clients without limits of their own. */
@@ -125,6 +127,7 @@ async function admit<Route>(
     return;
   }
   try {
+    if (options.implicit_tls && !(await wire.beginTls(contextOf(options), options.limits.handshake_ms))) return;
     await serveSession(wire, {
       name: options.name,
       client,
@@ -139,6 +142,11 @@ async function admit<Route>(
   } finally {
     gate.leave(client.ip);
   }
+}
+
+function contextOf<Route>({ tls }: SmtpServerOptions<Route>): SecureContext {
+  if (!tls) throw new Error("implicit TLS needs a certificate");
+  return tls();
 }
 
 async function proxiedClient(wire: ServerWire, peer: { ip: string; port: number }) {

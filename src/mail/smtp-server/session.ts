@@ -1,7 +1,8 @@
-// The dialogue of an incoming SMTP connection (RFC 5321, 1870, 2920, 3207, 6152, 6531): greeting to QUIT, one transaction
+// The dialogue of an incoming SMTP connection (RFC 5321, 1870, 2920, 3207, 4954, 6152, 6531): greeting to QUIT, one transaction
 // after another. Every end of a transaction discards it, whatever ended it. What a recipient and a message are worth is
 // decided by the hooks. A server of our own: docs/decisions/0008-smtp-server.md says why.
 import type { SecureContext } from "node:tls";
+import * as auth from "./auth.ts";
 import { type Command, type Path, parseCommand, parseHelo, parsePathCommand } from "./command.ts";
 import type { InputFault } from "./input.ts";
 import * as replies from "./reply.ts";
@@ -12,9 +13,11 @@ export type Client = {
   ip: string;
   port: number;
   helo: string;
-  /** RFC 3848 and RFC 6531 names for Received: SMTP, ESMTP, ESMTPS, UTF8SMTP, UTF8SMTPS. */
+  /** RFC 3848 and RFC 6531 names for Received: SMTP, ESMTP, ESMTPS, ESMTPSA, UTF8SMTP, UTF8SMTPS, UTF8SMTPSA. */
   protocol: string;
   tls: string | null;
+  /** What the hook for logins made of the client; null without a login. */
+  user?: unknown;
 };
 
 /** A transaction under way. `Route` is what the hook for RCPT made of each recipient. */
@@ -36,6 +39,8 @@ export type Receiver = {
 };
 
 export type Hooks<Route> = {
+  /** When it is there, clients must log in, under TLS, before MAIL. */
+  login?(client: Client, login: auth.Login): Promise<auth.LoginAnswer>;
   mail?(client: Client, from: Path): Promise<Reply | null>;
   rcpt(client: Client, transaction: Transaction<Route>, path: Path): Promise<RcptAnswer<Route>>;
   /** Called before 354; a reply refuses DATA. */
@@ -79,6 +84,7 @@ type State<Route> = {
   options: SessionOptions<Route>;
   helo: string | null;
   esmtp: boolean;
+  user: unknown;
   mail: Transaction<Route> | null;
   errors: number;
   commands: number;
@@ -98,26 +104,16 @@ const HANDLERS = new Map<string, Handler>([
   ["NOOP", () => reply(250, "2.0.0", "OK")],
   ["QUIT", quit],
   ["STARTTLS", startTls],
+  ["AUTH", logIn],
   ["VRFY", () => reply(252, "2.1.5", "cannot verify, but will take mail and try")],
   ["HELP", () => reply(214, "2.0.0", "RFC 5321")],
 ]);
-const KNOWN_BUT_ABSENT = new Set([
-  "EXPN",
-  "AUTH",
-  "BDAT",
-  "ETRN",
-  "TURN",
-  "SEND",
-  "SOML",
-  "SAML",
-  "XCLIENT",
-  "XFORWARD",
-]);
+const KNOWN_BUT_ABSENT = new Set(["EXPN", "BDAT", "ETRN", "TURN", "SEND", "SOML", "SAML", "XCLIENT", "XFORWARD"]);
 
 /** Holds the conversation until either side ends it. Never throws. */
 export async function serveSession<Route>(wire: ServerWire, options: SessionOptions<Route>): Promise<void> {
   const state: State<Route> = {
-    ...{ wire, options, helo: null, esmtp: false, mail: null },
+    ...{ wire, options, helo: null, esmtp: false, user: null, mail: null },
     ...{ errors: 0, commands: 0, messages: 0, done: false },
   };
   say(state, reply(220, null, `${options.name} ESMTP Postern`));
@@ -181,8 +177,10 @@ function say<Route>(state: State<Route>, answer: Reply): void {
 
 function clientOf<Route>(state: State<Route>): Client {
   const { tls } = state.wire;
+  const { user } = state;
   const utf8 = state.mail?.smtputf8 ? "UTF8SMTP" : state.esmtp ? "ESMTP" : "SMTP";
-  return { ...state.options.client, helo: state.helo ?? "", protocol: tls ? `${utf8}S` : utf8, tls };
+  const protocol = `${utf8}${tls ? "S" : ""}${user === null ? "" : "A"}`;
+  return { ...state.options.client, helo: state.helo ?? "", protocol, tls, user };
 }
 
 function hello<Route>(state: State<Route>, { rest }: Command, esmtp: boolean): Reply {
@@ -195,18 +193,22 @@ function hello<Route>(state: State<Route>, { rest }: Command, esmtp: boolean): R
   if (!esmtp) return reply(250, null, options.name);
   const offers = [options.name, "PIPELINING", `SIZE ${options.limits.size_max}`, "8BITMIME", "SMTPUTF8"];
   if (options.tls && wire.tls === null) offers.push("STARTTLS");
+  if (options.hooks.login && wire.tls !== null) offers.push(auth.MECHANISMS);
   return reply(250, null, [...offers, "ENHANCEDSTATUSCODES"]);
 }
 
 async function mail<Route>(state: State<Route>, { rest }: Command): Promise<Reply> {
   const { limits, hooks } = state.options;
   if (state.helo === null) return reply(503, "5.5.1", "say EHLO first");
+  if (hooks.login && state.user === null) return state.wire.tls ? auth.NEEDS_LOGIN : auth.NEEDS_STARTTLS;
   if (state.mail) return reply(503, "5.5.1", "a transaction is under way; end it or say RSET");
   if (state.messages >= limits.messages_max) return leave(state, replies.TOO_MANY_MESSAGES);
   const parsed = parsePathCommand(rest, "FROM");
   if (!parsed) return reply(501, "5.5.4", "the syntax is MAIL FROM:<address>");
   const { path, params } = parsed;
   if (path.text !== "" && !path.text.includes("@")) return reply(501, "5.1.7", "the sender's address has no domain");
+  // RFC 4954 §5: whoever offers AUTH takes this parameter; we trust nobody's word on who somebody else is.
+  if (hooks.login) params.delete("AUTH");
   const problem = paramProblem(params, limits.size_max);
   if (problem) return problem;
   const smtputf8 = params.has("SMTPUTF8");
@@ -334,6 +336,32 @@ async function startTls<Route>(state: State<Route>, { rest }: Command): Promise<
   state.esmtp = false;
   if (!done) state.done = true;
   return null;
+}
+
+/** RFC 4954 §4. */
+async function logIn<Route>(state: State<Route>, { rest }: Command): Promise<Reply | null> {
+  const { wire, options } = state;
+  const { login: hook } = options.hooks;
+  if (!hook) return reply(502, "5.5.1", "this command is not offered");
+  if (wire.tls === null) return auth.NEEDS_TLS;
+  if (!state.esmtp) return reply(503, "5.5.1", "say EHLO first");
+  if (state.user !== null) return reply(503, "5.5.1", "you are logged in already");
+  if (state.mail) return reply(503, "5.5.1", "a transaction is under way");
+  let last: Reply | null = null;
+  const outcome = await auth.readLogin(rest, async (challenge) => {
+    say(state, reply(334, null, challenge));
+    const line = await wire.nextLine(options.limits.command_ms);
+    if (line.kind === "line") return line.bytes;
+    last = line.kind === "ended" ? endedBy(state, line.why) : leave(state, faultReply(line.fault));
+    return null;
+  });
+  if (outcome.kind === "ended") return last;
+  if (outcome.kind === "refused") return outcome.reply;
+  const answer = await guarded(state, () => hook(clientOf(state), outcome.login));
+  if ("code" in answer) return answer;
+  if (answer.kind === "refused") return answer.reply;
+  state.user = answer.user;
+  return auth.ACCEPTED;
 }
 
 /** A hook that throws is our fault: the client may try again. */

@@ -168,10 +168,21 @@ export class ServerWire {
    * STARTTLS is forgotten (RFC 3207 §4.2).
    */
   async startTls(context: SecureContext, goAhead: string, waitMs: number): Promise<boolean> {
-    const plain = this.#socket;
     this.#input.clear();
     this.send(goAhead);
     this.flush();
+    return this.#secure(context, waitMs);
+  }
+
+  /** Begins with TLS (RFC 8314 §3); false when the handshake failed. What came already is part of the handshake. */
+  beginTls(context: SecureContext, waitMs: number): Promise<boolean> {
+    const early = this.#input.takeAll();
+    if (early.length > 0) this.#socket.unshift(early);
+    return this.#secure(context, waitMs);
+  }
+
+  async #secure(context: SecureContext, waitMs: number): Promise<boolean> {
+    const plain = this.#socket;
     this.#unlisten(plain);
     const secured = new TLSSocket(plain, { isServer: true, secureContext: context });
     const done = await handshake(secured, waitMs);
