@@ -2,6 +2,7 @@
 // walls of tenancy. `system` connections (batches over many organizations: queue, authentication) see every row;
 // everything a request touches runs inside `asOrg`, where row-level security hides all other organizations' rows.
 import pg from "pg";
+import { sleep } from "./clock.ts";
 
 // bigint and numeric as numbers (counters stay far below 2^53), dates as their text, not as a local-time Date.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -35,6 +36,7 @@ const STATEMENT_NAMES_MAX = 2_000;
 const SYSTEM_CONNECTIONS_MAX = 10;
 const TENANT_CONNECTIONS_MAX = 10;
 const CONNECT_TIMEOUT_MS = 5_000;
+const RELISTEN_MS = 500;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Is `text` a UUID in canonical lower-case form? Ids from outside must pass this before they reach a statement. */
@@ -164,31 +166,48 @@ async function measureSkew(pool: pg.Pool): Promise<number> {
   return Math.round(Number(rows[0].at_ms) - (before + after) / 2);
 }
 
+/** One connection at a time: an attempt that fails must not leave two behind it, or an outage ends in a storm of them. */
 async function listen(url: string, channels: string[], onNotify: (channel: string) => void) {
   let closed = false;
-  let client: pg.Client | null = null;
-  const RECONNECT_MS = 500;
+  let client = await hear();
+  follow();
 
-  async function connect(): Promise<void> {
+  async function hear(): Promise<pg.Client> {
     const next = new pg.Client({ connectionString: url });
     next.on("notification", (message) => onNotify(message.channel));
     next.on("error", () => undefined);
-    next.on("end", () => {
-      if (!closed) setTimeout(() => connect().catch(() => retry()), RECONNECT_MS);
-    });
-    await next.connect();
-    for (const channel of channels) await next.query(`listen ${pg.escapeIdentifier(channel)}`);
-    client = next;
-  }
-  function retry(): void {
-    if (!closed) setTimeout(() => connect().catch(() => retry()), RECONNECT_MS);
+    try {
+      await next.connect();
+      for (const channel of channels) await next.query(`listen ${pg.escapeIdentifier(channel)}`);
+      return next;
+    } catch (error) {
+      await next.end().catch(() => undefined);
+      throw error;
+    }
   }
 
-  await connect();
+  function follow(): void {
+    client.once("end", () => void hearAgain());
+  }
+
+  async function hearAgain(): Promise<void> {
+    while (!closed) {
+      await sleep(RELISTEN_MS);
+      const next = closed ? null : await hear().catch(() => null);
+      if (!next) continue;
+      if (closed) return void next.end().catch(() => undefined);
+      client = next;
+      follow();
+      // What was said meanwhile was not heard.
+      for (const channel of channels) onNotify(channel);
+      return;
+    }
+  }
+
   return {
     async close() {
       closed = true;
-      await client?.end().catch(() => undefined);
+      await client.end().catch(() => undefined);
     },
   };
 }

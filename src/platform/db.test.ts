@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import pg from "pg";
+import { type TestDatabase, testDatabase } from "../../test/support/database.ts";
+import { type Db, openDb } from "./db.ts";
+
+let database: TestDatabase;
+let admin: pg.Client;
+let db: Db;
+
+before(async () => {
+  database = await testDatabase();
+  // In another database: the one under test refuses connections for a while.
+  const url = new URL(database.admin_url);
+  url.pathname = "/postgres";
+  admin = new pg.Client({ connectionString: url.href });
+  await admin.connect();
+  db = openDb(database.url, { onError: () => undefined });
+});
+
+after(async () => {
+  await db?.close();
+  await admin?.end();
+  await database?.drop();
+});
+
+const nameOf = (url: string) => new URL(url).pathname.slice(1);
+
+async function listeners(): Promise<number> {
+  const { rows } = await admin.query(
+    "select count(*)::int as n from pg_stat_activity where datname = $1 and query like 'listen %'",
+    [nameOf(database.url)],
+  );
+  return rows[0].n;
+}
+
+async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`not within 10 s: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+describe("listening", () => {
+  it("goes on after an outage with one connection, and says that something may have been missed", async () => {
+    let heard = 0;
+    const ears = await db.listen(["test_channel"], () => {
+      heard += 1;
+    });
+    try {
+      assert.equal(await listeners(), 1);
+      await admin.query(`alter database "${nameOf(database.url)}" allow_connections false`);
+      await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [
+        nameOf(database.url),
+      ]);
+      await until(async () => (await listeners()) === 0, "the connection is cut");
+      // Several tries that fail: each must leave one next try behind, not two.
+      await new Promise((resolve) => setTimeout(resolve, 2_200));
+      await admin.query(`alter database "${nameOf(database.url)}" allow_connections true`);
+      await until(() => heard > 0, "the word after the outage");
+      await new Promise((resolve) => setTimeout(resolve, 1_200));
+      assert.equal(await listeners(), 1);
+      const before = heard;
+      await db.query("select pg_notify('test_channel', '')");
+      await until(() => heard === before + 1, "a notification");
+    } finally {
+      await ears.close();
+    }
+    await until(async () => (await listeners()) === 0, "closing ends it");
+  });
+});
