@@ -1,0 +1,134 @@
+// What a real mailbox gets of a mail to its alias: fields by allow-list, reverse addresses, the body as it came.
+import assert from "node:assert/strict";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import PostalMime from "postal-mime";
+import { buildForward, type ForwardParts } from "./forward.ts";
+
+const R = "r.aaaaaaaaaaaaaaaaaaaaaaaaaa@mask.example";
+const A = "k3x@mask.example";
+const D = "anna@real.example";
+
+const PARTS: ForwardParts = {
+  from: { name: "Shop (shop at example.com)", email: R },
+  to: [{ name: null, email: A }],
+  cc: [],
+  reply_to: [],
+  in_reply_to: ["<d1@real.example>"],
+  references: ["<d0@real.example>", "<d1@real.example>"],
+  fallback_id: "new@mask.example",
+  loop_mark: "mark",
+  unsubscribe_page: null,
+  calendar: [
+    { from: "shop@example.com", to: R },
+    { from: A, to: D },
+  ],
+};
+const forward = (text: string, parts: Partial<ForwardParts> = {}) =>
+  buildForward(Buffer.from(text.replace(/\r?\n/g, "\r\n")), { ...PARTS, ...parts }).toString();
+const fieldNames = (text: string) => text.slice(0, text.indexOf("\r\n\r\n")).match(/^[A-Za-z-]+(?=:)/gm);
+
+describe("a forward", () => {
+  it("has the fields of the allow-list and no other", () => {
+    const text = forward(`Return-Path: <shop@example.com>
+Received: from a by b
+DKIM-Signature: v=1
+ARC-Seal: i=1
+Authentication-Results: mx.example; dkim=pass
+From: Shop <shop@example.com>
+To: ${A}
+Sender: other@example.com
+Resent-From: x@example.com
+Disposition-Notification-To: shop@example.com
+Return-Receipt-To: shop@example.com
+Subject: =?utf-8?Q?Gr=C3=BC=C3=9Fe?=
+Date: Fri, 20 Nov 2026 12:00:00 +0100
+Message-ID: <c1@example.com>
+Auto-Submitted: auto-generated
+Precedence: bulk
+List-Id: <list.example.com>
+X-Secret: 1
+MIME-Version: 1.0
+MIME-Version: 1.0
+Content-Type: text/plain; charset=utf-8
+
+body
+`);
+    assert.deepEqual(fieldNames(text), [
+      "From",
+      "To",
+      "Subject",
+      "Date",
+      "Message-ID",
+      "In-Reply-To",
+      "References",
+      "Auto-Submitted",
+      "Precedence",
+      "List-Id",
+      "X-Mask-Loop",
+      "MIME-Version",
+      "Content-Type",
+    ]);
+    assert.match(text, /^From: "Shop \(shop at example\.com\)"\s+<r\.a{26}@mask\.example>\r$/m);
+    assert.match(text, /^Message-ID: <c1@example\.com>\r$/m);
+    assert.ok(text.endsWith("\r\n\r\nbody\r\n"));
+  });
+
+  it("leaves https unsubscribe links, and leads mailto through our page", () => {
+    const head = `From: a@b.example\nList-Unsubscribe: <mailto:u@example.com>, <https://example.com/u>\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\n\nx`;
+    const page = "https://api.postern.test/masked/unsubscribe/t";
+    const kept = forward(head, { unsubscribe_page: page });
+    assert.match(kept, /^List-Unsubscribe: <https:\/\/example\.com\/u>\r\nList-Unsubscribe-Post: /m);
+    const mail = forward(head.replace(", <https://example.com/u>", ""), { unsubscribe_page: page });
+    assert.ok(mail.includes(`List-Unsubscribe: <${page}>\r\n`));
+    assert.ok(!/mailto|One-Click/.test(mail));
+  });
+
+  it("gives a mail without Message-ID one of ours", () => {
+    assert.match(forward("From: a@b.example\n\nx"), /^Message-ID: <new@mask\.example>\r$/m);
+  });
+
+  it("shows invitations as if they were for the mailbox, in every encoding", async () => {
+    const ics = `BEGIN:VCALENDAR\r\nORGANIZER;CN=Shop:mailto:shop@example.com\r\nATTENDEE;RSVP=TRUE:mailto:${A}\r\nSUMMARY:Tea ü with ${A}\r\nEND:VCALENDAR\r\n`;
+    const encoded = {
+      "8bit": ics,
+      base64: Buffer.from(ics).toString("base64"),
+      "quoted-printable": ics.replace(/=/g, "=3D").replace("ü", "=C3=BC"),
+    };
+    for (const [encoding, body] of Object.entries(encoded)) {
+      const text = forward(
+        `From: a@b.example\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nhi\n--b\nContent-Type: text/calendar; method=REQUEST; charset=utf-8\nContent-Transfer-Encoding: ${encoding}\n\n${body}\n--b--\n`,
+      );
+      const mail = await PostalMime.parse(text);
+      const content = mail.attachments[0]?.content as ArrayBuffer;
+      const calendar = Buffer.from(content).toString().replace(/\r\n /g, "");
+      assert.match(calendar, new RegExp(`^ORGANIZER;CN=Shop:mailto:${R}\r?$`, "m"), encoding);
+      assert.match(calendar, /^ATTENDEE;RSVP=TRUE:mailto:anna@real\.example\r?$/m, encoding);
+      assert.match(calendar, /^SUMMARY:Tea ü with k3x@mask\.example\r?$/m, encoding);
+      assert.match(mail.text ?? "", /^hi/);
+    }
+  });
+});
+
+const FOLDER = "../shared/data/masked-forwarding/fx-private-relay";
+
+describe("mails that Firefox Relay is tested with", {
+  skip: !existsSync(FOLDER) && "the shared cases are not here",
+}, () => {
+  for (const path of globSync(`${FOLDER}/*_incoming.email`)) {
+    it(`${path.slice(FOLDER.length + 1)}: subject, bodies and images arrive; From is ours; MIME-Version stands once`, async () => {
+      const given = readFileSync(path);
+      const text = buildForward(given, PARTS);
+      const [before, after] = await Promise.all([PostalMime.parse(given), PostalMime.parse(text)]);
+      assert.equal(after.subject ?? "", before.subject ?? "");
+      assert.equal(after.text, before.text);
+      assert.equal(after.html, before.html);
+      assert.deepEqual(
+        after.attachments.map(({ contentId, mimeType }) => [contentId, mimeType]),
+        before.attachments.map(({ contentId, mimeType }) => [contentId, mimeType]),
+      );
+      assert.equal(after.from?.address, R);
+      assert.equal(text.toString().match(/^mime-version:/gim)?.length, 1);
+    });
+  }
+});

@@ -1,0 +1,165 @@
+// The last look at a finished reply, by code that shares nothing with what wrote it: every header and every decoded part is
+// searched for addresses and names that must not leave. Own splitting, own decoding, own undoing of disguises; it errs on
+// the side of holding a message. It does not open archives and encrypted parts.
+import iconv from "iconv-lite";
+
+/** `where` tells the owner what to look at; it never holds what was found. */
+export type Leak = { where: string };
+
+const DEPTH_MAX = 30;
+const PARTS_MAX = 2_000;
+
+type Look = { needles: readonly string[]; leaks: Leak[]; parts: number };
+
+/** Searches the message for `secrets` (addresses, reverse addresses, host names). Empty: none was found. */
+export function findLeaks(message: Buffer, secrets: readonly string[]): Leak[] {
+  const needles = secrets.map((secret) => secret.normalize("NFKC").toLowerCase()).filter((secret) => secret !== "");
+  const look: Look = { needles, leaks: [], parts: 0 };
+  const raw = message.toString("latin1");
+  search(look, raw, "the message");
+  lookInto(look, raw, "the message", 0);
+  return look.leaks;
+}
+
+function lookInto(look: Look, raw: string, where: string, depth: number): void {
+  look.parts += 1;
+  if (depth > DEPTH_MAX || look.parts > PARTS_MAX) {
+    look.leaks.push({ where: `${where}, which is too complex to be searched` });
+    return;
+  }
+  const gap = /\r?\n\r?\n/.exec(raw);
+  const head = (gap ? raw.slice(0, gap.index) : raw).replace(/\r?\n(?=[ \t])/g, "");
+  const body = gap ? raw.slice(gap.index + gap[0].length) : "";
+  for (const line of head.split(/\r?\n/)) lookAtField(look, line, where);
+  const type = /^content-type:\s*([^;\s]+)/im.exec(head)?.[1]?.toLowerCase() ?? "text/plain";
+  const boundary = /^content-type:[^\n]*?boundary\s*=\s*(?:"([^"]*)"|([^\s;]+))/im.exec(head);
+  const name = boundary?.[1] ?? boundary?.[2];
+  if (type.startsWith("multipart/") && name) {
+    const pieces = `\n${body}`.split(`\n--${name}`);
+    pieces.slice(1).forEach((piece, at) => {
+      if (piece.startsWith("--")) search(look, piece, `${where}, behind its last part`);
+      else lookInto(look, piece.replace(/^[^\n]*\n/, ""), `part ${at + 1} of ${where}`, depth + 1);
+    });
+    search(look, pieces[0] ?? "", `${where}, before its first part`);
+    return;
+  }
+  lookAtLeaf(look, { head, body, type }, where, depth);
+}
+
+type Found = { head: string; body: string; type: string };
+
+function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, depth: number): void {
+  const encoding = /^content-transfer-encoding:\s*([^\s;]+)/im.exec(head)?.[1]?.toLowerCase() ?? "7bit";
+  const charset = /^content-type:[^\n]*?charset\s*=\s*"?([^\s;"]+)/im.exec(head)?.[1] ?? "utf-8";
+  const bytes = undoTransfer(body, encoding);
+  const place = `${where} (${type.slice(0, 60)})`;
+  for (const text of readings(bytes, charset)) search(look, text, place);
+  if (type.startsWith("message/")) lookInto(look, bytes.toString("latin1"), `the message in ${where}`, depth + 1);
+}
+
+function undoTransfer(body: string, encoding: string): Buffer {
+  if (encoding === "base64") return Buffer.from(body, "base64");
+  if (encoding !== "quoted-printable") return Buffer.from(body, "latin1");
+  const joined = body.replace(/=[ \t]*\r?\n/g, "");
+  const decoded = joined.replace(/=([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return Buffer.from(decoded, "latin1");
+}
+
+/** The bytes as text in its charset and in those that hide ASCII between zeros. */
+function readings(bytes: Buffer, charset: string): string[] {
+  const texts = [bytes.toString("latin1"), bytes.toString("utf8"), bytes.toString("latin1").replaceAll("\0", "")];
+  if (iconv.encodingExists(charset)) texts.push(iconv.decode(bytes, charset));
+  return texts;
+}
+
+function lookAtField(look: Look, line: string, where: string): void {
+  const colon = line.indexOf(":");
+  const name = colon > 0 ? line.slice(0, colon).slice(0, 60) : "a line";
+  const words = line.replace(/(\?=)\s+(=\?)/g, "$1$2");
+  const decoded = words.replace(/=\?([^?*\s]+)[^?]*\?([bq])\?([^?]*)\?=/gi, decodeWord);
+  const octets = Buffer.from(line, "latin1").toString("utf8");
+  for (const text of [line, decoded, octets, decoded.replace(/\s+/g, "")]) {
+    search(look, text, `the field ${name} of ${where}`);
+  }
+}
+
+function decodeWord(_: string, charset: string, kind: string, text: string): string {
+  const bytes =
+    kind.toLowerCase() === "b"
+      ? Buffer.from(text, "base64")
+      : undoTransfer(text.replaceAll("_", " "), "quoted-printable");
+  return iconv.encodingExists(charset) ? iconv.decode(bytes, charset) : bytes.toString("latin1");
+}
+
+function search(look: Look, given: string, where: string): void {
+  if (look.leaks.some((leak) => leak.where === where)) return;
+  for (const text of undisguised(given)) {
+    if (!look.needles.some((needle) => contains(text, needle))) continue;
+    look.leaks.push({ where });
+    return;
+  }
+}
+
+/** The secret, an address also with a +tag. */
+function contains(text: string, needle: string): boolean {
+  if (text.includes(needle)) return true;
+  const at = needle.lastIndexOf("@");
+  if (at === -1) return false;
+  const start = `${needle.slice(0, at)}+`;
+  for (let from = text.indexOf(start); from !== -1; from = text.indexOf(start, from + 1)) {
+    const rest = text.slice(from + start.length, from + start.length + 400);
+    if (/^[^@\s<>]*@/.test(rest) && rest.slice(rest.indexOf("@")).startsWith(needle.slice(at))) return true;
+  }
+  return false;
+}
+
+function undisguised(given: string): string[] {
+  const folded = given
+    .replace(/[\p{Cf}\p{DI}]/gu, "")
+    .normalize("NFKC")
+    .toLowerCase();
+  const texts = new Set([folded]);
+  let text = folded;
+  for (let layer = 0; layer < 5; layer += 1) {
+    text = undoReferences(text);
+    text = text.replace(/%([0-7][0-9a-f])/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+    text = text.replace(/[\p{Cf}\p{DI}]/gu, "").toLowerCase();
+    texts.add(text);
+  }
+  for (const one of [...texts]) if (one.includes("<")) texts.add(one.replace(/<[^<>]*>/g, ""));
+  // Folded lines of calendars and cards.
+  for (const one of [...texts]) if (/\n[ \t]/.test(one)) texts.add(one.replace(/\r?\n[ \t]/g, ""));
+  return [...texts];
+}
+
+const REFERENCES: Readonly<Record<string, string>> = {
+  amp: "&",
+  commat: "@",
+  period: ".",
+  lowbar: "_",
+  hyphen: "-",
+  dash: "-",
+  plus: "+",
+  percnt: "%",
+  num: "#",
+  semi: ";",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  shy: "",
+  zwj: "",
+  zwnj: "",
+};
+
+function undoReferences(text: string): string {
+  return text
+    .replace(/&#x0*([0-9a-f]{1,6});?/g, (_, hex: string) => character(Number.parseInt(hex, 16)))
+    .replace(/&#0*(\d{1,7});?/g, (_, digits: string) => character(Number(digits)))
+    .replace(/&([a-z]{2,6});?/g, (whole, name: string) =>
+      Object.hasOwn(REFERENCES, name) ? REFERENCES[name]! : whole,
+    );
+}
+
+function character(code: number): string {
+  return code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : "";
+}

@@ -1,0 +1,173 @@
+// Replaces addresses in text and HTML however they are written: in any case, with a +tag, as %40 or &#64; (nested, too),
+// with zero-width characters in them, in full-width letters, split by tags. The text is read through a view in which the
+// disguises are undone and every character knows where it came from. The leak gate must not use this: it is what it checks.
+import { decodeEntities } from "../mime/html-entities.ts";
+
+/** `from` is an address that must not stay, `to` what stands for it. */
+export type Replacement = { from: string; to: string };
+
+export type Replaced = { text: string; count: number };
+
+export type Replacer = { text(text: string): Replaced; html(html: string): Replaced };
+
+/** Each character of `text` came from `starts[i]`..`ends[i]` of the source. */
+type View = { text: string; starts: number[]; ends: number[] };
+
+const LAYERS = 4;
+const ROUNDS_MAX = 4;
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}|\p{Cf}/u;
+const HINTS = /[%&\u0080-\uffff]/;
+
+/** A replacer for these addresses, the longest first. */
+export function createReplacer(replacements: readonly Replacement[]): Replacer {
+  const rules = [...replacements]
+    .sort((a, b) => b.from.length - a.from.length)
+    .map(({ from, to }) => ({ pattern: patternOf(from), to }));
+  const run = (source: string, views: ((source: string) => View)[]): Replaced => {
+    let text = source;
+    let count = 0;
+    for (const view of views) {
+      for (let round = 0; round < ROUNDS_MAX; round += 1) {
+        let found = 0;
+        for (const { pattern, to } of rules) {
+          const replaced = replaceIn(view(text), text, pattern, to);
+          text = replaced.text;
+          found += replaced.count;
+        }
+        count += found;
+        if (found === 0) break;
+      }
+    }
+    return { text, count };
+  };
+  return {
+    text: (source) => run(source, [(text) => decodedView(text, false)]),
+    html: (source) => run(source, [(text) => decodedView(text, false), (text) => decodedView(text, true)]),
+  };
+}
+
+/** The address with any +tag, in any case. */
+function patternOf(address: string): RegExp {
+  const lower = address.normalize("NFKC").toLowerCase();
+  const at = lower.lastIndexOf("@");
+  const quote = (text: string) => text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
+  return new RegExp(`${quote(lower.slice(0, at))}(?:\\+[a-z0-9._=-]{0,64})?@${quote(lower.slice(at + 1))}`, "g");
+}
+
+function replaceIn(view: View, source: string, pattern: RegExp, to: string): Replaced {
+  let out = "";
+  let end = 0;
+  let count = 0;
+  for (const match of view.text.matchAll(pattern)) {
+    const first = view.starts[match.index] as number;
+    const last = view.ends[match.index + match[0].length - 1] as number;
+    if (first < end) continue;
+    // Tags within stay, so that the document keeps its shape.
+    const tags = source.slice(first, last).match(/<\/?[a-z!][^<>]*>/gi) ?? [];
+    out += source.slice(end, first) + to + tags.join("");
+    end = last;
+    count += 1;
+  }
+  return { text: count === 0 ? source : out + source.slice(end), count };
+}
+
+function decodedView(source: string, withoutTags: boolean): View {
+  let view = plainView(source);
+  if (withoutTags) view = drop(view, /<[^<>]{0,5000}>/g);
+  if (!HINTS.test(source) && !withoutTags) return { ...view, text: view.text.toLowerCase() };
+  for (let layer = 0; layer < LAYERS; layer += 1) {
+    const before = view.text;
+    view = decode(view, /&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,20});?/gi, entity);
+    view = decode(view, /%[0-9a-f]{2}/gi, percent);
+    if (view.text === before) break;
+  }
+  return fold(view);
+}
+
+function plainView(source: string): View {
+  const starts = new Array<number>(source.length);
+  const ends = new Array<number>(source.length);
+  for (let at = 0; at < source.length; at += 1) {
+    starts[at] = at;
+    ends[at] = at + 1;
+  }
+  return { text: source, starts, ends };
+}
+
+function entity(text: string): string {
+  const closed = text.endsWith(";") ? text : `${text};`;
+  const decoded = decodeEntities(closed);
+  if (decoded !== closed) return decoded;
+  return NAMES.get(closed.slice(1, -1).toLowerCase()) ?? text;
+}
+
+// Names that HTML 5 has for the characters of addresses, beyond the usual ones.
+const NAMES: ReadonlyMap<string, string> = new Map([
+  ["commat", "@"],
+  ["period", "."],
+  ["lowbar", "_"],
+  ["hyphen", "-"],
+  ["dash", "-"],
+  ["plus", "+"],
+  ["percnt", "%"],
+  ["num", "#"],
+  ["semi", ";"],
+  ["shy", "\u00ad"],
+  ["zwnj", "\u200c"],
+  ["zwj", "\u200d"],
+]);
+
+function percent(text: string): string {
+  const code = Number.parseInt(text.slice(1), 16);
+  return code < 0x80 ? String.fromCharCode(code) : text;
+}
+
+/** Writes what `pattern` finds as `to` says; each new character came from the whole of it. */
+function decode(view: View, pattern: RegExp, to: (text: string) => string): View {
+  const out: View = { text: "", starts: [], ends: [] };
+  let end = 0;
+  for (const match of view.text.matchAll(pattern)) {
+    const decoded = to(match[0]);
+    if (decoded === match[0]) continue;
+    copy(view, out, end, match.index);
+    end = match.index + match[0].length;
+    for (let at = 0; at < decoded.length; at += 1) {
+      out.starts.push(view.starts[match.index] as number);
+      out.ends.push(view.ends[end - 1] as number);
+    }
+    out.text += decoded;
+  }
+  if (end === 0) return view;
+  copy(view, out, end, view.text.length);
+  return out;
+}
+
+function drop(view: View, pattern: RegExp): View {
+  return decode(view, pattern, () => "");
+}
+
+function copy(from: View, to: View, start: number, end: number): void {
+  to.text += from.text.slice(start, end);
+  for (let at = start; at < end; at += 1) {
+    to.starts.push(from.starts[at] as number);
+    to.ends.push(from.ends[at] as number);
+  }
+}
+
+/** Without invisible characters, in the compatibility form and in lower case, character by character. */
+function fold(view: View): View {
+  const out: View = { text: "", starts: [], ends: [] };
+  const pieces: string[] = [];
+  for (let at = 0; at < view.text.length; at += 1) {
+    const char = view.text[at] as string;
+    if (INVISIBLE.test(char)) continue;
+    const folded = char < "\u0080" ? char.toLowerCase() : char.normalize("NFKC").toLowerCase();
+    pieces.push(folded);
+    for (let n = 0; n < folded.length; n += 1) {
+      out.starts.push(view.starts[at] as number);
+      out.ends.push(view.ends[at] as number);
+    }
+  }
+  out.text = pieces.join("");
+  return out;
+}

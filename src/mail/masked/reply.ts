@@ -1,0 +1,86 @@
+// A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
+// and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
+import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
+import { readableValue, unfoldedValue } from "../mime/header-text.ts";
+import { type Header, splitMessage } from "../mime/parse-head.ts";
+import { findLeaks, type Leak } from "./leak-gate.ts";
+import { createReplacer, type Replacement } from "./replace-addresses.ts";
+import { oneLine, type ScrubTools, scrubParts } from "./scrub-parts.ts";
+
+export type ReplyOrder = {
+  from: HeaderMailbox;
+  to: readonly HeaderMailbox[];
+  cc: readonly HeaderMailbox[];
+  date_ms: number;
+  /** Without angle brackets, at the alias's domain. */
+  message_id: string;
+  /** Message-IDs as the contact knows them, with angle brackets. */
+  in_reply_to: readonly string[];
+  references: readonly string[];
+  /** What must not stay in texts, and what stands for it. */
+  replacements: readonly Replacement[];
+  /** What must not be anywhere in the finished message. */
+  secrets: readonly string[];
+  token(): string;
+};
+
+export type BuiltReply =
+  | { kind: "built"; bytes: Buffer; redactions: number; dropped: string[] }
+  | { kind: "held"; leaks: Leak[] }
+  | { kind: "refused"; reason: "encrypted" | "too_complex" };
+
+/** Parts that the mutation tests exchange; nothing else does. */
+export type ReplySteps = { scrub: typeof scrubParts; gate: typeof findLeaks };
+
+const STEPS: ReplySteps = { scrub: scrubParts, gate: findLeaks };
+const SUBJECT_MAX = 2_000;
+
+/** Builds the reply, or says why it must not leave. Never throws for what the message holds. */
+export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps = STEPS): BuiltReply {
+  const replacer = createReplacer(order.replacements);
+  const domain = order.from.email.slice(order.from.email.lastIndexOf("@") + 1);
+  const tools: ScrubTools = { replacer, domain, token: order.token };
+  const scrubbed = steps.scrub(bytes, tools);
+  if (scrubbed.kind === "refused") return scrubbed;
+  const { headers } = splitMessage(bytes);
+  const subject = replacer.text(readField(headers, "subject").slice(0, SUBJECT_MAX));
+  const head = [
+    mailboxHeader("From", [order.from]),
+    order.to.length > 0 ? mailboxHeader("To", order.to) : "",
+    order.cc.length > 0 ? mailboxHeader("Cc", order.cc) : "",
+    textHeader("Subject", oneLine(subject.text)),
+    rawHeader("Date", new Date(order.date_ms).toUTCString().replace("GMT", "+0000")),
+    `Message-ID: <${order.message_id}>\r\n`,
+    idsField("In-Reply-To", order.in_reply_to),
+    idsField("References", order.references),
+    wordField(headers, "Auto-Submitted", /^(?:auto-replied|auto-generated)\b/i),
+    wordField(headers, "Importance", /^(?:low|normal|high)$/i),
+    "MIME-Version: 1.0\r\n",
+    scrubbed.part.head,
+    "\r\n",
+  ].join("");
+  const built = Buffer.concat([Buffer.from(head), scrubbed.part.body, END]);
+  const leaks = steps.gate(built, order.secrets);
+  if (leaks.length > 0) return { kind: "held", leaks };
+  const { dropped, redactions } = scrubbed;
+  return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped };
+}
+
+const END = Buffer.from("\r\n");
+
+function readField(headers: readonly Header[], name: string): string {
+  const field = headers.find((header) => header.name.toLowerCase() === name);
+  return field ? readableValue(unfoldedValue(field.raw)) : "";
+}
+
+/** A field of message ids; "" when there are none. */
+export function idsField(name: string, ids: readonly string[]): string {
+  const safe = ids.filter((id) => /^<[\x21-\x3b\x3d\x3f-\x7e]{1,900}>$/.test(id));
+  return safe.length === 0 ? "" : `${name}: ${safe.join("\r\n ")}\r\n`;
+}
+
+/** The first word of a field that is one of those allowed. */
+function wordField(headers: readonly Header[], name: string, allowed: RegExp): string {
+  const word = allowed.exec(readField(headers, name.toLowerCase()).trim())?.[0];
+  return word === undefined ? "" : `${name}: ${word.toLowerCase()}\r\n`;
+}

@@ -1,0 +1,204 @@
+// The body of a reply, built anew so that nothing of the mailbox it came from is left: new boundaries and Content-IDs, no
+// preamble, no epilogue, part headers by allow-list, texts decoded, replaced and encoded again, and no parts that name
+// their author (signatures, keys, vCards, TNEF, receipts). Nested messages are treated the same. What is no text is kept as
+// it is: the leak gate looks into it.
+import { decodeText } from "../mime/decode-charset.ts";
+import { decodeTransfer } from "../mime/decode-transfer.ts";
+import { encodeBase64, encodePlainOctets, encodeText } from "../mime/encode-body.ts";
+import { textHeader } from "../mime/encode-header.ts";
+import { safeFilename } from "../mime/filename.ts";
+import { readableValue, unfoldedValue } from "../mime/header-text.ts";
+import { parseParameters } from "../mime/parse-parameters.ts";
+import { type Part, parseStructure } from "../mime/parse-structure.ts";
+import { fileHeader } from "../mime/part-headers.ts";
+import { rewriteCalendar } from "./calendar.ts";
+import type { Replaced, Replacer } from "./replace-addresses.ts";
+
+/** `token` gives random letters and digits, new at each call. */
+export type ScrubTools = { replacer: Replacer; domain: string; token(): string };
+
+/** `head` are the Content-* lines of the part. */
+export type BuiltPart = { head: string; body: Buffer };
+
+export type Scrubbed =
+  | { kind: "built"; part: BuiltPart; redactions: number; dropped: string[] }
+  | { kind: "refused"; reason: "encrypted" | "too_complex" };
+
+const LIMITS = { parts_max: 300, depth_max: 20 };
+const NESTING_MAX = 5;
+
+const DROPPED =
+  /^(?:text\/(?:x-)?vcard|text\/directory|text\/rfc822-headers|application\/(?:pgp-|(?:x-)?pkcs7-|(?:vnd\.)?ms-tnef|vnd\.apple\.pkpass)|message\/(?!rfc822$|global$))/;
+const DROPPED_NAMES = /\.(?:vcf|vcard|p7s|p7m|p7c|asc|sig|pgp|gpg|key|tnef|pkpass)$|^winmail\.dat$/i;
+const NESTED_FIELDS = ["from", "to", "cc", "subject", "date"];
+
+type Work = ScrubTools & { cids: Map<string, string>; count: number; dropped: string[]; nesting: number };
+
+/** Rebuilds the body of `bytes`, a whole message. */
+export function scrubParts(bytes: Buffer, tools: ScrubTools): Scrubbed {
+  const work: Work = { ...tools, cids: new Map(), count: 0, dropped: [], nesting: 0 };
+  const { root, defects } = parseStructure(bytes, LIMITS);
+  if (defects.has("too_deep") || defects.has("too_many_parts")) return { kind: "refused", reason: "too_complex" };
+  if (isEncrypted(root)) return { kind: "refused", reason: "encrypted" };
+  collectIds(root, work);
+  const part = rebuild(root, work) ?? textPart("text/plain", "", []);
+  return { kind: "built", part, redactions: work.count, dropped: work.dropped };
+}
+
+function isEncrypted(part: Part): boolean {
+  if (part.type === "multipart/encrypted") return true;
+  if (/^application\/(?:x-)?pkcs7-mime$/.test(part.type)) return true;
+  return part.children?.some(isEncrypted) ?? false;
+}
+
+/** Content-IDs get new names before any text that mentions them is written. */
+function collectIds(part: Part, work: Work): void {
+  const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
+  if (id !== "") work.cids.set(id, `${work.token()}@${work.domain}`);
+  for (const child of part.children ?? []) collectIds(child, work);
+}
+
+function rebuild(part: Part, work: Work): BuiltPart | null {
+  if (part.children) return rebuildMultipart(part, work);
+  const filename = filenameOf(part);
+  if (DROPPED.test(part.type) || DROPPED_NAMES.test(filename)) {
+    work.dropped.push(part.type);
+    return null;
+  }
+  const { bytes } = decodeTransfer(part.body, fieldOf(part, "content-transfer-encoding"));
+  if (part.type === "message/rfc822" || part.type === "message/global" || /\.eml$/i.test(filename)) {
+    return rebuildMessage(bytes, work);
+  }
+  if (part.type === "text/calendar" || /\.ics$/i.test(filename)) return calendarPart(part, bytes, work);
+  if (part.type.startsWith("text/") && !isAttachedFile(part)) return rebuildText(part, bytes, work);
+  return rebuildFile(part, bytes, work);
+}
+
+function rebuildMultipart(part: Part, work: Work): BuiltPart | null {
+  const children = part.children ?? [];
+  // RFC 1847: the signature is over bytes that change, and names its author.
+  if (part.type === "multipart/signed") return children[0] ? rebuild(children[0], work) : null;
+  const built = children.map((child) => rebuild(child, work)).filter((child) => child !== null);
+  if (built.length === 0) return null;
+  if (built.length === 1) return built[0] as BuiltPart;
+  const subtype = /^multipart\/(alternative|related)$/.exec(part.type)?.[1] ?? "mixed";
+  const boundary = `=_${work.token()}`;
+  const pieces = built.flatMap(({ head, body }) => [Buffer.from(`--${boundary}\r\n${head}\r\n`), body, CRLF]);
+  const body = Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]);
+  return { head: `Content-Type: multipart/${subtype};\r\n boundary="${boundary}"\r\n`, body };
+}
+
+const CRLF = Buffer.from("\r\n");
+
+function rebuildText(part: Part, bytes: Buffer, work: Work): BuiltPart {
+  const { text } = decodeText(bytes, part.parameters.get("charset") ?? "");
+  const isHtml = part.type === "text/html";
+  const replaced = counted(work, isHtml ? work.replacer.html(withNewIds(text, work)) : work.replacer.text(text));
+  const flowed = part.type === "text/plain" && part.parameters.get("format")?.toLowerCase() === "flowed";
+  const delsp = part.parameters.get("delsp")?.toLowerCase() === "yes" ? ["delsp=yes"] : [];
+  return textPart(isHtml ? "text/html" : "text/plain", replaced, flowed ? ["format=flowed", ...delsp] : []);
+}
+
+function withNewIds(html: string, { cids }: Work): string {
+  return html.replace(/cid:([^\s"'<>)]{1,998})/gi, (whole, id: string) => {
+    const known = cids.get(id) ?? cids.get(decodePercents(id));
+    return known === undefined ? whole : `cid:${known}`;
+  });
+}
+
+function decodePercents(text: string): string {
+  return text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+}
+
+function textPart(type: string, text: string, parameters: readonly string[]): BuiltPart {
+  const { encoding, body } = encodeText(text);
+  const head = [`${type}; charset=utf-8`, ...parameters].join("; ");
+  return {
+    head: `Content-Type: ${head}\r\nContent-Transfer-Encoding: ${encoding}\r\n`,
+    body: typeof body === "string" ? Buffer.from(body, "latin1") : body,
+  };
+}
+
+function calendarPart(part: Part, bytes: Buffer, work: Work): BuiltPart {
+  const { text } = decodeText(bytes, part.parameters.get("charset") ?? "utf-8");
+  const calendar = rewriteCalendar(text, (line) => counted(work, work.replacer.text(line)));
+  const method = part.parameters.get("method");
+  const isMethod = method !== undefined && /^[A-Za-z-]{1,20}$/.test(method);
+  return textPart("text/calendar", calendar, isMethod ? [`method=${method}`] : []);
+}
+
+/** A message within the message: what a reader sees of its header, and its body rebuilt the same way. */
+function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
+  if (work.nesting >= NESTING_MAX) {
+    work.dropped.push("message/rfc822");
+    return null;
+  }
+  const { root } = parseStructure(bytes, LIMITS);
+  work.nesting += 1;
+  collectIds(root, work);
+  const part = rebuild(root, work) ?? textPart("text/plain", "", []);
+  work.nesting -= 1;
+  const fields = root.headers.filter(({ name }) => NESTED_FIELDS.includes(name.toLowerCase()));
+  const head = fields.map(({ name, raw }) => {
+    const value = oneLine(counted(work, work.replacer.text(readableValue(unfoldedValue(raw)))));
+    return textHeader(
+      name.toLowerCase().replace(/^./, (letter) => letter.toUpperCase()),
+      value,
+    );
+  });
+  const body = Buffer.concat([Buffer.from(`${head.join("")}MIME-Version: 1.0\r\n${part.head}\r\n`), part.body]);
+  return { head: "Content-Type: message/rfc822\r\nContent-Disposition: attachment\r\n", body };
+}
+
+function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
+  const filename = oneLine(counted(work, work.replacer.text(safeFilename(filenameOf(part) || "attachment"))));
+  const disposition = parseParameters(fieldOf(part, "content-disposition")).value;
+  const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
+  const cid = work.cids.get(id);
+  const type = /^(?:multipart|message)\//.test(part.type) ? "application/octet-stream" : part.type;
+  const content = part.type.startsWith("text/") ? scrubFile(part, bytes, work) : bytes;
+  const plain = type.startsWith("text/") ? encodePlainOctets(content) : null;
+  const { encoding, body } = plain ?? { encoding: "base64", body: encodeBase64(content) };
+  const charset = type.startsWith("text/") ? "; charset=utf-8" : "";
+  const where = disposition === "inline" && cid !== undefined ? "inline" : "attachment";
+  return {
+    head:
+      `Content-Type: ${type}${charset}\r\nContent-Transfer-Encoding: ${encoding}\r\n` +
+      fileHeader(`Content-Disposition: ${where}`, "filename", filename) +
+      (cid === undefined ? "" : `Content-ID: <${cid}>\r\n`),
+    body: typeof body === "string" ? Buffer.from(body, "latin1") : body,
+  };
+}
+
+/** Text files are texts, too. */
+function scrubFile(part: Part, bytes: Buffer, work: Work): Buffer {
+  const { text } = decodeText(bytes, part.parameters.get("charset") ?? "");
+  return Buffer.from(counted(work, work.replacer.html(text)));
+}
+
+function counted(work: Work, { text, count }: Replaced): string {
+  work.count += count;
+  return text;
+}
+
+function isAttachedFile(part: Part): boolean {
+  const { value } = parseParameters(fieldOf(part, "content-disposition"));
+  return value === "attachment" || filenameOf(part) !== "";
+}
+
+function filenameOf(part: Part): string {
+  const { parameters } = parseParameters(fieldOf(part, "content-disposition"));
+  return readableValue(parameters.get("filename") || part.parameters.get("name") || "");
+}
+
+function fieldOf(part: Part, name: string): string {
+  return part.headers.find((header) => header.name.toLowerCase() === name)?.value ?? "";
+}
+
+/** One line that a header field may hold. */
+export function oneLine(text: string): string {
+  return text
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
+    .toWellFormed()
+    .trim();
+}
