@@ -1,8 +1,10 @@
 // Every corpus that has a runner, in the order of the folders.
 import { addressSyntax } from "./address-syntax.ts";
 import { arfFeedback } from "./arf-feedback.ts";
+import { arcValimail, dkimMessages, dmarcEvaluation, spfRfc7208 } from "./auth.ts";
 import { bounceFlufl, bounceSisimai, dsnMisc } from "./bounces.ts";
 import { dkimCanonicalization } from "./dkim-canonicalization.ts";
+import { mimeMime4j, mimeMisc, mimeStalwart } from "./mime.ts";
 import { smtpReplyClassification } from "./smtp-reply-classification.ts";
 import { suppressionCsv } from "./suppression-csv.ts";
 import type { Corpus } from "./tally.ts";
@@ -10,12 +12,19 @@ import { webhookSignature } from "./webhook-signature.ts";
 
 export const CORPORA: readonly Corpus[] = [
   addressSyntax,
+  arcValimail,
   arfFeedback,
   bounceFlufl,
   bounceSisimai,
   dkimCanonicalization,
+  dkimMessages,
+  dmarcEvaluation,
   dsnMisc,
+  mimeMime4j,
+  mimeMisc,
+  mimeStalwart,
   smtpReplyClassification,
+  spfRfc7208,
   suppressionCsv,
   webhookSignature,
 ];
