@@ -1,0 +1,164 @@
+// npm run contract [-- --seed N] [--examples N] [--only REGEX] [--keep DIR] [--json]: the tester schemathesis (PyPI) reads
+// /openapi.yaml of a live server and asks every operation with right and wrong data; an answer that the description does
+// not have, or a 500, is a failure. --only takes operationIds, --keep keeps the tester's reports. Everything on loopback.
+// Not here: whether the answers are right (the request tests), the tester itself.
+import { spawn } from "node:child_process";
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { startDnsServer } from "../support/dns-server.ts";
+import { type PosternProcess, type Posterns, posternSettings, startPostern } from "../support/postern-process.ts";
+import { startSmtpSink } from "../support/smtp-sink.ts";
+import { readReport, type Verdict } from "./contract-report.ts";
+import { makeSubjects, testerConfiguration, testerExamples } from "./contract-subjects.ts";
+
+const MISSING = "The contract tester is not installed (schemathesis is not on the PATH): pip install schemathesis";
+const CHECKS = [
+  "not_a_server_error",
+  "status_code_conformance",
+  "content_type_conformance",
+  "response_headers_conformance",
+  "response_schema_conformance",
+];
+/** The test key answers the same operations; a smaller part of the examples shows what it answers differently. */
+const TEST_KEY_PART = 4;
+
+const EXAMPLES = "examples.json";
+
+type Run = Verdict & { code: number | null };
+type Pass = { name: string; key: string; examples: number; phases: string };
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string", default: "1" },
+    examples: { type: "string", default: "30" },
+    only: { type: "string" },
+    tester: { type: "string" },
+    keep: { type: "string" },
+    json: { type: "boolean", default: false },
+  },
+});
+const tester = values.tester ?? onPath("schemathesis");
+if (!tester) {
+  console.error(MISSING);
+  process.exit(2);
+}
+const verdicts = await judge(tester);
+const operations = Math.max(...verdicts.map((verdict) => verdict.operations));
+const sum = (name: "cases" | "undocumented" | "server_errors") =>
+  verdicts.reduce((total, verdict) => total + verdict[name], 0);
+for (const error of verdicts.flatMap(({ errors }) => errors)) console.error(error);
+const result = {
+  operations,
+  cases: sum("cases"),
+  undocumented: sum("undocumented"),
+  server_errors: sum("server_errors"),
+  ok: verdicts.every(({ code, errors }) => code === 0 && errors.length === 0),
+};
+if (values.json) console.log(JSON.stringify(result));
+else console.log(`Never seen to succeed: ${neverSuccessful(verdicts).join(", ") || "none"}`);
+if (!values.json) console.log(`${result.ok ? "The answers are those described" : "FAILED"}: ${JSON.stringify(result)}`);
+process.exit(result.ok ? 0 : 1);
+
+/** How far the tester came: the operations of which it saw refusals only. */
+function neverSuccessful(runs: Run[]): string[] {
+  const seen = runs.flatMap((run) => [...run.seen]);
+  const successful = new Set(seen.filter(([, statuses]) => Math.min(...statuses) < 300).map(([name]) => name));
+  return [...new Set(seen.map(([name]) => name))].filter((name) => !successful.has(name));
+}
+
+function onPath(program: string): string | undefined {
+  const folders = (process.env.PATH ?? "").split(delimiter);
+  return folders.map((folder) => join(folder, program)).find((file) => existsSync(file));
+}
+
+/** Sets the scene, runs the tester with the live and then with the test key, takes everything away again. */
+async function judge(program: string): Promise<Run[]> {
+  const dir = mkdtempSync(join(tmpdir(), "postern-contract-"));
+  chmodSync(dir, 0o711);
+  const dns = await startDnsServer();
+  const mx = await startSmtpSink();
+  const settings = await posternSettings(join(dir, "data"), {
+    POSTERN_DNS: dns.address,
+    POSTERN_TESTING_OUTBOUND_PORT: String(mx.port),
+    POSTERN_LOG_LEVEL: "error",
+  });
+  const postern = await startPostern(settings);
+  try {
+    dns.set("recipient.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
+    dns.set("mx.recipient.example", "A", ["127.0.0.1"]);
+    const config = join(dir, "schemathesis.toml");
+    const described = await describedOperations(settings);
+    const subjects = await makeSubjects(settings, dns);
+    writeFileSync(config, testerConfiguration(subjects, described));
+    writeFileSync(join(dir, EXAMPLES), testerExamples(subjects, described));
+    const examples = Number(values.examples);
+    const live = { name: "live", key: settings.live_key, examples, phases: "examples,coverage,fuzzing,stateful" };
+    const test = {
+      name: "test",
+      key: settings.test_key,
+      examples: Math.ceil(examples / TEST_KEY_PART),
+      phases: "fuzzing",
+    };
+    const verdicts: Run[] = [];
+    for (const pass of [live, test]) verdicts.push(await run({ program, config, dir }, settings, pass));
+    showServerErrors(postern, verdicts);
+    return verdicts;
+  } finally {
+    await postern.stop();
+    await mx.stop();
+    await dns.stop();
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/** The description's lines are as its YAML writer makes them: paths two columns in, their methods four. */
+async function describedOperations(settings: Posterns): Promise<{ path: string; method: string }[]> {
+  const yaml = await (await fetch(`${settings.base_url}/openapi.yaml`)).text();
+  const operations: { path: string; method: string }[] = [];
+  let path = "";
+  for (const line of yaml.split("\n")) {
+    path = /^ {2}(\/v1\/[^:]*):$/.exec(line)?.[1] ?? path;
+    const method = /^ {4}(get|put|post|patch|delete):$/.exec(line)?.[1];
+    if (method && path) operations.push({ path, method: method.toUpperCase() });
+  }
+  return operations;
+}
+
+type Tester = { program: string; config: string; dir: string };
+
+async function run({ program, config, dir }: Tester, settings: Posterns, pass: Pass): Promise<Run> {
+  const report = join(resolve(values.keep ?? dir), `${pass.name}.ndjson`);
+  const only = values.only ? [`--include-operation-id-regex=${values.only}`] : [];
+  const args = [
+    `--config-file=${config}`,
+    "run",
+    `${settings.base_url}/openapi.yaml`,
+    `--url=${settings.base_url}`,
+    `--header=Authorization: Bearer ${pass.key}`,
+    `--checks=${CHECKS.join(",")}`,
+    `--phases=${pass.phases}`,
+    `--max-examples=${pass.examples}`,
+    `--seed=${values.seed}`,
+    "--generation-database=none",
+    "--generation-allow-x00=true",
+    "--continue-on-failure",
+    "--workers=2",
+    "--request-timeout=30",
+    "--warnings=off",
+    "--no-color",
+    `--report-ndjson-path=${report}`,
+    ...only,
+  ];
+  // The answer to --json is the last line of the output; what the tester says goes to the other stream then.
+  const env = { ...process.env, POSTERN_CONTRACT_EXAMPLES: join(dir, EXAMPLES) };
+  const child = spawn(program, args, { cwd: dir, env, stdio: ["ignore", values.json ? 2 : 1, 2] });
+  const code = await new Promise<number | null>((done, fail) => child.once("exit", done).once("error", fail));
+  return { ...(await readReport(report)), code };
+}
+
+/** What the server logged tells more than the 500 does. */
+function showServerErrors(postern: PosternProcess, verdicts: Verdict[]): void {
+  if (verdicts.some(({ server_errors }) => server_errors > 0)) console.error(postern.output());
+}

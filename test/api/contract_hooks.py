@@ -1,0 +1,26 @@
+# Loaded by the contract tester (schemathesis): gives operations of the description the examples that contract-subjects.ts
+# wrote, so that the tester starts from requests that work and then varies them. It changes nothing else of it.
+import json
+import os
+
+import schemathesis
+
+with open(os.environ["POSTERN_CONTRACT_EXAMPLES"], encoding="utf-8") as file:
+    EXAMPLES = json.load(file)
+
+
+@schemathesis.hook
+def before_load_schema(context, raw_schema):
+    for name, examples in EXAMPLES.items():
+        method, path = name.split(" ", 1)
+        operation = raw_schema["paths"].get(path, {}).get(method.lower())
+        if operation is None:
+            raise KeyError(f"{name} is not described: contract-subjects.ts names an operation that is gone")
+        for parameter in operation.get("parameters", []):
+            values = examples["parameters"].get(f"{parameter['in']}.{parameter['name']}")
+            if values:
+                parameter["examples"] = {f"example{at}": {"value": value} for at, value in enumerate(values)}
+        bodies = examples["bodies"]
+        if bodies:
+            media = operation["requestBody"]["content"]["application/json"]
+            media["examples"] = {f"example{at}": {"value": value} for at, value in enumerate(bodies)}
