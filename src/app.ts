@@ -1,7 +1,7 @@
 // All wiring: builds the World, then starts the roles, which mount the features in the order of the mail's way.
 import { join } from "node:path";
 import { mountAccounts } from "./accounts/routes.ts";
-import { hasAliases } from "./aliases/aliases.ts";
+import { aliasFinder, hasAliases } from "./aliases/aliases.ts";
 import { mountAliases } from "./aliases/routes.ts";
 import { refusalBody, shapeRefusal } from "./api/errors.ts";
 import { startInternalServer } from "./api/internal.ts";
@@ -18,11 +18,24 @@ import { mountDomains } from "./domains/routes.ts";
 import type { DomainPorts } from "./domains/types.ts";
 import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound/inbound.ts";
 import { type Mx, startMx } from "./inbound/mx.ts";
-import { startInboundWork } from "./inbound/retention.ts";
 import { deferUnproven, reportDecider, reportHandler } from "./inbound/report-address.ts";
+import { startInboundWork } from "./inbound/retention.ts";
 import { mountInbound } from "./inbound/routes.ts";
 import { createSpool } from "./inbound/spool.ts";
-import { hasQueuedMail, laneFinder, MTA_CHANNEL, notifier, type Outbound, startOutbound } from "./outbound/outbound.ts";
+import { type AliasPorts, hasMaskedAliases, withMaskedKey } from "./masked/masked.ts";
+import { mountMaskedPages } from "./masked/open-routes.ts";
+import { mountMasked } from "./masked/routes.ts";
+import {
+  exitChooser,
+  hasQueuedMail,
+  laneFinder,
+  MTA_CHANNEL,
+  notifier,
+  type Outbound,
+  refuseUnknownPool,
+  startOutbound,
+} from "./outbound/outbound.ts";
+import { mountPools } from "./outbound/pool-endpoints.ts";
 import { mountRelays } from "./outbound/relay-endpoints.ts";
 import { findSources } from "./outbound/sources.ts";
 import { startPolicyWork } from "./outbound/sts.ts";
@@ -44,6 +57,7 @@ import type { World } from "./platform/world.ts";
 import { forgetWindows, usedOf } from "./sending/allowances.ts";
 import { mountSending, type SendingRouteDeps } from "./sending/routes.ts";
 import { createSending } from "./sending/sending.ts";
+import { mountUnsubscribe } from "./sending/unsubscribe-routes.ts";
 import { startStatsWork } from "./stats/background.ts";
 import { mountStats } from "./stats/routes.ts";
 import { figuresBetween, suppressedCounter } from "./stats/stats.ts";
@@ -132,15 +146,35 @@ export function mountFeatures(api: Api, world: World, engine: Engine = { outboun
   mountWarming(api, world, warmingPorts(world));
   mountStats(api, world);
   mountRelays(api, world);
+  mountPools(api, world);
   mountSending(api, world, sendingParts(world, engine));
   mountAliases(api, world);
   mountDmarc(api, world, dmarcPorts(world));
+  mountMasked(api, world, maskedPorts(world, engine));
   mountInbound(api, world, engine.inbound ?? ownInbound(api, world, engine));
+}
+
+/** What masked addresses borrow of other features. */
+function maskedPorts(world: World, engine: Engine): AliasPorts {
+  return { findLane: laneFinder(world), notify: outboundNotifier(world, engine), findAlias: aliasFinder(world) };
+}
+
+/** The keys that a domain's mail is signed with: an organization's own, or the service's. */
+export function allSigningKeys(world: World): ReturnType<typeof withMaskedKey> {
+  return withMaskedKey(world, signingKeys(world));
+}
+
+/** Mounts what is open to people without an API key: each link carries its own proof. */
+export function mountOpenRoutes(api: Api, world: World): void {
+  // A scope each: both read forms, in their own way.
+  api.register(async (scope) => mountMaskedPages(scope as unknown as Api, world));
+  api.register(async (scope) => mountUnsubscribe(scope as unknown as Api, world));
 }
 
 /** The sending pipeline with what it borrows of other features. */
 function sendingParts(world: World, engine: Engine): SendingRouteDeps {
   const findLane = laneFinder(world);
+  const chooseExit = exitChooser(world);
   const notify = outboundNotifier(world, engine);
   const sending = createSending(world, {
     findSender: findSender(world),
@@ -148,11 +182,12 @@ function sendingParts(world: World, engine: Engine): SendingRouteDeps {
     findSuppressed: findSuppressed(world),
     countSuppressed: suppressedCounter(world),
     warmingAllowances: warmingAllowances(world),
+    chooseExit,
     findLane,
     outbound: () => engine.outbound,
     notify,
   });
-  return { sending, findLane, notify, findSender: findSender(world), shapeRefusal, refusalBody };
+  return { sending, findLane, chooseExit, notify, findSender: findSender(world), shapeRefusal, refusalBody };
 }
 
 /** Says that mail was queued: to the engine here, and to those of other processes. */
@@ -207,8 +242,9 @@ export function domainPorts(world: World): DomainPorts {
       return ids.filter((id) => !known.has(id));
     },
     hasQueuedMail,
-    hasAliases,
+    hasAliases: async (tx, orgId, id) => (await hasAliases(tx, orgId, id)) || hasMaskedAliases(tx, orgId, id),
     onSendingVerified: startOnVerified(world),
+    refuseUnknownPool,
   };
 }
 
@@ -232,7 +268,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   stops.push(internal.stop);
   const engine: Engine = { outbound: null };
   if (roles.includes("mta")) {
-    const outbound = await startOutbound(world, { signingKeys: signingKeys(world), roles: [...roles] });
+    const outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: [...roles] });
     engine.outbound = outbound;
     const ears = await world.db.listen([MTA_CHANNEL], outbound.wake);
     stops.push(outbound.stop, ears.close);
@@ -243,7 +279,11 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
     stops.push(receiving.stop);
   }
   if (roles.includes("api")) {
-    const server = await createHttpServer(world, (api) => mountFeatures(api, world, engine));
+    const server = await createHttpServer(
+      world,
+      (api) => mountFeatures(api, world, engine),
+      (api) => mountOpenRoutes(api, world),
+    );
     address = await server.listen();
     stops.push(server.stop);
   }
@@ -251,8 +291,8 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   if (roles.includes("clock")) stops.push(startDomainChecks(world, domainPorts(world)).stop);
   if (roles.includes("clock")) stops.push(startSuppressionWork(world).stop);
   if (roles.includes("clock")) stops.push(startDmarcWork(world).stop);
-  if (roles.includes("clock")) stops.push(startInboundWork(world).stop);
   if (roles.includes("clock")) stops.push(startPolicyWork(world).stop);
+  if (roles.includes("clock")) stops.push(startInboundWork(world).stop);
   if (roles.includes("clock"))
     stops.push(startWarmingWork(world, warmingPorts(world)).stop, startStatsWork(world).stop);
   internal.ready();

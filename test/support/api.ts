@@ -7,9 +7,8 @@ import { bootstrap } from "../../src/accounts/accounts.ts";
 import { newSecret, secretDigest } from "../../src/accounts/keys.ts";
 import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
 import { createHttpServer } from "../../src/api/server.ts";
-import { buildWorld, type Engine, mountFeatures } from "../../src/app.ts";
+import { allSigningKeys, buildWorld, type Engine, mountFeatures, mountOpenRoutes } from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
-import { signingKeys } from "../../src/dkim/dkim.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
 import type { Account, Api } from "../../src/platform/http.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -70,7 +69,11 @@ export async function testApi(
   const first = await bootstrap(world, { live_key: null, test_key: null });
   if (!first) throw new Error("the template database must be empty");
   const engine: Engine = { outbound: null };
-  const server = await createHttpServer(world, (api) => mountFeatures(api, world, engine));
+  const server = await createHttpServer(
+    world,
+    (api) => mountFeatures(api, world, engine),
+    (api) => mountOpenRoutes(api, world),
+  );
   return {
     world,
     app: server.app,
@@ -95,7 +98,7 @@ export async function testApi(
     },
     organization: (plan = "enterprise", state = "active") => addOrganization(world, plan, state),
     async startMta() {
-      engine.outbound = await startOutbound(world, { signingKeys: signingKeys(world), roles: ["mta"] });
+      engine.outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: ["mta"] });
     },
     async close() {
       await server.stop();
