@@ -1,8 +1,7 @@
-// What the clock role does for receiving: drops the day partitions past their retention (of all features: the rows of
-// received mail go with them), lets go of the blobs of that mail, and forgets what greylisting remembers too long.
+// What the clock role does for receiving: lets go of the blobs of mail past its retention (its rows go with their day
+// partitions), and forgets what greylisting remembers too long.
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
-import { dropExpiredPartitions } from "../platform/partitions.ts";
 import { uuidFloor } from "../platform/random.ts";
 import type { World } from "../platform/world.ts";
 import * as blobQueries from "./blob-queries.ts";
@@ -13,7 +12,6 @@ import * as greylistQueries from "./greylist-queries.ts";
 export type RetentionWorld = Pick<World, "db" | "blobs" | "clock" | "config" | "log">;
 
 const LOOK_EVERY_MS = 60_000;
-const DROP_EVERY_MS = 3_600_000;
 const AT_ONCE_MAX = 500;
 const DAY_MS = 86_400_000;
 
@@ -30,14 +28,8 @@ export function startInboundWork(world: RetentionWorld): { stop(): Promise<void>
 }
 
 async function run(world: RetentionWorld, signal: AbortSignal): Promise<void> {
-  let droppedAtMs = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     try {
-      if (world.clock.monotonic() - droppedAtMs > DROP_EVERY_MS) {
-        const dropped = await dropExpiredPartitions(world, world.config.retention_days);
-        if (dropped.length > 0) world.log.info({ dropped }, "past their retention");
-        droppedAtMs = world.clock.monotonic();
-      }
       while (!signal.aborted && (await sweepBlobs(world)) === AT_ONCE_MAX);
       const before = new Date(world.clock.now() - REMEMBER_MS);
       while (!signal.aborted && (await greylistQueries.forget(world.db, before, AT_ONCE_MAX)) === AT_ONCE_MAX);

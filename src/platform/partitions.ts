@@ -1,11 +1,15 @@
 // Day partitions: made ahead, dropped by retention. An id's day follows from its UUIDv7 time, so a jump of the clock
 // needs partitions for the new day before the first insert: `withPartitions` makes them when an insert finds none.
 import type { Config } from "../config.ts";
+import { sleep } from "./clock.ts";
 import type { Db } from "./db.ts";
+import { isUnavailable } from "./db.ts";
 import type { World } from "./world.ts";
 
 const DAY_MS = 86_400_000;
 const DAYS_AHEAD = 3;
+const LOOK_EVERY_MS = 60_000;
+const WORK_EVERY_MS = 3_600_000;
 
 /** Makes the partitions for yesterday to three days ahead of `now`. Idempotent; safe from several processes. */
 export async function makePartitions(db: Db, nowMs: number): Promise<void> {
@@ -54,4 +58,39 @@ export async function dropExpiredPartitions(
 
 function day(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
+}
+
+type PartitionWorld = Pick<World, "db" | "clock" | "config" | "log">;
+
+/** Keeps partitions made ahead and drops those past their retention, every hour; for the `clock` role. */
+export function startPartitionWork(world: PartitionWorld): { stop(): Promise<void> } {
+  const ending = new AbortController();
+  const running = run(world, ending.signal);
+  return {
+    async stop() {
+      ending.abort();
+      await running;
+    },
+  };
+}
+
+async function run(world: PartitionWorld, signal: AbortSignal): Promise<void> {
+  let doneAtMs = Number.NEGATIVE_INFINITY;
+  while (!signal.aborted) {
+    // By the schedule's clock: when it is moved, the days that are to come have come.
+    if (world.clock.now() - doneAtMs >= WORK_EVERY_MS) {
+      try {
+        await makePartitions(world.db, world.clock.now());
+        const dropped = await dropExpiredPartitions(world, world.config.retention_days);
+        if (dropped.length > 0) world.log.info({ dropped }, "past their retention");
+        doneAtMs = world.clock.now();
+      } catch (err) {
+        world.log.error(
+          { err },
+          isUnavailable(err) ? "partitions: the database cannot be reached" : "partition work failed",
+        );
+      }
+    }
+    await sleep(LOOK_EVERY_MS, signal);
+  }
 }
