@@ -13,7 +13,7 @@ import type { Mail, Outcome } from "./types.ts";
 export const CLAIM_LEASE_MS = 30_000;
 const RENEW_EVERY_MS = 8_000;
 const POLL_MS = 1_000;
-const SWEEP_MS = 5_000;
+const SWEEP_MS = 2_000;
 const CLAIMED_AT_ONCE_MAX = 50;
 const CONCURRENT_MAX = 32;
 const JOBS_MAX = 1_000;

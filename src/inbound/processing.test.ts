@@ -1,0 +1,321 @@
+// What happens when things fail: crashes between accept and processing, stalled processes, a database that is away, full
+// disks, messages that break the parser or us.
+import assert from "node:assert/strict";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { rawSmtp } from "../../test/support/raw-smtp.ts";
+import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
+import { createInbound, type InboundPorts, NO_STEPS } from "./inbound.ts";
+import { keepOnly } from "./poison.ts";
+import * as queries from "./queries.ts";
+import type { Handler, Incoming, Mail, Route } from "./types.ts";
+
+let r: Receiving;
+let route: Route;
+
+before(async () => {
+  r = await startTestReceiving();
+  const alias = await addAlias(r, "desk");
+  route = {
+    kind: "alias",
+    org_id: r.api.org_id,
+    domain_id: r.domain.id,
+    alias_id: alias.id,
+    tag: null,
+    domain: "in.example",
+    action: "webhook",
+    forward_to: [],
+    forward_mode: "preserve_from",
+    webhook_ids: [],
+    domain_webhook_ids: [],
+  };
+});
+after(() => r.close());
+
+const ports = (more: Partial<InboundPorts> = {}): InboundPorts => ({
+  findLane: async () => {
+    throw new Error("nothing is sent here");
+  },
+  notifyOutbound: () => undefined,
+  exact: [],
+  own: [],
+  checks: [],
+  handlers: new Map(),
+  ...NO_STEPS,
+  ...more,
+});
+const incoming = (
+  subject: string,
+  bytes = Buffer.from(`From: a@b.example\r\nSubject: ${subject}\r\n\r\nx\r\n`),
+): Incoming => ({
+  origin: { remote_ip: "192.0.2.7", remote_port: 1, helo: "x", protocol: "SMTP", tls: null },
+  envelope: { from: "a@b.example", smtputf8: false },
+  environment: "live",
+  received_at: new Date(r.api.world.clock.now()),
+  recipients: [{ recipient: "desk@in.example", route }],
+  bytes,
+});
+const queued = () =>
+  r.api.world.db.query<{ id: string; attempts: number; claim_id: string | null; next_attempt_at: Date }>(
+    "select * from inbound_queue",
+  );
+
+test("mail that a process accepted and did not live to process is processed by another, once", async () => {
+  const { db } = r.api.world;
+  // A process that accepts and stalls: its handler does not end, its lease is not renewed.
+  const gate = Promise.withResolvers<never>();
+  const handlers = new Map([["alias", () => gate.promise]]) as never;
+  const stalled = createInbound(r.api.world, ports({ handlers }), { claims: false });
+  const mail = incoming("orphan");
+  const { ids } = await stalled.acceptor.accept(mail, stalled.examine(mail, mail.bytes));
+  const [held] = await queued();
+  assert.deepEqual([held?.id, held?.attempts], [ids[0], 1]);
+  assert.ok(held?.claim_id);
+  await db.query("update inbound_queue set lease_until = now() - interval '1 second'");
+  const [row] = await r.processed("subject=orphan");
+  assert.equal(row.id, ids[0]);
+  assert.equal((await r.events(row.id)).length, 1);
+  assert.deepEqual(await queued(), []);
+  gate.reject(new Error("enough"));
+  await stalled.stop();
+});
+
+test("the outcome of a process whose claim lapsed touches nothing", async () => {
+  const gate = Promise.withResolvers<void>();
+  let inner: Handler | null = null;
+  const handlers = new Map([
+    [
+      "alias",
+      async (mail: Mail) => {
+        await gate.promise;
+        return (inner as Handler)(mail);
+      },
+    ],
+  ]) as never;
+  const late = createInbound(r.api.world, ports({ handlers }), { claims: false });
+  const { customerHandler } = await import("./customer.ts");
+  inner = customerHandler(r.api.world, {
+    ...NO_STEPS,
+    findThread: async () => ({ id: r.api.world.random.uuid(), matched_email_id: null }),
+    showsAuth: async () => true,
+    findSender: async () => undefined,
+  });
+  const mail = incoming("late");
+  const { ids, processed } = await late.acceptor.accept(mail, late.examine(mail, mail.bytes));
+  await r.api.world.db.query("update inbound_queue set lease_until = now() - interval '1 second'");
+  await r.processed("subject=late");
+  gate.resolve();
+  await processed;
+  assert.equal((await r.events(ids[0] as string)).length, 1, "one event, although two processes made one");
+  const { body } = await r.api.ask("GET", `/v1/inbound-emails/${ids[0]}`);
+  assert.equal(body.email.deliveries.length, 1);
+  await late.stop();
+});
+
+test("a lease is renewed while the work goes on", async () => {
+  const gate = Promise.withResolvers<void>();
+  const handlers = new Map([
+    [
+      "alias",
+      async () => {
+        await gate.promise;
+        throw new Error("enough");
+      },
+    ],
+  ]) as never;
+  const slow = createInbound(r.api.world, ports({ handlers }), { claims: false });
+  const mail = incoming("renewed");
+  await slow.acceptor.accept(mail, slow.examine(mail, mail.bytes));
+  const claims = await r.api.world.db.query<queries.Claim>("select org_id, id, claim_id from inbound_queue");
+  await queries.renewClaims(r.api.world.db, claims, 3_600_000);
+  const [row] = await r.api.world.db.query<{ later: boolean }>(
+    "select lease_until > now() + interval '50 minutes' as later from inbound_queue",
+  );
+  assert.equal(row?.later, true);
+  await queries.renewClaims(
+    r.api.world.db,
+    claims.map((claim) => ({ ...claim, claim_id: claim.id })),
+    0,
+  );
+  const [same] = await r.api.world.db.query<{ later: boolean }>(
+    "select lease_until > now() + interval '50 minutes' as later from inbound_queue",
+  );
+  assert.equal(same?.later, true, "another claim's renewal touches nothing");
+  gate.resolve();
+  await slow.stop();
+  const [given] = await queued();
+  assert.ok(given && given.claim_id === null && given.next_attempt_at.getTime() > r.api.world.clock.now() + 5_000);
+  await r.api.world.db.query("update inbound_queue set next_attempt_at = $1", [new Date(0)]);
+  await r.processed("subject=renewed");
+});
+
+test("mail that breaks its handler is tried three times, then kept aside; its neighbours are not held up", async () => {
+  let tries = 0;
+  const handlers = new Map([
+    [
+      "alias",
+      async (mail: Mail) => {
+        tries += 1;
+        throw new Error(`broken ${mail.id}`);
+      },
+    ],
+  ]) as never;
+  const broken = createInbound(r.api.world, ports({ handlers }), { claims: false });
+  const mail = incoming("poison");
+  const { ids } = await broken.acceptor.accept(mail, broken.examine(mail, mail.bytes));
+  // Three attempts by processes with the same fault.
+  const { world } = r.api;
+  for (let attempt = 2; attempt <= 3; attempt += 1) {
+    await r.api.world.db.query("update inbound_queue set claim_id = $1, attempts = $2", [world.random.uuid(), attempt]);
+    const [row] = await queries.loadMail(world.db, [{ org_id: r.api.org_id, id: ids[0] as string }]);
+    const [claim] = await queued();
+    const job = { mail: broken.toMail(row as queries.MailRow), claim_id: claim?.claim_id as string, attempts: attempt };
+    assert.ok(broken.processor.reserve([job]));
+    await broken.processor.offer([job]);
+  }
+  assert.equal(tries, 3);
+  const { body } = await r.api.ask("GET", `/v1/inbound-emails/${ids[0]}`);
+  assert.deepEqual([body.email.status, body.email.subject, body.email.spf], ["failed", null, "none"]);
+  assert.match(body.email.reason, /could not be processed/);
+  assert.equal(body.email.text, "x\n", "what can be read of it is shown");
+  assert.equal((await r.api.ask("GET", `/v1/inbound-emails/${ids[0]}/raw`)).status, 200);
+  assert.deepEqual(await queued(), []);
+  const replayed = await r.api.ask("POST", `/v1/inbound-emails/${ids[0]}/replay`);
+  assert.equal(replayed.body.email.status, "delivered", "a later version may do better");
+  await broken.stop();
+});
+
+test("mail that the parser gives up on is listed, served raw and announced with what its head says", async () => {
+  const unparsed = createInbound(r.api.world, ports(), { claims: false });
+  const content =
+    "From: Anna <a@b.example>\r\nSubject: =?utf-8?q?unparsed_=C3=BC?=\r\nMessage-ID: <u@b>\r\nIn-Reply-To: <v@b>\r\n\r\nx\r\n";
+  const mail = incoming("", Buffer.from(content));
+  const examination = {
+    ...unparsed.examine(mail, mail.bytes),
+    parsed: async () => ({ kind: "failed" as const, reason: "the parser took too long" }),
+  };
+  const { ids, processed } = await unparsed.acceptor.accept(mail, examination);
+  await processed;
+  const { body } = await r.api.ask("GET", `/v1/inbound-emails/${ids[0]}`);
+  assert.deepEqual(
+    [body.email.status, body.email.subject, body.email.from, body.email.message_id, body.email.thread.in_reply_to],
+    ["delivered", "unparsed ü", "Anna <a@b.example>", "<u@b>", "<v@b>"],
+  );
+  assert.deepEqual(body.email.defects, ["not_parsed: the parser took too long"]);
+  const [event] = await r.events(ids[0] as string);
+  assert.deepEqual([event?.body.text, event?.body.html, event?.body.attachments], [null, null, []]);
+  assert.equal(event?.body.headers.length, 4);
+  await unparsed.stop();
+});
+
+test("while the database is away mail is put off with 451, not lost and not bounced", async () => {
+  const smtp = await rawSmtp(r.port);
+  await smtp.reply();
+  await smtp.ask("EHLO x");
+  await smtp.ask("MAIL FROM:<a@b.example>");
+  assert.equal((await smtp.ask("RCPT TO:<desk@in.example>")).code, 250);
+  await smtp.ask("DATA");
+  const { db } = r.api.world;
+  const real = db.execute;
+  const away = Object.assign(new Error("gone"), { code: "57P01" });
+  db.execute = async () => Promise.reject(away);
+  const realQuery = db.query;
+  let asked = 0;
+  db.query = async (text: string, values?: readonly unknown[]) => {
+    if (!/inbound_raw where/.test(text)) return realQuery(text, values) as never;
+    asked += 1;
+    if (asked < 3) throw away;
+    return [] as never;
+  };
+  smtp.write("Subject: away\r\n\r\nx\r\n.\r\n");
+  assert.match((await smtp.reply()).text, /^451 4\.3\.0 /);
+  assert.equal(asked, 3, "asked until the database said that nothing was stored");
+  db.execute = real;
+  db.query = realQuery;
+  assert.equal(
+    (await smtp.deliver({ from: "a@b.example", to: ["desk@in.example"], content: "Subject: away\r\n\r\nx\r\n" })).code,
+    250,
+  );
+  assert.equal((await r.processed("subject=away")).length, 1);
+  smtp.destroy();
+});
+
+test("an accept whose answer was lost but which happened is answered with 250", async () => {
+  const { db } = r.api.world;
+  const real = db.execute;
+  db.execute = async (text: string, values?: readonly unknown[]) => {
+    await real(text, values);
+    throw Object.assign(new Error("Connection terminated unexpectedly"), {});
+  };
+  const smtp = await rawSmtp(r.port);
+  await smtp.reply();
+  const answer = await smtp.deliver({
+    from: "a@b.example",
+    to: ["desk@in.example"],
+    content: "Subject: answered\r\n\r\nx\r\n",
+  });
+  db.execute = real;
+  assert.equal(answer.code, 250);
+  await r.processed("subject=answered");
+  assert.equal((await r.api.ask("GET", "/v1/inbound-emails?subject=answered")).body.total, 1);
+  smtp.destroy();
+});
+
+test("a full disk is 452: for the spool, for blobs, and for the database", async () => {
+  const { db, blobs, config } = r.api.world;
+  const smtp = await rawSmtp(r.port);
+  await smtp.reply();
+  const mail = (subject: string, size: number) => ({
+    from: "a@b.example",
+    to: ["desk@in.example"],
+    content: `Subject: ${subject}\r\n\r\n${`${"x".repeat(76)}\r\n`.repeat(size)}`,
+  });
+  const realPut = blobs.put;
+  blobs.put = async () => Promise.reject(Object.assign(new Error("no space"), { code: "ENOSPC" }));
+  assert.match((await smtp.deliver(mail("full", 5_000))).text, /^452 4\.3\.1 /);
+  blobs.put = realPut;
+  const realExecute = db.execute;
+  db.execute = async () => Promise.reject(Object.assign(new Error("disk full"), { code: "53100" }));
+  assert.match((await smtp.deliver(mail("full", 1))).text, /^452 4\.3\.1 /);
+  db.execute = realExecute;
+  const spool = join(config.data_dir, "spool", String(process.pid));
+  rmSync(spool, { recursive: true });
+  writeFileSync(spool, "a file where the folder was");
+  assert.match((await smtp.deliver(mail("full", 5_000))).text, /^4\d\d 4\.3\.[01] /);
+  rmSync(spool);
+  await r.restartMx();
+  assert.equal((await r.api.ask("GET", "/v1/inbound-emails?subject=full")).body.total, 0, "nothing partial");
+  const again = await rawSmtp(r.port);
+  await again.reply();
+  assert.equal((await again.deliver(mail("full", 5_000))).code, 250);
+  again.destroy();
+});
+
+test("a stop gives back what waits and finishes what runs", async () => {
+  const gate = Promise.withResolvers<void>();
+  let running = 0;
+  const keep: Handler = async (mail) => {
+    running += 1;
+    await gate.promise;
+    return keepOnly(mail);
+  };
+  const stopping = createInbound(r.api.world, ports({ handlers: new Map([["alias", keep]]) }), { claims: false });
+  const ids: string[] = [];
+  for (let at = 0; at < 40; at += 1) {
+    const mail = incoming("stopped");
+    ids.push(...(await stopping.acceptor.accept(mail, stopping.examine(mail, mail.bytes))).ids);
+  }
+  assert.equal(running, 32);
+  const stopped = stopping.stop();
+  gate.resolve();
+  await stopped;
+  // The MX of the test takes over the eight that were given back, and finds their subject.
+  await r.processed("subject=stopped", 8);
+  const [count] = await r.api.world.db.query<{ done: number }>(
+    "select count(*) as done from inbound_email where id = any($1) and status = 'delivered'",
+    [ids],
+  );
+  assert.equal(count?.done, 40);
+  assert.deepEqual(await queued(), []);
+});

@@ -1,0 +1,100 @@
+// Messages on their way in: in memory, on disk, given up, and what others left behind.
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { Config } from "../config.ts";
+import { fixedClock } from "../platform/clock.ts";
+import { createRandom } from "../platform/random.ts";
+import { createBudget } from "./budget.ts";
+import { createSpool } from "./spool.ts";
+
+const data_dir = mkdtempSync(join(tmpdir(), "postern-spool-"));
+after(() => rmSync(data_dir, { recursive: true }));
+
+const clock = fixedClock(Date.now());
+const config = { data_dir, body_inline_bytes_max: 1_000 } as Config;
+const world = { clock, config, random: createRandom(clock) };
+const own = join(data_dir, "spool", String(process.pid));
+
+test("a small message stays in memory, a large one goes over the disk, both come back whole", async () => {
+  const spool = createSpool(world);
+  for (const sizes of [[400, 600], [400, 601], [2_000_000, 3, 1_500_000], []]) {
+    const incomer = spool.open();
+    const pieces = sizes.map((size, index) => Buffer.alloc(size, 65 + index));
+    for (const piece of pieces) await incomer.write(piece);
+    const { bytes, giveBack } = await incomer.whole();
+    assert.ok(bytes.equals(Buffer.concat(pieces)), sizes.join());
+    giveBack();
+    assert.deepEqual(readdirSync(own), [], "nothing stays behind");
+  }
+});
+
+test("a writer is held back only when much waits for the disk", () => {
+  const incomer = createSpool(world).open();
+  assert.equal(incomer.write(Buffer.alloc(900)), undefined);
+  assert.equal(incomer.write(Buffer.alloc(900)), undefined);
+  assert.ok(incomer.write(Buffer.alloc(2 * 1024 * 1024)) instanceof Promise);
+  incomer.discard();
+});
+
+test("a message that is given up leaves no file", async () => {
+  const spool = createSpool(world);
+  const incomer = spool.open();
+  await incomer.write(Buffer.alloc(3_000_000));
+  assert.equal(readdirSync(own).length, 1);
+  incomer.discard();
+  const until = Date.now() + 2_000;
+  while (readdirSync(own).length > 0 && Date.now() < until) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(readdirSync(own), []);
+});
+
+test("what a process left that is gone is removed, what a living one has is not", () => {
+  const gone = join(data_dir, "spool", "999999999");
+  const alive = join(data_dir, "spool", String(process.ppid));
+  for (const dir of [gone, alive]) {
+    mkdirSync(dir, { recursive: true });
+    writeFileSync(join(dir, "x"), "x");
+  }
+  createSpool(world);
+  assert.deepEqual([existsSync(gone), existsSync(alive)], [false, true]);
+});
+
+test("a disk that refuses fails the message and no other", async () => {
+  const spool = createSpool(world);
+  rmSync(own, { recursive: true });
+  const incomer = spool.open();
+  incomer.write(Buffer.alloc(2_000));
+  await assert.rejects(incomer.whole());
+  mkdirSync(own);
+  const next = spool.open();
+  next.write(Buffer.alloc(2_000));
+  assert.equal((await next.whole()).bytes.length, 2_000);
+});
+
+test("there is room on a disk with space", async () => {
+  assert.equal(await createSpool(world).hasRoom(), true);
+});
+
+test("a budget is given in order, never over its size, and one that wants more than all waits for all", async () => {
+  const budget = createBudget(100);
+  const order: string[] = [];
+  const take = async (name: string, bytes: number) => {
+    const giveBack = await budget.take(bytes);
+    order.push(name);
+    return giveBack;
+  };
+  const a = await take("a", 60);
+  const b = await take("b", 40);
+  const c = take("c", 1_000);
+  const d = take("d", 1);
+  a();
+  a();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(order, ["a", "b"], "giving back twice gives once; d does not overtake c");
+  b();
+  (await c)();
+  await d;
+  assert.deepEqual(order, ["a", "b", "c", "d"]);
+});
