@@ -12,6 +12,7 @@ const EACH = 12;
 /** How often a value comes from its dictionary; otherwise the tester makes one up. */
 const PROBABILITY = 0.8;
 
+type Maker = (mark: string) => Promise<string>;
 type Create = (path: string, body?: unknown) => Promise<string>;
 
 /** Makes the subjects with the live key: a domain in use, domains to delete, and some of everything else. */
@@ -24,13 +25,17 @@ export async function makeSubjects(settings: Posterns, dns: DnsServer): Promise<
   const domain = await setUpDomain(settings, dns, "shop.example", "both");
   const young = await setUpDomain(settings, dns, "young.example");
   const subjects: Subjects = { domain: [domain], young: [young], selectors: ["postern1", "postern2", "other"] };
-  const makers = makersFor(create, domain);
+  const makers = makersFor(settings, create, domain);
   for (const [name, make] of Object.entries(makers)) {
     const ids: string[] = [];
     for (let at = 0; at < EACH; at += 1) ids.push(await make(`subject${at}`));
     subjects[name] = ids;
   }
   subjects.destinations = await idsOf(settings, "/v1/masked/destinations", "destinations");
+  const [withContacts = "", ...masked] = subjects.masked ?? [];
+  const contacts = `/v1/masked/aliases/${withContacts}/contacts`;
+  for (let at = 0; at < EACH; at += 1) await create(contacts, { email: `friend${at}@elsewhere.example` });
+  subjects.contacts = await idsOf(settings, contacts, "contacts");
   const [withAttachment = "", ...inbound] = subjects.inbound ?? [];
   subjects.attachments = await attachmentsOf(settings, withAttachment);
   return {
@@ -39,13 +44,15 @@ export async function makeSubjects(settings: Posterns, dns: DnsServer): Promise<
     recipients: ["Anna <anna@recipient.example>", "b@recipient.example", "subject1@recipient.example"],
     addresses: ["b@recipient.example", "subject1@recipient.example"],
     inbound,
+    masked,
+    withContacts: [withContacts],
     withAttachment: [withAttachment],
     receivers: ["subject1@shop.example", "new@shop.example", "x@unknown.example"],
     slugs: ["subject1", "subject2", ...(subjects.templates ?? [])],
   };
 }
 
-function makersFor(create: Create, domainId: string): Record<string, (mark: string) => Promise<string>> {
+function makersFor(settings: Posterns, create: Create, domainId: string): Record<string, Maker> {
   const mail = (mark: string) => ({
     from: "a@shop.example",
     to: ["c@recipient.example"],
@@ -68,6 +75,11 @@ function makersFor(create: Create, domainId: string): Record<string, (mark: stri
     scheduled: (mark) => create("/v1/send", { ...mail(mark), scheduled_at: later() }),
     aliases: (mark) => create("/v1/aliases", { domain_id: domainId, local_part: mark }),
     masked: (mark) => create("/v1/masked/aliases", { forward_to: [`${mark}@people.example`], domain_id: domainId }),
+    deletedMasked: async (mark) => {
+      const id = await create("/v1/masked/aliases", { forward_to: [`${mark}@people.example`], domain_id: domainId });
+      await ask(settings, "DELETE", `/v1/masked/aliases/${id}`);
+      return id;
+    },
     keys: (mark) => create("/v1/api-keys", { name: mark, environment: "test" }),
     inbound: (mark) =>
       create("/v1/inbound-emails/simulate", {
@@ -120,7 +132,10 @@ const BINDINGS: Binding[] = [
   { path: /^.v1.aliases.\{/, parameters: { "path.id": "aliases" } },
   { path: /^.v1.aliases$/, method: /POST/, parameters: { "body.domain_id": "domain" } },
   { path: /^.v1.masked.aliases$/, method: /POST/, parameters: { "body.domain_id": "domain" } },
-  { path: /^.v1.masked.aliases.\{/, parameters: { "path.id": "masked" } },
+  { path: /^.v1.masked.aliases.\{id\}.restore/, parameters: { "path.id": "deletedMasked" } },
+  { path: /^.v1.masked.aliases.\{id\}$/, method: /DELETE/, parameters: { "path.id": "masked" } },
+  { path: /\{contact_id\}/, parameters: { "path.id": "withContacts", "path.contact_id": "contacts" } },
+  { path: /^.v1.masked.aliases.\{/, parameters: { "path.id": "withContacts" } },
   { path: /^.v1.masked.destinations.\{/, parameters: { "path.id": "destinations" } },
   { path: /^.v1.inbound-emails.simulate/, parameters: { "body.to": "receivers", "body.from": "senders" } },
   { path: /\{attachment_id\}/, parameters: { "path.id": "withAttachment", "path.attachment_id": "attachments" } },
@@ -209,9 +224,10 @@ function bodiesWith(subjects: Subjects): Record<string, unknown[]> {
     "POST /v1/domains/{id}/dkim/rotate": [{ old_selector: "postern1", new_selector: "postern9" }],
     "POST /v1/domains/{id}/warming/start": [{ phase: "phase_2" }],
     "PUT /v1/domains/{id}/relay": [{ host: "relay.example", tls: "starttls", mode: "fallback" }],
+    "POST /v1/ip-pools": [{ name: "new", ips: [{ ip: "127.0.0.9", ehlo: "mx9.postern.example" }] }],
     "POST /v1/masked/aliases": [{ forward_to: ["new@people.example"], domain_id }],
     "PUT /v1/masked/aliases/{id}": [{ description: "new" }],
-    "POST /v1/masked/aliases/{id}/contacts": [{ address: "friend@elsewhere.example" }],
+    "POST /v1/masked/aliases/{id}/contacts": [{ email: "friend@elsewhere.example" }],
     "POST /v1/webhooks": [{ url: "https://new.receiver.example/", events: ["email.bounced"], domain_id }],
     "PUT /v1/webhooks/{id}": [{ events: ["email.delivered"] }, { enabled: false }],
     "POST /v1/webhooks/{id}/replay": [{ from: "2026-01-01T00:00:00Z" }],

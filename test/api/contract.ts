@@ -84,8 +84,9 @@ async function judge(program: string): Promise<Run[]> {
     POSTERN_TESTING_OUTBOUND_PORT: String(mx.port),
     POSTERN_LOG_LEVEL: "error",
   });
-  const postern = await startPostern(settings);
+  let postern: PosternProcess | null = null;
   try {
+    postern = await startPostern(settings);
     dns.set("recipient.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
     dns.set("mx.recipient.example", "A", ["127.0.0.1"]);
     const config = join(dir, "schemathesis.toml");
@@ -106,7 +107,7 @@ async function judge(program: string): Promise<Run[]> {
     showServerErrors(postern, verdicts);
     return verdicts;
   } finally {
-    await postern.stop();
+    await postern?.stop();
     await mx.stop();
     await dns.stop();
     rmSync(dir, { recursive: true, force: true });
