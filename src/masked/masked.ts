@@ -1,6 +1,9 @@
 // Masked addresses: aliases that forward to real mailboxes without showing them, and replies that leave from the alias.
 // Face of the feature: what app.ts wires and what features to the right may ask.
 export { type AliasPorts, requireAlias } from "./aliases.ts";
+export { maskedCheck, maskedDecider } from "./arrival.ts";
 export type { MaskedPorts } from "./destinations.ts";
+export { forwardHandler } from "./forwarding.ts";
 export { hasMaskedAliases } from "./queries.ts";
+export { replyHandler } from "./replying.ts";
 export { ensureMaskedKey, MASKED_DOMAIN_ID, withMaskedKey } from "./service-domain.ts";

@@ -248,3 +248,38 @@ export function insertMaskedKey(db: Query, row: MaskedKey & { created_at: Date }
     [row.domain, row.id, row.selector, row.public_key, row.private_key, row.created_at],
   );
 }
+
+export type WindowKind = "forward_minute" | "reply_hour" | "reply_day";
+
+/** Counts one more in a window; how many it holds now. */
+export async function useWindow(
+  tx: Tx,
+  orgId: string,
+  window: { alias_id: string; kind: WindowKind; starts_at: Date },
+): Promise<number> {
+  const [row] = await tx.query<{ used: number }>(
+    `insert into masked_window (org_id, alias_id, kind, starts_at, used) values ($1, $2, $3, $4, 1)
+     on conflict (org_id, alias_id, kind, starts_at) do update set used = masked_window.used + 1 returning used`,
+    [orgId, window.alias_id, window.kind, window.starts_at],
+  );
+  return row?.used ?? 1;
+}
+
+export type KnownId = { digest: Buffer; counterpart: Buffer | null };
+
+/** Message-IDs that the two sides of an alias know. Index: masked_message_id_pkey. */
+export function findMessageIds(tx: Query, orgId: string, aliasId: string, digests: readonly Buffer[]) {
+  return tx.query<KnownId>(
+    "select digest, counterpart from masked_message_id where org_id = $1 and alias_id = $2 and digest = any($3)",
+    [orgId, aliasId, digests],
+  );
+}
+
+export function insertMessageIds(tx: Tx, orgId: string, aliasId: string, given: { ids: readonly KnownId[]; at: Date }) {
+  return tx.execute(
+    `insert into masked_message_id (org_id, alias_id, digest, counterpart, created_at)
+     select $1, $2, k.digest, k.counterpart, $5 from unnest($3::bytea[], $4::bytea[]) as k (digest, counterpart)
+     on conflict (org_id, alias_id, digest) do nothing`,
+    [orgId, aliasId, given.ids.map(({ digest }) => digest), given.ids.map(({ counterpart }) => counterpart), given.at],
+  );
+}

@@ -1,0 +1,144 @@
+// What forwards and replies have in common: the mail as receiving hands it over, the outcome as it wants it back, and the
+// message that is queued. Shapes only match those of receiving, which stands to the right of this feature.
+import { parseAddress } from "../mail/address.ts";
+import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import type { Tx } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import type { RawMessage } from "../sending/types.ts";
+import { type Entry, recordActivity } from "./activity.ts";
+import { openText } from "./addresses.ts";
+import type { ArrivalWorld, MaskedRoute } from "./arrival.ts";
+import * as queries from "./queries.ts";
+import type { Proof } from "./sender-proof.ts";
+import { MASKED_DOMAIN_ID } from "./service-domain.ts";
+import type { AliasRow, Destination } from "./types.ts";
+
+export type CarryWorld = ArrivalWorld & Pick<World, "blobs">;
+
+export type CarryPorts = {
+  findSender(orgId: string, domain: string): Promise<{ id: string; return_path_host: string } | undefined>;
+  /** Keeps what is too large for its row; its key. */
+  keepBlob(owner: { org_id: string; owner_id: string }, bytes: Buffer): Promise<string>;
+};
+
+export type ArrivedMail = {
+  org_id: string;
+  id: string;
+  environment: "live" | "test";
+  route: { kind: string };
+  envelope: { from: string };
+  size: number;
+  examination: {
+    bytes(): Promise<Buffer>;
+    verdicts(): Promise<Proof & { dmarc: { result: string; applied: string | null } }>;
+    parsed(): Promise<{ kind: "parsed"; mail: ParsedMail } | { kind: "failed"; reason: string }>;
+  };
+};
+
+/** What became of a mail, as receiving records it: no subject, no author. */
+export function outcomeOf(
+  status: "delivered" | "failed" | "dropped" | "quarantined",
+  reason: string | null,
+  more: { forwards?: RawMessage[]; also?: (tx: Tx) => Promise<void> } = {},
+) {
+  const found = {
+    message_id: null,
+    from_address: null,
+    subject: null,
+    has_attachments: false,
+    thread_id: null,
+    matched_email_id: null,
+    spam_score: null,
+    authentication_results: null,
+    findings: null,
+  };
+  return { status, reason, found, events: [], forwards: more.forwards ?? [], rule_ids: [], also: more.also ?? nothing };
+}
+
+const nothing = async (): Promise<void> => undefined;
+
+export type Context = { alias: AliasRow; destinations: Destination[]; route: MaskedRoute };
+
+/** The alias and its destinations as they are now; null when the alias is gone. */
+export async function loadContext(world: CarryWorld, mail: ArrivedMail): Promise<Context | null> {
+  const route = mail.route as MaskedRoute;
+  const [alias] = await queries.findAlias(world.db, mail.org_id, route.detail.alias_id);
+  if (!alias || alias.deleted_at !== null) return null;
+  const rows = await queries.findAliasDestinations(world.db, mail.org_id, [alias.id]);
+  const destinations = rows.map((row) => ({
+    id: row.id,
+    status: row.status,
+    email: openText(world, mail.org_id, row.sealed),
+  }));
+  return { alias, destinations, route };
+}
+
+/** Addresses that can be written to, once each. */
+export function usable(list: readonly { name: string | null; email: string | null }[], most: number) {
+  const seen = new Map<string, { name: string | null; email: string }>();
+  for (const { name, email } of list) {
+    const parsed = email === null ? null : parseAddress(email);
+    if (parsed?.ok && seen.size < most) {
+      const known = parsed.address.email;
+      if (!seen.has(known.toLowerCase())) seen.set(known.toLowerCase(), { name, email: known });
+    }
+  }
+  return [...seen.values()];
+}
+
+export type Outgoing = { id: string; message_id: string; from: string; recipient: string; mime: Buffer };
+
+/** The row of the queue for a finished message. */
+export async function toRaw(
+  world: CarryWorld,
+  ports: CarryPorts,
+  { alias, mail }: { alias: AliasRow; mail: ArrivedMail },
+  outgoing: Outgoing,
+): Promise<RawMessage> {
+  const { id, message_id, from, recipient, mime } = outgoing;
+  const sender =
+    alias.domain_id === null
+      ? { id: MASKED_DOMAIN_ID, return_path_host: world.config.bounce_host }
+      : await ports.findSender(alias.org_id, alias.domain);
+  if (!sender) throw new Error("the domain of a masked alias is gone");
+  const isLarge = mime.length > world.config.body_inline_bytes_max;
+  return {
+    org_id: alias.org_id,
+    id,
+    environment: alias.environment === "test" ? "test" : mail.environment,
+    domain_id: sender.id,
+    origin: "masked",
+    message_id,
+    from_address: from,
+    from_header: from,
+    subject: "",
+    metadata: { inbound_id: mail.id },
+    recipient,
+    envelope_from: null,
+    return_path_host: sender.return_path_host,
+    mime,
+    blob_key: isLarge ? await ports.keepBlob({ org_id: alias.org_id, owner_id: id }, mime) : null,
+    created_at: new Date(world.clock.now()),
+  };
+}
+
+/** An entry of the activity and the alias's counters, in the transaction of the outcome. */
+export function noting(
+  world: CarryWorld,
+  alias: AliasRow,
+  entries: readonly Omit<Entry, "org_id" | "alias_id">[],
+  counts: Partial<Omit<queries.Counted, "at">>,
+) {
+  return async (tx: Tx): Promise<void> => {
+    const at = new Date(world.clock.now());
+    for (const entry of entries)
+      await recordActivity(world, tx, { ...entry, org_id: alias.org_id, alias_id: alias.id });
+    const zero = { received: 0, forwarded: 0, replied: 0, blocked: 0 };
+    await queries.addCounts(tx, alias.org_id, alias.id, { ...zero, ...counts, at });
+  };
+}
+
+/** The verdicts as an entry shows them. */
+export function verdictsOf(proof: Proof) {
+  return { spf: proof.spf.result, dkim: proof.dkim.from_aligned ? "pass" : "fail", dmarc: proof.dmarc.result };
+}

@@ -1,0 +1,51 @@
+// Every way to forge a sender, and the few that are no forgery.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { mayReply, type Proof } from "./sender-proof.ts";
+
+const D = "anna@real.example";
+const proof = (spf: boolean, dkim: boolean, dmarc: string, spfResult = spf ? "pass" : "fail"): Proof => ({
+  spf: { result: spfResult, from_aligned: spf },
+  dkim: { from_aligned: dkim },
+  dmarc: { result: dmarc },
+});
+const decide = (from: (string | null)[], envelope_from: string, given: Proof) =>
+  mayReply({ from, envelope_from, destinations: [D, "bob@real.example"] }, given).kind;
+
+test("an aligned signature, or SPF of the very address, proves the sender", () => {
+  assert.equal(decide([D], D, proof(false, true, "pass")), "allowed");
+  assert.equal(decide([D.toUpperCase()], "bounce@list.example", proof(false, true, "none")), "allowed");
+  assert.equal(decide([D], D, proof(true, false, "pass")), "allowed");
+  assert.equal(decide([D], D, proof(true, false, "none")), "allowed");
+});
+
+test("forged senders are refused", () => {
+  const cases: [why: string, from: (string | null)[], envelope: string, given: Proof][] = [
+    ["envelope only", ["eve@evil.example"], D, proof(false, false, "fail")],
+    ["From only", [D], "eve@evil.example", proof(false, false, "fail")],
+    ["another domain's signature", [D], "eve@evil.example", proof(false, false, "none")],
+    ["SPF of a provider that others share", [D], "eve@real.example", proof(true, false, "pass")],
+    ["the same without DMARC", [D], "eve@real.example", proof(true, false, "none")],
+    ["a failed p=none", [D], D, proof(false, false, "fail")],
+    ["a pass without alignment", [D], D, proof(false, false, "pass")],
+    ["two authors", [D, "eve@evil.example"], D, proof(true, true, "pass")],
+    ["no author", [], D, proof(true, true, "pass")],
+    ["an author who cannot be read", [null], D, proof(true, true, "pass")],
+    ["somebody else, well proven", ["eve@evil.example"], "eve@evil.example", proof(true, true, "pass")],
+    ["the null sender", [D], "", proof(true, false, "pass")],
+  ];
+  for (const [why, from, envelope, given] of cases) assert.equal(decide(from, envelope, given), "refused", why);
+});
+
+test("silence of DNS is no proof and no refusal", () => {
+  assert.equal(decide([D], D, proof(false, false, "temperror")), "unknown");
+  assert.equal(decide([D], D, proof(false, false, "none", "temperror")), "unknown");
+});
+
+test("the reason holds no address", () => {
+  const refused = mayReply(
+    { from: ["eve@evil.example"], envelope_from: D, destinations: [D] },
+    proof(true, true, "pass"),
+  );
+  assert.ok(refused.kind === "refused" && !refused.reason.includes("@"));
+});

@@ -1,0 +1,35 @@
+// Who may write from an alias: one author, a confirmed destination of it, proven by our own verdict on this very message.
+// Authentication-Results and ARC of others count for nothing. Pure.
+
+/** What our verdict must say; the shape of mail/auth's Verdicts. */
+export type Proof = {
+  spf: { result: string; from_aligned: boolean };
+  dkim: { from_aligned: boolean };
+  dmarc: { result: string };
+};
+
+export type Author = { from: readonly (string | null)[]; envelope_from: string; destinations: readonly string[] };
+
+export type Permission =
+  | { kind: "allowed"; email: string }
+  | { kind: "refused"; reason: string }
+  /** DNS did not answer: another time. */
+  | { kind: "unknown" };
+
+/** Decides by the author and the verdicts. `reason` is a sentence for the owner, without any address. */
+export function mayReply({ from, envelope_from, destinations }: Author, proof: Proof): Permission {
+  const refuse = (reason: string): Permission => ({ kind: "refused", reason });
+  const author = from[0];
+  if (from.length !== 1 || !author) return refuse("the message must have exactly one From address");
+  const email = author.toLowerCase();
+  if (!destinations.some((one) => one.toLowerCase() === email)) {
+    return refuse("the From address is no confirmed destination of this alias");
+  }
+  // SPF tells the domain only, and on a shared provider anybody has that: the envelope must name the same mailbox.
+  const bySpf = proof.spf.from_aligned && envelope_from.toLowerCase() === email;
+  const { result } = proof.dmarc;
+  const isProven = proof.dkim.from_aligned || bySpf;
+  if ((result === "pass" || result === "none") && isProven) return { kind: "allowed", email: author };
+  if (result === "temperror" || proof.spf.result === "temperror") return { kind: "unknown" };
+  return refuse("the sender is not proven: neither an aligned DKIM signature nor SPF of that very address passed");
+}

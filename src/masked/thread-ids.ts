@@ -1,0 +1,49 @@
+// Message-IDs on the two sides of an alias: what one side knows is shown to it, what it does not know is left out.
+import type { Tx } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import { messageIdDigest, openText, sealText } from "./addresses.ts";
+import { findMessageIds, insertMessageIds, type KnownId } from "./queries.ts";
+
+type Side = { org_id: string; alias_id: string };
+type SealWorld = Pick<World, "seal">;
+
+const IDS_MAX = 50;
+
+/** The counterparts of ids, in order; those nobody knows as `unknown` says. */
+export async function mapIds(
+  world: SealWorld,
+  tx: Tx,
+  { org_id, alias_id }: Side,
+  { ids, unknown }: { ids: readonly string[]; unknown: "keep" | "drop" },
+): Promise<string[]> {
+  const last = ids.slice(-IDS_MAX);
+  const digests = last.map((id) => messageIdDigest(world, alias_id, id));
+  const rows = await findMessageIds(tx, org_id, alias_id, digests);
+  const known = new Map(rows.map((row) => [row.digest.toString("hex"), row]));
+  return last.flatMap((id, at) => {
+    const row = known.get((digests[at] as Buffer).toString("hex"));
+    if (!row) return unknown === "keep" ? [id] : [];
+    return [row.counterpart ? openText(world, org_id, row.counterpart) : id];
+  });
+}
+
+/** Remembers ids that both sides know as they are. */
+export function rememberIds(world: SealWorld, tx: Tx, side: Side, given: { ids: readonly string[]; at: Date }) {
+  const digests = given.ids.slice(-IDS_MAX).map((id) => messageIdDigest(world, side.alias_id, id));
+  const ids: KnownId[] = digests.map((digest) => ({ digest, counterpart: null }));
+  return insertMessageIds(tx, side.org_id, side.alias_id, { ids, at: given.at });
+}
+
+/** Remembers that `inner` (the mailbox's id) is `outer` to the contact, and the other way round. */
+export function rememberPair(
+  world: SealWorld,
+  tx: Tx,
+  { org_id, alias_id }: Side,
+  { inner, outer, at }: { inner: string; outer: string; at: Date },
+) {
+  const entry = (id: string, other: string): KnownId => ({
+    digest: messageIdDigest(world, alias_id, id),
+    counterpart: sealText(world, org_id, other),
+  });
+  return insertMessageIds(tx, org_id, alias_id, { ids: [entry(inner, outer), entry(outer, inner)], at });
+}

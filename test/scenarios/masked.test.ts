@@ -1,0 +1,214 @@
+// Mail through a masked address and back, as the pipeline of receiving takes it: forward, reply, forward of the answer;
+// forged senders, loops, blocks, floods. Nothing leaves: the messages that would have left are looked at.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import PostalMime from "postal-mime";
+import { inboundPorts } from "../../src/app.ts";
+import { createInbound, type Inbound } from "../../src/inbound/inbound.ts";
+import { type SimulateRequest, simulate } from "../../src/inbound/simulate.ts";
+import type { Account } from "../../src/platform/http.ts";
+import { type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+
+const D = "anna@real.example";
+const C = "shop@example.com";
+const IP_C = "198.51.100.7";
+const IP_D = "198.51.100.8";
+const DOMAIN = "masked.postern.test";
+
+let api: TestApi;
+let dns: DnsServer;
+let inbound: Inbound;
+let account: Account;
+
+before(async () => {
+  dns = await startDnsServer({
+    "example.com": { TXT: [`v=spf1 ip4:${IP_C} -all`] },
+    "real.example": { TXT: [`v=spf1 ip4:${IP_D} -all`] },
+    "strict.example": { TXT: ["v=spf1 -all"] },
+    "_dmarc.strict.example": { TXT: ["v=DMARC1; p=reject"] },
+    "lax.example": { TXT: ["v=spf1 -all"] },
+    "_dmarc.lax.example": { TXT: ["v=DMARC1; p=none"] },
+  });
+  api = await testApi({ POSTERN_DNS: dns.address });
+  inbound = createInbound(api.world, inboundPorts(api.world, { outbound: null }), { claims: false });
+  const { org_id } = api;
+  const plan = { plan: "enterprise" as const, state: "active" as const, monthly_quota: 1 };
+  account = { org_id, key_id: "", environment: "test", ...plan };
+});
+after(async () => {
+  await inbound.stop();
+  await api.close();
+  await dns.stop();
+});
+
+const ask = (method: string, path: string, body?: unknown) => api.ask(method, path, body, { key: api.test_key });
+const alias = async (more: object = {}) => {
+  const { status, body } = await ask("POST", "/v1/masked/aliases", { forward_to: [D], display_name: "Anna", ...more });
+  assert.equal(status, 201, JSON.stringify(body));
+  return { ...body.alias, full: `${body.alias.address}@${DOMAIN}` };
+};
+type Sent = { from?: string; envelope?: string; ip?: string; to: string; raw?: string; head?: string; text?: string };
+const send = async ({
+  from = C,
+  envelope = from,
+  ip = from === D ? IP_D : IP_C,
+  to,
+  raw,
+  head = "",
+  text = "hi",
+}: Sent) => {
+  const own = `From: ${from}\r\nTo: ${to}\r\nSubject: order\r\n${head}\r\n${text}\r\n`;
+  const request: SimulateRequest = { to, envelope_from: envelope, remote_ip: ip, helo: "mx.example", raw: raw ?? own };
+  const [result] = await simulate(api.world, inbound, account, request);
+  assert.ok(result);
+  return result;
+};
+/** The messages that would have left to an address, the newest last. */
+const left = async (email: string) => {
+  const rows = await api.world.db.query<{ mime: Buffer; status: string; id: string }>(
+    `select b.mime, m.status, m.id from recipient r join message m on m.id = r.message_id
+       join message_body b on b.id = m.id where r.email = $1 order by m.id`,
+    [email],
+  );
+  return Promise.all(rows.map(async (row) => ({ ...row, mail: await PostalMime.parse(row.mime) })));
+};
+const activity = async (id: string) =>
+  (await ask("GET", `/v1/masked/aliases/${id}/activity`)).body.activity.map(
+    (entry: { type: string; outcome: string; reason: string | null }) =>
+      `${entry.type} ${entry.outcome} ${entry.reason ?? "-"}`,
+  );
+
+test("the story C → A → D → R → C → A → D keeps threads on both sides and shows D to nobody", async () => {
+  const a = await alias();
+  const first = await send({ to: a.full, from: C, head: "Message-ID: <c1@example.com>\r\n" });
+  assert.equal(first.accepted, true);
+  const [forward] = await left(D);
+  assert.ok(forward);
+  assert.equal(forward.status, "simulated");
+  const r = forward.mail.from?.address ?? "";
+  assert.match(r, new RegExp(`^r\\.[a-z2-7]{26}@${DOMAIN}$`));
+  assert.equal(forward.mail.from?.name, "shop at example.com");
+  assert.deepEqual(
+    forward.mail.to?.map(({ address }) => address),
+    [a.full],
+  );
+  assert.equal(forward.mail.messageId, "<c1@example.com>");
+  assert.ok(!forward.mime.includes(D), "the forward itself does not name the mailbox");
+
+  const reply = await send({
+    from: D,
+    to: r,
+    head: `Cc: ${a.full}\r\nMessage-ID: <d1@laptop.real.example>\r\nIn-Reply-To: <c1@example.com>\r\nReferences: <private@real.example> <c1@example.com>\r\nX-Originating-IP: 192.0.2.1\r\nDate: Fri, 20 Nov 2026 12:00:00 +0100\r\n`,
+    text: `Yes.\r\nOn Friday ${r} wrote:\r\n> To: ${D}`,
+  });
+  assert.equal(reply.accepted, true, JSON.stringify(reply));
+  const [answer] = await left(C);
+  assert.ok(answer);
+  assert.equal(answer.mail.from?.address, a.full);
+  assert.equal(answer.mail.from?.name, "Anna");
+  assert.deepEqual(
+    answer.mail.to?.map(({ address }) => address),
+    [C],
+  );
+  assert.equal(answer.mail.inReplyTo, "<c1@example.com>");
+  assert.equal(answer.mail.references, "<c1@example.com>");
+  assert.match(answer.mail.text ?? "", new RegExp(`> To: ${a.full}`));
+  assert.doesNotMatch(answer.mime.toString("latin1"), /real\.example|\+0100|r\.[a-z2-7]{26}|192\.0\.2\.1|198\.51/);
+
+  const outer = answer.mail.messageId as string;
+  await send({
+    to: a.full,
+    head: `Message-ID: <c2@example.com>\r\nIn-Reply-To: ${outer}\r\nReferences: <c1@example.com> ${outer}\r\n`,
+  });
+  const second = (await left(D))[1];
+  assert.equal(second?.mail.inReplyTo, "<d1@laptop.real.example>");
+  assert.equal(second?.mail.references, "<c1@example.com> <d1@laptop.real.example>");
+  assert.equal(second?.mail.from?.address, r);
+
+  const { body } = await ask("GET", `/v1/masked/aliases/${a.id}`);
+  const { emails_received, emails_forwarded, emails_replied, emails_blocked } = body.alias;
+  assert.deepEqual([emails_received, emails_forwarded, emails_replied, emails_blocked], [2, 2, 1, 0]);
+  assert.deepEqual(await activity(a.id), ["forward sent -", "reply sent -", "forward sent -", "config sent created"]);
+});
+
+const reverseOf = async (id: string, email = C) =>
+  (await ask("POST", `/v1/masked/aliases/${id}/contacts`, { email })).body.contact.reply_address as string;
+
+test("forged senders are refused in session, and the owner sees it", async () => {
+  const a = await alias({ forward_to: [D, "bob@lax.example"] });
+  const r = await reverseOf(a.id);
+  const before = (await left(C)).length;
+  const cases: [why: string, sent: Omit<Sent, "to">][] = [
+    ["envelope only", { from: "eve@example.com", envelope: D, ip: IP_C }],
+    ["From only", { from: D, envelope: "eve@example.com", ip: IP_C }],
+    ["both, from elsewhere", { from: D, envelope: D, ip: IP_C }],
+    ["a neighbour at the provider", { from: D, envelope: "eve@real.example", ip: IP_D }],
+    ["p=none failed", { from: "bob@lax.example", ip: IP_C }],
+    [
+      "believed results of others",
+      {
+        from: D,
+        envelope: "",
+        ip: IP_C,
+        head: "Authentication-Results: mx.postern.test; dkim=pass header.d=real.example\r\n",
+      },
+    ],
+  ];
+  for (const [why, sent] of cases) {
+    const { smtp_code, enhanced_code } = await send({ to: r, ...sent });
+    assert.equal(`${smtp_code} ${enhanced_code}`, "550 5.7.1", why);
+  }
+  assert.equal((await left(C)).length, before);
+  const entries = await activity(a.id);
+  assert.equal(entries.filter((entry: string) => entry === "reply failed unauthorised_sender").length, cases.length);
+});
+
+test("a reply that names strangers, answers by itself, or hides the address in a file does not leave", async () => {
+  const a = await alias();
+  const r = await reverseOf(a.id);
+  const before = (await left(C)).length;
+  await send({ from: D, to: r, head: "Cc: third@party.example\r\n" });
+  await send({ from: D, to: r, head: "Auto-Submitted: auto-replied\r\n" });
+  const file = `Content-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n`;
+  await send({ from: D, to: r, head: file, text: Buffer.from(`\x00${D}`).toString("base64") });
+  assert.equal((await left(C)).length, before);
+  const [held, auto, foreign] = await activity(a.id);
+  assert.match(held, /^reply held leak: .*application\/octet-stream/);
+  assert.equal(auto, "auto_reply dropped auto_reply");
+  assert.equal(foreign, "reply failed foreign_recipient");
+});
+
+test("blocked contacts, disabled aliases, own mail, loops and refused authors are not forwarded", async () => {
+  const a = await alias();
+  const { contact } = (await ask("POST", `/v1/masked/aliases/${a.id}/contacts`, { email: C })).body;
+  await ask("PATCH", `/v1/masked/aliases/${a.id}/contacts/${contact.id}`, { blocked: true });
+  const before = (await left(D)).length;
+  assert.equal((await send({ to: a.full })).accepted, true);
+  await send({ to: a.full, from: D });
+  await send({ to: a.full, from: contact.reply_address });
+  const policy = await send({ to: a.full, from: "eve@strict.example" });
+  assert.equal(`${policy.smtp_code} ${policy.enhanced_code}`, "550 5.7.1");
+  await ask("PUT", `/v1/masked/aliases/${a.id}`, { active: false });
+  assert.equal((await send({ to: a.full })).accepted, true);
+  await ask("PUT", `/v1/masked/aliases/${a.id}`, { on_disabled: "reject" });
+  assert.equal((await send({ to: a.full })).enhanced_code, "5.1.1");
+  assert.equal((await send({ to: `nobody@${DOMAIN}` })).enhanced_code, "5.1.1");
+  assert.equal((await left(D)).length, before);
+  const entries = await activity(a.id);
+  for (const wanted of [
+    "block dropped contact_blocked",
+    "forward dropped own_destination",
+    "forward dropped loop",
+    "block dropped alias_disabled",
+  ]) {
+    assert.ok(entries.includes(wanted), `${wanted} in ${entries.join("; ")}`);
+  }
+});
+
+test("a flood is limited with 450", async () => {
+  const a = await alias();
+  const codes = new Set<number>();
+  for (let n = 0; n < 35; n += 1) codes.add((await send({ to: a.full })).smtp_code);
+  assert.ok(codes.has(250) && codes.has(450), [...codes].join(" "));
+});
