@@ -13,16 +13,26 @@ import { startDmarcWork } from "./dmarc/background.ts";
 import { mountDmarc } from "./dmarc/routes.ts";
 import type { DmarcPorts } from "./dmarc/types.ts";
 import { startDomainChecks } from "./domains/checking.ts";
-import { findSender } from "./domains/domains.ts";
+import { findReceiver, findSender } from "./domains/domains.ts";
 import { mountDomains } from "./domains/routes.ts";
 import type { DomainPorts } from "./domains/types.ts";
+import { keepBlobs } from "./inbound/blob-references.ts";
 import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound/inbound.ts";
 import { type Mx, startMx } from "./inbound/mx.ts";
 import { deferUnproven, reportDecider, reportHandler } from "./inbound/report-address.ts";
 import { startInboundWork } from "./inbound/retention.ts";
 import { mountInbound } from "./inbound/routes.ts";
 import { createSpool } from "./inbound/spool.ts";
-import { type AliasPorts, hasMaskedAliases, withMaskedKey } from "./masked/masked.ts";
+import type { Handler, Kind } from "./inbound/types.ts";
+import {
+  type AliasPorts,
+  forwardHandler,
+  hasMaskedAliases,
+  maskedCheck,
+  maskedDecider,
+  replyHandler,
+  withMaskedKey,
+} from "./masked/masked.ts";
 import { mountMaskedPages } from "./masked/open-routes.ts";
 import { mountMasked } from "./masked/routes.ts";
 import {
@@ -200,16 +210,29 @@ function outboundNotifier(world: World, engine: Engine): () => void {
 }
 
 /** What receiving borrows of other features; features to its right plug in here. */
-function inboundPorts(world: World, engine: Engine): InboundPorts {
+export function inboundPorts(world: World, engine: Engine): InboundPorts {
   return {
     findLane: laneFinder(world),
     notifyOutbound: outboundNotifier(world, engine),
-    exact: [],
+    exact: [maskedDecider(world, { findReceiver: findReceiver(world) })],
     own: [reportDecider(world)],
-    checks: [deferUnproven()],
-    handlers: new Map([["report", reportHandler(world)]]),
+    checks: [deferUnproven(), maskedCheck(world)],
     ...NO_STEPS,
+    handlers: new Map<Kind, Handler>([["report", reportHandler(world)], ...maskedHandlers(world)]),
   };
+}
+
+/** Forwards and replies through masked addresses. */
+function maskedHandlers(world: World): [Kind, Handler][] {
+  const carrying = {
+    findSender: findSender(world),
+    keepBlob: async (owner: { org_id: string; owner_id: string }, bytes: Buffer) =>
+      (await keepBlobs(world, owner, [bytes]))[0] as string,
+  };
+  return [
+    ["masked", forwardHandler(world, carrying, NO_STEPS.spam)],
+    ["reverse", replyHandler(world, carrying)],
+  ];
 }
 
 /** The API accepts mail too (simulate) and processes it again (replay, release), also where no MX runs. */
