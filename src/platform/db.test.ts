@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { type TestDatabase, testDatabase } from "../../test/support/database.ts";
-import { type Db, openDb } from "./db.ts";
+import { type Db, isUnavailable, openDb } from "./db.ts";
 
 let database: TestDatabase;
 let admin: pg.Client;
@@ -41,6 +41,20 @@ async function until(holds: () => boolean | Promise<boolean>, what: string): Pro
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
+
+describe("a transaction", () => {
+  it("whose connection is lost between two statements fails, and the process lives", async () => {
+    const work = db.transaction(async (tx) => {
+      const [row] = await tx.query<{ pid: number }>("select pg_backend_pid() as pid");
+      await admin.query("select pg_terminate_backend($1)", [row?.pid]);
+      // The server's last word arrives while no statement is under way.
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      await tx.query("select 1");
+    });
+    await assert.rejects(work, (error) => isUnavailable(error));
+    assert.deepEqual(await db.query("select 1 as one"), [{ one: 1 }]);
+  });
+});
 
 describe("listening", () => {
   it("goes on after an outage with one connection, and says that something may have been missed", async () => {

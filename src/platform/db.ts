@@ -112,8 +112,10 @@ function openPool(
     idleTimeoutMillis: 60_000,
     allowExitOnIdle: false,
   });
-  // Without a listener a restart of the server would end the process.
+  // Without listeners a restart of the server would end the process: the pool's hears of idle connections, a
+  // connection's own of one that is lost between two statements of a transaction, whose next statement then fails.
   pool.on("error", onError);
+  pool.on("connect", (client) => client.on("error", () => undefined));
   return pool;
 }
 
