@@ -4,7 +4,7 @@ import type { Path } from "../mail/smtp-server/command.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { recordActivity } from "./activity.ts";
-import { addressDigest, openText } from "./addresses.ts";
+import { addressDigest, openText, REPLY_LOCAL } from "./addresses.ts";
 import { findContacts } from "./people-queries.ts";
 import * as queries from "./queries.ts";
 import { mayReply, type Proof } from "./sender-proof.ts";
@@ -67,7 +67,8 @@ export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
     const bare = plus > 0 ? to.local.slice(0, plus) : to.local;
     const digest = addressDigest(world, `${bare}@${to.domain}`);
     const [found] = await queries.findAddresses(world.db, [digest]);
-    if (!found) return null;
+    // A forgotten reverse address must not fall to a catch-all.
+    if (!found) return REPLY_LOCAL.test(bare.toLowerCase()) && (await ports.findReceiver(to.domain)) ? UNKNOWN : null;
     const [alias] = await queries.findAlias(world.db, found.org_id, found.alias_id);
     if (!alias || alias.deleted_at !== null) return UNKNOWN;
     if (alias.domain_id !== null && (await ports.findReceiver(to.domain))?.id !== alias.domain_id) return null;
