@@ -528,6 +528,35 @@ alter table inbound_raw enable row level security;
 alter table inbound_raw force row level security;
 create policy tenant on inbound_raw as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table inbound_rule (
+  org_id uuid not null,
+  id uuid not null,
+  domain_id uuid not null,
+  alias_id uuid,
+  name text not null,
+  priority integer not null,
+  active boolean default true not null,
+  match jsonb not null,
+  action text not null,
+  forward_to text[] default '{}'::text[] not null,
+  webhook_ids uuid[] default '{}'::uuid[] not null,
+  revision integer default 1 not null,
+  hits bigint default 0 not null,
+  last_hit_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint inbound_rule_pkey PRIMARY KEY (org_id, id),
+  constraint inbound_rule_action_check CHECK ((action = ANY (ARRAY['webhook'::text, 'forward'::text, 'store'::text, 'drop'::text]))),
+  constraint inbound_rule_org_id_alias_id_fkey FOREIGN KEY (org_id, alias_id) REFERENCES alias(org_id, id) ON DELETE CASCADE,
+  constraint inbound_rule_org_id_domain_id_fkey FOREIGN KEY (org_id, domain_id) REFERENCES domain(org_id, id) ON DELETE CASCADE,
+  constraint inbound_rule_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id)
+) with (fillfactor=70);
+CREATE INDEX inbound_rule_by_alias ON inbound_rule USING btree (org_id, alias_id) WHERE (alias_id IS NOT NULL);
+CREATE INDEX inbound_rule_by_domain ON inbound_rule USING btree (org_id, domain_id);
+alter table inbound_rule enable row level security;
+alter table inbound_rule force row level security;
+create policy tenant on inbound_rule as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table lane (
   id bigint generated always as identity not null,
   org_id uuid not null,

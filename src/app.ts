@@ -22,6 +22,7 @@ import { type Mx, startMx } from "./inbound/mx.ts";
 import { deferUnproven, reportDecider, reportHandler } from "./inbound/report-address.ts";
 import { startInboundWork } from "./inbound/retention.ts";
 import { mountInbound } from "./inbound/routes.ts";
+import { rulesStep } from "./inbound/rules-step.ts";
 import { createSpool } from "./inbound/spool.ts";
 import type { Handler, Kind } from "./inbound/types.ts";
 import {
@@ -218,6 +219,7 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
     own: [reportDecider(world)],
     checks: [deferUnproven(), maskedCheck(world)],
     ...NO_STEPS,
+    rules: rulesStep(world),
     handlers: new Map<Kind, Handler>([["report", reportHandler(world)], ...maskedHandlers(world)]),
   };
 }

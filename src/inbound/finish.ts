@@ -11,6 +11,7 @@ import type { RawMessage } from "../sending/types.ts";
 import { enqueueWebhooks, wakeHooks } from "../webhooks/webhooks.ts";
 import type { Job } from "./processor.ts";
 import * as queries from "./queries.ts";
+import { countHits } from "./rules-step.ts";
 import type { Outcome } from "./types.ts";
 
 const BATCH_MAX = 100;
@@ -95,6 +96,12 @@ async function write(tx: Tx, world: FinishWorld, batch: Waiting[]): Promise<void
       mail.route.alias_id === null || mail.replayed
         ? []
         : [{ org_id: mail.org_id, alias_id: mail.route.alias_id, at: mail.received_at }],
+    ),
+  );
+  await countHits(
+    tx,
+    mine.flatMap(({ job: { mail }, outcome }) =>
+      mail.replayed ? [] : outcome.rule_ids.map((rule_id) => ({ org_id: mail.org_id, rule_id, at: mail.received_at })),
     ),
   );
   for (const { outcome } of mine) await outcome.also?.(tx);

@@ -19,6 +19,7 @@ import { downloadHeaders } from "./download.ts";
 import * as emails from "./emails.ts";
 import type { Inbound } from "./inbound.ts";
 import { SORTS } from "./list-queries.ts";
+import { mountRules } from "./rules-routes.ts";
 import { InboundEmail, InboundEmailRow, SimulateBody, SimulatedReply } from "./shape.ts";
 import { simulate } from "./simulate.ts";
 import { STATUSES } from "./types.ts";
@@ -41,6 +42,7 @@ export function mountInbound(api: Api, world: World, inbound: Inbound): void {
   mountDownloads(api, world, inbound);
   mountChanging(api, world, inbound);
   mountSimulate(api, world, inbound);
+  mountRules(api, world, inbound);
 }
 
 const Substring = (description: string) =>

@@ -1,7 +1,8 @@
 // Routing rules on a mail's way: the first active rule that holds says what is done with it. Which rules there are is
 // asked for each mail (many per round trip), so a change acts at once; compiled they are remembered by revision.
-import { compileTree, type Compiled, type Facts, holds } from "../mail/rules/rules.ts";
+
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import { type Compiled, compileTree, type Facts, holds } from "../mail/rules/rules.ts";
 import { coalesce } from "../platform/coalesce.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";

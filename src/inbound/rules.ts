@@ -9,8 +9,8 @@ import { isUuid, type Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { findWebhooks } from "../webhooks/webhooks.ts";
-import * as queries from "./rules-queries.ts";
 import type { RuleRecord, RuleSettings } from "./rules-queries.ts";
+import * as queries from "./rules-queries.ts";
 
 export const PER_DOMAIN_MAX = 100;
 export const PRIORITY_MAX = 1_000_000;
@@ -52,7 +52,8 @@ export async function createRule(world: RuleWorld, orgId: string, request: RuleR
     }
     await queries.lockDomainRules(tx, domain.id);
     const { total, last } = await queries.sumUpDomain(tx, orgId, domain.id);
-    if (total >= PER_DOMAIN_MAX) throw new Refusal("plan_limit_reached", `a domain has at most ${PER_DOMAIN_MAX} rules`);
+    if (total >= PER_DOMAIN_MAX)
+      throw new Refusal("plan_limit_reached", `a domain has at most ${PER_DOMAIN_MAX} rules`);
     const settings = readSettings({
       name: request.name,
       priority: request.priority ?? Math.min(last + STEP, PRIORITY_MAX),

@@ -106,6 +106,16 @@ async function makeInbound(owner: Owner): Promise<Names[]> {
   return [{ id: email.id, attachment_id: email.attachments[0].id }];
 }
 
+async function makeRule(owner: Owner): Promise<Names[]> {
+  const { id } = await owner.domain();
+  const { rule } = await create(owner, `/v1/domains/${id}/rules`, ruleBody(owner));
+  return [{ id: rule.id }];
+}
+
+function ruleBody({ mark }: Owner): object {
+  return { name: mark, conditions: [{ field: "subject", comparator: "equals", value: mark }], action: "store" };
+}
+
 async function makeMaskedAlias(owner: Owner): Promise<Names[]> {
   const forward_to = [`${fresh(owner)}@mailbox.example`];
   const { alias } = await create(owner, "/v1/masked/aliases", { forward_to, description: owner.mark });
@@ -193,6 +203,7 @@ export const RESOURCES: Record<string, Make> = {
   "/v1/emails/{id}": makeEmail,
   "/v1/inbound-emails/{id}": makeInbound,
   "/v1/inbound-emails/{id}/attachments/{attachment_id}": makeInbound,
+  "/v1/inbound-rules/{id}": makeRule,
   "/v1/masked/aliases/{id}": makeMaskedAlias,
   "/v1/masked/aliases/{id}/contacts/{contact_id}": makeMaskedContact,
   "/v1/masked/destinations/{id}": makeMaskedDestination,
@@ -227,6 +238,11 @@ export const BODIES: Record<string, Body> = {
     subject: owner.mark,
     text: owner.mark,
   }),
+  "POST /v1/inbound-rules": async (owner) => ({ ...ruleBody(owner), domain_id: (await owner.domain()).id }),
+  "POST /v1/domains/{id}/rules": (owner) => ruleBody(owner),
+  "PATCH /v1/inbound-rules/{id}": ({ mark }) => ({ name: mark }),
+  "POST /v1/inbound-rules/reorder": async (owner) => ({ ids: (await makeRule(owner)).map(({ id }) => id) }),
+  "POST /v1/inbound-rules/test": async (owner) => ({ rule_id: (await makeRule(owner))[0]?.id }),
   "POST /v1/masked/aliases": (owner) => ({ forward_to: [`${fresh(owner)}@mailbox.example`] }),
   "PUT /v1/masked/aliases/{id}": ({ mark }) => ({ description: mark }),
   "POST /v1/masked/aliases/{id}/contacts": (owner) => ({ email: `${fresh(owner)}@contact.example` }),
@@ -252,6 +268,8 @@ export const REFERENCES: Record<string, string> = {
   scope_id: "/v1/templates/{id}",
   alias_id: "/v1/aliases/{id}",
   thread_id: "/v1/inbound-emails/{id}",
+  email_id: "/v1/inbound-emails/{id}",
+  rule_id: "/v1/inbound-rules/{id}",
 };
 
 /** Query parameters that an operation needs. */
