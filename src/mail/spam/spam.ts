@@ -1,0 +1,155 @@
+// How much a mail looks like spam: named symbols whose scores add up. Pure: verdicts on the sender are passed in, nobody
+// is asked, no link is followed. The words are data (content-rules.json). Not here: what is done about a score, and lists
+// in the DNS. GTUBE (https://spamassassin.apache.org/gtube/) always scores 1,000.
+import contentRules from "./content-rules.json" with { type: "json" };
+
+export type Symptom = { name: string; score: number; description: string };
+
+export type Suspect = {
+  headers: readonly { name: string; value: string }[];
+  from: readonly { name: string | null; email: string | null }[];
+  reply_to: readonly { email: string | null }[];
+  subject: string | null;
+  date: string | null;
+  message_id: string | null;
+  text: string | null;
+  html: string | null;
+  attachments: readonly { filename: string }[];
+  /** Null when nobody looked. */
+  auth: { spf: string; dkim: string; dmarc: string } | null;
+};
+
+const GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
+const GTUBE_SCORE = 1_000;
+/** Spammers say what they want at the start. */
+const TEXT_CHARS_MAX = 65_536;
+const SUBJECT_CHARS_MAX = 1_000;
+const RULES = contentRules.map((rule) => ({ ...rule, expression: new RegExp(rule.pattern, "i") }));
+
+/** The sum, rounded to tenths, and the symbols it is the sum of. */
+export function scoreMail(suspect: Suspect): { score: number; symbols: Symptom[] } {
+  const html = suspect.html?.slice(0, TEXT_CHARS_MAX) ?? "";
+  const text = `${suspect.text?.slice(0, TEXT_CHARS_MAX) ?? ""}\n${withoutTags(html)}`;
+  const subject = suspect.subject?.slice(0, SUBJECT_CHARS_MAX) ?? "";
+  const symbols = [
+    ...gtube(`${subject}\n${text}`),
+    ...ofSender(suspect),
+    ...ofHeaders(suspect, subject),
+    ...ofContent(subject, text),
+    ...ofHtml(html),
+    ...ofLinks(`${text}\n${html}`),
+    ...ofAttachments(suspect),
+  ];
+  const sum = symbols.reduce((total, { score }) => total + Math.round(score * 10), 0);
+  return { score: sum / 10, symbols };
+}
+
+function when(isSo: boolean, name: string, score: number, description: string): Symptom[] {
+  return isSo ? [{ name, score, description }] : [];
+}
+
+function gtube(text: string): Symptom[] {
+  return when(text.includes(GTUBE), "GTUBE", GTUBE_SCORE, "The test text that always counts as spam");
+}
+
+function ofSender({ auth }: Suspect): Symptom[] {
+  if (auth === null) return [];
+  const { spf, dkim, dmarc } = auth;
+  return [
+    ...when(spf === "fail", "SPF_FAIL", 2, "The sender's domain does not permit this host"),
+    ...when(spf === "softfail", "SPF_SOFTFAIL", 1, "The sender's domain doubts this host"),
+    ...when(dkim === "fail", "DKIM_FAIL", 0.5, "A signature does not fit"),
+    ...when(dmarc === "fail", "DMARC_FAIL", 2.5, "Not from the domain that From names"),
+    ...when(dmarc === "pass", "DMARC_PASS", -1, "From the domain that From names"),
+  ];
+}
+
+function ofHeaders(suspect: Suspect, subject: string): Symptom[] {
+  const [from] = suspect.from;
+  const [replyTo] = suspect.reply_to;
+  const named = new Set(suspect.headers.map(({ name }) => name.toLowerCase()));
+  const nameInFrom = /[^\s<>"@]+@[^\s<>"@]+/.exec(from?.name ?? "")?.[0] ?? null;
+  return [
+    ...when(!from?.email, "FROM_MISSING", 2, "From names nobody"),
+    ...when(!named.has("date"), "DATE_MISSING", 1, "There is no Date"),
+    ...when(named.has("date") && suspect.date === null, "DATE_INVALID", 1, "Date makes no sense"),
+    ...when(suspect.message_id === null, "MESSAGE_ID_MISSING", 1, "There is no Message-ID"),
+    ...when(!named.has("to") && !named.has("cc"), "TO_MISSING", 0.5, "It names no recipient"),
+    ...when(subject.trim() === "", "SUBJECT_EMPTY", 0.5, "There is no Subject"),
+    ...when(isShouted(subject), "SUBJECT_SHOUTS", 1.5, "The subject is in capitals"),
+    ...when(
+      nameInFrom !== null && domainOf(nameInFrom) !== domainOf(from?.email),
+      "FROM_NAME_IS_OTHER_ADDRESS",
+      2.5,
+      "The name in From is an address of another domain",
+    ),
+    ...when(
+      isFreemail(replyTo?.email) && domainOf(replyTo?.email) !== domainOf(from?.email),
+      "REPLY_TO_FREEMAIL",
+      1.5,
+      "Answers go to a free mailbox elsewhere",
+    ),
+  ];
+}
+
+function isShouted(subject: string): boolean {
+  const letters = subject.replace(/[^A-Za-z]/g, "");
+  return letters.length >= 10 && letters === letters.toUpperCase();
+}
+
+function domainOf(email: string | null | undefined): string {
+  return email?.slice(email.lastIndexOf("@") + 1).toLowerCase() ?? "";
+}
+
+const FREEMAIL =
+  /^((gmail|googlemail|hotmail|outlook|live|aol|gmx|mail|rediffmail|yandex|protonmail)\.[a-z.]{2,6}|yahoo\.[a-z.]{2,6})$/;
+
+function isFreemail(email: string | null | undefined): boolean {
+  return FREEMAIL.test(domainOf(email));
+}
+
+function ofContent(subject: string, text: string): Symptom[] {
+  return RULES.filter(({ in: where, expression }) =>
+    expression.test(where === "subject" ? subject : `${subject}\n${text}`),
+  ).map(({ name, score, description }) => ({ name, score, description }));
+}
+
+function ofHtml(html: string): Symptom[] {
+  const comments = html.match(/[a-z]<!--[^>]{0,40}-->(?=[a-z])/gi)?.length ?? 0;
+  return [
+    ...when(/<script[\s>]/i.test(html), "HTML_SCRIPT", 1.5, "It holds a script"),
+    ...when(/<form[\s>]/i.test(html), "HTML_FORM", 1, "It holds a form"),
+    ...when(comments >= 3, "HTML_BROKEN_WORDS", 3, "Comments break its words apart"),
+    ...when(/font-size:\s{0,4}[01](px|pt)?\s{0,4}[;"']/i.test(html), "HTML_TINY_TEXT", 1, "Text too small to read"),
+  ];
+}
+
+function ofLinks(text: string): Symptom[] {
+  return [
+    ...when(
+      /https?:\/\/\d{1,3}(\.\d{1,3}){3}([:/?"'\s]|$)/i.test(text),
+      "LINK_TO_ADDRESS",
+      2,
+      "Links to a bare address",
+    ),
+    ...when(
+      /https?:\/\/[^\s/"'<>]{0,200}(%[0-9a-f]{2}|@)/i.test(text),
+      "LINK_DISGUISED",
+      2.5,
+      "Hides where a link goes",
+    ),
+    ...when(/%68ttp|https?:\/\/\d{8,10}([/:?"'\s]|$)/i.test(text), "LINK_ENCODED", 2.5, "Encodes where a link goes"),
+  ];
+}
+
+function ofAttachments({ attachments }: Suspect): Symptom[] {
+  const isProgram = attachments.some(({ filename }) =>
+    /\.(exe|scr|pif|com|bat|cmd|vbs|js|jse|wsf|hta|lnk)$/i.test(filename),
+  );
+  return when(isProgram, "ATTACHED_PROGRAM", 4, "A program is attached");
+}
+
+/** Enough for looking for words; not for showing. */
+function withoutTags(html: string): string {
+  return html.replace(/<[^<>]{0,2000}>/g, " ").replace(/&nbsp;/gi, " ");
+}
