@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { benchAccept } from "./accept.ts";
 import { benchBatch } from "./batch.ts";
 import { benchClaims } from "./claims.ts";
+import { benchInbound } from "./inbound.ts";
 import { benchLatency } from "./latency.ts";
 import { benchOutbound } from "./outbound.ts";
 import { benchSchedule } from "./schedule.ts";
@@ -20,6 +21,7 @@ const BENCHES = new Map<string, () => Promise<BenchResult>>([
   ["accept", benchAccept],
   ["batch", benchBatch],
   ["outbound", benchOutbound],
+  ["inbound", benchInbound],
   ["latency", benchLatency],
   ["claims", benchClaims],
   ["schedule", benchSchedule],

@@ -8,7 +8,7 @@ import { keepBlobs } from "./blob-references.ts";
 import type { Examined } from "./examination.ts";
 import { CLAIM_LEASE_MS, type Job, type Processor } from "./processor.ts";
 import * as queries from "./queries.ts";
-import { loadBytes } from "./raw.ts";
+import type { LoadBytes } from "./raw.ts";
 import type { Incoming } from "./types.ts";
 
 const MAILS_MAX = 100;
@@ -44,7 +44,7 @@ type Prepared = {
 type Waiting = Prepared & { done: PromiseWithResolvers<void> };
 
 /** `processor` takes what it has room for at once. */
-export function createAcceptor(world: AcceptWorld, processor: Processor): Acceptor {
+export function createAcceptor(world: AcceptWorld, processor: Processor, loadBytes: LoadBytes): Acceptor {
   const waiting: Waiting[] = [];
   let writers = 0;
   const batches = world.metrics.histogram(
@@ -81,7 +81,7 @@ export function createAcceptor(world: AcceptWorld, processor: Processor): Accept
       }
       const [first] = prepared.emails;
       // From here on a large message is in memory only while somebody works on it.
-      if (prepared.isLarge && first) examination.forget(() => loadBytes(world, first.org_id, first.raw_id));
+      if (prepared.isLarge && first) examination.forget(() => loadBytes(first.org_id, first.raw_id));
       const processed = prepared.jobs ? processor.offer(prepared.jobs) : null;
       return { ids: prepared.emails.map(({ id }) => id), processed };
     },

@@ -19,7 +19,7 @@ import { createFinisher } from "./finish.ts";
 import { keepOnly, putAside } from "./poison.ts";
 import { createProcessor, type Processor } from "./processor.ts";
 import type * as queries from "./queries.ts";
-import { loadBytes } from "./raw.ts";
+import { bytesLoader } from "./raw.ts";
 import { createRcptPolicy } from "./rcpt.ts";
 import { relayBounce } from "./relay-bounce.ts";
 import { ownReceiver } from "./simulate.ts";
@@ -92,8 +92,9 @@ export function createInbound(world: World, ports: InboundPorts, options: { clai
   const parser = createParsePool({ size: PARSERS, wall_ms: PARSE_WALL_MS, memory_mib: PARSE_MEMORY_MIB });
   const examine = (about: Pick<Incoming, "origin" | "envelope">, source: Buffer | (() => Promise<Buffer>)) =>
     createExamination(world, () => parser, about, source);
+  const loadBytes = bytesLoader(world);
   const toMail = (row: queries.MailRow): Mail =>
-    fromRow(row, (about) => examine(about, () => loadBytes(world, row.org_id, row.raw_id)));
+    fromRow(row, (about) => examine(about, () => loadBytes(row.org_id, row.raw_id)));
   const handlers = allHandlers(world, ports);
   const processor = createProcessor(world, {
     handle: (mail) => (handlers.get(mail.route.kind) ?? keepOnly)(mail),
@@ -112,7 +113,7 @@ export function createInbound(world: World, ports: InboundPorts, options: { clai
     deciderOf: (orgId) => createRcptPolicy(world, { findReceiver: ownReceiver(world, orgId), findAlias, exact, own }),
     checks: [refuseLoops(world), ...ports.checks],
     examine,
-    acceptor: createAcceptor(world, processor),
+    acceptor: createAcceptor(world, processor, loadBytes),
     processor,
     toMail,
     async stop() {

@@ -14,8 +14,10 @@ export const CLAIM_LEASE_MS = 30_000;
 const RENEW_EVERY_MS = 8_000;
 const POLL_MS = 1_000;
 const SWEEP_MS = 2_000;
-const CLAIMED_AT_ONCE_MAX = 50;
+const CLAIMED_AT_ONCE_MAX = 100;
 const CONCURRENT_MAX = 32;
+/** In work or waiting for the commit of their outcome, which holds their events in memory. */
+const UNFINISHED_MAX = 400;
 const JOBS_MAX = 1_000;
 const BYTES_MAX = 64 * 1024 * 1024;
 const STOP_WITHIN_MS = 50_000;
@@ -106,26 +108,31 @@ function letGo(state: State, job: Job): void {
 }
 
 function pump(state: State, large: ReturnType<typeof createBudget>): void {
-  while (state.running < CONCURRENT_MAX) {
+  while (state.running < CONCURRENT_MAX && state.held.size - state.waiting.length < UNFINISHED_MAX) {
     const next = state.waiting.shift();
     if (!next) return;
     state.running += 1;
-    work(state, next.job, large).finally(() => {
-      state.running -= 1;
-      letGo(state, next.job);
-      next.done();
-      pump(state, large);
-    });
+    work(state, next.job, large)
+      .then((outcome) => {
+        // Its outcome is committed with many others: that must not keep the next mail waiting.
+        state.running -= 1;
+        pump(state, large);
+        return outcome ? finish(state, next.job, outcome) : undefined;
+      })
+      .finally(() => {
+        letGo(state, next.job);
+        next.done();
+        pump(state, large);
+      });
   }
 }
 
-async function work(state: State, job: Job, large: ReturnType<typeof createBudget>): Promise<void> {
+async function work(state: State, job: Job, large: ReturnType<typeof createBudget>): Promise<Outcome | null> {
   const { mail } = job;
   const isLarge = inMemory(state, mail) === 0;
   const giveBack = isLarge ? await large.take(mail.size * 3) : null;
   try {
-    const outcome = await decide(state, job);
-    if (outcome) await finish(state, job, outcome);
+    return await decide(state, job);
   } finally {
     giveBack?.();
   }
@@ -223,7 +230,11 @@ function startClaiming(state: State, start: () => void): Claimer {
 /** True when there may be more. */
 async function claimOnce(state: State, start: () => void): Promise<boolean> {
   const { world, parts } = state;
-  const limit = Math.min(CLAIMED_AT_ONCE_MAX, JOBS_MAX - state.held.size, CONCURRENT_MAX * 2 - state.waiting.length);
+  const limit = Math.min(
+    CLAIMED_AT_ONCE_MAX,
+    JOBS_MAX - state.held.size,
+    CLAIMED_AT_ONCE_MAX * 2 - state.waiting.length,
+  );
   if (limit <= 0 || state.bytes >= BYTES_MAX) return false;
   const claim = { claim_id: world.random.uuid(), now: new Date(world.clock.now()), lease_ms: CLAIM_LEASE_MS, limit };
   const claimed = await queries.claimDue(world.db, claim);
@@ -253,6 +264,6 @@ async function finishUp(state: State): Promise<void> {
     done();
   }
   const deadline = world.clock.monotonic() + STOP_WITHIN_MS;
-  while (state.running > 0 && world.clock.monotonic() < deadline) await sleep(10);
+  while (state.held.size > 0 && world.clock.monotonic() < deadline) await sleep(10);
   if (claims.length > 0) await queries.returnClaims(world.db, claims, new Date(0));
 }

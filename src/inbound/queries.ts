@@ -184,10 +184,14 @@ export function loadMail(db: Query, keys: readonly { org_id: string; id: string 
   );
 }
 
-export function loadRaw(db: Query, orgId: string, rawId: string) {
-  return db.query<{ bytes: Buffer | null; blob_key: string | null }>(
-    "select bytes, blob_key from inbound_raw where org_id = $1 and id = $2",
-    [orgId, rawId],
+export type StoredBytes = { org_id: string; id: string; bytes: Buffer | null; blob_key: string | null };
+
+/** Index: inbound_raw_pkey. */
+export function loadRaws(db: Query, keys: readonly { org_id: string; id: string }[]) {
+  return db.query<StoredBytes>(
+    `select r.org_id, r.id, r.bytes, r.blob_key from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+       join inbound_raw r on r.org_id = k.org_id and r.id = k.id`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)],
   );
 }
 

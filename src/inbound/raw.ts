@@ -1,21 +1,36 @@
 // The bytes of a stored message, wherever they are.
+import { coalesce } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 
-/** The message as it came. Throws when it is not stored any more. */
-export async function loadBytes(world: Pick<World, "db" | "blobs">, orgId: string, rawId: string): Promise<Buffer> {
-  const bytes = await findBytes(world, orgId, rawId);
-  if (!bytes) throw new Error(`the bytes of the received message ${rawId} are not stored`);
-  return bytes;
+type RawWorld = Pick<World, "db" | "blobs">;
+export type LoadBytes = (orgId: string, rawId: string) => Promise<Buffer>;
+
+/** A loader of messages as they came, many per round trip. Throws when one is not stored any more. */
+export function bytesLoader(world: RawWorld): LoadBytes {
+  const load = coalesce<string, queries.StoredBytes>({
+    keys_max: 50,
+    lanes: 2,
+    load: async (names) => {
+      const keys = names.map((name) => ({ org_id: name.slice(0, 36), id: name.slice(37) }));
+      const rows = await queries.loadRaws(world.db, keys);
+      return new Map(rows.map((row) => [`${row.org_id}/${row.id}`, row]));
+    },
+  });
+  return async (orgId, rawId) => {
+    const bytes = await open(world, await load(`${orgId}/${rawId}`));
+    if (!bytes) throw new Error(`the bytes of the received message ${rawId} are not stored`);
+    return bytes;
+  };
 }
 
 /** The message as it came; null when it is not stored any more. */
-export async function findBytes(
-  world: Pick<World, "db" | "blobs">,
-  orgId: string,
-  rawId: string,
-): Promise<Buffer | null> {
-  const [row] = await queries.loadRaw(world.db, orgId, rawId);
+export async function findBytes(world: RawWorld, orgId: string, rawId: string): Promise<Buffer | null> {
+  const [row] = await queries.loadRaws(world.db, [{ org_id: orgId, id: rawId }]);
+  return open(world, row);
+}
+
+async function open(world: RawWorld, row: queries.StoredBytes | undefined): Promise<Buffer | null> {
   if (!row) return null;
   return row.bytes ?? (row.blob_key === null ? null : world.blobs.get(row.blob_key));
 }
