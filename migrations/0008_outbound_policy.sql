@@ -78,3 +78,43 @@ create table port_closed (
   seen_at timestamptz not null,
   targets text[] not null                -- addresses to look at
 );
+
+-- Pools of dedicated addresses -------------------------------------------------------------------------------------
+
+create table ip_pool (
+  org_id uuid not null references organization,
+  id uuid not null,
+  name text collate "C" not null,
+  created_at timestamptz not null,
+  updated_at timestamptz not null,
+  primary key (org_id, id),
+  unique (org_id, name)
+);
+call protect_tenant_table('ip_pool');
+
+-- A source of a pool is an address of some sending machine. One that was taken out of its pool stays until its lanes are
+-- empty: others of the pool send what waits in them, or, without any, the shared address.
+alter table source
+  add column weight smallint not null default 1 check (weight between 1 and 100),
+  add column warmup_started_at timestamptz,   -- null: it may send without a daily limit
+  add column removed_at timestamptz;
+-- An address is one organization's at a time.
+create unique index source_address on source (ip) where ip is not null and removed_at is null;
+create index source_by_pool on source (org_id, pool);
+call protect_tenant_table('source');
+
+-- What an address did on a day. `granted` are attempts set aside under its warm-up limit, in one row for all processes, so
+-- that the limit holds exactly; the outcomes are gathered by each process and added every few seconds.
+create table source_day (
+  source_id uuid not null references source on delete cascade,
+  day date not null,
+  granted bigint not null default 0,
+  delivered bigint not null default 0,
+  deferred bigint not null default 0,
+  bounced bigint not null default 0,
+  blocked bigint not null default 0,       -- of the deferred and bounced: refused for the address itself
+  primary key (source_id, day)
+);
+
+-- Which addresses of pools a sending process can bind: a slot of a source goes to those that have its address.
+alter table node add column addresses inet[] not null default '{}';

@@ -557,6 +557,20 @@ alter table inbound_rule enable row level security;
 alter table inbound_rule force row level security;
 create policy tenant on inbound_rule as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table ip_pool (
+  org_id uuid not null,
+  id uuid not null,
+  name text collate "C" not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint ip_pool_pkey PRIMARY KEY (org_id, id),
+  constraint ip_pool_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
+  constraint ip_pool_org_id_name_key UNIQUE (org_id, name)
+);
+alter table ip_pool enable row level security;
+alter table ip_pool force row level security;
+create policy tenant on ip_pool as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table lane (
   id bigint generated always as identity not null,
   org_id uuid not null,
@@ -812,6 +826,7 @@ create table node (
   roles text[] not null,
   started_at timestamp with time zone default now() not null,
   seen_at timestamp with time zone default now() not null,
+  addresses inet[] default '{}'::inet[] not null,
   constraint node_pkey PRIMARY KEY (id)
 );
 
@@ -892,7 +907,28 @@ create table source (
   ehlo text,
   slots smallint default 16 not null,
   created_at timestamp with time zone default now() not null,
-  constraint source_pkey PRIMARY KEY (id)
+  weight smallint default 1 not null,
+  warmup_started_at timestamp with time zone,
+  removed_at timestamp with time zone,
+  constraint source_pkey PRIMARY KEY (id),
+  constraint source_weight_check CHECK (((weight >= 1) AND (weight <= 100)))
+);
+CREATE UNIQUE INDEX source_address ON source USING btree (ip) WHERE ((ip IS NOT NULL) AND (removed_at IS NULL));
+CREATE INDEX source_by_pool ON source USING btree (org_id, pool);
+alter table source enable row level security;
+alter table source force row level security;
+create policy tenant on source as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
+create table source_day (
+  source_id uuid not null,
+  day date not null,
+  granted bigint default 0 not null,
+  delivered bigint default 0 not null,
+  deferred bigint default 0 not null,
+  bounced bigint default 0 not null,
+  blocked bigint default 0 not null,
+  constraint source_day_pkey PRIMARY KEY (source_id, day),
+  constraint source_day_source_id_fkey FOREIGN KEY (source_id) REFERENCES source(id) ON DELETE CASCADE
 );
 
 create table stat (

@@ -49,7 +49,7 @@ import {
 import { mountPools } from "./outbound/pool-endpoints.ts";
 import { mountRelays } from "./outbound/relay-endpoints.ts";
 import { findSources } from "./outbound/sources.ts";
-import { startPolicyWork } from "./outbound/sts.ts";
+import { startOutboundUpkeep } from "./outbound/upkeep.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
 import { createClock } from "./platform/clock.ts";
 import { openDb } from "./platform/db.ts";
@@ -316,7 +316,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   if (roles.includes("clock")) stops.push(startDomainChecks(world, domainPorts(world)).stop);
   if (roles.includes("clock")) stops.push(startSuppressionWork(world).stop);
   if (roles.includes("clock")) stops.push(startDmarcWork(world).stop);
-  if (roles.includes("clock")) stops.push(startPolicyWork(world).stop);
+  if (roles.includes("clock")) stops.push(startOutboundUpkeep(world).stop);
   if (roles.includes("clock")) stops.push(startInboundWork(world).stop);
   if (roles.includes("clock"))
     stops.push(startWarmingWork(world, warmingPorts(world)).stop, startStatsWork(world).stop);

@@ -69,6 +69,11 @@ export function requirePlan(account: Pick<Account, "plan">, feature: "statistics
   throw new Refusal("plan_limit_reached", `${what}; this organization is on the ${account.plan} plan`);
 }
 
+/** Does the plan include dedicated IPs? What was set while it did stays, and is passed over. */
+export function includesDedicatedIps(plan: Account["plan"]): boolean {
+  return PLANS[plan].dedicated_ips;
+}
+
 /** Does the plan show `auth_results` of inbound mail (contract: paid plans only)? */
 export function showsAuthResults(plan: Account["plan"]): boolean {
   return PLANS[plan].auth_results;

@@ -264,6 +264,7 @@ test("PUT changes the given fields and only those", async () => {
     [true, "require", true, "inbound"],
   );
   assert.ok(first.body.updated_at > first.body.created_at);
+  await api.ask("POST", "/v1/ip-pools", { name: "bulk", ips: [{ ip: "127.0.0.9" }] });
   const second = await api.ask("PUT", "/v1/domains/put.example.com", { active: false, ip_pool: "bulk" });
   assert.deepEqual(
     [second.body.active, second.body.ip_pool, second.body.catch_all_enabled, second.body.tls_policy],
@@ -280,6 +281,7 @@ const badChanges: [unknown, string][] = [
   [{ active: 1 }, "active"],
   [{ tls_policy: "never" }, "tls_policy"],
   [{ ip_pool: "Not A Pool" }, "ip_pool"],
+  [{ ip_pool: "no-such-pool" }, "ip_pool"],
   [{ catch_all_webhook_ids: ["x"] }, "catch_all_webhook_ids[0]"],
   [{ catch_all_webhook_ids: [NOBODY, NOBODY] }, "catch_all_webhook_ids"],
   [{ domain: "other.example.com" }, "domain"],

@@ -133,6 +133,7 @@ export async function updateDomain(
   const row = await world.db.asOrg(orgId, async (tx) => {
     const before = await requireLocked(tx, orgId, change.id);
     await refuseUnknownWebhooks(tx, ports, orgId, changes.catch_all_webhook_ids ?? []);
+    if (changes.ip_pool) await ports.refuseUnknownPool(tx, orgId, changes.ip_pool);
     await storeKey?.(tx, before);
     const at = new Date(world.clock.now());
     const { type, ...settings } = changes;
@@ -290,6 +291,16 @@ export function reportUri(world: Pick<World, "config">, row: Pick<DomainRow, "dm
 /** The record of our zone by which we accept reports on `domain`; see records.ts. */
 export function reportAuthorization(world: Pick<World, "config">, domain: string) {
   return records.reportAuthorization(world.config, domain);
+}
+
+/** How many of the organization's domains are set to an IP pool. */
+export async function countDomainsOfPool(tx: Tx, orgId: string, pool: string): Promise<number> {
+  return (await queries.countByPool(tx, orgId, pool))[0]?.total ?? 0;
+}
+
+/** Sets the domains of an IP pool back to the shared addresses. */
+export async function leavePool(tx: Tx, orgId: string, pool: string): Promise<void> {
+  await queries.clearPool(tx, orgId, pool);
 }
 
 /** A look-up of sender domains for the hot path: by organization and ASCII name, many per round trip, nothing cached. */

@@ -105,6 +105,17 @@ export function updateDomain(tx: Tx, orgId: string, row: DomainRow) {
   );
 }
 
+export function countByPool(tx: Tx, orgId: string, pool: string) {
+  return tx.query<{ total: number }>("select count(*) as total from domain where org_id = $1 and ip_pool = $2", [
+    orgId,
+    pool,
+  ]);
+}
+
+export function clearPool(tx: Tx, orgId: string, pool: string) {
+  return tx.execute("update domain set ip_pool = null where org_id = $1 and ip_pool = $2", [orgId, pool]);
+}
+
 export function deleteDomain(tx: Tx, orgId: string, id: string) {
   return tx.execute("delete from domain where org_id = $1 and id = $2", [orgId, id]);
 }

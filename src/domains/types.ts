@@ -117,6 +117,8 @@ export type DomainPorts = {
   unknownWebhooks(tx: Tx, orgId: string, ids: string[]): Promise<string[]>;
   hasQueuedMail(tx: Tx, orgId: string, domainId: string): Promise<boolean>;
   hasAliases(tx: Tx, orgId: string, domainId: string): Promise<boolean>;
+  /** 400 `ip_pool` for a name that is no IP pool of the organization. */
+  refuseUnknownPool(tx: Tx, orgId: string, name: string): Promise<void>;
   /** A domain that sends became verified (again); in the same transaction. */
   onSendingVerified(tx: Tx, orgId: string, domainId: string): Promise<void>;
 };

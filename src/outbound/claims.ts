@@ -5,10 +5,14 @@ import type { World } from "../platform/world.ts";
 import type { Leases } from "./leases.ts";
 import type { Memory } from "./memory.ts";
 import * as queries from "./queries.ts";
+import { ration } from "./ration.ts";
+import type { Sources } from "./sources.ts";
 import type { Job, Lane } from "./types.ts";
 
 const POLL_MS = 1_000;
 const SWEEP_MS = 30_000;
+/** A lane that nobody used for so long is forgotten; who uses one looks it up anew every hour. */
+const LANES_KEPT_MS = 7 * 86_400_000;
 const LANES_PER_CLAIM = 200;
 const EXPIRED_PER_SWEEP = 500;
 const ROWS_PER_CLAIM = 400;
@@ -17,7 +21,7 @@ const LINGER_MS = 2_000;
 
 export type Claimer = { wake(): void; stop(): Promise<void> };
 
-type Parts = { leases: Leases; memory: Memory; take(lane: Lane, job: Job): void };
+type Parts = { leases: Leases; memory: Memory; sources: Sources; take(lane: Lane, job: Job): void };
 
 /** Starts claiming; `take` gets each claimed job, already counted in `memory`. */
 export function createClaimer(world: World, parts: Parts): Claimer {
@@ -45,6 +49,7 @@ export function createClaimer(world: World, parts: Parts): Claimer {
     sweptAtMs = now;
     await queries.wakeForgottenLanes(world.db, parts.leases.slots());
     await takeExpired(world, parts);
+    await queries.dropIdleLanes(world.db, new Date(world.clock.now() - LANES_KEPT_MS));
   }
 
   function wake(): void {
@@ -65,16 +70,20 @@ export function createClaimer(world: World, parts: Parts): Claimer {
 }
 
 /** One round; true when there may be more due mail than was taken. */
-async function claimOnce(world: World, { leases, memory, take }: Parts, lingering: Set<number>): Promise<boolean> {
-  const slots = leases.slots();
+async function claimOnce(world: World, parts: Parts, lingering: Set<number>): Promise<boolean> {
+  const { leases, memory, sources, take } = parts;
+  const slots = leases.slots().filter(({ source_id }) => !("wait" in sources.departure(source_id)));
   if (slots.length === 0 || !leases.mayStart() || memory.roomInAll() <= 0) return false;
   const now = new Date(world.clock.now());
   const lanes = await queries.dueLanes(world.db, slots, { busy: memory.busyLanes(), now, limit: LANES_PER_CLAIM });
   if (lanes.length === 0) return false;
-  const wanted = shareRows(lanes, memory);
+  const rationed = await ration(sources, lanes, shareRows(lanes, memory));
+  const { wanted } = rationed;
   const rows = wanted.length > 0 ? await queries.claimDue(world.db, leases.node(), wanted, now) : [];
+  await rationed.settle(rows);
   const byId = new Map(lanes.map((lane) => [lane.id, lane]));
-  await hand(world, rows, byId, { memory, take });
+  const counted = (lane: Lane, job: Job) => take(lane, { ...job, source_id: rationed.sourceOf(lane.id) });
+  await hand(world, rows, byId, { memory, take: counted });
   await settleLanes(world, { wanted, rows, lingering, memory });
   return rows.length > 0;
 }
@@ -128,8 +137,9 @@ async function hand(
   { memory, take }: Pick<Parts, "memory" | "take">,
 ): Promise<void> {
   if (rows.length === 0) return;
-  for (const row of rows) memory.claimed(lanes.get(row.lane_id) as Lane);
+  // Counted behind the look-up: when that fails, the rows are found again as forgotten, and no room is lost for them.
   const abouts = await describe(world.db, rows);
+  for (const row of rows) memory.claimed(lanes.get(row.lane_id) as Lane);
   for (const row of rows) {
     const about = abouts.get(row.message_id);
     const job: Job = { ...row, mime: null, about: about as Job["about"] };

@@ -41,6 +41,10 @@ export type LeaseHooks = {
   host: Host;
   /** In-memory work of a slot, so that it is given away only when idle. */
   isIdle(slot: Slot): boolean;
+  /** Looks which addresses this process has, before each share-out. */
+  lookAround(): Promise<void>;
+  /** Which of the nodes may hold the slots of a source; within the transaction that shares them out. */
+  holders(tx: Tx, node: number, nodes: number[]): Promise<(sourceId: string) => number[]>;
   /** This process has a new node id, under which nothing was sent yet. */
   onRegistered(node: number): void;
   /** Called in the transaction that frees what a dead node held. */
@@ -94,6 +98,7 @@ async function beat(world: Pick<World, "db" | "clock" | "log">, hooks: LeaseHook
 
 async function balance(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, state: State): Promise<void> {
   const startedAt = world.clock.monotonic();
+  await hooks.lookAround();
   const leases = await withPartitions(world, () => world.db.transaction((tx) => moveLeases(tx, hooks, state)));
   const given = new Set(leases.give.map((slot) => key(slot.source_id, slot.slot)));
   state.draining = new Set(leases.drain.map((slot) => key(slot.source_id, slot.slot)));
@@ -108,14 +113,9 @@ async function balance(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, st
 async function moveLeases(tx: Tx, hooks: LeaseHooks, state: State) {
   await queries.lockLeases(tx);
   await bury(tx, hooks, state);
-  const nodes = await queries.sendingNodes(tx);
+  const nodes = (await queries.sendingNodes(tx)).map((node) => node.id);
   const all = await queries.allLeases(tx);
-  const change = fairShare(
-    all,
-    nodes.map((node) => node.id),
-    state.node,
-    hooks.isIdle,
-  );
+  const change = shareBySource(all, await hooks.holders(tx, state.node, nodes), state.node, hooks.isIdle);
   await queries.setLeases(tx, state.node, change.take);
   await queries.setLeases(tx, null, change.give);
   return { all, ...change };
@@ -134,6 +134,26 @@ async function bury(tx: Tx, hooks: LeaseHooks, state: State): Promise<void> {
   if (buried.length > 0) await queries.freeLeases(tx);
   if (buried.length > 0 || state.beats % ORPHANS_EVERY_BEATS === 0) await queries.freeOrphans(tx);
   state.beats += 1;
+}
+
+/** Each source's slots among the nodes that may hold them; a node that may not lets go of them. */
+export function shareBySource(
+  all: (Slot & { node_id: number | null })[],
+  holders: (sourceId: string) => number[],
+  me: number,
+  isIdle: (slot: Slot) => boolean,
+): ReturnType<typeof fairShare> {
+  const shares = [...Map.groupBy(all, ({ source_id }) => source_id)].map(([sourceId, slots]) => {
+    const nodes = holders(sourceId);
+    if (nodes.includes(me)) return fairShare(slots, nodes, me, isIdle);
+    const mine = slots.filter(({ node_id }) => node_id === me);
+    return { take: [], give: mine.filter(isIdle), drain: mine.filter((slot) => !isIdle(slot)) };
+  });
+  return {
+    take: shares.flatMap(({ take }) => take),
+    give: shares.flatMap(({ give }) => give),
+    drain: shares.flatMap(({ drain }) => drain),
+  };
 }
 
 /** What to take of the free slots, what to give back and what to let run dry, so that nodes share evenly. */

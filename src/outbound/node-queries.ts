@@ -82,10 +82,3 @@ export function countNodes(db: Query, role: string) {
     [role],
   );
 }
-
-/** Every sending address, the shared one included. */
-export function listSources(db: Query) {
-  return db.query<{ id: string; ip: string | null; ehlo: string | null }>(
-    "select id, host(ip) as ip, ehlo from source",
-  );
-}

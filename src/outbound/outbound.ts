@@ -5,30 +5,36 @@ import { sleep } from "../platform/clock.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
+import { deferredLocally } from "./attempt.ts";
 import { bodyLoader } from "./bodies.ts";
 import { journalFolder, recordInDoubt } from "./bury.ts";
 import { type Claimer, createClaimer } from "./claims.ts";
 import { createFinisher } from "./finish.ts";
+import { type Forgotten, watchForgotten } from "./forgotten.ts";
 import { createIntake, type Intake } from "./intake.ts";
 import { type Journal, openJournal } from "./journal.ts";
 import { holdLeases, type Leases, type Slot } from "./leases.ts";
-import type { Errand, Source } from "./links.ts";
+import type { Errand } from "./links.ts";
 import { createMemory, type Memory } from "./memory.ts";
+import { type OtherSource, rememberRefused } from "./other-source.ts";
 import { closePath, createPath, drive, type Path, type PathParts } from "./path.ts";
 import * as queries from "./queries.ts";
 import { type Reach, watchReach } from "./reach.ts";
 import { createRehomer, type Rehomer } from "./rehome.ts";
 import { relayFinder, relayPlanner } from "./relays.ts";
 import { createRoutes } from "./routes.ts";
-import { findSources } from "./sources.ts";
+import { createSources, type KnownSource, type Sources } from "./sources.ts";
 import { thisHost } from "./this-host.ts";
 import { gatherTlsResults, type TlsResults } from "./tls-results.ts";
 import type { Job, Lane } from "./types.ts";
+import { gatherUsage, type Usage } from "./usage.ts";
 import { notifier } from "./wake.ts";
 
 export { readToken } from "../mail/bounce-token.ts";
 export { TOKEN_CONTEXT } from "./attempt.ts";
+export { type ChooseExit, type Exit, exitChooser } from "./exits.ts";
 export { type FindLane, laneFinder } from "./lanes.ts";
+export { refuseUnknownPool } from "./pools.ts";
 export { KEEP_TRYING_MS } from "./retry.ts";
 export type { Job, Lane, MessageAbout } from "./types.ts";
 export { CLASS_BULK, CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID } from "./types.ts";
@@ -62,12 +68,15 @@ type Engine = {
   deps: OutboundDeps;
   paths: Map<string, Path>;
   lanePaths: Map<number, Path>;
-  sources: Map<string, Source>;
+  sources: Sources;
+  usage: Usage;
+  otherSource: OtherSource;
   memory: Memory;
   results: TlsResults;
   leases: Leases;
   journal: Journal | null;
   claimer: Claimer;
+  forgotten: Forgotten;
   reach: Reach;
   rehomer: Rehomer;
   intake: Intake;
@@ -79,7 +88,9 @@ type Engine = {
 export async function startOutbound(world: World, deps: OutboundDeps): Promise<Outbound> {
   const engine = { world, deps, paths: new Map(), lanePaths: new Map(), stopping: false } as unknown as Engine;
   const host = thisHost();
-  engine.sources = await findSources(world);
+  engine.sources = await createSources(world);
+  engine.usage = gatherUsage(world);
+  engine.otherSource = rememberRefused(engine.sources);
   engine.memory = createMemory();
   engine.results = gatherTlsResults(world);
   engine.reach = await watchReach(world, host.machine, () => divertAll(engine));
@@ -87,6 +98,8 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     roles: deps.roles,
     host,
     isIdle: (slot) => engine.memory.isIdle(slot),
+    lookAround: () => engine.sources.refresh(),
+    holders: (tx, node, nodes) => engine.sources.holders(tx, node, nodes),
     onRegistered: (node) => {
       engine.journal?.close();
       engine.journal = openJournal(journalFolder(world), node);
@@ -108,14 +121,20 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   engine.claimer = createClaimer(world, {
     leases: engine.leases,
     memory: engine.memory,
-    take: (lane, job) => engine.intake.take(lane, job),
+    sources: engine.sources,
+    take: (lane, job) => take(engine, lane, job),
+  });
+  engine.forgotten = watchForgotten(world, {
+    node: () => engine.leases.node(),
+    knows: (key) => engine.memory.holds(key) || engine.parts.finisher.holds(key),
+    returned: () => engine.claimer.wake(),
   });
   const housekeeping = setInterval(() => closeUnused(engine), PATHS_IDLE_MS);
   gauges(engine);
   return {
     reserve: (lane, bytes) => reserve(engine, lane, bytes),
     release: (lane, bytes) => engine.memory.remove(lane, bytes),
-    offer: (lane, job) => engine.intake.take(lane, job),
+    offer: (lane, job) => take(engine, lane, job),
     wake: () => engine.claimer.wake(),
     stop: async () => {
       clearInterval(housekeeping);
@@ -131,19 +150,37 @@ export async function hasQueuedMail(tx: Tx, orgId: string, domainId: string): Pr
 
 function reserve(engine: Engine, lane: Lane, bytes: number): number | null {
   if (engine.stopping || !engine.leases.mayStart()) return null;
-  if (!engine.leases.owns(lane.source_id, lane.slot)) return null;
+  if (!engine.leases.owns(lane.source_id, lane.slot) || !engine.sources.isUnlimited(lane.source_id)) return null;
   return engine.memory.admit(lane, bytes, engine.world.clock.now()) ? engine.leases.node() : null;
 }
 
+function take(engine: Engine, lane: Lane, job: Job): void {
+  engine.memory.hold(job);
+  engine.intake.take(lane, job);
+}
+
 function admit(engine: Engine, errand: Errand): void {
-  const { lane, plan } = errand;
-  const source = engine.sources.get(lane.source_id) as Source;
-  const key = `${lane.source_id}|${plan.site.name}`;
+  const { lane, job, plan } = errand;
+  const source = sourceOf(engine, lane, job);
+  if (typeof source === "string") {
+    engine.parts.finisher.push(job, deferredLocally(source, "4.3.5", "local"));
+    return;
+  }
+  const key = `${source.id}|${plan.site.name}`;
   const path = engine.paths.get(key) ?? createPath(key, source, plan);
   engine.paths.set(key, path);
   engine.lanePaths.set(lane.id, path);
   path.fairness.push(lane, errand);
   drive(engine.world, engine.parts, path);
+}
+
+/** The address a message leaves from now; a text says why there is none. */
+function sourceOf(engine: Engine, lane: Lane, job: Job): KnownSource | string {
+  const counted = job.source_id === undefined ? undefined : engine.sources.get(job.source_id);
+  if (counted) return counted;
+  const departure = engine.sources.departure(lane.source_id);
+  if (!("source" in departure)) return "wait" in departure ? departure.wait : departure.problem;
+  return engine.otherSource.instead(job, departure.source);
 }
 
 function rehomer(engine: Engine): Rehomer {
@@ -176,6 +213,8 @@ function pathParts(engine: Engine): PathParts {
     mayEnd: (job) => mayEnd(engine, job),
     stopping: () => engine.stopping,
     results: engine.results,
+    usage: engine.usage,
+    isForOther: (job, source) => engine.otherSource.note(job, source),
     reach: engine.reach,
     divert: ({ lane, job }) => engine.intake.divert(lane, job),
     finisher: createFinisher(world, () => engine.leases.node(), {
@@ -249,6 +288,7 @@ async function stop(engine: Engine): Promise<void> {
   const { world, parts, leases } = engine;
   engine.stopping = true;
   await engine.claimer.stop();
+  await engine.forgotten.stop();
   const held: Job[] = [];
   for (const path of engine.paths.values()) held.push(...path.fairness.drain().map(({ job }) => job));
   const deadline = world.clock.monotonic() + STOP_WITHIN_MS;
@@ -259,7 +299,7 @@ async function stop(engine: Engine): Promise<void> {
   await engine.reach.stop();
   await parts.finisher.drain();
   await engine.rehomer.drain();
-  await engine.results.stop();
+  await Promise.all([engine.results.stop(), engine.usage.stop()]);
   if (held.length > 0) await queries.returnDeliveries(world.db, leases.node(), held, new Date(0));
   await leases.stop();
   engine.journal?.close();

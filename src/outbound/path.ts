@@ -3,6 +3,7 @@
 // when the site cannot be reached. Where to and on which TLS terms is each message's own plan: domains that share a site
 // share its limits, never a server or a policy that is not theirs.
 import { isIP } from "node:net";
+import { isUnavailable } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import { type Attempt, attempt, deferredLocally, tooLate } from "./attempt.ts";
 import { createFairness, type Fairness } from "./fairness.ts";
@@ -12,13 +13,17 @@ import type { Reach } from "./reach.ts";
 import type { Hop } from "./route.ts";
 import type { Plan, PlannedHop, Site } from "./tls-policy.ts";
 import type { TlsResults } from "./tls-results.ts";
-import type { Outcome } from "./types.ts";
+import type { Job, Outcome } from "./types.ts";
+import type { Usage } from "./usage.ts";
 
 export type PathWorld = Pick<World, "clock" | "seal" | "config" | "log" | "random">;
 
 export type PathParts = Attempt & {
   finisher: Finisher;
   results: TlsResults;
+  usage: Pick<Usage, "count">;
+  /** The address was refused for itself: is the message to be tried once more, from another of its pool? */
+  isForOther(job: Job, source: Source): boolean;
   reach: Pick<Reach, "connected" | "unreachable">;
   /** Whether mail that could not be sent directly has gone to its relay instead. */
   divert(errand: Errand): boolean;
@@ -138,9 +143,12 @@ async function runWorker(yard: Yard): Promise<void> {
     try {
       link = await sendOne(yard, link, errand);
     } catch (err) {
-      // A bug or a lost database while loading: the message keeps its place in the queue and is tried again later.
       world.log.error({ err, message_id: errand.job.message_id }, "an attempt could not be made");
-      parts.finisher.push(errand.job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
+      if (isUnavailable(err)) {
+        // The database was away while the message was loaded: no fault of it, and soon over.
+        path.fairness.push(errand.lane, errand);
+        path.notBeforeMs = world.clock.monotonic() + UNRECORDED_PAUSE_MS;
+      } else parts.finisher.push(errand.job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
       link?.session.close();
       link = null;
     }
@@ -184,7 +192,11 @@ function attemptOn({ world, parts }: Yard, link: Link, errand: Errand): ReturnTy
 
 function settle(yard: Yard, link: Link, { job }: Errand, result: Awaited<ReturnType<typeof attempt>>): Link | null {
   const { world, parts, path } = yard;
-  const outcome = result.outcome ?? brokenOff(link, result.lost ?? "the connection was lost");
+  const seen = result.outcome ?? brokenOff(link, result.lost ?? "the connection was lost");
+  const isRefused = result.path_action === "other_source" && seen.kind === "bounced";
+  const isAgain = isRefused && parts.isForOther(job, path.source);
+  const outcome: Outcome = isAgain ? { ...seen, kind: "deferred", retry_at_once: true } : seen;
+  parts.usage.count(path.source, outcome);
   parts.finisher.push(job, outcome);
   if (outcome.kind === "delivered") recovered(parts, path);
   if (result.path_action === "slow") slowDown(world, path);

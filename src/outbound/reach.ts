@@ -38,76 +38,98 @@ type State = {
 
 /** `machine` is the node's name for it; `onClosed` hears of the moment, to send what can be sent another way. */
 export async function watchReach(world: ReachWorld, machine: string, onClosed: () => void): Promise<Reach> {
+  const [row] = await queries.findClosed(world.db, machine);
   const state: State = {
     failing: new Map(),
     connectedAtMs: Number.NEGATIVE_INFINITY,
-    closed: false,
-    targets: [],
+    closed: row !== undefined,
+    targets: row?.targets ?? [],
     lookedAtMs: Number.NEGATIVE_INFINITY,
   };
-  const [row] = await queries.findClosed(world.db, machine);
-  if (row) Object.assign(state, { closed: true, targets: row.targets });
-  const say = (work: Promise<unknown>) =>
-    void work.catch((err) => world.log.warn({ err }, "whether port 25 is open could not be noted"));
-
-  function close(): void {
-    Object.assign(state, { closed: true, targets: [...state.failing.values()].slice(-TARGETS_MAX) });
-    state.lookedAtMs = world.clock.monotonic();
-    world.log.warn({ sites: state.failing.size }, "no server's port 25 can be reached from this machine");
-    say(queries.noteClosed(world.db, { machine, at: new Date(world.clock.now()), targets: state.targets }));
-    onClosed();
-  }
-
-  function connected(): void {
-    state.connectedAtMs = world.clock.monotonic();
-    if (state.failing.size > 0) state.failing.clear();
-    if (!state.closed) return;
-    state.closed = false;
-    world.log.info({}, "port 25 can be reached again");
-    say(queries.noteOpen(world.db, machine));
-  }
-
-  async function look(): Promise<boolean> {
-    state.lookedAtMs = world.clock.monotonic();
-    const answered = await Promise.all(state.targets.map((address) => answers(world, address)));
-    if (answered.includes(true)) {
-      connected();
-      return true;
-    }
-    await queries.noteClosed(world.db, { machine, at: new Date(world.clock.now()), targets: state.targets });
-    return false;
-  }
-
-  async function sync(): Promise<void> {
-    const [found] = await queries.findClosed(world.db, machine);
-    if (!found) state.closed = false;
-    else if (!state.closed) {
-      Object.assign(state, { closed: true, targets: found.targets });
-      onClosed();
-    }
-    if (state.closed && world.clock.monotonic() - state.lookedAtMs >= LOOK_EVERY_MS) await look();
-  }
-
+  const watch: Watch = { world, machine, state, onClosed, noted: Promise.resolve() };
   let turn = Promise.resolve();
   const timer = setInterval(() => {
-    turn = turn.then(sync).catch((err) => world.log.warn({ err }, "whether port 25 is open could not be looked up"));
+    turn = turn
+      .then(() => sync(watch))
+      .catch((err) => world.log.warn({ err }, "whether port 25 is open could not be looked up"));
   }, SYNC_EVERY_MS);
   timer.unref();
-
   return {
     isClosed: () => state.closed,
-    connected,
+    connected: () => connected(watch),
     unreachable(site, { address }) {
       if (state.failing.size < SITES_MAX) state.failing.set(site, address);
       const isQuiet = world.clock.monotonic() - state.connectedAtMs >= QUIET_MS;
-      if (!state.closed && isQuiet && state.failing.size >= SITES_MIN) close();
+      if (!state.closed && isQuiet && state.failing.size >= SITES_MIN) close(watch);
     },
-    look,
+    look: () => look(watch),
     async stop() {
       clearInterval(timer);
       await turn;
+      await watch.noted;
     },
   };
+}
+
+type Watch = {
+  world: ReachWorld;
+  machine: string;
+  state: State;
+  onClosed(): void;
+  /** What is being written, in order. */
+  noted: Promise<unknown>;
+};
+
+function close(watch: Watch): void {
+  const { world, machine, state } = watch;
+  Object.assign(state, { closed: true, targets: [...state.failing.values()].slice(-TARGETS_MAX) });
+  state.lookedAtMs = world.clock.monotonic();
+  world.log.warn({ sites: state.failing.size }, "no server's port 25 can be reached from this machine");
+  const closed = { machine, at: new Date(world.clock.now()), targets: state.targets };
+  noteLater(watch, () => queries.noteClosed(world.db, closed));
+  watch.onClosed();
+}
+
+function connected(watch: Watch): void {
+  const { world, machine, state } = watch;
+  state.connectedAtMs = world.clock.monotonic();
+  if (state.failing.size > 0) state.failing.clear();
+  if (!state.closed) return;
+  state.closed = false;
+  world.log.info({}, "port 25 can be reached again");
+  noteLater(watch, () => queries.noteOpen(world.db, machine));
+}
+
+/** Nobody waits for it: a note that is lost is made again by whoever finds out next. */
+function noteLater(watch: Watch, note: () => Promise<unknown>): void {
+  watch.noted = watch.noted
+    .then(note)
+    .catch((err) => watch.world.log.warn({ err }, "whether port 25 is open could not be noted"));
+}
+
+async function look(watch: Watch): Promise<boolean> {
+  const { world, machine, state } = watch;
+  state.lookedAtMs = world.clock.monotonic();
+  const answered = await Promise.all(state.targets.map((address) => answers(world, address)));
+  if (answered.includes(true)) {
+    connected(watch);
+    return true;
+  }
+  await queries.noteClosed(world.db, { machine, at: new Date(world.clock.now()), targets: state.targets });
+  return false;
+}
+
+/** What other processes of the machine found, and a look of our own when it is time. */
+async function sync(watch: Watch): Promise<void> {
+  const { world, machine, state } = watch;
+  await watch.noted;
+  const [found] = await queries.findClosed(world.db, machine);
+  if (!found) state.closed = false;
+  else if (!state.closed) {
+    Object.assign(state, { closed: true, targets: found.targets });
+    watch.onClosed();
+  }
+  if (state.closed && world.clock.monotonic() - state.lookedAtMs >= LOOK_EVERY_MS) await look(watch);
 }
 
 /** A greeting, whatever it says, proves the way. */

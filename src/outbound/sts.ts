@@ -2,12 +2,10 @@
 // has it, the database remembers it until it expires. Whoever can block DNS or HTTPS for a while cannot make us forget.
 // Not here: reading the texts (mail/mta-sts.ts), what follows from a policy (tls-policy.ts).
 import { readStsPolicy, readStsRecord, STS_POLICY_BYTES_MAX, type StsMode } from "../mail/mta-sts.ts";
-import { sleep } from "../platform/clock.ts";
 import { coalesce } from "../platform/coalesce.ts";
 import type { FetchResult } from "../platform/safe-fetch.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./policy-queries.ts";
-import { sweepTlsResults } from "./tls-results.ts";
 
 export type StsWorld = Pick<World, "db" | "clock" | "resolver" | "fetch" | "log">;
 
@@ -30,7 +28,6 @@ const FETCH_TIMEOUT_MS = 60_000; // RFC 8461 §3.3
 const FAILED_FOR_MS = 3_600_000;
 const FAILURES_REMEMBERED_MAX = 10_000;
 const FETCHES_MAX = 64;
-const REFRESH_EVERY_MS = 60_000;
 const REFRESHES_A_ROUND = 100;
 const REFRESH_AGAIN_MS = 3_600_000;
 const UNUSED_FOR_MS = 30 * DAY_MS;
@@ -159,27 +156,7 @@ function policyText(result: FetchResult): string | { trouble: StsTrouble } {
 
 // --- keeping policies fresh -------------------------------------------------------------------------------------------
 
-/** The clock role's part: fetches policies anew long before they expire, and forgets what is over. */
-export function startPolicyWork(world: StsWorld): { stop(): Promise<void> } {
-  const ending = new AbortController();
-  const running = run(world, ending.signal);
-  return {
-    async stop() {
-      ending.abort();
-      await running;
-    },
-  };
-}
-
-async function run(world: StsWorld, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    // Nothing is lost: what is due stays due, and a policy holds until it expires.
-    await refreshPolicies(world, signal).catch((err) => world.log.warn({ err }, "TLS policies could not be refreshed"));
-    await sleep(REFRESH_EVERY_MS, signal);
-  }
-}
-
-/** One round: due policies are fetched, expired ones and old results dropped. Answers how many were fetched. */
+/** One round of the clock role: due policies are fetched long before they expire, and those long expired are forgotten. Answers how many were fetched. */
 export async function refreshPolicies(world: StsWorld, signal?: AbortSignal): Promise<number> {
   const nowMs = world.clock.now();
   const due = await queries.claimStsRefresh(world.db, {
@@ -191,7 +168,6 @@ export async function refreshPolicies(world: StsWorld, signal?: AbortSignal): Pr
   const gate = createGate(FETCHES_MAX);
   const fetched = await Promise.all(due.map((row) => (signal?.aborted ? false : gate(() => refresh(world, row)))));
   await queries.dropExpiredSts(world.db, new Date(nowMs - EXPIRED_KEPT_MS), SWEEP_ROWS_MAX);
-  await sweepTlsResults(world);
   return fetched.filter(Boolean).length;
 }
 

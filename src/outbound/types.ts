@@ -17,6 +17,8 @@ export type Job = {
   owner: number;
   mime: Buffer | null;
   about: MessageAbout;
+  /** The source whose attempts of today this one was counted in; absent where its lane's source has no limit. */
+  source_id?: string | undefined;
 };
 
 /** What an attempt and its events need to know of the message. */

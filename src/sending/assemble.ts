@@ -1,6 +1,6 @@
 // What all mail has in common, however it came in: suppressions (422) → quota and warming (429) → where each recipient's
 // delivery goes. The result is everything one e-mail puts into the database.
-import { CLASS_BULK, CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type MessageAbout } from "../outbound/outbound.ts";
+import { CLASS_BULK, CLASS_TRANSACTIONAL, type Exit, type MessageAbout } from "../outbound/outbound.ts";
 import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
 import { monthlyQuota, overAllowance } from "./allowances.ts";
@@ -25,6 +25,8 @@ export type Draft = {
   tags: string[];
   metadata: Record<string, unknown>;
   require_tls: boolean;
+  /** Asked for by the message itself; null: its domain's. */
+  ip_pool: string | null;
   /** `list` '' : the sender domain. */
   unsubscribe: { list: string } | null;
   scheduled_at: Date | null;
@@ -35,6 +37,12 @@ export type Draft = {
 export async function assemble(context: Preparing, account: Account, draft: Draft): Promise<Prepared> {
   const { world, deps } = context;
   const { mime, recipients } = draft;
+  const exit = await deps.chooseExit(account, {
+    domain_id: draft.sender.id,
+    message_id: draft.id,
+    pool: draft.ip_pool,
+    domain_pool: draft.sender.ip_pool,
+  });
   const suppressed = await suppressedAmong(deps, account, draft);
   const count = recipients.length - suppressed.length;
   const windows = await openAllowances(context, account, draft, count);
@@ -52,7 +60,7 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
     template_version: template?.version ?? null,
     message_class: classOf(draft),
     status: account.environment === "test" ? "simulated" : scheduled_at ? "scheduled" : "queued",
-    ip_pool: null,
+    ip_pool: exit.ip_pool,
     unsubscribe_list: draft.unsubscribe?.list ?? null,
     origin,
     created_at: new Date(draft.now_ms),
@@ -61,7 +69,7 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
     return_path_host: sender.return_path_host,
     about,
     mime,
-    recipients: await placeRecipients(deps, account, draft, suppressed),
+    recipients: await placeRecipients(deps, account, draft, { exit, suppressed }),
     suppressed,
     ...windows,
   };
@@ -137,17 +145,19 @@ async function placeRecipients(
   deps: SendingDeps,
   account: Account,
   draft: Draft,
-  blocked: Suppressed[],
+  decided: { exit: Exit; suppressed: Suppressed[] },
 ): Promise<PreparedRecipient[]> {
   const { recipients, scheduled_at } = draft;
-  const suppressed = new Set(blocked.map(({ email }) => email));
+  const { source_id, relay_domain_id } = decided.exit;
+  const suppressed = new Set(decided.suppressed.map(({ email }) => email));
   return Promise.all(
     recipients.map(async ({ email, kind, domain }, position) => {
       if (suppressed.has(email)) return { position, email, kind, status: "suppressed" as const, lane: null };
       if (account.environment === "test") return { position, email, kind, status: "simulated" as const, lane: null };
       const lane = await deps.findLane({
         org_id: account.org_id,
-        source_id: DEFAULT_SOURCE_ID,
+        source_id,
+        relay_domain_id,
         domain,
         class: classOf(draft),
       });

@@ -1,7 +1,7 @@
 // What people can still do to mail that was accepted: cancel it before its first attempt, or send it again.
 import { requireLiveSending } from "../accounts/accounts.ts";
 import { type MailEvent, recordEvents } from "../events/events.ts";
-import { DEFAULT_SOURCE_ID, type FindLane, KEEP_TRYING_MS } from "../outbound/outbound.ts";
+import { type ChooseExit, type FindLane, KEEP_TRYING_MS } from "../outbound/outbound.ts";
 import type { Tx } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
@@ -35,7 +35,12 @@ export async function cancelEmail(world: ChangeWorld, account: Account, id: stri
   });
 }
 
-export type RetryDeps = { findLane: FindLane; notify: () => void; findSender: FindSender };
+export type RetryDeps = {
+  findLane: FindLane;
+  chooseExit: ChooseExit;
+  notify: () => void;
+  findSender: FindSender;
+};
 
 /** Sends again to recipients that failed, expired or bounced softly; live keys only, 409 when there are none. */
 export async function retryEmail(
@@ -51,7 +56,7 @@ export async function retryEmail(
   const orgId = account.org_id;
   const before = await getEmail(world, orgId, id);
   const sender = await readySender(deps, orgId, readFrom(before.from).address.domain);
-  const lanes = await findLanes(world, deps, orgId, before);
+  const lanes = await findLanes(world, deps, account, { email: before, domain_id: sender.id });
   const view = await world.db.asOrg(orgId, (tx) =>
     requeue(tx, world, { orgId, id: before.id, lanes, host: sender.return_path_host }),
   );
@@ -60,12 +65,20 @@ export async function retryEmail(
 }
 
 /** The lane of each recipient, by address; lanes are found and made outside the transaction. */
-async function findLanes(world: ChangeWorld, deps: RetryDeps, orgId: string, email: EmailView) {
-  const [message] = await world.db.asOrg(orgId, (tx) => queries.findClass(tx, orgId, email.id));
+async function findLanes(
+  world: ChangeWorld,
+  deps: RetryDeps,
+  account: Account,
+  { email, domain_id }: { email: EmailView; domain_id: string },
+) {
+  const { org_id } = account;
+  const [message] = await world.db.asOrg(org_id, (tx) => queries.findPlacement(tx, org_id, email.id));
+  const left = { domain_id, message_id: email.id, pool: null, domain_pool: message?.ip_pool ?? null };
+  const { source_id, relay_domain_id } = await deps.chooseExit(account, left);
   const lanes = new Map<string, number>();
   for (const { email: address } of email.recipients) {
     const domain = address.slice(address.lastIndexOf("@") + 1);
-    const name = { org_id: orgId, source_id: DEFAULT_SOURCE_ID, domain, class: message?.class ?? 0 };
+    const name = { org_id, source_id, relay_domain_id, domain, class: message?.class ?? 0 };
     lanes.set(address, (await deps.findLane(name)).id);
   }
   return lanes;

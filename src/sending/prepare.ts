@@ -40,6 +40,7 @@ export async function prepare(context: Preparing, account: Account, request: Sen
     tags: request.tags ?? [],
     metadata: (request.metadata ?? {}) as Record<string, unknown>,
     require_tls: request.require_tls === true,
+    ip_pool: request.ip_pool ?? null,
     unsubscribe: request.unsubscribe ? { list: request.unsubscribe.list ?? "" } : null,
     ...parts.times,
   });

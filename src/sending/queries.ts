@@ -184,8 +184,11 @@ export function lockEmail(tx: Tx, orgId: string, id: string) {
 }
 
 /** Which class of lanes the message went out in. */
-export function findClass(tx: Tx, orgId: string, id: string) {
-  return tx.query<{ class: number }>("select class from message where org_id = $1 and id = $2", [orgId, id]);
+export function findPlacement(tx: Tx, orgId: string, id: string) {
+  return tx.query<{ class: number; ip_pool: string | null }>(
+    "select class, ip_pool from message where org_id = $1 and id = $2",
+    [orgId, id],
+  );
 }
 
 /** Removes deliveries that nobody holds and nobody tried. */

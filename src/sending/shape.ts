@@ -67,6 +67,13 @@ export const SendBody = Closed({
       { description: "Adds a List-Unsubscribe link of our own to each recipient's copy" },
     ),
   ),
+  ip_pool: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 63,
+      description: "Name of the IP pool to send from, instead of the domain's; needs Scale or Enterprise",
+    }),
+  ),
   require_tls: Type.Optional(Type.Boolean({ description: "Never deliver over a connection without TLS" })),
 });
 

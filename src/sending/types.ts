@@ -1,6 +1,6 @@
 // An e-mail on its way in: the request, what is prepared from it, and the records that are shown.
 import type { Static } from "@sinclair/typebox";
-import type { FindLane, Lane, MessageAbout, Outbound } from "../outbound/outbound.ts";
+import type { ChooseExit, FindLane, Lane, MessageAbout, Outbound } from "../outbound/outbound.ts";
 import type { World } from "../platform/world.ts";
 import type { MailScope } from "../suppressions/types.ts";
 import type { UsedReader } from "./allowances.ts";
@@ -40,6 +40,8 @@ export type SendingDeps = {
   countSuppressed(count: { org_id: string; domain_id: string; at: Date; recipients: number }): Promise<void>;
   /** The windows that a domain's warming sets; none once it is warm. */
   warmingAllowances(orgId: string, domainId: string, nowMs: number): Promise<Allowance[]>;
+  /** Where the mail leaves from; refuses a pool that there is not, or that the plan does not include. */
+  chooseExit: ChooseExit;
   findLane: FindLane;
   outbound: () => Outbound | null;
   notify: () => void;

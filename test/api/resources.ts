@@ -146,6 +146,20 @@ async function makeRelay(owner: Owner): Promise<Names[]> {
   return names;
 }
 
+async function makePool(owner: Owner): Promise<Names[]> {
+  const name = fresh(owner).toLowerCase();
+  const { ip_pool } = await create(owner, "/v1/ip-pools", { name, ips: [{ ip: freshAddress() }] });
+  return [{ id: ip_pool.id }, { id: name }];
+}
+
+let addresses = 0;
+
+/** An address that no pool has yet. */
+function freshAddress(): string {
+  addresses += 1;
+  return `10.77.${addresses >> 8}.${addresses & 255}`;
+}
+
 /** An aggregate report about the owner's domain, as a file. */
 async function dmarcReport(owner: Owner): Promise<Buffer> {
   const { domain } = await owner.domain();
@@ -209,6 +223,7 @@ export const RESOURCES: Record<string, Make> = {
   "/v1/masked/destinations/{id}": makeMaskedDestination,
   "/v1/domains/{id}/dmarc/reports/{reportId}": makeDmarcReport,
   "/v1/domains/{id}/relay": makeRelay,
+  "/v1/ip-pools/{id}": makePool,
 };
 
 type Body = (owner: Owner) => Promise<unknown> | unknown;
@@ -250,6 +265,8 @@ export const BODIES: Record<string, Body> = {
   "POST /v1/masked/destinations": (owner) => ({ email: `${fresh(owner)}@mailbox.example` }),
   "POST /v1/dmarc/reports": dmarcReport,
   "PUT /v1/domains/{id}/relay": ({ mark }) => ({ host: `${mark}.relay.example` }),
+  "POST /v1/ip-pools": (owner) => ({ name: fresh(owner).toLowerCase(), ips: [{ ip: freshAddress() }] }),
+  "PUT /v1/ip-pools/{id}": () => ({ ips: [{ ip: freshAddress() }] }),
   "POST /v1/send": async (owner) => mail(owner, (await owner.domain()).domain),
   "POST /v1/send/batch": async (owner) => [mail(owner, (await owner.domain()).domain)],
 };

@@ -12,9 +12,7 @@ import { operationsOf, readDescription } from "./operations.ts";
 import { BODIES, makeNamed, type Owner, ownerOf, paramsOf, QUERIES } from "./resources.ts";
 
 /** Tables with an organization's rows that no policy guards, each with its reason. */
-const UNGUARDED: Record<string, string> = {
-  source: "sending addresses: those without an organization belong to all, and no request reads the table",
-};
+const UNGUARDED: Record<string, string> = {};
 
 type Statement = { text: string; values: readonly unknown[] };
 

@@ -1,0 +1,56 @@
+// How many rows of each lane may be claimed under the daily limits of addresses that are being warmed up. What is claimed
+// has been set aside in the database before, so the limit holds exactly over any number of processes.
+import type { KnownSource, Sources } from "./sources.ts";
+import type { Lane } from "./types.ts";
+
+type Share = { id: number; k: number };
+
+export type Ration = {
+  wanted: Share[];
+  /** The source that the lane's rows were counted at; undefined where nothing is counted. */
+  sourceOf(laneId: number): string | undefined;
+  /** To be told what was really claimed: the rest is given back. */
+  settle(rows: { lane_id: number }[]): Promise<void>;
+};
+
+/** Cuts `wanted` to what may be attempted now. */
+export async function ration(
+  sources: Pick<Sources, "departure" | "isUnlimited" | "grant" | "giveBack">,
+  lanes: Lane[],
+  wanted: Share[],
+): Promise<Ration> {
+  const byId = new Map(lanes.map((lane) => [lane.id, lane]));
+  const kept: Share[] = [];
+  const limited = new Map<KnownSource, Share[]>();
+  for (const share of wanted) {
+    const sourceId = byId.get(share.id)?.source_id ?? "";
+    const departure = sources.isUnlimited(sourceId) ? null : sources.departure(sourceId);
+    if (departure === null || "problem" in departure) kept.push(share);
+    else if ("source" in departure) {
+      limited.set(departure.source, [...(limited.get(departure.source) ?? []), share]);
+    }
+  }
+  const grants = new Map<string, number>();
+  const counted = new Map<number, string>();
+  for (const [source, shares] of limited) {
+    const total = shares.reduce((sum, { k }) => sum + k, 0);
+    let left = await sources.grant(source, total);
+    grants.set(source.id, left);
+    for (const { id, k } of shares) {
+      const share = { id, k: Math.min(k, left) };
+      left -= share.k;
+      counted.set(id, source.id);
+      if (share.k > 0) kept.push(share);
+    }
+  }
+  return {
+    wanted: kept,
+    sourceOf: (laneId) => counted.get(laneId),
+    async settle(rows) {
+      for (const [sourceId, granted] of grants) {
+        const used = rows.filter(({ lane_id }) => counted.get(lane_id) === sourceId).length;
+        await sources.giveBack(sourceId, granted - used);
+      }
+    },
+  };
+}
