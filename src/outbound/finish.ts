@@ -24,6 +24,8 @@ export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log" | "metri
 export type Finisher = {
   push(job: Job, outcome: Outcome): void;
   pending(): number;
+  /** Has it an outcome that is not recorded yet? */
+  holds(key: { message_id: string; position: number }): boolean;
   /** Resolves once everything pushed so far is committed. */
   drain(): Promise<void>;
 };
@@ -44,6 +46,7 @@ export function createFinisher(
   on: { done(job: Job): void; committed(rows: queries.FinishRow[]): void },
 ): Finisher {
   let waiting: Result[] = [];
+  const unrecorded = new Set<string>();
   let running = false;
   let idle = Promise.withResolvers<void>();
   idle.resolve();
@@ -53,6 +56,7 @@ export function createFinisher(
     const decided = decide(world, job, outcome);
     counter.inc({ outcome: decided.event.event_type });
     waiting.push(decided);
+    unrecorded.add(nameOf(job));
     on.done(job);
     if (!running) void pump();
   }
@@ -65,7 +69,6 @@ export function createFinisher(
       const batch = waiting.slice(0, BATCH_MAX);
       waiting = waiting.slice(BATCH_MAX);
       await commitUntilDone(batch);
-      on.committed(batch.map(({ row }) => row));
     }
     running = false;
     idle.resolve();
@@ -76,6 +79,8 @@ export function createFinisher(
     for (;;) {
       try {
         await withPartitions(world, () => commit(world, node(), batch));
+        for (const { row } of batch) unrecorded.delete(nameOf(row));
+        on.committed(batch.map(({ row }) => row));
         return;
       } catch (err) {
         world.log.error({ err, results: batch.length }, "outcomes could not be recorded; trying again");
@@ -104,8 +109,13 @@ export function createFinisher(
   return {
     push,
     pending: () => waiting.length,
+    holds: (key) => unrecorded.has(nameOf(key)),
     drain: () => idle.promise,
   };
+}
+
+function nameOf({ message_id, position }: { message_id: string; position: number }): string {
+  return `${message_id}/${position}`;
 }
 
 async function commit(world: FinishWorld, node: number, batch: Result[]): Promise<void> {

@@ -17,6 +17,9 @@ export type Memory = {
   /** Counts claimed rows (their bodies are loaded one by one). */
   claimed(lane: Lane): void;
   remove(lane: Lane, bytes: number): void;
+  /** Notes that the job, counted already, is in this process's hands until `finish`. */
+  hold(job: Job): void;
+  holds(key: Pick<Job, "message_id" | "position">): boolean;
   finish(job: Job): void;
   /** How many rows may be claimed for a lane now. */
   room(laneId: number): number;
@@ -39,6 +42,8 @@ export function createMemory(): Memory {
   let jobs = 0;
   let bytes = 0;
   let backlogs = 0;
+
+  const inHand = new Set<string>();
 
   const slotKey = (lane: { source_id: string; slot: number }) => `${lane.source_id}/${lane.slot}`;
 
@@ -85,7 +90,12 @@ export function createMemory(): Memory {
     },
     claimed: (lane) => add(held(lane), 0),
     remove: (lane, size) => subtract(lane.id, size),
-    finish: (job) => subtract(job.lane_id, job.mime?.length ?? 0),
+    hold: (job) => void inHand.add(nameOf(job)),
+    holds: (key) => inHand.has(nameOf(key)),
+    finish(job) {
+      inHand.delete(nameOf(job));
+      subtract(job.lane_id, job.mime?.length ?? 0);
+    },
     room: (laneId) => Math.max(0, LANE_WINDOW - (lanes.get(laneId)?.jobs ?? 0)),
     roomInAll: () => JOBS_MAX - jobs,
     busyLanes: () => [...lanes].filter(([, entry]) => entry.jobs >= LANE_WINDOW).map(([id]) => id),
@@ -108,4 +118,8 @@ function pauseAll(lanes: Map<number, Held>, ids: number[], untilMs: number): voi
     const entry = lanes.get(id);
     if (entry) entry.pausedUntilMs = untilMs;
   }
+}
+
+function nameOf({ message_id, position }: Pick<Job, "message_id" | "position">): string {
+  return `${message_id}/${position}`;
 }

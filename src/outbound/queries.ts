@@ -240,6 +240,14 @@ export function ownedBy(tx: Tx, node: number) {
   ]);
 }
 
+/** Their names only. Index: delivery_owned. */
+export function ownedKeys(db: Query, node: number) {
+  return db.query<{ org_id: string; message_id: string; position: number }>(
+    "select org_id, message_id, position from delivery where owner = $1",
+    [node],
+  );
+}
+
 /** What a node holds of these attempts; one that was recorded has another number or is gone. Index: delivery_owned. */
 export function ownedAmong(
   tx: Tx,
