@@ -320,6 +320,26 @@ test("a mail that answers one of ours, or another mail, is in its thread", async
   assert.equal(listed.body.total, 3);
 });
 
+test("a client that names only its parent finds the thread through the mail that we sent in between", async () => {
+  await addAlias(r, "chain");
+  const deliver = async (headers: string) => {
+    const smtp = await greeted();
+    const content = `${headers}Subject: chain\r\n\r\nx\r\n`;
+    assert.equal((await smtp.deliver({ from: "a@b.example", to: ["chain@in.example"], content })).code, 250);
+    smtp.destroy();
+  };
+  await deliver("Message-ID: <question@b.example>\r\n");
+  const answer = {
+    ...{ from: "desk@in.example", to: ["a@b.example"], subject: "Re: chain", text_body: "x" },
+    headers: { "In-Reply-To": "<question@b.example>", References: "<question@b.example>" },
+  };
+  const sent = await r.api.ask("POST", "/v1/send", answer, { key: r.api.test_key });
+  assert.equal(sent.status, 202, JSON.stringify(sent.body));
+  await deliver(`In-Reply-To: <${sent.body.message_id}>\r\n`);
+  const [question, reply] = await r.processed("subject=chain", 2);
+  assert.equal(reply.thread_id, question.thread_id);
+});
+
 test("actions: store keeps without an event, drop puts aside, chosen endpoints get it, patterns choose", async () => {
   const everywhere = await r.api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/all" });
   const picky = await r.api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/p", match_pattern: "vip*@*" });

@@ -18,6 +18,13 @@ const config = { data_dir, body_inline_bytes_max: 1_000 } as Config;
 const world = { clock, config, random: createRandom(clock) };
 const own = join(data_dir, "spool", String(process.pid));
 
+/** Files of messages that were given up go a moment later. */
+async function emptied(): Promise<void> {
+  const until = Date.now() + 2_000;
+  while (readdirSync(own).length > 0 && Date.now() < until) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(readdirSync(own), []);
+}
+
 test("a small message stays in memory, a large one goes over the disk, both come back whole", async () => {
   const spool = createSpool(world);
   for (const sizes of [[400, 600], [400, 601], [2_000_000, 3, 1_500_000], []]) {
@@ -31,12 +38,33 @@ test("a small message stays in memory, a large one goes over the disk, both come
   }
 });
 
-test("a writer is held back only when much waits for the disk", () => {
+test("a writer is held back only when much waits for the disk", async () => {
   const incomer = createSpool(world).open();
   assert.equal(incomer.write(Buffer.alloc(900)), undefined);
   assert.equal(incomer.write(Buffer.alloc(900)), undefined);
-  assert.ok(incomer.write(Buffer.alloc(2 * 1024 * 1024)) instanceof Promise);
+  const held = incomer.write(Buffer.alloc(2 * 1024 * 1024));
+  assert.ok(held instanceof Promise);
+  await held;
   incomer.discard();
+  await emptied();
+});
+
+test("when very many come at once even small ones go over the disk, and the memory comes back", async () => {
+  const spool = createSpool({ ...world, config: { ...config, body_inline_bytes_max: 40 * 1024 * 1024 } as Config });
+  const first = [spool.open(), spool.open()];
+  const block = Buffer.alloc(33 * 1024 * 1024, "a");
+  await first[0]?.write(block);
+  assert.deepEqual(readdirSync(own), []);
+  await first[1]?.write(block);
+  const small = spool.open();
+  await small.write(Buffer.from("small"));
+  assert.equal(readdirSync(own).length, 1, "the one that went over the line");
+  for (const incomer of first) (await incomer.whole()).giveBack();
+  assert.equal((await small.whole()).bytes.toString(), "small");
+  const later = spool.open();
+  await later.write(block);
+  assert.deepEqual(readdirSync(own), []);
+  later.discard();
 });
 
 test("a message that is given up leaves no file", async () => {
@@ -45,9 +73,7 @@ test("a message that is given up leaves no file", async () => {
   await incomer.write(Buffer.alloc(3_000_000));
   assert.equal(readdirSync(own).length, 1);
   incomer.discard();
-  const until = Date.now() + 2_000;
-  while (readdirSync(own).length > 0 && Date.now() < until) await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual(readdirSync(own), []);
+  await emptied();
 });
 
 test("what a process left that is gone is removed, what a living one has is not", () => {

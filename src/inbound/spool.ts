@@ -1,5 +1,5 @@
-// A message while it comes in: in memory up to 256 KiB, then in a temporary file, so that fifty large messages at once
-// cost no memory. Nothing here is a promise to anybody; the file is gone with the process or the next start.
+// A message while it comes in: in memory up to 256 KiB (less when thousands come at once), then in a temporary file, so
+// that neither many nor large messages cost memory. Nothing here is a promise to anybody; the file is gone with the process or the next start.
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { type FileHandle, open, readFile, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,6 +10,8 @@ import { FREE_BYTES_MIN, LARGE_BYTES_MAX } from "./limits.ts";
 const FREE_EVERY_MS = 2_000;
 /** Pieces that wait for the disk before the client is held back. */
 const UNWRITTEN_BYTES_MAX = 1024 * 1024;
+/** Of all messages that are on their way in; above it even a small one goes over the disk. */
+const MEMORY_BYTES_MAX = 64 * 1024 * 1024;
 
 export type Incomer = {
   /** A promise when the client must wait for the disk. */
@@ -35,11 +37,11 @@ export function createSpool(world: SpoolWorld): Spool {
   for (const name of readdirSync(parent)) {
     if (/^\d+$/.test(name) && !isAlive(Number(name))) rmSync(join(parent, name), { recursive: true, force: true });
   }
-  const budget = createBudget(LARGE_BYTES_MAX);
+  const shared: Shared = { dir, budget: createBudget(LARGE_BYTES_MAX), held: 0 };
   let checkedAtMs = Number.NEGATIVE_INFINITY;
   let room: Promise<boolean> = Promise.resolve(true);
   return {
-    open: () => createIncomer(world, dir, budget),
+    open: () => createIncomer(world, shared),
     hasRoom() {
       if (world.clock.monotonic() - checkedAtMs > FREE_EVERY_MS) {
         checkedAtMs = world.clock.monotonic();
@@ -59,7 +61,11 @@ function isAlive(pid: number): boolean {
   }
 }
 
+/** `held`: bytes in memory, of all messages. */
+type Shared = { dir: string; budget: ReturnType<typeof createBudget>; held: number };
+
 type State = {
+  shared: Shared;
   pieces: Buffer[];
   /** Bytes in `pieces`. */
   held: number;
@@ -67,38 +73,37 @@ type State = {
   path: string | null;
   file: Promise<FileHandle> | null;
   writing: Promise<void>;
-  failure: unknown;
 };
 
-function createIncomer(world: SpoolWorld, dir: string, budget: ReturnType<typeof createBudget>): Incomer {
+function createIncomer(world: SpoolWorld, shared: Shared): Incomer {
   const state: State = {
-    ...{ pieces: [], held: 0, size: 0, path: null, file: null, failure: null },
+    ...{ shared, pieces: [], held: 0, size: 0, path: null, file: null },
     writing: Promise.resolve(),
   };
   const inlineMax = world.config.body_inline_bytes_max;
   return {
     write(piece) {
       state.pieces.push(piece);
-      state.held += piece.length;
       state.size += piece.length;
-      if (state.size <= inlineMax) return;
-      if (state.path === null) {
-        state.path = join(dir, world.random.uuid());
-        state.file = open(state.path, "wx", 0o600);
-        // It is waited for by the first write; until then its failure must not end the process.
-        state.file.catch(() => undefined);
+      keep(state, piece.length);
+      if (state.path === null && (state.size > inlineMax || shared.held > MEMORY_BYTES_MAX)) {
+        openFile(state, join(shared.dir, world.random.uuid()));
       }
-      if (state.held >= UNWRITTEN_BYTES_MAX) return flush(state);
+      if (state.path !== null && (state.held >= UNWRITTEN_BYTES_MAX || shared.held > MEMORY_BYTES_MAX)) {
+        return flush(state);
+      }
     },
     async whole() {
-      const giveBack = state.size > inlineMax ? await budget.take(state.size) : () => undefined;
+      const waits = state.path === null ? null : await shared.budget.take(state.size);
+      const giveBack = () => {
+        waits?.();
+        keep(state, -state.held);
+      };
       try {
-        if (state.path === null) return { bytes: Buffer.concat(state.pieces), giveBack };
-        await flush(state);
-        await closeFile(state);
-        const bytes = await readFile(state.path);
-        await rm(state.path, { force: true });
-        return { bytes, giveBack };
+        return {
+          bytes: state.path === null ? Buffer.concat(state.pieces) : await readBack(state, state.path),
+          giveBack,
+        };
       } catch (error) {
         giveBack();
         discard(state);
@@ -109,13 +114,38 @@ function createIncomer(world: SpoolWorld, dir: string, budget: ReturnType<typeof
   };
 }
 
+function keep(state: State, bytes: number): void {
+  state.held += bytes;
+  state.shared.held += bytes;
+}
+
+function openFile(state: State, path: string): void {
+  state.path = path;
+  state.file = open(path, "wx", 0o600);
+  // It is waited for by the first write; until then its failure must not end the process.
+  state.file.catch(() => undefined);
+}
+
+async function readBack(state: State, path: string): Promise<Buffer> {
+  await flush(state);
+  await closeFile(state);
+  const bytes = await readFile(path);
+  await rm(path, { force: true });
+  return bytes;
+}
+
 /** Appends what is held; rejects when the disk refuses it. */
 function flush(state: State): Promise<void> {
   const pieces = state.pieces.splice(0);
+  const bytes = state.held;
   state.held = 0;
   state.writing = state.writing.then(async () => {
-    const file = await state.file;
-    if (pieces.length > 0) await file?.writev(pieces);
+    try {
+      const file = await state.file;
+      if (pieces.length > 0) await file?.writev(pieces);
+    } finally {
+      state.shared.held -= bytes;
+    }
   });
   return state.writing;
 }
@@ -128,6 +158,7 @@ async function closeFile(state: State): Promise<void> {
 
 function discard(state: State): void {
   state.pieces = [];
+  keep(state, -state.held);
   const { path } = state;
   if (path === null) return;
   state.writing
