@@ -72,7 +72,9 @@ export function createClaimer(world: World, parts: Parts): Claimer {
 /** One round; true when there may be more due mail than was taken. */
 async function claimOnce(world: World, parts: Parts, lingering: Set<number>): Promise<boolean> {
   const { leases, memory, sources, take } = parts;
-  const slots = leases.slots().filter(({ source_id }) => !("wait" in sources.departure(source_id)));
+  const held = leases.slots();
+  const resting = new Set([...new Set(held.map(({ source_id }) => source_id))].filter((id) => rests(sources, id)));
+  const slots = held.filter(({ source_id }) => !resting.has(source_id));
   if (slots.length === 0 || !leases.mayStart() || memory.roomInAll() <= 0) return false;
   const now = new Date(world.clock.now());
   const lanes = await queries.dueLanes(world.db, slots, { busy: memory.busyLanes(), now, limit: LANES_PER_CLAIM });
@@ -86,6 +88,11 @@ async function claimOnce(world: World, parts: Parts, lingering: Set<number>): Pr
   await hand(world, rows, byId, { memory, take: counted });
   await settleLanes(world, { wanted, rows, lingering, memory });
   return rows.length > 0;
+}
+
+/** Nothing of this address's mail may leave before tomorrow. */
+function rests(sources: Sources, sourceId: string): boolean {
+  return "wait" in sources.departure(sourceId);
 }
 
 /** Divides the batch among the lanes, so that one long lane does not take all of it. */

@@ -197,7 +197,7 @@ describe("an IP pool", () => {
     assert.equal((await api.ask("DELETE", "/v1/ip-pools/leaving")).status, 404);
   });
 
-  it("leaves nothing behind once its lanes are long unused", async () => {
+  it("leaves nothing behind once its lanes are gone", async () => {
     const ip = fresh();
     await create({ name: "forgotten", ips: [{ ip }] });
     await api.send({ ip_pool: "forgotten" });
@@ -206,8 +206,7 @@ describe("an IP pool", () => {
     await sweepSources(api.world);
     assert.equal(await left(), 1, "its mail still waits in a lane of its own");
     await api.world.db.query("delete from delivery");
-    await api.world.db.query("update lane set next_at = 'infinity'");
-    api.advance(36 * 86_400_000);
+    await api.world.db.query("delete from lane");
     await sweepSources(api.world);
     assert.equal(await left(), 0);
   });

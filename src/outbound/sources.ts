@@ -48,19 +48,23 @@ export async function createSources(world: SourcesWorld): Promise<Sources> {
   const binding = watchBinding(world);
   const budget = watchBudgets(world);
   let known = new Map<string, KnownSource>();
+  let pools = new Map<string, KnownSource[]>();
 
   async function refresh(): Promise<void> {
     known = await findSources(world);
+    pools = Map.groupBy(
+      [...known.values()].filter(({ removed_at }) => removed_at === null),
+      poolOf,
+    );
     await binding.look([...known.values()].flatMap(({ ip, removed_at }) => (ip && !removed_at ? [ip] : [])));
   }
 
   const canSend = ({ ip, removed_at }: KnownSource): boolean => removed_at === null && (ip === null || binding.can(ip));
 
   /** Of the same pool and not taken out. */
-  function othersOf({ id, org_id, pool }: KnownSource): KnownSource[] {
-    if (pool === null) return [];
-    const others = [...known.values()].filter((one) => one.org_id === org_id && one.pool === pool && one.id !== id);
-    return others.filter(({ removed_at }) => removed_at === null);
+  function othersOf(source: KnownSource): KnownSource[] {
+    if (source.pool === null) return [];
+    return (pools.get(poolOf(source)) ?? []).filter(({ id }) => id !== source.id);
   }
 
   function departure(sourceId: string): Departure {
@@ -100,6 +104,10 @@ export async function createSources(world: SourcesWorld): Promise<Sources> {
       if (source) await budget.giveBack(source, count);
     },
   };
+}
+
+function poolOf({ org_id, pool }: Pick<KnownSource, "org_id" | "pool">): string {
+  return `${org_id}/${pool}`;
 }
 
 /** Which addresses this process can bind, looked at now and then. */

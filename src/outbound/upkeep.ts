@@ -1,17 +1,14 @@
 // What the clock role does for sending: keeps other domains' TLS policies fresh, and forgets what nobody needs any more
-// (results for reports, figures of addresses, lanes long unused, addresses taken out of pools). Nothing waits for it.
+// (results for reports, figures of addresses, addresses taken out of pools). Nothing waits for it.
 import { sleep } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
 import * as pools from "./pool-queries.ts";
-import { dropIdleLanes } from "./queries.ts";
 import { refreshPolicies, type StsWorld } from "./sts.ts";
 import { sweepTlsResults } from "./tls-results.ts";
 import { dayOf } from "./warmup.ts";
 
 const EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** Longer than any process remembers a lane (an hour) and any schedule runs (30 days). */
-const LANES_KEPT_MS = 35 * DAY_MS;
 const USAGE_KEPT_MS = 100 * DAY_MS;
 const SWEEP_ROWS_MAX = 5_000;
 
@@ -41,10 +38,9 @@ async function round(world: StsWorld, signal: AbortSignal): Promise<void> {
   await sweepSources(world);
 }
 
-/** Lanes first: an address that was taken out stays as long as it has any. */
+/** An address that was taken out stays as long as it has lanes; those that nobody uses are forgotten (claims.ts). */
 export async function sweepSources(world: Pick<World, "db" | "clock">): Promise<void> {
   const nowMs = world.clock.now();
-  await dropIdleLanes(world.db, new Date(nowMs - LANES_KEPT_MS));
   await pools.dropRemovedSources(world.db, SWEEP_ROWS_MAX);
   await pools.dropOldUsage(world.db, dayOf(nowMs - USAGE_KEPT_MS), SWEEP_ROWS_MAX);
 }

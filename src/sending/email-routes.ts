@@ -86,7 +86,13 @@ const Event = Type.Object({
   mx_host: Nullable(Type.String()),
   mx_ip: Nullable(Type.String()),
   source_ip: Nullable(Type.String()),
-  tls: Nullable(Type.String()),
+  tls: Nullable(
+    Type.String({
+      description:
+        "Protocol, cipher, and the policy that was met, if any: dane, dane-unauthenticated, sts, sts-testing, " +
+        "sts-testing-failed, or verified for a relay. null: no TLS, or no connection",
+    }),
+  ),
   duration_ms: Nullable(Type.Integer()),
 });
 
