@@ -58,7 +58,7 @@ import { createLog, type Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
 import { migrate } from "./platform/migrate.ts";
 import { openOwnDatabase } from "./platform/own-database.ts";
-import { makePartitions } from "./platform/partitions.ts";
+import { makePartitions, startPartitionWork } from "./platform/partitions.ts";
 import { createRandom } from "./platform/random.ts";
 import { createResolver } from "./platform/resolver.ts";
 import { createSafeFetch } from "./platform/safe-fetch.ts";
@@ -66,12 +66,14 @@ import { createSeal } from "./platform/seal.ts";
 import { serverTls } from "./platform/server-tls.ts";
 import type { World } from "./platform/world.ts";
 import { forgetWindows, usedOf } from "./sending/allowances.ts";
+import { startSendingWork } from "./sending/housekeeping.ts";
 import { mountSending, type SendingRouteDeps } from "./sending/routes.ts";
 import { createSending } from "./sending/sending.ts";
 import { mountUnsubscribe } from "./sending/unsubscribe-routes.ts";
 import { startStatsWork } from "./stats/background.ts";
 import { mountStats } from "./stats/routes.ts";
 import { figuresBetween, suppressedCounter } from "./stats/stats.ts";
+import { type Submission, startSubmission } from "./submission/submission.ts";
 import { startSuppressionWork } from "./suppressions/background.ts";
 import { mountSuppressions } from "./suppressions/routes.ts";
 import { findSuppressed } from "./suppressions/suppressions.ts";
@@ -258,6 +260,12 @@ export async function startReceiving(world: World, engine: Engine): Promise<Mx &
   };
 }
 
+/** Starts SMTP submission over the sending pipeline. */
+export function startSubmitting(world: World, engine: Engine): Promise<Submission> {
+  const { sending } = sendingParts(world, engine);
+  return startSubmission(world, { sending, spool: createSpool(world), tls: serverTls(world) });
+}
+
 /** What the domains feature needs of features to its right; each answers "none" until its feature is there. */
 export function domainPorts(world: World): DomainPorts {
   return {
@@ -303,6 +311,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
     engine.inbound = receiving.inbound;
     stops.push(receiving.stop);
   }
+  if (roles.includes("submission")) stops.push((await startSubmitting(world, engine)).stop);
   if (roles.includes("api")) {
     const server = await createHttpServer(
       world,
@@ -313,6 +322,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
     stops.push(server.stop);
   }
   if (roles.includes("hooks")) stops.push((await startHooks(world)).stop);
+  if (roles.includes("clock")) stops.push(startPartitionWork(world).stop, startSendingWork(world).stop);
   if (roles.includes("clock")) stops.push(startDomainChecks(world, domainPorts(world)).stop);
   if (roles.includes("clock")) stops.push(startSuppressionWork(world).stop);
   if (roles.includes("clock")) stops.push(startDmarcWork(world).stop);

@@ -19,6 +19,11 @@ describe("createBuckets", () => {
     assert.equal(buckets.take("a", 0), 0);
     assert.equal(buckets.take("a", 0), 10);
     assert.ok(Math.abs(buckets.take("a", 4_000) - 6) < 1e-9);
+    assert.deepEqual(
+      [buckets.isEmpty("a", 9_000), buckets.isEmpty("a", 10_000), buckets.isEmpty("b", 0)],
+      [true, false, false],
+    );
+    assert.equal(buckets.take("a", 10_000), 0, "looking takes nothing");
   });
 
   it("forgets the name used longest ago", () => {

@@ -4,6 +4,8 @@
 export type Buckets = {
   /** Takes one; answers 0, or the seconds until there is one again. */
   take(name: string, nowMs: number): number;
+  /** Takes nothing: would `take` answer more than 0? */
+  isEmpty(name: string, nowMs: number): boolean;
 };
 
 type Bucket = { tokens: number; at_ms: number };
@@ -15,10 +17,14 @@ type Bucket = { tokens: number; at_ms: number };
 export function createBuckets(limits: { per_s: number; burst: number; names_max: number }): Buckets {
   const { per_s, burst, names_max } = limits;
   const buckets = new Map<string, Bucket>();
+  const left = (name: string, nowMs: number): number => {
+    const known = buckets.get(name);
+    return known ? Math.min(burst, known.tokens + ((nowMs - known.at_ms) / 1000) * per_s) : burst;
+  };
   return {
+    isEmpty: (name, nowMs) => left(name, nowMs) < 1,
     take(name, nowMs) {
-      const known = buckets.get(name);
-      const tokens = known ? Math.min(burst, known.tokens + ((nowMs - known.at_ms) / 1000) * per_s) : burst;
+      const tokens = left(name, nowMs);
       const isOpen = tokens >= 1;
       // Deleted and set again, so that the Map's order is the order of use.
       buckets.delete(name);

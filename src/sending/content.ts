@@ -148,7 +148,7 @@ export function tooLarge(): Refusal {
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/i;
 
 /** Metadata within 2 KiB; metadata and tags that can stand in a record. */
-export function checkLabels(request: SendRequest): void {
+export function checkLabels(request: Pick<SendRequest, "tags" | "metadata">): void {
   const metadata = JSON.stringify(request.metadata ?? {});
   const size = Buffer.byteLength(metadata);
   if (size > METADATA_BYTES_MAX) throw invalid("metadata", `the 'metadata' field has ${size} bytes; at most 2048`);

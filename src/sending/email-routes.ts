@@ -13,6 +13,7 @@ import {
   pageOf,
   Time,
 } from "../platform/http.ts";
+import { createParsePool } from "../platform/parse-pool.ts";
 import type { World } from "../platform/world.ts";
 import { cancelEmail, type RetryDeps, retryEmail } from "./changes.ts";
 import * as emails from "./emails.ts";
@@ -113,6 +114,8 @@ const Content = Type.Object({
 });
 
 const tags = ["Sending"];
+/** Starts with the first question, and only then costs memory. */
+const PARSER = { size: 1, wall_ms: 10_000, memory_mib: 256 };
 
 export type EmailRouteDeps = RetryDeps;
 
@@ -167,6 +170,8 @@ function mountReading(api: Api, world: World): void {
 }
 
 function mountContent(api: Api, world: World): void {
+  const parser = createParsePool(PARSER);
+  api.addHook("onClose", () => parser.stop());
   api.get(
     "/v1/emails/:id/events",
     {
@@ -189,7 +194,7 @@ function mountContent(api: Api, world: World): void {
         tags,
         summary: "The content of an e-mail; as it was built with `Accept: message/rfc822`",
         params: IdParams,
-        response: answers({ 200: Type.Object({ content: Content }) }, [404]),
+        response: answers({ 200: Type.Object({ content: Content }) }, [404, 409]),
       },
     },
     async (request, reply) => {
@@ -202,7 +207,7 @@ function mountContent(api: Api, world: World): void {
           .serializer((bytes: unknown) => bytes as string)
           .send(mime as never);
       }
-      return { content: { id: row.id, message_id: row.message_id, ...(await showContent(mime)) } };
+      return { content: { id: row.id, message_id: row.message_id, ...(await showContent(parser, mime)) } };
     },
   );
 }

@@ -2,6 +2,7 @@
 // one durable statement. Face of the feature; the API, batches and SMTP submission all come through `prepare` and
 // `accept`, so the same rules hold everywhere.
 import { createHash } from "node:crypto";
+import { requireLiveSending } from "../accounts/accounts.ts";
 import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -9,7 +10,9 @@ import { type Accepted, type Acceptor, createAcceptor, type IdempotencyRow } fro
 import { usedReader } from "./allowances.ts";
 import { type Fit, fit } from "./fit.ts";
 import { prepare } from "./prepare.ts";
-import type { Prepared, Preparing, SendAnswer, SendingDeps, SendRequest } from "./types.ts";
+import { prepareSubmitted } from "./prepare-submitted.ts";
+import { readySender } from "./sender.ts";
+import type { Prepared, Preparing, SendAnswer, SendingDeps, SendRequest, Submitted } from "./types.ts";
 
 export {
   enqueueRaw,
@@ -23,6 +26,10 @@ export {
 export type Sending = {
   /** Validates a send request and builds its e-mail; throws the Refusal to answer with. */
   prepare(account: Account, request: SendRequest): Promise<Prepared>;
+  /** The same for a message that comes ready-made over SMTP. */
+  prepareSubmitted(account: Account, submitted: Submitted): Promise<Prepared>;
+  /** May the organization send from this domain? Throws the Refusal to answer with. */
+  checkSender(account: Account, domain: string): Promise<void>;
   /** Which of the items of one call still fit into their windows, in order. */
   fit(items: readonly Prepared[]): Promise<Fit>;
   /** Commits the items of one call together; `over_allowance` means that others took the rest of a window. */
@@ -44,11 +51,18 @@ export function createSending(world: World, deps: SendingDeps): Sending {
   };
   return {
     prepare: (account, request) => prepare(context, account, request),
+    prepareSubmitted: (account, submitted) => prepareSubmitted(context, account, submitted),
+    checkSender: (account, domain) => checkSender(deps, account, domain),
     fit: (items) => fit(context.used, items),
     commit: (items, idempotency) => commit(context, items, idempotency),
     accept: (items, idempotency) => accept(context, items, idempotency),
     answerOf,
   };
+}
+
+async function checkSender(deps: SendingDeps, account: Account, domain: string): Promise<void> {
+  requireLiveSending(account);
+  await readySender(deps, account.org_id, domain);
 }
 
 async function commit(context: Context, items: Prepared[], idempotency: IdempotencyRow | null): Promise<Accepted> {

@@ -6,6 +6,8 @@ export const RECIPIENTS_MAX = 50;
 export const ATTACHMENTS_MAX = 20;
 export const MESSAGE_BYTES_MAX = 25 * 1024 * 1024;
 export const REQUEST_BYTES_MAX = 40 * 1024 * 1024;
+export const TAGS_MAX = 10;
+export const TAG_CHARS_MAX = 64;
 export const METADATA_KEYS_MAX = 20;
 export const METADATA_BYTES_MAX = 2048;
 export const SCHEDULE_MS_MAX = 30 * 86_400_000;
@@ -43,7 +45,7 @@ export const SendBody = Closed({
     Type.Object({}, { additionalProperties: Type.String({ maxLength: 16_384 }), maxProperties: 50 }),
   ),
   attachments: Type.Optional(Type.Array(AttachmentBody, { maxItems: ATTACHMENTS_MAX })),
-  tags: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 10 })),
+  tags: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: TAG_CHARS_MAX }), { maxItems: TAGS_MAX })),
   metadata: Type.Optional(
     Type.Object(
       {},

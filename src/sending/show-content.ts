@@ -1,5 +1,8 @@
-// A stored message as JSON: headers in order, text, HTML, attachments without their bytes.
-import PostalMime from "postal-mime";
+// A stored message as JSON: headers in order, text, HTML, attachments without their bytes. What customers submit over
+// SMTP is theirs, so it is parsed as received mail is: in a worker with limits.
+
+import type { ParsePool } from "../platform/parse-pool.ts";
+import { Refusal } from "../platform/refusal.ts";
 
 export type ContentView = {
   headers: { name: string; value: string }[];
@@ -8,18 +11,23 @@ export type ContentView = {
   attachments: { filename: string | null; content_type: string; content_id: string | null; size: number }[];
 };
 
-/** Parses a message that we built ourselves (at most 25 MiB, our own structure). */
-export async function showContent(mime: Buffer): Promise<ContentView> {
-  const parsed = await PostalMime.parse(mime);
+/** 409 for a message that cannot be parsed within the limits; its bytes can still be had. */
+export async function showContent(parser: Pick<ParsePool, "parse">, mime: Buffer): Promise<ContentView> {
+  const outcome = await parser.parse(mime);
+  if (outcome.kind === "failed") {
+    const instead = "ask for it as it is, with Accept: message/rfc822";
+    throw new Refusal("invalid_state", `this message cannot be parsed (${outcome.reason}); ${instead}`);
+  }
+  const { headers, text, html, attachments } = outcome.mail;
   return {
-    headers: parsed.headers.map(({ originalKey, value }) => ({ name: originalKey, value })),
-    text_body: parsed.text ?? null,
-    html_body: parsed.html ?? null,
-    attachments: parsed.attachments.map(({ filename, mimeType, contentId, content }) => ({
-      filename: filename ?? null,
-      content_type: mimeType,
-      content_id: contentId ?? null,
-      size: typeof content === "string" ? Buffer.byteLength(content) : content.byteLength,
+    headers,
+    text_body: text,
+    html_body: html,
+    attachments: attachments.map(({ filename, content_type, content_id, size }) => ({
+      filename,
+      content_type,
+      content_id,
+      size,
     })),
   };
 }

@@ -47,6 +47,14 @@ export type SendingDeps = {
   notify: () => void;
 };
 
+/** A message as a customer submits it: canonical line ends, envelope recipients without duplicates. */
+export type Submitted = {
+  bytes: Buffer;
+  recipients: { email: string; domain: string }[];
+  /** RFC 3848 name for Received. */
+  protocol: string;
+};
+
 /** What preparing an e-mail works with. */
 export type Preparing = { world: World; deps: SendingDeps; used: UsedReader };
 

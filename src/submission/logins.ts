@@ -1,0 +1,90 @@
+// Who logs in: the user `postern` with an API key as password. Keys are looked up at the login and again for each message,
+// so that a revoked key stops at once. Clients that guess are put off.
+import { authenticate, requestsPerSecond } from "../accounts/accounts.ts";
+import { INVALID, type Login, type LoginAnswer } from "../mail/smtp-server/auth.ts";
+import { clientKey } from "../mail/smtp-server/gate.ts";
+import { type Reply, reply } from "../mail/smtp-server/reply.ts";
+import type { Client } from "../mail/smtp-server/session.ts";
+import { type Buckets, createBuckets } from "../platform/buckets.ts";
+import { isUnavailable } from "../platform/db.ts";
+import type { Account } from "../platform/http.ts";
+import { Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { FAILED_LOGINS } from "./limits.ts";
+
+const USER = "postern";
+const ORGANIZATIONS_MAX = 10_000;
+
+export const LOGIN_GONE: Reply = reply(535, "5.7.8", "the API key of this login was revoked");
+const TOO_MANY_FAILURES: Reply = reply(454, "4.7.0", "too many failed logins from your address, try again in a minute");
+const NOT_NOW: Reply = reply(454, "4.7.0", "logins cannot be checked at the moment, try again shortly");
+
+export type Logins = {
+  check(client: Client, login: Login): Promise<LoginAnswer>;
+  /** The account behind a login as it is now; null when its key was revoked. */
+  current(client: Client): Promise<Account | null>;
+  /** Counts a message as one request of its organization; throws the Refusal when there are too many a second. */
+  countMessage(account: Account): void;
+};
+
+type User = { secret: string };
+
+/** Logins of this process. */
+export function createLogins(world: Pick<World, "db" | "clock" | "log" | "metrics">): Logins {
+  const lookUp = authenticate(world);
+  const failures = createBuckets(FAILED_LOGINS);
+  const rates = new Map<number, Buckets>();
+  const counter = world.metrics.counter("postern_submission_logins_total", "Logins at submission", ["result"]);
+  return {
+    async check(client, { user, password }) {
+      const key = clientKey(client.ip);
+      if (failures.isEmpty(key, world.clock.monotonic())) {
+        counter.inc({ result: "put_off" });
+        return { kind: "refused", reply: TOO_MANY_FAILURES };
+      }
+      const account = user.toLowerCase() === USER ? await find(lookUp, password) : null;
+      if (account === "unavailable") return { kind: "refused", reply: NOT_NOW };
+      if (account) {
+        counter.inc({ result: "accepted" });
+        return { kind: "known", user: { secret: password } satisfies User };
+      }
+      counter.inc({ result: "refused" });
+      noteFailure(world, failures, key);
+      return { kind: "refused", reply: INVALID };
+    },
+    current: (client) => lookUp((client.user as User).secret),
+    countMessage(account) {
+      const limit = requestsPerSecond(account);
+      const rate = rates.get(limit) ?? createBuckets({ per_s: limit, burst: limit, names_max: ORGANIZATIONS_MAX });
+      rates.set(limit, rate);
+      const waitS = rate.take(account.org_id, world.clock.monotonic());
+      if (waitS > 0) throw overRate(limit, waitS);
+    },
+  };
+}
+
+async function find(
+  lookUp: (secret: string) => Promise<Account | null>,
+  secret: string,
+): Promise<Account | null | "unavailable"> {
+  try {
+    return await lookUp(secret);
+  } catch (error) {
+    if (isUnavailable(error)) return "unavailable";
+    throw error;
+  }
+}
+
+/** One line for each time that a client is put off, whatever number of tries there were. */
+function noteFailure(world: Pick<World, "clock" | "log">, failures: Buckets, key: string): void {
+  const now = world.clock.monotonic();
+  failures.take(key, now);
+  if (failures.isEmpty(key, now)) world.log.warn({ client: key }, "too many failed logins at submission; put off");
+}
+
+function overRate(limit: number, waitS: number): Refusal {
+  return new Refusal("rate_limit_exceeded", `more than ${limit} messages per second`, {
+    retry_after_seconds: waitS,
+    body: { limit_type: "requests_per_second", limit, used: limit },
+  });
+}

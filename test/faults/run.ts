@@ -1,0 +1,68 @@
+// npm run faults -- <scenario> [--rounds n] [--seed s] [--sends n] [--json]: breaks things over real processes and a real
+// PostgreSQL, and compares what was acknowledged with what arrived. With --json the last line is one JSON object. Exit
+// code 0: passed; 1: failed; 2: not known; 3: this machine lacks what it takes (said, never passed).
+import { parseArgs } from "node:util";
+import { runKill } from "./kill.ts";
+
+export type ScenarioOptions = { rounds: number; seed: number; sends?: number; say(text: string): void };
+export type Result = { ok: boolean } & Record<string, unknown>;
+
+type Scenario = { rounds: number; what: string; run(options: ScenarioOptions): Promise<Result> };
+
+const SCENARIOS: Record<string, Scenario> = {
+  kill: { rounds: 1, what: "kill -9 of every process and of PostgreSQL in the middle of 5,000 sends", run: runKill },
+};
+
+/** Thrown by a scenario that this machine cannot play. */
+export class Lacking extends Error {}
+
+function usage(): never {
+  console.error("npm run faults -- <scenario> [--rounds n] [--seed s] [--sends n] [--json]\n");
+  for (const [name, { what }] of Object.entries(SCENARIOS)) console.error(`  ${name.padEnd(18)} ${what}`);
+  process.exit(2);
+}
+
+function readArguments() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      rounds: { type: "string" },
+      seed: { type: "string" },
+      sends: { type: "string" },
+      json: { type: "boolean", default: false },
+    },
+  });
+  const name = positionals[0] ?? "";
+  const scenario = SCENARIOS[name];
+  if (!scenario || positionals.length > 1) return usage();
+  const number = (text: string | undefined, fallback: number): number => {
+    const value = text === undefined ? fallback : Number(text);
+    if (!Number.isInteger(value) || value < 0) usage();
+    return value;
+  };
+  return {
+    name,
+    scenario,
+    json: values.json,
+    rounds: number(values.rounds, scenario.rounds),
+    seed: number(values.seed, Date.now() % 1_000_000),
+    ...(values.sends === undefined ? {} : { sends: number(values.sends, 0) }),
+  };
+}
+
+const { name, scenario, json, ...options } = readArguments();
+const startedAt = performance.now();
+console.log(`${name}: ${scenario.what} (${options.rounds} rounds, seed ${options.seed})`);
+try {
+  const result = await scenario.run({ ...options, say: (text) => console.log(`  ${text}`) });
+  const seconds = Math.round((performance.now() - startedAt) / 100) / 10;
+  const { ok, ...figures } = result;
+  const line = { scenario: name, rounds: options.rounds, seed: options.seed, ...figures, seconds, ok };
+  console.log(json ? JSON.stringify(line) : `${ok ? "passed" : "FAILED"}: ${JSON.stringify(line)}`);
+  process.exitCode = ok ? 0 : 1;
+} catch (error) {
+  if (!(error instanceof Lacking)) throw error;
+  const line = { scenario: name, skipped: error.message, ok: false };
+  console.log(json ? JSON.stringify(line) : `not played: ${error.message}`);
+  process.exitCode = 3;
+}

@@ -1,0 +1,181 @@
+// The stage of a fault scenario: PostgreSQL as a server of its own, one Postern process for each role, a name server,
+// the recipients' mail server and a webhook receiver, all on loopback; and hands that kill and start them again.
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import {
+  ask,
+  type PosternProcess,
+  type Posterns,
+  posternSettings,
+  setUpDomain,
+  startPostern,
+} from "../support/postern-process.ts";
+import { makeCertificateAuthority } from "../support/tls.ts";
+import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
+import { sleep } from "./load.ts";
+import { type Recorder, startRecorder } from "./recorder.ts";
+import { type CountingSink, startCountingSink } from "./sink.ts";
+
+export type Role = "api" | "mta" | "hooks" | "clock";
+
+export type Stage = {
+  dir: string;
+  settings: Posterns;
+  postgres: EmbeddedPostgres;
+  dns: DnsServer;
+  sink: CountingSink;
+  receiver: WebhookSink;
+  recorder: Recorder;
+  processes: Map<string, PosternProcess>;
+  /** Processes that ended although nobody killed or stopped them, with their last words. */
+  died: string[];
+  domain: string;
+  /** Rows past row-level security. */
+  rows<Row>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** Starts a process of this role and keeps it under `name`; tries again while the database is away. */
+  start(role: Role, name?: string): Promise<PosternProcess>;
+  /** SIGKILL; resolves when the process is gone. */
+  kill(name: string): Promise<void>;
+  /** Moves the clock of all processes ahead. */
+  advance(seconds: number): void;
+  /** What that clock shows, in milliseconds. */
+  now(): number;
+  close(): Promise<void>;
+};
+
+export type StageOptions = {
+  roles?: Role[];
+  /** Where the database lies, when not in the stage's own folder. */
+  postgres_dir?: string;
+  postgres_settings?: Record<string, string>;
+  env?: Record<string, string>;
+};
+
+const START_TRIES_MS = 60_000;
+const START_AGAIN_MS = 200;
+
+/** Sets everything up: a verified, warm sender domain, a route for `recipient.example`, a webhook for every outcome. */
+export async function setStage(options: StageOptions = {}): Promise<Stage> {
+  const dir = mkdtempSync(join(tmpdir(), "postern-faults-"));
+  chmodSync(dir, 0o711); // run by root, PostgreSQL runs as an ordinary user
+  const postgres = await startEmbeddedPostgres({
+    data_dir: options.postgres_dir ?? makeFolder(dir, "database"),
+    ...(options.postgres_settings ? { settings: options.postgres_settings } : {}),
+  });
+  const stage = await setAround(dir, postgres, options.env ?? {});
+  try {
+    for (const role of options.roles ?? (["api", "mta", "hooks"] as const)) await stage.start(role);
+    await furnish(stage);
+    return stage;
+  } catch (error) {
+    await stage.close();
+    throw error;
+  }
+}
+
+function makeFolder(dir: string, name: string): string {
+  mkdirSync(join(dir, name), { recursive: true });
+  chmodSync(join(dir, name), 0o711);
+  return join(dir, name);
+}
+
+async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<string, string>): Promise<Stage> {
+  const authority = makeCertificateAuthority(dir);
+  const dns = await startDnsServer({}, { ttl_s: 60 });
+  const sink = await startCountingSink();
+  const receiver = await startWebhookSink({ tls: authority.issue(["localhost"]) });
+  const clockFile = join(dir, "clock");
+  const settings = await posternSettings(makeFolder(dir, "data"), {
+    DATABASE_URL: postgres.url,
+    POSTERN_DNS: dns.address,
+    POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
+    POSTERN_TESTING_CLOCK_FILE: clockFile,
+    NODE_EXTRA_CA_CERTS: authority.ca_file,
+    ...env,
+  });
+  const processes = new Map<string, PosternProcess>();
+  const died: string[] = [];
+  let offset = 0;
+  return {
+    dir,
+    settings,
+    postgres,
+    dns,
+    sink,
+    receiver,
+    recorder: startRecorder(join(dir, "acknowledged.jsonl")),
+    processes,
+    died,
+    domain: "shop.example",
+    rows: (text, values = []) => readRows(postgres, text, values),
+    async start(role, name = role) {
+      const started = await startInTime(settings, role);
+      processes.set(name, started);
+      void started.exited.then((code) => {
+        if (processes.get(name) === started) died.push(`${name} ended with ${code}: ${started.output().slice(-2_000)}`);
+      });
+      return started;
+    },
+    kill: async (name) => {
+      const running = processes.get(name);
+      processes.delete(name);
+      running?.child.kill("SIGKILL");
+      await running?.exited;
+    },
+    advance: (seconds) => {
+      offset += seconds;
+      writeFileSync(clockFile, String(offset));
+    },
+    now: () => Date.now() + offset * 1000,
+    async close() {
+      const left = [...processes.values()];
+      processes.clear();
+      for (const running of left) running.child.kill("SIGKILL");
+      for (const running of left) await running.exited;
+      await receiver.stop();
+      await sink.stop();
+      await dns.stop();
+      await postgres.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function startInTime(settings: Posterns, role: Role): Promise<PosternProcess> {
+  const until = performance.now() + START_TRIES_MS;
+  for (;;) {
+    try {
+      // One internal listener each, on any port.
+      return await startPostern(settings, [role], { POSTERN_INTERNAL: "127.0.0.1:0" });
+    } catch (error) {
+      if (performance.now() > until) throw error;
+      await sleep(START_AGAIN_MS);
+    }
+  }
+}
+
+async function readRows<Row>(postgres: EmbeddedPostgres, text: string, values: unknown[]): Promise<Row[]> {
+  const url = new URL(postgres.admin_url);
+  url.pathname = "/postern";
+  const client = new pg.Client({ connectionString: url.href });
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    return (await client.query(text, values)).rows as Row[];
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function furnish(stage: Stage): Promise<void> {
+  await setUpDomain(stage.settings, stage.dns, stage.domain);
+  stage.dns.set("recipient.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
+  stage.dns.set("mx.recipient.example", "A", ["127.0.0.1"]);
+  const events = ["email.delivered", "email.bounced", "email.deferred"];
+  const made = await ask(stage.settings, "POST", "/v1/webhooks", { url: `${stage.receiver.url}/hook`, events });
+  if (made.status !== 201) throw new Error(`no webhook: ${JSON.stringify(made.body)}`);
+}
