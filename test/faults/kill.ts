@@ -52,8 +52,6 @@ async function runRound(stage: Stage, chance: Chance, { round, sends = SENDS, ki
   await Promise.all([load, killing]);
   const loadedAt = performance.now();
   await drain(stage);
-  if (process.env.V)
-    say?.(JSON.stringify(await stage.rows("select event_type, message, count(*)::int from event group by 1, 2")));
   say?.(`  load ${Math.round(loadedAt - startedAt)} ms, then ${Math.round(performance.now() - loadedAt)} ms to drain`);
   return judge(stage);
 }
