@@ -84,7 +84,8 @@ function modesOf(terms: Terms, mustEncrypt: boolean): SessionTls["mode"][] {
     case "encrypted":
       return ["require"];
     case "relay":
-      return [terms.tls === "none" ? "none" : "verify"];
+      if (terms.tls === "none") return mustEncrypt ? ["require"] : ["none"];
+      return ["verify"];
     default: {
       const usual: SessionTls["mode"][] = mustEncrypt ? ["require"] : ["opportunistic", "none"];
       // Under a policy that is only tested the certificate is looked at, and its faults are reported, nothing more.
@@ -190,7 +191,7 @@ function demands(terms: Terms): boolean {
 function whoDemands(domain: string, terms: Terms): string {
   if (terms.kind === "pkix") return `the MTA-STS policy of ${domain} is not met: `;
   if (terms.kind === "dane" || terms.kind === "encrypted") return "the server's TLSA records (DANE) are not met: ";
-  return terms.kind === "relay" ? "the relay's certificate is not accepted: " : "this message requires TLS: ";
+  return terms.kind === "relay" ? "the relay's TLS is not accepted: " : "this message requires TLS: ";
 }
 
 // --- results and reuse ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import { sleep } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
 import { type FindLane, laneFinder } from "./lanes.ts";
 import * as queries from "./queries.ts";
-import type { Job, Lane } from "./types.ts";
+import { DEFAULT_SOURCE_ID, type Job, type Lane } from "./types.ts";
 
 export type Move = { lane: Lane; job: Job };
 
@@ -68,7 +68,10 @@ export function createRehomer(world: Pick<World, "db" | "clock" | "log">, hooks:
 async function move(world: Pick<World, "db">, findLane: FindLane, node: number, batch: Move[]): Promise<void> {
   const rows = await Promise.all(
     batch.map(async ({ lane, job }) => {
-      const target = await findLane({ ...lane, relay_domain_id: job.about.domain_id });
+      const { org_id, domain, class: mailClass } = lane;
+      const relay_domain_id = job.about.domain_id;
+      const name = { org_id, source_id: DEFAULT_SOURCE_ID, domain, class: mailClass, relay_domain_id };
+      const target = await findLane(name);
       return { org_id: job.org_id, message_id: job.message_id, position: job.position, lane_id: target.id };
     }),
   );

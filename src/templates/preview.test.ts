@@ -94,7 +94,6 @@ describe("preview", () => {
       "subject",
       "not_a_header",
     ],
-    ["a NUL in the subject", { subject: "Hi {{a}}" }, { a: "\0" }, "subject", "not_a_header"],
     ["a subject over 2,000 characters", { subject: "{{a}}" }, { a: "x".repeat(2_001) }, "subject", "not_a_header"],
     ["an object where text is due", { html_body: "{{a}}" }, { a: { b: 1 } }, "html_body", "not_text"],
     [

@@ -271,13 +271,13 @@ describe("content", () => {
       id: answer.id,
       message_id: answer.message_id,
       text_body: rest.text_body,
-      html_body: "<p>Hello</p>\n",
+      html_body: "<p>Hello</p>",
       attachments: rest.attachments,
     });
     const byName = (a: { filename: string }, b: { filename: string }) => (a.filename < b.filename ? -1 : 1);
     assert.deepEqual(rest.attachments.sort(byName), [
       { filename: "a.txt", content_type: "text/plain", content_id: null, size: 2 },
-      { filename: "b.png", content_type: "image/png", content_id: "<one>", size: 2 },
+      { filename: "b.png", content_type: "image/png", content_id: "one", size: 2 },
     ]);
   });
 

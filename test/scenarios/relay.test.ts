@@ -78,8 +78,8 @@ async function setRelay(api: TestApi, domain: string, settings: Record<string, u
   assert.equal(status, 200, JSON.stringify(body));
 }
 
-async function send(api: TestApi, from: string, to: string): Promise<string> {
-  const mail = { from: `hello@${from}`, to: [`anna@${to}`], subject: "Hello", text_body: "Hello" };
+async function send(api: TestApi, from: string, to: string, change: object = {}): Promise<string> {
+  const mail = { from: `hello@${from}`, to: [`anna@${to}`], subject: "Hello", text_body: "Hello", ...change };
   const sent = await api.ask("POST", "/v1/send", mail);
   assert.equal(sent.status, 202, JSON.stringify(sent.body));
   return sent.body.id;
@@ -138,7 +138,7 @@ describe("a relay that is always used", () => {
     await setRelay(api, "three.example", { host: "impostor.example", port: impostor.port });
     logins = [];
     const event = await lastEvent(api, await send(api, "three.example", "recipient.example"), "deferred");
-    assert.match(event.message, /impostor\.example: the relay's certificate is not accepted: .*not valid for impostor/);
+    assert.match(event.message, /impostor\.example: the relay's TLS is not accepted: .*not valid for impostor/);
     assert.deepEqual([logins, impostor.messages], [[], []]);
   });
 
@@ -192,6 +192,12 @@ describe("a relay that is always used", () => {
     await setRelay(api, "seven.example", settings);
     const event = await lastEvent(api, await send(api, "seven.example", "elsewhere.example"), "delivered");
     assert.deepEqual([event.mx_host, event.tls], ["127.0.0.1", null]);
+    const strict = await lastEvent(
+      api,
+      await send(api, "seven.example", "x.example", { require_tls: true }),
+      "deferred",
+    );
+    assert.match(strict.message, /127\.0\.0\.1: .*does not offer STARTTLS/);
   });
 });
 
