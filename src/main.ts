@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError } from "commander";
 import { bootstrap, createKey, firstOrganization } from "./accounts/accounts.ts";
 import { openWorld, startRoles } from "./app.ts";
 import { ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
+import { examine, printable } from "./doctor.ts";
 import { migrate } from "./platform/migrate.ts";
 
 const STOP_WITHIN_MS = 60_000;
@@ -73,6 +74,13 @@ async function createKeyCommand(options: { name: string; env: "live" | "test" })
   }
 }
 
+async function doctor(options: { json?: boolean; trySmtp?: string }): Promise<void> {
+  const checks = await examine({ try_smtp: options.trySmtp ?? null });
+  const isWell = checks.every(({ status }) => status !== "problem");
+  console.log(options.json ? JSON.stringify({ ok: isWell, checks }) : printable(checks));
+  process.exitCode = isWell ? 0 : 1;
+}
+
 function parseRoles(text: string): Role[] {
   const roles = text.split(",").map((word) => word.trim());
   const unknown = roles.filter((role) => !ROLES.includes(role as Role));
@@ -92,6 +100,12 @@ program
   .description("start Postern")
   .option("--roles <roles>", `some of ${ROLES.join(",")}`, parseRoles, [...ROLES])
   .action(start);
+program
+  .command("doctor")
+  .description("look for what is wrong with this machine and its settings")
+  .option("--json", "one JSON object")
+  .option("--try-smtp <host>", "a mail server whose port 25 may be called")
+  .action(doctor);
 program.command("migrate").description("bring the database up to date").action(migrateOnly);
 program
   .command("keys")

@@ -47,9 +47,12 @@ function isTest(path: string): boolean {
 
 type Layer = "main" | "app" | "config" | "api" | "mail" | "platform" | "feature" | "unknown";
 
+/** What stands beside the features and may look into all of them. */
+const APP = ["app.ts", "doctor.ts"];
+
 function layerOf(path: string): Layer {
   const [, first = "", ...rest] = path.split("/");
-  if (rest.length === 0) return first === "main.ts" ? "main" : first === "app.ts" ? "app" : isConfig(path);
+  if (rest.length === 0) return first === "main.ts" ? "main" : APP.includes(first) ? "app" : isConfig(path);
   if (first === "api" || first === "mail" || first === "platform") return first;
   return FEATURES.includes(first) ? "feature" : "unknown";
 }
@@ -75,7 +78,9 @@ function checkLayout(source: Source): Violation[] {
   const violations: Violation[] = [];
   const report = (message: string) => violations.push({ rule: "layout", path, line: 1, message });
   if (layerOf(path) === "unknown" && !isTest(path)) {
-    report("is at home in no layer: src/ holds main.ts, app.ts, config.ts, api/, mail/, platform/ and the features");
+    report(
+      "is at home in no layer: src/ holds main.ts, app.ts, doctor.ts, config.ts, api/, mail/, platform/ and the features",
+    );
   }
   if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|fixture|d))?\.ts$/.test(basename(path))) report("is not named in kebab-case");
   if (basename(path) === "index.ts") report("is a barrel: import the file that holds the thing");

@@ -1,0 +1,258 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import pg from "pg";
+import { type TestDatabase, testDatabase } from "../test/support/database.ts";
+import { type DnsServer, startDnsServer } from "../test/support/dns-server.ts";
+import { makeCertificateAuthority } from "../test/support/tls.ts";
+import { readConfig } from "./config.ts";
+import { checkNode, examine, printable } from "./doctor.ts";
+import type { Check } from "./platform/check.ts";
+
+let dns: DnsServer;
+let database: TestDatabase;
+let dir: string;
+
+before(async () => {
+  dns = await startDnsServer();
+  dns.set("mail.example.eu", "A", ["192.0.2.25"]);
+  dns.set("mx.mail.example.eu", "A", ["192.0.2.25"]);
+  dns.set("192.0.2.25", "PTR", ["mail.example.eu"]);
+  database = await testDatabase();
+  dir = mkdtempSync(join(tmpdir(), "postern-doctor-"));
+});
+
+after(async () => {
+  await database?.drop();
+  await dns?.stop();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** A good machine, with `change` over its settings. */
+function environment(change: Record<string, string> = {}): Record<string, string> {
+  return {
+    POSTERN_DATA: mkdtempSync(join(dir, "data-")),
+    POSTERN_HOSTNAME: "mail.example.eu",
+    POSTERN_BASE_URL: "https://mail.example.eu",
+    POSTERN_DNS: dns.address,
+    DATABASE_URL: database.url,
+    POSTERN_HTTP: "127.0.0.1:0",
+    POSTERN_INTERNAL: "127.0.0.1:0",
+    POSTERN_MX: "127.0.0.1:0",
+    POSTERN_SUBMISSION: "127.0.0.1:0",
+    ...change,
+  };
+}
+
+async function look(change: Record<string, string> = {}, trySmtp: string | null = null): Promise<Check[]> {
+  return examine({ try_smtp: trySmtp }, () => readConfig(environment(change)));
+}
+
+function named(checks: Check[], name: string): Check[] {
+  return checks.filter((check) => check.name === name);
+}
+
+/** The one finding of that name. */
+function only(checks: Check[], name: string): Check {
+  const found = named(checks, name);
+  assert.equal(found.length, 1, JSON.stringify(found));
+  return found[0] as Check;
+}
+
+async function listening(server: Server | ReturnType<typeof createHttpServer>): Promise<string> {
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  return `127.0.0.1:${(server.address() as { port: number }).port}`;
+}
+
+describe("the doctor", () => {
+  it("finds nothing wrong with a good machine but what the test server is", async () => {
+    const checks = await look();
+    const bad = checks.filter(({ status, name }) => status === "problem" && name !== "durability");
+    assert.deepEqual(bad, []);
+    for (const { says, remedy, status } of checks) {
+      assert.match(says, /^\S.+\.$/, "a sentence");
+      if (status === "problem" || status === "warning") assert.ok(remedy && remedy.length > 5, says);
+    }
+  });
+
+  it("says which Node is too old", () => {
+    assert.equal(checkNode("24.0.0").status, "ok");
+    assert.deepEqual([checkNode("22.9.1").status, /22\.9\.1/.test(checkNode("22.9.1").says)], ["problem", true]);
+  });
+
+  it("tells every wrong setting and then stops", async () => {
+    const checks = await look({ POSTERN_HTTP: "nowhere", POSTERN_BASE_URL: "mail" });
+    const problems = named(checks, "settings");
+    assert.equal(problems.length, 2);
+    assert.match(
+      problems.map(({ says }) => says).join(),
+      /POSTERN_HTTP[\s\S]*POSTERN_BASE_URL|POSTERN_BASE_URL[\s\S]*POSTERN_HTTP/,
+    );
+    assert.deepEqual(named(checks, "database"), []);
+  });
+
+  it("sees a data folder that others may write and a master key that others may read", async () => {
+    const data = mkdtempSync(join(dir, "open-"));
+    chmodSync(data, 0o777);
+    writeFileSync(join(data, "master.key"), `${"ab".repeat(32)}\n`, { mode: 0o644 });
+    chmodSync(join(data, "master.key"), 0o644);
+    const checks = await look({ POSTERN_DATA: data });
+    assert.equal(only(checks, "data folder").status, "problem");
+    assert.deepEqual(
+      [only(checks, "master key").status, only(checks, "master key").remedy],
+      ["problem", `chmod 600 ${data}/master.key`],
+    );
+  });
+
+  it("tells a port of another program from one of a running Postern", async () => {
+    const stranger = createServer();
+    const place = await listening(stranger);
+    const [finding] = named(await look({ POSTERN_MX: place }), "port").filter(({ status }) => status === "problem");
+    assert.match(finding?.says ?? "", new RegExp(`^${place} \\(POSTERN_MX\\) is in use by another program`));
+    const postern = createHttpServer((_request, response) => response.end('{"status":"ok"}'));
+    const internal = await listening(postern);
+    const checks = named(await look({ POSTERN_MX: place, POSTERN_INTERNAL: internal }), "port");
+    assert.deepEqual([...new Set(checks.map(({ status }) => status))], ["ok"]);
+    await Promise.all([new Promise((done) => stranger.close(done)), new Promise((done) => postern.close(done))]);
+  });
+
+  it("sees a port on an address that is not this machine's", async () => {
+    const checks = named(await look({ POSTERN_MX: "192.0.2.1:2525" }), "port");
+    assert.equal(checks.filter(({ status }) => status === "problem").length, 1);
+  });
+
+  it("judges the base URL", async () => {
+    for (const [url, status] of [
+      ["https://mail.example.eu", "ok"],
+      ["http://127.0.0.1:8080", "warning"],
+      ["http://mail.example.eu", "problem"],
+    ] as const) {
+      assert.equal(only(await look({ POSTERN_BASE_URL: url }), "base URL").status, status, url);
+    }
+  });
+});
+
+describe("the doctor and the database", () => {
+  it("does not take settings for durable that are not (the test server's are not)", async (t) => {
+    const checks = named(await look(), "durability");
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    const { rows } = await client.query("select current_setting('fsync') as fsync");
+    await client.end();
+    if (rows[0].fsync === "on") return t.skip("this server is durable");
+    assert.match(checks.map(({ says }) => says).join(), /fsync is off: accepted mail can be lost in a power cut/);
+    assert.equal(checks[0]?.status, "problem");
+  });
+
+  it("sees a role that row-level security does not bind", async () => {
+    assert.equal(only(await look(), "role").status, "ok");
+    assert.equal(only(await look({ DATABASE_URL: database.admin_url }), "role").status, "problem");
+  });
+
+  it("sees a server that is away", async () => {
+    const checks = await look({ DATABASE_URL: "postgresql://nobody@127.0.0.1:1/none" });
+    assert.equal(only(checks, "database").status, "problem");
+    assert.match(only(checks, "database").says, /does not answer/);
+  });
+
+  it("says that the embedded one is not running, without starting it", async () => {
+    const checks = await look({ DATABASE_URL: "" });
+    assert.equal(only(checks, "database").status, "skipped");
+  });
+
+  it("sees a schema that is newer, and one that is not there yet", async () => {
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      assert.equal(only(await look(), "schema").status, "ok");
+      await client.query("insert into schema_migration (number, name, checksum) values (9999, 'later', 'x')");
+      assert.deepEqual(only(await look(), "schema").status, "problem");
+      await client.query("delete from schema_migration where number = 9999");
+    } finally {
+      await client.end();
+    }
+  });
+
+  it("compares the clocks", async () => {
+    assert.equal(only(await look(), "clock").status, "ok");
+  });
+});
+
+describe("the doctor and the outside world", () => {
+  it("asks whether name and address lead to each other", async () => {
+    assert.equal(only(await look(), "PTR").status, "ok");
+    dns.set("other.example.eu", "A", ["192.0.2.26"]);
+    dns.set("mx.other.example.eu", "A", ["192.0.2.26"]);
+    const none = only(await look({ POSTERN_HOSTNAME: "other.example.eu" }), "PTR");
+    assert.deepEqual([none.status, /has no name in DNS/.test(none.says)], ["problem", true]);
+    dns.set("192.0.2.26", "PTR", ["static-26.provider.example"]);
+    const wrong = only(await look({ POSTERN_HOSTNAME: "other.example.eu" }), "PTR");
+    assert.match(wrong.says, /is called static-26\.provider\.example in DNS, not other\.example\.eu/);
+  });
+
+  it("tells a name without an address from name servers that do not answer", async () => {
+    const absent = await look({ POSTERN_HOSTNAME: "absent.example.eu" });
+    assert.equal(only(absent, "DNS").status, "ok");
+    assert.equal(only(absent, "hostname").status, "problem");
+    const silent = await look({ POSTERN_DNS: "127.0.0.1:9" });
+    assert.equal(only(silent, "DNS").status, "problem");
+    assert.deepEqual(named(silent, "PTR"), []);
+  });
+
+  it("calls nobody's mail server unless told to", async () => {
+    assert.equal(only(await look(), "port 25").status, "skipped");
+    const server = createServer((socket) => socket.end("220 mx.example ESMTP\r\n"));
+    const place = await listening(server);
+    const port = { POSTERN_TESTING_OUTBOUND_PORT: place.split(":")[1] as string };
+    assert.match(only(await look(port, "127.0.0.1"), "port 25").says, /answers on port \d+: 220 mx\.example ESMTP/);
+    await new Promise((done) => server.close(done));
+    assert.equal(only(await look(port, "127.0.0.1"), "port 25").status, "problem");
+  });
+
+  it("reads the certificate's last day", async () => {
+    const authority = makeCertificateAuthority(dir);
+    const judge = async (days: number) => {
+      const { cert, key } = authority.issue(["mail.example.eu"], { from_days: -100, until_days: days });
+      writeFileSync(join(dir, "cert.pem"), cert);
+      writeFileSync(join(dir, "key.pem"), key);
+      const files = { POSTERN_TLS_CERT: join(dir, "cert.pem"), POSTERN_TLS_KEY: join(dir, "key.pem") };
+      return only(await look(files), "certificate").status;
+    };
+    assert.deepEqual([await judge(90), await judge(5), await judge(-1)], ["ok", "warning", "problem"]);
+  });
+});
+
+describe("postern doctor", () => {
+  const run = (args: string[], change: Record<string, string> = {}) => {
+    const env = { PATH: process.env.PATH ?? "", ...environment(change) };
+    // Not spawnSync: the name server lives in this process.
+    return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
+      execFile(
+        process.execPath,
+        ["src/main.ts", "doctor", ...args],
+        { env, timeout: 60_000 },
+        (error, stdout, stderr) => resolve({ status: Number(error?.code ?? 0), stdout, stderr }),
+      );
+    });
+  };
+
+  it("prints sentences, or one JSON object, and ends with 1 when there is a problem", async () => {
+    const text = await run([], { POSTERN_BASE_URL: "http://mail.example.eu" });
+    assert.equal(text.status, 1, text.stderr);
+    assert.match(text.stdout, /^problem {2}base URL {6}http:\/\/mail\.example\.eu is not encrypted/m);
+    assert.match(text.stdout, /\d+ problems, \d+ warnings, \d+ not looked at\n$/);
+    const json = await run(["--json"], { DATABASE_URL: "" });
+    assert.equal(json.status, 0, json.stdout + json.stderr);
+    assert.deepEqual([JSON.parse(json.stdout).ok, JSON.parse(json.stdout).checks.length > 8], [true, true]);
+  });
+
+  it("says the remedy below what is wrong", () => {
+    const line = printable([{ name: "x", status: "problem", says: "It is broken.", remedy: "Mend it." }]);
+    assert.match(line, /It is broken\.\n +→ Mend it\./);
+  });
+});

@@ -1,0 +1,343 @@
+// `postern doctor`: looks at the machine, the settings and the outside world as Postern would meet them, and says in plain
+// sentences what is wrong and what to do. It changes nothing and starts nothing. Not here: watching a running Postern
+// (metrics, docs/operations.md), and the DNS records of customers' domains (POST /v1/domains/{id}/verify).
+import { X509Certificate } from "node:crypto";
+import { access, constants, readFile, stat, statfs } from "node:fs/promises";
+import { get } from "node:http";
+import { createConnection, createServer } from "node:net";
+import { join } from "node:path";
+import { type Config, ConfigProblems, type HostPort, readConfig } from "./config.ts";
+import { type Check, ok, problem, skipped, warning } from "./platform/check.ts";
+import { checkDatabase } from "./platform/check-database.ts";
+import { createClock } from "./platform/clock.ts";
+import { createResolver, type Resolver } from "./platform/resolver.ts";
+
+export type DoctorOptions = {
+  /** A mail server whose port 25 may be tried; without it the way out is not tried. */
+  try_smtp: string | null;
+};
+
+const OLDEST_NODE = 24;
+const FREE_BYTES_MIN = 1024 ** 3;
+const ANSWER_MS = 5_000;
+const CERTIFICATE_DAYS_MIN = 14;
+const DAY_MS = 86_400_000;
+
+/** Everything at once; never rejects for what it finds. `read` is where the settings come from. */
+export async function examine(options: DoctorOptions, read: () => Config = readConfig): Promise<Check[]> {
+  const node = checkNode(process.versions.node);
+  let config: Config;
+  try {
+    config = read();
+  } catch (error) {
+    if (!(error instanceof ConfigProblems)) throw error;
+    return [node, ...error.problems.map((text) => problem("settings", text, "Correct it and run this again."))];
+  }
+  const resolver = createResolver({
+    servers: config.dns_servers,
+    timeout_ms: 2_000,
+    attempts: 2,
+    cache_max: 100,
+    validating: false,
+    now: createClock({}).now,
+  });
+  const found = await Promise.all([
+    checkDataFolder(config),
+    checkMasterKey(config),
+    checkDatabase(config),
+    checkPorts(config),
+    checkBaseUrl(config),
+    checkCertificate(config),
+    checkNames(config, resolver),
+    checkWayOut(options, config),
+  ]);
+  return [node, ok("settings", "The settings can be read."), ...found.flat()];
+}
+
+/** The lines for people; the last one sums up. */
+export function printable(checks: Check[]): string {
+  const lines = checks.flatMap(({ status, name, says, remedy }) => [
+    `${status.padEnd(8)} ${name.padEnd(13)} ${says}`,
+    ...(remedy === null ? [] : [`${" ".repeat(23)}→ ${remedy}`]),
+  ]);
+  const count = (status: Check["status"]): number => checks.filter((check) => check.status === status).length;
+  return [
+    ...lines,
+    "",
+    `${count("problem")} problems, ${count("warning")} warnings, ${count("skipped")} not looked at`,
+  ].join("\n");
+}
+
+// The machine --------------------------------------------------------------------------------------------------------
+
+/** Exported for its test. */
+export function checkNode(version: string): Check {
+  if (Number.parseInt(version, 10) >= OLDEST_NODE) return ok("node", `Node ${version} runs this.`);
+  return problem(
+    "node",
+    `Node ${version} is too old.`,
+    `Start Postern with Node ${OLDEST_NODE} or newer: bin/postern finds the one that npm ci installed.`,
+  );
+}
+
+async function checkDataFolder({ data_dir }: Config): Promise<Check[]> {
+  const name = "data folder";
+  const { mode, uid } = await stat(data_dir);
+  const checks: Check[] = [];
+  try {
+    await access(data_dir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch {
+    checks.push(
+      problem(
+        name,
+        `${data_dir} cannot be written by this user.`,
+        `chown it to the user that runs Postern, or set POSTERN_DATA.`,
+      ),
+    );
+  }
+  if ((mode & 0o022) !== 0) {
+    checks.push(
+      problem(
+        name,
+        `${data_dir} can be written by others (mode ${(mode & 0o777).toString(8)}).`,
+        `chmod go-w ${data_dir}`,
+      ),
+    );
+  }
+  const { bavail, bsize } = await statfs(data_dir);
+  const free = bavail * bsize;
+  if (free < FREE_BYTES_MIN) {
+    checks.push(
+      problem(
+        name,
+        `${data_dir} has ${Math.floor(free / 1024 ** 2)} MiB free.`,
+        "Make room: mail is refused with 503 and 452 before the disk is full.",
+      ),
+    );
+  }
+  return checks.length > 0
+    ? checks
+    : [ok(name, `${data_dir} belongs to user ${uid} and has ${Math.floor(free / 1024 ** 3)} GiB free.`)];
+}
+
+async function checkMasterKey({ data_dir }: Config): Promise<Check> {
+  const name = "master key";
+  const path = join(data_dir, "master.key");
+  const found = await stat(path).catch(() => null);
+  if (!found) return ok(name, "The master key comes from POSTERN_MASTER_KEY.");
+  if ((found.mode & 0o077) !== 0) {
+    return problem(
+      name,
+      `${path} can be read by others: with it and the database every secret can be read.`,
+      `chmod 600 ${path}`,
+    );
+  }
+  return ok(name, `${path} is readable by its owner only. Keep a copy apart from the database's backup.`);
+}
+
+async function checkPorts(config: Config): Promise<Check[]> {
+  const { http, internal, mx, submission, submissions } = config;
+  const wanted: [variable: string, place: HostPort | null][] = [
+    ["POSTERN_HTTP", http],
+    ["POSTERN_INTERNAL", internal],
+    ["POSTERN_MX", mx],
+    ["POSTERN_SUBMISSION", submission],
+    ["POSTERN_SUBMISSIONS", submissions],
+  ];
+  const isOurs = await answersHealth(internal);
+  return Promise.all(wanted.flatMap(([variable, place]) => (place ? [checkPort(variable, place, isOurs)] : [])));
+}
+
+async function checkPort(variable: string, { host, port }: HostPort, isOurs: boolean): Promise<Check> {
+  const name = "port";
+  const where = `${host}:${port} (${variable})`;
+  const error = port === 0 ? null : await bindError(host, port);
+  if (error === null) return ok(name, `${where} is free.`);
+  if (error === "EADDRINUSE" && isOurs) return ok(name, `${where} is in use; a Postern is running here.`);
+  if (error === "EADDRINUSE") {
+    return problem(
+      name,
+      `${where} is in use by another program.`,
+      `Stop that program (ss -ltnp shows it), or set ${variable} to another port.`,
+    );
+  }
+  if (error === "EACCES") {
+    return problem(
+      name,
+      `This user may not listen on ${where}.`,
+      "Ports below 1024 need root, or: sysctl net.ipv4.ip_unprivileged_port_start=25",
+    );
+  }
+  return problem(name, `${where} cannot be listened on: ${error}.`, `Set ${variable} to an address of this machine.`);
+}
+
+function bindError(host: string, port: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
+  });
+}
+
+/** Is it a Postern that answers on the internal listener? */
+function answersHealth({ host, port }: HostPort): Promise<boolean> {
+  return new Promise((resolve) => {
+    const request = get({ host, port, path: "/healthz", timeout: ANSWER_MS }, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200);
+    });
+    request.once("timeout", () => request.destroy());
+    request.once("error", () => resolve(false));
+  });
+}
+
+// The outside world --------------------------------------------------------------------------------------------------
+
+function isLocal(host: string): boolean {
+  return host === "localhost" || host.endsWith(".localhost") || /^(127\.|\[?::1\]?$)/.test(host);
+}
+
+function checkBaseUrl({ base_url }: Config): Check {
+  const { protocol, hostname } = new URL(base_url);
+  if (protocol === "https:") return ok("base URL", `${base_url} is encrypted.`);
+  if (isLocal(hostname))
+    return warning(
+      "base URL",
+      `${base_url} can be reached from this machine only.`,
+      "For use by others put a TLS proxy before it and set POSTERN_BASE_URL=https://…",
+    );
+  return problem(
+    "base URL",
+    `${base_url} is not encrypted: API keys and mail would cross the network in clear.`,
+    "Put a TLS proxy before POSTERN_HTTP and set POSTERN_BASE_URL=https://…",
+  );
+}
+
+async function checkCertificate({ tls_cert_file }: Config): Promise<Check> {
+  if (!tls_cert_file) {
+    return skipped(
+      "certificate",
+      "POSTERN_TLS_CERT is not set: mail servers are offered a self-signed certificate.",
+      "Set POSTERN_TLS_CERT and POSTERN_TLS_KEY.",
+    );
+  }
+  try {
+    const { validTo } = new X509Certificate(await readFile(tls_cert_file));
+    const days = Math.floor((Date.parse(validTo) - createClock({}).now()) / DAY_MS);
+    if (days >= CERTIFICATE_DAYS_MIN) return ok("certificate", `${tls_cert_file} is valid for ${days} days.`);
+    const says = days < 0 ? `${tls_cert_file} has expired.` : `${tls_cert_file} expires in ${days} days.`;
+    return (days < 0 ? problem : warning)("certificate", says, "Renew it; Postern reads it again by itself.");
+  } catch (error) {
+    return problem(
+      "certificate",
+      `${tls_cert_file} cannot be read: ${(error as Error).message}.`,
+      "It must be a certificate in PEM form.",
+    );
+  }
+}
+
+/** That DNS answers at all, and that this machine's names lead here and back (RFC 5321 §2.3.5, RFC 1912 §2.1). */
+async function checkNames({ hostname, mx_host }: Config, resolver: Resolver): Promise<Check[]> {
+  if (isLocal(hostname)) {
+    return [
+      warning(
+        "hostname",
+        `The host name is ${hostname}, which no mail server believes.`,
+        "Set POSTERN_HOSTNAME to the name that this machine's address resolves to.",
+      ),
+    ];
+  }
+  const own = await resolver.a(hostname);
+  if (own.kind === "failed") {
+    return [
+      problem(
+        "DNS",
+        `The name servers do not answer (${own.reason}).`,
+        "Set POSTERN_DNS to a resolver that this machine may use, such as 127.0.0.1:53 with unbound.",
+      ),
+    ];
+  }
+  const dns = ok("DNS", "The name servers answer.");
+  if (own.kind === "absent") {
+    return [
+      dns,
+      problem(
+        "hostname",
+        `${hostname} has no address in DNS.`,
+        `Publish an A record for ${hostname} with this machine's public address.`,
+      ),
+    ];
+  }
+  const mx = mx_host === hostname ? own : await resolver.a(mx_host);
+  const receiving =
+    mx.kind === "found"
+      ? ok("hostname", `${mx_host} receives mail.`)
+      : warning(
+          "hostname",
+          `${mx_host} has no address in DNS, so no inbound mail arrives.`,
+          `Publish an A record for ${mx_host}.`,
+        );
+  return [
+    dns,
+    receiving,
+    ...(await Promise.all(own.records.map((address) => checkReverse(hostname, address, resolver)))),
+  ];
+}
+
+async function checkReverse(hostname: string, address: string, resolver: Resolver): Promise<Check> {
+  const answer = await resolver.ptr(address);
+  const names = answer.kind === "found" ? answer.records.map((name) => name.toLowerCase().replace(/\.$/, "")) : [];
+  if (names.includes(hostname)) return ok("PTR", `${address} and ${hostname} lead to each other.`);
+  if (answer.kind === "failed")
+    return skipped("PTR", `The name of ${address} could not be asked for (${answer.reason}).`);
+  const says =
+    names.length > 0
+      ? `${address} is called ${names.join(", ")} in DNS, not ${hostname}.`
+      : `${address} has no name in DNS.`;
+  return problem(
+    "PTR",
+    `${says} Large providers refuse mail from it.`,
+    `Ask whoever gave you the address for the PTR record ${hostname}.`,
+  );
+}
+
+/** The one check that talks to a stranger, hence only when asked for. */
+async function checkWayOut({ try_smtp }: DoctorOptions, { testing }: Config): Promise<Check> {
+  const name = "port 25";
+  if (try_smtp === null) {
+    return skipped(
+      name,
+      "Whether mail can leave through port 25 was not tried: it means calling somebody's server.",
+      "postern doctor --try-smtp <a mail server that may be called>",
+    );
+  }
+  const port = testing.outbound_port ?? 25;
+  const greeting = await readGreeting(try_smtp, port);
+  if (greeting.startsWith("220")) return ok(name, `${try_smtp} answers on port ${port}: ${greeting.slice(0, 100)}`);
+  return problem(
+    name,
+    `${try_smtp} cannot be reached on port ${port}: ${greeting.slice(0, 100)}.`,
+    "Many hosts close port 25: ask them to open it, or send through a relay.",
+  );
+}
+
+function readGreeting(host: string, port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ host, port, timeout: ANSWER_MS * 2 });
+    const end = (text: string): void => {
+      socket.destroy();
+      resolve(text);
+    };
+    socket.once("data", (bytes) =>
+      end(
+        bytes
+          .toString("latin1")
+          .split("\r\n")[0]
+          ?.replace(/[^\x20-\x7e]/g, "?") ?? "",
+      ),
+    );
+    socket.once("timeout", () => end("no answer"));
+    socket.once("error", (error: NodeJS.ErrnoException) => end(error.code ?? error.message));
+    socket.once("close", () => end("the connection was closed"));
+  });
+}
