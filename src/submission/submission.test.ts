@@ -267,6 +267,26 @@ describe("a submitted message", () => {
     assert.match((await submit({ smtp })).text, /^250/);
   });
 
+  it("is shown as JSON, parsed where it can do no harm", async () => {
+    const depth = 4_000;
+    const parts = Array.from({ length: depth }, (_, n) => [
+      `--b${n}`,
+      `Content-Type: multipart/mixed; boundary=b${n + 1}`,
+      "",
+    ]);
+    const fields = ["MIME-Version: 1.0", "Content-Type: multipart/mixed; boundary=b0"];
+    const { email } = await accepted({ content: message(fields, `${parts.flat().join("\r\n")}\r\n`) });
+    const [shown, meanwhile] = await Promise.all([
+      api.ask("GET", `/v1/emails/${email.id}/content`),
+      api.ask("GET", "/v1/emails?limit=1"),
+    ]);
+    assert.ok([200, 409].includes(shown.status), JSON.stringify(shown.body).slice(0, 200));
+    assert.equal(meanwhile.status, 200);
+    const { email: simple } = await accepted({ content: message(["Content-Type: text/html"], "<p>Hi</p>\r\n") });
+    const { content } = (await api.ask("GET", `/v1/emails/${simple.id}/content`)).body;
+    assert.deepEqual([content.html_body, content.text_body, content.attachments], ["<p>Hi</p>\n", null, []]);
+  });
+
   it("ends the connection with 554 for a bare line feed", async () => {
     const smtp = await loggedIn();
     for (const line of ["MAIL FROM:<a@sender.example>", "RCPT TO:<anna@recipient.example>", "DATA"])
