@@ -19,7 +19,7 @@ const WRITERS = 2;
 const SECOND_WRITER_FROM = 50;
 const ASK_AGAIN_MS = 200;
 /** Beyond this many waiting messages or bytes of them the process sheds load instead of growing. */
-const WAITING_MAX = 5_000;
+const WAITING_MAX = 20_000;
 const WAITING_BYTES_MAX = 256 * 1024 * 1024;
 
 export type IdempotencyRow = {
