@@ -1,8 +1,9 @@
 // `kill`: kill -9 of the api, mta and hooks processes and of PostgreSQL at random points in the middle of the sends, each
 // started again; clients repeat what was not answered.
 
-import { drain, judge, sumUp, type Verdict } from "./drain.ts";
-import { sendAll, sleep } from "./load.ts";
+import { sumUp, type Verdict } from "./drain.ts";
+import { sleep } from "./load.ts";
+import { playRound, type ScenarioOptions } from "./round.ts";
 import { type Chance, chanceOf } from "./seeded.ts";
 import { type Stage, setStage } from "./stage.ts";
 
@@ -10,50 +11,26 @@ const SENDS = 5_000;
 const TARGETS = ["mta", "api", "hooks", "postgres"] as const;
 type Target = (typeof TARGETS)[number];
 
-export type KillOptions = { rounds: number; seed: number; sends?: number; say?(text: string): void };
 export type KillVerdict = Verdict & { kills: Record<Target, number> };
 
 /** Runs it; `ok` when nothing acknowledged is lost and every copy too many is flagged. */
-export async function runKill(options: KillOptions): Promise<KillVerdict> {
+export async function runKill({ rounds, seed, sends = SENDS, say }: ScenarioOptions): Promise<KillVerdict> {
   const kills = { mta: 0, api: 0, hooks: 0, postgres: 0 };
-  const chance = chanceOf(options.seed);
+  const chance = chanceOf(seed);
   const stage = await setStage();
   try {
     // The answers take some time, as they do elsewhere: only then a kill finds mail in doubt.
     stage.sink.think(() => chance.between(0, 30));
-    const rounds: Verdict[] = [];
-    for (let round = 1; round <= options.rounds; round += 1) {
-      const verdict = await runRound(stage, chance, { ...options, round, kills });
-      options.say?.(`round ${round}: ${JSON.stringify(verdict)}`);
-      rounds.push(verdict);
+    const verdicts: Verdict[] = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      const during = (isLoading: () => boolean) => killWhile(stage, chance, kills, isLoading);
+      const { verdict } = await playRound(stage, { name: `round-${round}`, sends, during, ...(say ? { say } : {}) });
+      verdicts.push(verdict);
     }
-    return { ...sumUp(rounds), kills };
+    return { ...sumUp(verdicts), kills };
   } finally {
     await stage.close();
   }
-}
-
-type Round = KillOptions & { round: number; kills: Record<Target, number> };
-
-async function runRound(stage: Stage, chance: Chance, { round, sends = SENDS, kills, say }: Round): Promise<Verdict> {
-  let isLoading = true;
-  const load = sendAll({
-    settings: stage.settings,
-    recorder: stage.recorder,
-    name: `round-${round}`,
-    count: sends,
-    from: `Shop <orders@${stage.domain}>`,
-    recipient: (n) => `r${n}@recipient.example`,
-  }).finally(() => {
-    isLoading = false;
-  });
-  const killing = killWhile(stage, chance, kills, () => isLoading);
-  const startedAt = performance.now();
-  await Promise.all([load, killing]);
-  const loadedAt = performance.now();
-  await drain(stage);
-  say?.(`  load ${Math.round(loadedAt - startedAt)} ms, then ${Math.round(performance.now() - loadedAt)} ms to drain`);
-  return judge(stage);
 }
 
 /** Each target once in random order, then any, until the load is through. */

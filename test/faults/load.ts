@@ -1,7 +1,6 @@
 // A careful client: sends e-mails with an Idempotency-Key each, repeats what was not answered with the same key, and
 // writes down every 202 before it goes on.
 import { Pool } from "undici";
-import type { Posterns } from "../support/postern-process.ts";
 import type { Recorder } from "./recorder.ts";
 
 const CONNECTIONS = 16;
@@ -12,7 +11,9 @@ const GIVE_UP_MS = 120_000;
 const TRANSIENT = new Set([429, 500, 502, 503, 504]);
 
 export type LoadOptions = {
-  settings: Pick<Posterns, "base_url" | "live_key">;
+  live_key: string;
+  /** A request that is not answered is repeated at the next of these. */
+  base_urls: string[];
   recorder: Recorder;
   /** Distinguishes the keys of this load from those of others. */
   name: string;
@@ -28,43 +29,50 @@ export type LoadResult = {
   repeated: number;
   /** Requests that were answered at the second try at the latest, or at the first. */
   within_one_retry: number;
+  /** The longest time in which nothing was acknowledged. */
+  longest_gap_ms: number;
   statuses: Map<string, number>;
 };
 
+type State = LoadOptions & { pools: Pool[]; result: LoadResult; acknowledgedAtMs: number };
+
 /** Sends all; rejects when an e-mail is refused for good or nobody answers for two minutes. */
 export async function sendAll(options: LoadOptions): Promise<LoadResult> {
-  const pool = new Pool(options.settings.base_url, {
-    connections: CONNECTIONS,
-    pipelining: 1,
-    headersTimeout: 15_000,
-    connect: { timeout: 2_000 },
-  });
-  const result: LoadResult = { acknowledged: 0, repeated: 0, within_one_retry: 0, statuses: new Map() };
+  const limits = { connections: CONNECTIONS, pipelining: 1, headersTimeout: 15_000, connect: { timeout: 2_000 } };
+  const result: LoadResult = {
+    acknowledged: 0,
+    repeated: 0,
+    within_one_retry: 0,
+    longest_gap_ms: 0,
+    statuses: new Map(),
+  };
+  const pools = options.base_urls.map((url) => new Pool(url, limits));
+  const state: State = { ...options, pools, result, acknowledgedAtMs: performance.now() };
   let next = 0;
   async function work(): Promise<void> {
     for (let n = next++; n < options.count; n = next++) {
-      await sendOne(pool, options, n, result);
+      await sendOne(state, n);
       if (options.pause_ms) await sleep(options.pause_ms);
     }
   }
   try {
     await Promise.all(Array.from({ length: CONNECTIONS }, work));
   } finally {
-    await pool.destroy();
+    await Promise.all(pools.map((pool) => pool.destroy()));
   }
   return result;
 }
 
-async function sendOne(pool: Pool, options: LoadOptions, n: number, result: LoadResult): Promise<void> {
-  const key = `${options.name}-${n}`;
+async function sendOne(state: State, n: number): Promise<void> {
+  const { pools, result } = state;
+  const key = `${state.name}-${n}`;
   const until = performance.now() + GIVE_UP_MS;
   for (let turn = 0; ; turn += 1) {
-    const { status, body } = await post(pool, options, key, n);
+    const { status, body } = await post(pools[(n + turn) % pools.length] as Pool, state, key, n);
     result.statuses.set(status, (result.statuses.get(status) ?? 0) + 1);
     if (status === "202") {
-      await options.recorder.keep({ key, id: String(body.id), message_id: String(body.message_id) });
-      result.acknowledged += 1;
-      if (turn <= 1) result.within_one_retry += 1;
+      await state.recorder.keep({ key, id: String(body.id), message_id: String(body.message_id) });
+      noteAcknowledged(state, turn);
       return;
     }
     const isTransient = !/^\d+$/.test(status) || TRANSIENT.has(Number(status));
@@ -74,13 +82,22 @@ async function sendOne(pool: Pool, options: LoadOptions, n: number, result: Load
   }
 }
 
+function noteAcknowledged(state: State, turn: number): void {
+  const { result } = state;
+  const now = performance.now();
+  result.acknowledged += 1;
+  if (turn <= 1) result.within_one_retry += 1;
+  result.longest_gap_ms = Math.max(result.longest_gap_ms, Math.round(now - state.acknowledgedAtMs));
+  state.acknowledgedAtMs = now;
+}
+
 async function post(pool: Pool, options: LoadOptions, key: string, n: number) {
   try {
     const response = await pool.request({
       method: "POST",
       path: "/v1/send",
       headers: {
-        authorization: `Bearer ${options.settings.live_key}`,
+        authorization: `Bearer ${options.live_key}`,
         "content-type": "application/json",
         "idempotency-key": key,
       },

@@ -3,18 +3,26 @@
 // code 0: passed; 1: failed; 2: not known; 3: this machine lacks what it takes (said, never passed).
 import { parseArgs } from "node:util";
 import { runKill } from "./kill.ts";
+import { Lacking } from "./lacking.ts";
+import { runPostgresRestart } from "./postgres-restart.ts";
+import { runRollingRestart } from "./rolling-restart.ts";
+import type { ScenarioOptions } from "./round.ts";
+import { runStalledNode } from "./stalled-node.ts";
 
-export type ScenarioOptions = { rounds: number; seed: number; sends?: number; say(text: string): void };
-export type Result = { ok: boolean } & Record<string, unknown>;
+type Result = { ok: boolean } & Record<string, unknown>;
 
 type Scenario = { rounds: number; what: string; run(options: ScenarioOptions): Promise<Result> };
 
 const SCENARIOS: Record<string, Scenario> = {
   kill: { rounds: 1, what: "kill -9 of every process and of PostgreSQL in the middle of 5,000 sends", run: runKill },
+  "postgres-restart": {
+    rounds: 3,
+    what: "the database stops, at once, in good order or killed",
+    run: runPostgresRestart,
+  },
+  "stalled-node": { rounds: 1, what: "a sending process is stopped past its lease and woken", run: runStalledNode },
+  "rolling-restart": { rounds: 1, what: "20 restarts with SIGTERM under load", run: runRollingRestart },
 };
-
-/** Thrown by a scenario that this machine cannot play. */
-export class Lacking extends Error {}
 
 function usage(): never {
   console.error("npm run faults -- <scenario> [--rounds n] [--seed s] [--sends n] [--json]\n");

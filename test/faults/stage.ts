@@ -37,9 +37,11 @@ export type Stage = {
   /** Rows past row-level security. */
   rows<Row>(text: string, values?: unknown[]): Promise<Row[]>;
   /** Starts a process of this role and keeps it under `name`; tries again while the database is away. */
-  start(role: Role, name?: string): Promise<PosternProcess>;
+  start(role: Role, name?: string, env?: Record<string, string>): Promise<PosternProcess>;
   /** SIGKILL; resolves when the process is gone. */
   kill(name: string): Promise<void>;
+  /** SIGTERM; resolves with the exit code and how long it took. */
+  stop(name: string): Promise<{ code: number | null; ms: number }>;
   /** Moves the clock of all processes ahead. */
   advance(seconds: number): void;
   /** What that clock shows, in milliseconds. */
@@ -112,8 +114,8 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
     died,
     domain: "shop.example",
     rows: (text, values = []) => readRows(postgres, text, values),
-    async start(role, name = role) {
-      const started = await startInTime(settings, role);
+    async start(role, name = role, more = {}) {
+      const started = await startInTime(settings, role, more);
       processes.set(name, started);
       void started.exited.then((code) => {
         if (processes.get(name) === started) died.push(`${name} ended with ${code}: ${started.output().slice(-2_000)}`);
@@ -125,6 +127,13 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
       processes.delete(name);
       running?.child.kill("SIGKILL");
       await running?.exited;
+    },
+    async stop(name) {
+      const startedAt = performance.now();
+      const running = processes.get(name);
+      processes.delete(name);
+      const code = (await running?.stop()) ?? null;
+      return { code, ms: Math.round(performance.now() - startedAt) };
     },
     advance: (seconds) => {
       offset += seconds;
@@ -145,12 +154,12 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
   };
 }
 
-async function startInTime(settings: Posterns, role: Role): Promise<PosternProcess> {
+async function startInTime(settings: Posterns, role: Role, env: Record<string, string>): Promise<PosternProcess> {
   const until = performance.now() + START_TRIES_MS;
   for (;;) {
     try {
       // One internal listener each, on any port.
-      return await startPostern(settings, [role], { POSTERN_INTERNAL: "127.0.0.1:0" });
+      return await startPostern(settings, [role], { POSTERN_INTERNAL: "127.0.0.1:0", ...env });
     } catch (error) {
       if (performance.now() > until) throw error;
       await sleep(START_AGAIN_MS);
@@ -174,6 +183,8 @@ async function readRows<Row>(postgres: EmbeddedPostgres, text: string, values: u
 async function furnish(stage: Stage): Promise<void> {
   await setUpDomain(stage.settings, stage.dns, stage.domain);
   stage.dns.set("recipient.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
+  // Many domains behind one server: their mail is spread over all slots, and so over several nodes.
+  stage.dns.set("*.recipients.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
   stage.dns.set("mx.recipient.example", "A", ["127.0.0.1"]);
   const events = ["email.delivered", "email.bounced", "email.deferred"];
   const made = await ask(stage.settings, "POST", "/v1/webhooks", { url: `${stage.receiver.url}/hook`, events });
