@@ -1,7 +1,17 @@
 // The only reader of the environment. Reports every problem at once, in sentences that name the variable and the
 // remedy, so that a first start on a new machine needs one correction, not five.
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { hostname as machineName } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -188,16 +198,35 @@ function masterKey(reader: Reader, dataDir: string): Buffer {
 function masterKeyFile(reader: Reader, dataDir: string): Buffer {
   const path = join(dataDir, "master.key");
   try {
-    if (existsSync(path)) return Buffer.from(readFileSync(path, "utf8").trim(), "hex");
     mkdirSync(dataDir, { recursive: true, mode: 0o755 });
-    writeFileSync(path, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
-    return Buffer.from(readFileSync(path, "utf8").trim(), "hex");
+    if (!existsSync(path)) makeMasterKey(path);
+    const text = readFileSync(path, "utf8").trim();
+    if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, "hex");
+    reader.problems.push(`${path} is damaged: put your copy of it back. Without it no stored secret can be read.`);
+    return Buffer.alloc(32);
   } catch (error) {
     reader.problems.push(
       `the data folder ${dataDir} cannot be used (${(error as Error).message}); set POSTERN_DATA to a writable folder.`,
     );
     return Buffer.alloc(32);
   }
+}
+
+/** Whole and on disk before its name is there: everything that is sealed with it would be lost with it. */
+function makeMasterKey(path: string): void {
+  const aside = `${path}.${process.pid}`;
+  writeFileSync(aside, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flush: true });
+  try {
+    linkSync(aside, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error; // another process was faster
+  } finally {
+    unlinkSync(aside);
+  }
+  if (process.platform === "win32") return; // folders cannot be opened there
+  const folder = openSync(dirname(path), "r");
+  fsyncSync(folder);
+  closeSync(folder);
 }
 
 function s3Store(reader: Reader): Config["s3"] {

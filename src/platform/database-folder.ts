@@ -32,6 +32,6 @@ async function nameOf(dataDir: string): Promise<string> {
   const known = await readFile(file, "utf8").catch(() => "");
   if (/^[0-9a-f]{32}$/.test(known.trim())) return known.trim();
   const name = randomBytes(16).toString("hex");
-  await writeFile(file, `${name}\n`, { mode: 0o600 });
+  await writeFile(file, `${name}\n`, { mode: 0o600, flush: true });
   return name;
 }

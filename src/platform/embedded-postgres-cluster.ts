@@ -118,7 +118,7 @@ async function socketFolder(dataDir: string, runAs: RunAs): Promise<string> {
 async function passwords(dataDir: string): Promise<{ admin: string; owner: string }> {
   const path = join(dataDir, "passwords.json");
   const fresh = { admin: randomBytes(24).toString("base64url"), owner: randomBytes(24).toString("base64url") };
-  await writeFile(path, `${JSON.stringify(fresh)}\n`, { mode: 0o600, flag: "wx" }).catch(
+  await writeFile(path, `${JSON.stringify(fresh)}\n`, { mode: 0o600, flag: "wx", flush: true }).catch(
     (error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     },
@@ -148,8 +148,10 @@ export async function createCluster(cluster: Cluster, binaries: PostgresBinaries
     const authentication = cluster.passwords
       ? "host all all 127.0.0.1/32 scram-sha-256\nhost replication postgres 127.0.0.1/32 scram-sha-256\n"
       : "local all all trust\nlocal replication postgres trust\n"; // the wall is the socket's folder, mode 0700
-    await writeFile(join(fresh, "pg_hba.conf"), authentication);
-    await appendFile(join(fresh, "postgresql.conf"), `\ninclude_if_exists '${SETTINGS_FILE}'\n`);
+    // Flushed: initdb has synced its own files, and a power cut would leave these with the right length and no content.
+    await writeFile(join(fresh, "pg_hba.conf"), authentication, { flush: sync });
+    await appendFile(join(fresh, "postgresql.conf"), `\ninclude_if_exists '${SETTINGS_FILE}'\n`, { flush: sync });
+    if (sync) await syncFolder(fresh);
     await rename(fresh, cluster.cluster_dir).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error; // else another process was faster
     });
@@ -270,9 +272,10 @@ export async function readSettings(cluster: Cluster): Promise<string | null> {
 /** Replaces postern.conf as a whole. */
 export async function writeSettings(cluster: Cluster, text: string): Promise<void> {
   const path = join(cluster.cluster_dir, SETTINGS_FILE);
-  await writeFile(`${path}.new`, text, { mode: 0o600 });
+  await writeFile(`${path}.new`, text, { mode: 0o600, flush: true });
   if (cluster.run_as) await chown(`${path}.new`, cluster.run_as.uid, cluster.run_as.gid);
   await rename(`${path}.new`, path);
+  await syncFolder(cluster.cluster_dir);
 }
 
 /** Whether this server was built with lz4: the npm package is not, distributions are. */

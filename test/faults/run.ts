@@ -2,9 +2,12 @@
 // PostgreSQL, and compares what was acknowledged with what arrived. With --json the last line is one JSON object. Exit
 // code 0: passed; 1: failed; 2: not known; 3: this machine lacks what it takes (said, never passed).
 import { parseArgs } from "node:util";
+import { runDiskFull } from "./disk-full.ts";
 import { runKill } from "./kill.ts";
 import { Lacking } from "./lacking.ts";
 import { runPostgresRestart } from "./postgres-restart.ts";
+import { runPowerCut } from "./power-cut.ts";
+import { runReceiversDown } from "./receivers-down.ts";
 import { runRollingRestart } from "./rolling-restart.ts";
 import type { ScenarioOptions } from "./round.ts";
 import { runStalledNode } from "./stalled-node.ts";
@@ -22,6 +25,13 @@ const SCENARIOS: Record<string, Scenario> = {
   },
   "stalled-node": { rounds: 1, what: "a sending process is stopped past its lease and woken", run: runStalledNode },
   "rolling-restart": { rounds: 1, what: "20 restarts with SIGTERM under load", run: runRollingRestart },
+  "receivers-down": {
+    rounds: 1,
+    what: "the webhook receiver is down for 36 hours (moved clock)",
+    run: runReceiversDown,
+  },
+  "disk-full": { rounds: 1, what: "no room under the database and the data folder for six seconds", run: runDiskFull },
+  "power-cut": { rounds: 3, what: "the disk loses its power; the control run must lose mail", run: runPowerCut },
 };
 
 function usage(): never {

@@ -51,8 +51,8 @@ export type Stage = {
 
 export type StageOptions = {
   roles?: Role[];
-  /** Where the database lies, when not in the stage's own folder. */
-  postgres_dir?: string;
+  /** Where the database and the data folder lie, when not in the stage's own folder. */
+  disk?: string;
   postgres_settings?: Record<string, string>;
   env?: Record<string, string>;
 };
@@ -65,10 +65,13 @@ export async function setStage(options: StageOptions = {}): Promise<Stage> {
   const dir = mkdtempSync(join(tmpdir(), "postern-faults-"));
   chmodSync(dir, 0o711); // run by root, PostgreSQL runs as an ordinary user
   const postgres = await startEmbeddedPostgres({
-    data_dir: options.postgres_dir ?? makeFolder(dir, "database"),
+    data_dir: makeFolder(options.disk ?? dir, "database"),
     ...(options.postgres_settings ? { settings: options.postgres_settings } : {}),
   });
-  const stage = await setAround(dir, postgres, options.env ?? {});
+  const stage = await setAround(dir, postgres, {
+    POSTERN_DATA: makeFolder(options.disk ?? dir, "data"),
+    ...options.env,
+  });
   try {
     for (const role of options.roles ?? (["api", "mta", "hooks"] as const)) await stage.start(role);
     await furnish(stage);
@@ -91,7 +94,7 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
   const sink = await startCountingSink();
   const receiver = await startWebhookSink({ tls: authority.issue(["localhost"]) });
   const clockFile = join(dir, "clock");
-  const settings = await posternSettings(makeFolder(dir, "data"), {
+  const settings = await posternSettings(env.POSTERN_DATA ?? "", {
     DATABASE_URL: postgres.url,
     POSTERN_DNS: dns.address,
     POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
