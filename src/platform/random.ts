@@ -16,6 +16,8 @@ export type Random = {
 
 const BYTES_MAX = 65_536;
 const TOKEN_LENGTH_MAX = 4_096;
+/** At a time; more would not come from the pool. */
+const TOKEN_BYTES_MAX = 64;
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /** A clock that steps back by less than this is waited out (RFC 9562 §6.2); a larger step is someone setting the clock. */
 const STEP_BACK_MS_MAX = 10_000;
@@ -89,9 +91,13 @@ function format(ms: number, counter: number, tail: Buffer): string {
 function token(take: (n: number) => Buffer, length: number): string {
   let text = "";
   while (text.length < length) {
-    const byte = take(1)[0]!;
-    // 248 = 4 × 62: a byte above it would make some characters likelier.
-    if (byte < 248) text += BASE62[byte % 62];
+    // Some more than are missing: one byte in 32 is thrown away.
+    const bytes = take(Math.min(TOKEN_BYTES_MAX, length - text.length + 2));
+    for (let at = 0; at < bytes.length && text.length < length; at += 1) {
+      const byte = bytes[at]!;
+      // 248 = 4 × 62: a byte above it would make some characters likelier.
+      if (byte < 248) text += BASE62[byte % 62];
+    }
   }
   return text;
 }

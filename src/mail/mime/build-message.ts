@@ -90,10 +90,14 @@ function customHeader({ name, value }: { name: string; value: string }, input: M
   return rawHeader(name, value);
 }
 
-// RFC 5322 §3.3 in UTC: "Thu, 20 Nov 2025 09:41:00 +0000".
+let lastDate = { second: Number.NaN, text: "" };
+
+// RFC 5322 §3.3 in UTC: "Thu, 20 Nov 2025 09:41:00 +0000". Thousands of messages are of the same second.
 function formatDate(ms: number): string {
   if (!Number.isFinite(ms)) throw new Error("date is not a number");
-  return new Date(ms).toUTCString().replace("GMT", "+0000");
+  const second = Math.floor(ms / 1000);
+  if (second !== lastDate.second) lastDate = { second, text: new Date(ms).toUTCString().replace("GMT", "+0000") };
+  return lastDate.text;
 }
 
 // text/plain or text/html or multipart/alternative, the HTML with its images in multipart/related, and all of it in
