@@ -7,8 +7,7 @@ import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts
 import { type SmtpSink, startSmtpSink } from "../../test/support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
-import { journalFolder } from "./bury.ts";
-import { openJournal, readJournal } from "./journal.ts";
+import { journalFolder, openJournal, readJournal } from "./journal.ts";
 import { thisHost } from "./this-host.ts";
 
 /** Above any process id that Linux gives (2^22), so that nobody lives under it. */

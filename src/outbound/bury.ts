@@ -1,13 +1,12 @@
 // What a dead node held and may have delivered: its journal tells which messages were about to be ended, and each of
 // them gets the outcome that nobody recorded, `ambiguous`, before its delivery is free again. Without its journal (another
 // machine, another boot) everything it held is in doubt. Not here: who is dead (leases.ts).
-import { join } from "node:path";
 import type { Tx } from "../platform/db.ts";
-import type { World } from "../platform/world.ts";
 import { deferredLocally } from "./attempt.ts";
 import { describe } from "./claims.ts";
 import { decide, type FinishWorld, record } from "./finish.ts";
-import { type InFlight, readJournal } from "./journal.ts";
+import type { InFlight } from "./journal.ts";
+import type { Outside } from "./outside.ts";
 import * as queries from "./queries.ts";
 import type { Outcome } from "./types.ts";
 
@@ -15,22 +14,17 @@ export type DeadNode = { id: number; machine: string };
 
 const CHUNK = 250;
 
-/** The folder of the journals of this machine's nodes. */
-export function journalFolder({ config }: Pick<World, "config">): string {
-  return join(config.data_dir, "outbound");
-}
-
 /**
  * Records as `ambiguous` what `dead` may have delivered, in the transaction that frees its deliveries; returns how many.
  * They are due again at once: nothing is known against their servers.
  */
 export async function recordInDoubt(
   tx: Tx,
-  world: FinishWorld & Pick<World, "config">,
+  world: FinishWorld,
   dead: DeadNode,
-  thisMachine: string,
+  { host, journals }: Pick<Outside, "host" | "journals">,
 ): Promise<number> {
-  const journal = dead.machine === thisMachine ? readJournal(journalFolder(world), dead.id) : null;
+  const journal = dead.machine === host.machine ? journals.read(dead.id) : null;
   const rows = await findInDoubt(tx, dead.id, journal);
   for (let at = 0; at < rows.length; at += CHUNK) await recordSome(tx, world, dead.id, rows.slice(at, at + CHUNK));
   if (rows.length > 0) {

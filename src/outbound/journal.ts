@@ -4,6 +4,7 @@
 // power cut (another boot reads no journal and takes everything the node held as in doubt). 1.5 µs a message.
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import type { World } from "../platform/world.ts";
 
 /** One attempt of one delivery. */
 export type InFlight = { message_id: string; position: number; attempts: number };
@@ -17,10 +18,27 @@ export type Journal = {
   close(): void;
 };
 
+/** The journals of this machine's nodes. */
+export type Journals = {
+  open(node: number): Journal;
+  /** What a node of this machine noted; null when it left no journal. */
+  read(node: number): InFlight[] | null;
+};
+
 const SLOT_BYTES = 20;
 /** Made at once, so that a full disk does not stop mail; more are added when more are in flight. */
 const SLOTS_AT_FIRST = 4_096;
 const UNUSED = "00000000-0000-0000-0000-000000000000";
+
+/** The folder of the journals of this machine's nodes. */
+export function journalFolder({ config }: Pick<World, "config">): string {
+  return join(config.data_dir, "outbound");
+}
+
+/** Journals as files of `folder`. */
+export function folderJournals(folder: string): Journals {
+  return { open: (node) => openJournal(folder, node), read: (node) => readJournal(folder, node) };
+}
 
 /** Starts an empty journal of a node. */
 export function openJournal(folder: string, node: number): Journal {

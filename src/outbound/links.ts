@@ -1,8 +1,9 @@
 // Sessions under terms: opening one to a hop as its policy demands, and whether one that is open already will do for
 // another domain's mail. A session remembers what was proven of its server when it was opened.
-import { NO_STARTTLS, openSession, type PeerTls, type Session, type SessionTls } from "../mail/smtp/session.ts";
+import { NO_STARTTLS, type PeerTls, type SessionTls } from "../mail/smtp/session.ts";
 import type { World } from "../platform/world.ts";
 import { deferredLocally, unreachable } from "./attempt.ts";
+import type { MailSession, OpenSession } from "./outside.ts";
 import type { Hop } from "./route.ts";
 import {
   judgeChain,
@@ -16,14 +17,14 @@ import {
 import type { TlsResult, TlsResults } from "./tls-results.ts";
 import type { Job, Lane, Outcome } from "./types.ts";
 
-export type LinkWorld = Pick<World, "clock" | "config">;
+export type LinkWorld = Pick<World, "clock" | "config"> & { open: OpenSession };
 
 /** A sending address: null is the machine's default one. */
 export type Source = { id: string; ip: string | null; ehlo: string };
 
 export type Link = {
   hop: Hop;
-  session: Session;
+  session: MailSession;
   isp: string;
   source_ip: string | null;
   /** `dane`: the set of records its certificate was found to match. `pkix`: chain and name were right. */
@@ -60,7 +61,7 @@ export async function openLink(world: LinkWorld, results: Results, opening: Open
   let failure: Unopened | null = null;
   for (const mode of modesOf(terms, mustEncrypt)) {
     const judged = judging(world, terms, mode);
-    const opened = await openSession({ ...sessionOptions(world, opening), tls: judged.tls });
+    const opened = await world.open({ ...sessionOptions(world, opening), tls: judged.tls });
     trouble ??= judged.said.verdict;
     if (opened.kind === "session") return makeLink(opening, opened, { trouble, said: judged.said });
     if (opened.tls_failed) trouble ??= { result: failureOf(opened.detail), detail: opened.detail };
@@ -128,7 +129,7 @@ function sessionOptions(world: LinkWorld, { source, hop, errand }: Opening) {
   };
 }
 
-function makeLink(opening: Opening, session: Session, { trouble, said }: { trouble: Verdict; said: Said }): Link {
+function makeLink(opening: Opening, session: MailSession, { trouble, said }: { trouble: Verdict; said: Said }): Link {
   const { source, hop, errand } = opening;
   const dane = hop.terms.kind === "dane" ? hop.terms.key : null;
   return {

@@ -7,16 +7,17 @@ import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
 import { deferredLocally } from "./attempt.ts";
 import { bodyLoader } from "./bodies.ts";
-import { journalFolder, recordInDoubt } from "./bury.ts";
+import { recordInDoubt } from "./bury.ts";
 import { type Claimer, createClaimer } from "./claims.ts";
 import { createFinisher } from "./finish.ts";
 import { type Forgotten, watchForgotten } from "./forgotten.ts";
 import { createIntake, type Intake } from "./intake.ts";
-import { type Journal, openJournal } from "./journal.ts";
+import type { Journal } from "./journal.ts";
 import { holdLeases, type Leases, type Slot } from "./leases.ts";
 import type { Errand } from "./links.ts";
 import { createMemory, type Memory } from "./memory.ts";
 import { type OtherSource, rememberRefused } from "./other-source.ts";
+import { type OpenSession, type Outside, realOutside } from "./outside.ts";
 import { closePath, createPath, drive, type Path, type PathParts } from "./path.ts";
 import * as queries from "./queries.ts";
 import { type Reach, watchReach } from "./reach.ts";
@@ -24,7 +25,6 @@ import { createRehomer, type Rehomer } from "./rehome.ts";
 import { relayFinder, relayPlanner } from "./relays.ts";
 import { createRoutes } from "./routes.ts";
 import { createSources, type KnownSource, type Sources } from "./sources.ts";
-import { thisHost } from "./this-host.ts";
 import { gatherTlsResults, type TlsResults } from "./tls-results.ts";
 import type { Job, Lane } from "./types.ts";
 import { gatherUsage, type Usage } from "./usage.ts";
@@ -57,6 +57,8 @@ export type Outbound = {
 export type OutboundDeps = {
   signingKeys(orgId: string, domainId: string): Promise<SigningKey[]>;
   roles: string[];
+  /** Absent: this machine. */
+  outside?: Outside;
 };
 
 const PATHS_IDLE_MS = 300_000;
@@ -87,13 +89,14 @@ type Engine = {
 /** Starts the engine: takes leases, begins to claim. */
 export async function startOutbound(world: World, deps: OutboundDeps): Promise<Outbound> {
   const engine = { world, deps, paths: new Map(), lanePaths: new Map(), stopping: false } as unknown as Engine;
-  const host = thisHost();
+  const outside = deps.outside ?? realOutside(world);
+  const { host, open, journals } = outside;
   engine.sources = await createSources(world);
   engine.usage = gatherUsage(world);
   engine.otherSource = rememberRefused(engine.sources);
   engine.memory = createMemory();
   engine.results = gatherTlsResults(world);
-  engine.reach = await watchReach(world, host.machine, () => divertAll(engine));
+  engine.reach = await watchReach({ ...world, open }, host.machine, () => divertAll(engine));
   engine.leases = await holdLeases(world, {
     roles: deps.roles,
     host,
@@ -102,12 +105,12 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     holders: (tx, node, nodes) => engine.sources.holders(tx, node, nodes),
     onRegistered: (node) => {
       engine.journal?.close();
-      engine.journal = openJournal(journalFolder(world), node);
+      engine.journal = journals.open(node);
     },
-    onBuried: (tx, dead) => recordInDoubt(tx, world, dead, host.machine),
+    onBuried: (tx, dead) => recordInDoubt(tx, world, dead, outside),
     onLost: () => forgetAll(engine),
   });
-  engine.parts = pathParts(engine);
+  engine.parts = pathParts(engine, open);
   engine.rehomer = rehomer(engine);
   engine.intake = createIntake(world, {
     routes: createRoutes(world, engine.results),
@@ -204,9 +207,10 @@ function divertAll(engine: Engine): void {
   }
 }
 
-function pathParts(engine: Engine): PathParts {
+function pathParts(engine: Engine, open: OpenSession): PathParts {
   const { world } = engine;
   return {
+    open,
     loadBody: bodyLoader(world),
     signingKeys: engine.deps.signingKeys,
     mayStart: () => engine.leases.mayStart(),

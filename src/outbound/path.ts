@@ -9,6 +9,7 @@ import { type Attempt, attempt, deferredLocally, tooLate } from "./attempt.ts";
 import { createFairness, type Fairness } from "./fairness.ts";
 import type { Finisher } from "./finish.ts";
 import { type Errand, fits, type Link, openLink, type Source, type Unopened, useLink } from "./links.ts";
+import type { OpenSession } from "./outside.ts";
 import type { Reach } from "./reach.ts";
 import type { Hop } from "./route.ts";
 import type { Plan, PlannedHop, Site } from "./tls-policy.ts";
@@ -19,6 +20,7 @@ import type { Usage } from "./usage.ts";
 export type PathWorld = Pick<World, "clock" | "seal" | "config" | "log" | "random">;
 
 export type PathParts = Attempt & {
+  open: OpenSession;
   finisher: Finisher;
   results: TlsResults;
   usage: Pick<Usage, "count">;
@@ -232,8 +234,9 @@ async function connect(yard: Yard, errand: Errand): Promise<Link | null> {
   let last: Unopened = { outcome: noAddress(path, errand), by_policy: true, unreachable: false };
   let isDown = false;
   let isUnreachable = true;
+  const linkWorld = { clock: world.clock, config: world.config, open: parts.open };
   for (const hop of errand.plan.hops.filter(({ address }) => isOfFamily(path.source, address))) {
-    const opened = await openLink(world, parts.results, { source: path.source, hop, errand, startedAtMs });
+    const opened = await openLink(linkWorld, parts.results, { source: path.source, hop, errand, startedAtMs });
     if ("session" in opened) {
       if (!path.isRelay) parts.reach.connected();
       return opened;

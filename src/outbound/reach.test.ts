@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
+import { openSession } from "../mail/smtp/session.ts";
 import { fixedClock } from "../platform/clock.ts";
 import { type Reach, watchReach } from "./reach.ts";
 import * as queries from "./relay-queries.ts";
@@ -36,7 +37,7 @@ after(async () => {
 });
 
 async function watch(machine = MACHINE): Promise<Reach> {
-  const reach = await watchReach({ ...api.world, clock }, machine, () => {
+  const reach = await watchReach({ ...api.world, clock, open: openSession }, machine, () => {
     heard += 1;
   });
   open.push(reach);

@@ -2,8 +2,8 @@
 // none could for a while, it is the machine, not the sites: mail with a relay to fall back on then takes that. One
 // connection to anybody ends it; until then a process of the machine looks every minute. The database remembers, for the
 // other processes and the next start.
-import { openSession } from "../mail/smtp/session.ts";
 import type { World } from "../platform/world.ts";
+import type { OpenSession } from "./outside.ts";
 import * as queries from "./relay-queries.ts";
 import type { Hop } from "./route.ts";
 
@@ -17,7 +17,7 @@ export type Reach = {
   stop(): Promise<void>;
 };
 
-type ReachWorld = Pick<World, "db" | "clock" | "config" | "log">;
+type ReachWorld = Pick<World, "db" | "clock" | "config" | "log"> & { open: OpenSession };
 
 const SITES_MIN = 3;
 const QUIET_MS = 60_000;
@@ -134,7 +134,7 @@ async function sync(watch: Watch): Promise<void> {
 
 /** A greeting, whatever it says, proves the way. */
 async function answers(world: ReachWorld, address: string): Promise<boolean> {
-  const opened = await openSession({
+  const opened = await world.open({
     host: address,
     address,
     port: world.config.testing.outbound_port ?? 25,
