@@ -187,6 +187,11 @@ test("behind a load balancer the PROXY header names the client, and only there",
   assert.equal((await v6.reply()).code, 220);
   await v6.deliver({ from: "a@b.example", to: ["c@d.example"], content: "x" });
   assert.equal(box.kept[1]?.client.ip, "2001:db8::7");
+  const binary = await connect("\r\n\r\n\0\r\nQUIT\n!\x11\0\x0cABCDEFGH\x12\x6f\0\x19EHLO x\r\n");
+  assert.equal((await binary.reply()).code, 220);
+  assert.equal((await binary.reply()).code, 250, "what came in the same packet counts");
+  await binary.deliver({ from: "a@b.example", to: ["c@d.example"], content: "x" });
+  assert.equal(box.kept[2]?.client.ip, "65.66.67.68");
   const own = await connect("PROXY UNKNOWN\r\n");
   assert.equal((await own.reply()).code, 220);
   for (const bad of [

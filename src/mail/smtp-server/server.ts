@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { SecureContext } from "node:tls";
 import ipaddr from "ipaddr.js";
 import { createGate, type Gate, type GateLimits } from "./gate.ts";
-import { parseProxyHeader } from "./proxy-header.ts";
+import { type ProxyHeader, readProxyHeader } from "./proxy-header.ts";
 import { formatReply, type Reply, reply } from "./reply.ts";
 import { type Hooks, type SessionLimits, serveSession } from "./session.ts";
 import { ServerWire } from "./wire.ts";
@@ -150,10 +150,11 @@ function contextOf<Route>({ tls }: SmtpServerOptions<Route>): SecureContext {
 }
 
 async function proxiedClient(wire: ServerWire, peer: { ip: string; port: number }) {
-  const line = await wire.nextLine(PROXY_HEADER_MS);
-  if (line.kind !== "line") return null;
-  const header = parseProxyHeader(line.bytes.toString("latin1"));
-  if (header.kind === "bad") return null;
+  const header = await wire.readFirst<ProxyHeader>(PROXY_HEADER_MS, (bytes) => {
+    const progress = readProxyHeader(bytes);
+    return progress.kind === "more" ? null : { value: progress.header, octets: progress.octets };
+  });
+  if (header === null || header.kind === "bad") return null;
   return header.kind === "own" ? peer : { ip: plainAddress(header.ip), port: header.port };
 }
 

@@ -105,6 +105,21 @@ export class ServerWire {
     });
   }
 
+  /**
+   * What stands before the first command: `read` is shown all bytes that are there and says how many were its own, or
+   * null for more. Null when it was not complete within `waitMs`.
+   */
+  async readFirst<T>(waitMs: number, read: (bytes: Buffer) => { value: T; octets: number } | null): Promise<T | null> {
+    const until = this.#now() + waitMs;
+    for (;;) {
+      const bytes = this.#input.takeAll();
+      const found = read(bytes);
+      this.#input.push(found ? bytes.subarray(found.octets) : bytes);
+      if (found) return found.value;
+      if ((await this.#more(Math.max(1, until - this.#now()))) !== "bytes") return null;
+    }
+  }
+
   /** The next command line. The whole line must be there within `waitMs`, however it trickles in. */
   async nextLine(waitMs: number): Promise<Line | Ended> {
     let leftMs = waitMs;
