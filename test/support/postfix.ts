@@ -45,13 +45,20 @@ export function postfixVersion(): string {
 
 export type Postfix = { port: number; dir: string; stop(): void };
 
-/** Starts an instance that listens on a free port; `settings(dir)` are further lines of main.cf. */
-export async function startPostfix(settings: (dir: string) => string): Promise<Postfix> {
+/**
+ * Starts an instance that listens on a free port of 127.0.0.1, or at `at`, whose address it also connects from;
+ * `settings(dir)` are further lines of main.cf.
+ */
+export async function startPostfix(
+  settings: (dir: string) => string,
+  at?: { address: string; port: number; hostname: string },
+): Promise<Postfix> {
   const dir = mkdtempSync(join(tmpdir(), "postern-postfix-"));
   chmodSync(dir, 0o755);
   for (const folder of ["queue", "lib"]) mkdirSync(join(dir, folder));
   chownSync(join(dir, "lib"), Number(execFileSync("id", ["-u", "postfix"], { encoding: "utf8" })), 0);
-  const port = await freePort();
+  const port = at?.port ?? (await freePort());
+  const address = at?.address ?? "127.0.0.1";
   writeFileSync(
     join(dir, "main.cf"),
     `compatibility_level = 3.6
@@ -64,13 +71,13 @@ maillog_file = ${join(dir, "maillog")}
 maillog_file_prefixes = ${dir}
 inet_interfaces = 127.0.0.1
 inet_protocols = ipv4
-myhostname = peer.example
+myhostname = ${at?.hostname ?? "peer.example"}
 alias_maps =
 mynetworks = 127.0.0.0/8
 ${settings(dir)}
 `,
   );
-  writeFileSync(join(dir, "master.cf"), MASTER.replace("smtp      inet", `127.0.0.1:${port} inet`));
+  writeFileSync(join(dir, "master.cf"), MASTER.replace("smtp      inet", `${address}:${port} inet`));
   const run = (command: string): void => {
     execFileSync("postfix", ["-c", dir, command], { stdio: "pipe" });
   };
