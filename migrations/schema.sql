@@ -899,6 +899,16 @@ alter table relay enable row level security;
 alter table relay force row level security;
 create policy tenant on relay as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table request_rate (
+  org_id uuid not null,
+  full_at timestamp with time zone not null,
+  granted integer not null,
+  constraint request_rate_pkey PRIMARY KEY (org_id)
+) with (fillfactor=50);
+alter table request_rate enable row level security;
+alter table request_rate force row level security;
+create policy tenant on request_rate as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table source (
   id uuid not null,
   org_id uuid,

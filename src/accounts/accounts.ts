@@ -9,6 +9,8 @@ import { PLANS } from "./plans.ts";
 import * as queries from "./queries.ts";
 import type { KeyRow, OrganizationRow } from "./types.ts";
 
+export { type RateTaken, requestRates } from "./rates.ts";
+
 const TOUCH_EVERY_MS = 60_000;
 const NAME_MAX = 191;
 
@@ -55,11 +57,6 @@ function toAccount(world: Pick<World, "db" | "clock" | "log">, row: FoundAccount
     monthly_quota: row.monthly_quota ?? PLANS[row.plan].monthly_quota,
     requests_per_second: row.requests_per_second ?? PLANS[row.plan].requests_per_second,
   };
-}
-
-/** Requests per second that the account's organization may make. */
-export function requestsPerSecond(account: Account): number {
-  return (account as AccountWithRate).requests_per_second ?? PLANS[account.plan].requests_per_second;
 }
 
 /** 403 `plan_limit_reached` unless the plan includes `feature`. */

@@ -117,3 +117,30 @@ export function revokeKey(db: Query, orgId: string, id: string, at: Date) {
     at,
   ]);
 }
+
+// What is in the bucket of `limit` now, whole requests only; `s` is the row that is there.
+const FILLED = "floor(a.limit_per_s * (1 - greatest(0, extract(epoch from s.full_at - statement_timestamp()))))";
+
+/**
+ * Takes up to `wanted` requests out of each organization's bucket, which holds one second's worth. `left`: whole requests
+ * that are in it still, `wait_ms`: until there is one again. Index: request_rate_pkey.
+ */
+export function drawRequests(db: Query, asked: { org_id: string; limit: number; wanted: number }[]) {
+  return db.query<{ org_id: string; granted: number; left: number; wait_ms: number }>(
+    `with asked as materialized (
+       select * from unnest($1::uuid[], $2::int[], $3::int[]) as a (org_id, limit_per_s, wanted)),
+     drawn as (
+       insert into request_rate as s (org_id, full_at, granted)
+       select org_id, statement_timestamp() + wanted * interval '1 second' / limit_per_s, wanted from asked
+       on conflict (org_id) do update set (full_at, granted) = (
+         select greatest(s.full_at, statement_timestamp())
+                  + least(a.wanted, ${FILLED})::int * interval '1 second' / a.limit_per_s,
+                least(a.wanted, ${FILLED})::int
+           from asked a where a.org_id = s.org_id)
+       returning org_id, full_at, granted)
+     select s.org_id, s.granted, greatest(0, ${FILLED})::int as left,
+            1000 * greatest(0, extract(epoch from s.full_at - statement_timestamp()) - 1 + 1.0 / a.limit_per_s)::float8 as wait_ms
+       from drawn s join asked a using (org_id)`,
+    [asked.map(({ org_id }) => org_id), asked.map(({ limit }) => limit), asked.map(({ wanted }) => wanted)],
+  );
+}

@@ -1,5 +1,5 @@
 // Token buckets by name: so many at once, so many a second after that. For limits of one process on what strangers ask;
-// limits of an organization are in api/rates.ts.
+// limits of an organization are in accounts/rates.ts.
 
 export type Buckets = {
   /** Takes one; answers 0, or the seconds until there is one again. */

@@ -1,6 +1,6 @@
 // Who logs in: the user `postern` with an API key as password. Keys are looked up at the login and again for each message,
 // so that a revoked key stops at once. Clients that guess are put off.
-import { authenticate, requestsPerSecond } from "../accounts/accounts.ts";
+import { authenticate, requestRates } from "../accounts/accounts.ts";
 import { INVALID, type Login, type LoginAnswer } from "../mail/smtp-server/auth.ts";
 import { clientKey } from "../mail/smtp-server/gate.ts";
 import { type Reply, reply } from "../mail/smtp-server/reply.ts";
@@ -13,7 +13,6 @@ import type { World } from "../platform/world.ts";
 import { FAILED_LOGINS } from "./limits.ts";
 
 const USER = "postern";
-const ORGANIZATIONS_MAX = 10_000;
 
 export const LOGIN_GONE: Reply = reply(535, "5.7.8", "the API key of this login was revoked");
 const TOO_MANY_FAILURES: Reply = reply(454, "4.7.0", "too many failed logins from your address, try again in a minute");
@@ -24,7 +23,7 @@ export type Logins = {
   /** The account behind a login as it is now; null when its key was revoked. */
   current(client: Client): Promise<Account | null>;
   /** Counts a message as one request of its organization; throws the Refusal when there are too many a second. */
-  countMessage(account: Account): void;
+  countMessage(account: Account): Promise<void>;
 };
 
 type User = { secret: string };
@@ -33,7 +32,7 @@ type User = { secret: string };
 export function createLogins(world: Pick<World, "db" | "clock" | "log" | "metrics">): Logins {
   const lookUp = authenticate(world);
   const failures = createBuckets(FAILED_LOGINS);
-  const rates = new Map<number, Buckets>();
+  const take = requestRates(world);
   const counter = world.metrics.counter("postern_submission_logins_total", "Logins at submission", ["result"]);
   return {
     async check(client, { user, password }) {
@@ -53,12 +52,9 @@ export function createLogins(world: Pick<World, "db" | "clock" | "log" | "metric
       return { kind: "refused", reply: INVALID };
     },
     current: (client) => lookUp((client.user as User).secret),
-    countMessage(account) {
-      const limit = requestsPerSecond(account);
-      const rate = rates.get(limit) ?? createBuckets({ per_s: limit, burst: limit, names_max: ORGANIZATIONS_MAX });
-      rates.set(limit, rate);
-      const waitS = rate.take(account.org_id, world.clock.monotonic());
-      if (waitS > 0) throw overRate(limit, waitS);
+    async countMessage(account) {
+      const { allowed, limit } = await take(account);
+      if (!allowed) throw overRate(limit);
     },
   };
 }
@@ -82,9 +78,9 @@ function noteFailure(world: Pick<World, "clock" | "log">, failures: Buckets, key
   if (failures.isEmpty(key, now)) world.log.warn({ client: key }, "too many failed logins at submission; put off");
 }
 
-function overRate(limit: number, waitS: number): Refusal {
-  return new Refusal("rate_limit_exceeded", `more than ${limit} messages per second`, {
-    retry_after_seconds: waitS,
+function overRate(limit: number): Refusal {
+  return new Refusal("rate_limit_exceeded", `more than ${limit} messages and requests per second`, {
+    retry_after_seconds: 1,
     body: { limit_type: "requests_per_second", limit, used: limit },
   });
 }

@@ -439,7 +439,8 @@ describe("suppressions and limits at submission", () => {
       await smtp.ask("RSET");
     }
     assert.equal(answers.at(-1), "450 4.7.1");
-    assert.ok(answers.length > 10);
+    // Requests to the API, such as those that set the domain up, are taken from the same bucket.
+    assert.ok(answers.length >= 5 && answers.length <= 12, answers.join(" "));
   });
 });
 

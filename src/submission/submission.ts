@@ -111,7 +111,7 @@ async function checkSender(context: Context, client: Client, from: Path): Promis
   if (!(await parts.spool.hasRoom())) return NO_ROOM;
   const account = await logins.current(client);
   if (!account) return LOGIN_GONE;
-  logins.countMessage(account);
+  await logins.countMessage(account);
   if (from.text === "") return null;
   if (from.domain === null) return reply(550, "5.7.1", "the sender's address has no domain of yours");
   await parts.sending.checkSender(account, from.domain);

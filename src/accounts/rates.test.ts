@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type TestApi, testApi } from "../../test/support/api.ts";
+import { createHttpServer } from "../api/server.ts";
+import { mountFeatures } from "../app.ts";
+import type { Account } from "../platform/http.ts";
+import { requestRates } from "./accounts.ts";
+
+let api: TestApi;
+
+before(async () => {
+  api = await testApi();
+});
+after(() => api.close());
+
+type Take = ReturnType<typeof requestRates>;
+
+function accountWith(requests_per_second: number): Account {
+  const account = { org_id: api.world.random.uuid(), plan: "enterprise", requests_per_second };
+  return account as unknown as Account;
+}
+
+/** Asks without a pause, some at once, for `ms`; how many were allowed. */
+async function hammer(take: Take, account: Account, ms: number): Promise<number> {
+  const until = performance.now() + ms;
+  let allowed = 0;
+  async function loop(): Promise<void> {
+    while (performance.now() < until) {
+      if ((await take(account)).allowed) allowed += 1;
+      // Refusals of an empty share are answered without waiting for anything: let the others in.
+      else await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, loop));
+  return allowed;
+}
+
+for (const rate of [10, 100, 1_000]) {
+  test(`two processes together allow ${rate} a second, and one second's worth at once`, async () => {
+    const account = accountWith(rate);
+    const startedAt = performance.now();
+    const counts = await Promise.all([
+      hammer(requestRates(api.world), account, 1_500),
+      hammer(requestRates(api.world), account, 1_500),
+    ]);
+    const allowed = counts[0] + counts[1];
+    // The database goes by the machine's wall clock, which is set right by some milliseconds now and then.
+    const most = rate + (rate * (performance.now() - startedAt + 50)) / 1000;
+    assert.ok(allowed <= most, `${allowed} of at most ${most}`);
+    assert.ok(allowed >= rate * 2.2, `${allowed}: the rate is given out nearly whole`);
+  });
+}
+
+test("one of two processes gets the whole rate while the other is idle", async () => {
+  const account = accountWith(50);
+  const [busy, idle] = [requestRates(api.world), requestRates(api.world)];
+  await idle(account);
+  const answers = await Promise.all(Array.from({ length: 60 }, () => busy(account)));
+  const allowed = answers.filter((answer) => answer.allowed).length;
+  assert.ok(allowed >= 47 && allowed <= 52, String(allowed));
+});
+
+test("exactly one second's worth is allowed at once", async () => {
+  for (const rate of [1, 10, 19, 21, 100]) {
+    const account = accountWith(rate);
+    const take = requestRates(api.world);
+    const answers = await Promise.all(Array.from({ length: rate }, () => take(account)));
+    assert.ok(
+      answers.every(({ allowed }) => allowed),
+      `${rate} a second`,
+    );
+  }
+  const take = requestRates(api.world);
+  assert.deepEqual(await take(accountWith(0)), { allowed: false, limit: 0, remaining: 0 });
+});
+
+test("what remains is told, also what another process took", async () => {
+  const account = accountWith(2);
+  const [here, there] = [requestRates(api.world), requestRates(api.world)];
+  assert.deepEqual(await here(account), { allowed: true, limit: 2, remaining: 1 });
+  assert.equal((await there(account)).remaining, 0);
+  const refused = await here(account);
+  assert.deepEqual([refused.allowed, refused.remaining], [false, 0]);
+});
+
+test("a share that was not used is not kept for later", async () => {
+  const account = accountWith(1_000);
+  let monotonic = 0;
+  const clock = { ...api.world.clock, monotonic: () => monotonic };
+  const take = requestRates({ ...api.world, clock });
+  await take(account);
+  const drawnOf = async () => {
+    const rows = await api.world.db.query<{ full_at: Date }>("select full_at from request_rate where org_id = $1", [
+      account.org_id,
+    ]);
+    return rows[0]?.full_at.getTime();
+  };
+  const first = await drawnOf();
+  await take(account);
+  assert.equal(await drawnOf(), first, "the second is of the first draw");
+  monotonic = 1_001;
+  await take(account);
+  assert.notEqual(await drawnOf(), first, "later ones are drawn anew");
+});
+
+test("an organization's requests to two servers are counted together", async () => {
+  const other = await createHttpServer(api.world, (v1) => mountFeatures(v1, api.world));
+  try {
+    const { live_key } = await api.organization("starter");
+    const headers = { authorization: `Bearer ${live_key}` };
+    const [here, there] = await Promise.all([
+      Promise.all(Array.from({ length: 12 }, () => api.app.inject({ url: "/v1/emails", headers }))),
+      Promise.all(Array.from({ length: 12 }, () => other.app.inject({ url: "/v1/emails", headers }))),
+    ]);
+    const statuses = [...here, ...there].map(({ statusCode }) => statusCode);
+    const allowed = statuses.filter((status) => status === 200).length;
+    // Ten at once, and what flows in while they are answered.
+    assert.ok(allowed >= 10 && allowed <= 14, statuses.join(" "));
+    assert.equal(statuses.filter((status) => status === 429).length, 24 - allowed);
+  } finally {
+    await other.stop();
+  }
+});
