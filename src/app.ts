@@ -120,7 +120,7 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string): World
   const clock = createClock({ offsetFile: config.testing.clock_file });
   const resolver = createResolver({
     servers: config.dns_servers,
-    timeout_ms: 5_000,
+    timeout_ms: config.testing.dns_timeout_ms ?? 5_000,
     attempts: 2,
     cache_max: 10_000,
     validating: config.dns_validating,

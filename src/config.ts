@@ -52,7 +52,12 @@ export type Config = {
   bootstrap_test_key: string | null;
   retention_days: { message: number; body: number; event: number; inbound: number };
   body_inline_bytes_max: number;
-  testing: { outbound_port: number | null; allow_loopback: boolean; clock_file: string | null };
+  testing: {
+    outbound_port: number | null;
+    allow_loopback: boolean;
+    clock_file: string | null;
+    dns_timeout_ms: number | null;
+  };
 };
 
 export const PROJECT_ROOT: string = resolve(dirname(fileURLToPath(import.meta.url)), "..");
@@ -276,10 +281,12 @@ function wholeNumber(reader: Reader, variable: string, fallback: number, min: nu
 function flag(reader: Reader, variable: string): boolean {
   const text = reader.env[variable] ?? "";
   if (text === "" || text === "0" || text === "false") return false;
+  const wait = reader.env.POSTERN_TESTING_DNS_TIMEOUT_MS;
   if (text === "1" || text === "true") return true;
   reader.problems.push(`${variable} is "${text}"; write 1 or 0.`);
   return false;
 }
+    dns_timeout_ms: wait ? wholeNumber(reader, "POSTERN_TESTING_DNS_TIMEOUT_MS", 5_000, 10) : null,
 
 function readableFile(reader: Reader, variable: string): string | null {
   const path = reader.env[variable];

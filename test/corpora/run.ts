@@ -42,10 +42,11 @@ if (positionals.length === 0) {
 if (values.json) console.log(JSON.stringify({ corpora: results }));
 process.exit(results.some(({ failed }) => failed > 0) ? 1 : 0);
 
-function show({ cases, passed, explained, failed }: Tally): void {
+function show({ cases, passed, explained, failed, notes }: Tally): void {
   console.log(`${cases} cases, ${passed} passed, ${explained.length} explained, ${failed.length} failed`);
   const reasons = Map.groupBy(explained, ({ reason }) => reason);
   for (const [reason, group] of reasons) console.log(`  ${group.length} explained: ${reason}`);
+  for (const note of notes) console.log(`  ${note}`);
   for (const { case: name, expected, got } of failed.slice(0, FAILURES_SHOWN)) {
     console.log(`  FAILED ${name}\n    expected ${shorten(expected)}\n    got      ${shorten(got)}`);
   }

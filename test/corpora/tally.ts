@@ -8,6 +8,8 @@ export type Tally = {
   passed: number;
   explained: Explained[];
   failed: Failed[];
+  /** What else is to be told: by which way the cases came in, figures. */
+  notes: string[];
   /** Counts one case; a difference with a reason is explained, one without has failed. */
   judge(name: string, expected: unknown, got: unknown, reason?: string | null): void;
 };
@@ -22,6 +24,7 @@ export function createTally(): Tally {
     passed: 0,
     explained: [],
     failed: [],
+    notes: [],
     judge(name, expected, got, reason = null) {
       tally.cases += 1;
       if (JSON.stringify(expected) === JSON.stringify(got)) tally.passed += 1;

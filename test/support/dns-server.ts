@@ -37,8 +37,9 @@ export type DnsServer = {
   remove(name: string, type?: string): void;
   /** Forgets all names and faults. */
   clear(): void;
-  fail(name: string, fault: DnsFault): void;
-  /** Ends a fault. */
+  /** For questions of every type, or of one. */
+  fail(name: string, fault: DnsFault, type?: string): void;
+  /** Ends the faults of a name. */
   heal(name: string): void;
   /** What was asked, in order; the list may be emptied with `queries.length = 0`. */
   queries: { name: string; type: string; transport: "udp" | "tcp" }[];
@@ -52,7 +53,8 @@ type State = {
   names: Map<string, Map<string, RecordSet>>;
   /** How many names with records lie at or below each name: the names that exist (RFC 8020). */
   below: Map<string, number>;
-  faults: Map<string, DnsFault>;
+  /** By name and type; the type `*` is every one. */
+  faults: Map<string, Map<string, DnsFault>>;
   server: DnsServer;
   ttl_s: number;
 };
@@ -135,7 +137,10 @@ function createState(address: string, ttl_s: number): State {
     clear: () => {
       for (const map of [names, below, faults]) map.clear();
     },
-    fail: (name, fault) => faults.set(ownerName(name, ""), fault),
+    fail: (name, fault, type = "*") => {
+      const key = ownerName(name, "");
+      faults.set(key, (faults.get(key) ?? new Map()).set(type.toUpperCase(), fault));
+    },
     heal: (name) => faults.delete(ownerName(name, "")),
     stop: async () => {},
   };
@@ -242,7 +247,8 @@ function answer(state: State, bytes: Buffer, transport: "udp" | "tcp"): Buffer |
   const { queries } = state.server;
   if (queries.length < QUERIES_KEPT_MAX)
     queries.push({ name: question.name.toLowerCase(), type: question.type, transport });
-  const fault = state.faults.get(question.name.toLowerCase());
+  const faults = state.faults.get(question.name.toLowerCase());
+  const fault = faults?.get(question.type) ?? faults?.get("*");
   if (fault === "timeout") return null;
   if (fault === "truncate" && transport === "udp") return reply(state, query, { truncated: true });
   if (fault && fault !== "truncate") {

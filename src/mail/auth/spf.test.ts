@@ -117,6 +117,16 @@ describe("checkSpf", () => {
     assert.deepEqual([verdict.result, verdict.domain], ["softfail", "xn--bcher-kva.example"]);
   });
 
+  it("takes the quotes off a local part, and an empty one for postmaster (RFC 7208 §4.3)", async () => {
+    const named = (name: string) => ({ [`A ${name}.example.com`]: ["192.0.2.9"] });
+    const record = "v=spf1 exists:%{l}.example.com -all";
+    const from = (mail_from: string) => ({ mail_from });
+    const dotted = await checkWith(record, named("a.b"), from('"a.b"@example.com'));
+    assert.equal(dotted.result, "pass");
+    assert.equal((await checkWith(record, named("ab"), from('"a\\b"@example.com'))).result, "pass");
+    assert.equal((await checkWith(record, named("postmaster"), from('""@example.com'))).result, "pass");
+  });
+
   it("is a temporary error when DNS fails, also within an include, and none without a client address", async () => {
     assert.equal((await check(fixedResolver({ "TXT example.com": "ETIMEOUT" }), {})).result, "temperror");
     const inner = { "TXT a.example.com": "ESERVFAIL" };

@@ -35,7 +35,7 @@ export async function checkSpf(check: SpfCheck, lookUps: LookUps): Promise<SpfVe
   const identity = check.mail_from === "" ? "helo" : "mailfrom";
   const whole = check.mail_from === "" ? `postmaster@${check.helo}` : check.mail_from;
   const at = whole.lastIndexOf("@");
-  const local = whole.slice(0, Math.max(at, 0)) || "postmaster";
+  const local = unquoted(whole.slice(0, Math.max(at, 0))) || "postmaster";
   const domain = asciiName(whole.slice(at + 1));
   const ip = parseIp(check.remote_ip);
   const verdict = { domain, identity } as const;
@@ -49,6 +49,12 @@ export async function checkSpf(check: SpfCheck, lookUps: LookUps): Promise<SpfVe
   const state: State = { look_ups: lookUps, values, local_is_ascii: asciiLocal, terms: 0, voids: 0, reason: "" };
   const result = await checkHost(state, domain);
   return { ...verdict, result, reason: state.reason };
+}
+
+// RFC 5321 §4.1.2: the quotes are how a local part is written, and not part of it.
+function unquoted(local: string): string {
+  const [, inner] = /^"((?:[^"\\]|\\.)*)"$/s.exec(local) ?? [];
+  return inner === undefined ? local : inner.replace(/\\(.)/gs, "$1");
 }
 
 function asciiName(domain: string): string {

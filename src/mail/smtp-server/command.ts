@@ -19,7 +19,8 @@ export type PathCommand = { path: Path; params: Map<string, string | null> };
 const PATH_OCTETS_MAX = 512;
 const PARAMS_MAX = 10;
 const CONTROL = /[\x00-\x1f\x7f]/;
-const HELO = /^[^\s\x00-\x20\x7f]{1,255}$/u;
+// Deliberate: spaces within. Machines are called that, Postfix takes it, and RFC 5321 §4.1.4 refuses no mail for a name.
+const HELO = /^[^\s\x00-\x20\x7f](?:[^\s\x00-\x1f\x7f]| ){0,254}$/u;
 
 /** Splits a line; null when it holds control characters (a tab counts as a space) or is not UTF-8. */
 export function parseCommand(line: Buffer): Command | null {

@@ -100,6 +100,7 @@ for (const [why, lines, wanted] of [
   ["DATA without a recipient", ["EHLO x", "MAIL FROM:<a@b.example>", "DATA"], [250, 250, 554]],
   ["a second MAIL", ["EHLO x", "MAIL FROM:<a@b.example>", "MAIL FROM:<a@b.example>"], [250, 250, 503]],
   ["HELO and EHLO without a name", ["HELO", "EHLO", "EHLO  ", "HELO x"], [501, 501, 501, 250]],
+  ["a name with a space, as some machines have it", ["EHLO JUMPIN' JUPITER", "MAIL FROM:<a@b.example>"], [250, 250]],
   ["a name that is too long", [`EHLO ${"x".repeat(256)}`, `HELO ${"a".repeat(1_500)}`], [501, 501]],
   ["unknown commands", ["FOO", "GET / HTTP/1.1", "", "MAILFROM:<a@b.example>"], [500, 500, 500, 500]],
   ["commands that are not offered", ["EXPN x", "AUTH PLAIN", "BDAT 10 LAST", "ETRN x"], [502, 502, 502, 502]],

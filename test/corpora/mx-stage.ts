@@ -1,0 +1,288 @@
+// Third-party mail over real SMTP: a Postern process with `mx`, `hooks` and `api`, a name server that answers as each case
+// says, and an HTTPS receiver of its `email.received` events. A case's connecting address comes by the PROXY protocol.
+// What SMTP cannot carry (a bare CR, a name that is no HELO) goes in through simulate, and is told apart in the result.
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { testDatabase } from "../support/database.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import {
+  ask,
+  type PosternProcess,
+  type Posterns,
+  posternSettings,
+  setUpDomain,
+  startPostern,
+} from "../support/postern-process.ts";
+import { rawSmtp } from "../support/raw-smtp.ts";
+import { makeCertificateAuthority } from "../support/tls.ts";
+import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
+
+export type Delivery = {
+  bytes: Buffer;
+  remote_ip?: string;
+  helo?: string;
+  mail_from?: string;
+  recipient?: string;
+};
+
+/** `ms`: from the final dot to the event. `refused`: what SMTP answered, when the mail had to come by HTTP. */
+export type Arrival = {
+  kind: "arrived";
+  id: string;
+  // biome-ignore lint/suspicious/noExplicitAny: events are looked into freely; the expectations are the check
+  event: any;
+  is_utf8: boolean;
+  ms: number;
+  refused: string | null;
+};
+/** Or taken, and no event came. */
+export type Refusal = { kind: "refused"; answer: string };
+
+export type MxStage = {
+  dns: DnsServer;
+  settings: Posterns;
+  postern: PosternProcess;
+  domain_id: string;
+  /** Delivers and waits for the event. */
+  deliver(delivery: Delivery): Promise<Arrival | Refusal>;
+  /** Over SMTP only, to any recipient; the last answer. */
+  send(delivery: Delivery): Promise<{ code: number; text: string }>;
+  /** A body of the API as it is. */
+  download(path: string): Promise<Buffer>;
+  ask(method: string, path: string, body?: unknown): ReturnType<typeof ask>;
+  /** Ends the process, moves its clock to this moment and starts it again; null is today. */
+  setTime(ms: number | null): Promise<void>;
+  /** The most memory that the process has had, in bytes; null where the system does not tell. */
+  peakBytes(): number | null;
+  close(): Promise<void>;
+};
+
+export const RECIPIENT = "cases@corpus-in.example";
+/** TEST-NET-3 (RFC 5737): for cases that name no client. */
+export const SOME_CLIENT = "203.0.113.250";
+const DOMAIN = "corpus-in.example";
+const ANSWER_WITHIN_MS = 60_000;
+const EVENT_WITHIN_MS = 20_000;
+const ROLES = ["api", "mx", "hooks"];
+/** So that names that do not answer cost a case a second or two. */
+const DNS_TIMEOUT_MS = "700";
+
+type Parts = Pick<MxStage, "dns" | "settings"> & { sink: WebhookSink; clock_file: string; postern: PosternProcess };
+type Received = { event: unknown; is_utf8: boolean; at: number };
+/** Null: nothing came. */
+type Inbox = { take(id: string): Promise<Received | null> };
+
+/** Starts it with an alias that goes to the receiver and nobody who judges spam. `env` are further settings. */
+export async function setMxStage(env: Record<string, string> = {}): Promise<MxStage> {
+  const dir = mkdtempSync(join(tmpdir(), "postern-corpora-"));
+  chmodSync(dir, 0o711);
+  const authority = makeCertificateAuthority(dir);
+  const [dns, database] = [await startDnsServer(), await testDatabase()];
+  const sink = await startWebhookSink({ tls: authority.issue(["localhost"]) });
+  const clock_file = join(dir, "clock");
+  const settings = await posternSettings(dir, {
+    DATABASE_URL: database.url,
+    POSTERN_DNS: dns.address,
+    POSTERN_PROXY_PROTOCOL_FROM: "127.0.0.1",
+    POSTERN_TESTING_CLOCK_FILE: clock_file,
+    POSTERN_TESTING_DNS_TIMEOUT_MS: DNS_TIMEOUT_MS,
+    NODE_EXTRA_CA_CERTS: authority.ca_file,
+    ...env,
+  });
+  const parts: Parts = { dns, settings, sink, clock_file, postern: await startPostern(settings, ROLES) };
+  const domain_id = await furnish(parts);
+  const inbox = receiveEvents(sink);
+  return {
+    dns,
+    settings,
+    domain_id,
+    get postern() {
+      return parts.postern;
+    },
+    deliver: (delivery) => deliver(parts, inbox, delivery),
+    send: (delivery) => send(parts, delivery),
+    download: (path) => download(settings, path),
+    ask: (method, path, body) => ask(settings, method, path, body),
+    setTime: (ms) => setTime(parts, ms),
+    peakBytes: () => peakBytes(parts.postern.pid),
+    async close() {
+      await parts.postern.stop();
+      await sink.stop();
+      await dns.stop();
+      await database.drop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function furnish({ settings, dns, sink }: Parts): Promise<string> {
+  const id = await setUpDomain(settings, dns, DOMAIN, "inbound");
+  await expectMade(ask(settings, "POST", "/v1/aliases", { domain_id: id, local_part: RECIPIENT.split("@")[0] }));
+  await expectMade(ask(settings, "POST", "/v1/webhooks", { url: `${sink.url}/in`, domain_id: id }));
+  // Judged as spam, a case would lie in quarantine, without its event.
+  const spam = await ask(settings, "PUT", `/v1/domains/${id}/spam`, { enabled: false });
+  if (spam.status !== 200 && spam.status !== 404) throw new Error(JSON.stringify(spam));
+  return id;
+}
+
+async function expectMade(asked: ReturnType<typeof ask>): Promise<void> {
+  const { status, body } = await asked;
+  if (status !== 201) throw new Error(`the stage could not be set: ${status} ${JSON.stringify(body)}`);
+}
+
+async function setTime(parts: Parts, ms: number | null): Promise<void> {
+  await parts.postern.stop();
+  writeFileSync(parts.clock_file, ms === null ? "0" : String(Math.round((ms - Date.now()) / 1000)));
+  parts.postern = await startPostern(parts.settings, ROLES);
+}
+
+// VmHWM of Linux: the high-water mark of the resident set.
+function peakBytes(pid: number): number | null {
+  try {
+    const [, kib] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+    return kib === undefined ? null : Number(kib) * 1024;
+  } catch {
+    return null;
+  }
+}
+
+async function download(settings: Posterns, path: string): Promise<Buffer> {
+  const headers = { authorization: `Bearer ${settings.live_key}` };
+  const response = await fetch(settings.base_url + path, { headers });
+  if (response.status !== 200) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return Buffer.from(await response.arrayBuffer());
+}
+
+// --- events ------------------------------------------------------------------------------------------------------------
+
+function receiveEvents(sink: WebhookSink): Inbox {
+  const here = new Map<string, Received>();
+  const awaited = new Map<string, (received: Received) => void>();
+  sink.respond(({ body }) => {
+    const received = readEvent(body);
+    const id = String((received.event as { email_id?: unknown }).email_id);
+    const take = awaited.get(id);
+    if (take) take(received);
+    else here.set(id, received);
+    sink.requests.length = 0;
+    return { status: 200 };
+  });
+  return {
+    async take(id) {
+      const known = here.get(id);
+      here.delete(id);
+      if (known) return known;
+      const coming = Promise.withResolvers<Received | null>();
+      const timer = setTimeout(() => coming.resolve(null), EVENT_WITHIN_MS);
+      awaited.set(id, coming.resolve);
+      return coming.promise.finally(() => {
+        clearTimeout(timer);
+        awaited.delete(id);
+      });
+    },
+  };
+}
+
+function readEvent(body: Buffer): Received {
+  let isUtf8 = true;
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(body);
+  } catch {
+    isUtf8 = false;
+  }
+  const event: unknown = JSON.parse(body.toString());
+  return {
+    event,
+    is_utf8: isUtf8 && body.toString().isWellFormed() && !hasLoneSurrogate(event),
+    at: performance.now(),
+  };
+}
+
+/** An escape like \ud800 is valid JSON and no valid text. */
+function hasLoneSurrogate(value: unknown): boolean {
+  if (typeof value === "string") return !value.isWellFormed();
+  if (typeof value !== "object" || value === null) return false;
+  return Object.values(value).some(hasLoneSurrogate);
+}
+
+// --- deliveries ----------------------------------------------------------------------------------------------------------
+
+async function deliver(parts: Parts, inbox: Inbox, delivery: Delivery): Promise<Arrival | Refusal> {
+  const { code, text, dotted_at } = await send(parts, delivery);
+  const id = /taken as (\S+)/.exec(text)?.[1];
+  if (code === 250 && id) return arrival(parts, inbox, { id, at: dotted_at, refused: null });
+  const simulated = await simulate(parts.settings, delivery);
+  if (simulated === null) return { kind: "refused", answer: text };
+  return arrival(parts, inbox, { ...simulated, refused: text });
+}
+
+type Taken = { id: string; at: number; refused: string | null };
+
+async function arrival(parts: Parts, inbox: Inbox, { id, at, refused }: Taken): Promise<Arrival | Refusal> {
+  const received = await inbox.take(id);
+  if (received) {
+    return { kind: "arrived", id, event: received.event, is_utf8: received.is_utf8, ms: received.at - at, refused };
+  }
+  const { body } = await ask(parts.settings, "GET", `/v1/inbound-emails/${id}`);
+  const { status, reason, spam } = (body.email ?? {}) as Record<string, unknown>;
+  return { kind: "refused", answer: `no event, but ${JSON.stringify({ status, reason, spam })}` };
+}
+
+async function send({ settings }: Pick<Parts, "settings">, delivery: Delivery) {
+  const { bytes, helo = "client.invalid", mail_from = "", recipient = RECIPIENT } = delivery;
+  const smtp = await rawSmtp(Number(settings.env.POSTERN_MX?.split(":")[1]));
+  try {
+    smtp.write(proxyLine(delivery.remote_ip ?? SOME_CLIENT));
+    let answer = await smtp.reply(ANSWER_WITHIN_MS);
+    const smtputf8 = /[^\x00-\x7f]/.test(mail_from) ? " SMTPUTF8" : "";
+    const commands = [
+      `EHLO ${helo}`,
+      `MAIL FROM:<${onTheWire(mail_from)}>${smtputf8}`,
+      `RCPT TO:<${recipient}>`,
+      "DATA",
+    ];
+    for (const command of commands) {
+      if (answer.code < 400) answer = await smtp.ask(command);
+    }
+    const dotted_at = performance.now();
+    if (answer.code === 354) {
+      smtp.write(dotStuffed(bytes));
+      answer = await smtp.reply(ANSWER_WITHIN_MS);
+    }
+    return { code: answer.code, text: answer.text, dotted_at };
+  } finally {
+    smtp.destroy();
+  }
+}
+
+/** RFC 5321 §4.1.2: a local part that is empty or has a space is written in quotes. */
+function onTheWire(address: string): string {
+  const [, local, domain] = /^([^"]*)(@[^@]*)$/s.exec(address) ?? [];
+  return local === undefined || (local !== "" && !local.includes(" ")) ? address : `"${local}"${domain}`;
+}
+
+function proxyLine(ip: string): string {
+  const [family, to] = isIP(ip) === 6 ? ["TCP6", "2001:db8::25"] : ["TCP4", "192.0.2.25"];
+  return `PROXY ${family} ${ip} ${to} 40000 25\r\n`;
+}
+
+function dotStuffed(bytes: Buffer): Buffer {
+  const text = bytes.toString("latin1").replace(/(^|\r\n)\./g, "$1..");
+  return Buffer.from(`${text}${text.endsWith("\r\n") ? "" : "\r\n"}.\r\n`, "latin1");
+}
+
+async function simulate(settings: Posterns, delivery: Delivery): Promise<{ id: string; at: number } | null> {
+  const { bytes, remote_ip = SOME_CLIENT, helo, mail_from = "", recipient = RECIPIENT } = delivery;
+  const at = performance.now();
+  const { body } = await ask({ ...settings, live_key: settings.test_key }, "POST", "/v1/inbound-emails/simulate", {
+    to: recipient,
+    envelope_from: mail_from,
+    raw_base64: bytes.toString("base64"),
+    remote_ip,
+    ...(helo ? { helo } : {}),
+  });
+  const [reply] = (body.results ?? []) as { email_id: string | null }[];
+  return reply?.email_id ? { id: reply.email_id, at } : null;
+}
