@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
+import { startProcessorTime } from "../../test/support/processor-time.ts";
 import { compilePattern, type Pattern } from "./glob-pattern.ts";
 
 function pattern(text: string): Pattern {
@@ -98,12 +99,12 @@ test("published catastrophic expressions are refused or answered at once", {
   const cases = JSON.parse(readFileSync(REDOS, "utf8")) as Array<{ pattern: string; attack_input?: string }>;
   assert.ok(cases.length > 10);
   for (const { pattern: source, attack_input } of cases) {
-    const started = performance.now();
+    const used = startProcessorTime();
     const compiled = compilePattern(`re:${source}`);
     if (compiled.kind === "pattern") {
       for (const text of [attack_input ?? "", `${"a".repeat(300)}!`, `${"1".repeat(2_000)}!`])
         compiled.pattern.matches(text);
     }
-    assert.ok(performance.now() - started < 1_000, source);
+    assert.ok(used() < 1_000, source);
   }
 });

@@ -62,7 +62,7 @@ test("over TCP a cut, foreign, again truncated or missing answer is a failure in
   for (const [reason, speak] of cases) {
     const started = performance.now();
     assert.deepEqual(await askOverTcp(speak), { kind: "failed", reason });
-    assert.ok(performance.now() - started < 600);
+    assert.ok(performance.now() - started < 5_000);
   }
 });
 

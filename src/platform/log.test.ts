@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { startProcessorTime } from "../../test/support/processor-time.ts";
 import { cleanText, createLog, type Log } from "./log.ts";
 
 /** Runs `write` with a log and gives back the lines it wrote. */
@@ -104,7 +105,7 @@ test("bytes, depth, long texts and many entries are cut", () => {
 });
 
 test("a hostile text is cleaned in linear time", () => {
-  const started = performance.now();
+  const used = startProcessorTime();
   for (const text of [
     "@".repeat(2_000_000),
     `${"a".repeat(2_000_000)}@`,
@@ -113,7 +114,7 @@ test("a hostile text is cleaned in linear time", () => {
   ]) {
     cleanText(text, 2_000_000);
   }
-  assert.ok(performance.now() - started < 3_000, `${performance.now() - started} ms`);
+  assert.ok(used() < 3_000, `${used()} ms`);
 });
 
 test("nothing below the level is written", () => {

@@ -122,7 +122,7 @@ test("a receiver that is down gets seven attempts at the contract's offsets with
       await stage.moveClock(offset);
       made += 1;
       await requests(sink, made);
-      assert.ok(performance.now() - moved < 3_500, "a jump of the clock takes effect soon");
+      assert.ok(performance.now() - moved < 10_000, "a jump of the clock takes effect soon");
       assert.equal(accepts(sink.requests[made - 1] as SinkRequest, secret), true);
     }
     const [row] = await settled(stage.api, "failed", 1, `&endpoint_id=${id}`);

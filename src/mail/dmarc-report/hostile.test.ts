@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { gzipSync } from "node:zlib";
+import { startProcessorTime } from "../../../test/support/processor-time.ts";
 import { RECORDS_MAX } from "./build-report.ts";
 import { readReport } from "./read-report.ts";
 import { reportXml } from "./report.fixture.ts";
@@ -26,9 +27,9 @@ describe("packings that do harm", () => {
   it("stops a gzip bomb at the ratio, without holding what it unpacks to", async () => {
     const bomb = gzipSync(Buffer.concat([Buffer.from("<feedback>"), Buffer.alloc(110 * MIB, " ")]));
     const before = process.memoryUsage().rss;
-    const begun = performance.now();
+    const used = startProcessorTime();
     assert.match(await reasonOf(bomb), /200 times its size|too long/);
-    assert.ok(performance.now() - begun < 1_000);
+    assert.ok(used() < 2_000);
     assert.ok(process.memoryUsage().rss - before < 64 * MIB);
   });
 
@@ -154,14 +155,14 @@ describe("XML that does harm", () => {
     }));
     const xml = Buffer.from(reportXml({ records }));
     let longest = 0;
-    let last = performance.now();
+    let turn = startProcessorTime();
     const timer = setInterval(() => {
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
+      longest = Math.max(longest, turn());
+      turn = startProcessorTime();
     }, 1);
     assert.equal((await reportOf(gzipSync(xml))).records.length, 15_000);
     clearInterval(timer);
-    assert.ok(longest < 250, `the event loop stood still for ${longest} ms`);
+    assert.ok(longest < 250, `one turn of the event loop took ${longest} ms of the processor`);
   });
 
   it("refuses what is no report at all", async () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { startProcessorTime } from "../../../test/support/processor-time.ts";
 import {
   corpusFiles,
   type Found,
@@ -66,9 +67,9 @@ describe("every mail of the corpora", () => {
   }, () => {
     for (const path of files) {
       const bytes = readFileSync(mimeData + path);
-      const started = performance.now();
+      const used = startProcessorTime();
       const mail = parseMessage(bytes);
-      assert.ok(performance.now() - started < 1_000, path);
+      assert.ok(used() < 1_000, path);
       const { attachments, ...rest } = mail;
       const json = JSON.stringify([rest, attachments.map(({ content, ...attachment }) => attachment)]);
       assert.ok(json.isWellFormed() && !json.includes("\\u0000"), path);

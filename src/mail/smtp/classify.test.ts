@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { processorMs } from "../../../test/support/processor-time.ts";
 import { classifyReply, type Refusal, type ReplyStage } from "./classify.ts";
 import { parseReply, type Reply } from "./reply.ts";
 
@@ -295,9 +296,10 @@ test("a hostile text of the full length is classified in a moment", () => {
   let slowestMs = 0;
   for (const text of texts) {
     const refusal: Refusal = { stage: "rcpt", code: 550, enhanced: null, text };
-    const start = performance.now();
-    classifyReply(refusal);
-    slowestMs = Math.max(slowestMs, performance.now() - start);
+    slowestMs = Math.max(
+      slowestMs,
+      processorMs(() => classifyReply(refusal)),
+    );
   }
   assert.ok(slowestMs < 2_000, `${slowestMs} ms`);
 });

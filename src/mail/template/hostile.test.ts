@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
+import { processorMs } from "../../../test/support/processor-time.ts";
 import { OUTPUT_BYTES_MAX, RENDER_MS_MAX, STEPS_MAX, type Template } from "./nodes.ts";
 import { parseTemplate } from "./parse.ts";
 import { type Rendered, renderTemplate } from "./render.ts";
@@ -9,14 +10,6 @@ import { type Rendered, renderTemplate } from "./render.ts";
 const now = () => performance.now();
 /** For what must end by its own limits, not by the clock. */
 const standing = () => 0;
-
-/** CPU time of this thread: a busy machine does not count. */
-function cpuMs(work: () => void): number {
-  const before = process.threadCpuUsage();
-  work();
-  const { user, system } = process.threadCpuUsage(before);
-  return (user + system) / 1000;
-}
 
 function parsed(source: string): Template {
   const result = parseTemplate(source);
@@ -139,7 +132,7 @@ describe("bombs end early", () => {
 
   test("three nested loops of 250 stop after 10,000 steps", () => {
     const source = "{{#each a}}{{#each ../a}}{{#each ../../a}}x{{/each}}{{/each}}{{/each}}";
-    const ms = cpuMs(() => assert.equal(reasonOf(run(source, { a: list(250) })), "too_many_steps"));
+    const ms = processorMs(() => assert.equal(reasonOf(run(source, { a: list(250) })), "too_many_steps"));
     assert.ok(ms < 250, `${ms} ms`);
   });
 
@@ -152,7 +145,7 @@ describe("bombs end early", () => {
 
   test("a loop over a million is not begun", () => {
     const variables = { a: list(1_000_000), o: Object.fromEntries(list(100_000).map((i) => [`k${i}`, i])) };
-    const ms = cpuMs(() => {
+    const ms = processorMs(() => {
       assert.equal(reasonOf(run("{{#each a}}{{/each}}", variables)), "too_many_steps");
       assert.equal(reasonOf(run("{{#each o}}{{/each}}", variables)), "too_many_steps");
     });
@@ -183,7 +176,7 @@ describe("bombs end early", () => {
   test("what grows by escaping counts as it has grown", () => {
     assert.equal(reasonOf(run("{{a}}", { a: "'".repeat(OUTPUT_BYTES_MAX / 2) })), "output_too_large");
     const huge = "'".repeat(20 * OUTPUT_BYTES_MAX);
-    const ms = cpuMs(() => assert.equal(reasonOf(run("{{a}}", { a: huge })), "output_too_large"));
+    const ms = processorMs(() => assert.equal(reasonOf(run("{{a}}", { a: huge })), "output_too_large"));
     assert.ok(ms < 250, `${ms} ms`);
   });
 
