@@ -262,10 +262,12 @@ function retentionDays(reader: Reader): Config["retention_days"] {
 
 function testingSettings(reader: Reader): Config["testing"] {
   const port = reader.env.POSTERN_TESTING_OUTBOUND_PORT;
+  const wait = reader.env.POSTERN_TESTING_DNS_TIMEOUT_MS;
   return {
     outbound_port: port ? wholeNumber(reader, "POSTERN_TESTING_OUTBOUND_PORT", 25, 1) : null,
     allow_loopback: flag(reader, "POSTERN_TESTING_ALLOW_LOOPBACK"),
     clock_file: reader.env.POSTERN_TESTING_CLOCK_FILE || null,
+    dns_timeout_ms: wait ? wholeNumber(reader, "POSTERN_TESTING_DNS_TIMEOUT_MS", 5_000, 10) : null,
   };
 }
 
@@ -281,12 +283,10 @@ function wholeNumber(reader: Reader, variable: string, fallback: number, min: nu
 function flag(reader: Reader, variable: string): boolean {
   const text = reader.env[variable] ?? "";
   if (text === "" || text === "0" || text === "false") return false;
-  const wait = reader.env.POSTERN_TESTING_DNS_TIMEOUT_MS;
   if (text === "1" || text === "true") return true;
   reader.problems.push(`${variable} is "${text}"; write 1 or 0.`);
   return false;
 }
-    dns_timeout_ms: wait ? wholeNumber(reader, "POSTERN_TESTING_DNS_TIMEOUT_MS", 5_000, 10) : null,
 
 function readableFile(reader: Reader, variable: string): string | null {
   const path = reader.env[variable];
