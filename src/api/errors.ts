@@ -109,8 +109,19 @@ function complaint({ keyword, params, message }: Problem): string {
       return `must be ${withArticle(String(params.type))}`;
     case "enum":
       return `must be one of: ${(params.allowedValues as string[]).join(", ")}`;
+    case "minimum":
+      return `must be at least ${params.limit}`;
+    case "maximum":
+      return `must be at most ${params.limit}`;
+    case "minLength":
     case "minItems":
-      return params.limit === 1 ? "must not be empty" : (message ?? "has too few items");
+      return params.limit === 1 ? "must not be empty" : `must have at least ${params.limit} ${unitOf(keyword)}`;
+    case "maxLength":
+    case "maxItems":
+    case "maxProperties":
+      return `must have at most ${params.limit} ${unitOf(keyword)}`;
+    case "format":
+      return `must be ${FORMATS.get(String(params.format)) ?? `in the form '${params.format}'`}`;
     case "uniqueItems":
       return "must not hold the same value twice";
     case "anyOf":
@@ -119,6 +130,17 @@ function complaint({ keyword, params, message }: Problem): string {
     default:
       return message ?? "is not valid";
   }
+}
+
+const FORMATS = new Map([
+  ["uuid", "a UUID"],
+  ["date-time", "a time as RFC 3339 writes it, such as 2026-01-31T12:00:00Z"],
+  ["date", "a date such as 2026-01-31"],
+]);
+
+function unitOf(keyword: string): string {
+  if (keyword.endsWith("Length")) return "characters";
+  return keyword.endsWith("Items") ? "entries" : "keys";
 }
 
 function withArticle(type: string): string {
