@@ -1,6 +1,6 @@
 // Durable 202s a second: POST /v1/send with a 4 KB message, recipients at a suspended destination so that only the
 // accept works (no mta in the process).
-import { type BenchResult, conditions, round, setStage } from "./support/bench.ts";
+import { type BenchResult, conditions, costOf, round, setStage } from "./support/bench.ts";
 import { percentile, postMany, sendBody } from "./support/load.ts";
 
 const COUNT = 20_000;
@@ -20,7 +20,7 @@ export async function benchAccept(): Promise<BenchResult> {
         body: (n) => sendBody(`orders@${stage.domain}`, `customer${n}@rcpt${n % 20}.example`, n),
       });
     await post(3_000);
-    const load = await post(COUNT);
+    const [load, cost] = await costOf(stage, COUNT, () => post(COUNT));
     if (load.accepted !== COUNT) throw new Error(`not all were accepted: ${JSON.stringify([...load.refused])}`);
     return {
       name: "accept",
@@ -29,6 +29,7 @@ export async function benchAccept(): Promise<BenchResult> {
         per_s: round(load.accepted / load.seconds),
         p50_ms: round(percentile(load.latencies_ms, 50), 1),
         p99_ms: round(percentile(load.latencies_ms, 99), 1),
+        ...cost,
       },
       peers: {},
       ratio: {},

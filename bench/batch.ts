@@ -1,6 +1,6 @@
 // E-mails a second accepted durably through POST /v1/send/batch: 100 messages of 4 KB a call, to destinations nobody
 // sends to (no mta in the process). Once with text given, once with HTML only, whose text part Postern makes.
-import { type BenchResult, conditions, round, setStage } from "./support/bench.ts";
+import { type BenchResult, conditions, costOf, round, setStage } from "./support/bench.ts";
 import { type Load, percentile, postMany, sendBody } from "./support/load.ts";
 
 const ITEMS = 100;
@@ -29,7 +29,7 @@ export async function benchBatch(): Promise<BenchResult> {
     const full = makeBodies((n) => sendBody(from, recipient(n), n));
     const htmlOnly = makeBodies((n) => withoutText(sendBody(from, recipient(n), n)));
     await run(full, CALLS / 4);
-    const load = await run(full, CALLS);
+    const [load, cost] = await costOf(stage, CALLS * ITEMS, () => run(full, CALLS));
     const html = await run(htmlOnly, CALLS);
     return {
       name: "batch",
@@ -38,6 +38,7 @@ export async function benchBatch(): Promise<BenchResult> {
         per_s: round((load.accepted * ITEMS) / load.seconds),
         call_p50_ms: round(percentile(load.latencies_ms, 50), 1),
         call_p99_ms: round(percentile(load.latencies_ms, 99), 1),
+        ...cost,
         html_only_per_s: round((html.accepted * ITEMS) / html.seconds),
       },
       peers: {},

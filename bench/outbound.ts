@@ -3,7 +3,7 @@
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import { createResolver, nodeStyleResolver } from "../src/platform/resolver.ts";
 import { postfixVersion } from "../test/support/postfix.ts";
-import { type BenchResult, conditions, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
+import { type BenchResult, conditions, costOf, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
 import { postMany, sendBody } from "./support/load.ts";
 import { benchPostfix } from "./support/postfix.ts";
 
@@ -17,7 +17,7 @@ export async function benchOutbound(): Promise<BenchResult> {
   routeToSink(stage.dns, "customer.example");
   try {
     await run(stage, 3_000);
-    const ours = await run(stage, COUNT);
+    const [ours, cost] = await costOf(stage, COUNT, () => run(stage, COUNT));
     const verified = await verifySamples(stage);
     const peers: BenchResult["peers"] = {};
     for (const signed of [true, false]) {
@@ -37,7 +37,7 @@ export async function benchOutbound(): Promise<BenchResult> {
         peer: note,
         dkim: "RSA-2048",
       }),
-      ours: { per_s: round(ours), verified_samples: verified },
+      ours: { per_s: round(ours), ...cost, verified_samples: verified },
       peers,
       ratio,
     };

@@ -1,5 +1,5 @@
 // What the benchmarks share: a fresh Postern with a verified domain, a sink, a name server; conditions; the result line.
-import { appendFileSync, chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { runningEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
@@ -11,6 +11,7 @@ import {
   setUpDomain,
   startPostern,
 } from "../../test/support/postern-process.ts";
+import { familyOf, processorSeconds } from "./processor.ts";
 import { type BenchSink, startBenchSink } from "./sink.ts";
 
 export type BenchResult = {
@@ -30,6 +31,8 @@ export type Stage = {
   domain_id: string;
   /** The embedded database of the processes, for preloading and looking. */
   database_url: string;
+  /** Seconds of processor time that Postern's processes and the database have used so far. */
+  processor(): { postern: number; database: number };
   close(): Promise<void>;
 };
 
@@ -54,6 +57,7 @@ export async function setStage(
   const domain = "shop.example";
   const domain_id = await setUpDomain(settings, dns, domain);
   const database = await runningEmbeddedPostgres(join(dir, "postgres"));
+  const postmaster = Number.parseInt(readFileSync(join(dir, "postgres/cluster/postmaster.pid"), "utf8"), 10);
   return {
     settings,
     processes,
@@ -62,6 +66,10 @@ export async function setStage(
     domain,
     domain_id,
     database_url: database?.url ?? "",
+    processor: () => ({
+      postern: processorSeconds(processes.map(({ pid }) => pid)),
+      database: processorSeconds(familyOf(postmaster)),
+    }),
     async close() {
       for (const process of processes.reverse()) await process.stop();
       sink.stop();
@@ -75,6 +83,19 @@ export async function setStage(
 export function routeToSink(dns: DnsServer, domain: string): void {
   dns.set(domain, "MX", [{ exchange: "mx.sink.example", preference: 10 }]);
   dns.set("mx.sink.example", "A", ["127.0.0.1"]);
+}
+
+/** Microseconds of processor time that each of `count` messages cost while `work` ran. */
+export async function costOf<T>(
+  stage: Stage,
+  count: number,
+  work: () => Promise<T>,
+): Promise<[T, Record<string, number>]> {
+  const before = stage.processor();
+  const result = await work();
+  const after = stage.processor();
+  const cost = (of: "postern" | "database") => round(((after[of] - before[of]) * 1e6) / count);
+  return [result, { postern_processor_us: cost("postern"), database_processor_us: cost("database") }];
 }
 
 /** The machine and versions a figure was taken with. */
