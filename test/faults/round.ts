@@ -10,6 +10,7 @@ export type Round = {
   sends: number;
   pause_ms?: number;
   base_urls?: string[];
+  careless?: boolean;
   /** What is done to it; goes on until the load is through, or is done once. */
   during(isLoading: () => boolean): Promise<void>;
   say?(text: string): void;
@@ -28,6 +29,7 @@ export async function playRound(stage: Stage, round: Round): Promise<{ verdict: 
     from: `Shop <orders@${stage.domain}>`,
     recipient: (n) => `r${n}@d${n % 40}.recipients.example`,
     ...(round.pause_ms === undefined ? {} : { pause_ms: round.pause_ms }),
+    careless: round.careless ?? false,
   }).finally(() => {
     isLoading = false;
   });
@@ -39,7 +41,7 @@ export async function playRound(stage: Stage, round: Round): Promise<{ verdict: 
   const seconds = (ms: number): string => (ms / 1000).toFixed(1);
   round.say?.(
     `${round.name}: ${seconds(loadedAt - startedAt)} s of load, ${seconds(drainedAt - loadedAt)} s to drain, ` +
-      `${result.repeated} requests repeated ${JSON.stringify(verdict)}`,
+      `${result.repeated} requests repeated, longest gap ${seconds(result.longest_gap_ms)} s ${JSON.stringify(verdict)}`,
   );
   return { verdict, load: result };
 }

@@ -2,9 +2,11 @@
 // PostgreSQL, and compares what was acknowledged with what arrived. With --json the last line is one JSON object. Exit
 // code 0: passed; 1: failed; 2: not known; 3: this machine lacks what it takes (said, never passed).
 import { parseArgs } from "node:util";
+import { runBadMx } from "./bad-mx.ts";
 import { runDiskFull } from "./disk-full.ts";
 import { runKill } from "./kill.ts";
 import { Lacking } from "./lacking.ts";
+import { runLostCommit } from "./lost-commit.ts";
 import { runPostgresRestart } from "./postgres-restart.ts";
 import { runPowerCut } from "./power-cut.ts";
 import { runReceiversDown } from "./receivers-down.ts";
@@ -22,6 +24,16 @@ const SCENARIOS: Record<string, Scenario> = {
     rounds: 3,
     what: "the database stops, at once, in good order or killed",
     run: runPostgresRestart,
+  },
+  "lost-commit": {
+    rounds: 1,
+    what: "connections to the database are cut at their commits, the answers lost",
+    run: runLostCommit,
+  },
+  "bad-mx": {
+    rounds: 1,
+    what: "dead, silent, slow, lying and forgetful mail servers beside a good one",
+    run: runBadMx,
   },
   "stalled-node": { rounds: 1, what: "a sending process is stopped past its lease and woken", run: runStalledNode },
   "rolling-restart": { rounds: 1, what: "20 restarts with SIGTERM under load", run: runRollingRestart },

@@ -1,9 +1,11 @@
 // The recipients' mail server of the fault scenarios: counts every copy it says 250 to by Message-ID and recipient. It
-// may think for a while before its last answer, which is when a killed sender does not know what became of its mail.
+// may think for a while before its last answer, which is when a killed sender does not know what became of its mail; be
+// slow with every answer; or hang up instead of giving the last one.
 import { createServer, type Socket } from "node:net";
 
 const EHLO = "250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-ENHANCEDSTATUSCODES\r\n250 SIZE 52428800\r\n";
 const END = Buffer.from("\r\n.\r\n");
+const LINE_END = Buffer.from("\r\n");
 const MESSAGE_ID = /^message-id:\s*<([^>\r\n]+)>/im;
 
 export type CountingSink = {
@@ -11,32 +13,48 @@ export type CountingSink = {
   /** Copies of each message, by Message-ID; a copy counts once its 250 was written. */
   copies: Map<string, number>;
   received(): number;
+  /** Sockets that are open now. */
+  sockets(): number;
   /** Milliseconds before the last answer, for each message anew. */
   think(delayMs: () => number): void;
   stop(): Promise<void>;
 };
 
+export type SinkOptions = {
+  host?: string;
+  port?: number;
+  /** Counts into the same copies as another sink. */
+  copies?: Map<string, number>;
+  /** Milliseconds before every answer. */
+  reply_ms?: number;
+  /** Hangs up behind the final dot of the first copy of each message, which it keeps. */
+  forgets?: boolean;
+};
+
 /** Starts it on loopback, in this process. */
-export async function startCountingSink(): Promise<CountingSink> {
-  const copies = new Map<string, number>();
+export async function startCountingSink(options: SinkOptions = {}): Promise<CountingSink> {
+  const copies = options.copies ?? new Map<string, number>();
   const sockets = new Set<Socket>();
   let received = 0;
   let delayMs = (): number => 0;
+  const keep = (message: Buffer): Verdict => {
+    const id = MESSAGE_ID.exec(message.toString("latin1", 0, 8_000))?.[1] ?? "(none)";
+    const before = copies.get(id) ?? 0;
+    copies.set(id, before + 1);
+    received += 1;
+    return { wait_ms: delayMs(), hang_up: options.forgets === true && before === 0 };
+  };
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
-    serve(socket, (message) => {
-      const id = MESSAGE_ID.exec(message.toString("latin1", 0, 8_000))?.[1] ?? "(none)";
-      copies.set(id, (copies.get(id) ?? 0) + 1);
-      received += 1;
-      return delayMs();
-    });
+    serve(socket, keep, options.reply_ms ?? 0);
   });
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  await new Promise<void>((done) => server.listen(options.port ?? 0, options.host ?? "127.0.0.1", done));
   return {
     port: (server.address() as { port: number }).port,
     copies,
     received: () => received,
+    sockets: () => sockets.size,
     think: (next) => {
       delayMs = next;
     },
@@ -47,52 +65,68 @@ export async function startCountingSink(): Promise<CountingSink> {
   };
 }
 
-type State = { buffer: Buffer; in_message: boolean; thinking: boolean };
+type Verdict = { wait_ms: number; hang_up: boolean };
+type State = {
+  socket: Socket;
+  buffer: Buffer;
+  in_message: boolean;
+  thinking: boolean;
+  reply_ms: number;
+  keep(message: Buffer): Verdict;
+};
 
-function serve(socket: Socket, keep: (message: Buffer) => number): void {
-  const state: State = { buffer: Buffer.alloc(0), in_message: false, thinking: false };
+function serve(socket: Socket, keep: State["keep"], reply_ms: number): void {
+  const state: State = { socket, buffer: Buffer.alloc(0), in_message: false, thinking: false, reply_ms, keep };
   socket.setNoDelay(true);
   socket.on("error", () => socket.destroy());
-  socket.write("220 sink ESMTP\r\n");
-  const work = (): void => {
-    while (!state.thinking && step(socket, state, keep, work));
-  };
+  say(state, "220 sink ESMTP\r\n", reply_ms);
   socket.on("data", (chunk) => {
     state.buffer = state.buffer.length === 0 ? chunk : Buffer.concat([state.buffer, chunk]);
-    work();
+    work(state);
   });
 }
 
+function work(state: State): void {
+  while (!state.thinking && step(state));
+}
+
 /** Handles a line or a message; false when more bytes are needed. */
-function step(socket: Socket, state: State, keep: (message: Buffer) => number, goOn: () => void): boolean {
-  const mark = state.in_message ? END : Buffer.from("\r\n");
+function step(state: State): boolean {
+  const mark = state.in_message ? END : LINE_END;
   const end = state.buffer.indexOf(mark);
   if (end === -1) return false;
   const taken = state.buffer.subarray(0, end + 2);
   state.buffer = state.buffer.subarray(end + mark.length);
-  if (!state.in_message) {
+  if (state.in_message) takeMessage(state, taken);
+  else {
     const verb = taken.toString("latin1", 0, 4).toUpperCase();
     state.in_message = verb === "DATA";
-    socket.write(replyTo(verb));
-    return true;
+    say(state, replyTo(verb), state.reply_ms);
   }
+  return true;
+}
+
+/** Counted before it is answered: the message is the sink's, whether the sender lives to hear of it or not. */
+function takeMessage(state: State, message: Buffer): void {
   state.in_message = false;
-  // Counted here: from now on the message is the sink's, whether the sender lives to hear of it or not.
-  const waitMs = keep(taken);
-  const accept = (): void => {
-    state.thinking = false;
-    if (!socket.destroyed) socket.write("250 2.0.0 ok\r\n");
-  };
+  const { wait_ms, hang_up } = state.keep(message);
+  if (hang_up) state.socket.destroy();
+  else say(state, "250 2.0.0 ok\r\n", wait_ms + state.reply_ms);
+}
+
+function say(state: State, text: string, waitMs: number): void {
+  const { socket } = state;
   if (waitMs <= 0) {
-    accept();
-    return true;
+    if (!socket.destroyed) socket.write(text);
+    return;
   }
   state.thinking = true;
   setTimeout(() => {
-    accept();
-    goOn();
+    state.thinking = false;
+    if (socket.destroyed) return;
+    socket.write(text);
+    work(state);
   }, waitMs);
-  return false;
 }
 
 function replyTo(verb: string): string {

@@ -55,6 +55,8 @@ export type StageOptions = {
   disk?: string;
   postgres_settings?: Record<string, string>;
   env?: Record<string, string>;
+  /** The address at which the processes reach the database, when it is not its own. */
+  reach?(postgres: EmbeddedPostgres): Promise<string>;
 };
 
 const START_TRIES_MS = 60_000;
@@ -70,6 +72,7 @@ export async function setStage(options: StageOptions = {}): Promise<Stage> {
   });
   const stage = await setAround(dir, postgres, {
     POSTERN_DATA: makeFolder(options.disk ?? dir, "data"),
+    ...(options.reach ? { DATABASE_URL: await options.reach(postgres) } : {}),
     ...options.env,
   });
   try {
