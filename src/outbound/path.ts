@@ -45,6 +45,10 @@ export type Path = {
   /** Connections that may be open now; grows by success, shrinks by failure. */
   limit: number;
   workers: number;
+  /** Connections being made now. */
+  dialling: number;
+  /** A connection was made, and none failed or was lost since: more may be made beside each other. */
+  proven: boolean;
   idle: { link: Link; timer: NodeJS.Timeout }[];
   failures: number;
   /** Replies in a row that call our address blocked. */
@@ -59,6 +63,8 @@ export type Path = {
 };
 
 const START_CONNECTIONS = 5;
+/** Until the site has proven to be there: a dead one is not crowded, a good one answers before the third is missed. */
+const UNPROVEN_CONNECTIONS = 2;
 const IDLE_MS = 30_000;
 const FAILURES_TO_SUSPEND = 20;
 const FAILING_FOR_MS = 60_000;
@@ -86,6 +92,8 @@ export function createPath(key: string, source: Source, { site, via }: Pick<Plan
     fairness: createFairness(),
     limit: Math.min(START_CONNECTIONS, site.connections_max),
     workers: 0,
+    dialling: 0,
+    proven: false,
     idle: [],
     failures: 0,
     blocks: 0,
@@ -125,7 +133,8 @@ export function drive(world: PathWorld, parts: PathParts, path: Path): void {
 
 /** While a site is failing, one worker probes; the others would only fail beside it. */
 function workersMax(path: Path): number {
-  return path.failures > 0 ? 1 : Math.max(1, Math.floor(path.limit));
+  if (path.failures > 0) return 1;
+  return Math.max(1, Math.min(Math.floor(path.limit), path.proven ? path.site.connections_max : UNPROVEN_CONNECTIONS));
 }
 
 /** Closes idle sessions and timers. */
@@ -176,12 +185,14 @@ async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<L
     held = null;
   }
   const reused = held ?? takeIdle(path, errand);
-  const link = reused ?? (await connect(yard, errand));
+  const link = reused ?? (await dial(yard, errand));
   if (!link) return null;
   const first = await attemptOn(yard, link, errand);
+  if (first.lost !== null) path.proven = false;
   if (first.lost !== null && reused && parts.mayStart()) {
     // The server closed an idle session while we began: no fault of the message, a fresh one decides.
-    const fresh = await connect(yard, errand);
+    link.session.close();
+    const fresh = await dial(yard, errand);
     return fresh && settle(yard, fresh, errand, await attemptOn(yard, fresh, errand));
   }
   return settle(yard, link, errand, first);
@@ -200,7 +211,7 @@ function settle(yard: Yard, link: Link, { job }: Errand, result: Awaited<ReturnT
   const outcome: Outcome = isAgain ? { ...seen, kind: "deferred", retry_at_once: true } : seen;
   parts.usage.count(path.source, outcome);
   parts.finisher.push(job, outcome);
-  if (outcome.kind === "delivered") recovered(parts, path);
+  if (outcome.kind === "delivered") recovered(yard);
   if (result.path_action === "slow") slowDown(world, path);
   if (result.path_action === "suspend") suspend(yard, outcome.message, BLOCKED_MIN);
   if (result.path_action === "other_source") blocked(yard, outcome.message);
@@ -217,6 +228,30 @@ function brokenOff(link: Link, detail: string): Outcome {
     "connection",
   );
   return { ...outcome, mx_host: link.hop.host, mx_ip: link.hop.address, isp: link.isp };
+}
+
+/**
+ * Connects unless enough others do towards a site that may be dead: then the message waits for what comes of those, and
+ * the worker ends, being one too many.
+ */
+async function dial(yard: Yard, errand: Errand): Promise<Link | null> {
+  const { path } = yard;
+  if (!path.proven && path.dialling >= UNPROVEN_CONNECTIONS) {
+    path.fairness.push(errand.lane, errand);
+    return null;
+  }
+  path.dialling += 1;
+  const link = await connect(yard, errand).finally(() => {
+    path.dialling -= 1;
+  });
+  if (link) prove(yard);
+  return link;
+}
+
+function prove({ world, parts, path }: Yard): void {
+  if (path.proven) return;
+  path.proven = true;
+  drive(world, parts, path);
 }
 
 /**
@@ -317,13 +352,15 @@ function keep(path: Path, link: Link): void {
 }
 
 /** Postfix's feedback: one more connection after each full cohort of successes. */
-function recovered(parts: PathParts, path: Path): void {
+function recovered(yard: Yard): void {
+  const { parts, path } = yard;
   const wasSuspended = path.suspensions > 0;
   path.failures = 0;
   path.blocks = 0;
   path.suspensions = 0;
   path.limit = Math.min(path.site.connections_max, path.limit + 1 / path.limit);
   if (wasSuspended) parts.resume(path);
+  prove(yard);
 }
 
 function failed(yard: Yard, reason: string): void {
@@ -331,6 +368,7 @@ function failed(yard: Yard, reason: string): void {
   const now = world.clock.monotonic();
   if (path.failures === 0) path.firstFailureAtMs = now;
   path.failures += 1;
+  path.proven = false;
   path.limit = Math.max(1, path.limit - 1);
   path.notBeforeMs = now + Math.min(FAILURE_PAUSE_MAX_MS, FAILURE_PAUSE_MS * path.failures);
   const isDead = path.failures >= FAILURES_TO_SUSPEND && now - path.firstFailureAtMs >= FAILING_FOR_MS;
