@@ -42,10 +42,9 @@ type StalwartValue = "Empty" | Record<string, never>;
 type StalwartPart = { headers: { name: string | object; value: StalwartValue }[]; body: Record<string, unknown> };
 type StalwartMail = { html_body: number[]; text_body: number[]; attachments: number[]; parts: StalwartPart[] };
 
-/** Compares with the whole parse beside `<name>.eml`. */
-export function stalwartDifferences(emlPath: string): Found[] {
+/** Compares with the whole parse beside `<name>.eml`. `mail`: as the product had it, when not as the parser has it. */
+export function stalwartDifferences(emlPath: string, mail: ParsedMail = parseMessage(readFileSync(emlPath))): Found[] {
   const want = JSON.parse(readFileSync(emlPath.replace(/\.eml$/, ".json"), "utf8")) as StalwartMail;
-  const mail = parseMessage(readFileSync(emlPath));
   const found: Found[] = [];
   compareStalwartFields(found, want.parts[0]!, mail);
   compareStalwartBodies(found, want, mail);
@@ -153,13 +152,13 @@ function compareContent(
 
 // --- Apache James mime4j ---------------------------------------------------------------------------------------------
 
-/** Compares the leaves, in order, with those of `<name>_decoded.xml`. */
-export function mime4jDifferences(msgPath: string): Found[] {
+/** Compares the leaves, in order, with those of `<name>_decoded.xml`. `bytes`: as they are stored, when not the file's. */
+export function mime4jDifferences(msgPath: string, bytes: Buffer = readFileSync(msgPath)): Found[] {
   const xml = readFileSync(msgPath.replace(/\.msg$/, "_decoded.xml"), "utf8");
   const folder = msgPath.slice(0, msgPath.lastIndexOf("/") + 1);
   const names = [...xml.matchAll(/<(?:text|binary)-body name="([^"]*)"/g)].map((match) => match[1]!);
   const wanted = names.map((name) => readFileSync(folder + name));
-  const { root } = parseStructure(readFileSync(msgPath), { parts_max: 1_000, depth_max: 50 });
+  const { root } = parseStructure(bytes, { parts_max: 1_000, depth_max: 50 });
   const got = leavesOf(root);
   const found: Found[] = [];
   compare(found, "leaves", wanted.length, got.length);
@@ -194,8 +193,7 @@ const addressesIn = (text: unknown) =>
   (spaced(text).match(/[^\s<>,;:"()[\]]+@[^\s<>,;:"()[\]]+/g) ?? []).toSorted().join(" ");
 
 /** Compares with what CPython's email package reads; a second opinion, not a ruling. */
-export function pythonDifferences(bytes: Buffer, want: PythonMail): Found[] {
-  const mail = parseMessage(bytes);
+export function pythonDifferences(bytes: Buffer, want: PythonMail, mail: ParsedMail = parseMessage(bytes)): Found[] {
   const found: Found[] = [];
   compare(found, "subject", spaced(want.subject), spaced(mail.subject));
   compare(
