@@ -9,7 +9,9 @@ export type Author = { domain: string | null; domains: string[]; reason: string 
 const domainsMax = 50;
 // A From field is a line or two; its reading costs time in the process that takes the mail.
 const fromOctetsMax = 16 * 1_024;
-const dnsName = /^(?=.{1,253}$)(?:[\x21-\x2d\x2f-\x3f\x41-\x7e]{1,63}\.)*[\x21-\x2d\x2f-\x3f\x41-\x7e]{1,63}$/;
+// Names that mail can come from (RFC 5321 §2.3.5, and underscores, which exist): `bank.example(x)` has no policy, but
+// a reader sees bank.example.
+const dnsName = /^(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}$/;
 
 /** Finds the author in the bytes of the From fields (names included). */
 export function findAuthor(fromFields: Buffer[]): Author {
@@ -32,8 +34,9 @@ export function findAuthor(fromFields: Buffer[]): Author {
 
 function unfoldedValue(field: Buffer): string {
   const octets = field.subarray(field.indexOf(0x3a) + 1);
-  const text = octets.toString("utf8");
-  return (text.includes("\ufffd") ? octets.toString("latin1") : text).replace(/\r?\n/g, "");
+  // RFC 6532 §3.2: UTF-8 and nothing else. In another charset a reader may see another domain; what is no UTF-8 becomes
+  // U+FFFD here, which is in no domain name.
+  return octets.toString("utf8").replace(/\r?\n/g, "");
 }
 
 /** The domain of an address in the form of the DNS; null when there is not exactly one. */
@@ -42,7 +45,7 @@ function domainOf(email: string): string | null {
   const at = unquoted.indexOf("@");
   if (at < 1 || unquoted.includes("@", at + 1)) return null;
   const domain = toDnsName(unquoted.slice(at + 1));
-  return domain.includes('"') || !dnsName.test(domain) ? null : domain;
+  return dnsName.test(domain) ? domain : null;
 }
 
 /** Lower case, A-labels, no final dot; "" for what cannot be converted. */

@@ -265,7 +265,11 @@ describe("DMARC", () => {
     ["From: a@example.com, b@bank.com", null],
     ["From: <a@example.com> <b@bank.com>", null],
     ["From: a@bank.com@example.com", null],
+    ["From: <a@bank.com (x). example>", "bank.com.example"],
     ["From: a@example.com, nobody", null],
+    ["From: <a@bank.com((x))>", null],
+    ["From: <a@bank,com>", null],
+    ["From: <a@bank.com:25", null],
     ["From: nobody", null],
     ["From:", null],
     ["From: a@", null],
@@ -275,6 +279,11 @@ describe("DMARC", () => {
     it(`finds the author of ${from.slice(0, 60)}`, () =>
       assert.equal(findAuthor([Buffer.from(`${from}\r\n`)]).domain, domain));
   }
+
+  it("finds no author where the domain is in another charset than UTF-8, which a reader may read otherwise", () => {
+    assert.equal(findAuthor([Buffer.from("From: a@b\u00fccher.example\r\n", "latin1")]).domain, null);
+    assert.equal(findAuthor([Buffer.from("From: J\u00f6rg <a@b.example>\r\n", "latin1")]).domain, "b.example");
+  });
 
   it("fails without an author, and with two From fields, whatever they hold", async () => {
     const without = Buffer.from(plainMail.toString().replace(/^From:.*\r\n/, ""));

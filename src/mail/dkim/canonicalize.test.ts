@@ -103,3 +103,9 @@ test("canonicalizing twice changes nothing more, and relaxed equals the definiti
     { numRuns: 2000 },
   );
 });
+
+test("the name of a field ends at blanks before its colon, and at nothing else that looks like them", () => {
+  const names = (text: string) => splitMessage(Buffer.from(text, "latin1")).fields.map(({ name }) => name);
+  assert.deepEqual(names("From \t: a\r\nFrom\r\n : b\r\n\r\n"), ["From", "From"]);
+  assert.deepEqual(names("From\xa0: a\r\nFrom\x0b: b\r\n\x0cFrom: c\r\n\r\n"), ["From\xa0", "From\x0b", "\x0cFrom"]);
+});

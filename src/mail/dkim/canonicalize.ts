@@ -44,9 +44,11 @@ function endOfField(bytes: Buffer, start: number): number {
   }
 }
 
+// RFC 5322 §4.5: white space may stand before the colon, and no other: `From` with a no-break space is another name.
 function fieldName(field: Buffer): string {
-  const colon = field.indexOf(COLON);
-  return colon < 0 ? "" : field.subarray(0, colon).toString("latin1").trim();
+  let end = Math.max(0, field.indexOf(COLON));
+  while (end > 0 && (isSpace(field[end - 1]) || field[end - 1] === CR || field[end - 1] === LF)) end--;
+  return field.toString("latin1", 0, end);
 }
 
 /**

@@ -2,6 +2,7 @@
 // own transformations for the charsets with shifts that no library has. Never throws; what cannot be decoded becomes
 // U+FFFD. Guesses only where a label is missing, unknown or plainly wrong. Works on bytes: lists of matches, one for each
 // character of a hostile body, would be more than a worker's heap. Line ends are not touched here.
+import { isUtf8 } from "node:buffer";
 import iconv from "iconv-lite";
 
 /** `defect` tells that the label was unknown or the bytes did not fit it. */
@@ -109,7 +110,8 @@ function guess(bytes: Buffer): string {
 // More wrong than right in it: it is no UTF-8, whatever the label says, and the text can be saved.
 function decodeUtf8(bytes: Buffer): DecodedText {
   const text = bytes.toString("utf8");
-  if (!text.includes("\ufffd")) return { text, defect: null };
+  // Not by looking for U+FFFD: that may stand in the mail itself.
+  if (isUtf8(bytes)) return { text, defect: null };
   return { text: isMostlyUtf8(text) ? text : iconv.decode(bytes, "windows-1252"), defect: "undecodable_text" };
 }
 

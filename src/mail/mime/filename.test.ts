@@ -36,6 +36,8 @@ describe("safeFilename", () => {
     const emoji = safeFilename(`x${"😀".repeat(200)}.pdf`);
     assert.ok(emoji.length <= 200 && emoji.isWellFormed() && emoji.endsWith(".pdf"));
     assert.equal(safeFilename(`a.${"x".repeat(300)}`).length, 200);
+    assert.equal(safeFilename(`a. .${" ".repeat(300)}${"x".repeat(30)}`), "a");
+    assert.equal(safeFilename(`${".".repeat(300)}${"x".repeat(30)}`), "attachment");
   });
 
   it("is safe for any string, and a fixed point", () => {

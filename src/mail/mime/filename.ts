@@ -39,5 +39,5 @@ function shorten(name: string): string {
   let end = filenameCharsMax - extension.length;
   // Not between the two halves of a surrogate pair.
   if (/[\ud800-\udbff]/.test(name[end - 1]!)) end--;
-  return name.slice(0, end).trimEnd() + extension;
+  return (trimEnds(name.slice(0, end)) || "attachment") + extension;
 }

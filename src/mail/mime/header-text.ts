@@ -1,5 +1,6 @@
 // Values of header fields as text: unfolded, in whatever charset they were sent, encoded words decoded, without controls
 // (RFC 5322 §2.2.3, RFC 6532, RFC 2047). Structure within values is read elsewhere.
+import { isUtf8 } from "node:buffer";
 import { decodeText } from "./decode-charset.ts";
 import { decodeWords } from "./parse-head.ts";
 
@@ -11,10 +12,6 @@ export function unfoldedValue(raw: Buffer, charset = ""): string {
   const octets = raw.subarray(raw.indexOf(0x3a) + 1);
   const { text } = decodeText(octets, isUtf8(octets) ? "" : charset);
   return text.replace(/\r?\n/g, "").trim();
-}
-
-function isUtf8(octets: Buffer): boolean {
-  return !octets.toString("utf8").includes("\ufffd");
 }
 
 /** A value for people and for JSON: words decoded, no controls but tabs, well-formed. */

@@ -184,11 +184,11 @@ function startOfWord(text: string, at: number, floor: number): number {
   return start;
 }
 
-/** The address without white space and controls outside quotes; null when nothing is left. */
+/** The address without white space, controls and comments outside quotes; null when nothing is left. */
 function cleanEmail(text: string): string | null {
   const parts = text.split(/("(?:[^"\\]|\\.)*")/su);
   const bare = parts.map((part, index) =>
-    index % 2 === 1 ? part.replace(/\p{Cc}/gu, "") : part.replace(/[\s\p{Cc}<>]+/gu, ""),
+    index % 2 === 1 ? part.replace(/\p{Cc}/gu, "") : part.replace(/\([^()\\]*\)|[\s\p{Cc}<>]+/gu, ""),
   );
   return bare.join("").slice(0, emailCharsMax).toWellFormed() || null;
 }

@@ -2,6 +2,7 @@
 // encoded words. RFC 5322 §2.2 and §4.5 (fields, obsolete spaces before the colon), RFC 2047, RFC 2231 §5 (language).
 // It does not read addresses, dates or parts, and it never throws: what is wrong is skipped and named in `defects`.
 
+import { isUtf8 } from "node:buffer";
 import { decodeText } from "./decode-charset.ts";
 
 /** `value` is unfolded, with its encoded words as they were; `raw` is the field's octets with its line ends. */
@@ -66,7 +67,9 @@ function fieldEnd(bytes: Buffer, start: number): number {
 function addField(raw: Buffer, headers: Header[], defects: Set<HeadDefect>): void {
   const colon = raw.indexOf(COLON);
   const name = colon === -1 ? "" : raw.toString("latin1", 0, colon).trimEnd();
-  if (!/^[\x21-\x39\x3b-\x7e]+$/.test(name)) {
+  // RFC 5322 §4.5: blanks may stand before the colon. `trimEnd` knows others, with which it is no name.
+  const isName = /^[\x21-\x39\x3b-\x7e]+$/.test(name) && [COLON, 0x20, 0x09, CR, LF].includes(raw[name.length]!);
+  if (!isName) {
     defects.add("line_without_field");
     return;
   }
@@ -80,8 +83,7 @@ function unfold(text: string): string {
 
 // Octets above 0x7f are UTF-8 (RFC 6532) or, in mail that breaks the rules, some old charset.
 function decodeOctets(octets: Buffer): string {
-  const text = octets.toString("utf8");
-  return text.includes("\ufffd") ? octets.toString("latin1") : text;
+  return octets.toString(isUtf8(octets) ? "utf8" : "latin1");
 }
 
 // Work is linear; this only bounds what one value may cost.

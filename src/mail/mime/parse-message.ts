@@ -4,7 +4,7 @@
 
 import { chooseBodies } from "./choose-bodies.ts";
 import { readableValue, unfoldedValue } from "./header-text.ts";
-import { parseAddressList } from "./parse-addresses.ts";
+import { type ParsedAddress, parseAddressList } from "./parse-addresses.ts";
 import { parseMailDate } from "./parse-date.ts";
 import type { Header } from "./parse-head.ts";
 import { parseStructure, type StructureLimits } from "./parse-structure.ts";
@@ -29,7 +29,7 @@ export function parseMessage(bytes: Buffer, limits: StructureLimits = defaultPar
   for (const name of ["from", "subject", "date", "message-id"]) {
     if (fields.all(name).length > 1) defects.add(`duplicate_${name.replace("-", "_")}`);
   }
-  const addresses = (name: string) => fields.all(name).flatMap(parseAddressList);
+  const addresses = (name: string) => fields.all(name).flatMap(parseAddressList).filter(namesSomebody);
   return {
     headers: root.headers.map(({ name, raw }) => ({ name, value: readableValue(unfoldedValue(raw, fields.charset)) })),
     from: addresses("from"),
@@ -48,6 +48,10 @@ export function parseMessage(bytes: Buffer, limits: StructureLimits = defaultPar
     auto_submitted: isAutoSubmitted(fields, root.type),
     defects: [...defects],
   };
+}
+
+function namesSomebody({ name, email }: ParsedAddress): boolean {
+  return name !== null || email !== null;
 }
 
 type Fields = { charset: string; all(name: string): string[]; first(name: string): string | null };

@@ -71,7 +71,8 @@ function withLineFeeds(bytes: Buffer): Buffer {
 // What stands before the first field in mail that was kept in files: a byte order mark, an mbox line, white space.
 function startOfMessage(bytes: Buffer): number {
   let start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
-  if (/^>?From [^:]/.test(bytes.toString("latin1", start, start + 7))) start = lineEnd(bytes, start);
+  // Not the obsolete `From  : a@b` (RFC 5322 §4.5): it names the author that DMARC judges.
+  if (/^>?From [^:\s]/.test(bytes.toString("latin1", start, start + 7))) start = lineEnd(bytes, start);
   while (start < bytes.length && (bytes[start] === 0x20 || bytes[start] === 0x09)) start = lineEnd(bytes, start);
   return start;
 }

@@ -1,6 +1,7 @@
 // SMTP replies (RFC 5321 §4.2, enhanced codes RFC 3463): reading them from a socket's bytes within limits, and turning
 // the text of a stranger into a value that is safe to store and show.
 // Does not judge what a reply means (classify.ts) and knows nothing of sockets or time.
+import { isUtf8 } from "node:buffer";
 
 const LF = 0x0a;
 const CR = 0x0d;
@@ -50,8 +51,7 @@ export function parseReply(raw: Buffer | string): Reply | null {
 
 /** UTF-8 where it is valid, else Latin-1: old servers answer in it, and nothing is lost. */
 function decode(bytes: Buffer): string {
-  const text = bytes.toString("utf8");
-  return text.includes("\ufffd") ? bytes.toString("latin1") : text;
+  return bytes.toString(isUtf8(bytes) ? "utf8" : "latin1");
 }
 
 // C0, DEL, C1, line and paragraph separators, bidirectional controls, byte order mark, lone surrogates.
