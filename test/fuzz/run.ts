@@ -1,0 +1,102 @@
+// npm run fuzz -- <target …|all> [--seconds n] [--seed s] [--workers n] [--json], or <target> --input file, or list.
+// `--seconds` is the time of the whole run: n seconds on w workers give each of t targets n × w / t seconds. Exit code 0:
+// nothing found; 1: a crash or a hang (inputs are in test/fuzz/found/); 2: not known.
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { relative } from "node:path";
+import { parseArgs } from "node:util";
+import { type Finding, FOUND_DIR, hunt, type TargetResult } from "./hunt.ts";
+import { TARGETS } from "./targets.ts";
+
+const SECONDS_DEFAULT = 60;
+const WORKERS_DEFAULT = 2;
+const SHOWN_MAX = 3;
+const SHOWN_CHARS_MAX = 1_500;
+
+const USAGE = "npm run fuzz -- <target …|all|list> [--seconds n] [--seed s] [--workers n] [--input file] [--json]";
+
+function usage(problem: string): never {
+  console.error(`${problem}\n${USAGE}\n`);
+  for (const { name, holds } of TARGETS) console.error(`  ${name.padEnd(22)} ${holds}`);
+  process.exit(2);
+}
+
+type Arguments = {
+  names: string[];
+  seconds: number;
+  seed: number;
+  workers: number;
+  input: string | undefined;
+  json: boolean;
+};
+
+function readArguments(): Arguments {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      seconds: { type: "string", default: String(SECONDS_DEFAULT) },
+      seed: { type: "string" },
+      workers: { type: "string", default: String(Math.min(WORKERS_DEFAULT, availableParallelism())) },
+      input: { type: "string" },
+      json: { type: "boolean", default: false },
+    },
+  });
+  const number = (option: string, text: string, min: number): number => {
+    const value = Number(text);
+    return Number.isFinite(value) && value >= min ? value : usage(`--${option} takes a number from ${min} on`);
+  };
+  const known = TARGETS.map(({ name }) => name);
+  const names = positionals.includes("all") ? known : [...new Set(positionals)];
+  if (names.length === 0) usage("Which target?");
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) usage(`No target is called ${unknown.join(", ")}.`);
+  return {
+    ...{ names, input: values.input, json: values.json },
+    seconds: number("seconds", values.seconds, 0.1),
+    seed: values.seed === undefined ? Date.now() % 1_000_000 : Math.trunc(number("seed", values.seed, 0)),
+    workers: Math.trunc(number("workers", values.workers, 1)),
+  };
+}
+
+const shown = new Map<string, number>();
+
+function showFound({ target, kind, what, input, path }: Finding): void {
+  const times = (shown.get(target) ?? 0) + 1;
+  shown.set(target, times);
+  if (times > SHOWN_MAX) return;
+  console.log(`\n${kind.toUpperCase()} in ${target} (${input.length} bytes)${path ? `: ${relative(".", path)}` : ""}`);
+  console.log(what.slice(0, SHOWN_CHARS_MAX));
+}
+
+function showDone({ name, inputs, crashes, hangs, outcomes, slowest_ms, seconds }: TargetResult): void {
+  const rate = Math.round(inputs / Math.max(seconds, 0.1)).toLocaleString("en");
+  const figures = `${inputs.toLocaleString("en").padStart(11)} inputs, ${rate.padStart(7)}/s, ${outcomes} outcomes`;
+  console.log(`${name.padEnd(22)}${figures}, slowest ${slowest_ms} ms, ${crashes} crashes, ${hangs} hangs`);
+}
+
+async function main(): Promise<void> {
+  if (process.argv[2] === "list") {
+    for (const { name, holds } of TARGETS) console.log(`${name.padEnd(22)} ${holds}`);
+    return;
+  }
+  const { names, seconds, seed, workers, input, json } = readArguments();
+  const lanes = Math.min(workers, names.length);
+  const ms = (seconds * 1_000 * lanes) / names.length;
+  const each = (ms / 1_000).toFixed(1);
+  console.log(`${names.length} targets, ${each} s each on ${lanes} threads, ${seconds} s in all, seed ${seed}`);
+  const results = await hunt({
+    ...{ targets: names, seed, ms: input === undefined ? ms : Number.POSITIVE_INFINITY, workers: lanes },
+    ...(input === undefined ? {} : { inputs: [readFileSync(input)] }),
+    ...{ found_dir: input === undefined ? FOUND_DIR : null, onFound: showFound, onDone: showDone },
+    onProgress: ({ target, inputs, seconds_left }) => {
+      if (process.stdout.isTTY) process.stdout.write(`\r${target} ${inputs} inputs, ${seconds_left} s left \x1b[K\r`);
+    },
+  });
+  const sum = (field: "inputs" | "crashes" | "hangs") => results.reduce((total, result) => total + result[field], 0);
+  const found = sum("crashes") + sum("hangs");
+  console.log(`\n${sum("inputs").toLocaleString("en")} inputs, ${sum("crashes")} crashes, ${sum("hangs")} hangs`);
+  if (json) console.log(JSON.stringify({ seed, seconds, targets: results }));
+  process.exitCode = found > 0 ? 1 : 0;
+}
+
+await main();

@@ -1,0 +1,7 @@
+// Every target there is, in the order in which they run.
+import type { Target } from "./target.ts";
+import { ADDRESS_TARGETS } from "./targets/address.ts";
+import { MIME_TARGETS } from "./targets/mime.ts";
+import { SMTP_TARGETS } from "./targets/smtp.ts";
+
+export const TARGETS: readonly Target[] = [...SMTP_TARGETS, ...ADDRESS_TARGETS, ...MIME_TARGETS];
