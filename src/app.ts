@@ -13,7 +13,7 @@ import { startDmarcWork } from "./dmarc/background.ts";
 import { mountDmarc } from "./dmarc/routes.ts";
 import type { DmarcPorts } from "./dmarc/types.ts";
 import { startDomainChecks } from "./domains/checking.ts";
-import { findReceiver, findSender } from "./domains/domains.ts";
+import { findHolder, findReceiver, findSender } from "./domains/domains.ts";
 import { mountDomains } from "./domains/routes.ts";
 import type { DomainPorts } from "./domains/types.ts";
 import { keepBlobs } from "./inbound/blob-references.ts";
@@ -221,6 +221,8 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
     own: [reportDecider(world)],
     checks: [deferUnproven(), maskedCheck(world)],
     ...NO_STEPS,
+    findHolder: (domain) => findHolder(world, domain),
+    onReported: async () => null,
     rules: rulesStep(world),
     handlers: new Map<Kind, Handler>([["report", reportHandler(world)], ...maskedHandlers(world)]),
   };

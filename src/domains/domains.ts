@@ -350,3 +350,12 @@ export function findReceiver(world: Pick<World, "db">): (domainName: string) => 
     },
   });
 }
+
+/** Who holds a domain, whatever its type and state, by ASCII name and over all organizations. */
+export async function findHolder(
+  world: Pick<World, "db">,
+  domainName: string,
+): Promise<{ org_id: string; id: string } | undefined> {
+  const [holder] = await queries.findHolders(world.db, [domainName]);
+  return holder;
+}

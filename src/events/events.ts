@@ -12,6 +12,8 @@ import type { EventView, MailEvent } from "./types.ts";
 
 export type { EventView, MailEvent } from "./types.ts";
 
+const UNLISTED_ORIGINS = new Set(["masked", "system"]);
+
 /** Writes the events of one batch. Must run in the transaction that records the outcomes themselves. */
 export async function recordEvents(tx: Tx, world: Pick<World, "clock" | "random">, events: MailEvent[]): Promise<void> {
   if (events.length === 0) return;
@@ -26,10 +28,16 @@ export async function recordEvents(tx: Tx, world: Pick<World, "clock" | "random"
   );
 }
 
-/** Only a fault of the recipient or a complaint suppresses; `event.suppress` is the classifier's word on the first. */
+/**
+ * Only a fault of the recipient or a complaint suppresses; `event.suppress` is the classifier's word on the first. Mail
+ * through masked addresses and our own notices go to people the customer does not know: they are in no list of theirs.
+ */
 function toSuppression(event: MailEvent): AutomaticEntry | null {
   const isComplaint = event.event_type === "complained";
   if (event.recipient === null || event.about.environment === "test") return null;
+  // What bounces behind a masked address is counted there, and its address is kept nowhere in the clear.
+  if (event.about.origin === "masked") return null;
+  if (UNLISTED_ORIGINS.has(event.about.origin ?? "")) return null;
   if (!isComplaint && !(event.suppress && event.event_type === "bounced")) return null;
   return {
     org_id: event.org_id,
@@ -49,6 +57,16 @@ function toSuppression(event: MailEvent): AutomaticEntry | null {
 export async function findTold(tx: Tx, events: MailEvent[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();
   return new Set((await queries.findTold(tx, events)).map(({ id }) => id));
+}
+
+/** When the timeline last had an event of this type about a recipient of a message; null when it had none. */
+export async function lastEventAt(tx: Tx, asked: queries.AskedEvent): Promise<Date | null> {
+  return (await queries.findLast(tx, asked))[0]?.at ?? null;
+}
+
+/** Takes from the timeline of a message whom it went to and what servers answered; codes and times stay. */
+export function forgetRecipients(tx: Tx, orgId: string, messageId: string) {
+  return queries.forgetRecipients(tx, orgId, messageId);
 }
 
 /** The timeline of one message, oldest first. */

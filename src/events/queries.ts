@@ -1,6 +1,6 @@
 // All SQL on the event log.
 import type { Query, Tx } from "../platform/db.ts";
-import type { EventView, MailEvent } from "./types.ts";
+import type { EventType, EventView, MailEvent } from "./types.ts";
 
 const COLUMNS = [
   "org_id",
@@ -32,12 +32,31 @@ export function insertEvents(tx: Tx, events: MailEvent[]) {
 }
 
 /** Index: event_by_message. */
+export function forgetRecipients(tx: Tx, orgId: string, messageId: string) {
+  return tx.execute("update event set recipient = null, message = null where org_id = $1 and message_id = $2", [
+    orgId,
+    messageId,
+  ]);
+}
+
+/** Index: event_by_message. */
 export function listEvents(db: Query, orgId: string, messageId: string) {
   return db.query<EventView>(
     `select id, event_type, recipient, at as timestamp, attempt, smtp_code, enhanced_code, message, mx_host, mx_ip,
             source_ip, tls, duration_ms
        from event where org_id = $1 and message_id = $2 order by id limit 2000`,
     [orgId, messageId],
+  );
+}
+
+export type AskedEvent = { org_id: string; message_id: string; recipient: string; event_type: EventType };
+
+/** Index: event_by_message. */
+export function findLast(tx: Tx, asked: AskedEvent) {
+  return tx.query<{ at: Date }>(
+    `select at from event where org_id = $1 and message_id = $2 and recipient = $3 and event_type = $4
+      order by id desc limit 1`,
+    [asked.org_id, asked.message_id, asked.recipient, asked.event_type],
   );
 }
 

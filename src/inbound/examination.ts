@@ -4,7 +4,7 @@ import { authenticate, type Verdicts } from "../mail/auth/authenticate.ts";
 import type { ParsePool } from "../platform/parse-pool.ts";
 import { nodeStyleResolver } from "../platform/resolver.ts";
 import type { World } from "../platform/world.ts";
-import type { Envelope, Examination, Origin, Parsed } from "./types.ts";
+import type { Envelope, Examination, Origin, Parsed, Returned } from "./types.ts";
 
 export type ExaminationWorld = Pick<World, "resolver" | "clock" | "config">;
 
@@ -30,6 +30,7 @@ export function createExamination(
   let loading: Promise<Buffer> | null = null;
   let verdicts: Promise<Verdicts> | null = null;
   let parsed: Promise<Parsed> | null = null;
+  let returned: Promise<Returned> | null = null;
 
   const bytes = (): Promise<Buffer> => {
     if (held) return Promise.resolve(held);
@@ -55,6 +56,10 @@ export function createExamination(
     parsed() {
       parsed ??= bytes().then((message) => parsePool().parse(message));
       return parsed;
+    },
+    returned() {
+      returned ??= bytes().then((message) => parsePool().readReturned(message));
+      return returned;
     },
     forget(from) {
       held = null;

@@ -2,8 +2,8 @@
 // and processes; any number of processes share a database.
 //
 // Where other features plug in (app.ts passes them): `exact` and `own` deciders at RCPT, `checks` of the whole message in
-// session, a `spam` step and a `rules` step for customers' mail, and `handlers` for the kinds of routes that their
-// deciders accept.
+// session, a `spam` step and a `rules` step for customers' mail, `handlers` for the kinds of routes that their deciders
+// accept, and `onReported` for bounces and complaints about mail of theirs.
 import { planFinder, showsAuthResults } from "../accounts/accounts.ts";
 import { aliasFinder } from "../aliases/aliases.ts";
 import { findReceiver, findSender } from "../domains/domains.ts";
@@ -22,6 +22,7 @@ import type * as queries from "./queries.ts";
 import { bytesLoader } from "./raw.ts";
 import { createRcptPolicy } from "./rcpt.ts";
 import { relayBounce } from "./relay-bounce.ts";
+import { type ReturnedPorts, returnedMailHandler } from "./returned-mail.ts";
 import { ownReceiver } from "./simulate.ts";
 import { threadFinder } from "./threads.ts";
 import type {
@@ -30,6 +31,7 @@ import type {
   Incoming,
   Kind,
   Mail,
+  OnReported,
   RcptDecider,
   RcptDecision,
   RcptQuestion,
@@ -41,9 +43,11 @@ export type {
   AcceptCheck,
   Handler,
   Mail,
+  OnReported,
   RcptDecider,
   RcptDecision,
   RcptQuestion,
+  Reported,
   Route,
   RuleHit,
   RulesStep,
@@ -61,6 +65,10 @@ export type InboundPorts = {
   spam: SpamStep;
   rules: RulesStep;
   handlers: ReadonlyMap<Kind, Handler>;
+  /** The organization that holds a domain. */
+  findHolder: ReturnedPorts["findHolder"];
+  /** Hears of bounces and complaints about mail that customers did not send themselves. */
+  onReported: OnReported;
 };
 
 export type Inbound = {
@@ -81,10 +89,11 @@ const PARSERS = 2;
 const PARSE_WALL_MS = 10_000;
 const PARSE_MEMORY_MIB = 256;
 
-/** Nobody judges and no rule is there. */
-export const NO_STEPS: Pick<InboundPorts, "spam" | "rules"> = {
+/** Nobody judges, no rule is there and nobody wants to hear of bounces. */
+export const NO_STEPS: Pick<InboundPorts, "spam" | "rules" | "onReported"> = {
   spam: async () => ({ report: { score: null, verdict: null, symbols: [] }, quarantine: null }),
   rules: async () => null,
+  onReported: async () => null,
 };
 
 /** The engine of this process. `claims`: it also works on mail that other processes left behind (role mx). */
@@ -126,6 +135,7 @@ export function createInbound(world: World, ports: InboundPorts, options: { clai
 function allHandlers(world: World, ports: InboundPorts): Map<Kind, Handler> {
   const plans = planFinder(world);
   const findForwarder = findSender(world);
+  const returned = returnedMailHandler(world, ports);
   const customer = customerHandler(world, {
     spam: ports.spam,
     rules: ports.rules,
@@ -136,6 +146,9 @@ function allHandlers(world: World, ports: InboundPorts): Map<Kind, Handler> {
   return new Map<Kind, Handler>([
     ["alias", customer],
     ["catch_all", customer],
+    ["return_path", returned],
+    ["feedback", returned],
+    ["operator", returned],
     ["srs", relayBounce(world, { findSender: findForwarder })],
     ...ports.handlers,
   ]);

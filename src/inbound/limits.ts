@@ -48,6 +48,12 @@ export const RECEIVED_FIELDS_MAX = 30;
 /** A bounce comes within the five days that servers try, and some; older ones are replays. */
 export const RETURN_PATH_AGE_MS_MAX = 10 * 86_400_000;
 
+/** People read late, and providers gather complaints; what is older is no news about a list. */
+export const FEEDBACK_AGE_MS_MAX = 60 * 86_400_000;
+
+/** From a message's id to its delivery: the longest schedule and the longest retry, and a day. */
+export const SCHEDULE_MS_MAX = 34 * 86_400_000;
+
 /** Large messages that are held in memory at once, in bytes; others wait for their turn. */
 export const LARGE_BYTES_MAX = 96 * MIB;
 

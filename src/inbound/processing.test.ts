@@ -42,6 +42,7 @@ const ports = (more: Partial<InboundPorts> = {}): InboundPorts => ({
   own: [],
   checks: [],
   handlers: new Map(),
+  findHolder: async () => undefined,
   ...NO_STEPS,
   ...more,
 });

@@ -1,16 +1,12 @@
 // The decision at RCPT, in session, so that nothing is accepted only to be bounced: exact alias → addresses of plugged-in
-// kinds on customers' domains (masked, reverse) → globs → catch-all → our own addresses (return path, rewritten senders,
-// reports) → 550. Mail for domains that nobody here holds is relaying and refused.
+// kinds on customers' domains (masked, reverse) → globs → catch-all → our own addresses (return path, feedback, rewritten
+// senders, reports, the operator's) → 550. Mail for domains that nobody here holds is relaying and refused.
 import type { AliasMatch, FindAlias } from "../aliases/aliases.ts";
 import type { ReceivingDomain } from "../domains/types.ts";
-import { readToken } from "../mail/bounce-token.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
 import { readSrs } from "../mail/srs.ts";
-import { TOKEN_CONTEXT } from "../outbound/outbound.ts";
-import { uuidTime } from "../platform/random.ts";
 import type { World } from "../platform/world.ts";
-import { findMessageOwner } from "../sending/sending.ts";
-import { RETURN_PATH_AGE_MS_MAX } from "./limits.ts";
+import { isOurHost, operatorDecider, RETURN_PATH_LABEL, tokenDecider } from "./own-addresses.ts";
 import type { RcptDecider, RcptDecision, RcptQuestion, Refused, Route } from "./types.ts";
 
 export type PolicyWorld = Pick<World, "db" | "clock" | "config" | "seal">;
@@ -25,7 +21,6 @@ export type PolicyPorts = {
 };
 
 export const SRS_CONTEXT = "srs";
-const RETURN_PATH_LABEL = "pt-bounces.";
 
 const RELAY: Refused = { kind: "refuse", code: 550, enhanced: "5.7.1", text: "relaying denied" };
 const UNKNOWN: Refused = { kind: "refuse", code: 550, enhanced: "5.1.1", text: "no such mailbox here" };
@@ -35,10 +30,11 @@ export function createRcptPolicy(
   world: PolicyWorld,
   ports: PolicyPorts,
 ): (question: RcptQuestion) => Promise<RcptDecision> {
-  const own = [returnPathDecider(world), srsDecider(world, ports), ...ports.own];
+  const operator = operatorDecider(world);
+  const own = [tokenDecider(world), srsDecider(world, ports), ...ports.own, operator];
   return async (question) => {
     const { domain } = question.to;
-    if (domain === null) return RELAY;
+    if (domain === null) return (await operator(question)) ?? RELAY;
     const receiver = await ports.findReceiver(domain);
     const decided =
       (await askCustomer(ports, receiver, question)) ?? (await askInTurn(own, question)) ?? (receiver ? UNKNOWN : null);
@@ -106,27 +102,6 @@ function fromCatchAll(receiver: ReceivingDomain, to: Path): RcptDecision {
     domain_webhook_ids: receiver.catch_all_webhook_ids,
   };
   return { kind: "accept", route };
-}
-
-function isOurHost(world: PolicyWorld, domain: string): boolean {
-  const { hostname, mx_host, bounce_host, report_domain, masked_domain } = world.config;
-  return [hostname, mx_host, bounce_host, report_domain, masked_domain].includes(domain);
-}
-
-/** `b+<token>@` the bounce host, or a customer's name for it: believed only if we signed it, and not long ago. */
-function returnPathDecider(world: PolicyWorld): RcptDecider {
-  const mac = (text: string) => world.seal.hash(text, TOKEN_CONTEXT);
-  return async ({ to }) => {
-    const isOurs = to.domain === world.config.bounce_host || to.domain?.startsWith(RETURN_PATH_LABEL);
-    const [, token = ""] = /^b\+([a-z2-7]+)$/i.exec(to.local) ?? [];
-    if (!isOurs || token === "") return null;
-    const named = readToken(token, mac);
-    if (!named || world.clock.now() - uuidTime(named.message_id) > RETURN_PATH_AGE_MS_MAX) return UNKNOWN;
-    const [owner] = await findMessageOwner(world.db, named.message_id);
-    if (!owner) return UNKNOWN;
-    const { org_id, domain_id } = owner;
-    return { kind: "accept", route: { kind: "return_path", org_id, domain_id, alias_id: null, tag: null, ...named } };
-  };
 }
 
 /** `SRS0=…@pt-bounces.<domain>`: a bounce of what we forwarded, for the sender we forwarded it for. */

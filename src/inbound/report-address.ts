@@ -62,6 +62,7 @@ export function reportHandler(world: Pick<World, "db" | "clock" | "random" | "co
   };
 }
 
-function isProven({ dmarc }: Verdicts): boolean {
+/** Is it certain which domain sent a mail? DMARC passed, or SPF or DKIM aligned where its author publishes no policy. */
+export function isProven({ dmarc }: Verdicts): boolean {
   return dmarc.result === "pass" || (dmarc.result === "none" && (dmarc.dkim_aligned || dmarc.spf_aligned));
 }

@@ -3,13 +3,25 @@
 import type { AliasAction, ForwardMode } from "../aliases/types.ts";
 import type { Verdicts } from "../mail/auth/authenticate.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import type { ReturnedMail } from "../mail/returned-mail.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
 import type { Client } from "../mail/smtp-server/session.ts";
 import type { Tx } from "../platform/db.ts";
 import type { RawMessage } from "../sending/types.ts";
 import type { OutgoingEvent } from "../webhooks/types.ts";
 
-export const KINDS = ["alias", "catch_all", "masked", "reverse", "return_path", "srs", "feedback", "report"] as const;
+/** `operator`: postmaster@ and abuse@ of our own hosts, which belong to no organization. */
+export const KINDS = [
+  "alias",
+  "catch_all",
+  "masked",
+  "reverse",
+  "return_path",
+  "srs",
+  "feedback",
+  "report",
+  "operator",
+] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** Kinds that are an organization's own mail, listed at /v1/inbound-emails. */
@@ -38,8 +50,10 @@ export type Route = RouteOwner &
       }
     | { kind: "catch_all"; domain: string; domain_webhook_ids: string[] }
     | { kind: "return_path"; message_id: string; position: number }
+    | { kind: "feedback"; message_id: string; position: number }
+    | { kind: "operator"; mailbox: string }
     | { kind: "srs"; domain: string; sender: string }
-    | { kind: "masked" | "reverse" | "feedback" | "report"; detail: Record<string, unknown> }
+    | { kind: "masked" | "reverse" | "report"; detail: Record<string, unknown> }
   );
 
 export type RouteOf<K extends Kind> = Extract<Route, { kind: K }>;
@@ -79,9 +93,12 @@ export type Examination = {
   bytes(): Promise<Buffer>;
   verdicts(): Promise<Verdicts>;
   parsed(): Promise<Parsed>;
+  /** Read as what may have come back: a bounce, a complaint, an automatic reply. */
+  returned(): Promise<Returned>;
 };
 
 export type Parsed = { kind: "parsed"; mail: ParsedMail } | { kind: "failed"; reason: string };
+export type Returned = { kind: "parsed"; returned: ReturnedMail } | { kind: "failed"; reason: string };
 
 /** A look at the whole message before it is taken; a refusal is the answer to the final dot. */
 export type AcceptCheck = (incoming: Incoming, examination: Examination) => Promise<Refused | null>;
@@ -189,3 +206,30 @@ export type RuleHit = {
 export type RulesStep = (mail: Mail, spam: SpamReport) => Promise<RuleHit | null>;
 
 export type Handler = (mail: Mail) => Promise<Outcome>;
+
+/** A report on mail that another feature made, such as forwards and replies of masked addresses. */
+export type Reported = {
+  org_id: string;
+  /** Of the e-mail that the report is about, with what its maker noted on it. */
+  message_id: string;
+  metadata: Record<string, unknown>;
+  origin: string;
+  recipient: string;
+  event: "bounced" | "deferred" | "complained";
+  /** Null but for `bounced`. */
+  bounce_type: "hard" | "soft" | null;
+  /** Does the report say that this very address does not work? */
+  is_invalid: boolean;
+  smtp_code: string | null;
+  enhanced_code: string | null;
+  /** What the remote side said. */
+  message: string;
+};
+
+/**
+ * What the maker does about it: messages to send, and writes in the transaction that records the report, which are left
+ * out when another report came first. Null: nothing.
+ */
+export type OnReported = (
+  reported: Reported,
+) => Promise<{ forwards: RawMessage[]; also(tx: Tx): Promise<void> } | null>;

@@ -34,6 +34,8 @@ export type AttemptResult = {
 /** Purpose of the keyed hash in return paths and in our header. */
 export const TOKEN_CONTEXT = "bounce-token";
 
+const CUSTOMERS_ORIGINS = new Set(["api", "submission"]);
+
 /** Sends `job` over `link`. `outcome` is null only when the connection had died unused (`lost`) or we may not send. */
 export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, job: Job): Promise<AttemptResult> {
   const startedAt = world.clock.monotonic();
@@ -41,10 +43,10 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
   if (!mime) return ended(notSendable("the message's body is no longer stored", "5.3.0"));
   if (job.about.require_tls && !link.session.tls) return ended(needsTls(link));
   const token = makeToken(job.message_id, job.position, (text) => world.seal.hash(text, TOKEN_CONTEXT));
-  const leaving = unsubscribeHead(world, job);
-  const signature = await sign(world, parts, job, leaving.length > 0 ? Buffer.concat([leaving, mime]) : mime);
+  const own = ownHead(world, job, mime, token);
+  const signature = await sign(world, parts, job, own.length > 0 ? Buffer.concat([own, mime]) : mime);
   if (!signature) return ended(deferredLocally("no active DKIM key for the sender's domain", "4.7.0", "auth"));
-  const head = Buffer.concat([signature, Buffer.from(`X-Postern-Id: ${token}\r\n`), leaving]);
+  const head = Buffer.concat([signature, Buffer.from(`X-Postern-Id: ${token}\r\n`), own]);
   const size = head.length + mime.length;
   const sent = await link.session.send(
     {
@@ -67,13 +69,28 @@ async function sign(world: AttemptWorld, parts: Attempt, job: Job, mime: Buffer)
   return signMessage(mime, keys, { now_s: Math.floor(world.clock.now() / 1000) });
 }
 
-/** The recipient's own link (RFC 8058 §3.1): part of the signed bytes, different in each copy, the same in each attempt. */
-function unsubscribeHead(world: AttemptWorld, { org_id, message_id, email, about }: Job): Buffer {
+/** What is different in each recipient's copy, and the same in each attempt: part of the signed bytes. */
+function ownHead(world: AttemptWorld, job: Job, mime: Buffer, token: string): Buffer {
+  return Buffer.from(feedbackHead(job, mime, token) + unsubscribeHead(world, job));
+}
+
+/**
+ * Where a mailbox provider reports what its user calls spam (RFC 9477 §3), unless the sender names a place of his own.
+ * Forwards are their authors' mail, not ours.
+ */
+function feedbackHead({ about, return_path_host }: Job, mime: Buffer, token: string): string {
+  const head = mime.toString("latin1", 0, Math.max(0, mime.indexOf("\r\n\r\n")));
+  if (!CUSTOMERS_ORIGINS.has(about.origin ?? "api") || /^cfbl-address[ \t]*:/im.test(head)) return "";
+  return `CFBL-Address: f+${token}@${return_path_host};\r\n report=arf\r\nCFBL-Feedback-ID: ${token}\r\n`;
+}
+
+/** The recipient's own link (RFC 8058 §3.1). */
+function unsubscribeHead(world: AttemptWorld, { org_id, message_id, email, about }: Job): string {
   const list = about.unsubscribe_list ?? null;
-  if (list === null) return Buffer.alloc(0);
+  if (list === null) return "";
   const leave = { org_id, message_id, domain_id: about.domain_id, email, list: list === "" ? null : list };
   const token = makeUnsubscribeToken(leave, (text) => world.seal.hash(text, UNSUBSCRIBE_CONTEXT));
-  return Buffer.from(`List-Unsubscribe:\r\n <${world.config.base_url}${UNSUBSCRIBE_PATH}${token}>\r\n`);
+  return `List-Unsubscribe:\r\n <${world.config.base_url}${UNSUBSCRIBE_PATH}${token}>\r\n`;
 }
 
 function hasNonAscii(text: string): boolean {

@@ -1,15 +1,21 @@
 // Parses received messages in worker threads with a limit on time and memory: whatever a message does to the parser, it
 // does it to a thread that can be ended, and the next message gets another (reliability rule 8). A failure is a value.
-// Not here: parsing (mail/mime/parse-message.ts), and what is done with a message that cannot be parsed.
+// Not here: parsing (mail/mime/parse-message.ts, mail/returned-mail.ts), and what is done with a message that cannot be
+// parsed.
 import { Worker } from "node:worker_threads";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
-import type { ParseJob } from "./parse-worker.ts";
+import type { ReturnedMail } from "../mail/returned-mail.ts";
+import type { ParseAnswer, ParseJob } from "./parse-worker.ts";
 
-export type ParseOutcome = { kind: "parsed"; mail: ParsedMail } | { kind: "failed"; reason: string };
+type Failed = { kind: "failed"; reason: string };
+export type ParseOutcome = { kind: "parsed"; mail: ParsedMail } | Failed;
+export type ReturnedOutcome = { kind: "parsed"; returned: ReturnedMail } | Failed;
 
 export type ParsePool = {
   /** Never throws. The bytes are copied, so they may be used or changed afterwards. */
   parse(bytes: Buffer): Promise<ParseOutcome>;
+  /** The same for a bounce or a complaint. */
+  readReturned(bytes: Buffer): Promise<ReturnedOutcome>;
   /** Ends the workers; what is under way or waits has failed. */
   stop(): Promise<void>;
 };
@@ -27,7 +33,7 @@ export type ParsePoolOptions = {
 const WAITING_MAX = 10_000;
 const YOUNG_MIB = 32;
 
-type Job = { bytes: Buffer; done: (outcome: ParseOutcome) => void };
+type Job = { as: ParseJob["as"]; bytes: Buffer; done: (answer: ParseAnswer | Failed) => void };
 type Thread = { worker: Worker; job: Job; timer: NodeJS.Timeout };
 type State = { options: ParsePoolOptions; waiting: Job[]; idle: Worker[]; busy: Set<Thread>; stopped: boolean };
 
@@ -35,19 +41,33 @@ type State = { options: ParsePoolOptions; waiting: Job[]; idle: Worker[]; busy: 
 export function createParsePool(options: ParsePoolOptions): ParsePool {
   const state: State = { options, waiting: [], idle: [], busy: new Set(), stopped: false };
   return {
-    parse: (bytes) =>
-      new Promise((done) => {
-        if (state.stopped) return done(failed("the parser has stopped"));
-        if (state.waiting.length >= WAITING_MAX) return done(failed("too many messages wait for the parser"));
-        state.waiting.push({ bytes, done });
-        startNext(state);
-      }),
+    async parse(bytes) {
+      const answer = await enqueue(state, "mail", bytes);
+      return "mail" in answer ? { kind: "parsed", mail: withBuffers(answer.mail) } : unexpected(answer);
+    },
+    async readReturned(bytes) {
+      const answer = await enqueue(state, "returned", bytes);
+      return "returned" in answer ? { kind: "parsed", returned: answer.returned } : unexpected(answer);
+    },
     stop: () => stop(state),
   };
 }
 
-function failed(reason: string): ParseOutcome {
+function enqueue(state: State, as: ParseJob["as"], bytes: Buffer): Promise<ParseAnswer | Failed> {
+  return new Promise((done) => {
+    if (state.stopped) return done(failed("the parser has stopped"));
+    if (state.waiting.length >= WAITING_MAX) return done(failed("too many messages wait for the parser"));
+    state.waiting.push({ as, bytes, done });
+    startNext(state);
+  });
+}
+
+function failed(reason: string): Failed {
   return { kind: "failed", reason };
+}
+
+function unexpected(answer: ParseAnswer | Failed): Failed {
+  return "kind" in answer ? answer : failed("the parser answered something else");
 }
 
 function startNext(state: State): void {
@@ -60,7 +80,7 @@ function startNext(state: State): void {
     timer: setTimeout(() => give("the parser took too long"), state.options.wall_ms),
   };
   let isOver = false;
-  const give = (outcome: string | ParsedMail) => {
+  const give = (outcome: string | ParseAnswer) => {
     if (isOver) return;
     isOver = true;
     clearTimeout(thread.timer);
@@ -73,17 +93,17 @@ function startNext(state: State): void {
       worker.once("exit", () => state.idle.splice(state.idle.indexOf(worker), 1)).on("error", () => {});
       state.idle.push(worker);
     }
-    job.done(typeof outcome === "string" ? failed(outcome) : { kind: "parsed", mail: outcome });
+    job.done(typeof outcome === "string" ? failed(outcome) : outcome);
     startNext(state);
   };
   state.busy.add(thread);
   worker.removeAllListeners();
   worker.ref();
-  worker.once("message", ({ mail }: { mail: ParsedMail }) => give(withBuffers(mail)));
+  worker.once("message", (answer: ParseAnswer) => give(answer));
   worker.once("error", (error: NodeJS.ErrnoException) => give(reasonOf(error)));
   worker.once("exit", () => give("the parser ended"));
   const bytes = new Uint8Array(job.bytes);
-  worker.postMessage({ bytes } satisfies ParseJob, [bytes.buffer]);
+  worker.postMessage({ as: job.as, bytes } satisfies ParseJob, [bytes.buffer]);
 }
 
 function startWorker({ memory_mib, worker }: ParsePoolOptions): Worker {

@@ -2,12 +2,20 @@
 // over, not copied, where their memory is their own.
 import { parentPort } from "node:worker_threads";
 import { parseMessage } from "../mail/mime/parse-message.ts";
+import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import { type ReturnedMail, readReturnedMail } from "../mail/returned-mail.ts";
 
 /** `bytes` must have memory of its own. */
-export type ParseJob = { bytes: Uint8Array<ArrayBuffer> };
+export type ParseJob = { as: "mail" | "returned"; bytes: Uint8Array<ArrayBuffer> };
+export type ParseAnswer = { mail: ParsedMail } | { returned: ReturnedMail };
 
-parentPort!.on("message", ({ bytes }: ParseJob) => {
+parentPort!.on("message", ({ as, bytes }: ParseJob) => {
   const given = Buffer.from(bytes.buffer);
+  if (as === "mail") answerMail(given);
+  else parentPort!.postMessage({ returned: readReturnedMail(given) } satisfies ParseAnswer);
+});
+
+function answerMail(given: Buffer): void {
   const mail = parseMessage(given);
   const handed = new Set<ArrayBuffer>();
   const attachments = mail.attachments.map((attachment) => {
@@ -16,7 +24,7 @@ parentPort!.on("message", ({ bytes }: ParseJob) => {
     return { ...attachment, content };
   });
   parentPort!.postMessage({ mail: { ...mail, attachments } }, [...handed]);
-});
+}
 
 // Decoded contents fill their memory but for a little; views of the message, and small ones of a pool, are copied out.
 function ownMemory(content: Buffer, message: Buffer): Uint8Array<ArrayBuffer> {

@@ -77,10 +77,17 @@ export function findHead(db: Query, orgId: string, id: string, octets: number) {
   );
 }
 
-/** The message that a return path names, with its organization. Index: message_pkey, probed once an organization. */
-export function findMessageOwner(db: Query, id: string) {
-  return db.query<{ org_id: string; domain_id: string }>(
-    `select m.org_id, m.domain_id from organization o join message m on m.org_id = o.id and m.id = $1 limit 1`,
-    [id],
+/**
+ * The delivery that a return path names: its organization, and when its message left or was to leave. Index: message_pkey,
+ * probed once an organization.
+ */
+export function findMessageOwner(db: Query, id: string, position = 0) {
+  return db.query<{ org_id: string; domain_id: string; sent_at: Date }>(
+    `select m.org_id, m.domain_id, coalesce(r.delivered_at, m.scheduled_at, m.created_at) as sent_at
+       from organization o
+       join message m on m.org_id = o.id and m.id = $1
+       left join recipient r on r.org_id = m.org_id and r.message_id = m.id and r.position = $2
+      limit 1`,
+    [id, position],
   );
 }

@@ -15,6 +15,19 @@ import { readySender } from "./sender.ts";
 import type { Prepared, Preparing, SendAnswer, SendingDeps, SendRequest, Submitted } from "./types.ts";
 
 export {
+  type DeliveryKey,
+  findSentDelivery,
+  findSentId,
+  type Heard,
+  isInFlight,
+  type LateBounce,
+  type LateComplaint,
+  type LateReport,
+  recordLateReport,
+  recordOptOut,
+  type SentDelivery,
+} from "./late-reports.ts";
+export {
   enqueueRaw,
   findHead,
   findMessageOwner,

@@ -73,7 +73,7 @@ const FIELDS: Record<string, Field> = {
 const HEADER_NAMES = new Set(
   [
     ..."from to cc reply-to subject date message-id mime-version content-type content-transfer-encoding".split(" "),
-    ..."dkim-signature x-postern-id x-test list-unsubscribe received".split(" "),
+    ..."dkim-signature x-postern-id cfbl-address cfbl-feedback-id x-test list-unsubscribe received".split(" "),
   ].map((name) => name.toLowerCase()),
 );
 

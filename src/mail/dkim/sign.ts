@@ -23,7 +23,8 @@ const OVERSIGNED = [
   "List-Unsubscribe",
   "List-Unsubscribe-Post",
 ];
-// Signed where present (RFC 6376 §5.4.1); Feedback-ID because Google counts complaints by it only when it is signed.
+// Signed where present (RFC 6376 §5.4.1); Feedback-ID because Google counts complaints by it only when it is signed, and
+// where complaints go because RFC 9477 §3.1 demands it.
 const SIGNED_IF_PRESENT = [
   "Sender",
   "Content-Transfer-Encoding",
@@ -31,6 +32,8 @@ const SIGNED_IF_PRESENT = [
   "References",
   "List-Id",
   "Feedback-ID",
+  "CFBL-Address",
+  "CFBL-Feedback-ID",
   "Auto-Submitted",
 ];
 // RFC 5322 §3.6 allows one of nearly all of these; a submitted message with more must not make an endless h=.
