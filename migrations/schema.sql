@@ -403,6 +403,31 @@ alter table domain enable row level security;
 alter table domain force row level security;
 create policy tenant on domain as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table domain_spam (
+  org_id uuid not null,
+  domain_id uuid not null,
+  enabled boolean not null,
+  engine text not null,
+  tag_from double precision,
+  quarantine_from double precision,
+  reject_from double precision,
+  on_error text not null,
+  dmarc_reject text not null,
+  dmarc_quarantine text not null,
+  allow text[] not null,
+  block text[] not null,
+  updated_at timestamp with time zone not null,
+  constraint domain_spam_pkey PRIMARY KEY (org_id, domain_id),
+  constraint domain_spam_dmarc_quarantine_check CHECK ((dmarc_quarantine = ANY (ARRAY['none'::text, 'tag'::text, 'quarantine'::text, 'reject'::text]))),
+  constraint domain_spam_dmarc_reject_check CHECK ((dmarc_reject = ANY (ARRAY['none'::text, 'tag'::text, 'quarantine'::text, 'reject'::text]))),
+  constraint domain_spam_engine_check CHECK ((engine = ANY (ARRAY['builtin'::text, 'rspamd'::text]))),
+  constraint domain_spam_on_error_check CHECK ((on_error = ANY (ARRAY['accept'::text, 'defer'::text]))),
+  constraint domain_spam_org_id_domain_id_fkey FOREIGN KEY (org_id, domain_id) REFERENCES domain(org_id, id) ON DELETE CASCADE
+);
+alter table domain_spam enable row level security;
+alter table domain_spam force row level security;
+create policy tenant on domain_spam as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table event (
   org_id uuid not null,
   id uuid not null,

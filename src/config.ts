@@ -16,6 +16,7 @@ import { hostname as machineName } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { normalizeDomain } from "./mail/address.ts";
+import { readBlockList } from "./mail/spam/block-lists.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
 export type Role = (typeof ROLES)[number];
@@ -95,10 +96,10 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     tls_key_file: readableFile(reader, "POSTERN_TLS_KEY"),
     dns_servers: dnsServers(reader),
     dns_validating: flag(reader, "POSTERN_DNS_VALIDATING"),
-    dns_block_lists: words(env.POSTERN_DNS_BLOCK_LISTS),
+    dns_block_lists: blockLists(reader),
     master_key: masterKey(reader, dataDir),
     s3: s3Store(reader),
-    rspamd_url: env.POSTERN_RSPAMD_URL || null,
+    rspamd_url: rspamdUrl(reader),
     proxy_protocol_from: words(env.POSTERN_PROXY_PROTOCOL_FROM),
     greylisting: flag(reader, "POSTERN_GREYLISTING"),
     log_level: env.POSTERN_LOG_LEVEL || "info",
@@ -187,6 +188,24 @@ function dnsServers(reader: Reader): string[] {
     }
   }
   return servers.map((server) => (/^[0-9.]+$|\]$/.test(server) ? `${server}:53` : server));
+}
+
+function blockLists(reader: Reader): string[] {
+  const lists = words(reader.env.POSTERN_DNS_BLOCK_LISTS);
+  for (const list of lists.filter((word) => readBlockList(word) === null)) {
+    reader.problems.push(
+      `POSTERN_DNS_BLOCK_LISTS holds "${list}"; write zones such as zen.example.org, zen.example.org=3 (its score) or domain:dbl.example.org.`,
+    );
+  }
+  return lists;
+}
+
+function rspamdUrl(reader: Reader): string | null {
+  const text = reader.env.POSTERN_RSPAMD_URL;
+  if (!text) return null;
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text.replace(/\/+$/, "");
+  reader.problems.push(`POSTERN_RSPAMD_URL is "${text}"; write where rspamd listens, such as http://127.0.0.1:11333.`);
+  return null;
 }
 
 function masterKey(reader: Reader, dataDir: string): Buffer {

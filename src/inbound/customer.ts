@@ -96,7 +96,11 @@ async function forward(world: CustomerWorld, ports: CustomerPorts, { mail, gathe
   if (order.forward_to.length === 0) return failed(`${order.by} names no address to forward to`);
   const { from } = await readMail(mail, await mail.examination.parsed());
   const { forward_to, forward_mode: mode } = order;
-  const forwards = await makeForwards(world, mail, { forward_to, mode, sender, found: gathered.found, from });
+  const forwards = await makeForwards(world, mail, {
+    ...{ forward_to, mode, sender, from },
+    found: gathered.found,
+    spam: gathered.findings.spam,
+  });
   return { ...put(gathered, { status: "delivered", reason: null }), forwards };
 }
 

@@ -38,7 +38,7 @@ test("a listed mail has every field", async () => {
     alias_id: aliasId,
     domain_id: r.domain.id,
     has_attachments: false,
-    spam_score: null,
+    spam_score: 0,
   });
 });
 
@@ -127,7 +127,7 @@ test("one mail has the event's fields, what became of it, and its deliveries", a
   assert.deepEqual([defects, rule_ids, forwards, released_at, reason], [[], [], [], null, null]);
   assert.deepEqual(
     [email.status, email.from_address, email.to_address, email.has_attachments, email.spam_score],
-    ["delivered", "Anna <anna@sender.example>", "desk@in.example", false, null],
+    ["delivered", "Anna <anna@sender.example>", "desk@in.example", false, 0],
   );
   assert.equal(deliveries.length, 1);
   assert.deepEqual(

@@ -155,7 +155,7 @@ export async function getRaw(
   const bytes = await findBytes(world, orgId, row.raw_id);
   if (!bytes) throw notFound("inbound e-mail");
   const { authentication_results } = row;
-  return storedCopy(world, toMail(inbound, row), { bytes, authentication_results });
+  return storedCopy(world, toMail(inbound, row), { bytes, authentication_results, spam: row.findings?.spam ?? null });
 }
 
 export type Download = { attachment: StoredAttachment; content: Readable };

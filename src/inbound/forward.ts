@@ -8,13 +8,14 @@ import { splitMessage } from "../mail/dkim/canonicalize.ts";
 import { assertOneLine, mailboxHeader } from "../mail/mime/encode-header.ts";
 import type { ParsedAddress } from "../mail/mime/parse-addresses.ts";
 import { headerValues, splitMessage as splitHead } from "../mail/mime/parse-head.ts";
+import { spamFields, withoutSpamFields } from "../mail/spam/spam-fields.ts";
 import { writeSrs } from "../mail/srs.ts";
 import type { World } from "../platform/world.ts";
 import type { RawMessage } from "../sending/types.ts";
 import { keepBlobs } from "./blob-references.ts";
 import { SRS_CONTEXT } from "./rcpt.ts";
 import { ourReceived } from "./stored-copy.ts";
-import type { Found, Mail, RouteOf } from "./types.ts";
+import type { Found, Mail, RouteOf, SpamReport } from "./types.ts";
 
 export type ForwardWorld = Pick<World, "db" | "blobs" | "clock" | "random" | "config" | "seal">;
 
@@ -27,6 +28,7 @@ export type ForwardOrder = {
   sender: ForwardSender;
   found: Found;
   from: readonly ParsedAddress[];
+  spam: SpamReport;
 };
 
 const LOOP_HEADER = "X-Loop-Guard";
@@ -54,7 +56,7 @@ export async function makeForwards(
 ): Promise<RawMessage[]> {
   const rewrites = order.mode === "masked" || (await breaksDmarc(mail));
   const bytes = await mail.examination.bytes();
-  const mime = rewrites ? withOwnFrom(world, mail, bytes, order) : asItIs(world, mail, bytes);
+  const mime = rewrites ? withOwnFrom(world, mail, bytes, order) : asItIs(world, mail, bytes, order.spam);
   const envelope_from = rewrittenSender(world, mail, rewrites ? null : order.sender);
   const messages = [];
   for (const recipient of order.forward_to) {
@@ -111,18 +113,24 @@ function rewrittenSender(world: ForwardWorld, mail: Mail, sender: ForwardSender 
   return local === null ? null : `${local}@${sender.return_path_host}`;
 }
 
-function head(world: ForwardWorld, mail: Mail): string {
-  return ourReceived(world, mail) + `${LOOP_HEADER}: ${loopMark(world, mail.route)}\r\n`;
+function head(world: ForwardWorld, mail: Mail, spam: SpamReport): string {
+  return ourReceived(world, mail) + `${LOOP_HEADER}: ${loopMark(world, mail.route)}\r\n` + spamFields(spam);
+}
+
+/** What came, without what pretends to be ours. */
+function unforged(world: ForwardWorld, bytes: Buffer, spam: SpamReport): Buffer {
+  const own = stripForged(bytes, world.config.mx_host);
+  return spam.score === null ? own : withoutSpamFields(own);
 }
 
 /** Not a byte of what the author signed is touched. */
-function asItIs(world: ForwardWorld, mail: Mail, bytes: Buffer): Buffer {
-  const own = stripForged(bytes, world.config.mx_host);
-  return Buffer.concat([Buffer.from(head(world, mail)), without(own, /^return-path$/i)]);
+function asItIs(world: ForwardWorld, mail: Mail, bytes: Buffer, spam: SpamReport): Buffer {
+  const own = unforged(world, bytes, spam);
+  return Buffer.concat([Buffer.from(head(world, mail, spam)), without(own, /^return-path$/i)]);
 }
 
 function withOwnFrom(world: ForwardWorld, mail: Mail, bytes: Buffer, order: ForwardOrder): Buffer {
-  const own = stripForged(bytes, world.config.mx_host);
+  const own = unforged(world, bytes, order.spam);
   const { headers } = splitHead(own);
   const author = order.from[0];
   const shown = author?.name ?? author?.email ?? mail.envelope.from;
@@ -132,7 +140,7 @@ function withOwnFrom(world: ForwardWorld, mail: Mail, bytes: Buffer, order: Forw
   const replyTo = headerValues(headers, "reply-to").length > 0 ? "" : replyToField(author?.email ?? null);
   // Signatures over the old From do not hold any more.
   const rest = without(own, /^(return-path|from|sender|dkim-signature|arc-.*)$/i);
-  return Buffer.concat([Buffer.from(head(world, mail) + from + replyTo), rest]);
+  return Buffer.concat([Buffer.from(head(world, mail, order.spam) + from + replyTo), rest]);
 }
 
 function replyToField(email: string | null): string {

@@ -64,7 +64,7 @@ test("a mail for an alias becomes exactly the event of the contract", async () =
       helo: rest.envelope.helo,
       tls: true,
     },
-    spam: { score: null, verdict: null, symbols: [] },
+    spam: { score: 0, verdict: "ham", symbols: [] },
     auto_submitted: false,
     recipient_tag: "vip",
     domain_id: r.domain.id,

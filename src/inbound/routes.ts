@@ -22,6 +22,7 @@ import { SORTS } from "./list-queries.ts";
 import { mountRules } from "./rules-routes.ts";
 import { InboundEmail, InboundEmailRow, SimulateBody, SimulatedReply } from "./shape.ts";
 import { simulate } from "./simulate.ts";
+import { mountSpam } from "./spam-routes.ts";
 import { STATUSES } from "./types.ts";
 
 /** 35 MiB as base64, with room for the rest. */
@@ -43,6 +44,7 @@ export function mountInbound(api: Api, world: World, inbound: Inbound): void {
   mountChanging(api, world, inbound);
   mountSimulate(api, world, inbound);
   mountRules(api, world, inbound);
+  mountSpam(api, world);
 }
 
 const Substring = (description: string) =>
@@ -105,7 +107,7 @@ function mountDownloads(api: Api, world: World, inbound: Inbound): void {
         operationId: "getInboundEmailRaw",
         tags,
         summary:
-          "The message as stored: as it came, with our Return-Path, Authentication-Results and Received in front",
+          "The message as stored: as it came, with our Return-Path, Authentication-Results, Received and X-Spam fields in front",
         params: IdParams,
         response: answers({ 200: Binary("message/rfc822") as never }, [404]),
       },

@@ -98,8 +98,10 @@ export const InboundEmail = Type.Object({
     matched_email_id: Nullable(Id),
   }),
   spam: Type.Object({
-    score: Nullable(Type.Number()),
-    verdict: Text,
+    score: Nullable(Type.Number({ description: "The sum of the symbols; null when nobody judged" })),
+    verdict: Nullable(
+      Type.String({ description: "What the domain's settings make of it: ham, tag, quarantine or reject" }),
+    ),
     symbols: Type.Array(Type.Object({ name: Type.String(), score: Type.Number() }, { additionalProperties: true })),
   }),
   auto_submitted: Type.Boolean(),

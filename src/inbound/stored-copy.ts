@@ -1,9 +1,10 @@
 // The stored copy of a received mail, as people get it and as it is sent on: our trace fields and verdicts in front,
 // forged ones of ours taken out, everything else byte for byte.
 import { stripForged } from "../mail/auth/strip-forged.ts";
+import { spamFields, withoutSpamFields } from "../mail/spam/spam-fields.ts";
 import { receivedField, returnPathField } from "../mail/trace.ts";
 import type { World } from "../platform/world.ts";
-import type { Mail } from "./types.ts";
+import type { Mail, SpamReport } from "./types.ts";
 
 export type CopyOf = Pick<Mail, "raw_id" | "origin" | "envelope" | "recipient" | "received_at">;
 
@@ -22,12 +23,15 @@ export function ourReceived(world: Pick<World, "config">, mail: CopyOf): string 
   });
 }
 
-/** The copy with Return-Path, Authentication-Results (null before processing) and Received. */
+/** The copy with Return-Path, Authentication-Results (null before processing), the judgement on spam and Received. */
 export function storedCopy(
   world: Pick<World, "config">,
   mail: CopyOf,
-  parts: { bytes: Buffer; authentication_results: string | null },
+  parts: { bytes: Buffer; authentication_results: string | null; spam: SpamReport | null },
 ): Buffer {
-  const head = returnPathField(mail.envelope.from) + (parts.authentication_results ?? "") + ourReceived(world, mail);
-  return Buffer.concat([Buffer.from(head), stripForged(parts.bytes, world.config.mx_host)]);
+  const { authentication_results, spam } = parts;
+  const judged = spam === null ? "" : spamFields(spam);
+  const head = returnPathField(mail.envelope.from) + (authentication_results ?? "") + judged + ourReceived(world, mail);
+  const own = stripForged(parts.bytes, world.config.mx_host);
+  return Buffer.concat([Buffer.from(head), judged === "" ? own : withoutSpamFields(own)]);
 }

@@ -255,6 +255,7 @@ export const BODIES: Record<string, Body> = {
   }),
   "POST /v1/inbound-rules": async (owner) => ({ ...ruleBody(owner), domain_id: (await owner.domain()).id }),
   "POST /v1/domains/{id}/rules": (owner) => ruleBody(owner),
+  "PUT /v1/domains/{id}/spam": ({ mark }) => ({ block: [`${mark.toLowerCase()}.example`] }),
   "PATCH /v1/inbound-rules/{id}": ({ mark }) => ({ name: mark }),
   "POST /v1/inbound-rules/reorder": async (owner) => ({ ids: (await makeRule(owner)).map(({ id }) => id) }),
   "POST /v1/inbound-rules/test": async (owner) => ({ rule_id: (await makeRule(owner))[0]?.id }),

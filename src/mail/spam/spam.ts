@@ -1,6 +1,6 @@
 // How much a mail looks like spam: named symbols whose scores add up. Pure: verdicts on the sender are passed in, nobody
-// is asked, no link is followed. The words are data (content-rules.json). Not here: what is done about a score, and lists
-// in the DNS. GTUBE (https://spamassassin.apache.org/gtube/) always scores 1,000.
+// is asked, no link is followed. The words are data (content-rules.json). Not here: what is done about a score
+// (verdict.ts), and lists in the DNS (block-lists.ts). GTUBE (https://spamassassin.apache.org/gtube/) always scores 1,000.
 import contentRules from "./content-rules.json" with { type: "json" };
 
 export type Symptom = { name: string; score: number; description: string };
@@ -20,19 +20,36 @@ export type Suspect = {
 };
 
 const GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
+const GTUBE_NAME = "GTUBE";
 const GTUBE_SCORE = 1_000;
 /** Spammers say what they want at the start. */
 const TEXT_CHARS_MAX = 65_536;
 const SUBJECT_CHARS_MAX = 1_000;
 const RULES = contentRules.map((rule) => ({ ...rule, expression: new RegExp(rule.pattern, "i") }));
 
-/** The sum, rounded to tenths, and the symbols it is the sum of. */
+/** The sum and the symbols it is the sum of. */
 export function scoreMail(suspect: Suspect): { score: number; symbols: Symptom[] } {
+  const symbols = findSymptoms(suspect);
+  return { score: addUp(symbols), symbols };
+}
+
+/** The sum of the scores, to hundredths. */
+export function addUp(symptoms: readonly Symptom[]): number {
+  return symptoms.reduce((total, { score }) => total + Math.round(score * 100), 0) / 100;
+}
+
+/** Is this text the one that always counts as spam? */
+export function isTestText(symptoms: readonly Symptom[]): boolean {
+  return symptoms.some(({ name }) => name === GTUBE_NAME);
+}
+
+/** Everything about a mail that looks like spam, or speaks against it. */
+export function findSymptoms(suspect: Suspect): Symptom[] {
   const html = suspect.html?.slice(0, TEXT_CHARS_MAX) ?? "";
   const text = `${suspect.text?.slice(0, TEXT_CHARS_MAX) ?? ""}\n${withoutTags(html)}`;
   const subject = suspect.subject?.slice(0, SUBJECT_CHARS_MAX) ?? "";
-  const symbols = [
-    ...gtube(`${subject}\n${text}`),
+  return [
+    ...gtube([suspect.subject, suspect.text, suspect.html]),
     ...ofSender(suspect),
     ...ofHeaders(suspect, subject),
     ...ofContent(subject, text),
@@ -40,16 +57,16 @@ export function scoreMail(suspect: Suspect): { score: number; symbols: Symptom[]
     ...ofLinks(`${text}\n${html}`),
     ...ofAttachments(suspect),
   ];
-  const sum = symbols.reduce((total, { score }) => total + Math.round(score * 10), 0);
-  return { score: sum / 10, symbols };
 }
 
 function when(isSo: boolean, name: string, score: number, description: string): Symptom[] {
   return isSo ? [{ name, score, description }] : [];
 }
 
-function gtube(text: string): Symptom[] {
-  return when(text.includes(GTUBE), "GTUBE", GTUBE_SCORE, "The test text that always counts as spam");
+/** Wherever it stands: it is there to be found. */
+function gtube(texts: readonly (string | null)[]): Symptom[] {
+  const isThere = texts.some((text) => text?.includes(GTUBE));
+  return when(isThere, GTUBE_NAME, GTUBE_SCORE, "The test text that always counts as spam");
 }
 
 function ofSender({ auth }: Suspect): Symptom[] {

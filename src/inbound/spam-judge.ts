@@ -1,0 +1,104 @@
+// Finds out how much a mail looks like spam, once a message and engine, whoever asks: the built-in signs with lists in the
+// DNS, or rspamd over HTTP. Ends in seconds; what an engine could not find out is a value. Not here: what is done about it.
+import { askBlockLists, type BlockList, domainsIn, readBlockList } from "../mail/spam/block-lists.ts";
+import { REPLY_BYTES_MAX, readRspamdReply, rspamdHeaders } from "../mail/spam/rspamd.ts";
+import { findSymptoms, isTestText, type Symptom } from "../mail/spam/spam.ts";
+import { isPublicAddress } from "../platform/addresses.ts";
+import { createOperatorPost, type OperatorPost } from "../platform/operator-post.ts";
+import type { World } from "../platform/world.ts";
+import { readMail } from "./findings.ts";
+import type { Engine } from "./spam-queries.ts";
+import type { Envelope, Examination, Origin } from "./types.ts";
+
+export type JudgeWorld = Pick<World, "config" | "resolver" | "log" | "metrics">;
+
+/** A message as it came, in session or later. */
+export type Suspected = { examination: Examination; origin: Origin; envelope: Envelope; recipients: readonly string[] };
+
+export type Judgement =
+  /** `insists`: spam whatever the score. */
+  { kind: "judged"; symptoms: Symptom[]; insists: boolean } | { kind: "failed"; reason: string };
+
+export type Judge = (suspected: Suspected, engine: Engine) => Promise<Judgement>;
+
+const RSPAMD_TIMEOUT_MS = 4_000;
+const LISTS_TIMEOUT_MS = 3_000;
+
+/** The engines of this process. */
+export function createJudge(world: JudgeWorld): Judge {
+  const known = new WeakMap<Examination, Map<Engine, Promise<Judgement>>>();
+  const lists = world.config.dns_block_lists.flatMap((word) => readBlockList(word) ?? []);
+  const post = createOperatorPost();
+  return (suspected, wanted) => {
+    const engine = world.config.rspamd_url === null ? "builtin" : wanted;
+    const ofMessage = known.get(suspected.examination) ?? new Map<Engine, Promise<Judgement>>();
+    known.set(suspected.examination, ofMessage);
+    const before = ofMessage.get(engine);
+    if (before) return before;
+    const judging = engine === "builtin" ? askBuiltin(world, lists, suspected) : askRspamd(world, post, suspected);
+    ofMessage.set(engine, judging);
+    return judging;
+  };
+}
+
+async function askBuiltin(world: JudgeWorld, lists: readonly BlockList[], suspected: Suspected): Promise<Judgement> {
+  const { examination, origin } = suspected;
+  const [verdicts, parsed] = await Promise.all([examination.verdicts(), examination.parsed()]);
+  const read = await readMail(suspected, parsed);
+  const auth = { spf: verdicts.spf.result, dkim: verdicts.dkim.result, dmarc: verdicts.dmarc.result };
+  const own = findSymptoms({ ...read, auth });
+  const authors = [...read.from.map(({ email }) => email), suspected.envelope.from];
+  const ip = origin.remote_ip !== null && isPublicAddress(origin.remote_ip) ? origin.remote_ip : null;
+  const listed = await lookUp(world, lists, { ip, domains: domainsIn(authors, [read.text, read.html]) });
+  return { kind: "judged", symptoms: [...own, ...listed], insists: isTestText(own) };
+}
+
+async function lookUp(
+  world: JudgeWorld,
+  lists: readonly BlockList[],
+  about: { ip: string | null; domains: string[] },
+): Promise<Symptom[]> {
+  if (lists.length === 0) return [];
+  const asked = askBlockLists(lists, about, world.resolver.a);
+  const answer = await within(asked, LISTS_TIMEOUT_MS);
+  const failures = world.metrics.counter("postern_spam_list_failures_total", "Block lists that gave no use", ["why"]);
+  if (answer === null) failures.inc({ why: "timeout" });
+  if (!answer || answer.refused.length === 0) return answer?.symptoms ?? [];
+  failures.inc({ why: "refused" });
+  world.log.warn({ lists: answer.refused }, "block lists refuse our questions, or list everybody");
+  return answer.symptoms;
+}
+
+/** Null when it takes longer. */
+export async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
+  const late = Promise.withResolvers<null>();
+  const timer = setTimeout(() => late.resolve(null), ms);
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function askRspamd(world: JudgeWorld, post: OperatorPost, suspected: Suspected): Promise<Judgement> {
+  const { examination, origin, envelope, recipients } = suspected;
+  const told = { ip: origin.remote_ip, helo: origin.helo, from: envelope.from, recipients, host: world.config.mx_host };
+  const answer = await post({
+    url: new URL("/checkv2", world.config.rspamd_url ?? "").href,
+    headers: rspamdHeaders(told),
+    body: await examination.bytes(),
+    timeout_ms: RSPAMD_TIMEOUT_MS,
+    response_bytes_max: REPLY_BYTES_MAX,
+  });
+  const judged = answer.kind === "answered" && answer.status === 200 ? readRspamdReply(answer.body) : null;
+  if (judged?.kind === "judged") return { kind: "judged", symptoms: judged.symptoms, insists: judged.forced };
+  const reason = judged?.kind === "later" ? "rspamd wants it to come again" : reasonOf(answer, judged);
+  world.metrics.counter("postern_spam_engine_failures_total", "Mail that rspamd did not judge").inc();
+  world.log.warn({ reason }, "rspamd did not judge a mail");
+  return { kind: "failed", reason };
+}
+
+function reasonOf(answer: Awaited<ReturnType<OperatorPost>>, judged: { kind: string; reason?: string } | null): string {
+  if (judged?.reason) return judged.reason;
+  return answer.kind === "failed" ? `rspamd: ${answer.reason}` : `rspamd answered ${answer.status}`;
+}
