@@ -26,7 +26,7 @@ export async function recordInDoubt(
 ): Promise<number> {
   const journal = dead.machine === host.machine ? journals.read(dead.id) : null;
   const rows = await findInDoubt(tx, dead.id, journal);
-  for (let at = 0; at < rows.length; at += CHUNK) await recordSome(tx, world, dead.id, rows.slice(at, at + CHUNK));
+  for (let at = 0; at < rows.length; at += CHUNK) await recordSome(tx, world, rows.slice(at, at + CHUNK));
   if (rows.length > 0) {
     const why = journal ? "their final dot may have been sent" : "there is no journal of it here";
     world.log.warn({ node: dead.id, deliveries: rows.length }, `deliveries of a dead node are in doubt: ${why}`);
@@ -39,13 +39,13 @@ function findInDoubt(tx: Tx, node: number, journal: InFlight[] | null): Promise<
   return journal.length === 0 ? Promise.resolve([]) : queries.ownedAmong(tx, node, journal);
 }
 
-async function recordSome(tx: Tx, world: FinishWorld, node: number, rows: queries.ClaimedRow[]): Promise<void> {
+async function recordSome(tx: Tx, world: FinishWorld, rows: queries.ClaimedRow[]): Promise<void> {
   const abouts = await describe(tx, rows);
   const results = rows.flatMap((row) => {
     const about = abouts.get(row.message_id);
-    return about ? [decide(world, { ...row, owner: node, mime: null, about }, unrecorded())] : [];
+    return about ? [decide(world, { ...row, mime: null, about }, unrecorded())] : [];
   });
-  await record(tx, world, node, results);
+  await record(tx, world, results);
 }
 
 function unrecorded(): Outcome {

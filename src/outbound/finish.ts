@@ -21,11 +21,13 @@ const ABSENT_FOR_MS = 3_600_000;
 
 export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log" | "metrics" | "seal">;
 
+type Owned = { message_id: string; position: number; owner: number };
+
 export type Finisher = {
   push(job: Job, outcome: Outcome): void;
   pending(): number;
   /** Has it an outcome that is not recorded yet? */
-  holds(key: { message_id: string; position: number }): boolean;
+  holds(key: Owned): boolean;
   /** Resolves once everything pushed so far is committed. */
   drain(): Promise<void>;
 };
@@ -39,10 +41,9 @@ export type Result = {
   refusals: number;
 };
 
-/** `node()` is the fence; `onDone` hears of each job that left this process, `onCommit` of each batch. */
+/** `on.done` hears of each job that left this process, `on.committed` of each batch. */
 export function createFinisher(
   world: FinishWorld,
-  node: () => number,
   on: { done(job: Job): void; committed(rows: queries.FinishRow[]): void },
 ): Finisher {
   let waiting: Result[] = [];
@@ -78,7 +79,7 @@ export function createFinisher(
   async function commitUntilDone(batch: Result[]): Promise<void> {
     for (;;) {
       try {
-        await withPartitions(world, () => commit(world, node(), batch));
+        await withPartitions(world, () => commit(world, batch));
         for (const { row } of batch) unrecorded.delete(nameOf(row));
         on.committed(batch.map(({ row }) => row));
         return;
@@ -114,26 +115,26 @@ export function createFinisher(
   };
 }
 
-function nameOf({ message_id, position }: { message_id: string; position: number }): string {
-  return `${message_id}/${position}`;
+/** With its owner: a process that was declared dead may meet the same delivery again while it has an outcome of old. */
+function nameOf({ message_id, position, owner }: Owned): string {
+  return `${owner}/${message_id}/${position}`;
 }
 
-async function commit(world: FinishWorld, node: number, batch: Result[]): Promise<void> {
+async function commit(world: FinishWorld, batch: Result[]): Promise<void> {
   await world.db.transaction(async (tx) => {
-    const dropped = await record(tx, world, node, batch);
+    const dropped = await record(tx, world, batch);
     if (dropped.length === 0) return;
     const late = await tellLate(tx, world, dropped);
-    world.log.warn({ node, dropped: dropped.length, late }, "results dropped: this node no longer owns them");
+    world.log.warn({ dropped: dropped.length, late }, "results dropped: their deliveries belong to others by now");
   });
 }
 
-/** Writes what `node` still owns with all its consequences; returns the results that it no longer owns. */
-export async function record(tx: Tx, world: FinishWorld, node: number, batch: Result[]): Promise<Result[]> {
+/** Writes what still belongs to who took it, with all consequences; returns the other results. */
+export async function record(tx: Tx, world: FinishWorld, batch: Result[]): Promise<Result[]> {
   const several = batch.filter((result) => result.several).map(({ row }) => row);
   if (several.length > 0) await queries.lockMessages(tx, several);
   const rows = await queries.finishDeliveries(
     tx,
-    node,
     batch.map(({ row }) => row),
   );
   const mine = new Set(rows.map((row) => `${row.message_id}/${row.position}`));
@@ -189,6 +190,7 @@ export function decide(world: FinishWorld, job: Job, outcome: Outcome): Result {
     arrived: outcome.kind === "delivered" || outcome.ambiguous,
     refusals: 0,
     row: {
+      owner: job.owner,
       org_id: job.org_id,
       message_id: job.message_id,
       position: job.position,

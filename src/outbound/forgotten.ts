@@ -6,7 +6,7 @@ import * as queries from "./queries.ts";
 
 const EVERY_MS = 10_000;
 
-type Key = { message_id: string; position: number };
+type Key = { message_id: string; position: number; owner: number };
 
 export type ForgottenParts = {
   node(): number;
@@ -29,9 +29,9 @@ export function watchForgotten(world: Pick<World, "db" | "log">, parts: Forgotte
 
   async function look(): Promise<number> {
     const node = parts.node();
-    const owned = await queries.ownedKeys(world.db, node);
+    const owned = (await queries.ownedKeys(world.db, node)).map((row) => ({ ...row, owner: node }));
     const unknown = owned.filter((row) => !parts.knows(row));
-    const nameOf = ({ message_id, position }: Key): string => `${node}/${message_id}/${position}`;
+    const nameOf = ({ message_id, position, owner }: Key): string => `${owner}/${message_id}/${position}`;
     const forgotten = unknown.filter((row) => suspects.has(nameOf(row)));
     suspects = new Set(unknown.map(nameOf));
     if (forgotten.length === 0) return 0;
@@ -39,7 +39,7 @@ export function watchForgotten(world: Pick<World, "db" | "log">, parts: Forgotte
       { node, deliveries: forgotten.length },
       "deliveries that this node owned without knowing are free again",
     );
-    await queries.returnDeliveries(world.db, node, forgotten, new Date(0));
+    await queries.returnDeliveries(world.db, forgotten, new Date(0));
     parts.returned();
     return forgotten.length;
   }

@@ -1,7 +1,7 @@
 // Which slots this process drives. A slot of a source belongs to exactly one node; heartbeat every 5 s, dead after 30 s
 // by the database's clock. The node's id is the fence: a resumed sleeper finds its row gone and everything it still
 // holds is dropped. `mayStart` refuses new final dots well before others may take over.
-import type { Db, Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./node-queries.ts";
@@ -70,7 +70,7 @@ export async function holdLeases(world: Pick<World, "db" | "clock" | "log">, hoo
       clearInterval(timer);
       state.stopped = true;
       await turn;
-      await leave(world.db, state.node);
+      await leave(world, hooks, state);
     },
   };
 }
@@ -175,13 +175,18 @@ export function fairShare(
   return { take, give, drain };
 }
 
-async function leave(db: Db, node: number): Promise<void> {
-  await db.transaction(async (tx) => {
-    await queries.lockLeases(tx);
-    await queries.leaveNode(tx, node);
-    await queries.freeLeases(tx);
-    await queries.freeOrphans(tx);
-  });
+/** In good order; what did not end in time is in doubt as if the process had died. */
+async function leave(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, { node }: State): Promise<void> {
+  const { machine } = hooks.host;
+  await withPartitions(world, () =>
+    world.db.transaction(async (tx) => {
+      await queries.lockLeases(tx);
+      await hooks.onBuried(tx, { id: node, machine });
+      await queries.leaveNode(tx, node);
+      await queries.freeLeases(tx);
+      await queries.freeOrphans(tx);
+    }),
+  );
 }
 
 function key(sourceId: string, slot: number): string {

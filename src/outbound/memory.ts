@@ -11,6 +11,8 @@ const LANE_WINDOW = 500;
 
 type Held = { jobs: number; slot: string; backlog: boolean; pausedUntilMs: number };
 
+type OwnedName = Pick<Job, "message_id" | "position" | "owner">;
+
 export type Memory = {
   /** Counts a hand-over, unless there is no room or older mail of the lane waits in the queue. */
   admit(lane: Lane, bytes: number, nowMs: number): boolean;
@@ -19,7 +21,7 @@ export type Memory = {
   remove(lane: Lane, bytes: number): void;
   /** Notes that the job, counted already, is in this process's hands until `finish`. */
   hold(job: Job): void;
-  holds(key: Pick<Job, "message_id" | "position">): boolean;
+  holds(key: OwnedName): boolean;
   finish(job: Job): void;
   /** How many rows may be claimed for a lane now. */
   room(laneId: number): number;
@@ -120,6 +122,6 @@ function pauseAll(lanes: Map<number, Held>, ids: number[], untilMs: number): voi
   }
 }
 
-function nameOf({ message_id, position }: Pick<Job, "message_id" | "position">): string {
-  return `${message_id}/${position}`;
+function nameOf({ message_id, position, owner }: OwnedName): string {
+  return `${owner}/${message_id}/${position}`;
 }

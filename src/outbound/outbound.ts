@@ -189,7 +189,6 @@ function sourceOf(engine: Engine, lane: Lane, job: Job): KnownSource | string {
 function rehomer(engine: Engine): Rehomer {
   const tellOthers = notifier(engine.world);
   return createRehomer(engine.world, {
-    node: () => engine.leases.node(),
     done: (job) => engine.memory.finish(job),
     moved() {
       engine.claimer.wake();
@@ -221,7 +220,7 @@ function pathParts(engine: Engine, open: OpenSession): PathParts {
     isForOther: (job, source) => engine.otherSource.note(job, source),
     reach: engine.reach,
     divert: ({ lane, job }) => engine.intake.divert(lane, job),
-    finisher: createFinisher(world, () => engine.leases.node(), {
+    finisher: createFinisher(world, {
       done: (job) => engine.memory.finish(job),
       committed: (rows) => {
         engine.journal?.settle(rows);
@@ -255,7 +254,7 @@ function suspend(engine: Engine, path: Path, untilMs: number, reason: string): v
   const until = new Date(untilMs);
   const write = async (): Promise<void> => {
     await queries.pauseLanes(world.db, lanes, until, reason.slice(0, 300));
-    if (jobs.length > 0) await queries.returnDeliveries(world.db, engine.leases.node(), jobs, new Date(0));
+    if (jobs.length > 0) await queries.returnDeliveries(world.db, jobs, new Date(0));
     await queries.pauseLanes(world.db, lanes, until, reason.slice(0, 300));
   };
   write().catch((err) => world.log.error({ err }, "a suspension could not be recorded"));
@@ -304,7 +303,7 @@ async function stop(engine: Engine): Promise<void> {
   await parts.finisher.drain();
   await engine.rehomer.drain();
   await Promise.all([engine.results.stop(), engine.usage.stop()]);
-  if (held.length > 0) await queries.returnDeliveries(world.db, leases.node(), held, new Date(0));
+  if (held.length > 0) await queries.returnDeliveries(world.db, held, new Date(0));
   await leases.stop();
   engine.journal?.close();
 }

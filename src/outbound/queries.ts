@@ -135,6 +135,8 @@ export function lockMessages(tx: Tx, keys: { org_id: string; message_id: string 
 }
 
 export type FinishRow = {
+  /** Under which node id the delivery was taken: the fence. A process that was declared dead has another one since. */
+  owner: number;
   org_id: string;
   message_id: string;
   position: number;
@@ -155,26 +157,27 @@ export type FinishRow = {
 
 /**
  * Writes the outcomes: final ones leave the queue, others wait for their next attempt; recipients take the state.
- * Returns the rows that were still this node's.
+ * Returns the rows that still belonged to the owner they were taken under.
  */
-export function finishDeliveries(tx: Tx, node: number, rows: FinishRow[]) {
+export function finishDeliveries(tx: Tx, rows: FinishRow[]) {
   return tx.query<{ message_id: string; position: number }>(
     `with r as (
-       select * from unnest($2::uuid[], $3::uuid[], $4::smallint[], $5::bool[], $6::text[], $7::smallint[],
+       select * from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::bool[], $6::text[], $7::smallint[],
          $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[],
          $15::text[], $16::timestamptz[], $17::timestamptz[])
-       as r (org_id, message_id, position, final, status, attempts, next_attempt_at, delivered_at, bounce_type,
+       as r (owner, org_id, message_id, position, final, status, attempts, next_attempt_at, delivered_at, bounce_type,
              bounce_code, diag_code, diag_message, bounce_class, isp, deferred_event_at, absent_since)),
      gone as (
        delete from delivery d using r
-        where r.final and d.org_id = r.org_id and d.message_id = r.message_id and d.position = r.position and d.owner = $1
+        where r.final and d.org_id = r.org_id and d.message_id = r.message_id and d.position = r.position
+          and d.owner = r.owner
        returning d.org_id, d.message_id, d.position),
      again as (
        update delivery d set owner = null, attempts = r.attempts, due_at = r.next_attempt_at,
               deferred_event_at = r.deferred_event_at, absent_since = r.absent_since
          from r
         where not r.final and d.org_id = r.org_id and d.message_id = r.message_id and d.position = r.position
-          and d.owner = $1
+          and d.owner = r.owner
        returning d.org_id, d.message_id, d.position, d.lane_id, d.due_at),
      sleepers as (
        update lane l set next_at = a.due_at
@@ -188,12 +191,13 @@ export function finishDeliveries(tx: Tx, node: number, rows: FinishRow[]) {
        from r join mine using (org_id, message_id, position)
       where x.org_id = r.org_id and x.message_id = r.message_id and x.position = r.position
       returning x.message_id, x.position`,
-    [node, ...columnsOf(rows)],
+    columnsOf(rows),
   );
 }
 
 function columnsOf(rows: FinishRow[]): unknown[] {
   const names = [
+    "owner",
     "org_id",
     "message_id",
     "position",
@@ -267,48 +271,41 @@ export function ownedAmong(
   );
 }
 
+/** A delivery, and the node id under which it was taken. */
+export type OwnedKey = { org_id: string; message_id: string; position: number; owner: number };
+
 /** Gives rows back unattempted (graceful stop, a lost connection before any answer). */
-export function returnDeliveries(
-  db: Query,
-  node: number,
-  rows: { org_id: string; message_id: string; position: number }[],
-  due: Date,
-) {
+export function returnDeliveries(db: Query, rows: OwnedKey[], due: Date) {
   return db.execute(
     `with given as (
        update delivery d set owner = null, due_at = greatest(d.due_at, $5)
-         from unnest($2::uuid[], $3::uuid[], $4::smallint[]) as k (org_id, message_id, position)
-        where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position and d.owner = $1
+         from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[]) as k (owner, org_id, message_id, position)
+        where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position and d.owner = k.owner
        returning d.lane_id, d.due_at)
      update lane l set next_at = g.due_at
        from (select lane_id, min(due_at) as due_at from given group by lane_id order by lane_id) g
       where l.id = g.lane_id and l.next_at > g.due_at`,
-    [node, rows.map((row) => row.org_id), rows.map((row) => row.message_id), rows.map((row) => row.position), due],
+    [...ownedColumns(rows), due],
   );
 }
 
-/** Moves deliveries that this node owns to other lanes, free to claim there. */
-export function moveDeliveries(
-  db: Query,
-  node: number,
-  rows: { org_id: string; message_id: string; position: number; lane_id: number }[],
-) {
+function ownedColumns(rows: OwnedKey[]): unknown[] {
+  return (["owner", "org_id", "message_id", "position"] as const).map((name) => rows.map((row) => row[name]));
+}
+
+/** Moves deliveries to other lanes, free to claim there. */
+export function moveDeliveries(db: Query, rows: (OwnedKey & { lane_id: number })[]) {
   return db.execute(
     `with moved as (
        update delivery d set owner = null, lane_id = k.lane_id
-         from unnest($2::uuid[], $3::uuid[], $4::smallint[], $5::bigint[]) as k (org_id, message_id, position, lane_id)
-        where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position and d.owner = $1
+         from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::bigint[])
+           as k (owner, org_id, message_id, position, lane_id)
+        where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position and d.owner = k.owner
        returning d.lane_id, d.due_at)
      update lane l set next_at = m.due_at
        from (select lane_id, min(due_at) as due_at from moved group by lane_id order by lane_id) m
       where l.id = m.lane_id and l.next_at > m.due_at`,
-    [
-      node,
-      rows.map((row) => row.org_id),
-      rows.map((row) => row.message_id),
-      rows.map((row) => row.position),
-      rows.map((row) => row.lane_id),
-    ],
+    [...ownedColumns(rows), rows.map((row) => row.lane_id)],
   );
 }
 

@@ -19,8 +19,6 @@ const BATCH_MAX = 250;
 const RETRY_MS = 500;
 
 type Hooks = {
-  /** The fence: only what this node owns moves. */
-  node(): number;
   /** The job left this process's memory. */
   done(job: Job): void;
   moved(): void;
@@ -47,7 +45,7 @@ export function createRehomer(world: Pick<World, "db" | "clock" | "log">, hooks:
   async function moveUntilDone(batch: Move[]): Promise<void> {
     for (;;) {
       try {
-        await move(world, findLane, hooks.node(), batch);
+        await move(world, findLane, batch);
         return;
       } catch (err) {
         world.log.error({ err, deliveries: batch.length }, "deliveries could not be moved to a relay; trying again");
@@ -65,15 +63,16 @@ export function createRehomer(world: Pick<World, "db" | "clock" | "log">, hooks:
   };
 }
 
-async function move(world: Pick<World, "db">, findLane: FindLane, node: number, batch: Move[]): Promise<void> {
+async function move(world: Pick<World, "db">, findLane: FindLane, batch: Move[]): Promise<void> {
   const rows = await Promise.all(
     batch.map(async ({ lane, job }) => {
       const { org_id, domain, class: mailClass } = lane;
       const relay_domain_id = job.about.domain_id;
       const name = { org_id, source_id: DEFAULT_SOURCE_ID, domain, class: mailClass, relay_domain_id };
       const target = await findLane(name);
-      return { org_id: job.org_id, message_id: job.message_id, position: job.position, lane_id: target.id };
+      const { message_id, position, owner } = job;
+      return { org_id, message_id, position, owner, lane_id: target.id };
     }),
   );
-  await queries.moveDeliveries(world.db, node, rows);
+  await queries.moveDeliveries(world.db, rows);
 }

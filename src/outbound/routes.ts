@@ -24,13 +24,14 @@ type RoutesWorld = Pick<World, "resolver" | "random" | "config" | "clock" | "db"
 
 /** A cache over `findRoute` and the look-ups of policies; concurrent questions for a domain share one answer. */
 export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note">): Routes {
-  const known = new Map<string, { route: Planned; untilMs: number }>();
+  const known = new Map<string, { route: Planned; untilMs: number; untilWallMs: number }>();
   const asking = new Map<string, Promise<Planned>>();
   const findSts = stsFinder(world);
 
   function peek(domain: string): Planned | null {
     const entry = known.get(domain);
-    if (!entry || entry.untilMs <= world.clock.monotonic()) return null;
+    // By both clocks: where the one on the wall is moved on, an absent domain must not seem absent for hours by one look-up.
+    if (!entry || entry.untilMs <= world.clock.monotonic() || entry.untilWallMs <= world.clock.now()) return null;
     const isExpired = entry.route.kind === "route" && entry.route.plan.fresh_until_ms <= world.clock.now();
     return isExpired ? null : entry.route;
   }
@@ -38,7 +39,8 @@ export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note
   async function ask(domain: string): Promise<Planned> {
     const route = await findPlanned(world, findSts, results, domain);
     if (known.size >= REMEMBERED_MAX) known.clear();
-    known.set(domain, { route, untilMs: world.clock.monotonic() + keepMs(route) });
+    const keptMs = keepMs(route);
+    known.set(domain, { route, untilMs: world.clock.monotonic() + keptMs, untilWallMs: world.clock.now() + keptMs });
     return route;
   }
 

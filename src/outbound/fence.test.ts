@@ -1,0 +1,126 @@
+// The fence is the node id under which a delivery was taken, not the one that this process has now: a process that was
+// declared dead goes on under another id, may take the same delivery again, and still holds what it did under the old one.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type TestApi, testApi } from "../../test/support/api.ts";
+import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
+import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
+import { deferredLocally } from "./attempt.ts";
+import { createFinisher, type Finisher } from "./finish.ts";
+import { laneFinder } from "./lanes.ts";
+import { holdLeases } from "./leases.ts";
+import { createMemory } from "./memory.ts";
+import * as queries from "./queries.ts";
+import type { Job, Outcome } from "./types.ts";
+
+const BEFORE = 4711;
+const NOW = 4712;
+
+let api: TestApi;
+let dns: DnsServer;
+
+before(async () => {
+  dns = await startDnsServer();
+  api = await testApi({ POSTERN_DNS: dns.address });
+  await addVerifiedDomain(api, dns, "sender.example");
+});
+
+after(async () => {
+  await api?.close();
+  await dns?.stop();
+});
+
+type Row = { owner: number | null; attempts: number; lane_id: number };
+
+/** A delivery that the process had taken as `BEFORE` and has taken again as `NOW`. */
+async function taken(): Promise<{ job: Job; row(): Promise<Row | undefined> }> {
+  const body = { from: "a@sender.example", to: ["anna@recipient.example"], subject: "x", text_body: "x" };
+  const { status, body: sent } = await api.ask("POST", "/v1/send", body);
+  assert.equal(status, 202);
+  const { db } = api.world;
+  const [found] = await db.query<Job>("update delivery set owner = $2 where message_id = $1 returning *", [
+    sent.id,
+    NOW,
+  ]);
+  const [about] = await queries.describeMessages(db, [{ org_id: found!.org_id, message_id: sent.id }]);
+  const job: Job = { ...found!, owner: BEFORE, mime: null, about: { ...about!, blob_key: null } };
+  const row = async () =>
+    (await db.query<Row>("select owner, attempts, lane_id from delivery where message_id = $1", [sent.id]))[0];
+  return { job, row };
+}
+
+function finisher(): Finisher {
+  return createFinisher(api.world, { done: () => undefined, committed: () => undefined });
+}
+
+const refused: Outcome = { ...deferredLocally("busy", "4.3.0", "local"), smtp_code: "451" };
+
+test("an outcome of what was taken under an earlier id leaves what was taken again alone", async () => {
+  const { job, row } = await taken();
+  const late = finisher();
+  late.push(job, refused);
+  await late.drain();
+  assert.deepEqual(await row(), { owner: NOW, attempts: 0, lane_id: job.lane_id });
+  const own = finisher();
+  own.push({ ...job, owner: NOW }, refused);
+  await own.drain();
+  assert.deepEqual(await row(), { owner: null, attempts: 1, lane_id: job.lane_id });
+});
+
+test("an arrival under an earlier id is told as ambiguous", async () => {
+  const { job, row } = await taken();
+  const late = finisher();
+  late.push(job, { ...refused, kind: "delivered" });
+  await late.drain();
+  assert.equal((await row())?.owner, NOW);
+  const { body } = await api.ask("GET", `/v1/emails/${job.message_id}/events`);
+  const types = (body.events as { event_type: string }[]).map(({ event_type }) => event_type);
+  assert.ok(types.includes("ambiguous"), types.join());
+});
+
+test("what was taken under an earlier id is not given back, and not moved", async () => {
+  const { job, row } = await taken();
+  const { db } = api.world;
+  await queries.returnDeliveries(db, [job], new Date(0));
+  const { org_id } = job;
+  const other = await laneFinder(api.world)({
+    org_id,
+    source_id: "00000000-0000-7000-8000-000000000001",
+    domain: "other.example",
+    class: 0,
+  });
+  await queries.moveDeliveries(db, [{ ...job, lane_id: other.id }]);
+  assert.deepEqual(await row(), { owner: NOW, attempts: 0, lane_id: job.lane_id });
+});
+
+test("a delivery that is known under an earlier id is not known under this one", () => {
+  const memory = createMemory();
+  const key = { message_id: "m", position: 0, lane_id: 1, mime: null };
+  memory.hold({ ...key, owner: BEFORE } as Job);
+  memory.hold({ ...key, owner: NOW } as Job);
+  memory.finish({ ...key, owner: BEFORE } as Job);
+  assert.deepEqual([memory.holds({ ...key, owner: BEFORE }), memory.holds({ ...key, owner: NOW })], [false, true]);
+});
+
+test("a process that leaves puts what did not end in doubt, in the transaction that frees it", async () => {
+  const buried: number[] = [];
+  const leases = await holdLeases(api.world, {
+    roles: ["mta"],
+    host: { machine: "machine/boot/space", pid: process.pid, isAlive: () => true },
+    isIdle: () => true,
+    lookAround: async () => undefined,
+    holders: async (_tx, _node, nodes) => () => nodes,
+    onRegistered: () => undefined,
+    onBuried: async (tx, dead) => {
+      const [row] = await tx.query<{ found: boolean }>("select exists (select from node where id = $1) as found", [
+        dead.id,
+      ]);
+      assert.equal(row?.found, true, "it is still there");
+      buried.push(dead.id);
+    },
+    onLost: () => undefined,
+  });
+  const node = leases.node();
+  await leases.stop();
+  assert.deepEqual(buried, [node]);
+});
