@@ -694,6 +694,7 @@ create table masked_alias (
   constraint masked_alias_redact_check CHECK ((redact = ANY (ARRAY['all'::text, 'quoted'::text, 'off'::text])))
 ) with (fillfactor=70);
 CREATE INDEX masked_alias_by_domain ON masked_alias USING btree (org_id, domain_id) WHERE (domain_id IS NOT NULL);
+CREATE INDEX masked_alias_deleted ON masked_alias USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 alter table masked_alias enable row level security;
 alter table masked_alias force row level security;
 create policy tenant on masked_alias as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
@@ -725,12 +726,14 @@ create table masked_contact (
   last_seen_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  person bytea,
   constraint masked_contact_pkey PRIMARY KEY (org_id, id),
   constraint masked_contact_address UNIQUE (org_id, alias_id, digest),
   constraint masked_contact_org_id_alias_id_fkey FOREIGN KEY (org_id, alias_id) REFERENCES masked_alias(org_id, id) ON DELETE CASCADE,
   constraint masked_contact_source_check CHECK ((source = ANY (ARRAY['inbound'::text, 'api'::text])))
 ) with (fillfactor=80);
 CREATE INDEX masked_contact_new ON masked_contact USING btree (org_id, alias_id, created_at);
+CREATE INDEX masked_contact_person ON masked_contact USING btree (org_id, person);
 alter table masked_contact enable row level security;
 alter table masked_contact force row level security;
 create policy tenant on masked_contact as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
@@ -783,6 +786,25 @@ alter table masked_message_id enable row level security;
 alter table masked_message_id force row level security;
 create policy tenant on masked_message_id as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table masked_trace (
+  org_id uuid not null,
+  id uuid not null,
+  kind text not null,
+  alias_id uuid,
+  destination_id uuid,
+  contact_id uuid,
+  owner_id uuid,
+  created_at timestamp with time zone not null,
+  due_at timestamp with time zone,
+  bounced_at timestamp with time zone,
+  constraint masked_trace_pkey PRIMARY KEY (org_id, id),
+  constraint masked_trace_kind_check CHECK ((kind = ANY (ARRAY['received'::text, 'forward'::text, 'reply'::text, 'notice'::text])))
+) partition by range (id);
+CREATE INDEX masked_trace_due ON ONLY public.masked_trace USING btree (due_at) WHERE (due_at IS NOT NULL);
+alter table masked_trace enable row level security;
+alter table masked_trace force row level security;
+create policy tenant on masked_trace as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table masked_window (
   org_id uuid not null,
   alias_id uuid not null,
@@ -790,7 +812,7 @@ create table masked_window (
   starts_at timestamp with time zone not null,
   used integer not null,
   constraint masked_window_pkey PRIMARY KEY (org_id, alias_id, kind, starts_at),
-  constraint masked_window_kind_check CHECK ((kind = ANY (ARRAY['forward_minute'::text, 'reply_hour'::text, 'reply_day'::text])))
+  constraint masked_window_kind_check CHECK ((kind = ANY (ARRAY['forward_minute'::text, 'reply_hour'::text, 'reply_day'::text, 'refusal_hour'::text])))
 );
 CREATE INDEX masked_window_age ON masked_window USING btree (starts_at);
 alter table masked_window enable row level security;

@@ -17,6 +17,7 @@ import { findHolder, findReceiver, findSender } from "./domains/domains.ts";
 import { mountDomains } from "./domains/routes.ts";
 import type { DomainPorts } from "./domains/types.ts";
 import { keepBlobs } from "./inbound/blob-references.ts";
+import { forgetBlobs, forgetReceived } from "./inbound/forget.ts";
 import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound/inbound.ts";
 import { type Mx, startMx } from "./inbound/mx.ts";
 import { deferUnproven, reportDecider, reportHandler } from "./inbound/report-address.ts";
@@ -27,13 +28,17 @@ import { createSpool } from "./inbound/spool.ts";
 import { createSpamFilter } from "./inbound/spam-step.ts";
 import type { Handler, Kind, SpamStep } from "./inbound/types.ts";
 import { startMaskedWork } from "./masked/background.ts";
+import { startMaskedWork } from "./masked/background.ts";
 import {
   type AliasPorts,
+  type CarryPorts,
   forwardHandler,
   hasMaskedAliases,
   maskedCheck,
   maskedDecider,
+  maskedReturnPath,
   replyHandler,
+  type TracePorts,
   withMaskedKey,
 } from "./masked/masked.ts";
 import { mountMaskedPages } from "./masked/open-routes.ts";
@@ -180,9 +185,9 @@ export function allSigningKeys(world: World): ReturnType<typeof withMaskedKey> {
 }
 
 /** Mounts what is open to people without an API key: each link carries its own proof. */
-export function mountOpenRoutes(api: Api, world: World): void {
+export function mountOpenRoutes(api: Api, world: World, engine: Engine = { outbound: null }): void {
   // A scope each: both read forms, in their own way.
-  api.register(async (scope) => mountMaskedPages(scope as unknown as Api, world));
+  api.register(async (scope) => mountMaskedPages(scope as unknown as Api, world, settlingPorts(world, engine)));
   api.register(async (scope) => mountUnsubscribe(scope as unknown as Api, world));
 }
 
@@ -219,6 +224,7 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
   return {
     findLane: laneFinder(world),
     notifyOutbound: outboundNotifier(world, engine),
+    first: maskedFirst(world, engine),
     exact: [maskedDecider(world, { findReceiver: findReceiver(world) })],
   const spam = createSpamFilter(world);
     own: [reportDecider(world)],
@@ -239,6 +245,31 @@ function maskedHandlers(world: World, spam: SpamStep): [Kind, Handler][] {
     ["masked", forwardHandler(world, carrying, spam)],
     ["reverse", replyHandler(world, carrying)],
   ];
+}
+
+function carryPorts(world: World): CarryPorts {
+  return {
+    findSender: findSender(world),
+    keepBlob: async (owner, bytes) => (await keepBlobs(world, owner, [bytes]))[0] as string,
+  };
+}
+
+/** What masked addresses need to take bounces and to forget what is over. */
+function settlingPorts(world: World, engine: Engine): TracePorts {
+  return {
+    ...carryPorts(world),
+    findLane: laneFinder(world),
+    notify: outboundNotifier(world, engine),
+    forgetReceived: (orgId, id) => forgetReceived(world, orgId, id),
+    forgetBlobs: (orgId, ownerId) => forgetBlobs(world, orgId, ownerId),
+  };
+}
+
+/** Bounces of what left through masked addresses are no customer's bounces. */
+function maskedFirst(world: World, engine: Engine): NonNullable<InboundPorts["first"]> {
+  const forward = forwardHandler(world, carryPorts(world), NO_STEPS.spam);
+  const take = maskedReturnPath(world, settlingPorts(world, engine), forward);
+  return async (mail) => ("message_id" in mail.route ? take(mail, mail.route.message_id) : null);
 }
 
 /** The API accepts mail too (simulate) and processes it again (replay, release), also where no MX runs. */
@@ -343,7 +374,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
     const server = await createHttpServer(
       world,
       (api) => mountFeatures(api, world, engine),
-      (api) => mountOpenRoutes(api, world),
+      (api) => mountOpenRoutes(api, world, engine),
     );
     address = await server.listen();
     stops.push(server.stop);
@@ -355,6 +386,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   if (roles.includes("clock")) stops.push(startDmarcWork(world).stop);
   if (roles.includes("clock")) stops.push(startOutboundUpkeep(world).stop);
   if (roles.includes("clock")) stops.push(startInboundWork(world).stop);
+  if (roles.includes("clock")) stops.push(startMaskedWork(world, settlingPorts(world, engine)).stop);
   if (roles.includes("clock"))
     stops.push(startWarmingWork(world, warmingPorts(world)).stop, startStatsWork(world).stop);
   internal.ready();

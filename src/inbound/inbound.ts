@@ -31,6 +31,7 @@ import type {
   Incoming,
   Kind,
   Mail,
+  Outcome,
   OnReported,
   RcptDecider,
   RcptDecision,
@@ -65,6 +66,8 @@ export type InboundPorts = {
   spam: SpamStep;
   rules: RulesStep;
   handlers: ReadonlyMap<Kind, Handler>;
+  /** Asked before the handler of a mail's kind; null: it is for that. */
+  first?(mail: Mail): Promise<Outcome | null>;
   /** The organization that holds a domain. */
   findHolder: ReturnedPorts["findHolder"];
   /** Hears of bounces and complaints about mail that customers did not send themselves. */
@@ -106,7 +109,7 @@ export function createInbound(world: World, ports: InboundPorts, options: { clai
     fromRow(row, (about) => examine(about, () => loadBytes(row.org_id, row.raw_id)));
   const handlers = allHandlers(world, ports);
   const processor = createProcessor(world, {
-    handle: (mail) => (handlers.get(mail.route.kind) ?? keepOnly)(mail),
+    handle: async (mail) => (await ports.first?.(mail)) ?? (handlers.get(mail.route.kind) ?? keepOnly)(mail),
     poison: putAside,
     toMail,
     finisher: createFinisher(world, {

@@ -47,6 +47,11 @@ export function contactDigest({ seal }: Sealing, aliasId: string, email: string)
   return seal.hash(`${aliasId} ${email.toLowerCase()}`, "masked-contact");
 }
 
+/** What a contact's address is looked up by over all aliases of an organization. */
+export function personDigest({ seal }: Sealing, orgId: string, email: string): Buffer {
+  return seal.hash(`${orgId} ${email.toLowerCase()}`, "masked-person");
+}
+
 /** What a Message-ID is looked up by, within its alias. */
 export function messageIdDigest({ seal }: Sealing, aliasId: string, messageId: string): Buffer {
   return seal.hash(`${aliasId} ${messageId}`, "masked-message-id");

@@ -1,11 +1,13 @@
 // Mail arrives for an alias or for a reverse address: the decision at RCPT, and the look at the whole message in session.
 // What a stranger must not do is refused here, while the one who sends can still be told, so that nothing is bounced later.
+import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { recordActivity } from "./activity.ts";
-import { addressDigest, openText, REPLY_LOCAL } from "./addresses.ts";
-import { findContacts } from "./people-queries.ts";
+import { addressDigest, contactDigest, openText, REPLY_LOCAL } from "./addresses.ts";
+import { addressOf, correspondents, usable } from "./correspondents.ts";
+import { countNewContacts, findContacts, findContactsByDigest } from "./people-queries.ts";
 import * as queries from "./queries.ts";
 import { mayReply, type Proof } from "./sender-proof.ts";
 import type { AliasRow } from "./types.ts";
@@ -29,35 +31,22 @@ export type ArrivalPorts = {
   findReceiver(domain: string): Promise<{ id: string; org_id: string } | undefined>;
 };
 
-const UNKNOWN: Refused = { kind: "refuse", code: 550, enhanced: "5.1.1", text: "no such mailbox here" };
-const NOT_YOU: Refused = {
-  kind: "refuse",
-  code: 550,
-  enhanced: "5.7.1",
-  text: "you may not write through this address: send from a confirmed destination that passes DKIM or SPF",
-};
-const LATER: Refused = {
-  kind: "refuse",
-  code: 450,
-  enhanced: "4.7.1",
-  text: "too much mail for this address; try later",
-};
-const NO_ANSWER: Refused = {
-  kind: "refuse",
-  code: 451,
-  enhanced: "4.4.3",
-  text: "the sender could not be looked up; try later",
-};
-const POLICY: Refused = {
-  kind: "refuse",
-  code: 550,
-  enhanced: "5.7.1",
-  text: "the author's domain asks to refuse this (DMARC)",
-};
+const refuse = (code: number, enhanced: string, text: string): Refused => ({ kind: "refuse", code, enhanced, text });
+const UNKNOWN = refuse(550, "5.1.1", "no such mailbox here");
+const LATER = refuse(450, "4.7.1", "too much mail for this address; try later");
+const STRANGERS = refuse(450, "4.7.1", "too many new correspondents of this address today; try later");
+const CROWD = refuse(450, "4.5.3", "a reply has at most 10 recipients");
+const NO_ANSWER = refuse(451, "4.4.3", "the sender could not be looked up; try later");
+const POLICY = refuse(550, "5.7.1", "the author's domain asks to refuse this (DMARC)");
 
 const FORWARDS_MINUTE_MAX = 30;
 const REPLIES_HOUR_MAX = 20;
 const REPLIES_DAY_MAX = 100;
+const REFUSALS_HOUR_MAX = 60;
+const NEW_CONTACTS_DAY_MAX = 200;
+export const REPLY_RECIPIENTS_MAX = 10;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
 
 /** Decides about aliases and reverse addresses; null for every other address. Header fields never route. */
 export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
@@ -74,12 +63,16 @@ export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
     if (alias.domain_id !== null && (await ports.findReceiver(to.domain))?.id !== alias.domain_id) return null;
     if (found.kind === "reverse" && !(await isContact(world, found))) return UNKNOWN;
     if (found.kind === "alias" && !alias.active && alias.on_disabled === "reject") return UNKNOWN;
-    const { org_id, domain_id, environment } = alias;
-    const detail = { alias_id: alias.id, contact_id: found.contact_id, environment };
-    const kind = found.kind === "alias" ? "masked" : "reverse";
     const tag = plus > 0 ? to.local.slice(plus + 1) || null : null;
-    return { kind: "accept", route: { kind, org_id, domain_id, alias_id: null, tag, detail } };
+    return { kind: "accept", route: routeTo(alias, found.kind === "alias" ? null : found.contact_id, tag) };
   };
+}
+
+/** The route of mail to an alias (`contactId` null) or to a reverse address of it. */
+export function routeTo(alias: AliasRow, contactId: string | null, tag: string | null): MaskedRoute {
+  const { org_id, domain_id, environment } = alias;
+  const detail = { alias_id: alias.id, contact_id: contactId, environment };
+  return { kind: contactId === null ? "masked" : "reverse", org_id, domain_id, alias_id: null, tag, detail };
 }
 
 async function isContact(world: ArrivalWorld, found: queries.FoundAddress): Promise<boolean> {
@@ -96,74 +89,134 @@ export type Arriving = {
 };
 export type Examined = {
   verdicts(): Promise<Proof & { dmarc: { result: string; applied: string | null } }>;
-  parsed(): Promise<
-    { kind: "parsed"; mail: { from: { email: string | null }[]; message_id: string | null } } | { kind: "failed" }
-  >;
+  parsed(): Promise<{ kind: "parsed"; mail: ParsedMail } | { kind: "failed" }>;
 };
 
-/** Looks at mail for aliases and reverse addresses before it is taken: forged senders, policy, floods. */
+/**
+ * Looks at mail for aliases and reverse addresses before it is taken: forged senders, policy, floods. A message to several
+ * recipients has one answer: it is put off when one of them asks for that, and refused when all of them do; otherwise each
+ * is judged again when it is handled.
+ */
 export function maskedCheck(world: ArrivalWorld) {
   return async (incoming: Arriving, examination: Examined): Promise<Refused | null> => {
+    const answers: (Refused | null)[] = [];
+    const counted = new Set<string>();
     for (const { route } of incoming.recipients) {
-      if (route.kind !== "masked" && route.kind !== "reverse") continue;
-      const refused = await checkOne(world, { incoming, examination, route: route as MaskedRoute });
-      if (refused) return refused;
+      const isOurs = route.kind === "masked" || route.kind === "reverse";
+      const checked = { incoming, examination, route: route as MaskedRoute, counted };
+      answers.push(isOurs ? await checkOne(world, checked) : null);
     }
-    return null;
+    const later = answers.find((answer) => answer !== null && answer.code < 500);
+    return later ?? (answers.every((answer) => answer !== null) ? (answers[0] ?? null) : null);
   };
 }
 
-type Checked = { incoming: Arriving; examination: Examined; route: MaskedRoute };
+/** `counted`: the aliases whose windows this message was counted in. */
+type Checked = { incoming: Arriving; examination: Examined; route: MaskedRoute; counted: Set<string> };
 
-async function checkOne(world: ArrivalWorld, { incoming, examination, route }: Checked): Promise<Refused | null> {
+async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused | null> {
+  const { incoming, route } = checked;
   const { detail, org_id } = route;
   if (detail.environment === "test" && incoming.environment === "live") return UNKNOWN;
   const [alias] = await queries.findAlias(world.db, org_id, detail.alias_id);
   if (!alias) return UNKNOWN;
-  if (route.kind === "reverse") return checkReply(world, { incoming, examination, route }, alias);
+  return route.kind === "reverse" ? checkReply(world, checked, alias) : checkForward(world, checked, alias);
+}
+
+async function checkForward(world: ArrivalWorld, checked: Checked, alias: AliasRow): Promise<Refused | null> {
+  const { incoming, examination, counted } = checked;
   const verdicts = await examination.verdicts();
-  if (verdicts.dmarc.result === "fail" && verdicts.dmarc.applied === "reject") return POLICY;
+  if (isRefusedByPolicy(verdicts)) {
+    await noteRefusal(world, checked, verdicts, "dmarc");
+    return POLICY;
+  }
   const minute = { alias_id: alias.id, kind: "forward_minute" as const, span_ms: 60_000, max: FORWARDS_MINUTE_MAX };
-  return (await isWithin(world, org_id, minute)) ? null : LATER;
+  if (!counted.has(alias.id) && !(await isWithin(world, alias.org_id, minute))) return LATER;
+  counted.add(alias.id);
+  const parsed = await examination.parsed();
+  if (parsed.kind === "failed" || !alias.active) return null;
+  return (await isCrowd(world, alias, parsed.mail, incoming.envelope.from)) ? STRANGERS : null;
+}
+
+/** Does the author's domain ask to refuse this mail? */
+export function isRefusedByPolicy({ dmarc }: { dmarc: { result: string; applied: string | null } }): boolean {
+  return dmarc.result === "fail" && dmarc.applied === "reject";
+}
+
+/** Would the mail bring more new contacts than a day may? */
+async function isCrowd(world: ArrivalWorld, alias: AliasRow, mail: ParsedMail, envelopeFrom: string): Promise<boolean> {
+  const { from, to, cc, reply_to } = correspondents(alias, mail, envelopeFrom);
+  const emails = [...new Set([from, ...to, ...cc, ...reply_to].map(({ email }) => email.toLowerCase()))];
+  const digests = emails.map((email) => contactDigest(world, alias.id, email));
+  const known = await findContactsByDigest(world.db, alias.org_id, alias.id, digests);
+  const fresh = emails.length - known.length;
+  if (fresh === 0) return false;
+  const since = new Date(world.clock.now() - DAY_MS);
+  return (await countNewContacts(world.db, alias.org_id, alias.id, since)) + fresh > NEW_CONTACTS_DAY_MAX;
 }
 
 async function checkReply(world: ArrivalWorld, checked: Checked, alias: AliasRow): Promise<Refused | null> {
-  const { incoming, examination } = checked;
+  const { incoming, examination, counted } = checked;
   const [verdicts, parsed] = await Promise.all([examination.verdicts(), examination.parsed()]);
-  const rows = await queries.findAliasDestinations(world.db, alias.org_id, [alias.id]);
-  const confirmed = rows.filter(({ status }) => status !== "pending");
+  const mail = parsed.kind === "parsed" ? parsed.mail : null;
   const permission = mayReply(
     {
-      from: parsed.kind === "parsed" ? parsed.mail.from.map(({ email }) => email) : [],
+      from: mail?.from.map(({ email }) => email) ?? [],
       envelope_from: incoming.envelope.from,
-      destinations: confirmed.map(({ sealed }) => openText(world, alias.org_id, sealed)),
+      destinations: await findWriters(world, alias),
     },
     verdicts,
   );
   if (permission.kind === "unknown") return NO_ANSWER;
-  const isOff = !alias.active || !alias.reply_enabled;
-  if (permission.kind === "refused" || isOff) {
-    const reason = permission.kind === "refused" ? "unauthorised_sender" : "reply_disabled";
-    await noteRefusal(world, checked, verdicts, reason);
-    return NOT_YOU;
+  if (permission.kind === "refused") {
+    await noteRefusal(world, checked, verdicts, "unauthorised_sender");
+    return refuse(550, "5.7.1", `you may not write through this address: ${permission.reason}`);
   }
-  const windows = [
-    { alias_id: alias.id, kind: "reply_hour" as const, span_ms: 3_600_000, max: REPLIES_HOUR_MAX },
-    { alias_id: alias.id, kind: "reply_day" as const, span_ms: 86_400_000, max: REPLIES_DAY_MAX },
-  ];
-  for (const window of windows) if (!(await isWithin(world, alias.org_id, window))) return LATER;
-  return null;
+  if (!alias.active || !alias.reply_enabled) {
+    await noteRefusal(world, checked, verdicts, "reply_disabled");
+    return refuse(550, "5.7.1", "you may not write through this address: replies are switched off for this alias");
+  }
+  if (mail && countRecipients(alias, mail) > REPLY_RECIPIENTS_MAX) return CROWD;
+  if (counted.has(alias.id)) return null;
+  counted.add(alias.id);
+  return (await takeReply(world, alias)) ? null : LATER;
 }
 
+/** Counts one more mail that leaves from the alias by its owner's wish; false when it may send no more for now. */
+export async function takeReply(world: ArrivalWorld, alias: Pick<AliasRow, "org_id" | "id">): Promise<boolean> {
+  const windows = [
+    { alias_id: alias.id, kind: "reply_hour" as const, span_ms: HOUR_MS, max: REPLIES_HOUR_MAX },
+    { alias_id: alias.id, kind: "reply_day" as const, span_ms: DAY_MS, max: REPLIES_DAY_MAX },
+  ];
+  for (const window of windows) if (!(await isWithin(world, alias.org_id, window))) return false;
+  return true;
+}
+
+/** Who may write from an alias: the mailboxes that were ever confirmed. */
+async function findWriters(world: ArrivalWorld, alias: AliasRow): Promise<string[]> {
+  const rows = await queries.findAliasDestinations(world.db, alias.org_id, [alias.id]);
+  return rows.filter(({ status }) => status !== "pending").map(({ sealed }) => openText(world, alias.org_id, sealed));
+}
+
+/** To and Cc without the alias and the author. */
+export function countRecipients(alias: AliasRow, mail: Pick<ParsedMail, "from" | "to" | "cc">): number {
+  const own = [addressOf(alias), mail.from[0]?.email?.toLowerCase()];
+  const all = usable([...mail.to, ...mail.cc], Number.POSITIVE_INFINITY);
+  return all.filter(({ email }) => !own.includes(email.toLowerCase())).length;
+}
+
+/** In bounds, so that nobody fills the activity by being refused. */
 async function noteRefusal(world: ArrivalWorld, { incoming, route }: Checked, proof: Proof, reason: string) {
-  const { org_id, detail } = route;
+  const { detail, org_id } = route;
+  const hour = { alias_id: detail.alias_id, kind: "refusal_hour" as const, span_ms: HOUR_MS, max: REFUSALS_HOUR_MAX };
+  if (!(await isWithin(world, org_id, hour))) return;
   await withPartitions(world, () =>
     world.db.asOrg(org_id, (tx) =>
       recordActivity(world, tx, {
         org_id,
         alias_id: detail.alias_id,
         contact_id: detail.contact_id,
-        type: "reply",
+        type: route.kind === "reverse" ? "reply" : "block",
         outcome: "failed",
         reason,
         size: incoming.bytes.length,

@@ -1,6 +1,5 @@
 // What forwards and replies have in common: the mail as receiving hands it over, the outcome as it wants it back, and the
 // message that is queued. Shapes only match those of receiving, which stands to the right of this feature.
-import { parseAddress } from "../mail/address.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
@@ -11,6 +10,7 @@ import type { ArrivalWorld, MaskedRoute } from "./arrival.ts";
 import * as queries from "./queries.ts";
 import type { Proof } from "./sender-proof.ts";
 import { MASKED_DOMAIN_ID } from "./service-domain.ts";
+import { insertTraces, type NewTrace } from "./traces.ts";
 import type { AliasRow, Destination } from "./types.ts";
 
 export type CarryWorld = ArrivalWorld & Pick<World, "blobs">;
@@ -26,7 +26,9 @@ export type ArrivedMail = {
   id: string;
   environment: "live" | "test";
   route: { kind: string };
+  recipient: string;
   envelope: { from: string };
+  origin: { remote_ip: string | null; helo: string };
   size: number;
   examination: {
     bytes(): Promise<Buffer>;
@@ -36,8 +38,8 @@ export type ArrivedMail = {
 };
 
 /** What became of a mail, as receiving records it: no subject, no author. */
-export function outcomeOf(
-  status: "delivered" | "failed" | "dropped" | "quarantined",
+function outcomeOf(
+  status: "delivered" | "failed" | "dropped",
   reason: string | null,
   more: { forwards?: RawMessage[]; also?: (tx: Tx) => Promise<void> } = {},
 ) {
@@ -73,26 +75,13 @@ export async function loadContext(world: CarryWorld, mail: ArrivedMail): Promise
   return { alias, destinations, route };
 }
 
-/** Addresses that can be written to, once each. */
-export function usable(list: readonly { name: string | null; email: string | null }[], most: number) {
-  const seen = new Map<string, { name: string | null; email: string }>();
-  for (const { name, email } of list) {
-    const parsed = email === null ? null : parseAddress(email);
-    if (parsed?.ok && seen.size < most) {
-      const known = parsed.address.email;
-      if (!seen.has(known.toLowerCase())) seen.set(known.toLowerCase(), { name, email: known });
-    }
-  }
-  return [...seen.values()];
-}
-
 export type Outgoing = { id: string; message_id: string; from: string; recipient: string; mime: Buffer };
 
 /** The row of the queue for a finished message. */
 export async function toRaw(
   world: CarryWorld,
   ports: CarryPorts,
-  { alias, mail }: { alias: AliasRow; mail: ArrivedMail },
+  { alias, environment }: { alias: AliasRow; environment: "live" | "test" },
   outgoing: Outgoing,
 ): Promise<RawMessage> {
   const { id, message_id, from, recipient, mime } = outgoing;
@@ -105,14 +94,14 @@ export async function toRaw(
   return {
     org_id: alias.org_id,
     id,
-    environment: alias.environment === "test" ? "test" : mail.environment,
+    environment: alias.environment === "test" ? "test" : environment,
     domain_id: sender.id,
     origin: "masked",
     message_id,
     from_address: from,
     from_header: from,
     subject: "",
-    metadata: { inbound_id: mail.id },
+    metadata: {},
     recipient,
     envelope_from: null,
     return_path_host: sender.return_path_host,
@@ -122,20 +111,38 @@ export async function toRaw(
   };
 }
 
-/** An entry of the activity and the alias's counters, in the transaction of the outcome. */
-export function noting(
-  world: CarryWorld,
-  alias: AliasRow,
-  entries: readonly Omit<Entry, "org_id" | "alias_id">[],
-  counts: Partial<Omit<queries.Counted, "at">>,
-) {
-  return async (tx: Tx): Promise<void> => {
+/** A message for the queue, and what is remembered of it. */
+export type Leaving = { raw: RawMessage; trace: Omit<NewTrace, "org_id" | "id" | "alias_id"> };
+
+export type Conclusion = {
+  status: "delivered" | "failed" | "dropped";
+  reason: string | null;
+  entries: readonly Omit<Entry, "org_id" | "alias_id">[];
+  counts: Partial<Omit<queries.Counted, "at">>;
+  leaving?: readonly Leaving[];
+  also?: (tx: Tx, at: Date) => Promise<void>;
+};
+
+/** The outcome of a mail: what leaves, with the activity, the counters and the traces, in one transaction. */
+export function conclude(world: CarryWorld, { alias, mail }: { alias: AliasRow; mail: ArrivedMail }, end: Conclusion) {
+  const { entries, counts, leaving = [] } = end;
+  const { org_id, id: alias_id } = alias;
+  const also = async (tx: Tx): Promise<void> => {
     const at = new Date(world.clock.now());
-    for (const entry of entries)
-      await recordActivity(world, tx, { ...entry, org_id: alias.org_id, alias_id: alias.id });
+    const traces: NewTrace[] = leaving.map(({ raw, trace }) => ({ ...trace, org_id, id: raw.id, alias_id }));
+    await insertTraces(world, tx, [{ org_id, id: mail.id, kind: "received", alias_id }, ...traces]);
+    await end.also?.(tx, at);
+    for (const entry of entries) await recordActivity(world, tx, { ...entry, org_id, alias_id });
     const zero = { received: 0, forwarded: 0, replied: 0, blocked: 0 };
-    await queries.addCounts(tx, alias.org_id, alias.id, { ...zero, ...counts, at });
+    await queries.addCounts(tx, org_id, alias_id, { ...zero, ...counts, at });
   };
+  return outcomeOf(end.status, end.reason, { forwards: leaving.map(({ raw }) => raw), also });
+}
+
+/** Mail for an alias that was deleted since it was taken: dropped, and nothing of it stays. */
+export function gone(world: CarryWorld, { org_id, id }: ArrivedMail) {
+  const also = (tx: Tx) => insertTraces(world, tx, [{ org_id, id, kind: "received" }]);
+  return outcomeOf("dropped", "the alias was deleted", { also });
 }
 
 /** The verdicts as an entry shows them. */

@@ -10,6 +10,7 @@ import { openText } from "./addresses.ts";
 import type { ConfirmationWorld, MaskedPorts } from "./destinations.ts";
 import { noteConfirmationSent } from "./people-queries.ts";
 import { ensureMaskedKey, MASKED_DOMAIN_ID } from "./service-domain.ts";
+import { insertTraces } from "./traces.ts";
 import type { DestinationRow } from "./types.ts";
 
 const LINK_MS = 7 * 86_400_000;
@@ -68,6 +69,11 @@ export async function queueConfirmations(
       const at = new Date(world.clock.now());
       for (const row of rows) await noteConfirmationSent(tx, orgId, row.id, at);
       await enqueueRaw(tx, mails);
+      await insertTraces(
+        world,
+        tx,
+        mails.map(({ id }) => ({ org_id: orgId, id, kind: "notice" as const })),
+      );
     }),
   );
   ports.notify();
@@ -99,7 +105,7 @@ function compose(world: ConfirmationWorld, row: DestinationRow, email: string) {
     id,
     environment: row.environment,
     domain_id: MASKED_DOMAIN_ID,
-    origin: "system" as const,
+    origin: "masked" as const,
     message_id: `${id}@${masked_domain}`,
     from_address: from.email,
     from_header: from.email,

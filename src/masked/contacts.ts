@@ -4,7 +4,7 @@ import { parseAddress } from "../mail/address.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { addressDigest, contactDigest, newReplyLocal, openContact, sealContact } from "./addresses.ts";
+import { addressDigest, contactDigest, newReplyLocal, openContact, personDigest, sealContact } from "./addresses.ts";
 import { requireAlias, type Who } from "./aliases.ts";
 import * as queries from "./people-queries.ts";
 import { takeAddress } from "./queries.ts";
@@ -59,6 +59,7 @@ export async function ensureContact(
     id,
     alias_id: alias.id,
     digest,
+    person: personDigest(world, alias.org_id, wanted.email),
     sealed: sealContact(world, alias.org_id, { email: wanted.email, name: cleanName(wanted.name), reply_local }),
     blocked: false,
     source: wanted.source,

@@ -11,7 +11,8 @@ import type { Who } from "./aliases.ts";
 import { queueConfirmations } from "./confirmation.ts";
 import * as queries from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
-import type { DestinationRecord, DestinationRow, DestinationStatus } from "./types.ts";
+import { enableAliases } from "./trace-queries.ts";
+import { DESTINATION_BOUNCING, type DestinationRecord, type DestinationRow, type DestinationStatus } from "./types.ts";
 
 export type ConfirmationWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
 
@@ -173,14 +174,16 @@ export async function deleteDestination(world: Pick<World, "db">, who: Who, id: 
   });
 }
 
-/** Takes the owner's consent. False when the destination is gone. */
+/** Takes the owner's consent, and takes up again what bounces had switched off. False when the destination is gone. */
 export async function confirmDestination(
   world: Pick<World, "db" | "clock">,
   { org_id, id }: { org_id: string; id: string },
 ): Promise<boolean> {
   return withPartitions(world, () =>
     world.db.asOrg(org_id, async (tx) => {
-      return (await queries.confirmDestination(tx, org_id, id, new Date(world.clock.now()))) === 1;
+      const at = new Date(world.clock.now());
+      await enableAliases(tx, org_id, id, { reason: DESTINATION_BOUNCING, at });
+      return (await queries.confirmDestination(tx, org_id, id, at)) === 1;
     }),
   );
 }

@@ -3,24 +3,26 @@
 import { buildForward, LOOP_FIELD } from "../mail/masked/forward.ts";
 import { headerValues, splitMessage } from "../mail/mime/parse-head.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
-import { openContact, REPLY_LOCAL } from "./addresses.ts";
+import { addressDigest, openContact, REPLY_LOCAL } from "./addresses.ts";
+import { isRefusedByPolicy } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { ensureContact } from "./contacts.ts";
-import { countMail, countNewContacts } from "./people-queries.ts";
+import { addressOf, correspondents, type Person } from "./correspondents.ts";
+import { countMail } from "./people-queries.ts";
+import { findAddresses } from "./queries.ts";
+import { shownName } from "./shown-name.ts";
 import { mapIds, rememberIds } from "./thread-ids.ts";
-import type { AliasRow, ContactRow } from "./types.ts";
+import type { ActivityType, AliasRow, ContactRow, Destination } from "./types.ts";
+import { unsubscribePage } from "./unsubscribing.ts";
 
-const DAY_MS = 86_400_000;
-const NEW_CONTACTS_DAY_MAX = 200;
-const PEOPLE_MAX = 30;
-
+/** `released`: somebody looked at it and wants it. */
 export type Spam = (mail: never) => Promise<{ report: { score: number | null }; quarantine: string | null }>;
 
 /** The handler of mail for aliases. `spam` is receiving's step. */
 export function forwardHandler(world: carry.CarryWorld, ports: carry.CarryPorts, spam: Spam) {
   return async (mail: carry.ArrivedMail) => {
     const context = await carry.loadContext(world, mail);
-    if (!context) return carry.outcomeOf("dropped", "the alias was deleted");
+    if (!context) return carry.gone(world, mail);
     const { alias } = context;
     const [bytes, verdicts, parsed] = await Promise.all([
       mail.examination.bytes(),
@@ -29,52 +31,70 @@ export function forwardHandler(world: carry.CarryWorld, ports: carry.CarryPorts,
     ]);
     const { report, quarantine } = await spam(mail as never);
     const about = { ...carry.verdictsOf(verdicts), size: mail.size, spam_score: report.score };
-    const stop = (reason: string, type: "forward" | "block" | "quarantine" = "forward") => {
-      const outcome = type === "quarantine" ? "held" : "dropped";
+    const stop = (reason: string, type: ActivityType = "forward") => {
+      const outcome = type === "quarantine" ? ("held" as const) : ("dropped" as const);
       const counts = { received: 1, blocked: type === "forward" ? 0 : 1 };
-      const also = carry.noting(world, alias, [{ ...about, type, outcome, reason }], counts);
-      return carry.outcomeOf("dropped", reason, { also });
+      return carry.conclude(
+        world,
+        { alias, mail },
+        { status: "dropped", reason, entries: [{ ...about, type, outcome, reason }], counts },
+      );
     };
     if (!alias.active) return stop("alias_disabled", "block");
     if (parsed.kind === "failed") return stop("unreadable");
-    const why = refusalOf(world, context, mail, { bytes, parsed: parsed.mail });
+    if (isRefusedByPolicy(verdicts)) return stop("dmarc", "block");
+    const why = loopOf(world, context, mail, { bytes, parsed: parsed.mail });
     if (why) return stop(why);
     if (quarantine !== null) return stop("spam", "quarantine");
+    const ready = await reachable(world, context.destinations);
+    if (typeof ready === "string") return stop(ready);
     const people = await introduce(world, alias, mail, parsed.mail);
-    if (people === "too_many") return stop("rate_limited", "block");
     if (people.author.blocked) return stop("contact_blocked", "block");
-    const ready = context.destinations.filter(({ status }) => status === "verified");
-    if (ready.length === 0) return stop("destination_unconfirmed");
-    const built = { people, bytes, parsed: parsed.mail, mail };
-    const forwards = [];
-    for (const { email } of ready)
-      forwards.push(await forwardTo(world, ports, alias, { ...built, destination: email }));
-    const message_id = parsed.mail.message_id;
-    const entries = ready.map(({ id }) => ({
-      ...about,
-      type: "forward" as const,
-      outcome: "sent" as const,
-      contact_id: people.author.id,
-      destination_id: id,
-      message_id,
-    }));
-    const note = carry.noting(world, alias, entries, { received: 1, forwarded: 1 });
-    return carry.outcomeOf("delivered", null, {
-      forwards,
-      also: async (tx) => {
-        const at = new Date(world.clock.now());
-        const { in_reply_to, references } = parsed.mail;
-        const ids = [...references, in_reply_to, message_id].filter((id) => id !== null);
-        await rememberIds(world, tx, { org_id: alias.org_id, alias_id: alias.id }, { ids, at });
-        await countMail(tx, alias.org_id, people.author.id, { received: 1, sent: 0, at });
-        await note(tx);
-      },
-    });
+    const building = { bytes, parsed: parsed.mail, mail, people };
+    return forwardAll(world, ports, { alias, building, ready, about });
   };
 }
 
-/** Loops, and mail of the destination itself. */
-function refusalOf(
+type About = { spf: string; dkim: string; dmarc: string; size: number; spam_score: number | null };
+type Going = { alias: AliasRow; building: Building; ready: Destination[]; about: About };
+
+async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { alias, building, ready, about }: Going) {
+  const { people, parsed, mail } = building;
+  const leaving: carry.Leaving[] = [];
+  const contact_id = people.author.id;
+  for (const destination of ready) {
+    const raw = await forwardTo(world, ports, alias, { ...building, destination });
+    leaving.push({ raw, trace: { kind: "forward", destination_id: destination.id, contact_id } });
+  }
+  const { in_reply_to, references, message_id } = parsed;
+  const entries = ready.map(({ id }) => ({
+    ...about,
+    type: "forward" as const,
+    outcome: "sent" as const,
+    contact_id,
+    destination_id: id,
+    message_id: message_id?.includes(people.email) ? null : message_id,
+  }));
+  return carry.conclude(
+    world,
+    { alias, mail },
+    {
+      status: "delivered",
+      reason: null,
+      entries,
+      counts: { received: 1, forwarded: 1 },
+      leaving,
+      also: async (tx, at) => {
+        const ids = [...references, in_reply_to, message_id].filter((id) => id !== null);
+        await rememberIds(world, tx, { org_id: alias.org_id, alias_id: alias.id }, { ids, at });
+        await countMail(tx, alias.org_id, contact_id, { received: 1, sent: 0, at });
+      },
+    },
+  );
+}
+
+/** Loops, and mail of the destination itself; null when it is neither. */
+function loopOf(
   world: carry.CarryWorld,
   { alias, destinations }: carry.Context,
   mail: carry.ArrivedMail,
@@ -82,19 +102,37 @@ function refusalOf(
 ): string | null {
   const marks = headerValues(splitMessage(bytes).headers, LOOP_FIELD);
   if (marks.some((mark) => mark.trim() === loopMark(world, alias))) return "loop";
-  const from = parsed.from[0]?.email?.toLowerCase() ?? mail.envelope.from.toLowerCase();
-  const at = from.lastIndexOf("@");
-  if (REPLY_LOCAL.test(from.slice(0, at)) || from === `${alias.local_part}@${alias.domain}`) return "loop";
-  if (destinations.some(({ email }) => email.toLowerCase() === from)) return "own_destination";
-  return null;
+  const envelope = mail.envelope.from.toLowerCase();
+  const from = parsed.from[0]?.email?.toLowerCase() ?? envelope;
+  if ([from, envelope].some((sender) => isOurs(world, alias, sender))) return "loop";
+  return destinations.some(({ email }) => email.toLowerCase() === from) ? "own_destination" : null;
+}
+
+/** A reverse address, a return path or the alias itself. */
+function isOurs({ config }: carry.CarryWorld, alias: AliasRow, sender: string): boolean {
+  const local = sender.slice(0, sender.lastIndexOf("@"));
+  const domain = sender.slice(sender.lastIndexOf("@") + 1);
+  const isReturnPath = domain === config.bounce_host || (domain.startsWith("pt-bounces.") && local.startsWith("b+"));
+  return REPLY_LOCAL.test(local) || isReturnPath || sender === addressOf(alias);
 }
 
 function loopMark({ seal }: Pick<carry.CarryWorld, "seal">, { id }: Pick<AliasRow, "id">): string {
   return seal.hash(id, "masked-loop").toString("hex").slice(0, 32);
 }
 
-type Person = { name: string | null; email: string };
-type People = { author: ContactRow; from: Person; to: Person[]; cc: Person[]; reply_to: Person[] };
+/** The confirmed destinations that are no addresses of this service by now; why not, when there are none. */
+async function reachable(world: carry.CarryWorld, all: readonly Destination[]): Promise<Destination[] | string> {
+  const verified = all.filter(({ status }) => status === "verified");
+  if (verified.length === 0) {
+    return all.some(({ status }) => status === "suspended") ? "destination_suspended" : "destination_unconfirmed";
+  }
+  const digests = verified.map(({ email }) => addressDigest(world, email));
+  const ours = new Set((await findAddresses(world.db, digests)).map(({ digest }) => digest.toString("hex")));
+  const others = verified.filter((_, at) => !ours.has((digests[at] as Buffer).toString("hex")));
+  return others.length > 0 ? others : "loop";
+}
+
+type People = { author: ContactRow; email: string; from: Person; to: Person[]; cc: Person[]; reply_to: Person[] };
 
 /** Everybody the mail names, as a contact with a reverse address. */
 async function introduce(
@@ -102,49 +140,35 @@ async function introduce(
   alias: AliasRow,
   mail: carry.ArrivedMail,
   parsed: ParsedMail,
-): Promise<People | "too_many"> {
-  const own = `${alias.local_part}@${alias.domain}`;
-  const others = (list: ParsedMail["to"]) =>
-    carry.usable(list, PEOPLE_MAX).filter(({ email }) => email.toLowerCase() !== own);
-  const [author] = carry.usable([...parsed.from, { name: null, email: mail.envelope.from }], 1);
-  const since = new Date(world.clock.now() - DAY_MS);
+): Promise<People> {
+  const named = correspondents(alias, parsed, mail.envelope.from);
   return world.db.asOrg(alias.org_id, async (tx) => {
-    if ((await countNewContacts(tx, alias.org_id, alias.id, since)) >= NEW_CONTACTS_DAY_MAX) return "too_many";
     const known = async (person: Person) => {
       const { row } = await ensureContact(world, tx, alias, { ...person, source: "inbound" });
       const { reply_local } = openContact(world, alias.org_id, row.sealed);
       return { row, shown: { name: shownName(person), email: `${reply_local}@${alias.domain}` } };
     };
-    const all = async (list: Person[]) => {
+    const all = async (list: readonly Person[]) => {
       const shown: Person[] = [];
       for (const person of list) shown.push((await known(person)).shown);
       return shown;
     };
-    const from = await known(author ?? { name: "unknown sender", email: "unknown@invalid.invalid" });
-    const to = [{ name: null, email: own }, ...(await all(others(parsed.to)))];
-    const result = { author: from.row, from: from.shown, to, cc: await all(others(parsed.cc)) };
-    return { ...result, reply_to: await all(others(parsed.reply_to)) };
+    const from = await known(named.from);
+    const to = [{ name: null, email: addressOf(alias) }, ...(await all(named.to))];
+    const others = { cc: await all(named.cc), reply_to: await all(named.reply_to) };
+    return { author: from.row, email: named.from.email, from: from.shown, to, ...others };
   });
 }
 
-/** `Shop (shop at example.com)`: who it is, though the address is another. */
-function shownName({ name, email }: Person): string {
-  const readable = email.replace("@", " at ");
-  const clean = (name ?? "")
-    .replace(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Cf}]+/gu, " ")
-    .slice(0, 100)
-    .toWellFormed()
-    .trim();
-  return clean === "" || clean.toLowerCase() === email.toLowerCase() ? readable : `${clean} (${readable})`;
-}
+type Building = { people: People; bytes: Buffer; parsed: ParsedMail; mail: carry.ArrivedMail };
 
-type Forwarding = { people: People; bytes: Buffer; parsed: ParsedMail; mail: carry.ArrivedMail; destination: string };
-
-async function forwardTo(world: carry.CarryWorld, ports: carry.CarryPorts, alias: AliasRow, given: Forwarding) {
-  const { people, bytes, parsed, mail, destination } = given;
+async function forwardTo(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  alias: AliasRow,
+  { people, bytes, parsed, mail, destination }: Building & { destination: Destination },
+) {
   const id = world.random.uuid();
-  const own = `${alias.local_part}@${alias.domain}`;
-  const author = openContact(world, alias.org_id, people.author.sealed);
   const side = { org_id: alias.org_id, alias_id: alias.id };
   const [in_reply_to, references] = await world.db.asOrg(alias.org_id, async (tx) => [
     await mapIds(world, tx, side, { ids: parsed.in_reply_to ? [parsed.in_reply_to] : [], unknown: "keep" }),
@@ -159,17 +183,13 @@ async function forwardTo(world: carry.CarryWorld, ports: carry.CarryPorts, alias
     references,
     fallback_id: `${id}@${alias.domain}`,
     loop_mark: loopMark(world, alias),
-    unsubscribe_page: null,
+    unsubscribe_page: (mailto) => unsubscribePage(world, alias, people.author.id, mailto),
     calendar: [
-      { from: author.email, to: people.from.email },
-      { from: own, to: destination },
+      { from: people.email, to: people.from.email },
+      { from: addressOf(alias), to: destination.email },
     ],
   });
   const message_id = parsed.message_id?.slice(1, -1) ?? `${id}@${alias.domain}`;
-  return carry.toRaw(
-    world,
-    ports,
-    { alias, mail },
-    { id, message_id, from: people.from.email, recipient: destination, mime },
-  );
+  const outgoing = { id, message_id, from: people.from.email, recipient: destination.email, mime };
+  return carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);
 }

@@ -2,8 +2,11 @@
 // Face of the feature: what app.ts wires and what features to the right may ask.
 export { type AliasPorts, requireAlias } from "./aliases.ts";
 export { maskedCheck, maskedDecider } from "./arrival.ts";
+export type { CarryPorts } from "./carry.ts";
 export type { MaskedPorts } from "./destinations.ts";
 export { forwardHandler } from "./forwarding.ts";
 export { hasMaskedAliases } from "./queries.ts";
 export { replyHandler } from "./replying.ts";
+export { maskedReturnPath } from "./return-path.ts";
 export { ensureMaskedKey, MASKED_DOMAIN_ID, withMaskedKey } from "./service-domain.ts";
+export type { TracePorts } from "./settling.ts";

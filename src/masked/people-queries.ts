@@ -104,23 +104,6 @@ export function confirmDestination(tx: Tx, orgId: string, id: string, at: Date) 
   );
 }
 
-export type HardBounce = { id: string; at: Date; since: Date; bounces_max: number };
-
-/** Remembers a hard bounce; the destination is suspended when it is one too many since `since`. */
-export function noteHardBounce(tx: Tx, orgId: string, bounce: HardBounce) {
-  return tx.query<{ status: DestinationStatus }>(
-    `update masked_destination d
-        set hard_bounces = n.bounces, updated_at = $3,
-            status = case when cardinality(n.bounces) >= $5 then 'suspended' else d.status end,
-            suspended_reason = case when cardinality(n.bounces) >= $5 then 'bouncing' else d.suspended_reason end
-       from (select array(select b from unnest(hard_bounces || $3::timestamptz) b where b > $4 order by b) as bounces
-               from masked_destination where org_id = $1 and id = $2 for update) n
-      where d.org_id = $1 and d.id = $2
-      returning d.status`,
-    [orgId, bounce.id, bounce.at, bounce.since, bounce.bounces_max],
-  );
-}
-
 export function deleteDestination(tx: Tx, orgId: string, id: string) {
   return tx.execute("delete from masked_destination where org_id = $1 and id = $2", [orgId, id]);
 }
@@ -148,14 +131,14 @@ const CONTACT = `id, org_id, alias_id, digest, sealed, blocked, source, received
 export type NewContact = Pick<
   ContactRow,
   "id" | "alias_id" | "digest" | "sealed" | "blocked" | "source" | "created_at"
->;
+> & { person: Buffer };
 
 /** False when the alias has the contact already. */
 export async function insertContact(tx: Tx, orgId: string, row: NewContact): Promise<boolean> {
   const touched = await tx.execute(
-    `insert into masked_contact (org_id, id, alias_id, digest, sealed, blocked, source, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $8) on conflict (org_id, alias_id, digest) do nothing`,
-    [orgId, row.id, row.alias_id, row.digest, row.sealed, row.blocked, row.source, row.created_at],
+    `insert into masked_contact (org_id, id, alias_id, digest, sealed, blocked, source, created_at, updated_at, person)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9) on conflict (org_id, alias_id, digest) do nothing`,
+    [orgId, row.id, row.alias_id, row.digest, row.sealed, row.blocked, row.source, row.created_at, row.person],
   );
   return touched === 1;
 }

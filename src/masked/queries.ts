@@ -249,7 +249,7 @@ export function insertMaskedKey(db: Query, row: MaskedKey & { created_at: Date }
   );
 }
 
-export type WindowKind = "forward_minute" | "reply_hour" | "reply_day";
+export type WindowKind = "forward_minute" | "reply_hour" | "reply_day" | "refusal_hour";
 
 /** Counts one more in a window; how many it holds now. */
 export async function useWindow(

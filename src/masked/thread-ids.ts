@@ -9,6 +9,11 @@ type SealWorld = Pick<World, "seal">;
 
 const IDS_MAX = 50;
 
+/** What a reply is called outside: the same for every copy of it that its author's server delivers. */
+export function outerId({ seal }: SealWorld, { id, domain }: { id: string; domain: string }, innerId: string): string {
+  return `${seal.hash(`${id} ${innerId}`, "masked-outer-id").toString("hex").slice(0, 32)}@${domain}`;
+}
+
 /** The counterparts of ids, in order; those nobody knows as `unknown` says. */
 export async function mapIds(
   world: SealWorld,

@@ -18,6 +18,9 @@ export type ActivityType = (typeof ACTIVITY_TYPES)[number];
 export const ACTIVITY_OUTCOMES = ["sent", "deferred", "failed", "dropped", "held"] as const;
 export type ActivityOutcome = (typeof ACTIVITY_OUTCOMES)[number];
 
+/** Why an alias is off whose every mailbox bounces. */
+export const DESTINATION_BOUNCING = "destination_bouncing";
+
 export const CONTACT_SOURCES = ["inbound", "api"] as const;
 
 export type Environment = "live" | "test";

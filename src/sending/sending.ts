@@ -27,6 +27,7 @@ export {
   recordOptOut,
   type SentDelivery,
 } from "./late-reports.ts";
+export { type EndedMessage, findEnded, findLeaving, forgetMessage } from "./forget-queries.ts";
 export {
   enqueueRaw,
   findHead,

@@ -18,7 +18,7 @@ const PARTS: ForwardParts = {
   references: ["<d0@real.example>", "<d1@real.example>"],
   fallback_id: "new@mask.example",
   loop_mark: "mark",
-  unsubscribe_page: null,
+  unsubscribe_page: () => null,
   calendar: [
     { from: "shop@example.com", to: R },
     { from: A, to: D },
@@ -75,13 +75,20 @@ body
   });
 
   it("leaves https unsubscribe links, and leads mailto through our page", () => {
-    const head = `From: a@b.example\nList-Unsubscribe: <mailto:u@example.com>, <https://example.com/u>\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\n\nx`;
-    const page = "https://api.postern.test/masked/unsubscribe/t";
-    const kept = forward(head, { unsubscribe_page: page });
+    const head = `From: a@b.example\nList-Unsubscribe: <mailto:u@example.com?subject=x>, <https://example.com/u>\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\n\nx`;
+    const asked: string[] = [];
+    const unsubscribe_page = (mailto: string) => {
+      asked.push(mailto);
+      return "https://api.postern.test/masked/unsubscribe/t";
+    };
+    const kept = forward(head, { unsubscribe_page });
     assert.match(kept, /^List-Unsubscribe: <https:\/\/example\.com\/u>\r\nList-Unsubscribe-Post: /m);
-    const mail = forward(head.replace(", <https://example.com/u>", ""), { unsubscribe_page: page });
-    assert.ok(mail.includes(`List-Unsubscribe: <${page}>\r\n`));
-    assert.ok(!/mailto|One-Click/.test(mail));
+    assert.deepEqual(asked, []);
+    const mail = forward(head.replace(", <https://example.com/u>", ""), { unsubscribe_page });
+    assert.ok(mail.includes("List-Unsubscribe: <https://api.postern.test/masked/unsubscribe/t>\r\n"));
+    assert.match(mail, /^List-Unsubscribe-Post: List-Unsubscribe=One-Click\r$/m);
+    assert.ok(!/mailto/.test(mail));
+    assert.deepEqual(asked, ["mailto:u@example.com?subject=x"]);
   });
 
   it("gives a mail without Message-ID one of ours", () => {

@@ -7,6 +7,7 @@ import { encodeBase64 } from "../mime/encode-body.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
 import { readableValue, unfoldedValue } from "../mime/header-text.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
+import { parseParameters } from "../mime/parse-parameters.ts";
 import { type Part, parseStructure } from "../mime/parse-structure.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { createReplacer, type Replacement } from "./replace-addresses.ts";
@@ -24,8 +25,8 @@ export type ForwardParts = {
   /** Instead of a missing or unusable Message-ID; without angle brackets. */
   fallback_id: string;
   loop_mark: string;
-  /** Our page for a mailto: List-Unsubscribe; null when there is none. */
-  unsubscribe_page: string | null;
+  /** Our page for a mailto: List-Unsubscribe; null when there can be none. */
+  unsubscribe_page(mailto: string): string | null;
   /** What calendar parts say of people, and what the mailbox is to see. */
   calendar: readonly Replacement[];
 };
@@ -36,6 +37,7 @@ const LIMITS = { parts_max: 300, depth_max: 20 };
 /** Fields that pass with their value as text. */
 const KEPT = ["Auto-Submitted", "Precedence", "X-Auto-Response-Suppress", "List-Id"];
 const VALUE_MAX = 998;
+const LINKS_MAX = 5;
 
 /** The message to send on. Never throws for what the message holds. */
 export function buildForward(bytes: Buffer, parts: ForwardParts): Buffer {
@@ -76,13 +78,22 @@ function ownId(value: string, fallback: string): string[] {
 }
 
 /** RFC 2369, RFC 8058: https as it is; mail would leave from the real mailbox, so it goes through our page. */
-function listUnsubscribe(value: string, post: string, page: string | null): string {
-  const links = [...value.matchAll(/<(https:\/\/[\x21-\x3b\x3d\x3f-\x7e]{1,900})>/gi)].map((match) => `<${match[1]}>`);
-  const all = page === null || links.length > 0 ? links : [`<${page}>`];
-  if (all.length === 0) return "";
-  const oneClick = links.length > 0 && /^List-Unsubscribe=One-Click$/i.test(post.trim());
+function listUnsubscribe(value: string, post: string, pageOf: ForwardParts["unsubscribe_page"]): string {
+  const links = [...value.matchAll(/<(https:\/\/[\x21-\x3b\x3d\x3f-\x7e]{1,900})>/gi)].map(
+    (match) => match[1] as string,
+  );
+  if (links.length > 0) {
+    const oneClick = /^List-Unsubscribe=One-Click$/i.test(post.trim());
+    return unsubscribeFields(links.slice(0, LINKS_MAX), oneClick);
+  }
+  const [, mailto] = /<(mailto:[\x21-\x3b\x3d\x3f-\x7e]{1,900})>/i.exec(value) ?? [];
+  const page = mailto === undefined ? null : pageOf(mailto);
+  return page === null ? "" : unsubscribeFields([page], true);
+}
+
+function unsubscribeFields(links: readonly string[], oneClick: boolean): string {
   const more = oneClick ? "List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" : "";
-  return `List-Unsubscribe: ${all.join(",\r\n ")}\r\n${more}`;
+  return `List-Unsubscribe: ${links.map((link) => `<${link}>`).join(",\r\n ")}\r\n${more}`;
 }
 
 /** The first of each Content field, its bytes as they came, so that the body reads as it was meant. */
@@ -99,11 +110,7 @@ function contentFields(headers: readonly Header[]): string[] {
 }
 
 function rewriteCalendars(bytes: Buffer, bodyOffset: number, replacements: readonly Replacement[]): Buffer {
-  if (
-    replacements.length === 0 ||
-    (!bytes.includes("BEGIN:VCALENDAR") && !/text\/calendar/i.test(bytes.toString("latin1")))
-  )
-    return bytes.subarray(bodyOffset);
+  if (replacements.length === 0 || !mayHoldCalendar(bytes)) return bytes.subarray(bodyOffset);
   const { root } = parseStructure(bytes, LIMITS);
   const { text: replace } = createReplacer(replacements);
   const out: Buffer[] = [];
@@ -121,9 +128,19 @@ function rewriteCalendars(bytes: Buffer, bodyOffset: number, replacements: reado
   return Buffer.concat([...out, bytes.subarray(end)]);
 }
 
+function mayHoldCalendar(bytes: Buffer): boolean {
+  return /BEGIN:VCALENDAR|text\/calendar|application\/ics|\.ics\b/i.test(bytes.toString("latin1"));
+}
+
 function calendarsOf(part: Part): Part[] {
   if (part.children) return part.children.flatMap(calendarsOf);
-  return part.type === "text/calendar" ? [part] : [];
+  return /^(?:text\/calendar|application\/ics)$/.test(part.type) || isNamedCalendar(part) ? [part] : [];
+}
+
+function isNamedCalendar({ headers, parameters }: Part): boolean {
+  const field = headers.find(({ name }) => name.toLowerCase() === "content-disposition")?.value ?? "";
+  const name = parseParameters(field).parameters.get("filename") ?? parameters.get("name") ?? "";
+  return /\.ics$/i.test(name.trim());
 }
 
 function personLine(line: string, replace: (text: string) => { text: string }): string {

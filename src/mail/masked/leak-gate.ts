@@ -6,24 +6,43 @@ import iconv from "iconv-lite";
 /** `where` tells the owner what to look at; it never holds what was found. */
 export type Leak = { where: string };
 
+/**
+ * What must not be there: `addresses` of mailboxes, and `names` (reverse addresses, hosts). The owner may have decided that
+ * the addresses may stand in the text before the first quote (`own_text`), or in bodies at all (`bodies`).
+ */
+export type Secrets = {
+  addresses: readonly string[];
+  names: readonly string[];
+  allowed: "nothing" | "own_text" | "bodies";
+};
+
 const DEPTH_MAX = 30;
 const PARTS_MAX = 2_000;
 
-type Look = { needles: readonly string[]; leaks: Leak[]; parts: number };
+type Look = {
+  needles: readonly string[];
+  names: readonly string[];
+  allowed: Secrets["allowed"];
+  leaks: Leak[];
+  count: { parts: number };
+};
 
-/** Searches the message for `secrets` (addresses, reverse addresses, host names). Empty: none was found. */
-export function findLeaks(message: Buffer, secrets: readonly string[]): Leak[] {
-  const needles = secrets.map((secret) => secret.normalize("NFKC").toLowerCase()).filter((secret) => secret !== "");
-  const look: Look = { needles, leaks: [], parts: 0 };
+/** Searches the message for what is secret. Empty: nothing was found. */
+export function findLeaks(message: Buffer, { addresses, names, allowed }: Secrets): Leak[] {
+  const plain = (list: readonly string[]) =>
+    list.map((secret) => secret.normalize("NFKC").toLowerCase()).filter((secret) => secret !== "");
+  const strict = plain(names);
+  const needles = [...plain(addresses), ...strict];
+  const look: Look = { needles, names: strict, allowed, leaks: [], count: { parts: 0 } };
   const raw = message.toString("latin1");
-  search(look, raw, "the message");
+  search(look, raw, "the message", allowed === "nothing" ? needles : strict);
   lookInto(look, raw, "the message", 0);
   return look.leaks;
 }
 
 function lookInto(look: Look, raw: string, where: string, depth: number): void {
-  look.parts += 1;
-  if (depth > DEPTH_MAX || look.parts > PARTS_MAX) {
+  look.count.parts += 1;
+  if (depth > DEPTH_MAX || look.count.parts > PARTS_MAX) {
     look.leaks.push({ where: `${where}, which is too complex to be searched` });
     return;
   }
@@ -53,9 +72,28 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
   const charset = /^content-type:[^\n]*?charset\s*=\s*"?([^\s;"]+)/im.exec(head)?.[1] ?? "utf-8";
   const bytes = undoTransfer(body, encoding);
   const place = `${where} (${type.slice(0, 60)})`;
-  for (const text of readings(bytes, charset)) search(look, text, place);
-  if (type.startsWith("message/")) lookInto(look, bytes.toString("latin1"), `the message in ${where}`, depth + 1);
+  const isText =
+    /^text\/(?:plain|html)$/.test(type) && !/^content-disposition:\s*attachment|\bname\*?\d*=/im.test(head);
+  for (const text of readings(bytes, charset)) {
+    search(look, text, place, look.names);
+    if (look.allowed === "nothing" || (look.allowed === "own_text" && !isText)) search(look, text, place);
+    else if (look.allowed === "own_text") search(look, quotes(text), place);
+  }
+  if (!type.startsWith("message/")) return;
+  // Nobody writes an attached message anew: none of it is the author's own text.
+  const needles = look.allowed === "bodies" ? look.names : look.needles;
+  const within: Look = { ...look, needles, allowed: "nothing" };
+  lookInto(within, bytes.toString("latin1"), `the message in ${where}`, depth + 1);
 }
+
+/** From the first line or element that can begin a quote to the end. */
+function quotes(text: string): string {
+  const first = text.search(BEGINNING);
+  return first === -1 ? "" : text.slice(first);
+}
+
+const BEGINNING =
+  /^\s{0,4}>|^-{3,}.{1,80}-{3,}\s*$|^_{10,}\s*$|^(?:from|von|de|da|van|från|fra|od|от|差出人|发件人):\s|<blockquote|[_-]quote\b|yahoo_quoted|rplyfwdmsg|appendonsend|cite-prefix|border-top:\s*solid #(?:e1e1e1|b5c4df)/im;
 
 function undoTransfer(body: string, encoding: string): Buffer {
   if (encoding === "base64") return Buffer.from(body, "base64");
@@ -91,10 +129,10 @@ function decodeWord(_: string, charset: string, kind: string, text: string): str
   return iconv.encodingExists(charset) ? iconv.decode(bytes, charset) : bytes.toString("latin1");
 }
 
-function search(look: Look, given: string, where: string): void {
-  if (look.leaks.some((leak) => leak.where === where)) return;
+function search(look: Look, given: string, where: string, needles: readonly string[] = look.needles): void {
+  if (needles.length === 0 || look.leaks.some((leak) => leak.where === where)) return;
   for (const text of undisguised(given)) {
-    if (!look.needles.some((needle) => contains(text, needle))) continue;
+    if (!needles.some((needle) => contains(text, needle))) continue;
     look.leaks.push({ where });
     return;
   }

@@ -3,7 +3,7 @@
 // disguises are undone and every character knows where it came from. The leak gate must not use this: it is what it checks.
 import { decodeEntities } from "../mime/html-entities.ts";
 
-/** `from` is an address that must not stay, `to` what stands for it. */
+/** `from` is an address that must not stay, or a text that an address was shown as; `to` stands for it. */
 export type Replacement = { from: string; to: string };
 
 export type Replaced = { text: string; count: number };
@@ -46,11 +46,12 @@ export function createReplacer(replacements: readonly Replacement[]): Replacer {
   };
 }
 
-/** The address with any +tag, in any case. */
-function patternOf(address: string): RegExp {
-  const lower = address.normalize("NFKC").toLowerCase();
-  const at = lower.lastIndexOf("@");
+/** The address with any +tag, in any case; a text wherever it may be broken into lines, quoted ones too. */
+function patternOf(given: string): RegExp {
+  const lower = given.normalize("NFKC").toLowerCase();
   const quote = (text: string) => text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
+  const at = lower.lastIndexOf("@");
+  if (at === -1) return new RegExp(lower.split(/\s+/).map(quote).join("[\\s>]{1,8}"), "g");
   return new RegExp(`${quote(lower.slice(0, at))}(?:\\+[a-z0-9._=-]{0,64})?@${quote(lower.slice(at + 1))}`, "g");
 }
 

@@ -25,11 +25,10 @@ function order(): ReplyOrder {
     message_id: "m1@mask.example",
     in_reply_to: ["<c1@example.com>"],
     references: ["<c0@example.com>", "<c1@example.com>"],
-    replacements: [
-      { from: D, to: A },
-      { from: R, to: C },
-    ],
-    secrets: [D, R],
+    hidden: [{ from: D, to: A }],
+    restored: [{ from: R, to: C }],
+    redact: "all",
+    names: [R],
     token: () => {
       n += 1;
       return `token${n}`;
@@ -88,7 +87,7 @@ async function overTrees(count: number, steps?: ReplySteps): Promise<Tally> {
 
 const noScrub: ReplySteps["scrub"] = (bytes, tools) => {
   const replacer = { text: (text: string) => ({ text, count: 0 }), html: (text: string) => ({ text, count: 0 }) };
-  return scrubParts(bytes, { ...tools, replacer });
+  return scrubParts(bytes, { ...tools, replacers: { own: replacer, quoted: replacer, strict: replacer } });
 };
 
 describe("over random MIME trees", () => {

@@ -3,9 +3,9 @@
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
 import { readableValue, unfoldedValue } from "../mime/header-text.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
-import { findLeaks, type Leak } from "./leak-gate.ts";
+import { findLeaks, type Leak, type Secrets } from "./leak-gate.ts";
 import { createReplacer, type Replacement } from "./replace-addresses.ts";
-import { oneLine, type ScrubTools, scrubParts } from "./scrub-parts.ts";
+import { oneLine, type Replacers, type ScrubTools, scrubParts } from "./scrub-parts.ts";
 
 export type ReplyOrder = {
   from: HeaderMailbox;
@@ -17,10 +17,14 @@ export type ReplyOrder = {
   /** Message-IDs as the contact knows them, with angle brackets. */
   in_reply_to: readonly string[];
   references: readonly string[];
-  /** What must not stay in texts, and what stands for it. */
-  replacements: readonly Replacement[];
-  /** What must not be anywhere in the finished message. */
-  secrets: readonly string[];
+  /** The mailbox's addresses, and what stands for them where `redact` wants it. */
+  hidden: readonly Replacement[];
+  /** Reverse addresses and how they are shown, and what stands for them everywhere. */
+  restored: readonly Replacement[];
+  /** `all`: the mailbox's addresses stay nowhere. `quoted`: only in what the author wrote. `off`: in bodies. */
+  redact: "all" | "quoted" | "off";
+  /** What must not be anywhere in the finished message, besides: reverse addresses, host names. */
+  names: readonly string[];
   token(): string;
 };
 
@@ -37,13 +41,13 @@ const SUBJECT_MAX = 2_000;
 
 /** Builds the reply, or says why it must not leave. Never throws for what the message holds. */
 export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps = STEPS): BuiltReply {
-  const replacer = createReplacer(order.replacements);
+  const replacers = replacersOf(order);
   const domain = order.from.email.slice(order.from.email.lastIndexOf("@") + 1);
-  const tools: ScrubTools = { replacer, domain, token: order.token };
+  const tools: ScrubTools = { replacers, domain, token: order.token };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;
   const { headers } = splitMessage(bytes);
-  const subject = replacer.text(readField(headers, "subject").slice(0, SUBJECT_MAX));
+  const subject = replacers.strict.text(readField(headers, "subject").slice(0, SUBJECT_MAX));
   const head = [
     mailboxHeader("From", [order.from]),
     order.to.length > 0 ? mailboxHeader("To", order.to) : "",
@@ -60,10 +64,22 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
     "\r\n",
   ].join("");
   const built = Buffer.concat([Buffer.from(head), scrubbed.part.body, END]);
-  const leaks = steps.gate(built, order.secrets);
+  const leaks = steps.gate(built, secretsOf(order));
   if (leaks.length > 0) return { kind: "held", leaks };
   const { dropped, redactions } = scrubbed;
   return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped };
+}
+
+function replacersOf({ hidden, restored, redact }: ReplyOrder): Replacers {
+  const strict = createReplacer([...hidden, ...restored]);
+  const mild = redact === "all" ? strict : createReplacer(restored);
+  return { strict, own: mild, quoted: redact === "off" ? mild : strict };
+}
+
+const ALLOWED = { all: "nothing", quoted: "own_text", off: "bodies" } as const;
+
+function secretsOf({ hidden, names, redact }: ReplyOrder): Secrets {
+  return { addresses: hidden.map(({ from }) => from), names, allowed: ALLOWED[redact] };
 }
 
 const END = Buffer.from("\r\n");

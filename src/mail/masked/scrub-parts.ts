@@ -12,10 +12,14 @@ import { parseParameters } from "../mime/parse-parameters.ts";
 import { type Part, parseStructure } from "../mime/parse-structure.ts";
 import { fileHeader } from "../mime/part-headers.ts";
 import { rewriteCalendar } from "./calendar.ts";
+import { splitQuoted } from "./quoted-part.ts";
 import type { Replaced, Replacer } from "./replace-addresses.ts";
 
+/** What is replaced where: in text that the author wrote, in quotes and files, and in what only machines write. */
+export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer };
+
 /** `token` gives random letters and digits, new at each call. */
-export type ScrubTools = { replacer: Replacer; domain: string; token(): string };
+export type ScrubTools = { replacers: Replacers; domain: string; token(): string };
 
 /** `head` are the Content-* lines of the part. */
 export type BuiltPart = { head: string; body: Buffer };
@@ -93,10 +97,20 @@ const CRLF = Buffer.from("\r\n");
 function rebuildText(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const { text } = decodeText(bytes, part.parameters.get("charset") ?? "");
   const isHtml = part.type === "text/html";
-  const replaced = counted(work, isHtml ? work.replacer.html(withNewIds(text, work)) : work.replacer.text(text));
+  const replaced = replaceText(isHtml ? withNewIds(text, work) : text, isHtml, work);
   const flowed = part.type === "text/plain" && part.parameters.get("format")?.toLowerCase() === "flowed";
   const delsp = part.parameters.get("delsp")?.toLowerCase() === "yes" ? ["delsp=yes"] : [];
   return textPart(isHtml ? "text/html" : "text/plain", replaced, flowed ? ["format=flowed", ...delsp] : []);
+}
+
+function replaceText(text: string, isHtml: boolean, work: Work): string {
+  const { own, quoted } = work.replacers;
+  const run = (replacer: Replacer, piece: string) =>
+    counted(work, isHtml ? replacer.html(piece) : replacer.text(piece));
+  // In one go where both are treated alike, so that nothing hides across the border; nested mail is all quote.
+  if (own === quoted || work.nesting > 0) return run(quoted, text);
+  const split = splitQuoted(text, isHtml);
+  return run(own, split.own) + run(quoted, split.quoted);
 }
 
 function withNewIds(html: string, { cids }: Work): string {
@@ -121,7 +135,7 @@ function textPart(type: string, text: string, parameters: readonly string[]): Bu
 
 function calendarPart(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const { text } = decodeText(bytes, part.parameters.get("charset") ?? "utf-8");
-  const calendar = rewriteCalendar(text, (line) => counted(work, work.replacer.text(line)));
+  const calendar = rewriteCalendar(text, (line) => counted(work, work.replacers.strict.text(line)));
   const method = part.parameters.get("method");
   const isMethod = method !== undefined && /^[A-Za-z-]{1,20}$/.test(method);
   return textPart("text/calendar", calendar, isMethod ? [`method=${method}`] : []);
@@ -140,7 +154,7 @@ function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
   work.nesting -= 1;
   const fields = root.headers.filter(({ name }) => NESTED_FIELDS.includes(name.toLowerCase()));
   const head = fields.map(({ name, raw }) => {
-    const value = oneLine(counted(work, work.replacer.text(readableValue(unfoldedValue(raw)))));
+    const value = oneLine(counted(work, work.replacers.quoted.text(readableValue(unfoldedValue(raw)))));
     return textHeader(
       name.toLowerCase().replace(/^./, (letter) => letter.toUpperCase()),
       value,
@@ -151,7 +165,7 @@ function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
 }
 
 function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
-  const filename = oneLine(counted(work, work.replacer.text(safeFilename(filenameOf(part) || "attachment"))));
+  const filename = oneLine(counted(work, work.replacers.strict.text(safeFilename(filenameOf(part) || "attachment"))));
   const disposition = parseParameters(fieldOf(part, "content-disposition")).value;
   const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
   const cid = work.cids.get(id);
@@ -173,7 +187,7 @@ function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
 /** Text files are texts, too. */
 function scrubFile(part: Part, bytes: Buffer, work: Work): Buffer {
   const { text } = decodeText(bytes, part.parameters.get("charset") ?? "");
-  return Buffer.from(counted(work, work.replacer.html(text)));
+  return Buffer.from(counted(work, work.replacers.quoted.html(text)));
 }
 
 function counted(work: Work, { text, count }: Replaced): string {

@@ -1,0 +1,106 @@
+// Mail to the owner of an alias about a reply of theirs that did not reach its contact: refused, held, or bounced. In our
+// words: a server's answer to us may say more than the owner's mailbox provider should keep.
+import { buildNotice } from "../mail/masked/notice.ts";
+import type { RawMessage } from "../sending/types.ts";
+import * as carry from "./carry.ts";
+import type { AliasRow, Environment } from "./types.ts";
+
+/** Why a reply was not sent. */
+export type Refusal =
+  | { kind: "leak"; where: string }
+  | {
+      kind:
+        | "foreign_recipient"
+        | "too_many_recipients"
+        | "encrypted"
+        | "too_complex"
+        | "unreadable"
+        | "unknown_contact";
+    }
+  | { kind: "bounced"; contact: string; code: string | null; reason: string };
+
+export type NoticeOrder = {
+  to: string;
+  environment: Environment;
+  /** The Message-ID of the reply as its author knows it, with angle brackets. */
+  about_id: string | null;
+  reverse_address: string;
+  refusal: Refusal;
+};
+
+/** The notice, ready for the queue. */
+export async function makeNotice(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  alias: AliasRow,
+  order: NoticeOrder,
+): Promise<RawMessage> {
+  const id = world.random.uuid();
+  const from = `no-reply@${alias.domain}`;
+  const own = `${alias.local_part}@${alias.domain}`;
+  const mime = buildNotice({
+    from: { name: "Masked addresses", email: from },
+    to: order.to,
+    date_ms: world.clock.now(),
+    message_id: `${id}@${alias.domain}`,
+    about_id: order.about_id,
+    subject: "Your reply was not delivered",
+    paragraphs: explain(own, order.refusal),
+    boundary: `=_${world.random.token(24)}`,
+    reporting_mta: world.config.mx_host,
+    final_recipient: order.reverse_address,
+    status: statusOf(order.refusal),
+  });
+  const outgoing = { id, message_id: `${id}@${alias.domain}`, from, recipient: order.to, mime };
+  const raw = await carry.toRaw(world, ports, { alias, environment: order.environment }, outgoing);
+  return { ...raw, envelope_from: "" };
+}
+
+function explain(own: string, refusal: Refusal): string[] {
+  switch (refusal.kind) {
+    case "leak":
+      return [
+        `Your reply from ${own} was not sent, because it would have shown your real address, a reply address or the name of your mail server: ${refusal.where}.`,
+        "Nobody has received it. Take the address out of that place (a signature, an attached file or its properties) and send the reply again.",
+      ];
+    case "foreign_recipient":
+      return [
+        `Your reply from ${own} was not sent, because To or Cc names an address that is neither the alias nor a reply address of it. Sending it would show your correspondents to each other, and you to them.`,
+        "Careful: your own mail server may have sent that person a copy already, from your real address. To include somebody, add a contact to the alias first and use its reply address.",
+      ];
+    case "too_many_recipients":
+      return [`Your reply from ${own} was not sent: a reply may have at most 10 recipients.`];
+    case "encrypted":
+      return [
+        `Your reply from ${own} was not sent, because it is encrypted: nobody can see whether it shows your real address, and its keys name you.`,
+        "Send it unencrypted, or put what is confidential into an encrypted file under a password.",
+      ];
+    case "too_complex":
+      return [`Your reply from ${own} was not sent, because it has too many parts within parts to be looked through.`];
+    case "unreadable":
+      return [`Your reply from ${own} was not sent, because the message could not be read.`];
+    case "unknown_contact":
+      return [`Your reply from ${own} was not sent, because the contact was removed from the alias.`];
+    case "bounced":
+      return [
+        `Your reply from ${own} to ${refusal.contact} could not be delivered: ${refusal.reason}.`,
+        ...(refusal.code === null ? [] : [`The code of the last answer was ${refusal.code}.`]),
+      ];
+  }
+}
+
+function statusOf(refusal: Refusal): string {
+  switch (refusal.kind) {
+    case "bounced":
+      return /^5\.\d{1,3}\.\d{1,3}$/.test(refusal.code ?? "") ? (refusal.code as string) : "5.0.0";
+    case "unreadable":
+    case "too_complex":
+      return "5.6.0";
+    case "too_many_recipients":
+      return "5.5.3";
+    case "unknown_contact":
+      return "5.1.1";
+    default:
+      return "5.7.1";
+  }
+}

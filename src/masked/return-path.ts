@@ -1,0 +1,49 @@
+// Mail to the return path of what left through a masked address: a report counts as the bounce it is, what answers by
+// itself goes no further. One exception: an automatic answer to a reply is a contact's mail to the alias.
+import { parseBounce } from "../mail/dsn/dsn.ts";
+import type { BounceRecipient } from "../mail/dsn/types.ts";
+import { routeTo } from "./arrival.ts";
+import { type BouncePorts, type Fault, takeBounce } from "./bounces.ts";
+import * as carry from "./carry.ts";
+import { findAlias } from "./queries.ts";
+import { findTrace, type TraceRow } from "./trace-queries.ts";
+
+type Outcome = ReturnType<typeof carry.conclude>;
+
+/**
+ * A handler of return-path mail; null when the message it names did not leave through a masked address. `forward` is the
+ * handler of mail to aliases.
+ */
+export function maskedReturnPath(
+  world: carry.CarryWorld,
+  ports: BouncePorts,
+  forward: (mail: carry.ArrivedMail) => Promise<Outcome>,
+) {
+  return async (mail: carry.ArrivedMail, messageId: string): Promise<Outcome | null> => {
+    const [trace] = await findTrace(world.db, mail.org_id, messageId);
+    if (!trace || trace.kind === "received") return null;
+    const read = parseBounce(await mail.examination.bytes());
+    const fault = read.kind === "bounce" ? faultOf(read.recipients) : null;
+    if (fault) await takeBounce(world, ports, trace, fault);
+    const [alias] = trace.alias_id === null ? [] : await findAlias(world.db, trace.org_id, trace.alias_id);
+    if (!alias || alias.deleted_at !== null) return carry.gone(world, mail);
+    if (read.kind === "auto_reply" && trace.kind === "reply") {
+      return forward({ ...mail, route: routeTo(alias, null, null) });
+    }
+    const entries = read.kind === "auto_reply" ? [answered(trace, mail)] : [];
+    return carry.conclude(world, { alias, mail }, { status: "dropped", reason: read.kind, entries, counts: {} });
+  };
+}
+
+/** The mailbox answers by itself (RFC 3834): its contact is not to hear of it. */
+function answered({ destination_id, contact_id }: TraceRow, { size }: carry.ArrivedMail) {
+  const about = { destination_id, contact_id, size, reason: "auto_reply" };
+  return { ...about, type: "auto_reply" as const, outcome: "dropped" as const };
+}
+
+/** The final failure that a report tells of; null for a delay or a delivery. Each message has one recipient. */
+function faultOf(recipients: readonly BounceRecipient[]): Fault | null {
+  const failed = recipients.find(({ action, permanent }) => action === "failed" && permanent);
+  if (!failed) return null;
+  return { hard: failed.bounce_type === "hard", code: failed.status, class: failed.class };
+}

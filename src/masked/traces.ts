@@ -1,0 +1,28 @@
+// Remembering that a mail of a masked address holds people's addresses, in the transaction that makes it: settling.ts sees
+// to it that they are forgotten.
+import type { Tx } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import * as queries from "./trace-queries.ts";
+
+export type NewTrace = { org_id: string; id: string; kind: queries.TraceRow["kind"] } & Partial<
+  Pick<queries.TraceRow, "alias_id" | "destination_id" | "contact_id" | "owner_id">
+>;
+
+const FIRST_LOOK_MS = 1_000;
+
+/** Remembers that these mails hold addresses. In the transaction that makes them, in `withPartitions`. */
+export async function insertTraces(world: Pick<World, "clock">, tx: Tx, traces: readonly NewTrace[]): Promise<void> {
+  const now = world.clock.now();
+  for (const { org_id, id, kind, alias_id, destination_id, contact_id, owner_id } of traces) {
+    await queries.insertTrace(tx, org_id, {
+      id,
+      kind,
+      alias_id: alias_id ?? null,
+      destination_id: destination_id ?? null,
+      contact_id: contact_id ?? null,
+      owner_id: owner_id ?? null,
+      created_at: new Date(now),
+      due_at: new Date(now + FIRST_LOOK_MS),
+    });
+  }
+}
