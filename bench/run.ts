@@ -1,8 +1,10 @@
-// npm run bench -- <name>|all [--json] [--rows N]: N rows or events for the benches of a deep database (10,000,000).
+// npm run bench -- <name>|all [--json] [--rows N]: N rows or events for the benches of a deep database (10,000,000), of an
+// import and of a queue of scheduled mail (1,000,000).
 import { parseArgs } from "node:util";
 import { benchAccept } from "./accept.ts";
 import { benchBatch } from "./batch.ts";
 import { benchClaims } from "./claims.ts";
+import { benchImport } from "./import.ts";
 import { benchInbound } from "./inbound.ts";
 import { benchLatency } from "./latency.ts";
 import { benchOutbound } from "./outbound.ts";
@@ -13,9 +15,11 @@ import { benchSuppressions } from "./suppressions.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: "boolean", default: false }, rows: { type: "string", default: "10000000" } },
+  options: { json: { type: "boolean", default: false }, rows: { type: "string" } },
 });
-const rows = Number(values.rows);
+const rows = values.rows === undefined ? undefined : Number(values.rows);
+
+const given = rows === undefined ? undefined : { rows };
 
 const BENCHES = new Map<string, () => Promise<BenchResult>>([
   ["accept", benchAccept],
@@ -24,9 +28,10 @@ const BENCHES = new Map<string, () => Promise<BenchResult>>([
   ["inbound", benchInbound],
   ["latency", benchLatency],
   ["claims", benchClaims],
-  ["schedule", benchSchedule],
-  ["stats", () => benchStats({ events: rows })],
-  ["suppressions", () => benchSuppressions({ rows })],
+  ["schedule", () => benchSchedule(given)],
+  ["stats", () => benchStats(rows === undefined ? undefined : { events: rows })],
+  ["suppressions", () => benchSuppressions(given)],
+  ["import", () => benchImport(given)],
 ]);
 
 const [name = ""] = positionals;

@@ -7,7 +7,7 @@ import type { World } from "../platform/world.ts";
 import * as imports from "./import-queries.ts";
 import * as queries from "./queries.ts";
 
-type Worker = Pick<World, "db" | "clock" | "random" | "log">;
+type Worker = Pick<World, "db" | "clock" | "log">;
 
 const LOOK_EVERY_MS = 1_000;
 const SWEEP_EVERY_MS = 60_000;
@@ -91,10 +91,7 @@ async function commitJob(world: Worker, claim: imports.Claim, signal?: AbortSign
 async function commitBlock(world: Worker, claim: imports.Claim, position: number): Promise<boolean> {
   return world.db.transaction(async (tx) => {
     if (!(await imports.advance(tx, claim, position, LEASE_SECONDS))) return false;
-    const count = await imports.countEntries(tx, claim.org_id, claim.id, position);
-    // One text, not an array of strings, which would outlive the young generation while the database works.
-    const ids = Array.from({ length: count }, () => world.random.uuid()).join(",");
-    await imports.commitBlock(tx, claim, { now: new Date(world.clock.now()), position, ids });
+    await imports.commitBlock(tx, claim, { now: new Date(world.clock.now()), position });
     return true;
   });
 }
