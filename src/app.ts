@@ -24,10 +24,9 @@ import { deferUnproven, reportDecider, reportHandler } from "./inbound/report-ad
 import { startInboundWork } from "./inbound/retention.ts";
 import { mountInbound } from "./inbound/routes.ts";
 import { rulesStep } from "./inbound/rules-step.ts";
-import { createSpool } from "./inbound/spool.ts";
 import { createSpamFilter } from "./inbound/spam-step.ts";
+import { createSpool } from "./inbound/spool.ts";
 import type { Handler, Kind, SpamStep } from "./inbound/types.ts";
-import { startMaskedWork } from "./masked/background.ts";
 import { startMaskedWork } from "./masked/background.ts";
 import {
   type AliasPorts,
@@ -221,21 +220,21 @@ function outboundNotifier(world: World, engine: Engine): () => void {
 
 /** What receiving borrows of other features; features to its right plug in here. */
 export function inboundPorts(world: World, engine: Engine): InboundPorts {
+  const spam = createSpamFilter(world);
   return {
     findLane: laneFinder(world),
     notifyOutbound: outboundNotifier(world, engine),
     first: maskedFirst(world, engine),
     exact: [maskedDecider(world, { findReceiver: findReceiver(world) })],
-  const spam = createSpamFilter(world);
     own: [reportDecider(world)],
     checks: [deferUnproven(), spam.check, maskedCheck(world)],
     ...NO_STEPS,
+    spam: spam.step,
     findHolder: (domain) => findHolder(world, domain),
     onReported: async () => null,
     rules: rulesStep(world),
     handlers: new Map<Kind, Handler>([["report", reportHandler(world)], ...maskedHandlers(world, spam.step)]),
   };
-    spam: spam.step,
 }
 
 /** Forwards and replies through masked addresses. */
@@ -277,31 +276,6 @@ function ownInbound(api: Api, world: World, engine: Engine): Inbound {
   const inbound = createInbound(world, inboundPorts(world, engine), { claims: false });
   api.addHook("onClose", () => inbound.stop());
   return inbound;
-function carryPorts(world: World): CarryPorts {
-  return {
-    findSender: findSender(world),
-    keepBlob: async (owner, bytes) => (await keepBlobs(world, owner, [bytes]))[0] as string,
-  };
-}
-
-/** What masked addresses need to take bounces and to forget what is over. */
-function settlingPorts(world: World, engine: Engine): TracePorts {
-  return {
-    ...carryPorts(world),
-    findLane: laneFinder(world),
-    notify: outboundNotifier(world, engine),
-    forgetReceived: (orgId, id) => forgetReceived(world, orgId, id),
-    forgetBlobs: (orgId, ownerId) => forgetBlobs(world, orgId, ownerId),
-  };
-}
-
-/** Bounces of what left through masked addresses are no customer's bounces. */
-function maskedFirst(world: World, engine: Engine): NonNullable<InboundPorts["first"]> {
-  const forward = forwardHandler(world, carryPorts(world), NO_STEPS.spam);
-  const take = maskedReturnPath(world, settlingPorts(world, engine), forward);
-  return async (mail) => ("message_id" in mail.route ? take(mail, mail.route.message_id) : null);
-}
-
 }
 
 /** Starts the MX with its engine. `stop` takes nothing new, then finishes what was taken. */

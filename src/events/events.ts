@@ -37,8 +37,6 @@ function toSuppression(event: MailEvent): AutomaticEntry | null {
   if (event.recipient === null || event.about.environment === "test") return null;
   // What bounces behind a masked address is counted there, and its address is kept nowhere in the clear.
   if (event.about.origin === "masked") return null;
-  // What bounces behind a masked address is counted there, and its address is kept nowhere in the clear.
-  if (event.about.origin === "masked") return null;
   if (UNLISTED_ORIGINS.has(event.about.origin ?? "")) return null;
   if (!isComplaint && !(event.suppress && event.event_type === "bounced")) return null;
   return {
@@ -64,11 +62,6 @@ export async function findTold(tx: Tx, events: MailEvent[]): Promise<Set<string>
 /** When the timeline last had an event of this type about a recipient of a message; null when it had none. */
 export async function lastEventAt(tx: Tx, asked: queries.AskedEvent): Promise<Date | null> {
   return (await queries.findLast(tx, asked))[0]?.at ?? null;
-}
-
-/** Takes from the timeline of a message whom it went to and what servers answered; codes and times stay. */
-export function forgetRecipients(tx: Tx, orgId: string, messageId: string) {
-  return queries.forgetRecipients(tx, orgId, messageId);
 }
 
 /** Takes from the timeline of a message whom it went to and what servers answered; codes and times stay. */

@@ -40,14 +40,6 @@ export function forgetRecipients(tx: Tx, orgId: string, messageId: string) {
 }
 
 /** Index: event_by_message. */
-export function forgetRecipients(tx: Tx, orgId: string, messageId: string) {
-  return tx.execute("update event set recipient = null, message = null where org_id = $1 and message_id = $2", [
-    orgId,
-    messageId,
-  ]);
-}
-
-/** Index: event_by_message. */
 export function listEvents(db: Query, orgId: string, messageId: string) {
   return db.query<EventView>(
     `select id, event_type, recipient, at as timestamp, attempt, smtp_code, enhanced_code, message, mx_host, mx_ip,

@@ -14,6 +14,7 @@ import { prepareSubmitted } from "./prepare-submitted.ts";
 import { readySender } from "./sender.ts";
 import type { Prepared, Preparing, SendAnswer, SendingDeps, SendRequest, Submitted } from "./types.ts";
 
+export { type EndedMessage, findEnded, findLeaving, forgetMessage } from "./forget-queries.ts";
 export {
   type DeliveryKey,
   findSentDelivery,
@@ -27,7 +28,6 @@ export {
   recordOptOut,
   type SentDelivery,
 } from "./late-reports.ts";
-export { type EndedMessage, findEnded, findLeaving, forgetMessage } from "./forget-queries.ts";
 export {
   enqueueRaw,
   findHead,
