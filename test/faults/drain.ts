@@ -54,7 +54,7 @@ async function whatIsLeft(stage: Stage): Promise<Left> {
 }
 
 /** For the person who has to find out why. */
-async function describeStandstill(stage: Stage): Promise<string> {
+export async function describeStandstill(stage: Stage): Promise<string> {
   const shown = await Promise.all(
     [
       "select id, machine, pid, roles, seen_at, clock_timestamp() as now from node",

@@ -4,6 +4,7 @@
 import { parseArgs } from "node:util";
 import { runBadMx } from "./bad-mx.ts";
 import { runDiskFull } from "./disk-full.ts";
+import { runDnsFailures } from "./dns-failures.ts";
 import { runKill } from "./kill.ts";
 import { Lacking } from "./lacking.ts";
 import { runLostCommit } from "./lost-commit.ts";
@@ -11,6 +12,7 @@ import { runPostgresRestart } from "./postgres-restart.ts";
 import { runPowerCut } from "./power-cut.ts";
 import { runReceiversDown } from "./receivers-down.ts";
 import { runRollingRestart } from "./rolling-restart.ts";
+import { runRotation } from "./rotation.ts";
 import type { ScenarioOptions } from "./round.ts";
 import { runStalledNode } from "./stalled-node.ts";
 
@@ -35,12 +37,22 @@ const SCENARIOS: Record<string, Scenario> = {
     what: "dead, silent, slow, lying and forgetful mail servers beside a good one",
     run: runBadMx,
   },
+  "dns-failures": {
+    rounds: 1,
+    what: "SERVFAIL, time-outs and flapping NXDOMAIN of the recipients' domains for hours (moved clock)",
+    run: runDnsFailures,
+  },
   "stalled-node": { rounds: 1, what: "a sending process is stopped past its lease and woken", run: runStalledNode },
   "rolling-restart": { rounds: 1, what: "20 restarts with SIGTERM under load", run: runRollingRestart },
   "receivers-down": {
     rounds: 1,
     what: "the webhook receiver is down for 36 hours (moved clock)",
     run: runReceiversDown,
+  },
+  rotation: {
+    rounds: 1,
+    what: "signing secrets rotated while webhooks go out, over the edges of their grace (moved clock)",
+    run: runRotation,
   },
   "disk-full": { rounds: 1, what: "no room under the database and the data folder for six seconds", run: runDiskFull },
   "power-cut": { rounds: 3, what: "the disk loses its power; the control run must lose mail", run: runPowerCut },
