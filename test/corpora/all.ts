@@ -4,10 +4,12 @@ import { arfFeedback } from "./arf-feedback.ts";
 import { arcValimail, dkimMessages, dmarcEvaluation, spfRfc7208 } from "./auth.ts";
 import { bounceFlufl, bounceSisimai, dsnMisc } from "./bounces.ts";
 import { dkimCanonicalization } from "./dkim-canonicalization.ts";
+import { dmarcAggregateReports } from "./dmarc-aggregate-reports.ts";
 import { mimeMime4j, mimeMisc, mimeStalwart } from "./mime.ts";
 import { smtpReplyClassification } from "./smtp-reply-classification.ts";
 import { suppressionCsv } from "./suppression-csv.ts";
 import type { Corpus } from "./tally.ts";
+import { tlsRpt } from "./tls-rpt.ts";
 import { webhookSignature } from "./webhook-signature.ts";
 
 export const CORPORA: readonly Corpus[] = [
@@ -18,6 +20,7 @@ export const CORPORA: readonly Corpus[] = [
   bounceSisimai,
   dkimCanonicalization,
   dkimMessages,
+  dmarcAggregateReports,
   dmarcEvaluation,
   dsnMisc,
   mimeMime4j,
@@ -26,5 +29,6 @@ export const CORPORA: readonly Corpus[] = [
   smtpReplyClassification,
   spfRfc7208,
   suppressionCsv,
+  tlsRpt,
   webhookSignature,
 ];

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { withCrlf } from "../../src/mail/auth/look-ups.fixture.ts";
 import { readSpfSuite, type Zone, zoneAnswer } from "../../src/mail/auth/spf-suite.fixture.ts";
 import type { DnsServer } from "../support/dns-server.ts";
-import { type Arrival, type Delivery, type MxStage, setMxStage } from "./mx-stage.ts";
+import { type Arrival, type Delivery, type MxStage, mxStage } from "./mx-stage.ts";
 import { type Corpus, createTally, type Tally } from "./tally.ts";
 
 const PLAIN = Buffer.from("From: a@example.com\r\nTo: b@example.org\r\nSubject: x\r\n\r\nx\r\n");
@@ -27,21 +27,18 @@ type Scene = { serve(dns: DnsServer): void; at_ms?: number; cases: Case[] };
 async function play(scenes: readonly Scene[]): Promise<Tally> {
   const tally = createTally();
   const ways = new Map<string, number>();
-  const stage = await setMxStage();
-  try {
-    let time: number | null = null;
-    for (const { serve, at_ms = null, cases } of scenes) {
-      if (at_ms !== time) await stage.setTime(at_ms);
-      time = at_ms;
-      stage.dns.clear();
-      serve(stage.dns);
-      for (let from = 0; from < cases.length; from += AT_ONCE) {
-        await Promise.all(cases.slice(from, from + AT_ONCE).map((one) => playOne(stage, { tally, ways }, one)));
-      }
+  const stage = await mxStage();
+  let time: number | null = null;
+  for (const { serve, at_ms = null, cases } of scenes) {
+    if (at_ms !== time) await stage.setTime(at_ms);
+    time = at_ms;
+    stage.dns.clear();
+    serve(stage.dns);
+    for (let from = 0; from < cases.length; from += AT_ONCE) {
+      await Promise.all(cases.slice(from, from + AT_ONCE).map((one) => playOne(stage, { tally, ways }, one)));
     }
-  } finally {
-    await stage.close();
   }
+  if (time !== null) await stage.setTime(null);
   for (const [way, count] of ways) tally.notes.push(`${count} ${way}`);
   return tally;
 }

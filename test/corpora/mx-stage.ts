@@ -1,7 +1,7 @@
 // Third-party mail over real SMTP: a Postern process with `mx`, `hooks` and `api`, a name server that answers as each case
 // says, and an HTTPS receiver of its `email.received` events. A case's connecting address comes by the PROXY protocol.
 // What SMTP cannot carry (a bare CR, a name that is no HELO) goes in through simulate, and is told apart in the result.
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -54,8 +54,12 @@ export type MxStage = {
   ask(method: string, path: string, body?: unknown): ReturnType<typeof ask>;
   /** Ends the process, moves its clock to this moment and starts it again; null is today. */
   setTime(ms: number | null): Promise<void>;
+  /** The same while it runs; for what does not ask the time twice. */
+  moveTime(ms: number | null): Promise<void>;
   /** The most memory that the process has had, in bytes; null where the system does not tell. */
   peakBytes(): number | null;
+  /** From now on the peak is counted anew. */
+  forgetPeak(): void;
   close(): Promise<void>;
 };
 
@@ -65,6 +69,8 @@ export const SOME_CLIENT = "203.0.113.250";
 const DOMAIN = "corpus-in.example";
 const ANSWER_WITHIN_MS = 60_000;
 const EVENT_WITHIN_MS = 20_000;
+/** The process looks at the file again after 50 ms. */
+const OFFSET_SEEN_MS = 80;
 const ROLES = ["api", "mx", "hooks"];
 /** So that names that do not answer cost a case a second or two. */
 const DNS_TIMEOUT_MS = "700";
@@ -74,8 +80,23 @@ type Received = { event: unknown; is_utf8: boolean; at: number };
 /** Null: nothing came. */
 type Inbox = { take(id: string): Promise<Received | null> };
 
-/** Starts it with an alias that goes to the receiver and nobody who judges spam. `env` are further settings. */
-export async function setMxStage(env: Record<string, string> = {}): Promise<MxStage> {
+let shared: Promise<MxStage> | null = null;
+
+/** The stage that the corpora of a run share; `closeMxStage` ends it. */
+export function mxStage(): Promise<MxStage> {
+  shared ??= setMxStage();
+  return shared;
+}
+
+/** Ends the shared stage, if there is one. */
+export async function closeMxStage(): Promise<void> {
+  const stage = await shared;
+  shared = null;
+  await stage?.close();
+}
+
+/** Starts it with an alias that goes to the receiver and nobody who judges spam. */
+async function setMxStage(): Promise<MxStage> {
   const dir = mkdtempSync(join(tmpdir(), "postern-corpora-"));
   chmodSync(dir, 0o711);
   const authority = makeCertificateAuthority(dir);
@@ -89,7 +110,6 @@ export async function setMxStage(env: Record<string, string> = {}): Promise<MxSt
     POSTERN_TESTING_CLOCK_FILE: clock_file,
     POSTERN_TESTING_DNS_TIMEOUT_MS: DNS_TIMEOUT_MS,
     NODE_EXTRA_CA_CERTS: authority.ca_file,
-    ...env,
   });
   const parts: Parts = { dns, settings, sink, clock_file, postern: await startPostern(settings, ROLES) };
   const domain_id = await furnish(parts);
@@ -106,7 +126,9 @@ export async function setMxStage(env: Record<string, string> = {}): Promise<MxSt
     download: (path) => download(settings, path),
     ask: (method, path, body) => ask(settings, method, path, body),
     setTime: (ms) => setTime(parts, ms),
+    moveTime: (ms) => moveTime(parts, ms),
     peakBytes: () => peakBytes(parts.postern.pid),
+    forgetPeak: () => forgetPeak(parts.postern.pid),
     async close() {
       await parts.postern.stop();
       await sink.stop();
@@ -134,8 +156,17 @@ async function expectMade(asked: ReturnType<typeof ask>): Promise<void> {
 
 async function setTime(parts: Parts, ms: number | null): Promise<void> {
   await parts.postern.stop();
-  writeFileSync(parts.clock_file, ms === null ? "0" : String(Math.round((ms - Date.now()) / 1000)));
+  writeOffset(parts, ms);
   parts.postern = await startPostern(parts.settings, ROLES);
+}
+
+async function moveTime(parts: Parts, ms: number | null): Promise<void> {
+  writeOffset(parts, ms);
+  await new Promise((done) => setTimeout(done, OFFSET_SEEN_MS));
+}
+
+function writeOffset({ clock_file }: Parts, ms: number | null): void {
+  writeFileSync(clock_file, ms === null ? "0" : String(Math.round((ms - Date.now()) / 1000)));
 }
 
 // VmHWM of Linux: the high-water mark of the resident set.
@@ -146,6 +177,11 @@ function peakBytes(pid: number): number | null {
   } catch {
     return null;
   }
+}
+
+/** proc(5): 5 resets the high-water mark. */
+function forgetPeak(pid: number): void {
+  if (existsSync(`/proc/${pid}/clear_refs`)) writeFileSync(`/proc/${pid}/clear_refs`, "5");
 }
 
 async function download(settings: Posterns, path: string): Promise<Buffer> {

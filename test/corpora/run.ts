@@ -1,9 +1,11 @@
 // npm run corpora -- [name] [--data DIR] [--json]: third-party cases through the product itself. DIR has the layout of
-// ../shared/data and may hold other cases. Exit code 1 when a difference has no explanation.
+// ../shared/data and may hold other cases. Exit code 1 when a difference has no explanation,
+// or a folder no runner.
 import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { CORPORA } from "./all.ts";
+import { closeMxStage } from "./mx-stage.ts";
 import type { Tally } from "./tally.ts";
 
 const FAILURES_SHOWN = 20;
@@ -36,11 +38,11 @@ for (const corpus of chosen) {
   const { cases, passed, explained, failed } = tally;
   results.push({ name: corpus.name, cases, passed, explained: explained.length, failed: failed.length });
 }
-if (positionals.length === 0) {
-  for (const folder of withoutRunner()) console.log(`${folder}: no runner`);
-}
-if (values.json) console.log(JSON.stringify({ corpora: results }));
-process.exit(results.some(({ failed }) => failed > 0) ? 1 : 0);
+await closeMxStage();
+const lacking = positionals.length === 0 ? withoutRunner() : [];
+for (const folder of lacking) console.log(`FAILED ${folder}: no runner`);
+if (values.json) console.log(JSON.stringify({ corpora: results, without_runner: lacking }));
+process.exit(lacking.length > 0 || results.some(({ failed }) => failed > 0) ? 1 : 0);
 
 function show({ cases, passed, explained, failed, notes }: Tally): void {
   console.log(`${cases} cases, ${passed} passed, ${explained.length} explained, ${failed.length} failed`);

@@ -14,8 +14,8 @@ export type Tally = {
   judge(name: string, expected: unknown, got: unknown, reason?: string | null): void;
 };
 
-/** A corpus: the folder's name and how its cases are run. `dir` is the folder itself. */
-export type Corpus = { name: string; run(dir: string): Promise<Tally> };
+/** A corpus: the folder's name and how its cases are run. `dir` is the folder itself. `slow`: not for every `npm test`. */
+export type Corpus = { name: string; slow?: boolean; run(dir: string): Promise<Tally> };
 
 /** An empty count. */
 export function createTally(): Tally {

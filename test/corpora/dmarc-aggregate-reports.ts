@@ -1,0 +1,337 @@
+// DMARC aggregate reports through the product: each by mail and by upload, in every packing there is (XML also as gzip and
+// ZIP), soon after the days it is about, and read back through all six endpoints. The sums are another reader's. What that
+// strict reader could not read is recovered or stored as unreadable, never passed over.
+import { existsSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { readReport } from "../../src/mail/dmarc-report/read-report.ts";
+import { readReportMail } from "../../src/mail/dmarc-report/report-mail.ts";
+import type { AggregateReport } from "../../src/mail/dmarc-report/types.ts";
+import { makeZip } from "../../src/mail/dmarc-report/zip.fixture.ts";
+import { parseMessage } from "../../src/mail/mime/parse-message.ts";
+import { type MxStage, mxStage, SOME_CLIENT } from "./mx-stage.ts";
+import { type Corpus, createTally, type Tally } from "./tally.ts";
+
+type Expected = {
+  org_name: string | null;
+  report_id: string;
+  begin: string;
+  end: string;
+  domain: string;
+  adkim: string | null;
+  aspf: string | null;
+  p: string | null;
+  sp: string | null;
+  pct: string | null;
+  records: number;
+  messages: number;
+  by_disposition: Record<string, number>;
+  dkim_aligned_messages: number;
+  spf_aligned_messages: number;
+  distinct_source_ips: number;
+};
+type Summary = Expected | { reference_reader_failed: string };
+
+/** How a report comes: an upload or the mail that carries it. */
+type Way = { name: string; upload?: Buffer; mail?: Buffer };
+
+const DAY_MS = 86_400_000;
+const DAYS_MAX = 400;
+const PAGE_MAX = 100;
+const LISTED_WITHIN_MS = 15_000;
+const REPORTER = "reporter.corpus.example";
+
+/** Every file of `expected-summary.json`, every way. */
+export const dmarcAggregateReports: Corpus = {
+  name: "dmarc-aggregate-reports",
+  slow: true,
+  async run(dir) {
+    const tally = createTally();
+    const stage = await mxStage();
+    try {
+      const all = JSON.parse(readFileSync(join(dir, "expected-summary.json"), "utf8")) as Record<string, Summary>;
+      for (const [file, expected] of Object.entries(all)) {
+        if (existsSync(join(dir, file))) await judgeFile(stage, tally, { dir, file, expected });
+      }
+    } finally {
+      await stage.moveTime(null);
+    }
+    return tally;
+  },
+};
+
+type File = { dir: string; file: string; expected: Summary };
+
+async function judgeFile(stage: MxStage, tally: Tally, { dir, file, expected }: File): Promise<void> {
+  const bytes = readFileSync(join(dir, file));
+  // Only to know which domain to have, and when: what is expected is the other reader's.
+  const known = await aboutOf(file, bytes, expected);
+  for (const way of waysOf(file, bytes)) {
+    const name = `${file} (${way.name})`;
+    if (known === null) tally.judge(name, "kept or refused", await bringUnknown(stage, way));
+    else await judgeWay(stage, tally, { name, way, known, expected, whole: wholeOf(dir, file) });
+  }
+}
+
+type About = { domain: string; end_s: number };
+
+async function aboutOf(file: string, bytes: Buffer, expected: Summary): Promise<About | null> {
+  if (!("reference_reader_failed" in expected)) {
+    return { domain: expected.domain.toLowerCase(), end_s: Math.floor(Number(expected.end)) };
+  }
+  const read = file.endsWith(".eml")
+    ? await readReportMail(parseMessage(bytes)).then((mail) => (mail.kind === "reports" ? mail.reports[0] : undefined))
+    : await readReport(bytes);
+  if (read?.kind !== "aggregate") return null;
+  return { domain: read.report.policy.domain, end_s: read.report.end_s };
+}
+
+/** A mail as it is; a file as it is and packed, by upload and by mail. */
+function waysOf(file: string, bytes: Buffer): Way[] {
+  if (file.endsWith(".eml")) return [{ name: "mail", mail: bytes }];
+  const isXml = extname(file) === ".xml";
+  const packed: [name: string, content: Buffer][] = isXml
+    ? [
+        ["xml", bytes],
+        ["gzip", gzipSync(bytes)],
+        ["zip", makeZip([{ name: "report.xml", content: bytes }])],
+      ]
+    : [["as it is", bytes]];
+  return packed.flatMap(([name, content]) => [
+    { name: `upload, ${name}`, upload: content },
+    { name: `mail, ${name}`, mail: mailWith(`report.${name === "as it is" ? "bin" : name}`, content) },
+  ]);
+}
+
+function mailWith(filename: string, content: Buffer): Buffer {
+  const body = content.toString("base64").replace(/.{76}/g, "$&\r\n");
+  return Buffer.from(
+    `From: dmarc@${REPORTER}\r\nSubject: Report Domain: x\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n` +
+      `--b\r\nContent-Type: text/plain\r\n\r\nSee the attachment.\r\n--b\r\nContent-Type: application/octet-stream; name="${filename}"\r\n` +
+      `Content-Disposition: attachment; filename="${filename}"\r\nContent-Transfer-Encoding: base64\r\n\r\n${body}\r\n--b--\r\n`,
+  );
+}
+
+// --- one report, one way -------------------------------------------------------------------------------------------------
+
+type Played = { name: string; way: Way; known: About; expected: Summary; whole: Whole | null };
+
+async function judgeWay(stage: MxStage, tally: Tally, { name, way, known, expected, whole }: Played): Promise<void> {
+  await stage.moveTime(known.end_s * 1_000 + DAY_MS);
+  const made = await stage.ask("POST", "/v1/domains", { domain: known.domain, type: "outbound" });
+  if (made.status !== 201) return tally.judge(name, 201, made);
+  const path = `/v1/domains/${made.body.id}`;
+  try {
+    const refused = await bring(stage, path, way);
+    const [report] = refused === null ? await listed(stage, path) : [];
+    if ("reference_reader_failed" in expected) {
+      const isKept = refused !== null || report?.status === "counted" || report?.status === "unreadable";
+      return tally.judge(name, true, isKept || { refused, report });
+    }
+    if (!report) return tally.judge(name, "a report", refused);
+    const got = await readBack(stage, path, report.id);
+    const reason = report.rejected_records > 0 ? "records whose numbers or addresses make no sense are left out" : null;
+    tally.judge(name, wanted(expected), got.sums, reason);
+    if (whole) tally.judge(`${name}: record by record`, whole, got.whole);
+  } finally {
+    await stage.ask("DELETE", path);
+  }
+}
+
+/** Null when it was taken; else why not. */
+async function bring(stage: MxStage, path: string, way: Way): Promise<string | null> {
+  if (way.upload) {
+    const { status, body } = await upload(stage, way.upload);
+    return status === 201 ? null : `${status} ${JSON.stringify(body)}`;
+  }
+  const bytes = withCrlf(way.mail as Buffer);
+  const author = authorOf(bytes);
+  // These reporters' keys are gone from DNS: what makes their mail theirs here is SPF.
+  stage.dns.set(author, "TXT", [`v=spf1 ip4:${SOME_CLIENT} -all`]);
+  const address = String((await stage.ask("GET", `${path}/dmarc/address`)).body.address);
+  const { code, text } = await stage.send({ bytes, mail_from: `dmarc@${author}`, recipient: address });
+  return code === 250 ? null : text;
+}
+
+async function bringUnknown(stage: MxStage, way: Way): Promise<string> {
+  if (!way.upload) return "kept or refused";
+  const { status } = await upload(stage, way.upload);
+  return status === 400 ? "kept or refused" : `${status}`;
+}
+
+async function upload(stage: MxStage, file: Buffer): Promise<{ status: number; body: unknown }> {
+  const { base_url, live_key } = stage.settings;
+  const headers = { authorization: `Bearer ${live_key}`, "content-type": "application/octet-stream" };
+  const response = await fetch(`${base_url}/v1/dmarc/reports`, { method: "POST", headers, body: new Uint8Array(file) });
+  return { status: response.status, body: await response.json() };
+}
+
+function authorOf(bytes: Buffer): string {
+  const { from } = parseMessage(bytes);
+  return from[0]?.email?.split("@")[1]?.toLowerCase() ?? REPORTER;
+}
+
+function withCrlf(bytes: Buffer): Buffer {
+  return Buffer.from(bytes.toString("latin1").replace(/\r?\n/g, "\r\n"), "latin1");
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely; the expectations are the check
+async function listed(stage: MxStage, path: string): Promise<any[]> {
+  const until = Date.now() + LISTED_WITHIN_MS;
+  for (;;) {
+    const { body } = await stage.ask("GET", `${path}/dmarc/reports`);
+    const reports = body.reports as unknown as unknown[];
+    if (reports.length > 0 || Date.now() > until) return reports;
+    await new Promise((done) => setTimeout(done, 20));
+  }
+}
+
+// --- what is expected and what the endpoints say ---------------------------------------------------------------------------
+
+function wanted(expected: Expected) {
+  const dispositions = { none: 0, pass: 0, quarantine: 0, reject: 0 };
+  for (const [word, count] of Object.entries(expected.by_disposition)) {
+    const name = word.trim().toLowerCase() as keyof typeof dispositions;
+    dispositions[name] = (dispositions[name] ?? 0) + count;
+  }
+  const {
+    messages: total,
+    dkim_aligned_messages: dkim,
+    spf_aligned_messages: spf,
+    distinct_source_ips: ips,
+  } = expected;
+  const lower = (word: string | null) => word?.trim().toLowerCase() || null;
+  return {
+    status: "counted",
+    org_name: expected.org_name,
+    report_id: expected.report_id,
+    span: [expected.begin, expected.end].map((at) => new Date(Math.floor(Number(at)) * 1_000).toISOString()),
+    domain: expected.domain.toLowerCase(),
+    policy: [expected.adkim, expected.aspf, expected.p, expected.sp].map(lower),
+    pct: expected.pct === null ? null : Number(expected.pct),
+    dispositions,
+    // Of the report, its records, the summary, the sources and the days.
+    totals: [total, total, total, total, total],
+    dkim: [dkim, dkim, dkim, dkim, dkim],
+    spf: [spf, spf, spf, spf, spf],
+    records: [expected.records, expected.records],
+    ips: [ips, ips],
+    days_dispositions: dispositions,
+    summary_dispositions: dispositions,
+    reports: 1,
+  };
+}
+
+async function readBack(stage: MxStage, path: string, id: string) {
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  const get = async (what: string): Promise<any> => (await stage.ask("GET", `${path}/dmarc/${what}`)).body;
+  const { report } = await get(`reports/${id}`);
+  const summary = await get(`summary?days=${DAYS_MAX}`);
+  const { daily } = await get(`daily?days=${DAYS_MAX}`);
+  const sources = await allSources(get);
+  const records = report.records.map((one: Sums & Counted) => ({ ...one, total: one.count }));
+  const sum = (rows: Sums[], field: string) => rows.reduce((all, row) => all + Number(row[field]), 0);
+  const passed = (rows: Sums[], field: "dkim" | "spf") =>
+    sum(
+      rows.filter((row) => row[field] === "pass"),
+      "total",
+    );
+  const { adkim, aspf, p, sp, pct } = report.published_policy;
+  return {
+    whole: wholeOfRecords(report.records),
+    sums: {
+      status: report.status,
+      org_name: report.org_name,
+      report_id: report.report_id,
+      span: [report.begin_at, report.end_at],
+      domain: report.policy_domain,
+      policy: [adkim, aspf, p, sp],
+      pct,
+      dispositions: report.disposition,
+      totals: [
+        report.total_messages,
+        sum(records, "total"),
+        summary.total_messages,
+        sum(sources, "total"),
+        sum(daily, "total"),
+      ],
+      dkim: [
+        report.pass_dkim,
+        passed(records, "dkim"),
+        summary.pass_dkim,
+        sum(sources, "pass_dkim"),
+        sum(daily, "pass_dkim"),
+      ],
+      spf: [
+        report.pass_spf,
+        passed(records, "spf"),
+        summary.pass_spf,
+        sum(sources, "pass_spf"),
+        sum(daily, "pass_spf"),
+      ],
+      records: [report.record_count, records.length],
+      ips: [new Set(records.map(({ source_ip }: Sums) => source_ip)).size, sources.length],
+      days_dispositions: sumDispositions(daily.map(({ disposition }: Counted) => disposition)),
+      summary_dispositions: summary.disposition,
+      reports: summary.report_count,
+    },
+  };
+}
+
+type Sums = Record<string, unknown>;
+type Counted = { count: number; disposition: Record<string, number> };
+
+function sumDispositions(all: Record<string, number>[]): Record<string, number> {
+  const sums: Record<string, number> = { none: 0, pass: 0, quarantine: 0, reject: 0 };
+  for (const one of all) for (const [word, count] of Object.entries(one)) sums[word] = (sums[word] ?? 0) + count;
+  return sums;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: as above
+async function allSources(get: (what: string) => Promise<any>): Promise<Sums[]> {
+  const all: Sums[] = [];
+  for (;;) {
+    const { sources, total } = await get(`sources?days=${DAYS_MAX}&limit=${PAGE_MAX}&offset=${all.length}`);
+    all.push(...sources);
+    if (sources.length === 0 || all.length >= total) return all;
+  }
+}
+
+// --- the whole parse beside some files (mail-auth, in the words of a Rust library) -----------------------------------------
+
+type Whole = unknown[];
+type RustRecord = {
+  row: { source_ip: string; count: number; policy_evaluated: { disposition: string; dkim: string; spf: string } };
+  identifiers: { envelope_from: string | null; header_from: string | null };
+  auth_results: {
+    dkim: { domain: string; selector: string; result: string }[];
+    spf: { domain: string; result: string }[];
+  };
+};
+
+function wholeOf(dir: string, file: string): Whole | null {
+  const path = join(dir, file.replace(/\.(?:eml|xml)$/, ".json"));
+  if (!path.endsWith(".json") || !existsSync(path)) return null;
+  const { record } = JSON.parse(readFileSync(path, "utf8")) as { record?: RustRecord[] };
+  return (
+    record?.map(({ row, auth_results }) => ({
+      ...{ source_ip: row.source_ip, count: row.count },
+      evaluated: [row.policy_evaluated.disposition, row.policy_evaluated.dkim, row.policy_evaluated.spf].map(word),
+      dkim: auth_results.dkim.map(({ domain, selector, result }) => `${domain} ${selector ?? ""} ${word(result)}`),
+      spf: auth_results.spf.map(({ domain, result }) => `${domain} ${word(result)}`),
+    })) ?? null
+  );
+}
+
+function wholeOfRecords(records: AggregateReport["records"]): Whole {
+  return records.map(({ source_ip, count, disposition, dkim, spf, dkim_results, spf_results }) => ({
+    ...{ source_ip, count, evaluated: [disposition, dkim, spf] },
+    dkim: dkim_results.map(({ domain, selector, result }) => `${domain} ${selector ?? ""} ${result}`),
+    spf: spf_results.map(({ domain, result }) => `${domain} ${result}`),
+  }));
+}
+
+/** `SoftFail` → `softfail`; what the library has no word for is none or a fail here. */
+function word(rust: string): string {
+  return rust.toLowerCase();
+}
