@@ -55,7 +55,10 @@ test("a forced rejection is taken over, one by score is left to the domain", () 
   };
   assert.equal(forced({ score: 3, required_score: 15, action: "reject" }), true);
   assert.equal(forced({ score: 16, required_score: 15, action: "reject" }), false);
-  assert.equal(forced({ score: 16, required_score: 15, action: "reject", symbols: { GTUBE: { score: 0 } } }), true);
+  assert.equal(
+    forced({ score: 16, required_score: 15, action: "reject", is_skipped: true, symbols: { GTUBE: { score: 0 } } }),
+    true,
+  );
   assert.equal(forced({ score: 6, required_score: 15, action: "greylist" }), false);
   assert.deepEqual(read({ score: 1, action: "soft reject" }), { kind: "later" });
 });

@@ -54,8 +54,9 @@ export function readRspamdReply(body: Buffer): RspamdReply {
   if (action === "soft reject") return { kind: "later" };
   const symptoms = readSymbols(reply.symbols);
   const required = Number(reply.required_score);
-  const forced = action === "reject" && Number.isFinite(required) && score < required;
-  return { kind: "judged", symptoms: balanced(symptoms, score), forced: forced || names(reply.symbols, "GTUBE") };
+  // A result that a rule set beforehand skips the others, or stands beside a score that would not lead to it.
+  const isForced = reply.is_skipped === true || (Number.isFinite(required) && score < required);
+  return { kind: "judged", symptoms: balanced(symptoms, score), forced: action === "reject" && isForced };
 }
 
 function parseObject(body: Buffer): Record<string, unknown> | null {
@@ -69,10 +70,6 @@ function parseObject(body: Buffer): Record<string, unknown> | null {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function names(symbols: unknown, name: string): boolean {
-  return isObject(symbols) && Object.hasOwn(symbols, name);
 }
 
 function readSymbols(symbols: unknown): Symptom[] {
