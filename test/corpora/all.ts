@@ -5,6 +5,7 @@ import { arcValimail, dkimMessages, dmarcEvaluation, spfRfc7208 } from "./auth.t
 import { bounceFlufl, bounceSisimai, dsnMisc } from "./bounces.ts";
 import { dkimCanonicalization } from "./dkim-canonicalization.ts";
 import { dmarcAggregateReports } from "./dmarc-aggregate-reports.ts";
+import { dmarcFailureReports } from "./dmarc-failure-reports.ts";
 import { mimeMime4j, mimeMisc, mimeStalwart } from "./mime.ts";
 import { smtpReplyClassification } from "./smtp-reply-classification.ts";
 import { suppressionCsv } from "./suppression-csv.ts";
@@ -22,6 +23,7 @@ export const CORPORA: readonly Corpus[] = [
   dkimMessages,
   dmarcAggregateReports,
   dmarcEvaluation,
+  dmarcFailureReports,
   dsnMisc,
   mimeMime4j,
   mimeMisc,

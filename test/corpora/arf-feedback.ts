@@ -1,49 +1,75 @@
-// Feedback reports: what they mean, whom they are from and which message they are about. An auth-failure report is no
-// complaint (RFC 6591), an opt-out is an unsubscribe.
+// Feedback reports, mailed to the feedback address of mail that was really sent: a complaint becomes `email.complained` with
+// the report's type and source and a suppression, an authentication failure (RFC 6591) nothing, an opt-out an unsubscribe.
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseComplaint } from "../../src/mail/arf/arf.ts";
-import { type Corpus, createTally } from "./tally.ts";
+import { wantedOfFeedback, withCrlf, wordsOf } from "./bounces.ts";
+import { type ReturnedCase, setReturnedStage, type Verdict } from "./returned-stage.ts";
+import { type Corpus, createTally, type Tally } from "./tally.ts";
 
 type Row = { feedbacktype: string; recipient: string };
-type Upstream = {
-  feedback_type: string;
-  source_ip: string | null;
-  user_agent: string | null;
-  original_rcpt_to: string | null;
-};
+type Upstream = { feedback_type: string; source_ip: string | null };
+type Case = ReturnedCase & { type: string | null; source_ip: string | null | undefined };
 
 export const arfFeedback: Corpus = {
   name: "arf-feedback",
   async run(dir) {
+    const cases = globSync("**/*", { cwd: dir })
+      .filter((name) => isMail(dir, name))
+      .sort()
+      .map((file) => toCase(dir, file));
     const tally = createTally();
-    const opinions = JSON.parse(readFileSync(join(dir, "second-opinion.json"), "utf8")) as Record<string, Row[]>;
-    for (const file of globSync("**/*", { cwd: dir }).filter((name) => isMail(dir, name))) {
-      const report = parseComplaint(readFileSync(join(dir, file)));
-      const sidecar = join(dir, file.replace(/\.eml$/, ".json"));
-      const [opinion] = opinions[file] ?? [];
-      if (existsSync(sidecar) && sidecar.endsWith(".json")) {
-        const want = JSON.parse(readFileSync(sidecar, "utf8")) as Upstream;
-        tally.judge(
-          file,
-          upstream(want),
-          report && { type: report.feedback_type, ip: report.source_ip, agent: report.user_agent },
-        );
-      } else if (opinion) tally.judge(file, opinion.feedbacktype, report?.feedback_type ?? null);
-      else tally.judge(file, "read", "read");
-      if (report?.feedback_type === "auth-failure") tally.judge(`${file}: meaning`, "auth_failure", report.meaning);
+    const stage = await setReturnedStage();
+    try {
+      const verdicts = await stage.run(cases);
+      for (const one of cases) judge(tally, one, verdicts.get(one.name) as Verdict);
+      tally.judge("addresses suppressed that no case sent to", [], await stage.leftSuppressed());
+    } finally {
+      await stage.close();
     }
     return tally;
   },
 };
 
+function toCase(dir: string, file: string): Case {
+  const opinions = JSON.parse(readFileSync(join(dir, "second-opinion.json"), "utf8")) as Record<string, Row[]>;
+  const [opinion] = opinions[file] ?? [];
+  const sidecar = join(dir, file.replace(/\.[a-z]+$/i, ".json"));
+  const upstream = existsSync(sidecar) ? (JSON.parse(readFileSync(sidecar, "utf8")) as Upstream) : null;
+  return {
+    name: file,
+    mail: withCrlf(readFileSync(join(dir, file))),
+    to: "feedback",
+    recipients: opinion ? [opinion.recipient] : [],
+    // mail-auth writes types as Rust names.
+    type: upstream?.feedback_type.replace(/(?<!^)([A-Z])/g, "-$1").toLowerCase() ?? opinion?.feedbacktype ?? null,
+    source_ip: upstream?.source_ip,
+  };
+}
+
+function judge(tally: Tally, { name, type, source_ip }: Case, verdict: Verdict): void {
+  const [recipient] = verdict.recipients;
+  if (type === null) {
+    // Nobody says what such a report is.
+    tally.judge(name, "250", verdict.answer.slice(0, 3));
+    return;
+  }
+  const outcome = wantedOfFeedback(type);
+  const entry =
+    { complained: { reason: "complaint", feedback_type: type }, unsubscribed: UNSUBSCRIBED }[outcome] ?? null;
+  const expected = { outcome, suppression: entry, webhooks: outcome === "complained" ? 1 : 0 };
+  const got = {
+    outcome: wordsOf(verdict)[0]?.split(" ").at(-1),
+    suppression: recipient?.suppression ?? null,
+    webhooks: verdict.events.length,
+  };
+  tally.judge(name, expected, got);
+  const [event] = verdict.events;
+  if (event && source_ip !== undefined) tally.judge(`${name}: source`, source_ip, event.source_ip);
+}
+
+const UNSUBSCRIBED = { reason: "unsubscribe", feedback_type: null };
+
 function isMail(dir: string, name: string): boolean {
   if (!/\.(eml|txt|msg)$/i.test(name)) return false;
   return /^[\x21-\x39\x3b-\x7e]+:/m.test(readFileSync(join(dir, name), "latin1").slice(0, 2_000));
-}
-
-/** mail-auth writes types as Rust names. */
-function upstream(want: Upstream) {
-  const type = want.feedback_type.replace(/(?<!^)([A-Z])/g, "-$1").toLowerCase();
-  return { type, ip: want.source_ip, agent: want.user_agent };
 }

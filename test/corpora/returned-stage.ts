@@ -1,0 +1,271 @@
+// Third-party bounces and complaints about mail that was really sent: a Postern process sends to the recipients of a case,
+// a server takes the copies, the case's mail comes back by SMTP to a return path or feedback address of them, and what
+// became of it is read from the API and from the receiver of webhooks.
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { parseAddress } from "../../src/mail/address.ts";
+import { testDatabase } from "../support/database.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { ask, type Posterns, posternSettings, setUpDomain, startPostern } from "../support/postern-process.ts";
+import { rawSmtp } from "../support/raw-smtp.ts";
+import { fieldOf } from "../support/returned-mail.ts";
+import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
+import { receiveAt } from "../support/stories.ts";
+import { makeCertificateAuthority } from "../support/tls.ts";
+import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
+
+/** `recipients`: who the message went to, as the case names them; what is no address gets a stand-in. */
+export type ReturnedCase = {
+  name: string;
+  recipients: readonly string[];
+  mail: Buffer;
+  to: "return_path" | "feedback";
+};
+
+export type RecipientVerdict = {
+  /** As the case names it; null for a stand-in when it names nobody. */
+  named: string | null;
+  email: string;
+  status: string;
+  bounce_type: "hard" | "soft" | null;
+  bounce_code: string | null;
+  diag_code: string | null;
+  /** Was it told to be late after it was taken? */
+  warned: boolean;
+  suppression: { reason: string; feedback_type: string | null } | null;
+};
+
+export type Verdict = {
+  /** The MX's last reply. */
+  answer: string;
+  recipients: RecipientVerdict[];
+  /** Webhooks about the e-mail after it was delivered: event, recipient and what they say. */
+  events: Record<string, unknown>[];
+};
+
+export type ReturnedStage = {
+  /** Runs the cases, many at a time, those with the same recipient one after the other. */
+  run(cases: readonly ReturnedCase[]): Promise<Map<string, Verdict>>;
+  /** Addresses that are suppressed although every case took its own back: nobody may be. */
+  leftSuppressed(): Promise<string[]>;
+  close(): Promise<void>;
+};
+
+const AT_ONCE = 24;
+const WITHIN_MS = 30_000;
+const LOOK_MS = 15;
+const RECIPIENTS_MAX = 50;
+const SENDER = "corpus-out.example";
+const STAND_INS = "corpus-there.example";
+
+type Parts = {
+  settings: Posterns;
+  dns: DnsServer;
+  sink: SmtpSink;
+  hooks: WebhookSink;
+  arrivals: Map<string, SmtpSink["messages"]>;
+  finished: Waiting;
+};
+
+/** Starts it: a process with all that sends, receives and calls webhooks. */
+export async function setReturnedStage(): Promise<ReturnedStage> {
+  const dir = mkdtempSync(join(tmpdir(), "postern-corpora-"));
+  chmodSync(dir, 0o711);
+  const authority = makeCertificateAuthority(dir);
+  const [dns, database, sink] = [await startDnsServer(), await testDatabase(), await startSmtpSink()];
+  const hooks = await startWebhookSink({ tls: authority.issue(["localhost"]) });
+  const settings = await posternSettings(dir, {
+    DATABASE_URL: database.url,
+    POSTERN_DNS: dns.address,
+    POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
+    NODE_EXTRA_CA_CERTS: authority.ca_file,
+  });
+  const postern = await startPostern(settings, ["api", "mx", "mta", "hooks"]);
+  const client = new pg.Client(database.admin_url);
+  await client.connect();
+  const parts: Parts = { settings, dns, sink, hooks, arrivals: byMessageId(sink), finished: waitForProcessing(client) };
+  await setUpDomain(settings, dns, SENDER, "both");
+  const events = ["email.bounced", "email.deferred", "email.complained"];
+  await ask(settings, "POST", "/v1/webhooks", { url: `${hooks.url}/out`, events });
+  return {
+    run: (cases) => runAll(parts, cases),
+    leftSuppressed: async () => {
+      const { body } = await ask(settings, "GET", "/v1/suppressions?limit=100");
+      return (body.suppressions as unknown as { email: string }[]).map(({ email }) => email);
+    },
+    async close() {
+      parts.finished.stop();
+      await client.end();
+      await postern.stop();
+      await Promise.all([hooks.stop(), sink.stop(), dns.stop()]);
+      await database.drop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function byMessageId(sink: SmtpSink): Parts["arrivals"] {
+  const arrivals: Parts["arrivals"] = new Map();
+  sink.onMessage((message) => {
+    arrivals.set(message.message_id, [...(arrivals.get(message.message_id) ?? []), message]);
+    return null;
+  });
+  return arrivals;
+}
+
+// When mail is processed, only the database knows: return paths are in no list of the API.
+type Waiting = { until(id: string): Promise<void>; stop(): void };
+
+function waitForProcessing(client: pg.Client): Waiting {
+  const waiting = new Map<string, () => void>();
+  let busy = false;
+  const look = async (): Promise<void> => {
+    if (busy || waiting.size === 0) return;
+    busy = true;
+    const { rows } = await client.query(
+      "select id from inbound_email where id = any($1) and status not in ('received', 'processing')",
+      [[...waiting.keys()]],
+    );
+    for (const { id } of rows) {
+      waiting.get(id)?.();
+      waiting.delete(id);
+    }
+    busy = false;
+  };
+  const timer = setInterval(() => void look(), LOOK_MS);
+  return { until: (id) => new Promise((done) => waiting.set(id, done)), stop: () => clearInterval(timer) };
+}
+
+async function runAll(parts: Parts, cases: readonly ReturnedCase[]): Promise<Map<string, Verdict>> {
+  const verdicts = new Map<string, Verdict>();
+  const free = new Map<string, Promise<void>>();
+  const slots = Array.from({ length: AT_ONCE }, () => Promise.resolve());
+  await Promise.all(
+    cases.map(async (one, index) => {
+      const addressed = addresses(one, index);
+      const done = Promise.withResolvers<void>();
+      const before = addressed.map(({ email }) => free.get(email.toLowerCase()));
+      for (const { email } of addressed) free.set(email.toLowerCase(), done.promise);
+      await Promise.all(before);
+      const slot = index % AT_ONCE;
+      const turn = slots[slot];
+      slots[slot] = done.promise;
+      await turn;
+      try {
+        verdicts.set(one.name, await runOne(parts, one, addressed));
+      } catch (error) {
+        throw new Error(`${one.name}: ${(error as Error).message}`, { cause: error });
+      } finally {
+        done.resolve();
+      }
+    }),
+  );
+  return verdicts;
+}
+
+type Addressed = { named: string | null; email: string };
+
+/** What is no address to send to (a host alone, an old gateway's form) stands in as another: the return path tells. */
+function addresses({ recipients }: ReturnedCase, index: number): Addressed[] {
+  const known = new Map<string, Addressed>();
+  const names: (string | null)[] = recipients.length === 0 ? [null] : recipients.slice(0, RECIPIENTS_MAX);
+  for (const [place, named] of names.entries()) {
+    const parsed = named === null ? null : parseAddress(named);
+    const email = parsed?.ok ? parsed.address.email : `case-${index}-${place}@${STAND_INS}`;
+    if (!known.has(email.toLowerCase())) known.set(email.toLowerCase(), { named, email });
+  }
+  return [...known.values()];
+}
+
+async function runOne(parts: Parts, one: ReturnedCase, addressed: Addressed[]): Promise<Verdict> {
+  const { settings, dns } = parts;
+  for (const { email } of addressed) receiveAt(dns, email.slice(email.lastIndexOf("@") + 1), "mx.corpus-there.example");
+  const sent = await ask(settings, "POST", "/v1/send", {
+    from: `list@${SENDER}`,
+    to: addressed.map(({ email }) => email),
+    subject: one.name.slice(0, 200),
+    text_body: "Hello",
+  });
+  if (sent.status !== 202) throw new Error(`it could not be sent: ${JSON.stringify(sent.body)}`);
+  const copies = await copiesOf(parts, String(sent.body.message_id), addressed.length);
+  const first = copies.find(({ to }) => to[0]?.toLowerCase() === addressed[0]?.email.toLowerCase()) ?? copies[0];
+  if (!first) throw new Error("no copy arrived");
+  const feedback = fieldOf(first.bytes, "CFBL-Address").split(";")[0] ?? "";
+  const reply = await sendBack(settings, one.to === "feedback" ? feedback : first.from, one.mail);
+  const taken = /taken as (\S+)/.exec(reply)?.[1];
+  if (taken) await within(parts.finished.until(taken), "the mail was not processed");
+  return verdictOf(parts, String(sent.body.id), addressed, reply);
+}
+
+async function copiesOf({ arrivals }: Parts, messageId: string, count: number): Promise<SmtpSink["messages"]> {
+  const until = Date.now() + WITHIN_MS;
+  for (;;) {
+    const copies = arrivals.get(messageId) ?? [];
+    if (copies.length >= count) return copies;
+    if (Date.now() > until) throw new Error(`${copies.length} of ${count} copies arrived`);
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
+
+async function sendBack(settings: Posterns, to: string, mail: Buffer): Promise<string> {
+  const smtp = await rawSmtp(Number(settings.env.POSTERN_MX?.split(":")[1]));
+  try {
+    await smtp.reply();
+    return (await smtp.deliver({ from: "", to: [to], content: mail })).text;
+  } finally {
+    smtp.destroy();
+  }
+}
+
+async function within(work: Promise<void>, what: string): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_done, fail) => {
+    timer = setTimeout(() => fail(new Error(what)), WITHIN_MS);
+  });
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+type Shown = Pick<RecipientVerdict, "email" | "status" | "bounce_type" | "bounce_code" | "diag_code">;
+type Entry = { reason: string; feedback_type: string | null; id: string };
+
+async function verdictOf(parts: Parts, id: string, addressed: Addressed[], answer: string): Promise<Verdict> {
+  const { settings, hooks } = parts;
+  const [email, timeline] = await Promise.all([
+    ask(settings, "GET", `/v1/emails/${id}`),
+    ask(settings, "GET", `/v1/emails/${id}/events`),
+  ]);
+  const shown = (email.body.email as unknown as { recipients: Shown[] }).recipients;
+  const told = timeline.body.events as unknown as { event_type: string; recipient: string }[];
+  const late = new Set(told.filter((one) => one.event_type === "deferred").map(({ recipient }) => recipient));
+  const recipients = await Promise.all(
+    shown.map(async (recipient): Promise<RecipientVerdict> => {
+      const { email, status, bounce_type, bounce_code, diag_code } = recipient;
+      const named = addressed.find((one) => one.email.toLowerCase() === email.toLowerCase())?.named ?? null;
+      const suppression = await takeBackSuppression(settings, email);
+      return { named, email, status, bounce_type, bounce_code, diag_code, warned: late.has(email), suppression };
+    }),
+  );
+  const count = told.filter((one) => ["deferred", "bounced", "complained"].includes(one.event_type)).length;
+  return { answer, recipients, events: await eventsOf(hooks, id, count) };
+}
+
+async function takeBackSuppression(settings: Posterns, email: string): Promise<RecipientVerdict["suppression"]> {
+  const { body } = await ask(settings, "GET", `/v1/suppressions/check?email=${encodeURIComponent(email)}`);
+  const [entry, ...others] = body.entries as unknown as Entry[];
+  for (const { id } of entry ? [entry, ...others] : []) await ask(settings, "DELETE", `/v1/suppressions/${id}`);
+  return entry ? { reason: entry.reason, feedback_type: entry.feedback_type } : null;
+}
+
+/** As many webhooks as the timeline has events. */
+async function eventsOf(hooks: WebhookSink, id: string, count: number): Promise<Record<string, unknown>[]> {
+  const mine = () =>
+    hooks.requests
+      .map(({ body }) => JSON.parse(body.toString()) as Record<string, unknown>)
+      .filter((event) => event.email_id === id);
+  if (count === 0) return [];
+  const until = Date.now() + WITHIN_MS;
+  while (mine().length < count && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  return mine();
+}
