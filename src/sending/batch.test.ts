@@ -312,6 +312,14 @@ describe("the allowance of a batch", () => {
       ["batch_rejected", "batch_rejected", "rate_limit_exceeded"],
     );
     assert.equal(await other.used(), 2998);
+    // Waiting helps a strict batch only where nothing is wrong but the limit.
+    const both = [...mailsTo(3).map((item) => ({ ...item, from: other.from })), mail({ from: other.from, to: ["x"] })];
+    const faulty = await batch({ emails: both, validation: "strict" }, { key: other.live_key });
+    assert.equal(faulty.status, 400);
+    assert.deepEqual(
+      resultsOf(faulty.body).map(([, , code]) => code),
+      ["batch_rejected", "validation_error"],
+    );
     const [large] = mailsTo(3).map((item) => ({ ...item, from: other.from }));
     const invalid = mail({ from: other.from, to: ["x"] });
     const { status, body, headers } = await batch([large, invalid], { key: other.live_key });

@@ -120,14 +120,22 @@ async function settle(
   return { outcomes: strict ? allOrNothing(outcomes, prepared) : outcomes, quota };
 }
 
-/** One rejected item takes all others with it; that one is over a limit matters only where nothing else is wrong. */
+/**
+ * One rejected item takes all others with it. That one is over a limit matters only where nothing else is wrong: waiting
+ * would not help the call.
+ */
 function allOrNothing(outcomes: Outcome[], prepared: Outcome[]): Outcome[] {
-  const isFaulty = prepared.some((outcome) => outcome instanceof Refusal);
+  const isFaulty = prepared.some(isFaultyItself);
   const judged = isFaulty ? prepared : outcomes;
-  const first = judged.findIndex((outcome) => outcome instanceof Refusal);
+  const isRejected = isFaulty ? isFaultyItself : (outcome: Outcome) => !isSendable(outcome);
+  const first = judged.findIndex(isRejected);
   if (first === -1) return judged;
   const because = `not sent: item ${first} of this strict batch was rejected`;
-  return judged.map((outcome) => (outcome instanceof Refusal ? outcome : new Withheld(because)));
+  return judged.map((outcome) => (isRejected(outcome) ? outcome : new Withheld(because)));
+}
+
+function isFaultyItself(outcome: Outcome): boolean {
+  return outcome instanceof Refusal && outcome.kind !== "rate_limit_exceeded";
 }
 
 /** Nothing is wrong with this item itself. */

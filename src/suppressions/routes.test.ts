@@ -4,10 +4,11 @@ import { type TestApi, testApi } from "../../test/support/api.ts";
 import { fixedClock } from "../platform/clock.ts";
 
 const DAY_MS = 86_400_000;
-const DOMAIN = "01890000-0000-7000-8000-00000000000a";
-const OTHER_DOMAIN = "01890000-0000-7000-8000-00000000000b";
+const UNKNOWN = "01890000-0000-7000-8000-00000000000a";
 const clock = fixedClock(Date.now());
 let api: TestApi;
+let domain_id: string;
+let template_id: string;
 
 async function add(body: object, key?: string) {
   return api.ask("POST", "/v1/suppressions", body, key ? { key } : {});
@@ -26,6 +27,9 @@ async function list(query = "", key?: string) {
 describe("/v1/suppressions", () => {
   before(async () => {
     api = await testApi({}, (world) => ({ ...world, clock }));
+    domain_id = (await api.ask("POST", "/v1/domains", { domain: "one.example" })).body.id;
+    const template = { name: "News", slug: "news", subject: "News", text_body: "News" };
+    template_id = (await api.ask("POST", "/v1/templates", template)).body.template.id;
   });
   after(() => api.close());
 
@@ -74,8 +78,8 @@ describe("/v1/suppressions", () => {
 
     it("keeps scopes of one address apart", async () => {
       for (const scope of [
-        { scope_type: "domain", scope_id: DOMAIN.toUpperCase() },
-        { scope_type: "template", scope_id: DOMAIN },
+        { scope_type: "domain", scope_id: domain_id.toUpperCase() },
+        { scope_type: "template", scope_id: template_id },
         { scope_type: "list", scope_id: "Weekly news" },
         { scope_type: "stream", scope_id: "bulk" },
       ]) {
@@ -85,7 +89,7 @@ describe("/v1/suppressions", () => {
       }
       const { entries } = await check("email=scopes@example.com");
       assert.equal(entries.length, 4);
-      assert.equal(entries.at(-1).scope_id, DOMAIN);
+      assert.equal(entries.at(-1).scope_id, domain_id);
     });
 
     for (const [what, body, field] of [
@@ -97,6 +101,12 @@ describe("/v1/suppressions", () => {
       ["an unknown scope", { email: "a@example.com", scope_type: "planet" }, "scope_type"],
       ["a scope without its id", { email: "a@example.com", scope_type: "list" }, "scope_id"],
       ["an id for the scope org", { email: "a@example.com", scope_id: "x" }, "scope_id"],
+      ["a domain that is not there", { email: "a@example.com", scope_type: "domain", scope_id: UNKNOWN }, "scope_id"],
+      [
+        "a template that is not there",
+        { email: "a@example.com", scope_type: "template", scope_id: UNKNOWN },
+        "scope_id",
+      ],
       ["a domain that is no id", { email: "a@example.com", scope_type: "domain", scope_id: "example.com" }, "scope_id"],
       [
         "a list of 257 characters",
@@ -148,19 +158,19 @@ describe("/v1/suppressions", () => {
     it("blocks mail within an entry's scope and no other", async () => {
       const email = "narrow@example.com";
       await add({ email, reason: "unsubscribe", scope_type: "list", scope_id: "news" });
-      await add({ email, reason: "unsubscribe", scope_type: "domain", scope_id: DOMAIN });
-      await add({ email, reason: "unsubscribe", scope_type: "template", scope_id: OTHER_DOMAIN });
+      await add({ email, reason: "unsubscribe", scope_type: "domain", scope_id: domain_id });
+      await add({ email, reason: "unsubscribe", scope_type: "template", scope_id: template_id });
       await add({ email, reason: "unsubscribe", scope_type: "stream", scope_id: "promo" });
       for (const [query, scope] of [
         ["", null],
         ["&list=news", "list"],
         ["&list=News", null],
         ["&list=promo", null],
-        [`&domain_id=${DOMAIN}`, "domain"],
-        [`&domain_id=${DOMAIN.toUpperCase()}`, "domain"],
-        [`&domain_id=${OTHER_DOMAIN}`, null],
-        [`&template_id=${OTHER_DOMAIN}`, "template"],
-        [`&template_id=${DOMAIN}`, null],
+        [`&domain_id=${domain_id}`, "domain"],
+        [`&domain_id=${domain_id.toUpperCase()}`, "domain"],
+        [`&domain_id=${UNKNOWN}`, null],
+        [`&template_id=${template_id}`, "template"],
+        [`&template_id=${domain_id}`, null],
         ["&stream=promo", "stream"],
         ["&stream=bulk", null],
       ] as const) {
@@ -314,7 +324,7 @@ describe("/v1/suppressions", () => {
     });
 
     it("answers 404 for what is no id and no address", async () => {
-      for (const identifier of ["nothing", "a%00b", "%25", DOMAIN]) {
+      for (const identifier of ["nothing", "a%00b", "%25", UNKNOWN]) {
         assert.equal((await api.ask("DELETE", `/v1/suppressions/${identifier}`)).status, 404, identifier);
       }
     });

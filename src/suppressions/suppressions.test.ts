@@ -61,12 +61,15 @@ describe("the face of suppressions", () => {
     });
 
     it("applies a scoped entry within its scope only, and names the strongest of several", async () => {
-      const { org_id } = await api.organization();
+      const { org_id, live_key: key } = await api.organization();
       const email = "scoped@example.com";
+      const domain = (await api.ask("POST", "/v1/domains", { domain: "scoped.example" }, { key })).body.id;
+      const news = { name: "News", slug: "news", subject: "News", text_body: "News" };
+      const template = (await api.ask("POST", "/v1/templates", news, { key })).body.template.id;
       const add = (scope_type: "domain" | "template" | "list" | "stream", scope_id: string) =>
         addSuppression(api.world, org_id, { email, reason: "unsubscribe", scope_type, scope_id });
-      await add("domain", DOMAIN);
-      await add("template", OTHER);
+      await add("domain", domain);
+      await add("template", template);
       await add("list", "news");
       await add("stream", "bulk");
       const find = findSuppressed(api.world);
@@ -79,15 +82,15 @@ describe("the face of suppressions", () => {
       for (const [mail, scope] of [
         [nothing, undefined],
         [{ domain_id: null, template_id: null, list: null }, undefined],
-        [{ ...nothing, domain_id: DOMAIN }, "domain"],
-        [{ ...nothing, template_id: OTHER }, "template"],
+        [{ ...nothing, domain_id: domain }, "domain"],
+        [{ ...nothing, template_id: template }, "template"],
         [{ ...nothing, list: "news" }, "list"],
         [{ ...nothing, streams: ["bulk", "promo"] }, "stream"],
       ] as const) {
         assert.equal((await find(org_id, { ...mail, emails: [email] })).get(email)?.scope_type, scope);
       }
       await record([bounce(org_id, email, { reason: "complaint" })]);
-      const all = { domain_id: DOMAIN, template_id: OTHER, list: "news", streams: ["bulk"], emails: [email] };
+      const all = { domain_id: domain, template_id: template, list: "news", streams: ["bulk"], emails: [email] };
       assert.equal((await find(org_id, all)).get(email)?.reason, "complaint");
     });
 

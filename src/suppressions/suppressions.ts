@@ -6,12 +6,14 @@
 // rendered with it;
 // `list` mail sent with that `unsubscribe.list`; `stream` mail of that class (`transactional`, `bulk`) or with that tag.
 // No entry, whatever its reason, blocks mail outside its scope.
+import { findDomain } from "../domains/domains.ts";
 import { parseAddress } from "../mail/address.ts";
 import { ORG_SCOPE, readScope, type Scope } from "../mail/csv/scope.ts";
 import { coalesce } from "../platform/coalesce.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import { hasTemplate } from "../templates/templates.ts";
 import * as queries from "./queries.ts";
 import type { Blocking, Entry, Filter, MailScope, NewEntry, Reason, ScopeType } from "./types.ts";
 
@@ -178,9 +180,20 @@ export async function addSuppression(
     expires_at: readExpiry(request.expires_at, now),
     ...scope.scope,
   });
-  const rows = await world.db.asOrg(orgId, (tx) => queries.putEntry(tx, now, entry));
+  const rows = await world.db.asOrg(orgId, async (tx) => {
+    await requireScope(tx, orgId, scope.scope);
+    return queries.putEntry(tx, now, entry);
+  });
   const suppression = rows[0] as Entry;
   return { suppression, created: suppression.id === entry.id };
+}
+
+/** A domain or template that is not there blocks nothing: most likely it was meant to be another. */
+async function requireScope(tx: Tx, orgId: string, { scope_type, scope_id }: Scope): Promise<void> {
+  const isKnown =
+    (scope_type !== "domain" || (await findDomain(tx, orgId, scope_id)) !== undefined) &&
+    (scope_type !== "template" || (await hasTemplate(tx, orgId, scope_id)));
+  if (!isKnown) throw invalid("scope_id", `the 'scope_id' field must be the id of a ${scope_type} of yours`);
 }
 
 function readEmail(text: string, field: string): string {

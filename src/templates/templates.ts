@@ -1,7 +1,7 @@
 // Templates: stored, versioned, previewed, and rendered for sending. Face of the feature. The language is in
 // mail/template; here is what belongs to an organization: names, versions, which variables must be given.
 import { coalesce } from "../platform/coalesce.ts";
-import { isDuplicate } from "../platform/db.ts";
+import { isDuplicate, type Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
@@ -108,6 +108,11 @@ export async function getTemplate(world: Pick<World, "db">, orgId: string, idOrS
   const [row] = reference ? await world.db.asOrg(orgId, (tx) => queries.findTemplate(tx, orgId, reference)) : [];
   if (!row) throw notFound("template");
   return row;
+}
+
+/** Is there a template of the organization with this id? */
+export async function hasTemplate(tx: Tx, orgId: string, id: string): Promise<boolean> {
+  return (await queries.findTemplate(tx, orgId, { id })).length > 0;
 }
 
 export type ListRequest = { limit: number; offset: number; query?: string | undefined; active?: boolean | undefined };
