@@ -181,7 +181,7 @@ function keep(target: string, found: Found, options: HuntOptions, result: Target
   if (found.kind === "crash") result.crashes += 1;
   else result.hangs += 1;
   const input = Buffer.from(found.input);
-  const isKept = options.found_dir !== null && result.crashes + result.hangs <= SAVED_MAX;
+  const isKept = options.found_dir !== null && (found.kind === "crash" ? result.crashes : result.hangs) <= SAVED_MAX;
   const path = isKept ? save(options.found_dir!, target, { ...found, input }) : null;
   options.onFound?.({ target, kind: found.kind, what: found.what, input, path });
 }

@@ -1,7 +1,11 @@
 // Every target there is, in the order in which they run.
 import type { Target } from "./target.ts";
 import { ADDRESS_TARGETS } from "./targets/address.ts";
+import { DKIM_TARGETS } from "./targets/dkim.ts";
 import { MIME_TARGETS } from "./targets/mime.ts";
+import { POLICY_TARGETS } from "./targets/policies.ts";
 import { SMTP_TARGETS } from "./targets/smtp.ts";
 
-export const TARGETS: readonly Target[] = [...SMTP_TARGETS, ...ADDRESS_TARGETS, ...MIME_TARGETS];
+export const TARGETS: readonly Target[] = [
+  ...[SMTP_TARGETS, ADDRESS_TARGETS, MIME_TARGETS, DKIM_TARGETS, POLICY_TARGETS].flat(),
+];

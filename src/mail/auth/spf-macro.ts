@@ -20,8 +20,8 @@ export type MacroValues = {
 };
 
 const expansion = /^([slodiphv])(\d{0,3})(r?)([.\-+,/_=]*)$/i;
-// §7.1 toplabel: not all digits, no hyphen at the ends.
-const topLabel = /^(?:[a-z0-9]*[a-z][a-z0-9]*|[a-z0-9]+-[a-z0-9-]*[a-z0-9])$/i;
+// §7.1 toplabel: not all digits, no hyphen at the ends. Linear: a record can be one label of 64 KiB.
+const topLabel = /^(?!\d+$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i;
 const specials = new Map([
   ["%%", "%"],
   ["%_", " "],

@@ -53,7 +53,9 @@ function isForged(field: Buffer, id: string): boolean {
 }
 
 // RFC 8601 §2.2: [CFWS] authserv-id, a token or a quoted string, and then perhaps a version or results.
-function readServiceId(text: string): string {
+function readServiceId(given: string): string {
+  // Octets and characters that are nothing to see: a reader may pass over what our grammar stops at.
+  const text = given.replace(/[\p{C}\p{Z}\ufffd]/gu, " ");
   const at = skipComments(text);
   const [, quoted, bare] = /^(?:"((?:[^"\\]|\\.)*)"|([^\s;()<>@,:\\"/[\]?=]+))/s.exec(text.slice(at)) ?? [];
   return toDnsName((quoted?.replace(/\\(.)/gs, "$1") ?? bare ?? "").trim());

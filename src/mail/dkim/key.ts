@@ -1,6 +1,7 @@
 // DKIM keys: making them, their DNS record (RFC 6376 §3.6.1, RFC 8463 §4), and what is wrong with a record found in DNS.
 // Does not look anything up, store or encrypt: keys and TXT records come in and go out as values.
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
+import { parseTagList } from "../auth/tag-list.ts";
 import type { DkimAlgorithm, SigningKey } from "./sign.ts";
 
 const RSA_BITS = 2048;
@@ -87,7 +88,7 @@ function judgeRecord(text: string, wanted: Map<string, string>): Judged {
   const isForeign = tags.has("v") ? !/^dkim/i.test(tags.get("v")!) : !tags.has("p");
   if (isForeign) return { ...mismatch(foreignHint(text)), is_key: false };
   if (garbled) return { ...mismatch(garbled), is_key: true };
-  const fault = tagFault(tags) ?? keyFault(tags, wanted);
+  const fault = tagFault(tags) ?? keyFault(tags, wanted) ?? listFault(text);
   if (fault) return { ...mismatch(fault), is_key: true };
   const testing = (tags.get("t") ?? "").split(":").some((flag) => flag.trim() === "y");
   const hint = testing ? "The record says t=y (testing): receivers may treat our mail as unsigned; remove t=y." : null;
@@ -124,6 +125,12 @@ function tagFault(tags: Map<string, string>): string | null {
     return `The record is not for e-mail (s=${services}); remove s=.`;
   }
   return null;
+}
+
+/** Receivers take a list with a part that is no tag, or with one twice, for no record at all (RFC 6376 §3.2). */
+function listFault(text: string): string | null {
+  if (parseTagList(Buffer.from(text).toString("latin1"), true) !== null) return null;
+  return "The record holds something that is no tag, or a tag twice, so receivers refuse it; publish exactly the value shown.";
 }
 
 function listed(list: string, word: string): boolean {

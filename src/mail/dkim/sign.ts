@@ -124,13 +124,15 @@ function selectFields(fields: HeaderField[]): { name: string; bytes: Buffer }[] 
     else byName.set(name, [field.bytes]);
   }
   const selected: { name: string; bytes: Buffer }[] = [];
-  const take = (name: string) => {
-    const found = (byName.get(name.toLowerCase()) ?? []).slice(-FIELDS_PER_NAME_MAX).reverse();
+  const take = (name: string): number => {
+    const all = byName.get(name.toLowerCase()) ?? [];
+    const found = all.slice(-FIELDS_PER_NAME_MAX).reverse();
     for (const bytes of found) selected.push({ name, bytes: canonicalizeHeader(bytes, "relaxed") });
+    return all.length;
   };
   for (const name of OVERSIGNED) {
-    take(name);
-    selected.push({ name, bytes: Buffer.alloc(0) });
+    // Beyond the limit one more in the list would mean the next field, not that there is none.
+    if (take(name) <= FIELDS_PER_NAME_MAX) selected.push({ name, bytes: Buffer.alloc(0) });
   }
   for (const name of SIGNED_IF_PRESENT) take(name);
   return selected;
