@@ -2,8 +2,9 @@
 // the same message, with OpenDKIM (RSA-2048) and without. Every message is counted by Message-ID; samples are verified.
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import { createResolver, nodeStyleResolver } from "../src/platform/resolver.ts";
-import { postfixVersion } from "../test/support/postfix.ts";
+import { postfixMissing, postfixVersion } from "../test/support/postfix.ts";
 import { type BenchResult, conditions, costOf, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
+import { benchHaraka, harakaVersion } from "./support/haraka.ts";
 import { postMany, sendBody } from "./support/load.ts";
 import { benchPostfix } from "./support/postfix.ts";
 
@@ -19,22 +20,17 @@ export async function benchOutbound(): Promise<BenchResult> {
     await run(stage, 3_000);
     const [ours, cost] = await costOf(stage, COUNT, () => run(stage, COUNT));
     const verified = await verifySamples(stage);
-    const peers: BenchResult["peers"] = {};
-    for (const signed of [true, false]) {
-      const rate = await benchPostfix({ sink: stage.sink, count: PEER_COUNT, signed, body_bytes: 4096 });
-      if (rate !== null) peers[signed ? "postfix+opendkim" : "postfix"] = { per_s: round(rate) };
-    }
+    const peers = await benchPeers(stage);
     const ratio = Object.fromEntries(
       Object.entries(peers).map(([name, { per_s }]) => [name, round(ours / (per_s as number), 2)]),
     );
-    const note = Object.keys(peers).length === 0 ? "postfix is not installed: no peer measured" : postfixVersion();
     return {
       name: "outbound",
       conditions: conditions({
         message_bytes: 4096,
         count: COUNT,
         peer_count: PEER_COUNT,
-        peer: note,
+        peers: [postfixMissing() ?? postfixVersion(), harakaVersion()],
         dkim: "RSA-2048",
       }),
       ours: { per_s: round(ours), ...cost, verified_samples: verified },
@@ -44,6 +40,22 @@ export async function benchOutbound(): Promise<BenchResult> {
   } finally {
     await stage.close();
   }
+}
+
+/** Those that are installed, signed and unsigned. */
+async function benchPeers({ sink }: Stage): Promise<BenchResult["peers"]> {
+  const peers: BenchResult["peers"] = {};
+  const candidates = [
+    { name: "postfix+opendkim", signed: true, bench: benchPostfix },
+    { name: "postfix", signed: false, bench: benchPostfix },
+    { name: "haraka+dkim", signed: true, bench: benchHaraka },
+    { name: "haraka", signed: false, bench: benchHaraka },
+  ];
+  for (const { name, signed, bench } of candidates) {
+    const rate = await bench({ sink, count: PEER_COUNT, signed, body_bytes: 4096 });
+    if (rate !== null) peers[name] = { per_s: round(rate) };
+  }
+  return peers;
 }
 
 /** Messages a second from the first request to the last final dot; every one counted once. */

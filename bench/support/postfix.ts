@@ -1,35 +1,20 @@
-// Postfix as a peer: relays everything to the sink, with OpenDKIM (RSA-2048) as a milter or without. Fed by its own
-// smtp-source. Stock settings but for addresses.
+// Postfix as a peer: relays everything to the sink, with OpenDKIM (RSA-2048) as a milter or without. Stock settings but
+// for addresses.
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../../test/support/postern-process.ts";
 import { postfixMissing, startPostfix } from "../../test/support/postfix.ts";
-import type { BenchSink } from "./sink.ts";
+import { feedPeer, type PeerLoad } from "./peer.ts";
 
 /** Messages a second from smtp-source to the sink; null when Postfix (or OpenDKIM) is not installed or may not run. */
-export async function benchPostfix(options: {
-  sink: BenchSink;
-  count: number;
-  signed: boolean;
-  body_bytes: number;
-}): Promise<number | null> {
-  if (postfixMissing() || (options.signed && !existsSync("/usr/sbin/opendkim"))) return null;
-  const signer = options.signed ? await startOpenDkim() : null;
-  const postfix = await startPostfix(() => settings(options.sink.port, signer?.port ?? null));
-  const { port } = postfix;
+export async function benchPostfix(load: PeerLoad): Promise<number | null> {
+  if (postfixMissing() || (load.signed && !existsSync("/usr/sbin/opendkim"))) return null;
+  const signer = load.signed ? await startOpenDkim() : null;
+  const postfix = await startPostfix(() => settings(load.sink.port, signer?.port ?? null));
   try {
-    await options.sink.reset();
-    await send(port, 200, options.body_bytes);
-    await options.sink.waitFor(200, "received");
-    await options.sink.reset();
-    const startedAt = performance.now();
-    const sending = send(port, options.count, options.body_bytes);
-    const endedAt = await options.sink.waitFor(options.count, "received");
-    await sending;
-    await checkSigned(options);
-    return options.count / ((endedAt - startedAt) / 1000);
+    return await feedPeer(postfix.port, load);
   } finally {
     postfix.stop();
     signer?.stop();
@@ -44,21 +29,6 @@ relayhost = [127.0.0.1]:${sinkPort}
 smtp_dns_support_level = disabled
 always_add_missing_headers = yes
 ${milter}`;
-}
-
-async function checkSigned({ sink, signed }: { sink: BenchSink; signed: boolean }): Promise<void> {
-  const [sample] = await sink.samples();
-  const hasSignature = /^dkim-signature:/im.test(sample?.toString("latin1") ?? "");
-  if (hasSignature !== signed)
-    throw new Error(`the peer's mail is ${signed ? "not " : ""}signed: nothing was compared`);
-}
-
-function send(port: number, count: number, bytes: number): Promise<void> {
-  const args = ["-s", "20", "-m", String(count), "-l", String(bytes), "-f", "orders@shop.example", "-t"];
-  const child = spawn("smtp-source", [...args, "customer@customer.example", `127.0.0.1:${port}`], { stdio: "pipe" });
-  return new Promise((resolve, reject) => {
-    child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error(`smtp-source ended with ${code}`))));
-  });
 }
 
 async function startOpenDkim(): Promise<{ port: number; stop(): void }> {
