@@ -231,7 +231,6 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
     ...NO_STEPS,
     spam: spam.step,
     findHolder: (domain) => findHolder(world, domain),
-    onReported: async () => null,
     rules: rulesStep(world),
     handlers: new Map<Kind, Handler>([["report", reportHandler(world)], ...maskedHandlers(world, spam.step)]),
   };

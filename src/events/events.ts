@@ -35,8 +35,6 @@ export async function recordEvents(tx: Tx, world: Pick<World, "clock" | "random"
 function toSuppression(event: MailEvent): AutomaticEntry | null {
   const isComplaint = event.event_type === "complained";
   if (event.recipient === null || event.about.environment === "test") return null;
-  // What bounces behind a masked address is counted there, and its address is kept nowhere in the clear.
-  if (event.about.origin === "masked") return null;
   if (UNLISTED_ORIGINS.has(event.about.origin ?? "")) return null;
   if (!isComplaint && !(event.suppress && event.event_type === "bounced")) return null;
   return {
@@ -48,6 +46,12 @@ function toSuppression(event: MailEvent): AutomaticEntry | null {
     diag_code: event.enhanced_code,
     feedback_type: event.complaint?.feedback_type ?? null,
   };
+}
+
+/** The suppression that an event asks for, without the event: for what is heard again of mail that has bounced already. */
+export async function suppressOnly(tx: Tx, world: Pick<World, "clock" | "random">, event: MailEvent): Promise<void> {
+  const fault = toSuppression(event);
+  if (fault) await suppress(world, tx, [fault]);
 }
 
 /**

@@ -2,8 +2,8 @@
 // and processes; any number of processes share a database.
 //
 // Where other features plug in (app.ts passes them): `exact` and `own` deciders at RCPT, `checks` of the whole message in
-// session, a `spam` step and a `rules` step for customers' mail, `handlers` for the kinds of routes that their deciders
-// accept, and `onReported` for bounces and complaints about mail of theirs.
+// session, a `spam` step and a `rules` step for customers' mail, and `handlers` for the kinds of routes that their
+// deciders accept.
 import { planFinder, showsAuthResults } from "../accounts/accounts.ts";
 import { aliasFinder } from "../aliases/aliases.ts";
 import { findReceiver, findSender } from "../domains/domains.ts";
@@ -15,6 +15,7 @@ import { type Acceptor, createAcceptor } from "./accept.ts";
 import { refuseLoops } from "./checks.ts";
 import { customerHandler } from "./customer.ts";
 import { createExamination, type Examined } from "./examination.ts";
+import type { ComplaintPorts } from "./find-complained.ts";
 import { createFinisher } from "./finish.ts";
 import { keepOnly, putAside } from "./poison.ts";
 import { createProcessor, type Processor } from "./processor.ts";
@@ -22,7 +23,7 @@ import type * as queries from "./queries.ts";
 import { bytesLoader } from "./raw.ts";
 import { createRcptPolicy } from "./rcpt.ts";
 import { relayBounce } from "./relay-bounce.ts";
-import { type ReturnedPorts, returnedMailHandler } from "./returned-mail.ts";
+import { returnedMailHandler } from "./returned-mail.ts";
 import { ownReceiver } from "./simulate.ts";
 import { threadFinder } from "./threads.ts";
 import type {
@@ -31,7 +32,6 @@ import type {
   Incoming,
   Kind,
   Mail,
-  OnReported,
   Outcome,
   RcptDecider,
   RcptDecision,
@@ -44,11 +44,9 @@ export type {
   AcceptCheck,
   Handler,
   Mail,
-  OnReported,
   RcptDecider,
   RcptDecision,
   RcptQuestion,
-  Reported,
   Route,
   RuleHit,
   RulesStep,
@@ -69,9 +67,7 @@ export type InboundPorts = {
   /** Asked before the handler of a mail's kind; null: it is for that. */
   first?(mail: Mail): Promise<Outcome | null>;
   /** The organization that holds a domain. */
-  findHolder: ReturnedPorts["findHolder"];
-  /** Hears of bounces and complaints about mail that customers did not send themselves. */
-  onReported: OnReported;
+  findHolder: ComplaintPorts["findHolder"];
 };
 
 export type Inbound = {
@@ -92,11 +88,10 @@ const PARSERS = 2;
 const PARSE_WALL_MS = 10_000;
 const PARSE_MEMORY_MIB = 256;
 
-/** Nobody judges, no rule is there and nobody wants to hear of bounces. */
-export const NO_STEPS: Pick<InboundPorts, "spam" | "rules" | "onReported"> = {
+/** Nobody judges and no rule is there. */
+export const NO_STEPS: Pick<InboundPorts, "spam" | "rules"> = {
   spam: async () => ({ report: { score: null, verdict: null, symbols: [] }, quarantine: null }),
   rules: async () => null,
-  onReported: async () => null,
 };
 
 /** The engine of this process. `claims`: it also works on mail that other processes left behind (role mx). */

@@ -19,28 +19,24 @@ import {
   type LateReport,
   recordLateReport,
   recordOptOut,
-  type SentDelivery,
 } from "../sending/sending.ts";
 import { type ComplaintPorts, findComplained } from "./find-complained.ts";
 import { wellFormed } from "./payload.ts";
 import { keepOnly } from "./poison.ts";
-import type { Handler, Mail, OnReported, Outcome, Reported } from "./types.ts";
+import type { Handler, Mail, Outcome } from "./types.ts";
 
 export type ReturnedWorld = Pick<World, "db" | "clock" | "random" | "seal" | "log" | "metrics">;
-export type ReturnedPorts = ComplaintPorts & { onReported: OnReported };
 
 /** A server may bounce before the outcome of handing it the message is recorded here: so often, so long that is awaited. */
 const IN_FLIGHT_LOOKS = 40;
 const IN_FLIGHT_LOOK_MS = 50;
 const TEXT_CHARS_MAX = 1_000;
 const NAME_CHARS_MAX = 255;
-/** Mail that customers send; the rest is the work of features that want to hear of it. */
-const CUSTOMERS_ORIGINS = new Set(["api", "submission"]);
 
-type Context = ReturnedWorld & { ports: ReturnedPorts; count(heard: string): void };
+type Context = ReturnedWorld & { ports: ComplaintPorts; count(heard: string): void };
 
 /** The handler of return paths, feedback addresses and the operator's mailboxes. */
-export function returnedMailHandler(world: ReturnedWorld, ports: ReturnedPorts): Handler {
+export function returnedMailHandler(world: ReturnedWorld, ports: ComplaintPorts): Handler {
   const counter = world.metrics.counter("postern_returned_mail_total", "Bounces, complaints and what else came back", [
     "heard",
   ]);
@@ -92,7 +88,7 @@ async function takeBounce(
     key: { ...key, position: portion.position },
     report: toLateBounce(portion, bounce),
   }));
-  return heard(context, mail, sent, reports);
+  return heard(context, mail, reports);
 }
 
 function keyOf({ org_id, route }: Mail): DeliveryKey {
@@ -145,67 +141,30 @@ async function takeComplaint(context: Context, mail: Mail, complaint: ComplaintR
     arrival_date: complaint.arrival_date === null ? null : parseMailDate(complaint.arrival_date),
     reporter: text(complaint.user_agent, NAME_CHARS_MAX),
   };
-  return heard(context, mail, sent, [{ key: { org_id, message_id, position }, report }]);
+  return heard(context, mail, [{ key: { org_id, message_id, position }, report }]);
 }
 
 // Both -------------------------------------------------------------------------------------------------------------
 
 type Report = { key: DeliveryKey; report: LateReport };
-type Told = Awaited<ReturnType<OnReported>>;
 
-/** Records the reports, and tells the feature whose mail they are about. */
-async function heard(context: Context, mail: Mail, sent: SentDelivery, reports: Report[]): Promise<Outcome> {
-  const told: { report: Report; told: Told }[] = [];
-  for (const report of reports) {
-    await outOfFlight(context, report.key);
-    told.push({ report, told: await tell(context, sent, report) });
-  }
+async function heard(context: Context, mail: Mail, reports: Report[]): Promise<Outcome> {
+  for (const { key } of reports) await outOfFlight(context, key);
   return {
     ...(await keepOnly(mail)),
-    forwards: told.flatMap(({ told }) => told?.forwards ?? []),
     also: async (tx) => {
-      for (const one of told) await record(context, tx, one);
+      for (const report of reports) await record(context, tx, report);
     },
   };
 }
 
-async function record(context: Context, tx: Tx, { report, told }: { report: Report; told: Told }): Promise<void> {
-  const result = await recordLateReport(tx, context, report.key, report.report);
+async function record(context: Context, tx: Tx, { key, report }: Report): Promise<void> {
+  const result = await recordLateReport(tx, context, key, report);
   // The whole mail is tried again later: what it reports is not lost.
   if (result === "in_flight") throw new Error("an attempt at the delivery that this report is about is under way");
-  context.count(result === "recorded" ? report.report.kind : result);
-  if (result === "recorded") await told?.also(tx);
+  context.count(result === "recorded" ? report.kind : result);
 }
 
 async function outOfFlight({ db }: Context, key: DeliveryKey): Promise<void> {
   for (let look = 0; look < IN_FLIGHT_LOOKS && (await isInFlight(db, key)); look += 1) await sleep(IN_FLIGHT_LOOK_MS);
-}
-
-async function tell({ ports, db }: Context, sent: SentDelivery, { key, report }: Report): Promise<Told> {
-  const { origin, metadata } = sent.message;
-  if (CUSTOMERS_ORIGINS.has(origin)) return null;
-  const now = await findSentDelivery(db, key);
-  const recipient = now?.recipients.find(({ position }) => position === key.position);
-  if (!recipient || recipient.status === "bounced" || recipient.status === "complained") return null;
-  const { org_id, message_id } = key;
-  return ports.onReported({
-    ...{ org_id, message_id, metadata, origin, recipient: recipient.email, event: report.kind },
-    ...(report.kind === "complained" ? complaintOf(report) : bounceOf(report)),
-  });
-}
-
-type Details = Pick<Reported, "bounce_type" | "is_invalid" | "smtp_code" | "enhanced_code" | "message">;
-
-function bounceOf({ kind, bounce_type, suppress, smtp_code, enhanced_code, message }: LateBounce): Details {
-  return {
-    bounce_type: kind === "bounced" ? bounce_type : null,
-    is_invalid: kind === "bounced" && suppress,
-    smtp_code,
-    enhanced_code,
-    message,
-  };
-}
-
-function complaintOf({ feedback_type }: { feedback_type: string }): Details {
-  return { bounce_type: null, is_invalid: false, smtp_code: null, enhanced_code: null, message: feedback_type };
 }

@@ -206,30 +206,3 @@ export type RuleHit = {
 export type RulesStep = (mail: Mail, spam: SpamReport) => Promise<RuleHit | null>;
 
 export type Handler = (mail: Mail) => Promise<Outcome>;
-
-/** A report on mail that another feature made, such as forwards and replies of masked addresses. */
-export type Reported = {
-  org_id: string;
-  /** Of the e-mail that the report is about, with what its maker noted on it. */
-  message_id: string;
-  metadata: Record<string, unknown>;
-  origin: string;
-  recipient: string;
-  event: "bounced" | "deferred" | "complained";
-  /** Null but for `bounced`. */
-  bounce_type: "hard" | "soft" | null;
-  /** Does the report say that this very address does not work? */
-  is_invalid: boolean;
-  smtp_code: string | null;
-  enhanced_code: string | null;
-  /** What the remote side said. */
-  message: string;
-};
-
-/**
- * What the maker does about it: messages to send, and writes in the transaction that records the report, which are left
- * out when another report came first. Null: nothing.
- */
-export type OnReported = (
-  reported: Reported,
-) => Promise<{ forwards: RawMessage[]; also(tx: Tx): Promise<void> } | null>;

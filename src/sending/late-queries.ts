@@ -27,8 +27,8 @@ export function findSentMessage(db: Query, orgId: string, id: string) {
 }
 
 export function listSentRecipients(db: Query, orgId: string, id: string) {
-  return db.query<{ position: number; email: string; status: string }>(
-    "select position, email, status from recipient where org_id = $1 and message_id = $2 order by position",
+  return db.query<{ position: number; email: string }>(
+    "select position, email from recipient where org_id = $1 and message_id = $2 order by position",
     [orgId, id],
   );
 }

@@ -1,7 +1,7 @@
 // What is heard of a message after a server took it: a bounce, a warning that it is late, a complaint (completions §2: late
 // moves from delivered to bounced and to complained). Each report is heard once: the recipient's state is the memory, so
 // the same report again, or a second one, changes nothing. Who may report is decided by the caller (mail/bounce-token.ts).
-import { lastEventAt, type MailEvent, recordEvents } from "../events/events.ts";
+import { lastEventAt, type MailEvent, recordEvents, suppressOnly } from "../events/events.ts";
 import type { Query, Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import { unsubscribe } from "../suppressions/suppressions.ts";
@@ -48,7 +48,7 @@ const WARNING_EVERY_MS = 4 * 3_600_000;
 export type SentDelivery = queries.DeliveryKey & {
   email: string;
   message: queries.SentMessage;
-  recipients: { position: number; email: string; status: string }[];
+  recipients: { position: number; email: string }[];
 };
 
 /** The delivery that a token names, with its message and all its recipients; null when it is past its retention. */
@@ -86,6 +86,8 @@ export async function recordLateReport(
   const about = { key, message, recipient };
   if (report.kind === "deferred") return recordWarning(tx, world, about, report);
   const may = await mayMove(tx, about);
+  // The first report may have been the less certain one: about another's copy, or only soft.
+  if (may === "known" && report.kind === "bounced") await suppressOnly(tx, world, toEvent(world, about, report));
   if (may !== "recorded") return may;
   await queries.moveRecipient(tx, key, stateOf(report));
   await queries.refoldMessage(tx, key.org_id, key.message_id, new Date(world.clock.now()));

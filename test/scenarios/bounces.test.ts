@@ -141,7 +141,11 @@ test("the same bounce twice, or a second one, counts once", async () => {
   assert.deepEqual(await timeline(sent.id), ["queued", "delivered", "bounced"]);
   assert.equal((await told(sent.id, "email.bounced")).length, 1);
   assert.equal((await email(sent.id)).recipients[0].bounce_type, "soft");
-  assert.equal((await suppression("twice@there.example")).suppressed, false);
+  assert.equal(
+    (await suppression("twice@there.example")).suppressed,
+    true,
+    "the address does not work, as was heard later",
+  );
   const after = await figures();
   assert.equal(after.total_bounced - before.total_bounced, 1);
   assert.equal(after.total_hard_bounce, before.total_hard_bounce);
@@ -176,6 +180,10 @@ test("of several recipients only the one whose copy came back bounces; one canno
   assert.equal((await suppression("two@there.example")).suppressed, true);
   assert.equal((await suppression("three@there.example")).suppressed, false);
   assert.equal((await suppression("one@there.example")).suppressed, false);
+  const three = sent.copies[2] as Copy;
+  await taken(three.return_path, postfixBounce(three, UNKNOWN));
+  assert.equal((await suppression("three@there.example")).suppressed, true, "its own return path is believed");
+  assert.equal((await told(sent.id, "email.bounced")).length, 2);
 });
 
 test("a warning that a message is late is a deferral in the timeline, and the message stays delivered", async () => {
