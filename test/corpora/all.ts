@@ -7,7 +7,10 @@ import { dkimCanonicalization } from "./dkim-canonicalization.ts";
 import { dmarcAggregateReports } from "./dmarc-aggregate-reports.ts";
 import { dmarcFailureReports } from "./dmarc-failure-reports.ts";
 import { mimeMime4j, mimeMisc, mimeStalwart } from "./mime.ts";
+import { publicSuffixList } from "./public-suffix-list.ts";
+import { regexRedos } from "./regex-redos.ts";
 import { smtpReplyClassification } from "./smtp-reply-classification.ts";
+import { spamAndHam } from "./spam-and-ham.ts";
 import { suppressionCsv } from "./suppression-csv.ts";
 import type { Corpus } from "./tally.ts";
 import { tlsRpt } from "./tls-rpt.ts";
@@ -28,7 +31,10 @@ export const CORPORA: readonly Corpus[] = [
   mimeMime4j,
   mimeMisc,
   mimeStalwart,
+  publicSuffixList,
+  regexRedos,
   smtpReplyClassification,
+  spamAndHam,
   spfRfc7208,
   suppressionCsv,
   tlsRpt,

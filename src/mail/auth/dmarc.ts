@@ -1,7 +1,7 @@
 // DMARC (RFC 9989): finds the author's policy and whether a passed SPF or DKIM identifier is aligned with it. Without a
 // record the alignment is still told, by the public suffix list: other parts of the product ask whether an address was
 // proven. ARC changes nothing here, and nothing is rejected here.
-import { getDomain } from "tldts";
+import { registrableDomain } from "../registrable-domain.ts";
 import type { Author } from "./author.ts";
 import type { DkimSignatureVerdict } from "./dkim.ts";
 import { type DmarcRecord, organizationalDomain, type Policy, type Walk, walkTree } from "./dmarc-record.ts";
@@ -142,7 +142,7 @@ function createAlignments({ domain: author }: Author, policy: PolicyFound, lookU
 
 // The owner's domain by the public suffix list.
 function registrable(domain: string): string {
-  return getDomain(domain, { allowPrivateDomains: true }) ?? domain;
+  return registrableDomain(domain) ?? domain;
 }
 
 function declares(walk: Walk): boolean {

@@ -3,8 +3,8 @@
 // welcome (https://www.spamhaus.org/faqs/dnsbl-usage/). A list that names what must never be listed (§5) is dead or
 // taken over, and counts for nothing. DNS comes in as a function. Not here: scores of other signs (spam.ts).
 import ipaddr from "ipaddr.js";
-import { getDomain } from "tldts";
 import { normalizeDomain } from "../address.ts";
+import { registrableDomain } from "../registrable-domain.ts";
 import type { Symptom } from "./spam.ts";
 
 export type BlockList = { zone: string; kind: "address" | "domain"; score: number };
@@ -98,7 +98,7 @@ export function domainsIn(emails: readonly (string | null)[], texts: readonly (s
   }
   const found = new Set<string>();
   for (const host of hosts) {
-    const domain = getDomain(normalizeDomain(host) ?? "");
+    const domain = registrableDomain(host);
     if (domain !== null) found.add(domain);
     if (found.size === DOMAINS_MAX) break;
   }
