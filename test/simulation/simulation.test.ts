@@ -1,0 +1,44 @@
+// 10,000 seeds of sending and webhooks under a virtual clock; and that the simulation would notice, by breaking what it
+// is to protect.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { runCampaign } from "./campaign.ts";
+import { playSeed, type Sabotage } from "./play.ts";
+
+const SEEDS = 10_000;
+/** So many tests share them, each well within the runner's limit for one. */
+const PARTS = 4;
+/** Breaking one thing shows within so many seeds. */
+const SEEDS_TO_NOTICE = 1_500;
+
+for (let part = 0; part < PARTS; part += 1) {
+  const seeds = SEEDS / PARTS;
+  const first = 1 + part * seeds;
+  const which = `in the seeds from ${first} to ${first + seeds - 1}`;
+  test(`${which} nothing is lost or doubled unflagged, and everything is tried at its time`, async (t) => {
+    const { failed, figures, seconds } = await runCampaign({ first, seeds });
+    t.diagnostic(`${seconds} s: ${JSON.stringify(figures)}`);
+    assert.deepEqual(failed, [], "npm run simulation -- --seed n shows one");
+    assert.ok((figures.arrivals ?? 0) > seeds && (figures.attempts ?? 0) > seeds, "something was sent at all");
+  });
+}
+
+test("a seed does the same each time", async () => {
+  const [first, second] = [await playSeed(5), await playSeed(5)];
+  assert.deepEqual(first, second);
+});
+
+const SABOTAGES: [string, Sabotage, RegExp][] = [
+  ["writes without a fence", { fence: "off" }, /wrote about|copies arrived|is of attempt|without its claim/],
+  ["a journal that forgets what was about to be ended", { journal: "forgets" }, /copies arrived/],
+  ["lost answers that are taken for refusals", { ambiguous: "dropped" }, /copies arrived/],
+];
+for (const [what, sabotage, complaint] of SABOTAGES) {
+  test(`it notices ${what}`, async () => {
+    const { failed } = await runCampaign({ first: 1, seeds: SEEDS_TO_NOTICE, sabotage, enough: 1 });
+    assert.equal(failed.length, 1, "no seed noticed");
+    assert.match(failed[0]!.problems.join("\n"), complaint);
+    const { problems } = await playSeed(failed[0]!.seed);
+    assert.deepEqual(problems, [], "the same seed is fine when nothing is broken");
+  });
+}
