@@ -110,16 +110,16 @@ export async function listEvents(world: Pick<World, "db">, orgId: string, id: st
   return world.db.asOrg(orgId, async (tx) => {
     const row = await findRow(tx, orgId, id);
     const recipients = await queries.listRecipients(tx, orgId, [row.id]);
-    const accepted = recipients.map((recipient) => acceptedEvent(row, recipient));
+    const accepted = recipients.map((recipient, place) => acceptedEvent(row, recipient, place));
     return [...accepted, ...(await timeline(tx, orgId, row.id))];
   });
 }
 
 /** The accept writes no event rows of its own: message and recipients say all of it. */
-function acceptedEvent(row: queries.EmailRow, recipient: queries.RecipientRow): EventView {
+function acceptedEvent(row: queries.EmailRow, recipient: queries.RecipientRow, place: number): EventView {
   const type = row.environment === "test" ? "simulated" : row.scheduled_at ? "scheduled" : "queued";
   return {
-    id: row.id,
+    id: idOfPlace(row.id, place),
     event_type: recipient.status === "suppressed" ? "suppressed" : type,
     recipient: recipient.email,
     timestamp: row.created_at,
@@ -133,6 +133,12 @@ function acceptedEvent(row: queries.EmailRow, recipient: queries.RecipientRow): 
     tls: null,
     duration_ms: null,
   };
+}
+
+/** An id for each recipient, the same at every look: the e-mail's own, its random end moved on by the place. */
+function idOfPlace(id: string, place: number): string {
+  const end = (Number.parseInt(id.slice(-6), 16) + 1 + place) & 0xffffff;
+  return id.slice(0, -6) + end.toString(16).padStart(6, "0");
 }
 
 /** The stored message as bytes (canonical, before signing); 404 once retention has removed it. */

@@ -186,6 +186,9 @@ describe("one e-mail", () => {
         ["queued", "b@recipient.example"],
       ],
     );
+    const idsOf = (events: { id: string }[]) => events.map(({ id }) => id);
+    assert.equal(new Set([own.id, ...idsOf(body.events)]).size, 3, "each has an id of its own");
+    assert.deepEqual(idsOf((await get(`/v1/emails/${own.id}/events`)).body.events), idsOf(body.events));
     assert.deepEqual(
       Object.keys(body.events[0]),
       "id event_type recipient timestamp attempt smtp_code enhanced_code message mx_host mx_ip source_ip tls duration_ms".split(
