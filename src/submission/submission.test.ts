@@ -115,6 +115,21 @@ describe("logging in to submission", () => {
     assert.match((await submit({ smtp })).text, /^250 2\.0\.0 queued as /);
   });
 
+  it("takes no login, sender or recipient that stood in clear behind STARTTLS", async () => {
+    const smtp = await rawSmtp(submission.port);
+    open.add(smtp);
+    await smtp.reply();
+    await smtp.ask("EHLO client.example");
+    const injected = [plain(api.live_key), "MAIL FROM:<a@sender.example>", "RCPT TO:<anna@recipient.example>"];
+    smtp.write(`STARTTLS\r\nEHLO smuggled\r\n${injected.join("\r\n")}\r\n`);
+    assert.equal((await smtp.reply()).code, 220);
+    await smtp.startTls();
+    await smtp.ask("EHLO client.example");
+    assert.match((await smtp.ask("MAIL FROM:<a@sender.example>")).text, /^530 5\.7\.0 /, "nobody has logged in");
+    assert.match((await smtp.ask(plain(api.live_key))).text, /^235 2\.7\.0 /);
+    assert.equal((await smtp.ask("RCPT TO:<anna@recipient.example>")).code, 503, "there is no MAIL");
+  });
+
   it("ends for a key that is revoked, at the next message", async () => {
     const { body } = await api.ask("POST", "/v1/api-keys", { name: "smtp", environment: "live" });
     const smtp = await loggedIn(body.secret);
