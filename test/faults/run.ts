@@ -10,6 +10,7 @@ import { Lacking } from "./lacking.ts";
 import { runLostCommit } from "./lost-commit.ts";
 import { runPostgresRestart } from "./postgres-restart.ts";
 import { runPowerCut } from "./power-cut.ts";
+import { runReceiveKill } from "./receive-kill.ts";
 import { runReceiversDown } from "./receivers-down.ts";
 import { runRollingRestart } from "./rolling-restart.ts";
 import { runRotation } from "./rotation.ts";
@@ -53,6 +54,11 @@ const SCENARIOS: Record<string, Scenario> = {
     rounds: 1,
     what: "signing secrets rotated while webhooks go out, over the edges of their grace (moved clock)",
     run: runRotation,
+  },
+  "receive-kill": {
+    rounds: 3,
+    what: "kill -9 of mx and of PostgreSQL in the middle of 2,000 mails that come in",
+    run: runReceiveKill,
   },
   "disk-full": { rounds: 1, what: "no room under the database and the data folder for six seconds", run: runDiskFull },
   "power-cut": { rounds: 3, what: "the disk loses its power; the control run must lose mail", run: runPowerCut },

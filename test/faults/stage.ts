@@ -20,7 +20,7 @@ import { sleep } from "./load.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
 import { type CountingSink, startCountingSink } from "./sink.ts";
 
-export type Role = "api" | "mta" | "hooks" | "clock";
+export type Role = "api" | "mta" | "mx" | "hooks" | "clock";
 
 export type Stage = {
   dir: string;
