@@ -33,6 +33,7 @@ import {
   type CarryPorts,
   forwardHandler,
   hasMaskedAliases,
+  maskedAddresses,
   maskedCheck,
   maskedDecider,
   maskedReturnPath,
@@ -167,7 +168,7 @@ export function mountFeatures(api: Api, world: World, engine: Engine = { outboun
   mountRelays(api, world);
   mountPools(api, world);
   mountSending(api, world, sendingParts(world, engine));
-  mountAliases(api, world);
+  mountAliases(api, world, { isMasked: maskedAddresses(world) });
   mountDmarc(api, world, dmarcPorts(world));
   mountMasked(api, world, maskedPorts(world, engine));
   mountInbound(api, world, engine.inbound ?? ownInbound(api, world, engine));
@@ -253,7 +254,7 @@ function carryPorts(world: World): CarryPorts {
 }
 
 /** What masked addresses need to take bounces and to forget what is over. */
-function settlingPorts(world: World, engine: Engine): TracePorts {
+export function settlingPorts(world: World, engine: Engine): TracePorts {
   return {
     ...carryPorts(world),
     findLane: laneFinder(world),

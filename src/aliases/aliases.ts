@@ -33,8 +33,18 @@ export type AliasRequest = {
   active?: boolean;
 };
 
-/** Creates an alias. 404 for a domain that is not the organization's, 409 when the local part has one. */
-export async function createAlias(world: AliasWorld, orgId: string, request: AliasRequest): Promise<AliasRecord> {
+export type AliasPorts = {
+  /** Is or was this a masked address? One address has one meaning. */
+  isMasked(tx: Tx, address: string): Promise<boolean>;
+};
+
+/** Creates an alias. 404 for a domain that is not the organization's, 409 when the local part is taken. */
+export async function createAlias(
+  world: AliasWorld,
+  ports: AliasPorts,
+  orgId: string,
+  request: AliasRequest,
+): Promise<AliasRecord> {
   const settings = readSettings({
     local_part: request.local_part,
     action: request.action ?? "webhook",
@@ -55,6 +65,7 @@ export async function createAlias(world: AliasWorld, orgId: string, request: Ali
         });
       }
       await refuseUnknownWebhooks(tx, orgId, settings.webhook_ids);
+      await refuseMasked(ports, tx, { ...settings, domain: domain.domain });
       await refuseTooMany(tx, orgId, { domain_id: domain.id, is_glob: settings.is_glob });
       await queries.insertAlias(tx, orgId, {
         ...settings,
@@ -110,6 +121,15 @@ async function refuseTooMany(tx: Tx, orgId: string, to: { domain_id: string; is_
   }
 }
 
+async function refuseMasked(
+  ports: AliasPorts,
+  tx: Tx,
+  { local_part, is_glob, domain }: { local_part: string; is_glob: boolean; domain: string },
+): Promise<void> {
+  if (is_glob || !(await ports.isMasked(tx, `${local_part}@${domain}`))) return;
+  throw new Refusal("already_exists", `${local_part}@${domain} is a masked address`, { field: "local_part" });
+}
+
 async function refuseDuplicate<T>(localPart: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -146,12 +166,12 @@ export async function getAlias(world: Pick<World, "db">, orgId: string, id: stri
 
 export type AliasChanges = Partial<Omit<AliasRequest, "domain_id">>;
 
-/** Changes what is given, or 404; 409 when another alias has the new local part. */
+/** Changes what is given, or 404; 409 when the new local part is taken. */
 export async function changeAlias(
   world: AliasWorld,
+  ports: AliasPorts,
   orgId: string,
-  id: string,
-  changes: AliasChanges,
+  { id, changes }: { id: string; changes: AliasChanges },
 ): Promise<AliasRecord> {
   if (!isUuid(id)) throw notFound("alias");
   const at = new Date(world.clock.now());
@@ -163,6 +183,7 @@ export async function changeAlias(
       await refuseUnknownWebhooks(tx, orgId, changes.webhook_ids ?? []);
       const becomesGlob = settings.is_glob && settings.local_part !== before.address;
       if (becomesGlob) await refuseTooMany(tx, orgId, { domain_id: before.domain_id, is_glob: true });
+      if (settings.local_part !== before.address) await refuseMasked(ports, tx, { ...settings, domain: before.domain });
       await queries.updateAlias(tx, orgId, id, { ...settings, at });
       return mustFind(tx, orgId, id);
     }),

@@ -67,12 +67,12 @@ const settings = {
 const tags = ["Domain aliases"];
 
 /** Mounts the endpoints of domain aliases. */
-export function mountAliases(api: Api, world: World): void {
-  mountCollection(api, world);
-  mountAlias(api, world);
+export function mountAliases(api: Api, world: World, ports: aliases.AliasPorts): void {
+  mountCollection(api, world, ports);
+  mountAlias(api, world, ports);
 }
 
-function mountCollection(api: Api, world: World): void {
+function mountCollection(api: Api, world: World, ports: aliases.AliasPorts): void {
   api.post(
     "/v1/aliases",
     {
@@ -88,8 +88,10 @@ function mountCollection(api: Api, world: World): void {
         response: answers({ 201: One }, [404, 409]),
       },
     },
-    async (request, reply) =>
-      reply.code(201).send({ alias: await aliases.createAlias(world, request.account.org_id, request.body) }),
+    async (request, reply) => {
+      const alias = await aliases.createAlias(world, ports, request.account.org_id, request.body);
+      return reply.code(201).send({ alias });
+    },
   );
 
   api.get(
@@ -116,7 +118,7 @@ function mountCollection(api: Api, world: World): void {
   );
 }
 
-function mountAlias(api: Api, world: World): void {
+function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
   const schema = { tags, params: IdParams };
   api.get(
     "/v1/aliases/:id",
@@ -135,9 +137,10 @@ function mountAlias(api: Api, world: World): void {
         response: answers({ 200: One }, [404, 409]),
       },
     },
-    async (request) => ({
-      alias: await aliases.changeAlias(world, request.account.org_id, request.params.id, request.body ?? {}),
-    }),
+    async (request) => {
+      const change = { id: request.params.id, changes: request.body ?? {} };
+      return { alias: await aliases.changeAlias(world, ports, request.account.org_id, change) };
+    },
   );
 
   api.delete(

@@ -20,6 +20,7 @@ const TAGS: Record<string, string> = {
   "Masked aliases": "Addresses that hide the real ones behind them.",
   "Masked destinations": "The real mailboxes, which confirm before mail goes to them.",
   "Masked contacts": "Who writes to a masked alias, and the address to answer each at.",
+  "Masked people": "What is kept of one person over all masked aliases: to be shown, and to be forgotten.",
   "IP pools": "Sending addresses of an organization's own.",
   DMARC: "Aggregate reports about a domain (RFC 7489).",
   "API keys": "Keys that authenticate requests.",

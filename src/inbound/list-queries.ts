@@ -149,6 +149,15 @@ export function findEmail(tx: Query, orgId: string, id: string) {
   );
 }
 
+/** The messages that carry these mails on. */
+export async function findForwardIds(db: Query, orgId: string, ids: readonly string[]): Promise<string[]> {
+  const rows = await db.query<{ forward_ids: string[] }>(
+    "select forward_ids from inbound_email where org_id = $1 and id = any($2) order by id",
+    [orgId, ids],
+  );
+  return rows.flatMap(({ forward_ids }) => forward_ids);
+}
+
 export function lockEmail(tx: Tx, orgId: string, id: string) {
   return tx.query<{ status: Status; raw_id: string }>(
     `select status, raw_id from inbound_email where org_id = $1 and id = $2 and kind in (${KINDS}) for update`,

@@ -20,7 +20,7 @@ import * as emails from "./emails.ts";
 import type { Inbound } from "./inbound.ts";
 import { SORTS } from "./list-queries.ts";
 import { mountRules } from "./rules-routes.ts";
-import { InboundEmail, InboundEmailRow, SimulateBody, SimulatedReply } from "./shape.ts";
+import { InboundEmail, InboundEmailRow, SimulateBody, SimulatedMessage, SimulatedReply } from "./shape.ts";
 import { simulate } from "./simulate.ts";
 import { mountSpam } from "./spam-routes.ts";
 import { STATUSES } from "./types.ts";
@@ -210,22 +210,25 @@ function mountSimulate(api: Api, world: World, inbound: Inbound): void {
         tags,
         summary: "Receive a mail that nobody sent, through the whole pipeline",
         description:
-          "For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent.",
+          "For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in `messages`, and `email` is null, because such mail is not listed.",
         body: SimulateBody,
         response: answers({
           200: Type.Object({
             accepted: Type.Boolean({ description: "By at least one recipient" }),
             results: Type.Array(SimulatedReply, { description: "What SMTP would have said, in the order of `to`" }),
             email: Nullable(InboundEmail),
+            messages: Type.Array(SimulatedMessage, {
+              description: "What would have left: forwards, replies of masked addresses, notices about those",
+            }),
           }),
         }),
       },
     },
     async (request) => {
-      const results = await simulate(world, inbound, request.account, request.body);
+      const { results, messages } = await simulate(world, inbound, request.account, request.body);
       const id = results.find(({ email_id }) => email_id !== null)?.email_id;
       const email = id ? await emails.getEmail(world, inbound, request.account, id) : null;
-      return { accepted: results.some(({ accepted }) => accepted), results, email };
+      return { accepted: results.some(({ accepted }) => accepted), results, email, messages };
     },
   );
 }

@@ -150,6 +150,14 @@ export const SimulateBody = Closed({
   helo: Type.Optional(Type.String({ maxLength: 255 })),
 });
 
+export const SimulatedMessage = Type.Object({
+  id: Id,
+  recipient: Type.String({ description: "The envelope recipient" }),
+  from: Type.String({ description: "The address in From" }),
+  raw: Type.String({ description: "The message without the signature; bytes that are no UTF-8 are U+FFFD" }),
+  raw_base64: Type.String({ description: "The same, byte for byte" }),
+});
+
 export const SimulatedReply = Type.Object({
   recipient: Type.String(),
   accepted: Type.Boolean(),

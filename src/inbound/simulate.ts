@@ -10,9 +10,11 @@ import { type Path, parsePathCommand } from "../mail/smtp-server/command.ts";
 import type { Account } from "../platform/http.ts";
 import { invalid } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import { findLeaving } from "../sending/sending.ts";
 import type { Inbound } from "./inbound.ts";
 import { MESSAGE_BYTES_MAX } from "./limits.ts";
-import type { Incoming, Origin, RcptDecision, Refused, Route } from "./types.ts";
+import { findForwardIds } from "./list-queries.ts";
+import { CUSTOMER_KINDS, type Incoming, type Origin, type RcptDecision, type Refused, type Route } from "./types.ts";
 
 export type SimulateRequest = {
   to: string | string[];
@@ -44,13 +46,18 @@ export type SimulatedReply = {
 /** The documentation range (RFC 5737): no domain lets it send. */
 const REMOTE_IP = "192.0.2.1";
 
-/** Runs the mail through; the replies stand in the order of `to`. Resolves when it is processed. */
+/** A message that carries the mail on, as it would have left but for the signature. */
+export type SimulatedMessage = { id: string; recipient: string; from: string; raw: string; raw_base64: string };
+
+export type Simulation = { results: SimulatedReply[]; messages: SimulatedMessage[] };
+
+/** Runs the mail through; the results stand in the order of `to`. Resolves when it is processed. */
 export async function simulate(
   world: World,
   inbound: Inbound,
   account: Account,
   request: SimulateRequest,
-): Promise<SimulatedReply[]> {
+): Promise<Simulation> {
   const to = [request.to].flat().map((text, index) => readPath("to", text, index));
   const bytes = readMessage(world, request);
   const from = readSender(request);
@@ -64,13 +71,29 @@ export async function simulate(
   const recipients = accepted.map(({ path, route }) => ({ recipient: path.text, route }));
   const incoming: Incoming = { origin, envelope, environment: "test", received_at, recipients, bytes };
   const delivered = recipients.length > 0 ? await deliver(inbound, incoming) : null;
-  return to.map((path, index) => {
+  const results = to.map((path, index) => {
     const decision = decisions[index] as RcptDecision;
     const place = accepted.findIndex((one) => one.path === path);
     if (place === -1) return refusal(path, decision.kind === "refuse" ? decision : UNKNOWN);
     if (delivered?.refused) return refusal(path, delivered.refused);
-    return { ...said(path, 250, "2.0.0", "taken"), accepted: true, email_id: delivered?.ids[place] ?? null };
+    // Mail to masked addresses is nobody's received mail: it is not listed and cannot be asked for.
+    const isListed = CUSTOMER_KINDS.some((kind) => kind === accepted[place]?.route.kind);
+    const email_id = isListed ? (delivered?.ids[place] ?? null) : null;
+    return { ...said(path, 250, "2.0.0", "taken"), accepted: true, email_id };
   });
+  return { results, messages: await findMessages(world, account.org_id, delivered?.ids ?? []) };
+}
+
+async function findMessages(world: World, orgId: string, ids: readonly string[]): Promise<SimulatedMessage[]> {
+  const messages: SimulatedMessage[] = [];
+  for (const id of await findForwardIds(world.db, orgId, ids)) {
+    const found = await findLeaving(world.db, orgId, id);
+    const mime = found?.mime ?? (found?.blob_key ? await world.blobs.get(found.blob_key) : null);
+    if (!found || !mime) continue;
+    const { recipient, from_address: from } = found;
+    messages.push({ id, recipient, from, raw: mime.toString(), raw_base64: mime.toString("base64") });
+  }
+  return messages;
 }
 
 const UNKNOWN = { code: 550, enhanced: "5.1.1", text: "no such mailbox here" };

@@ -49,13 +49,14 @@ export async function listActivity(
     await requireAlias(tx, who, filter.alias_id);
     const rows = await queries.listActivity(tx, who.org_id, filter, page);
     const total = await queries.countActivity(tx, who.org_id, filter);
-    return { activity: rows.map((row) => show(world, who.org_id, row)), total, ...page };
+    return { activity: rows.map((row) => showActivity(world, who.org_id, row)), total, ...page };
   });
 }
 
 type Shown = Awaited<ReturnType<typeof queries.listActivity>>[number];
 
-function show(world: Pick<World, "seal">, orgId: string, row: Shown): ActivityRecord {
+/** An entry as the API shows it; people who were forgotten since are null. */
+export function showActivity(world: Pick<World, "seal">, orgId: string, row: Shown): ActivityRecord {
   const { id, type, outcome, reason, message_id, size, spf, dkim, dmarc, spam_score, redactions } = row;
   return {
     id,

@@ -153,6 +153,12 @@ function taken(local: string, home: Home): Refusal {
   });
 }
 
+/** Is or was an address a masked one? */
+export function maskedAddresses(world: Pick<World, "seal">) {
+  return async (tx: Tx, address: string): Promise<boolean> =>
+    (await queries.findAddresses(tx, [addressDigest(world, address)])).length > 0;
+}
+
 type Taking = { who: Who; home: Home; id: string; given: string | null; format: Format };
 
 async function takeLocalPart(world: AliasWorld, tx: Tx, taking: Taking): Promise<string> {

@@ -25,7 +25,7 @@ export async function addContact(
   return world.db.asOrg(who.org_id, async (tx) => {
     const alias = await requireAlias(tx, who, aliasId);
     const found = await ensureContact(world, tx, alias, { email: address, name: cleanName(name), source: "api" });
-    return { created: found.created, contact: show(world, alias, found.row) };
+    return { created: found.created, contact: showContact(world, alias, found.row) };
   });
 }
 
@@ -72,7 +72,12 @@ export async function ensureContact(
   return { created, row: (await find()) as ContactRow };
 }
 
-function show(world: Pick<World, "seal">, alias: Pick<AliasRow, "org_id" | "domain">, row: ContactRow): ContactRecord {
+/** A contact as the API shows it. */
+export function showContact(
+  world: Pick<World, "seal">,
+  alias: Pick<AliasRow, "org_id" | "domain">,
+  row: ContactRow,
+): ContactRecord {
   const { email, name, reply_local } = openContact(world, alias.org_id, row.sealed);
   return { ...row, email, name, reply_address: `${reply_local}@${alias.domain}` };
 }
@@ -92,7 +97,7 @@ export async function listContacts(
     const filter = { alias_id: alias.id, blocked, digest };
     const rows = await queries.listContacts(tx, who.org_id, filter, page);
     const total = await queries.countContacts(tx, who.org_id, filter);
-    return { contacts: rows.map((row) => show(world, alias, row)), total, ...page };
+    return { contacts: rows.map((row) => showContact(world, alias, row)), total, ...page };
   });
 }
 
@@ -115,7 +120,7 @@ export async function changeContact(
       blocked: changes.blocked ?? row.blocked,
       at: new Date(world.clock.now()),
     });
-    return show(world, alias, await mustFind(tx, who, key));
+    return showContact(world, alias, await mustFind(tx, who, key));
   });
 }
 

@@ -120,8 +120,13 @@ export async function releaseDestination(tx: Tx, orgId: string, id: string): Pro
     [orgId, id],
   );
   if (only) return false;
-  await tx.execute("delete from masked_alias_destination where org_id = $1 and destination_id = $2", [orgId, id]);
+  await unlinkDestination(tx, orgId, id);
   return true;
+}
+
+/** Takes a destination from every alias. */
+export function unlinkDestination(tx: Tx, orgId: string, id: string) {
+  return tx.execute("delete from masked_alias_destination where org_id = $1 and destination_id = $2", [orgId, id]);
 }
 
 // --- contacts -----------------------------------------------------------------------------------------------------------
@@ -153,6 +158,21 @@ export function findContactsByDigest(tx: Query, orgId: string, aliasId: string, 
 
 export function findContacts(tx: Query, orgId: string, ids: readonly string[]) {
   return tx.query<ContactRow>(`select ${CONTACT} from masked_contact where org_id = $1 and id = any($2)`, [orgId, ids]);
+}
+
+export type OfPerson = { person: Buffer; environment: Environment; limit: number };
+
+/** A person as a contact, over all aliases of an organization, with the aliases' domains. Index: masked_contact_person. */
+export function findContactsOfPerson(tx: Query, orgId: string, { person, environment, limit }: OfPerson) {
+  return tx.query<ContactRow & { domain: string }>(
+    `select ${CONTACT.split(", ")
+      .map((name) => `c.${name.trim()}`)
+      .join(", ")}, a.domain
+       from masked_contact c
+       join masked_alias a on a.org_id = c.org_id and a.id = c.alias_id and a.environment = $3
+      where c.org_id = $1 and c.person = $2 order by c.id limit $4`,
+    [orgId, person, environment, limit],
+  );
 }
 
 export type ContactFilter = { alias_id: string; blocked?: boolean | undefined; digest?: Buffer | undefined };
@@ -270,6 +290,20 @@ export function listActivity(tx: Tx, orgId: string, filter: ActivityFilter, page
        left join masked_destination d on d.org_id = a.org_id and d.id = a.destination_id
       where ${ACTIVITY_FILTER} order by a.id desc limit $5 offset $6`,
     [orgId, filter.alias_id, filter.type ?? null, filter.outcome ?? null, page.limit, page.offset],
+  );
+}
+
+export type ActivityOf = { contact_ids: readonly string[]; destination_id: string | null; limit: number };
+
+/** What happened with a person, over all aliases, the newest first. Reads the activity of the organization: it is rare. */
+export function listActivityOf(tx: Tx, orgId: string, { contact_ids, destination_id, limit }: ActivityOf) {
+  return tx.query<ActivityRow & { contact_sealed: Buffer | null; destination_sealed: Buffer | null }>(
+    `select a.*, c.sealed as contact_sealed, d.sealed as destination_sealed
+       from masked_activity a
+       left join masked_contact c on c.org_id = a.org_id and c.id = a.contact_id
+       left join masked_destination d on d.org_id = a.org_id and d.id = a.destination_id
+      where a.org_id = $1 and (a.contact_id = any($2) or a.destination_id = $3) order by a.id desc limit $4`,
+    [orgId, contact_ids, destination_id, limit],
   );
 }
 

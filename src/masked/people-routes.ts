@@ -18,6 +18,7 @@ import type { World } from "../platform/world.ts";
 import { listActivity } from "./activity.ts";
 import * as contacts from "./contacts.ts";
 import * as destinations from "./destinations.ts";
+import { erasePerson, exportPerson } from "./people.ts";
 import { ACTIVITY_OUTCOMES, ACTIVITY_TYPES, CONTACT_SOURCES, DESTINATION_STATUSES } from "./types.ts";
 
 const EMAIL_MAX = 1_500;
@@ -77,7 +78,7 @@ const Entry = Type.Object({
   spam_score: Nullable(Type.Number()),
   redactions: Type.Unsafe<number | null>({
     ...Nullable(Type.Integer()),
-    description: "How often the destination's address was replaced in a reply",
+    description: "How many addresses were replaced in a reply",
   }),
   timestamp: Time,
 });
@@ -89,6 +90,7 @@ export function mountPeople(api: Api, world: World, ports: destinations.MaskedPo
   mountContacts(api, world);
   mountContact(api, world);
   mountActivity(api, world);
+  mountPerson(api, world);
 }
 
 const aboutDestinations = { tags: ["Masked destinations"] };
@@ -288,5 +290,54 @@ function mountActivity(api: Api, world: World): void {
       const wanted = { ...filter, alias_id: request.params.id };
       return listActivity(world, request.account, wanted, pageOf(request.query));
     },
+  );
+}
+
+function mountPerson(api: Api, world: World): void {
+  const schema = {
+    tags: ["Masked people"],
+    querystring: Closed({ email: Type.String({ minLength: 1, maxLength: EMAIL_MAX }) }),
+  };
+  api.get(
+    "/v1/masked/people",
+    {
+      schema: {
+        ...schema,
+        operationId: "exportMaskedPerson",
+        summary: "Everything that is kept of one person, as a contact of aliases and as a destination",
+        response: answers({
+          200: Type.Object({
+            email: Type.String(),
+            destination: Nullable(Destination),
+            alias_ids: Type.Array(Id, { description: "The aliases that forward to the person, deleted ones too" }),
+            contacts: Type.Array(Contact),
+            activity: Type.Array(Entry),
+            truncated: Type.Boolean({ description: "There is more: 1,000 contacts and 1,000 entries are shown" }),
+          }),
+        }),
+      },
+    },
+    async (request) => exportPerson(world, request.account, request.query.email),
+  );
+
+  api.delete(
+    "/v1/masked/people",
+    {
+      schema: {
+        ...schema,
+        operationId: "eraseMaskedPerson",
+        summary: "Forget one person: as a contact everywhere, and as a destination",
+        description:
+          "The reply addresses of the person lead nowhere any more. Aliases that forward to nobody else are deleted. Activity keeps what happened, without the person. A person that is not known answers zeros.",
+        response: answers({
+          200: Type.Object({
+            contacts: Type.Integer(),
+            destinations: Type.Integer(),
+            aliases: Type.Integer({ description: "Deleted, because they forwarded to nobody else" }),
+          }),
+        }),
+      },
+    },
+    async (request) => erasePerson(world, request.account, request.query.email),
   );
 }

@@ -205,6 +205,16 @@ export function findAliasDestinations(tx: Query, orgId: string, aliasIds: readon
   );
 }
 
+/** The aliases that forward to a destination, deleted ones too. Index: masked_alias_destination_back. */
+export function findAliasesOfDestination(tx: Query, orgId: string, destinationId: string) {
+  return tx.query<Pick<AliasRow, "id" | "deleted_at">>(
+    `select a.id, a.deleted_at from masked_alias_destination ad
+       join masked_alias a on a.org_id = ad.org_id and a.id = ad.alias_id
+      where ad.org_id = $1 and ad.destination_id = $2 order by a.id`,
+    [orgId, destinationId],
+  );
+}
+
 /** Replaces the destinations of an alias. */
 export async function setAliasDestinations(tx: Tx, orgId: string, aliasId: string, destinationIds: readonly string[]) {
   await tx.execute(

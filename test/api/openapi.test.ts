@@ -25,6 +25,8 @@ const NOT_DESCRIBED = [
   "GET /healthz",
   "GET /masked/confirm/{token}",
   "POST /masked/confirm/{token}",
+  "GET /masked/unsubscribe/{token}",
+  "POST /masked/unsubscribe/{token}",
   "GET /unsubscribe/{token}",
   "POST /unsubscribe/{token}",
 ];

@@ -293,6 +293,8 @@ export const REFERENCES: Record<string, string> = {
 /** Query parameters that an operation needs. */
 export const QUERIES: Record<string, string> = {
   "GET /v1/suppressions/check": "email=x@recipient.example",
+  "GET /v1/masked/people": "email=x@recipient.example",
+  "DELETE /v1/masked/people": "email=x@recipient.example",
 };
 
 /** An owner over an organization's key. */

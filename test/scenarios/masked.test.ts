@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import PostalMime from "postal-mime";
 import { inboundPorts } from "../../src/app.ts";
 import { createInbound, type Inbound } from "../../src/inbound/inbound.ts";
-import { type SimulateRequest, simulate } from "../../src/inbound/simulate.ts";
+import { type SimulatedReply, type SimulateRequest, simulate } from "../../src/inbound/simulate.ts";
 import type { Account } from "../../src/platform/http.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
@@ -60,9 +60,8 @@ const send = async ({
 }: Sent) => {
   const own = `From: ${from}\r\nTo: ${to}\r\nSubject: order\r\n${head}\r\n${text}\r\n`;
   const request: SimulateRequest = { to, envelope_from: envelope, remote_ip: ip, helo: "mx.example", raw: raw ?? own };
-  const [result] = await simulate(api.world, inbound, account, request);
-  assert.ok(result);
-  return result;
+  const { results } = await simulate(api.world, inbound, account, request);
+  return results[0] as SimulatedReply;
 };
 /** The messages that would have left to an address, the newest last. */
 const left = async (email: string) => {

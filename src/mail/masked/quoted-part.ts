@@ -9,18 +9,26 @@ const HTML_MARK =
 const TEXT_MARK =
   /^[ \t]{0,4}>|^[ \t]*-{3,}[ \t]*\S.{0,60}[ \t]*-{3,}[ \t]*$|^_{10,}[ \t]*$|^(?:From|Von|De|Da|Van|Från|Fra|Od|От|差出人|发件人):[ \t].{0,300}$/im;
 
-const INTRODUCTION_MAX = 1_000;
-
-/** The last line before a quoted one that ends with a colon introduces it (`On Friday, Shop wrote:`), up to three lines. */
-const INTRODUCTION = /(?:^|\n)(?!\s*\n)(?:[^\n]{1,300}\n){0,2}[^\n]{0,300}[:：][ \t]*\r?\n(?:[ \t]*\r?\n)?$/;
+const INTRODUCTION_LINES_MAX = 3;
 
 /** Splits text into what the author wrote and what is quoted; together they are the text. */
 export function splitQuoted(text: string, isHtml: boolean): { own: string; quoted: string } {
   const mark = (isHtml ? HTML_MARK : TEXT_MARK).exec(text);
   if (!mark) return { own: text, quoted: "" };
-  const before = text.slice(0, mark.index);
-  const near = before.slice(-INTRODUCTION_MAX);
-  const introduction = isHtml ? null : INTRODUCTION.exec(near);
-  const start = introduction ? before.length - near.length + introduction.index : mark.index;
+  const start = isHtml ? mark.index : beforeIntroduction(text, mark.index);
   return { own: text.slice(0, start), quoted: text.slice(start) };
+}
+
+/** A line that ends with a colon introduces the quote (`On Friday, Shop wrote:`), with the lines it may be broken into. */
+function beforeIntroduction(text: string, quoteAt: number): number {
+  let start = text.slice(0, quoteAt).trimEnd().length;
+  if (!/[:：]$/.test(text.slice(Math.max(0, start - 1), start))) return quoteAt;
+  for (let lines = 0; lines < INTRODUCTION_LINES_MAX; lines += 1) {
+    const lineAt = text.lastIndexOf("\n", start - 1) + 1;
+    if (text.slice(lineAt, start).trim() === "") break;
+    start = lineAt;
+    if (lineAt === 0) break;
+    start = lineAt - 1;
+  }
+  return start === 0 ? 0 : start + 1;
 }

@@ -1,0 +1,366 @@
+// The rules of masked addresses as a test key meets them: POST /v1/inbound-emails/simulate runs forwards and replies
+// completely and shows the messages that would have left.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import PostalMime from "postal-mime";
+import { dkimRecord, generateDkimKey, loadSigningKey } from "../../src/mail/dkim/key.ts";
+import { signMessage } from "../../src/mail/dkim/sign.ts";
+import { type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
+
+const C = "shop@contact.example";
+const D = "anna@home.example";
+const IP_C = "198.51.100.7";
+const IP_D = "198.51.100.8";
+const DOMAIN = "masked.postern.test";
+
+let api: TestApi;
+let dns: DnsServer;
+before(async () => {
+  dns = await startDnsServer({
+    "contact.example": { TXT: [`v=spf1 ip4:${IP_C} -all`] },
+    "home.example": { TXT: [`v=spf1 ip4:${IP_D} -all`] },
+  });
+  api = await testApi({ POSTERN_DNS: dns.address });
+});
+after(async () => {
+  await api.close();
+  await dns.stop();
+});
+
+const ask = (method: string, path: string, body?: unknown) => api.ask(method, path, body, { key: api.test_key });
+const alias = async (more: object = {}) => {
+  const { status, body } = await ask("POST", "/v1/masked/aliases", { forward_to: [D], ...more });
+  assert.equal(status, 201, JSON.stringify(body));
+  return { ...body.alias, full: `${body.alias.address}@${body.alias.domain}` };
+};
+const reverse = async (id: string, email = C): Promise<string> =>
+  (await ask("POST", `/v1/masked/aliases/${id}/contacts`, { email })).body.contact.reply_address;
+type Mail = {
+  from: string;
+  to: string | string[];
+  head?: string;
+  text?: string;
+  ip?: string;
+  envelope?: string;
+  raw?: Buffer;
+};
+/** Simulates a mail; what SMTP said to the first recipient, and what would have left, read. */
+const simulate = async ({
+  from,
+  to,
+  head = "",
+  text = "hi",
+  ip = from === D ? IP_D : IP_C,
+  envelope = from,
+  raw,
+}: Mail) => {
+  const shown = /^To:/im.test(head) ? "" : `To: ${[to].flat().join(", ")}\r\n`;
+  const own = Buffer.from(`From: ${from}\r\n${shown}Subject: order\r\n${head}\r\n${text}\r\n`);
+  const request = { to, envelope_from: envelope, remote_ip: ip, raw_base64: (raw ?? own).toString("base64") };
+  const { status, body } = await ask("POST", "/v1/inbound-emails/simulate", request);
+  assert.equal(status, 200, JSON.stringify(body));
+  const [{ smtp_code, enhanced_code, message }] = body.results;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check
+  const messages: any[] = await Promise.all(
+    body.messages.map(async (one: { raw_base64: string }) => ({
+      ...one,
+      mail: await PostalMime.parse(Buffer.from(one.raw_base64, "base64")),
+    })),
+  );
+  return { body, messages, said: `${smtp_code} ${enhanced_code}`, message: message as string };
+};
+const activity = async (id: string): Promise<string[]> =>
+  (await ask("GET", `/v1/masked/aliases/${id}/activity?limit=100`)).body.activity.map(
+    (entry: Record<string, string | null>) => `${entry.type} ${entry.outcome} ${entry.reason ?? "-"}`,
+  );
+
+test("a test key sees the forward and the reply that would have left; the list of received mail stays empty", async () => {
+  const a = await alias({ display_name: "Anna" });
+  const forward = await simulate({ from: C, to: a.full, head: "Message-ID: <s1@contact.example>\r\n" });
+  assert.deepEqual(forward.body.results, [
+    { recipient: a.full, accepted: true, smtp_code: 250, enhanced_code: "2.0.0", message: "taken", email_id: null },
+  ]);
+  assert.equal(forward.body.email, null);
+  assert.deepEqual(Object.keys(forward.body.messages[0]).sort(), ["from", "id", "raw", "raw_base64", "recipient"]);
+  assert.equal(forward.messages[0].recipient, D);
+  const r = forward.messages[0].mail.from.address;
+  assert.equal(forward.messages[0].from, r);
+  const reply = await simulate({ from: D, to: r, head: "In-Reply-To: <s1@contact.example>\r\n" });
+  assert.deepEqual(
+    reply.messages.map(({ recipient, from }) => [recipient, from]),
+    [[C, a.full]],
+  );
+  assert.equal(reply.messages[0].mail.inReplyTo, "<s1@contact.example>");
+  assert.ok(!reply.body.messages[0].raw.includes("home.example"));
+  assert.equal((await ask("GET", "/v1/inbound-emails")).body.total, 0);
+  assert.deepEqual(await activity(a.id), ["reply sent -", "forward sent -", "config sent created"]);
+});
+
+const QUOTE = (r: string) =>
+  `Mine is ${D}, write there.\r\n\r\nOn Friday, "shop at contact.example" <${r}> wrote:\r\n> To: ${D}\r\n> from shop at contact.example`;
+
+test("redact: all hides the mailbox everywhere, quoted in quotes only, off in no body; what is counted is what was replaced", async () => {
+  const want: Record<string, [string, string, number]> = {
+    all: ["A", "A", 5],
+    quoted: ["D", "A", 4],
+    off: ["D", "D", 3],
+  };
+  for (const [redact, [own, quoted, count]] of Object.entries(want)) {
+    const a = await alias({ redact });
+    const r = await reverse(a.id);
+    const { messages } = await simulate({ from: D, to: r, text: QUOTE(r) });
+    assert.equal(messages.length, 1, redact);
+    assert.equal(messages[0].recipient, C, redact);
+    const shown = (letter: string) => (letter === "A" ? a.full : D);
+    assert.equal(
+      messages[0].mail.text?.trim().replaceAll("\r\n", "\n"),
+      `Mine is ${shown(own)}, write there.\n\nOn Friday, "${C}" <${C}> wrote:\n> To: ${shown(quoted)}\n> from ${C}`,
+      redact,
+    );
+    const { body } = await ask("GET", `/v1/masked/aliases/${a.id}/activity?type=reply`);
+    assert.equal(body.activity[0].redactions, count, redact);
+    const hidden = await simulate({ from: D, to: r, head: `Subject: from ${D}\r\n`, text: "x" });
+    assert.ok(!hidden.body.messages[0].raw.includes(D), `${redact}: the header is always clean`);
+  }
+});
+
+test("redact: quoted holds what shows the mailbox in a place that is neither the author's text nor a quote", async () => {
+  const a = await alias({ redact: "quoted" });
+  const r = await reverse(a.id);
+  const head = "Content-Type: application/pdf; name=a.pdf\r\nContent-Transfer-Encoding: base64\r\n";
+  const { messages } = await simulate({ from: D, to: r, head, text: Buffer.from(`%PDF\x00${D}`).toString("base64") });
+  assert.deepEqual(
+    messages.map(({ recipient }) => recipient),
+    [D],
+    "only the notice",
+  );
+  assert.match((await activity(a.id))[0] ?? "", /^reply held leak: /);
+});
+
+test("replies to several contacts are one mail: all of them named, the same Message-ID, the own address left out", async () => {
+  const a = await alias();
+  const [r1, r2] = [await reverse(a.id), await reverse(a.id, "boss@contact.example")];
+  const head = `To: "The Shop (shop at contact.example)" <${r1}>, ${a.full}, ${D}\r\nCc: ${r2}\r\nMessage-ID: <m1@home.example>\r\n`;
+  const { messages, body } = await simulate({ from: D, to: [r1, r2], head });
+  assert.equal(messages.length, 2, JSON.stringify(body.results));
+  assert.deepEqual(messages.map(({ recipient }) => recipient).sort(), ["boss@contact.example", C]);
+  for (const { mail } of messages) {
+    assert.deepEqual(
+      mail.to?.map(({ name, address }: Record<string, string>) => [name, address]),
+      [["The Shop", C]],
+    );
+    assert.deepEqual(
+      mail.cc?.map(({ address }: Record<string, string>) => address),
+      ["boss@contact.example"],
+    );
+  }
+  assert.equal(messages[0].mail.messageId, messages[1].mail.messageId);
+  const { body: after } = await ask("GET", `/v1/masked/aliases/${a.id}/activity?type=reply`);
+  assert.equal(after.total, 2);
+});
+
+test("what the owner calls a contact is never told to it", async () => {
+  const a = await alias();
+  const { body } = await ask("POST", `/v1/masked/aliases/${a.id}/contacts`, { email: C, name: "The Crooks" });
+  const { messages } = await simulate({ from: D, to: body.contact.reply_address });
+  assert.ok(!messages[0].raw.includes("Crooks"));
+});
+
+test("names of the author's servers and addresses of their network hold a reply; the provider's names do not", async () => {
+  const a = await alias();
+  const r = await reverse(a.id);
+  const head =
+    "Received: from pc.annas-house.example (dsl.isp.example [203.0.113.9]) by mail.home.example; Fri, 20 Nov 2026 10:00:00 +0100\r\nReceived: from x by smtp.gmail.com with ESMTPS; Fri, 20 Nov 2026 09:00:00 +0000\r\n";
+  for (const text of ["sent via pc.annas-house.example", "I am 203.0.113.9", "ask mail.home.example"]) {
+    const { messages } = await simulate({ from: D, to: r, head, text });
+    assert.deepEqual(
+      messages.map(({ recipient }) => recipient),
+      [D],
+      text,
+    );
+  }
+  const { messages } = await simulate({ from: D, to: r, head, text: "use smtp.gmail.com" });
+  assert.deepEqual(
+    messages.map(({ recipient }) => recipient),
+    [C],
+  );
+});
+
+test("a signature of another domain, or of a neighbour, proves nothing; the mailbox's own does", async () => {
+  const { private_key_pem, public_key } = await generateDkimKey("rsa");
+  for (const domain of ["evil.example", "home.example"]) {
+    dns.set(`k._domainkey.${domain}`, "TXT", [dkimRecord(public_key, "rsa")]);
+  }
+  const a = await alias();
+  const r = await reverse(a.id);
+  const signedBy = async (domain: string, from = `From: ${D}`) => {
+    const message = Buffer.from(
+      `${from}\r\nTo: ${r}\r\nSubject: x\r\nDate: Fri, 20 Nov 2026 10:00:00 +0000\r\n\r\nyes\r\n`,
+    );
+    const key = loadSigningKey(private_key_pem, { domain, selector: "k" });
+    const raw = Buffer.concat([await signMessage(message, [key], { now_s: Date.now() / 1000 }), message]);
+    return simulate({ from: D, to: r, raw, ip: IP_C, envelope: "bounce@evil.example" });
+  };
+  const forged = await signedBy("evil.example");
+  assert.equal(forged.said, "550 5.7.1");
+  assert.match(forged.message, /neither an aligned DKIM signature nor SPF/);
+  const two = await signedBy("home.example", `From: ${D}, eve@evil.example`);
+  assert.equal(two.said, "550 5.7.1");
+  assert.match(two.message, /exactly one From address/);
+  const twice = await signedBy("home.example", `From: ${D}\r\nFrom: eve@evil.example`);
+  assert.equal(twice.said, "550 5.7.1", "two From fields are no one author");
+  const own = await signedBy("home.example");
+  assert.equal(own.said, "250 2.0.0");
+  assert.deepEqual(
+    own.messages.map(({ recipient }) => recipient),
+    [C],
+  );
+  const entries = await activity(a.id);
+  assert.equal(entries.filter((entry) => entry === "reply failed unauthorised_sender").length, 3);
+});
+
+test("refusals are noted in bounds", async () => {
+  const a = await alias();
+  const r = await reverse(a.id);
+  for (let n = 0; n < 70; n += 1) await simulate({ from: "eve@evil.example", to: r });
+  const { body } = await ask("GET", `/v1/masked/aliases/${a.id}/activity?type=reply`);
+  assert.equal(body.total, 60);
+});
+
+test("20 replies an hour, 100 a day, 10 recipients, 200 new contacts a day: more is put off with 450", async () => {
+  const a = await alias();
+  const r = await reverse(a.id);
+  const said = async () => (await simulate({ from: D, to: r })).said;
+  for (let n = 0; n < 20; n += 1) assert.equal(await said(), "250 2.0.0", `reply ${n + 1}`);
+  assert.equal(await said(), "450 4.7.1");
+  const set = (kind: string, used: number) =>
+    api.world.db.execute("update masked_window set used = $3 where alias_id = $1 and kind = $2", [a.id, kind, used]);
+  await set("reply_hour", 0);
+  assert.equal(await said(), "250 2.0.0");
+  await set("reply_hour", 0);
+  await set("reply_day", 100);
+  assert.equal(await said(), "450 4.7.1");
+
+  const b = await alias();
+  const many = await Promise.all(Array.from({ length: 11 }, (_, n) => reverse(b.id, `p${n}@contact.example`)));
+  assert.equal((await simulate({ from: D, to: many.slice(0, 10) })).said, "250 2.0.0");
+  assert.equal((await simulate({ from: D, to: many })).said, "450 4.5.3");
+
+  const c = await alias();
+  const crowd = (from: number) => Array.from({ length: 30 }, (_, n) => `c${from + n}@contact.example`).join(", ");
+  for (let n = 0; n < 6; n += 1) {
+    assert.equal((await simulate({ from: C, to: c.full, head: `Cc: ${crowd(n * 30)}\r\n` })).said, "250 2.0.0");
+  }
+  assert.equal((await simulate({ from: C, to: c.full, head: `Cc: ${crowd(180)}\r\n` })).said, "450 4.7.1");
+  assert.equal((await simulate({ from: C, to: c.full })).said, "250 2.0.0", "whom it knows may go on writing");
+});
+
+test("an alias never forwards to an alias: refused when it is made, and again when mail comes", async () => {
+  const a = await alias();
+  const refused = await ask("POST", "/v1/masked/aliases", { forward_to: [a.full] });
+  assert.deepEqual([refused.status, refused.body.field], [400, "forward_to[0]"]);
+  assert.equal((await ask("POST", "/v1/masked/destinations", { email: a.full })).status, 400);
+  const domain = await addVerifiedDomain(api, dns, "late.example", { type: "both" });
+  const early = await alias({ forward_to: ["x@late.example"] });
+  const late = await alias({ domain_id: domain.id, local_part: "x", forward_to: [D] });
+  assert.equal(late.full, "x@late.example");
+  const { messages } = await simulate({ from: C, to: early.full });
+  assert.deepEqual(messages, []);
+  assert.equal((await activity(early.id))[0], "forward dropped loop");
+});
+
+test("a domain alias and a masked alias cannot have the same address, whichever comes first", async () => {
+  const domain = await addVerifiedDomain(api, dns, "both.example", { type: "both" });
+  await alias({ domain_id: domain.id, local_part: "mine" });
+  const first = await ask("POST", "/v1/aliases", { domain_id: domain.id, local_part: "Mine" });
+  assert.deepEqual([first.status, first.body.code, first.body.field], [409, "already_exists", "local_part"]);
+  const other = await ask("POST", "/v1/aliases", { domain_id: domain.id, local_part: "desk" });
+  assert.equal(other.status, 201, JSON.stringify(other.body));
+  const renamed = await ask("PATCH", `/v1/aliases/${other.body.alias.id}`, { local_part: "mine" });
+  assert.equal(renamed.status, 409);
+  const second = await ask("POST", "/v1/masked/aliases", { forward_to: [D], domain_id: domain.id, local_part: "desk" });
+  assert.deepEqual([second.status, second.body.field], [409, "local_part"]);
+});
+
+test("a list that takes unsubscribe requests by mail is left from the alias, by the button and not by the link", async () => {
+  const a = await alias();
+  const head = "List-Unsubscribe: <mailto:leave@contact.example?subject=bye%20bye>\r\n";
+  const { messages } = await simulate({ from: C, to: a.full, head });
+  const field = messages[0].raw.replace(/\r\n /g, " ");
+  assert.match(field, /^List-Unsubscribe-Post: List-Unsubscribe=One-Click\r$/m);
+  const path =
+    /^List-Unsubscribe: <https:\/\/api\.postern\.test(\/masked\/unsubscribe\/[\w-]+)>\r$/m.exec(field)?.[1] ?? "";
+  assert.ok(!field.includes("mailto:"));
+  const open = { key: null };
+  const seen = await api.ask("GET", path, undefined, open);
+  assert.equal(seen.status, 200);
+  assert.doesNotMatch(seen.body, /contact\.example|home\.example/);
+  assert.deepEqual(await activity(a.id), ["forward sent -", "config sent created"]);
+  const form = { ...open, headers: { "content-type": "application/x-www-form-urlencoded" } };
+  assert.equal((await api.ask("POST", path, "List-Unsubscribe=One-Click", form)).status, 200);
+  assert.deepEqual((await activity(a.id))[0], "reply sent unsubscribe");
+  const [left] = await api.world.db.query<{ mime: Buffer }>(
+    `select b.mime from recipient r join message_body b on b.id = r.message_id where r.email = 'leave@contact.example'`,
+  );
+  const mail = await PostalMime.parse(left?.mime ?? "");
+  assert.deepEqual([mail.from?.address, mail.subject, mail.text?.trim()], [a.full, "bye bye", "unsubscribe"]);
+  assert.doesNotMatch(left?.mime.toString() ?? "", /home\.example/);
+  const flipped = path.slice(0, 60) + (path[60] === "A" ? "B" : "A") + path.slice(61);
+  for (const bad of [path.slice(0, -8), flipped, "/masked/unsubscribe/x"]) {
+    assert.equal((await api.ask("POST", bad, undefined, open)).status, 404);
+  }
+});
+
+test("one person's data can be seen whole and forgotten, in the own world only", async () => {
+  const person = "someone@contact.example";
+  const [a, b] = [await alias(), await alias({ forward_to: [person] })];
+  const r = await reverse(a.id, person);
+  await simulate({ from: person, to: a.full, ip: IP_C });
+  const path = `/v1/masked/people?email=${person}`;
+  const seen = await ask("GET", path);
+  assert.equal(seen.status, 200, JSON.stringify(seen.body));
+  assert.deepEqual(Object.keys(seen.body).sort(), [
+    "activity",
+    "alias_ids",
+    "contacts",
+    "destination",
+    "email",
+    "truncated",
+  ]);
+  assert.equal(seen.body.destination.email, person);
+  assert.deepEqual(seen.body.alias_ids, [b.id]);
+  assert.deepEqual(
+    seen.body.contacts.map(({ alias_id, reply_address, received }: Record<string, unknown>) => [
+      alias_id,
+      reply_address,
+      received,
+    ]),
+    [[a.id, r, 1]],
+  );
+  assert.deepEqual(
+    seen.body.activity.map(({ type }: { type: string }) => type),
+    ["forward"],
+  );
+  const other = await api.organization();
+  const theirs = await api.ask("GET", path, undefined, { key: other.test_key });
+  assert.deepEqual([theirs.body.destination, theirs.body.contacts], [null, []]);
+  assert.deepEqual(
+    (await api.ask("DELETE", path)).body,
+    { contacts: 0, destinations: 0, aliases: 0 },
+    "live keys: nothing",
+  );
+  assert.equal((await ask("GET", "/v1/masked/people?email=nobody")).status, 400);
+  assert.equal((await ask("GET", "/v1/masked/people")).status, 400);
+
+  const erased = await ask("DELETE", path);
+  assert.deepEqual([erased.status, erased.body], [200, { contacts: 1, destinations: 1, aliases: 1 }]);
+  const empty = { email: person, destination: null, alias_ids: [], contacts: [], activity: [], truncated: false };
+  assert.deepEqual((await ask("GET", path)).body, empty);
+  assert.equal((await simulate({ from: D, to: r })).said, "550 5.1.1", "the reply address leads nowhere");
+  assert.equal((await ask("GET", `/v1/masked/aliases/${b.id}`)).status, 404);
+  assert.equal((await ask("POST", `/v1/masked/aliases/${b.id}/restore`)).status, 409);
+  assert.equal((await ask("GET", `/v1/masked/aliases/${a.id}/activity`)).body.activity[0].contact, null);
+  assert.equal(a.domain, DOMAIN);
+});
