@@ -16,7 +16,7 @@ const LANES_KEPT_MS = 7 * 86_400_000;
 const LANES_PER_CLAIM = 200;
 const EXPIRED_PER_SWEEP = 500;
 const ROWS_PER_CLAIM = 400;
-/** A lane found empty is looked at once more after this: an insert may be committing. */
+/** A lane in which nothing is due is looked at once more after this: an insert may be committing. */
 const LINGER_MS = 2_000;
 
 export type Claimer = { wake(): void; stop(): Promise<void> };
@@ -118,7 +118,8 @@ async function settleLanes(world: World, { wanted, rows, lingering, memory }: Se
   const drained = wanted.filter(({ id, k }) => (taken.get(id) ?? 0) < k).map(({ id }) => id);
   for (const { id, k } of wanted) memory.setBacklog(id, (taken.get(id) ?? 0) >= k);
   const now = new Date(world.clock.now());
-  const secondLook = drained.filter((id) => lingering.delete(id));
+  // What was found at the second look may have a neighbour that is being committed: then it was a first one.
+  const secondLook = drained.filter((id) => lingering.delete(id) && !taken.has(id));
   const firstLook = drained.filter((id) => !secondLook.includes(id));
   if (secondLook.length > 0) await queries.rescheduleLanes(world.db, secondLook, now, 0);
   if (firstLook.length > 0) {

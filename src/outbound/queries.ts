@@ -43,18 +43,21 @@ export function claimDue(db: Query, node: number, lanes: { id: number; k: number
   );
 }
 
-/** When each lane has work again; a lane without rows sleeps (`infinity`) unless it `lingers` for racing inserts. */
+/**
+ * When each lane has work again: with its first row, or never (`infinity`). A lane in which nothing is due is `asleep`; it is
+ * looked at once more after `lingerMs`, for rows that were being committed while this statement looked (their inserts
+ * found the lane awake, and left it alone).
+ */
 export function rescheduleLanes(db: Query, lanes: number[], now: Date, lingerMs: number) {
   return db.query<{ id: number; asleep: boolean }>(
     `update lane l
-        set next_at = case when n.due_at is not null then n.due_at
-                           when $3::int > 0 then $2::timestamptz + $3::int * interval '1 millisecond'
-                           else 'infinity' end
+        set next_at = least(coalesce(n.due_at, 'infinity'),
+                            case when $3::int > 0 then $2::timestamptz + $3::int * interval '1 millisecond' end)
        from (select x.id, (select d.due_at from delivery d where d.lane_id = x.id and d.owner is null
                             order by d.due_at limit 1) as due_at
                from unnest($1::bigint[]) as x (id) order by x.id) n
       where l.id = n.id
-      returning l.id, n.due_at is null as asleep`,
+      returning l.id, n.due_at is null or n.due_at > $2 as asleep`,
     [lanes, now, lingerMs],
   );
 }
@@ -324,13 +327,18 @@ export function resumeLanes(db: Query, lanes: number[], now: Date) {
   );
 }
 
-/** Wakes lanes that sleep although they hold rows (an insert raced the lane's falling asleep). Healing, not routine. */
+/**
+ * Wakes lanes that look later than their first row is due (an insert raced the lane's falling asleep, for longer than it
+ * lingered). Healing, not routine. Parked lanes look later on purpose.
+ */
 export function wakeForgottenLanes(db: Query, slots: { source_id: string; slot: number }[]) {
   return db.execute(
     `update lane l set next_at = d.due_at
        from unnest($1::uuid[], $2::smallint[]) as s (source_id, slot)
-       join lane c on c.source_id = s.source_id and c.slot = s.slot and c.next_at = 'infinity'
-       cross join lateral (select due_at from delivery where lane_id = c.id and owner is null order by due_at limit 1) d
+       join lane c on c.source_id = s.source_id and c.slot = s.slot
+                  and (c.next_at = 'infinity' or c.paused_until is null)
+       cross join lateral (select due_at from delivery where lane_id = c.id and owner is null and due_at < c.next_at
+                            order by due_at limit 1) d
       where l.id = c.id and l.next_at > d.due_at`,
     [slots.map((s) => s.source_id), slots.map((s) => s.slot)],
   );

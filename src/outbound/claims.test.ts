@@ -1,0 +1,140 @@
+// When a lane has work again: a message that is committed while the lane is looked at must not wait for the lane's retries.
+import assert from "node:assert/strict";
+import { after, afterEach, before, test } from "node:test";
+import pg from "pg";
+import { type TestApi, testApi } from "../../test/support/api.ts";
+import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
+import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
+import { type Claimer, createClaimer } from "./claims.ts";
+import type { Leases } from "./leases.ts";
+import { createMemory } from "./memory.ts";
+import { rescheduleLanes, wakeForgottenLanes } from "./queries.ts";
+import type { Sources } from "./sources.ts";
+import { DEFAULT_SOURCE_ID, type Job } from "./types.ts";
+
+const NODE = 4712;
+const HOUR_MS = 3_600_000;
+
+let api: TestApi;
+let dns: DnsServer;
+let other: pg.Client;
+let claimer: Claimer | null = null;
+
+before(async () => {
+  dns = await startDnsServer();
+  api = await testApi({ POSTERN_DNS: dns.address });
+  await addVerifiedDomain(api, dns, "sender.example");
+  other = new pg.Client({ connectionString: api.database_url, options: "-c postern.scope=system" });
+  await other.connect();
+});
+
+afterEach(async () => {
+  await claimer?.stop();
+  claimer = null;
+});
+
+after(async () => {
+  await other?.end();
+  await api?.close();
+  await dns?.stop();
+});
+
+/** Two e-mails in one lane: the first waits for its retry in an hour, the second is due. */
+async function twoInOneLane(domain: string): Promise<{ lane: number; slot: number; fresh: string }> {
+  const ids: string[] = [];
+  for (const name of ["anna", "bert"]) {
+    const body = { from: "a@sender.example", to: [`${name}@${domain}`], subject: "x", text_body: "x" };
+    const answer = await api.ask("POST", "/v1/send", body);
+    assert.equal(answer.status, 202);
+    ids.push(answer.body.id);
+  }
+  const [waiting, fresh] = ids as [string, string];
+  const retry = new Date(api.world.clock.now() + HOUR_MS);
+  await api.world.db.query("update delivery set due_at = $2, attempts = 1 where message_id = $1", [waiting, retry]);
+  const [row] = await api.world.db.query<{ lane: number; slot: number }>(
+    "select l.id as lane, l.slot from delivery d join lane l on l.id = d.lane_id where d.message_id = $1",
+    [fresh],
+  );
+  assert.ok(row);
+  return { ...row, fresh };
+}
+
+async function nextAt(lane: number): Promise<number> {
+  const [row] = await api.world.db.query<{ next_at: Date }>("select next_at from lane where id = $1", [lane]);
+  return row?.next_at.getTime() ?? Number.NaN;
+}
+
+/** The row as it is while the transaction that inserts it is not committed: nobody else sees it. */
+async function hideUntilCommit(id: string): Promise<void> {
+  const { rows } = await other.query("delete from delivery where message_id = $1 returning *", [id]);
+  const row = rows[0];
+  const names = Object.keys(row);
+  await other.query("begin");
+  await other.query(
+    `insert into delivery (${names.map((name) => `"${name}"`).join(", ")}) values (${names.map((_, n) => `$${n + 1}`).join(", ")})`,
+    Object.values(row),
+  );
+}
+
+test("a message committed while its lane was looked at is claimed within seconds, whatever else waits in the lane", async () => {
+  const { lane, slot, fresh } = await twoInOneLane("race.example");
+  await hideUntilCommit(fresh);
+  const dueAt = await nextAt(lane);
+  const claimed: Job[] = [];
+  const memory = createMemory();
+  claimer = createClaimer(api.world, {
+    leases: {
+      node: () => NODE,
+      slots: () => [{ source_id: DEFAULT_SOURCE_ID, slot }],
+      mayStart: () => true,
+    } as unknown as Leases,
+    memory,
+    sources: { departure: () => ({ problem: "none" }), isUnlimited: () => true } as unknown as Sources,
+    take: (_lane, job) => claimed.push(job),
+  });
+  const lookedBy = performance.now() + 5_000;
+  while ((await nextAt(lane)) === dueAt) {
+    assert.ok(performance.now() < lookedBy, "the lane was not looked at");
+    await new Promise((done) => setTimeout(done, 5));
+  }
+  await other.query("commit");
+  const claimedBy = performance.now() + 8_000;
+  while (claimed.length === 0) {
+    assert.ok(performance.now() < claimedBy, "the message waits for the lane's retry");
+    await new Promise((done) => setTimeout(done, 20));
+  }
+  assert.deepEqual([claimed.length, claimed[0]?.message_id], [1, fresh]);
+});
+
+test("a lane that was put off by mistake is found by the sweep, one that is parked is left alone", async () => {
+  const { lane, slot } = await twoInOneLane("sweep.example");
+  const slots = [{ source_id: DEFAULT_SOURCE_ID, slot }];
+  const later = new Date(api.world.clock.now() + HOUR_MS);
+  await api.world.db.query("update lane set next_at = $2 where id = $1", [lane, later]);
+  await wakeForgottenLanes(api.world.db, slots);
+  const [first] = await api.world.db.query<{ due_at: Date }>(
+    "select min(due_at) as due_at from delivery where lane_id = $1",
+    [lane],
+  );
+  assert.equal(await nextAt(lane), first?.due_at.getTime());
+  await api.world.db.query("update lane set next_at = $2, paused_until = $2 where id = $1", [lane, later]);
+  await wakeForgottenLanes(api.world.db, slots);
+  assert.equal(await nextAt(lane), later.getTime());
+});
+
+test("a lane without due rows is looked at once more after the linger, then at its first row's time, or never", async () => {
+  const { lane, fresh } = await twoInOneLane("linger.example");
+  const now = new Date(api.world.clock.now());
+  await api.world.db.query("delete from delivery where message_id = $1", [fresh]);
+  assert.deepEqual(await rescheduleLanes(api.world.db, [lane], now, 2_000), [{ id: lane, asleep: true }]);
+  assert.equal(await nextAt(lane), now.getTime() + 2_000);
+  await rescheduleLanes(api.world.db, [lane], now, 0);
+  assert.ok((await nextAt(lane)) > now.getTime() + HOUR_MS / 2);
+  await api.world.db.query("delete from delivery where lane_id = $1", [lane]);
+  await rescheduleLanes(api.world.db, [lane], now, 0);
+  const [row] = await api.world.db.query<{ never: boolean }>(
+    "select next_at = 'infinity' as never from lane where id = $1",
+    [lane],
+  );
+  assert.equal(row?.never, true);
+});
