@@ -9,6 +9,7 @@ import { dmarcFailureReports } from "./dmarc-failure-reports.ts";
 import { mimeMime4j, mimeMisc, mimeStalwart } from "./mime.ts";
 import { publicSuffixList } from "./public-suffix-list.ts";
 import { regexRedos } from "./regex-redos.ts";
+import { smtpDialogues } from "./smtp-dialogues.ts";
 import { smtpReplyClassification } from "./smtp-reply-classification.ts";
 import { spamAndHam } from "./spam-and-ham.ts";
 import { suppressionCsv } from "./suppression-csv.ts";
@@ -33,6 +34,7 @@ export const CORPORA: readonly Corpus[] = [
   mimeStalwart,
   publicSuffixList,
   regexRedos,
+  smtpDialogues,
   smtpReplyClassification,
   spamAndHam,
   spfRfc7208,
