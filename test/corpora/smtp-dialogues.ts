@@ -1,7 +1,7 @@
 // Conversations of another server's tests and sequences that smuggle messages, over raw sockets: to the MX and to
 // submission (where a script logs in), and the other way round, what leaves our own client on the wire. Of an answer only
 // its class is held, as the README says; names, passwords and sizes are ours.
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { basename, join } from "node:path";
 import { startSubmitting } from "../../src/app.ts";
@@ -60,7 +60,7 @@ export const smtpDialogues: Corpus = {
         if (typeof steps === "string") tally.judge(name, "a script", steps);
         else await play(tally, name, steps, { receiving, ports });
       }
-      const sequences = JSON.parse(readFileSync(join(dir, "end-of-data-sequences.json"), "utf8")) as Sequences;
+      const sequences = readSequences(join(dir, "end-of-data-sequences.json"));
       for (const sequence of sequences.inbound) await smuggleIn(tally, receiving, sequence);
       for (const sequence of sequences.outbound) await smuggleOut(tally, { receiving, ports, sink }, sequence);
     } finally {
@@ -73,6 +73,13 @@ export const smtpDialogues: Corpus = {
 };
 
 type Sequences = { inbound: string[]; outbound: string[] };
+
+function readSequences(path: string): Sequences {
+  if (!existsSync(path)) return { inbound: [], outbound: [] };
+  const { inbound = [], outbound = [] } = JSON.parse(readFileSync(path, "utf8")) as Partial<Sequences>;
+  return { inbound, outbound };
+}
+
 type Ports = { mx: number; submission: number; submissions: number };
 type Place = { receiving: Receiving; ports: Ports };
 
