@@ -1,11 +1,13 @@
 // Every target there is, in the order in which they run.
 import type { Target } from "./target.ts";
 import { ADDRESS_TARGETS } from "./targets/address.ts";
+import { BUILD_TARGETS } from "./targets/build.ts";
 import { DKIM_TARGETS } from "./targets/dkim.ts";
 import { MIME_TARGETS } from "./targets/mime.ts";
 import { POLICY_TARGETS } from "./targets/policies.ts";
+import { REPORT_TARGETS } from "./targets/reports.ts";
 import { SMTP_TARGETS } from "./targets/smtp.ts";
 
 export const TARGETS: readonly Target[] = [
-  ...[SMTP_TARGETS, ADDRESS_TARGETS, MIME_TARGETS, DKIM_TARGETS, POLICY_TARGETS].flat(),
+  ...[SMTP_TARGETS, ADDRESS_TARGETS, MIME_TARGETS, BUILD_TARGETS, DKIM_TARGETS, POLICY_TARGETS, REPORT_TARGETS].flat(),
 ];

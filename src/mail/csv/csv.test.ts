@@ -122,6 +122,9 @@ describe("damaged CSV", () => {
     const quoted = `"a"${row}`;
     assert.deepEqual(fields(read(`${row}\n${quoted}\nok`)), ["too_many_fields", "too_many_fields", ["ok"]]);
     assert.equal((fields(read(",x".repeat(FIELDS_MAX - 1)))[0] as string[]).length, FIELDS_MAX);
+    for (const piece of [1, 100, 1_500]) {
+      assert.deepEqual(fields(read(`${quoted}${row}\nok`, ",", piece)), ["too_many_fields", ["ok"]], `in ${piece}s`);
+    }
   });
 
   it("never loses a line and never throws, whatever the bytes", () => {

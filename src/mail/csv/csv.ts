@@ -132,8 +132,14 @@ function readQuotedRecord(scan: Scan, start: number): Step {
     if (at >= text.length) return final ? { kind: "record", fields, next: at } : { kind: "incomplete" };
     if (text[at] !== separator) return { kind: "record", fields, next: afterLineEnd(text, at) };
     at += 1;
-    if (fields.length > FIELDS_MAX) return { kind: "defect", defect: "too_many_fields", next: nextLine(scan, at) };
+    if (fields.length > FIELDS_MAX) return tooManyFields(scan, at);
   }
+}
+
+/** The whole line is passed over, so it must be there: its rest would be taken for a row. */
+function tooManyFields(scan: Scan, at: number): Step {
+  if (scan.lineEnd(at) === Number.POSITIVE_INFINITY && !scan.final) return { kind: "incomplete" };
+  return { kind: "defect", defect: "too_many_fields", next: nextLine(scan, at) };
 }
 
 type Quoted = { kind: "field"; value: string; next: number } | Exclude<Step, { kind: "record" }>;

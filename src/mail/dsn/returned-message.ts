@@ -4,10 +4,10 @@
 import { type Header, headerValues, splitMessage } from "../mime/parse-head.ts";
 import { decodeBody } from "./body-text.ts";
 import type { Part } from "./parts.ts";
+import { storable } from "./status-fields.ts";
 import type { OriginalMessage, ReturnedHeader } from "./types.ts";
 
 export const returnedHeadersMax = 200;
-const valueCharsMax = 4_000;
 
 /** Types of parts that hold a returned message or its head. */
 export function isReturnedMessage(type: string): boolean {
@@ -64,7 +64,7 @@ function headInText(returned: string): Header[] {
 }
 
 function toReturned(header: Header): ReturnedHeader {
-  return { name: header.name, value: header.value.slice(0, valueCharsMax) };
+  return { name: header.name, value: storable(header.value) };
 }
 
 /** A Message-ID without its angle brackets; null when the value holds none. */

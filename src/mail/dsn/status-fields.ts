@@ -41,7 +41,7 @@ export function readFieldGroups(text: string): FieldGroup[] {
     if (startsRecipient(group, name)) close();
     fields++;
     const values = group.get(name) ?? [];
-    values.push(field[2]!.trim());
+    values.push(storable(field[2]!));
     group.set(name, values);
     last = values;
   }
@@ -60,7 +60,16 @@ export function fieldValue(group: FieldGroup, ...names: string[]): string {
 
 function continueValue(values: string[], line: string): void {
   const value = values.pop() ?? "";
-  values.push(`${value} ${line.trim()}`.slice(0, valueCharsMax));
+  values.push(storable(`${value} ${line.trim()}`));
+}
+
+/** A value that fits into a database: cut, without controls, and without half of what the cut went through. */
+export function storable(value: string): string {
+  return value
+    .slice(0, valueCharsMax)
+    .replace(/(?!\t)\p{Cc}/gu, " ")
+    .trim()
+    .toWellFormed();
 }
 
 function startsRecipient(group: FieldGroup, name: string): boolean {
