@@ -1,5 +1,6 @@
 // What the contract tester asks about: some of everything, made through the API, and their names given to the tester as
-// dictionaries (its configuration file), so that its requests reach beyond the 404 of a random id.
+// dictionaries (its configuration file), so that its requests reach beyond the 404 of a random id. Not here: the bodies
+// that it starts from (contract-examples.ts).
 import { join } from "node:path";
 import type { DnsServer } from "../support/dns-server.ts";
 import { ask, type Posterns, setUpDomain } from "../support/postern-process.ts";
@@ -12,13 +13,17 @@ const EACH = 12;
 /** How often a value comes from its dictionary; otherwise the tester makes one up. */
 const PROBABILITY = 0.8;
 
+/** A domain whose mail server has no room for anybody. */
+export const FULL_MAILBOXES = "full.example";
+const BOUNCE_MS_MAX = 10_000;
+
 type Maker = (mark: string) => Promise<string>;
 type Create = (path: string, body?: unknown) => Promise<string>;
 
 /** Makes the subjects with the live key: a domain in use, domains to delete, and some of everything else. */
 export async function makeSubjects(settings: Posterns, dns: DnsServer): Promise<Subjects> {
   const create: Create = async (path, body) => {
-    const answer = await ask(settings, "POST", path, body);
+    const answer = await (typeof body === "string" ? upload(settings, path, body) : ask(settings, "POST", path, body));
     if (answer.status >= 300) throw new Error(`POST ${path} answers ${answer.status}: ${JSON.stringify(answer.body)}`);
     return idIn(answer.body);
   };
@@ -31,7 +36,9 @@ export async function makeSubjects(settings: Posterns, dns: DnsServer): Promise<
     for (let at = 0; at < EACH; at += 1) ids.push(await make(`subject${at}`));
     subjects[name] = ids;
   }
-  subjects.destinations = await idsOf(settings, "/v1/masked/destinations", "destinations");
+  const held = await setUpDomain(settings, dns, "held.example", "both");
+  subjects.quarantined = await quarantineAll(settings, create, held);
+  subjects.reports = await idsOf(settings, `/v1/domains/${domain}/dmarc/reports`, "reports");
   const [withContacts = "", ...masked] = subjects.masked ?? [];
   const contacts = `/v1/masked/aliases/${withContacts}/contacts`;
   for (let at = 0; at < EACH; at += 1) await create(contacts, { email: `friend${at}@elsewhere.example` });
@@ -50,6 +57,51 @@ export async function makeSubjects(settings: Posterns, dns: DnsServer): Promise<
     receivers: ["subject1@shop.example", "new@shop.example", "x@unknown.example"],
     slugs: ["subject1", "subject2", ...(subjects.templates ?? [])],
   };
+}
+
+async function upload(settings: Posterns, path: string, xml: string) {
+  const headers = { authorization: `Bearer ${settings.live_key}`, "content-type": "application/xml" };
+  const answer = await fetch(settings.base_url + path, { method: "POST", headers, body: xml });
+  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+}
+
+/** Mails that wait for their release. */
+async function quarantineAll(settings: Posterns, create: Create, domainId: string): Promise<string[]> {
+  const thresholds = { tag: 0, quarantine: 0, reject: null };
+  const set = await ask(settings, "PUT", `/v1/domains/${domainId}/spam`, { thresholds });
+  if (set.status !== 200) throw new Error(`the spam settings answer ${set.status}: ${JSON.stringify(set.body)}`);
+  await create("/v1/aliases", { domain_id: domainId, local_part: "*", action: "store" });
+  const ids: string[] = [];
+  for (let at = 0; at < EACH; at += 1) {
+    const mail = { to: "a@held.example", from: "d@elsewhere.example", subject: `held ${at}`, text: "x" };
+    ids.push(await create("/v1/inbound-emails/simulate", mail));
+  }
+  return ids;
+}
+
+/** An e-mail whose recipient's server says that the mailbox is full: it may be tried again by hand. */
+async function bouncedSoftly(settings: Posterns, create: Create, mail: object): Promise<string> {
+  const id = await create("/v1/send", { ...mail, to: [`someone@${FULL_MAILBOXES}`] });
+  const until = Date.now() + BOUNCE_MS_MAX;
+  while (Date.now() < until) {
+    const { body } = await ask(settings, "GET", `/v1/emails/${id}`);
+    if ((body.email as unknown as { status: string }).status === "bounced") return id;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error("the e-mail to a full mailbox has not bounced");
+}
+
+/** An aggregate report about shop.example of the day before yesterday. */
+export function dmarcReport(mark: string): string {
+  const day = 86_400;
+  const begin = (Math.floor(Date.now() / 1_000 / day) - 2) * day;
+  return `<?xml version="1.0"?><feedback><report_metadata><org_name>${mark}</org_name>
+<email>reports@reporter.example</email><report_id>${mark}</report_id>
+<date_range><begin>${begin}</begin><end>${begin + day - 1}</end></date_range></report_metadata>
+<policy_published><domain>shop.example</domain><p>none</p></policy_published>
+<record><row><source_ip>192.0.2.9</source_ip><count>3</count><policy_evaluated><disposition>none</disposition>
+<dkim>pass</dkim><spf>pass</spf></policy_evaluated></row><identifiers><header_from>shop.example</header_from></identifiers>
+<auth_results><dkim><domain>shop.example</domain><result>pass</result></dkim></auth_results></record></feedback>`;
 }
 
 function makersFor(settings: Posterns, create: Create, domainId: string): Record<string, Maker> {
@@ -72,6 +124,10 @@ function makersFor(settings: Posterns, create: Create, domainId: string): Record
     imports: (mark) =>
       create("/v1/imports/suppressions/preview", { csv: `email\n${mark}@x.example\n`, provider: "custom" }),
     emails: (mark) => create("/v1/send", mail(mark)),
+    bounced: (mark) => bouncedSoftly(settings, create, mail(mark)),
+    rules: (mark) => create(`/v1/domains/${domainId}/rules`, ruleNamed(mark)),
+    pools: (mark) => create("/v1/ip-pools", { name: mark, ips: [{ ip: `127.0.1.${1 + Number(mark.slice(7))}` }] }),
+    uploads: (mark) => create("/v1/dmarc/reports", dmarcReport(mark)),
     scheduled: (mark) => create("/v1/send", { ...mail(mark), scheduled_at: later() }),
     aliases: (mark) => create("/v1/aliases", { domain_id: domainId, local_part: mark }),
     masked: (mark) => create("/v1/masked/aliases", { forward_to: [`${mark}@people.example`], domain_id: domainId }),
@@ -80,6 +136,7 @@ function makersFor(settings: Posterns, create: Create, domainId: string): Record
       await ask(settings, "DELETE", `/v1/masked/aliases/${id}`);
       return id;
     },
+    destinations: (mark) => create("/v1/masked/destinations", { email: `${mark}@unused.example` }),
     keys: (mark) => create("/v1/api-keys", { name: mark, environment: "test" }),
     inbound: (mark) =>
       create("/v1/inbound-emails/simulate", {
@@ -90,6 +147,10 @@ function makersFor(settings: Posterns, create: Create, domainId: string): Record
         attachments: [file],
       }),
   };
+}
+
+function ruleNamed(name: string): object {
+  return { name, conditions: [{ field: "subject", comparator: "contains", value: name }], action: "store" };
 }
 
 /** Of `{"id": …}` or `{"webhook": {"id": …}}`. */
@@ -110,7 +171,7 @@ async function idsOf(settings: Posterns, path: string, list: string): Promise<st
   return (body[list] as unknown as { id: string }[]).map(({ id }) => id);
 }
 
-type Operation = { path: string; method: string };
+export type Operation = { path: string; method: string };
 type Binding = { path: RegExp; method?: RegExp; parameters: Record<string, string> };
 
 /** What stands for a parameter or a field of the body, by path and method; the first that fits decides. */
@@ -120,6 +181,8 @@ const BINDINGS: Binding[] = [
   { path: /^.v1.domains.\{.*\{selector/, parameters: { "path.id": "domains", "path.selector": "selectors" } },
   { path: /^.v1.domains.\{.*\/rotate/, parameters: { "path.id": "domains", "body.old_selector": "selectors" } },
   { path: /^.v1.domains.\{.*.warming./, method: /POST/, parameters: { "path.id": "young" } },
+  { path: /^.v1.domains.\{.*\{reportId/, parameters: { "path.id": "domain", "path.reportId": "reports" } },
+  { path: /^.v1.domains.\{.*.spam/, parameters: { "path.id": "young" } },
   { path: /^.v1.domains.\{/, parameters: { "path.id": "domain" } },
   { path: /^.v1.webhooks.\{/, parameters: { "path.id": "webhooks" } },
   { path: /^.v1.webhook-deliveries.\{/, parameters: { "path.id": "deliveries" } },
@@ -128,6 +191,7 @@ const BINDINGS: Binding[] = [
   { path: /^.v1.suppressions.check/, parameters: { "query.email": "addresses" } },
   { path: /^.v1.imports.suppressions.jobs/, parameters: { "path.id": "imports" } },
   { path: /^.v1.emails.\{id\}.cancel/, parameters: { "path.id": "scheduled" } },
+  { path: /^.v1.emails.\{id\}.retry/, parameters: { "path.id": "bounced" } },
   { path: /^.v1.emails.\{/, parameters: { "path.id": "emails" } },
   { path: /^.v1.aliases.\{/, parameters: { "path.id": "aliases" } },
   { path: /^.v1.aliases$/, method: /POST/, parameters: { "body.domain_id": "domain" } },
@@ -139,12 +203,19 @@ const BINDINGS: Binding[] = [
   { path: /^.v1.masked.destinations.\{/, parameters: { "path.id": "destinations" } },
   { path: /^.v1.inbound-emails.simulate/, parameters: { "body.to": "receivers", "body.from": "senders" } },
   { path: /\{attachment_id\}/, parameters: { "path.id": "withAttachment", "path.attachment_id": "attachments" } },
+  { path: /^.v1.inbound-emails.\{id\}.release/, parameters: { "path.id": "quarantined" } },
   { path: /^.v1.inbound-emails.\{/, parameters: { "path.id": "inbound" } },
+  { path: /^.v1.inbound-rules$/, method: /POST/, parameters: { "body.domain_id": "domain" } },
+  { path: /^.v1.inbound-rules.reorder/, parameters: { "body.ids[*]": "rules" } },
+  { path: /^.v1.inbound-rules.test/, parameters: { "body.rule_id": "rules" } },
+  { path: /^.v1.inbound-rules.\{/, parameters: { "path.id": "rules" } },
+  { path: /^.v1.ip-pools.\{/, parameters: { "path.id": "pools" } },
   { path: /^.v1.send$/, parameters: { "body.from": "senders", "body.to[*]": "recipients", "body.template": "slugs" } },
   { path: /^.v1/, method: /GET/, parameters: { "query.domain_id": "domain", "query.endpoint_id": "webhooks" } },
 ];
 
-function bindingOf({ path, method }: Operation): Binding | undefined {
+/** Which dictionaries stand for the parameters of an operation. */
+export function bindingOf({ path, method }: Operation): Binding | undefined {
   return BINDINGS.find((candidate) => candidate.path.test(path) && (candidate.method?.test(method) ?? true));
 }
 
@@ -176,74 +247,4 @@ export function testerConfiguration(subjects: Subjects, operations: Operation[])
     }
   }
   return `${lines.join("\n")}\n`;
-}
-
-/** The examples for contract_hooks.py (JSON): by operation, bodies and parameters that work. */
-export function testerExamples(subjects: Subjects, operations: Operation[]): string {
-  const bodies = new Map(Object.entries(bodiesWith(subjects)));
-  const examples: Record<string, { bodies: unknown[]; parameters: Record<string, string[]> }> = {};
-  for (const operation of operations) {
-    const name = `${operation.method} ${operation.path}`;
-    const parameters = Object.entries(bindingOf(operation)?.parameters ?? {}).map(([parameter, dictionary]) => {
-      const values = subjects[dictionary] ?? [];
-      return [parameter, EXAMPLES.test(name) ? values : values.slice(-2)] as const;
-    });
-    examples[name] = { bodies: bodies.get(name) ?? [], parameters: Object.fromEntries(parameters) };
-  }
-  return JSON.stringify(examples);
-}
-
-/** What works once only is tried with every subject. */
-const EXAMPLES = /^DELETE|\/(cancel|commit)$/;
-
-function bodiesWith(subjects: Subjects): Record<string, unknown[]> {
-  const mail = { from: "a@shop.example", to: ["Anna <anna@recipient.example>"], subject: "Hi", text_body: "Hi" };
-  const domain_id = subjects.domain?.[0];
-  const rich = {
-    ...mail,
-    cc: ["c@recipient.example"],
-    html_body: "<p>Hi</p>",
-    tags: ["a"],
-    metadata: { order: "1" },
-    headers: { "X-Order": "1" },
-    attachments: [{ filename: "a.txt", content: "aGk=" }],
-  };
-  const templated = { from: mail.from, to: mail.to, template: "subject1", variables: { name: "Anna" } };
-  const scheduled_at = new Date(Date.now() + 86_400_000).toISOString();
-  return {
-    "POST /v1/send": [mail, rich, templated, { ...mail, scheduled_at }],
-    "POST /v1/send/batch": [[mail, rich], { emails: [mail, templated], validation: "permissive" }],
-    "POST /v1/api-keys": [{ name: "new", environment: "test" }],
-    "PUT /v1/api-keys/{id}": [{ name: "renamed" }],
-    "POST /v1/domains": [
-      { domain: "new.example", type: "outbound" },
-      { domain: "b.example", type: "both" },
-    ],
-    "PUT /v1/domains/{id}": [{ active: true }, { tls_policy: "opportunistic" }],
-    "POST /v1/domains/{id}/dkim": [{ selector: "other", algorithm: "ed25519" }],
-    "POST /v1/domains/{id}/dkim/rotate": [{ old_selector: "postern1", new_selector: "postern9" }],
-    "POST /v1/domains/{id}/warming/start": [{ phase: "phase_2" }],
-    "PUT /v1/domains/{id}/relay": [{ host: "relay.example", tls: "starttls", mode: "fallback" }],
-    "POST /v1/ip-pools": [{ name: "new", ips: [{ ip: "127.0.0.9", ehlo: "mx9.postern.example" }] }],
-    "POST /v1/masked/aliases": [{ forward_to: ["new@people.example"], domain_id }],
-    "PUT /v1/masked/aliases/{id}": [{ description: "new" }],
-    "POST /v1/masked/aliases/{id}/contacts": [{ email: "friend@elsewhere.example" }],
-    "POST /v1/webhooks": [{ url: "https://new.receiver.example/", events: ["email.bounced"], domain_id }],
-    "PUT /v1/webhooks/{id}": [{ events: ["email.delivered"] }, { enabled: false }],
-    "POST /v1/webhooks/{id}/replay": [{ from: "2026-01-01T00:00:00Z" }],
-    "POST /v1/templates": [{ name: "new", slug: "new", subject: "Hi {{name}}", html_body: "<p>{{name}}</p>" }],
-    "PUT /v1/templates/{id}": [{ description: "new" }, { subject: "Hello {{name}}" }],
-    "POST /v1/templates/{id}/preview": [{ variables: { name: "Anna" } }],
-    "POST /v1/suppressions": [{ email: "new@recipient.example" }, { email: "n@x.example", reason: "complaint" }],
-    "POST /v1/imports/suppressions/preview": [{ csv: "email,reason\na@x.example,bounce\n", provider: "custom" }],
-    "POST /v1/aliases": [
-      { domain_id, local_part: "new" },
-      { domain_id, local_part: "b", description: "b" },
-    ],
-    "PATCH /v1/aliases/{id}": [{ description: "new" }, { active: false }],
-    "POST /v1/inbound-emails/simulate": [
-      { to: "subject1@shop.example", from: "d@elsewhere.example", subject: "Hi", text: "Hi" },
-      { to: ["subject1@shop.example"], raw: "From: d@elsewhere.example\r\nSubject: Hi\r\n\r\nHi\r\n" },
-    ],
-  };
 }

@@ -10,8 +10,9 @@ import { parseArgs } from "node:util";
 import { startDnsServer } from "../support/dns-server.ts";
 import { type PosternProcess, type Posterns, posternSettings, startPostern } from "../support/postern-process.ts";
 import { startSmtpSink } from "../support/smtp-sink.ts";
+import { testerExamples } from "./contract-examples.ts";
 import { readReport, type Verdict } from "./contract-report.ts";
-import { makeSubjects, testerConfiguration, testerExamples } from "./contract-subjects.ts";
+import { FULL_MAILBOXES, makeSubjects, testerConfiguration } from "./contract-subjects.ts";
 
 const MISSING = "The contract tester is not installed (schemathesis is not on the PATH): pip install schemathesis";
 const CHECKS = [
@@ -89,6 +90,8 @@ async function judge(program: string): Promise<Run[]> {
     postern = await startPostern(settings);
     dns.set("recipient.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
     dns.set("mx.recipient.example", "A", ["127.0.0.1"]);
+    dns.set(FULL_MAILBOXES, "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
+    mx.onRcpt((address) => (address.endsWith(`@${FULL_MAILBOXES}`) ? { code: 552, text: "5.2.2 Mailbox full" } : null));
     const config = join(dir, "schemathesis.toml");
     const described = await describedOperations(settings);
     const subjects = await makeSubjects(settings, dns);

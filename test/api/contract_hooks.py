@@ -22,5 +22,6 @@ def before_load_schema(context, raw_schema):
                 parameter["examples"] = {f"example{at}": {"value": value} for at, value in enumerate(values)}
         bodies = examples["bodies"]
         if bodies:
-            media = operation["requestBody"]["content"]["application/json"]
+            content = operation["requestBody"]["content"]
+            media = content.get("application/json") or content["application/xml"]
             media["examples"] = {f"example{at}": {"value": value} for at, value in enumerate(bodies)}
