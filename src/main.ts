@@ -4,6 +4,7 @@ import { bootstrap, createKey, firstOrganization } from "./accounts/accounts.ts"
 import { openWorld, startRoles } from "./app.ts";
 import { ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
 import { examine, printable } from "./doctor.ts";
+import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { migrate } from "./platform/migrate.ts";
 
 const STOP_WITHIN_MS = 60_000;
@@ -74,6 +75,18 @@ async function createKeyCommand(options: { name: string; env: "live" | "test" })
   }
 }
 
+async function operatorMail(id: string | undefined): Promise<void> {
+  const opened = await openWorld(readConfig());
+  try {
+    if (id === undefined) return console.log(await describeOperatorMail(opened.world));
+    const bytes = await readOperatorMail(opened.world, id);
+    if (!bytes) throw new Error(`there is no mail for the operator with the id ${id}`);
+    process.stdout.write(bytes);
+  } finally {
+    await opened.close();
+  }
+}
+
 async function doctor(options: { json?: boolean; trySmtp?: string }): Promise<void> {
   const checks = await examine({ try_smtp: options.trySmtp ?? null });
   const isWell = checks.every(({ status }) => status !== "problem");
@@ -106,6 +119,11 @@ program
   .option("--json", "one JSON object")
   .option("--try-smtp <host>", "a mail server whose port 25 may be called")
   .action(doctor);
+program
+  .command("mail")
+  .description("what came for postmaster@, abuse@ and the feedback addresses of this host")
+  .argument("[id]", "print this mail as it came; without it the newest are listed")
+  .action(operatorMail);
 program.command("migrate").description("bring the database up to date").action(migrateOnly);
 program
   .command("keys")

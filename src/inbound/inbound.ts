@@ -40,6 +40,7 @@ import type {
   SpamStep,
 } from "./types.ts";
 
+export { describeOperatorMail, readOperatorMail } from "./operator-mail.ts";
 export type {
   AcceptCheck,
   Handler,

@@ -2,6 +2,7 @@
 // address, and everything that looks like one and must change nothing. Read from the API and from a webhook's receiver.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { describeOperatorMail, readOperatorMail } from "../../src/inbound/operator-mail.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
 import { type Receiving, startTestReceiving } from "../support/receiving.ts";
 import { type Copy, feedbackReport, fieldOf, postfixBounce } from "../support/returned-mail.ts";
@@ -352,4 +353,13 @@ test("the operator's mailboxes exist at every name of ours, postmaster without o
   }
   const { body } = await r.api.ask("GET", "/v1/inbound-emails");
   assert.equal(body.total, 0, "they belong to no organization");
+  const lines = (await describeOperatorMail(r.api.world)).split("\n");
+  const line = lines.find((text) => text.includes("  Postmaster  from <a@b.example>  "));
+  assert.ok(line, lines.join("\n"));
+  const [id = ""] = line.split("  ");
+  assert.equal((await readOperatorMail(r.api.world, id))?.toString(), plain);
+  for (const unknown of [r.api.world.random.uuid(), "x"]) {
+    assert.equal(await readOperatorMail(r.api.world, unknown), null);
+  }
+  assert.ok(lines.some((text) => text.endsWith("no message of ours was found for this complaint")));
 });
