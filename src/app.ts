@@ -25,7 +25,7 @@ import { startInboundWork } from "./inbound/retention.ts";
 import { mountInbound } from "./inbound/routes.ts";
 import { rulesStep } from "./inbound/rules-step.ts";
 import { createSpamFilter } from "./inbound/spam-step.ts";
-import { createSpool } from "./inbound/spool.ts";
+import { createSpool, type Spool } from "./inbound/spool.ts";
 import type { Handler, Kind, SpamStep } from "./inbound/types.ts";
 import { startMaskedWork } from "./masked/background.ts";
 import {
@@ -66,11 +66,13 @@ import { createMetrics } from "./platform/metrics.ts";
 import { migrate } from "./platform/migrate.ts";
 import { openOwnDatabase } from "./platform/own-database.ts";
 import { makePartitions, startPartitionWork } from "./platform/partitions.ts";
+import { type Pressure, watchPressure } from "./platform/pressure.ts";
 import { createRandom } from "./platform/random.ts";
 import { createResolver } from "./platform/resolver.ts";
 import { createSafeFetch } from "./platform/safe-fetch.ts";
 import { createSeal } from "./platform/seal.ts";
 import { serverTls } from "./platform/server-tls.ts";
+import { guardEventLoop, watchRoles } from "./platform/watchdog.ts";
 import type { World } from "./platform/world.ts";
 import { forgetWindows, usedOf } from "./sending/allowances.ts";
 import { startSendingWork } from "./sending/housekeeping.ts";
@@ -279,9 +281,13 @@ function ownInbound(api: Api, world: World, engine: Engine): Inbound {
 }
 
 /** Starts the MX with its engine. `stop` takes nothing new, then finishes what was taken. */
-export async function startReceiving(world: World, engine: Engine): Promise<Mx & { inbound: Inbound }> {
+export async function startReceiving(
+  world: World,
+  engine: Engine,
+  pressure: Shortages = NO_SHORTAGE,
+): Promise<Mx & { inbound: Inbound }> {
   const inbound = createInbound(world, inboundPorts(world, engine), { claims: true });
-  const mx = await startMx(world, { ...inbound, spool: createSpool(world), tls: serverTls(world) });
+  const mx = await startMx(world, { ...inbound, spool: pressedSpool(world, pressure), tls: serverTls(world) });
   return {
     ...mx,
     inbound,
@@ -293,9 +299,19 @@ export async function startReceiving(world: World, engine: Engine): Promise<Mx &
 }
 
 /** Starts SMTP submission over the sending pipeline. */
-export function startSubmitting(world: World, engine: Engine): Promise<Submission> {
+export function startSubmitting(world: World, engine: Engine, pressure: Shortages = NO_SHORTAGE): Promise<Submission> {
   const { sending } = sendingParts(world, engine);
-  return startSubmission(world, { sending, spool: createSpool(world), tls: serverTls(world) });
+  return startSubmission(world, { sending, spool: pressedSpool(world, pressure), tls: serverTls(world) });
+}
+
+type Shortages = Pick<Pressure, "shortage">;
+
+const NO_SHORTAGE: Shortages = { shortage: () => null };
+
+/** A spool that has no room either while the process is short of something: mail is answered 452 then. */
+function pressedSpool(world: World, pressure: Shortages): Spool {
+  const spool = createSpool(world);
+  return { ...spool, hasRoom: async () => pressure.shortage() === null && (await spool.hasRoom()) };
 }
 
 /** What the domains feature needs of features to its right; each answers "none" until its feature is there. */
@@ -331,6 +347,13 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   let address: string | null = null;
   const internal = await startInternalServer(world);
   stops.push(internal.stop);
+  const pressure = await watchPressure(world);
+  const [guard, roleWatch] = [guardEventLoop(world), watchRoles(world)];
+  stops.push(
+    guard.stop,
+    async () => roleWatch.stop(),
+    async () => pressure.stop(),
+  );
   const engine: Engine = { outbound: null };
   if (roles.includes("mta")) {
     const outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: [...roles] });
@@ -339,16 +362,17 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
     stops.push(outbound.stop, ears.close);
   }
   if (roles.includes("mx")) {
-    const receiving = await startReceiving(world, engine);
+    const receiving = await startReceiving(world, engine, pressure);
     engine.inbound = receiving.inbound;
     stops.push(receiving.stop);
   }
-  if (roles.includes("submission")) stops.push((await startSubmitting(world, engine)).stop);
+  if (roles.includes("submission")) stops.push((await startSubmitting(world, engine, pressure)).stop);
   if (roles.includes("api")) {
     const server = await createHttpServer(
       world,
       (api) => mountFeatures(api, world, engine),
       (api) => mountOpenRoutes(api, world, engine),
+      pressure,
     );
     address = await server.listen();
     stops.push(server.stop);

@@ -54,7 +54,10 @@ export function refusalBody(refusal: Refusal, requestId?: string): Record<string
 function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refusal | null {
   if (error instanceof Refusal) return error;
   if (error.validation) return fromValidation(error);
+  if (isNoRoom(error)) return new Refusal("unavailable", "there is no room on the disk at the moment; try again later");
   if (isUnavailable(error)) return new Refusal("unavailable", "the database cannot be reached; try again shortly");
+  const vanished = asVanished(error);
+  if (vanished) return vanished;
   switch (error.code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":
     case "FST_REQ_FILE_TOO_LARGE":
@@ -69,6 +72,20 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
   const status = error.statusCode ?? 500;
   if (status >= 400 && status < 500) return new Refusal("invalid_json", `the request cannot be read: ${error.message}`);
   return null;
+}
+
+/** A full disk under the blobs; PostgreSQL says its own 53100, which is unavailable. */
+function isNoRoom(error: { code?: string }): boolean {
+  return error.code === "ENOSPC" || error.code === "EDQUOT";
+}
+
+/** What a request found was deleted before it could refer to it: a foreign key says so (SQLSTATE 23503), and what it was. */
+function asVanished(error: { code?: string; detail?: string }): Refusal | null {
+  if (error.code !== "23503") return null;
+  const table = /is not present in table "([a-z_]{1,63})"/.exec(error.detail ?? "")?.[1];
+  return table === undefined
+    ? null
+    : new Refusal("not_found", `the ${table.replaceAll("_", " ")} was deleted meanwhile`);
 }
 
 /** The refusal for what the validator found wrong with a body; also for the items of a batch. */

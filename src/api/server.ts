@@ -7,11 +7,13 @@ import Fastify from "fastify";
 import { authenticate } from "../accounts/accounts.ts";
 import type { Api } from "../platform/http.ts";
 import { ErrorBody, RateLimitBody } from "../platform/http.ts";
+import type { Pressure } from "../platform/pressure.ts";
 import type { World } from "../platform/world.ts";
 import { requireKey } from "./auth.ts";
 import { answerUnreadable } from "./client-errors.ts";
 import { answerError } from "./errors.ts";
 import { readJsonBodies } from "./json-body.ts";
+import { limitLoad } from "./load.ts";
 import { describeApi } from "./openapi.ts";
 import { limitRequests } from "./rates.ts";
 import { refuseNul } from "./storable-text.ts";
@@ -28,11 +30,15 @@ export type HttpServer = {
   stop(): Promise<void>;
 };
 
-/** Builds the server; `mount` adds every feature's routes below authentication, `mountOpen` those without a key. */
+/**
+ * Builds the server; `mount` adds every feature's routes below authentication, `mountOpen` those without a key. While
+ * `pressure` says that something is short, changes are put off.
+ */
 export async function createHttpServer(
   world: World,
   mount: (api: Api) => void,
   mountOpen: (api: Api) => void = () => undefined,
+  pressure: Pick<Pressure, "shortage"> | null = null,
 ): Promise<HttpServer> {
   const app = Fastify({
     bodyLimit: BODY_BYTES_MAX,
@@ -55,22 +61,13 @@ export async function createHttpServer(
   readJsonBodies(app as never);
   app.decorateRequest("account");
   app.decorateRequest("rawBody", null);
-  app.addHook("onRequest", async (request, reply) => {
-    reply.header("x-request-id", request.id);
-    if (state.stopping) {
-      reply.header("retry-after", "1").header("connection", "close").code(503);
-      return reply.send({
-        error: "Postern is stopping; try again shortly",
-        code: "unavailable",
-        request_id: request.id,
-      });
-    }
-  });
+  refuseWhenStopping(app, state);
   app.setErrorHandler((error, request, reply) => answerError(world.log, error, request, reply));
   app.setNotFoundHandler((request, reply) => {
     const error = `there is no ${request.method} ${request.url.split("?")[0]?.slice(0, 200)}`;
     reply.code(404).send({ error, code: "not_found", request_id: request.id });
   });
+  limitLoad(app, world, pressure);
   countRequests(app, world);
 
   app.addSchema(ErrorBody);
@@ -98,6 +95,16 @@ export async function createHttpServer(
       await app.close();
     },
   };
+}
+
+function refuseWhenStopping(app: Api, state: { stopping: boolean }): void {
+  app.addHook("onRequest", async (request, reply) => {
+    reply.header("x-request-id", request.id);
+    if (!state.stopping) return;
+    reply.header("retry-after", "1").header("connection", "close").code(503);
+    const error = "Postern is stopping; try again shortly";
+    return reply.send({ error, code: "unavailable", request_id: request.id });
+  });
 }
 
 /** Bodies are taken as they are (a number is no string); query strings are text and are read as what the schema says. */

@@ -1,6 +1,7 @@
 // Taking due mail out of the queue into memory: lanes of the own slots with due rows, then up to a window of rows from
 // each. Woken by hand, by NOTIFY from other processes, and once a second; losing every NOTIFY costs at most that second.
 import type { Query } from "../platform/db.ts";
+import { beatOf } from "../platform/watchdog.ts";
 import type { World } from "../platform/world.ts";
 import type { Leases } from "./leases.ts";
 import type { Memory } from "./memory.ts";
@@ -30,11 +31,13 @@ export function createClaimer(world: World, parts: Parts): Claimer {
   let again = false;
   let running: Promise<void> | null = null;
   let sweptAtMs = 0;
+  const rounds = beatOf(world, "mta claims");
 
   async function run(): Promise<void> {
     try {
       do {
         again = false;
+        rounds.beat();
         await sweepIfDue();
       } while (!stopped && ((await claimOnce(world, parts, lingering)) || again));
     } catch (err) {
@@ -64,6 +67,7 @@ export function createClaimer(world: World, parts: Parts): Claimer {
     async stop() {
       stopped = true;
       clearInterval(timer);
+      rounds.end();
       await running;
     },
   };

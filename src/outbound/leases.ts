@@ -3,6 +3,7 @@
 // holds is dropped. `mayStart` refuses new final dots well before others may take over.
 import type { Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
+import { beatOf } from "../platform/watchdog.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./node-queries.ts";
 
@@ -54,12 +55,19 @@ export type LeaseHooks = {
 };
 
 /** Registers this process as a node and keeps its fair share of the slots. */
-export async function holdLeases(world: Pick<World, "db" | "clock" | "log">, hooks: LeaseHooks): Promise<Leases> {
+export async function holdLeases(
+  world: Pick<World, "db" | "clock" | "log" | "metrics">,
+  hooks: LeaseHooks,
+): Promise<Leases> {
   const state: State = { node: 0, owned: new Map(), draining: new Set(), seenAtMs: 0, beats: 0, stopped: false };
   await register(world, hooks, state);
   let turn: Promise<void> = Promise.resolve();
+  const rounds = beatOf(world, "mta leases");
   const timer = setInterval(() => {
-    turn = turn.then(() => beat(world, hooks, state)).catch((err) => world.log.warn({ err }, "heartbeat failed"));
+    turn = turn
+      .then(() => beat(world, hooks, state))
+      .catch((err) => world.log.warn({ err }, "heartbeat failed"))
+      .then(rounds.beat);
   }, HEARTBEAT_MS);
   return {
     node: () => state.node,
@@ -68,6 +76,7 @@ export async function holdLeases(world: Pick<World, "db" | "clock" | "log">, hoo
     mayStart: () => !state.stopped && world.clock.monotonic() - state.seenAtMs < SAFE_MS,
     async stop() {
       clearInterval(timer);
+      rounds.end();
       state.stopped = true;
       await turn;
       await leave(world, hooks, state);

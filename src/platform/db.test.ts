@@ -84,3 +84,14 @@ describe("listening", () => {
     await until(async () => (await listeners()) === 0, "closing ends it");
   });
 });
+
+it("lets nobody hold what it has locked for ever: a session that stands still in a transaction is ended", async () => {
+  const names = ["idle_in_transaction_session_timeout"];
+  const ask = "select name, current_setting(name) as value from unnest($1::text[]) as name";
+  const seen = await db.asOrg("00000000-0000-7000-8000-000000000001", (tx) =>
+    tx.query<{ name: string; value: string }>(ask, [names]),
+  );
+  const system = await db.query<{ name: string; value: string }>(ask, [names]);
+  assert.deepEqual([seen[0]?.value, system[0]?.value], ["15s", "15s"]);
+  assert.equal(isUnavailable({ code: "25P03" }), true);
+});

@@ -37,6 +37,12 @@ const SYSTEM_CONNECTIONS_MAX = 10;
 const TENANT_CONNECTIONS_MAX = 10;
 const CONNECT_TIMEOUT_MS = 5_000;
 const RELISTEN_MS = 500;
+/**
+ * A process that stands still in the middle of a transaction, or a machine that is gone without a word, must not keep what
+ * it has locked from the others: PostgreSQL ends its session after 15 s, or when its keep-alives are not answered.
+ */
+const NOT_FOR_EVER =
+  "-c idle_in_transaction_session_timeout=15000 -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Is `text` a UUID in canonical lower-case form? Ids from outside must pass this before they reach a statement. */
@@ -45,12 +51,12 @@ export function isUuid(text: string): boolean {
 }
 
 /**
- * SQLSTATE classes 08 (connection), 57P (shutting down), 53 (resources), and socket errors: the database could not
+ * SQLSTATE classes 08 (connection), 57P (shutting down), 53 (resources), 25P03 (idle in a transaction), and socket errors: the database could not
  * answer, as opposed to having refused.
  */
 export function isUnavailable(error: unknown): boolean {
   const code = (error as { code?: string })?.code ?? "";
-  if (/^(08...|57P0.|53...|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/.test(code)) return true;
+  if (/^(08...|57P0.|53...|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/.test(code)) return true;
   return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(
     (error as Error)?.message ?? "",
   );
@@ -106,7 +112,7 @@ function openPool(
 ): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
-    options: `-c synchronous_commit=on -c jit=off ${settings}`,
+    options: `-c synchronous_commit=on -c jit=off ${NOT_FOR_EVER} ${settings}`,
     max,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 60_000,

@@ -3,6 +3,7 @@
 // an attempt is made twice only when a process dies in the middle of it. Every schedule is read from `world.clock`.
 import { sleep } from "../platform/clock.ts";
 import { coalesce } from "../platform/coalesce.ts";
+import { beatOf } from "../platform/watchdog.ts";
 import type { World } from "../platform/world.ts";
 import { ATTEMPT_TIMEOUT_MS, makeAttempt } from "./attempt.ts";
 import * as board from "./board.ts";
@@ -143,7 +144,9 @@ function lookUp<Row extends { org_id: string; id: string }>(
 async function run(hooks: Hooks): Promise<void> {
   const { world } = hooks;
   let troubled = false;
+  const rounds = beatOf(world, "hooks");
   while (!hooks.stopping) {
+    rounds.beat();
     try {
       await round(hooks);
       troubled = false;
@@ -154,6 +157,7 @@ async function run(hooks: Hooks): Promise<void> {
     await sleep(ROUND_SPACING_MS);
     await hooks.bell.heard(hooks.options.poll_ms);
   }
+  rounds.end();
 }
 
 async function round(hooks: Hooks): Promise<void> {
