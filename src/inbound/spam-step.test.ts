@@ -7,6 +7,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
+import { createSpamFilter } from "./spam-step.ts";
 
 const GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
 const SPAMMY =
@@ -279,6 +280,60 @@ test("without rspamd mail is put off or judged by the built-in engine, as the do
   const [, deferring] = await one(subject, 2);
   assert.deepEqual([deferring.status, deferring.reason], ["quarantined", "rspamd answered 500"]);
 });
+
+test("a judgement that takes too long holds nobody up: the mail is taken, or put off where all wish so", async (t) => {
+  const never = new Promise<never>(() => undefined);
+  const examination = { bytes: () => never, verdicts: () => never, parsed: () => never, returned: () => never };
+  const filter = createSpamFilter(r.api.world);
+  const incoming = (domainIds: (string | null)[]) =>
+    ({
+      ...{ origin: {}, envelope: {} },
+      recipients: domainIds.map((domain_id) => ({
+        recipient: "x",
+        route: { kind: "alias", org_id: r.api.org_id, domain_id },
+      })),
+    }) as unknown as Parameters<typeof filter.check>[0];
+  const ask = async (domainIds: (string | null)[]) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const answer = filter.check(incoming(domainIds), { ...examination });
+    t.mock.timers.tick(6_000);
+    t.mock.timers.reset();
+    return (await answer)?.code ?? null;
+  };
+  assert.equal(await ask([null]), null);
+  assert.equal(await ask([r.domain.id]), null);
+  await settings({ on_error: "defer" });
+  assert.equal(await ask([r.domain.id]), 451);
+  assert.equal(await ask([r.domain.id, null]), null);
+});
+
+test("what is spam is not forwarded through a masked alias, and its owner sees why", async () => {
+  const body = { forward_to: ["someone@mailbox.example"], domain_id: r.domain.id, local_part: "mask" };
+  const { alias } = (await r.api.ask("POST", "/v1/masked/aliases", body)).body;
+  assert.equal((await send({ text: GTUBE, to: ["mask@in.example"] })).reply.code, 550);
+  await settings({ thresholds: { reject: null } });
+  assert.equal((await send({ text: SPAMMY, to: ["mask@in.example"] })).reply.code, 250);
+  const activity = await until(async () => {
+    const { body: shown } = await r.api.ask("GET", `/v1/masked/aliases/${alias.id}/activity`);
+    return shown.activity.find(({ type }: { type: string }) => type === "quarantine");
+  });
+  assert.deepEqual([activity.type, activity.outcome, activity.reason], ["quarantine", "held", "spam"]);
+  assert.ok(activity.spam_score >= 15);
+  const [sent] = await r.api.world.db.query<{ total: number }>(
+    "select count(*) as total from recipient where email = 'someone@mailbox.example'",
+  );
+  assert.ok((sent?.total ?? 0) <= 1, "no more than the question whether they agree");
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check
+async function until(look: () => Promise<any>) {
+  const deadline = Date.now() + 10_000;
+  for (;;) {
+    const found = await look();
+    if (found || Date.now() > deadline) return found;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
 
 test("a simulated mail meets the same judgement", async () => {
   const mail = { to: "desk@in.example", from: "anna@sender.example", subject: "x" };

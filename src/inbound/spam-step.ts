@@ -31,7 +31,8 @@ const NOT_JUDGED: Decision = { report: { score: null, verdict: null, symbols: []
 
 /** The filter of this process. What was decided about a message in session is not decided again. */
 export function createSpamFilter(world: JudgeWorld & Pick<World, "db">): SpamFilter {
-  const decide = rememberingDecider(createJudge(world), settingsFinder(world));
+  const settingsOf = ownersSettings(settingsFinder(world));
+  const decide = rememberingDecider(createJudge(world), settingsOf);
   const verdicts = world.metrics.counter("postern_spam_verdicts_total", "Mail by what was done about spam", ["action"]);
   return {
     async check(incoming, examination) {
@@ -41,7 +42,7 @@ export function createSpamFilter(world: JudgeWorld & Pick<World, "db">): SpamFil
       const owners = new Map(recipients.map(({ route }) => [keyOf(route), route]));
       const work = Promise.all([...owners.values()].map((owner) => decide(suspected, owner)));
       const decisions = await within(work, SESSION_MS);
-      const refused = refusalFor(decisions ?? []);
+      const refused = decisions ? refusalFor(decisions) : await refusalOfLate(settingsOf, [...owners.values()]);
       if (refused) verdicts.inc({ action: refused.code < 500 ? "defer" : "reject" });
       return refused;
     },
@@ -78,16 +79,27 @@ function refusalFor(decisions: readonly Decision[]): Refused | null {
   return { ...UNWANTED, text: `the message is refused: ${first.reason}` };
 }
 
-type FindSettings = ReturnType<typeof settingsFinder>;
+type SettingsOf = (owner: Owner) => Promise<SpamSettings>;
 
-function rememberingDecider(judge: Judge, findSettings: FindSettings) {
+/** Mail for the service's own domain has no domain of a customer, and the settings that everybody starts with. */
+function ownersSettings(find: ReturnType<typeof settingsFinder>): SettingsOf {
+  return async ({ org_id, domain_id }) => (domain_id === null ? DEFAULTS : find(org_id, domain_id));
+}
+
+/** Nobody knows yet what it is. */
+async function refusalOfLate(settingsOf: SettingsOf, owners: readonly Owner[]): Promise<Refused | null> {
+  const all = await Promise.all(owners.map(settingsOf));
+  return all.every(({ enabled, on_error }) => enabled && on_error === "defer") ? LATER : null;
+}
+
+function rememberingDecider(judge: Judge, settingsOf: SettingsOf) {
   const known = new WeakMap<Examination, Map<string, Promise<Decision>>>();
   return (suspected: Suspected, owner: Owner): Promise<Decision> => {
     const ofMessage = known.get(suspected.examination) ?? new Map<string, Promise<Decision>>();
     known.set(suspected.examination, ofMessage);
     const before = ofMessage.get(keyOf(owner));
     if (before) return before;
-    const deciding = decideFor(judge, findSettings, suspected, owner);
+    const deciding = settingsOf(owner).then((settings) => decideBy(settings, judge, suspected));
     ofMessage.set(keyOf(owner), deciding);
     // What could not be decided for want of the database is tried again by whoever asks next.
     deciding.catch(() => ofMessage.delete(keyOf(owner)));
@@ -95,13 +107,7 @@ function rememberingDecider(judge: Judge, findSettings: FindSettings) {
   };
 }
 
-async function decideFor(
-  judge: Judge,
-  findSettings: FindSettings,
-  suspected: Suspected,
-  { org_id, domain_id }: Owner,
-): Promise<Decision> {
-  const settings = domain_id === null ? DEFAULTS : await findSettings(org_id, domain_id);
+async function decideBy(settings: SpamSettings, judge: Judge, suspected: Suspected): Promise<Decision> {
   if (!settings.enabled) return NOT_JUDGED;
   const judged = await judge(suspected, settings.engine);
   if (judged.kind === "judged") return conclude(settings, suspected, judged);
