@@ -6,6 +6,7 @@ import { bounceFlufl, bounceSisimai, dsnMisc } from "./bounces.ts";
 import { dkimCanonicalization } from "./dkim-canonicalization.ts";
 import { dmarcAggregateReports } from "./dmarc-aggregate-reports.ts";
 import { dmarcFailureReports } from "./dmarc-failure-reports.ts";
+import { maskedForwarding } from "./masked-forwarding.ts";
 import { mimeMime4j, mimeMisc, mimeStalwart } from "./mime.ts";
 import { publicSuffixList } from "./public-suffix-list.ts";
 import { regexRedos } from "./regex-redos.ts";
@@ -29,6 +30,7 @@ export const CORPORA: readonly Corpus[] = [
   dmarcEvaluation,
   dmarcFailureReports,
   dsnMisc,
+  maskedForwarding,
   mimeMime4j,
   mimeMisc,
   mimeStalwart,

@@ -73,7 +73,9 @@ function recipientsOf(event: Json, kind: string): Finding[] {
 }
 
 function recipient(entry: Json, address: string | null, event: Json, kind: string): Finding {
-  const status = /^[245]\.\d{1,3}\.\d{1,3}$/.exec(word(entry.status) ?? "")?.[0] ?? null;
+  const said = /^[245]\.\d{1,3}\.\d{1,3}$/.exec(word(entry.status) ?? "")?.[0] ?? null;
+  // SES saw the whole dialogue: what it calls transient is no verdict on the address, whatever status stands beside it.
+  const status = /^transient$/i.test(word(event.bounceType) ?? "") && said?.startsWith("5.1.") ? null : said;
   const reason = [word(event.bounceType), word(event.bounceSubType)].filter((text) => text !== null).join(" ");
   const diagnostic = (word(entry.diagnosticCode) ?? word(event.smtpResponse) ?? "").replace(
     /^\s*[a-z-]{1,30}\s*;\s*/i,

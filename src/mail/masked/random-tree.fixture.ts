@@ -1,4 +1,5 @@
 // Random MIME trees with an address planted anywhere in them, in any disguise, for the property test of replies.
+import iconv from "iconv-lite";
 import { encodeBase64 } from "../mime/encode-body.ts";
 import { encodeWords } from "../mime/encode-header.ts";
 
@@ -42,6 +43,12 @@ export function disguise(dice: Dice, address: string): string {
   return pick(dice, forms)(address);
 }
 
+/** What programs write into the head of a mail; the address may stand in each of them. */
+const FIELDS =
+  "Autocrypt ARC-Seal ARC-Authentication-Results Authentication-Results Bcc Comments Content-Base Content-Location DKIM-Signature Delivered-To Disposition-Notification-To DomainKey-Signature Errors-To Face Importance In-Reply-To Keywords List-Id List-Post Mail-Followup-To OpenPGP Organization Precedence Received References Reply-To Resent-From Resent-To Return-Path Return-Receipt-To Sender Thread-Index Thread-Topic User-Agent X-Envelope-To X-Google-Original-From X-Mailer X-MS-Exchange-Organization-AuthAs X-Originating-Email X-Original-To X-Pm-Origin X-Sender X-Yahoo-Profile".split(
+    " ",
+  );
+
 /** A message with the address in at least one place. */
 export function randomMessage(dice: Dice, address: string): Buffer {
   const say = () => (dice(3) === 0 ? disguise(dice, address) : pick(dice, WORDS));
@@ -50,14 +57,18 @@ export function randomMessage(dice: Dice, address: string): Buffer {
     "To: <r.aaaaaaaaaaaaaaaaaaaaaaaaaa@mask.example>",
     `Subject: ${dice(2) === 0 ? encodeWords(`hello ${say()} ü`, 9) : `hello ${ascii(say())}`}`,
     `Message-ID: <${dice(100_000)}.${address}>`,
-    `X-Mailer: Client ${address}`,
     `Received: from home (home.real.example [192.0.2.9]) for <${address}>; Fri, 20 Nov 2026 11:00:00 +0100`,
-    `Disposition-Notification-To: ${address}`,
-    `X-${dice(10)}: ${ascii(say())}`,
+    ...Array.from({ length: dice(8) }, () => field(dice, address)),
     "MIME-Version: 1.0",
   ];
   const part = randomPart(dice, address, 0);
   return Buffer.concat([Buffer.from(`${header.join("\r\n")}\r\n`), part]);
+}
+
+function field(dice: Dice, address: string): string {
+  const name = pick(dice, FIELDS);
+  const value = disguise(dice, address);
+  return `${name}: ${dice(3) === 0 ? encodeWords(value, name.length + 2) : `addr=${ascii(value)}; <${address}>`}`;
 }
 
 const WORDS = [
@@ -142,17 +153,34 @@ function file(dice: Dice, address: string): Buffer {
   const content = planted ? `\x00\x01${address}\x02` : "\x00\x01\x02\x03";
   const bytes = dice(2) === 0 ? Buffer.from(content, "latin1") : Buffer.from(content, "utf16le");
   const name = dice(3) === 0 ? `${address}.bin` : "a.bin";
-  const head = `Content-Type: application/octet-stream; name="${name}"\r\nContent-Disposition: attachment; filename="${name}"\r\nContent-ID: <${address}>\r\nContent-Transfer-Encoding: base64\r\n\r\n`;
+  const head = `Content-Type: application/octet-stream; ${named(dice, "name", name)}\r\nContent-Disposition: attachment; ${named(dice, "filename", name)}\r\nContent-ID: <${address}>\r\nContent-Location: http://${address}/\r\nContent-Transfer-Encoding: base64\r\n\r\n`;
   return Buffer.concat([Buffer.from(head), encodeBase64(bytes)]);
 }
 
+/** A parameter quoted, in pieces and in percents (RFC 2231), or as encoded words where none may stand. */
+function named(dice: Dice, parameter: string, name: string): string {
+  const half = Math.floor(name.length / 2);
+  const percents = (text: string) => text.replace(/[^a-z]/g, (char) => `%${char.charCodeAt(0).toString(16)}`);
+  return pick(dice, [
+    `${parameter}="${name}"`,
+    `${parameter}*=utf-8''${percents(name)}`,
+    `${parameter}*0="${name.slice(0, half)}"; ${parameter}*1="${name.slice(half)}"`,
+    `${parameter}*0*=utf-8'de'${percents(name.slice(0, half))}; ${parameter}*1*=${percents(name.slice(half))}`,
+    `${parameter}="${encodeWords(`${name}ü`, 1).replace(/\r\n /g, " ")}"`,
+  ]);
+}
+
+const CHARSETS = [
+  ...["utf-8", "utf-8", "iso-8859-1", "windows-1252", "utf-16le", "utf-16be", "utf-7", "iso-2022-jp", "shift_jis"],
+  ...["euc-jp", "gb18030", "big5", "koi8-r", "windows-1251", "macintosh", "us-ascii", "x-unknown"],
+];
+
 function leaf(dice: Dice, type: string, content: string): Buffer {
-  const charset = pick(dice, ["utf-8", "utf-8", "iso-8859-1", "utf-16le"] as const);
-  const bytes =
-    charset === "iso-8859-1"
-      ? Buffer.from(content.replace(/[^\x00-\xff]/g, "?"), "latin1")
-      : Buffer.from(content, charset === "utf-8" ? "utf8" : "utf16le");
-  const way = charset === "utf-16le" ? "base64" : pick(dice, ["base64", "quoted-printable", "8bit"] as const);
+  const charset = pick(dice, CHARSETS);
+  const known = iconv.encodingExists(charset) ? charset : "utf-8";
+  const bytes = known === "utf-8" ? Buffer.from(content) : iconv.encode(content, known);
+  const isWide = charset.startsWith("utf-16");
+  const way = isWide ? "base64" : pick(dice, ["base64", "quoted-printable", "8bit"] as const);
   const body = way === "base64" ? encodeBase64(bytes) : way === "8bit" ? bytes : splitQuoted(dice, bytes);
   const from = dice(2) === 0 ? "" : "Content-Description: from me\r\n";
   return Buffer.concat([

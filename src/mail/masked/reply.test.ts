@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import PostalMime from "postal-mime";
+import { SHAPES } from "./client-shapes.fixture.ts";
 import { findLeaks } from "./leak-gate.ts";
 import { diceOf, randomMessage } from "./random-tree.fixture.ts";
 import { buildReply, type ReplyOrder, type ReplySteps } from "./reply.ts";
@@ -26,7 +27,11 @@ function order(): ReplyOrder {
     in_reply_to: ["<c1@example.com>"],
     references: ["<c0@example.com>", "<c1@example.com>"],
     hidden: [{ from: D, to: A }],
-    restored: [{ from: R, to: C }],
+    restored: [
+      { from: R, to: C },
+      { from: " (shop at example.com)", to: "" },
+      { from: "shop at example.com", to: C },
+    ],
     redact: "all",
     names: [R],
     token: () => {
@@ -54,14 +59,18 @@ async function shows(bytes: Buffer): Promise<boolean> {
   for (const { value } of mail.headers) texts.push(String(value));
   for (const attachment of mail.attachments) {
     const content = Buffer.from(attachment.content as ArrayBuffer);
-    texts.push(attachment.filename ?? "", content.toString("utf8"), content.toString("utf16le"));
+    texts.push(attachment.filename ?? "", content.toString("utf8"), content.toString("latin1").replaceAll("\0", ""));
     if (attachment.mimeType === "message/rfc822" && (await shows(content))) return true;
   }
   return texts.some(readsAddress);
 }
 
 function readsAddress(given: string): boolean {
-  let text = given.replace(/[\u200b\u00ad]/g, "").replaceAll("\uff20", "@");
+  let text = given
+    .replace(/[\u200b\u00ad]/g, "")
+    .replaceAll("\uff20", "@")
+    .replace(/\+AEA-?/g, "@")
+    .replace(/\r?\n[ \t]/g, "");
   for (let layer = 0; layer < 3; layer += 1) {
     text = text
       .replace(/&(?:#64|#x40|commat);/gi, "@")
@@ -192,54 +201,55 @@ describe("a reply", () => {
   });
 });
 
-// The shapes in which mail programs quote and answer.
-const SHAPES: [program: string, type: string, body: string][] = [
-  [
-    "Gmail",
-    "text/html",
-    `<div dir="ltr">Yes</div><br><div class="gmail_quote"><div dir="ltr" class="gmail_attr">On Fri, Nov 20, 2026 at 11:00 AM Shop &lt;<a href="mailto:${R}">${R}</a>&gt; wrote:<br></div><blockquote class="gmail_quote">To: <a href="mailto:${D}">${D}</a></blockquote></div>`,
-  ],
-  [
-    "Outlook",
-    "text/html",
-    `<p>Yes</p><hr><div id="divRplyFwdMsg"><b>From:</b> Shop &lt;${R}&gt;<br><b>To:</b> Anna &lt;<a href="mailto:${D.replace("@", "%40")}">${D.replace("@", "&#64;")}</a>&gt;</div>`,
-  ],
-  [
-    "Outlook text",
-    "text/plain",
-    `Yes\n\n________________________________\nFrom: Shop <${R}>\nTo: Anna <${D}>\nSubject: order\n`,
-  ],
-  [
-    "Apple Mail",
-    "text/html",
-    `<body style="overflow-wrap: break-word;">Yes<div><blockquote type="cite"><div>On 20. Nov 2026, at 11:00, Shop &lt;${R}&gt; wrote:</div><div>To: <a href="mailto:${D}">ann<wbr>a.real@home.real.example</a></div></blockquote></div></body>`,
-  ],
-  [
-    "Thunderbird",
-    "text/plain; format=flowed",
-    `Am 20.11.26 um 11:00 schrieb Shop:\n> To: ${D}\n\nYes\n\n-- \nAnna <${D}>\n`,
-  ],
-  [
-    "Proton",
-    "text/html",
-    `<div style="font-family: Arial">Yes</div><div class="protonmail_quote">On Friday, Shop &lt;${R}&gt; wrote:<blockquote class="protonmail_quote">${D}</blockquote></div><div class="protonmail_signature_block">Sent with Proton Mail, ${D}</div>`,
-  ],
-  [
-    "K-9",
-    "text/plain",
-    `Yes\n\nOn November 20, 2026 11:00:00 AM GMT+01:00, Shop <${R}> wrote:\n>Dear ${D.toUpperCase()},\n-- \nSent from my Android device with K-9 Mail.`,
-  ],
-];
-
 describe("a reply as written by", () => {
-  for (const [program, type, body] of SHAPES) {
-    it(`${program} leaves without the address, and with the contact's in its quotes`, async () => {
-      const result = reply(`${HEAD}Content-Type: ${type}; charset=utf-8\n\n${body}\n`);
+  for (const { program, what, message, keeps, attachments = [] } of SHAPES) {
+    it(`${program}: ${what}`, async () => {
+      const result = reply(message({ d: D, r: R, a: A }));
       assert.equal(result.kind, "built", JSON.stringify(result));
-      assert.ok(result.kind === "built" && !(await shows(result.bytes)));
-      const mail = await PostalMime.parse(result.kind === "built" ? result.bytes : "");
-      assert.match(`${mail.html ?? ""}${mail.text ?? ""}`, /Yes/);
-      if (body.includes(R)) assert.match(`${mail.html ?? ""}${mail.text ?? ""}`, /shop@example\.com/);
+      const bytes = result.kind === "built" ? result.bytes : Buffer.alloc(0);
+      assert.ok(!(await shows(bytes)));
+      assert.doesNotMatch(bytes.toString("latin1"), new RegExp(R), "no reverse address");
+      const mail = await PostalMime.parse(bytes);
+      const read = `${mail.html ?? ""}\n${mail.text ?? ""}`;
+      assert.match(read, keeps);
+      assert.doesNotMatch(read, /shop at example\.com/, "the decoration is undone");
+      if (message({ d: D, r: R, a: A }).includes("wrote:")) assert.match(read, /shop@example\.com|Shop wrote/);
+      assert.deepEqual(
+        mail.attachments.map(({ mimeType }) => mimeType),
+        attachments,
+      );
     });
   }
+});
+
+describe("the answer to an invitation", () => {
+  it("names alias and contact, and nobody else, in every copy of the calendar", async () => {
+    for (const { program, message } of SHAPES.filter(({ attachments }) => attachments?.includes("text/calendar"))) {
+      const result = reply(message({ d: D, r: R, a: A }));
+      const mail = await PostalMime.parse(result.kind === "built" ? result.bytes : "");
+      for (const { content } of mail.attachments) {
+        const lines = Buffer.from(content as ArrayBuffer)
+          .toString()
+          .replace(/\r?\n /g, "")
+          .split(/\r?\n/);
+        const mailboxes = new Set(
+          lines.flatMap((line) => line.toLowerCase().match(/mailto:[^;:"]+|email=[^;:"]+/g) ?? []),
+        );
+        const allowed = [`mailto:${A}`, `mailto:${C}`, `email=${A}`];
+        assert.deepEqual(
+          [...mailboxes].filter((one) => !allowed.includes(one)),
+          [],
+          program,
+        );
+        assert.ok(
+          lines.some((line) => line.startsWith("ORGANIZER") && line.endsWith(`mailto:${C}`)),
+          program,
+        );
+        assert.ok(
+          lines.some((line) => line.startsWith("ATTENDEE") && line.endsWith(`mailto:${A}`)),
+          program,
+        );
+      }
+    }
+  });
 });

@@ -1,0 +1,274 @@
+// Mails that other masked-address services are tested with, through the product over SMTP: each incoming mail to a masked
+// alias (or, where it answers one, from the mailbox to a reverse address), what arrives compared in meaning with what went
+// in and with what the other service sends on; bounce notices to the return path of a forward. Where the designs differ by
+// intention the difference is explained by its class.
+import { globSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import PostalMime, { type Email } from "postal-mime";
+import { C, IP_D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
+import type { Received } from "../support/smtp-sink.ts";
+import { type Corpus, createTally, type Tally } from "./tally.ts";
+
+type Case = {
+  file: string;
+  bytes: Buffer;
+  envelope_from: string;
+  /** It is an answer from the mailbox. */
+  is_reply: boolean;
+  /** What the other service's receiver found out, where it says so. */
+  dmarc_reject: boolean;
+  spam: boolean;
+};
+type Notice = { bounceType?: string; bouncedRecipients?: { emailAddress: string }[] };
+type Notification = {
+  notificationType?: string;
+  eventType?: string;
+  content?: string;
+  bounce?: Notice;
+  mail?: { source?: string; destination?: string[]; headers?: { name: string; value: string }[] };
+  receipt?: { dmarcVerdict?: { status: string }; dmarcPolicy?: string; spamVerdict?: { status: string } };
+};
+
+const MAILBOX = "real.user@mailbox.example";
+const HOST = "mailbox.example";
+
+const WHY = {
+  to: "To names the alias, never the mailbox: clients quote that line in their answers (design/masked.md, forward 5)",
+  from: "From is a reverse address of its own for each contact, not one address for all (design/masked.md, reverse addresses)",
+  wrapper: "the body stays as it came; the other service wraps it into a banner of its own",
+  notice: "a notice of the other service about its plans or its dashboard: nothing came in that it answers",
+  spam: "what the spam filter believes to be spam is not forwarded; the other service leaves that to its receiver",
+  content: "the notification names a message that is stored elsewhere: only its header came",
+} as const;
+
+export const maskedForwarding: Corpus = {
+  name: "masked-forwarding",
+  async run(dir) {
+    const tally = createTally();
+    const stage = await startMaskedStage();
+    try {
+      stage.dns.set(HOST, "MX", [{ exchange: `mx.${HOST}`, preference: 10 }]);
+      stage.dns.set(`mx.${HOST}`, "A", ["127.0.0.1"]);
+      const files = globSync("**/*", { cwd: dir, withFileTypes: true }).filter((entry) => entry.isFile());
+      const names = files.map(({ parentPath, name }) => join(parentPath, name)).sort();
+      for (const path of names) await runFile(stage, tally, path, names);
+    } finally {
+      await stage.close();
+    }
+    return tally;
+  },
+};
+
+async function runFile(stage: MaskedStage, tally: Tally, path: string, all: readonly string[]): Promise<void> {
+  const file = basename(path);
+  if (/readme|licen[cs]e/i.test(file)) return;
+  if (/_expected\./.test(file)) {
+    const isAnswered = all.some((other) => incomingOf(path, other));
+    if (!isAnswered) tally.judge(file, "an incoming mail", "none", WHY.notice);
+    return;
+  }
+  const bytes = readFileSync(path);
+  const notification = /\.json$/i.test(file) ? readNotification(bytes) : null;
+  if (/\.json$/i.test(file) && !notification) return;
+  if (notification?.bounce) return runBounce(stage, tally, file, notification);
+  const incoming = notification ? fromNotification(file, notification) : fromMail(file, bytes);
+  if (!incoming) {
+    tally.judge(file, "left alone", "left alone");
+    return;
+  }
+  const expected = all.find((other) => incomingOf(other, path));
+  await (incoming.is_reply ? runReply : runForward)(stage, tally, incoming, expected);
+}
+
+/** `a_incoming.email` and `a_email_sns_body.json` belong to `a_expected.email`. */
+function incomingOf(expected: string, incoming: string): boolean {
+  const stem = (path: string) =>
+    basename(path).replace(/_(?:incoming|expected|email_sns_body|sns_body|incoming_sns_body)\..*$/, "");
+  return (
+    expected !== incoming &&
+    /_expected\./.test(expected) &&
+    !/_expected\./.test(incoming) &&
+    stem(expected) === stem(incoming)
+  );
+}
+
+function readNotification(bytes: Buffer): Notification | null {
+  try {
+    const outer = JSON.parse(bytes.toString()) as Record<string, unknown>;
+    const inner = typeof outer.Message === "string" ? JSON.parse(outer.Message) : (outer.Message ?? outer);
+    return typeof inner === "object" && inner !== null ? (inner as Notification) : null;
+  } catch {
+    return null;
+  }
+}
+
+function fromMail(file: string, bytes: Buffer): Case | null {
+  const text = bytes.toString("latin1");
+  if (!/^[\x21-\x39\x3b-\x7e]+:/m.test(text.slice(0, 4_000))) return null;
+  const from = /^from:[^\n]*?<?([^\s<>"]+@[^\s<>"]+)>/im.exec(text)?.[1] ?? C;
+  return { file, bytes, envelope_from: from, is_reply: false, dmarc_reject: false, spam: false };
+}
+
+function fromNotification(file: string, { content, mail, receipt }: Notification): Case | null {
+  const headers = mail?.headers ?? [];
+  if (!content && headers.length === 0) return null;
+  const head = headers.map(({ name, value }) => `${name}: ${value.replace(/\r?\n(?![ \t])/g, "\r\n ")}`).join("\r\n");
+  return {
+    file,
+    bytes: Buffer.from(content ?? `${head}\r\n\r\n`),
+    envelope_from: mail?.source ?? C,
+    is_reply: (mail?.destination ?? []).some((address) => /^repl(?:y|ies)@/i.test(address)),
+    dmarc_reject: receipt?.dmarcVerdict?.status === "FAIL" && /reject/i.test(receipt.dmarcPolicy ?? ""),
+    spam: receipt?.spamVerdict?.status === "FAIL",
+  };
+}
+
+const crlf = (bytes: Buffer) =>
+  bytes
+    .toString("latin1")
+    .replace(/\r\n|\r|\n/g, "\r\n")
+    .replace(/^\r\n+/, "");
+const domainOf = (address: string) => address.slice(address.lastIndexOf("@") + 1).toLowerCase();
+
+async function runForward(stage: MaskedStage, tally: Tally, given: Case, expected: string | undefined): Promise<void> {
+  const { file, envelope_from } = given;
+  if (given.dmarc_reject) {
+    stage.dns.set(`_dmarc.${domainOf(envelope_from)}`, "TXT", ["v=DMARC1; p=reject"]);
+    stage.dns.set(domainOf(envelope_from), "TXT", ["v=spf1 -all"]);
+  }
+  const alias = await stage.alias({ forward_to: [MAILBOX] });
+  stage.sink.messages.length = 0;
+  const answer = await stage.send({ from: envelope_from, to: alias.full, content: crlf(given.bytes) });
+  if (given.dmarc_reject) {
+    tally.judge(`${file}: answer`, "550 5.7.1", answer.text.slice(0, 9));
+    return;
+  }
+  const isSpam = given.spam || !/^250/.test(answer.text);
+  tally.judge(`${file}: answer`, 250, answer.code, isSpam ? WHY.spam : null);
+  const forward = answer.code === 250 ? (await firstTo(stage, MAILBOX, alias.id))?.bytes : null;
+  if (!forward) {
+    tally.judge(
+      `${file}: forwarded`,
+      true,
+      false,
+      given.spam || (await isQuarantined(stage, alias.id)) ? WHY.spam : null,
+    );
+    return;
+  }
+  const [before, after] = await Promise.all([PostalMime.parse(crlf(given.bytes)), PostalMime.parse(forward)]);
+  judgeForward(tally, file, { before, after, forward, alias });
+  if (expected) await judgeExpected(tally, file, after, await PostalMime.parse(readFileSync(expected)));
+}
+
+type Forwarded = { before: Email; after: Email; forward: Buffer; alias: { full: string; domain: string } };
+
+function judgeForward(tally: Tally, file: string, { before, after, forward, alias }: Forwarded): void {
+  const reverse = new RegExp(`^r\\.[a-z2-7]{26}@${alias.domain}$`);
+  const head = forward.subarray(0, forward.indexOf("\r\n\r\n")).toString("latin1");
+  tally.judge(`${file}: From`, true, reverse.test(after.from?.address ?? ""));
+  tally.judge(`${file}: To`, alias.full, after.to?.[0]?.address);
+  tally.judge(`${file}: the mailbox is not named`, false, forward.includes(MAILBOX));
+  tally.judge(`${file}: Subject`, before.subject ?? "", after.subject ?? "");
+  tally.judge(`${file}: MIME-Version`, 1, head.match(/^mime-version:/gim)?.length ?? 0);
+  tally.judge(`${file}: bodies`, [before.text, before.html], [after.text, after.html]);
+  tally.judge(`${file}: attachments`, partsOf(before), partsOf(after));
+}
+
+const partsOf = (mail: Email) =>
+  mail.attachments.map(({ contentId, mimeType, filename, content }) => [
+    contentId,
+    mimeType,
+    filename,
+    lengthOf(content),
+  ]);
+const lengthOf = (content: ArrayBuffer | Uint8Array | string) =>
+  typeof content === "string" ? content.length : content.byteLength;
+
+/** What both services want alike, and what they do each in its own way. */
+async function judgeExpected(tally: Tally, file: string, ours: Email, theirs: Email): Promise<void> {
+  const squeeze = (text: string | undefined) => (text ?? "").replace(/<[^>]*>|\s+/g, "");
+  tally.judge(`${file}: expected Subject`, theirs.subject ?? "", ours.subject ?? "");
+  tally.judge(`${file}: expected inline images`, imagesOf(theirs), imagesOf(ours));
+  tally.judge(`${file}: expected text within`, true, squeeze(theirs.text).includes(squeeze(ours.text)), WHY.wrapper);
+  tally.judge(`${file}: expected To`, theirs.to?.[0]?.address, ours.to?.[0]?.address, WHY.to);
+  tally.judge(`${file}: expected From`, theirs.from?.address, ours.from?.address, WHY.from);
+  tally.judge(`${file}: expected body`, squeeze(theirs.text), squeeze(ours.text), WHY.wrapper);
+}
+
+const imagesOf = (mail: Email) =>
+  mail.attachments
+    .filter(({ mimeType }) => mimeType.startsWith("image/"))
+    .map(({ mimeType, contentId }) => [mimeType, contentId]);
+
+/** The first that is no request to confirm; null when the alias let nothing through. */
+async function firstTo(stage: MaskedStage, email: string, aliasId: string): Promise<Received | null> {
+  const until = Date.now() + 5_000;
+  for (;;) {
+    const found = stage.sink.messages.find(({ to, bytes }) => to[0] === email && !bytes.includes("/masked/confirm/"));
+    if (found) return found;
+    const [last = ""] = await stage.activity(aliasId);
+    if (/ (?:dropped|held|failed) /.test(last) || Date.now() > until) return null;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+async function isQuarantined(stage: MaskedStage, aliasId: string): Promise<boolean> {
+  return (await stage.activity(aliasId)).some((entry) => entry.startsWith("quarantine "));
+}
+
+/** The user's answer: sent from a mailbox that its domain vouches for, to the contact's reverse address. */
+async function runReply(stage: MaskedStage, tally: Tally, given: Case, expected: string | undefined): Promise<void> {
+  const { file } = given;
+  const before = await PostalMime.parse(crlf(given.bytes));
+  const author = before.from?.address ?? given.envelope_from;
+  stage.dns.set(domainOf(author), "TXT", [`v=spf1 ip4:${IP_D} -all`]);
+  stage.dns.set(domainOf(author), "MX", [{ exchange: `mx.${HOST}`, preference: 10 }]);
+  const alias = await stage.alias({ forward_to: [author] });
+  const made = await stage.api.ask("POST", `/v1/masked/aliases/${alias.id}/contacts`, { email: C });
+  const to = made.body.contact.reply_address;
+  const [head = "", ...rest] = crlf(given.bytes).split("\r\n\r\n");
+  const addressed = head.replace(/^(?:to|cc):.*(?:\r\n[ \t].*)*\r\n?/gim, "");
+  stage.sink.messages.length = 0;
+  const content = [`To: ${to}\r\n${addressed}`, ...rest].join("\r\n\r\n");
+  const answer = await stage.send({ from: author, to, content, ip: IP_D });
+  tally.judge(`${file}: answer`, 250, answer.code);
+  const reply = (await firstTo(stage, C, alias.id))?.bytes;
+  tally.judge(`${file}: sent on`, true, reply !== undefined);
+  if (!reply) return;
+  const after = await PostalMime.parse(reply);
+  const secret = new RegExp(author.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
+  tally.judge(`${file}: From`, alias.full, after.from?.address);
+  tally.judge(
+    `${file}: the mailbox is nowhere`,
+    false,
+    secret.test(`${reply.toString("latin1")}${after.text}${after.html}`),
+  );
+  tally.judge(`${file}: Subject`, before.subject ?? "", after.subject ?? "");
+  const missing = given.bytes.length < 10 || expected === undefined ? WHY.content : null;
+  const theirs = expected ? await PostalMime.parse(readFileSync(expected)) : null;
+  if (theirs)
+    tally.judge(
+      `${file}: expected text`,
+      (theirs.text ?? "").trim(),
+      (after.text ?? "").trim(),
+      missing ?? WHY.content,
+    );
+}
+
+/** A notice of a bounce comes to the return path of a forward: a hard one counts against the destination, a soft one not. */
+async function runBounce(stage: MaskedStage, tally: Tally, file: string, { bounce }: Notification): Promise<void> {
+  const email = bounce?.bouncedRecipients?.[0]?.emailAddress ?? MAILBOX;
+  stage.dns.set(domainOf(email), "MX", [{ exchange: `mx.${HOST}`, preference: 10 }]);
+  const alias = await stage.alias({ forward_to: [email] });
+  stage.sink.messages.length = 0;
+  await stage.send({ from: C, to: alias.full, content: `From: ${C}\r\nTo: ${alias.full}\r\nSubject: x\r\n\r\nx\r\n` });
+  const path = (await firstTo(stage, email, alias.id))?.from ?? "";
+  await stage.settle();
+  const notice = `From: no-reply@sns.amazonaws.com\r\nTo: ${path}\r\nSubject: Amazon SES Bounce Notification\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n${JSON.stringify({ notificationType: "Bounce", bounce, mail: { destination: [email], headers: [] } })}\r\n`;
+  const answer = await stage.send({ from: "", to: path, content: notice, ip: IP_D });
+  tally.judge(`${file}: answer`, 250, answer.code);
+  await stage.settle();
+  const entry = (await stage.activity(alias.id)).find((one) => one.startsWith("bounce "))?.split(" ")[2];
+  tally.judge(`${file}: counted as`, bounce?.bounceType === "Permanent" ? "hard" : "soft", entry);
+  tally.judge(`${file}: the contact hears nothing`, 0, stage.sink.messages.filter(({ to }) => to[0] === C).length);
+}
