@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { type Config, ConfigProblems, type HostPort, readConfig } from "./config.ts";
 import { type Check, ok, problem, skipped, warning } from "./platform/check.ts";
 import { checkDatabase } from "./platform/check-database.ts";
+import { checkSpam } from "./platform/check-spam.ts";
 import { createClock } from "./platform/clock.ts";
 import { createResolver, type Resolver } from "./platform/resolver.ts";
 
@@ -49,6 +50,7 @@ export async function examine(options: DoctorOptions, read: () => Config = readC
     checkBaseUrl(config),
     checkCertificate(config),
     checkNames(config, resolver),
+    checkSpam(config, resolver),
     checkWayOut(options, config),
   ]);
   return [node, ok("settings", "The settings can be read."), ...found.flat()];
