@@ -33,7 +33,10 @@ export async function runKill({ rounds, seed, sends = SENDS, say }: ScenarioOpti
   }
 }
 
-/** Each target once in random order, then any, until the load is through. */
+/**
+ * Each target once in random order, then any, until the load is through. What was killed is started again meanwhile: the
+ * next one need not wait for it, and meets the others in the middle of their start.
+ */
 async function killWhile(
   stage: Stage,
   chance: Chance,
@@ -41,22 +44,26 @@ async function killWhile(
   isLoading: () => boolean,
 ): Promise<void> {
   const first = shuffle([...TARGETS], chance);
+  const starting = new Map<Target, Promise<unknown>>();
   while (isLoading() || first.length > 0) {
     await sleep(chance.between(100, 900));
     const target = first.pop() ?? chance.pick(TARGETS);
+    // A process needs the database to start: killed again and again, it would keep all of them from ever being there.
+    await (target === "postgres" ? Promise.all(starting.values()) : starting.get(target));
     kills[target] += 1;
-    await killOne(stage, target);
+    starting.set(target, (await killOne(stage, target)).again);
   }
+  await Promise.all(starting.values());
 }
 
-async function killOne(stage: Stage, target: Target): Promise<void> {
+/** Resolves when it is dead; `again` when it runs again. */
+async function killOne(stage: Stage, target: Target): Promise<{ again: Promise<unknown> }> {
   if (target === "postgres") {
     process.kill(stage.postgres.pid, "SIGKILL");
-    await stage.postgres.restart();
-    return;
+    return { again: stage.postgres.restart() };
   }
   await stage.kill(target);
-  await stage.start(target);
+  return { again: stage.start(target) };
 }
 
 function shuffle<T>(items: T[], chance: Chance): T[] {

@@ -43,6 +43,11 @@ export function makeLoopDisk(bytes: number): LoopDisk {
   }
   chmodSync(path, 0o711);
   const filler = join(path, "filler");
+  const endAtOnce = (): void => {
+    execFileSync("umount", ["-l", path], { stdio: "ignore" });
+    rmSync(dir, { recursive: true, force: true });
+  };
+  process.once("exit", endAtOnce);
   return {
     path,
     freeBytes: () => freeBytes(path),
@@ -54,6 +59,7 @@ export function makeLoopDisk(bytes: number): LoopDisk {
       command("mount", ["-o", "loop", image, path]);
     },
     async remove() {
+      process.off("exit", endAtOnce);
       await unmount(path);
       rmSync(dir, { recursive: true, force: true });
     },

@@ -98,6 +98,9 @@ function readArguments() {
   };
 }
 
+// Whoever is interrupted leaves no servers, processes and mounts behind: their `exit` listeners end them.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+
 const { name, scenario, json, ...options } = readArguments();
 const startedAt = performance.now();
 console.log(`${name}: ${scenario.what} (${options.rounds} rounds, seed ${options.seed})`);

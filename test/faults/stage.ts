@@ -108,6 +108,12 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
   const processes = new Map<string, PosternProcess>();
   const died: string[] = [];
   let offset = 0;
+  const endAtOnce = (): void => {
+    for (const { child } of processes.values()) child.kill("SIGKILL");
+    if (postgres.alive()) process.kill(postgres.pid, "SIGKILL");
+    rmSync(dir, { recursive: true, force: true, maxRetries: 10 });
+  };
+  process.once("exit", endAtOnce);
   return {
     dir,
     settings,
@@ -147,6 +153,7 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
     },
     now: () => Date.now() + offset * 1000,
     async close() {
+      process.off("exit", endAtOnce);
       const left = [...processes.values()];
       processes.clear();
       for (const running of left) running.child.kill("SIGKILL");
