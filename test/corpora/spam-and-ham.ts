@@ -18,6 +18,8 @@ const STUB =
   "below the threshold for marking: many samples are stubs for one rule of their source's tests (lists in the DNS, " +
   "relays, allow lists) and say nothing else; too few to tune by (the README says so)";
 
+const NO_SMTP = "a bare CR or NUL cannot come by SMTP: refused with 554 (RFC 5321 §2.3.8, §4.1.1.4)";
+
 type Outcome = { kind: "refused"; code: number } | { kind: "taken"; status: string; verdict: string; score: number };
 
 export const spamAndHam: Corpus = {
@@ -34,7 +36,7 @@ export const spamAndHam: Corpus = {
       const label = file.parentPath.slice(dir.length).includes("ham") ? "ham" : "spam";
       const outcome = await deliver(stage, bytes);
       if (bytes.includes(GTUBE)) tally.judge(`${label}/${file.name}`, { kind: "refused", code: 550 }, outcome);
-      else if (label === "ham") judgeHam(tally, file.name, outcome);
+      else if (label === "ham") judgeHam(tally, file.name, outcome, bytes);
       else {
         const isCaught = outcome.kind === "refused" || outcome.verdict !== "ham";
         if (isCaught) scored += 1;
@@ -51,9 +53,10 @@ export const spamAndHam: Corpus = {
   },
 };
 
-function judgeHam(tally: ReturnType<typeof createTally>, name: string, outcome: Outcome): void {
+function judgeHam(tally: ReturnType<typeof createTally>, name: string, outcome: Outcome, bytes: Buffer): void {
   const isDelivered = outcome.kind === "taken" && outcome.status === "delivered";
-  tally.judge(`ham/${name}`, "delivered", isDelivered ? "delivered" : outcome);
+  const reason = /\r(?!\n)|\0/.test(withCrlf(bytes).toString("latin1")) ? NO_SMTP : null;
+  tally.judge(`ham/${name}`, "delivered", isDelivered ? "delivered" : outcome, reason);
   if (isDelivered && outcome.verdict !== "ham") tally.notes.push(`ham/${name} is marked (score ${outcome.score})`);
 }
 
