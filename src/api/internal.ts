@@ -48,6 +48,8 @@ async function answer(world: World, state: { ready: boolean }, url: string, resp
   const path = url.split("?")[0];
   if (path === "/healthz") return json(response, 200, { status: "ok" });
   if (path === "/metrics") {
+    const up = world.metrics.gauge("postern_database_up", "Does the database answer this process?");
+    up.set((await isReachable(world)) ? 1 : 0);
     const text = await world.metrics.text();
     response.writeHead(200, { "content-type": world.metrics.content_type }).end(text);
     return;

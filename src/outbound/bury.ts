@@ -2,6 +2,7 @@
 // them gets the outcome that nobody recorded, `ambiguous`, before its delivery is free again. Without its journal (another
 // machine, another boot) everything it held is in doubt. Not here: who is dead (leases.ts).
 import type { Tx } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
 import { deferredLocally } from "./attempt.ts";
 import { describe } from "./claims.ts";
 import { decide, type FinishWorld, record } from "./finish.ts";
@@ -13,6 +14,11 @@ import type { Outcome } from "./types.ts";
 export type DeadNode = { id: number; machine: string };
 
 const CHUNK = 250;
+
+/** Registered at the start, so that an alert finds it before the first doubt. */
+export function doubtCounter({ metrics }: Pick<World, "metrics">) {
+  return metrics.counter("postern_in_doubt_total", "Deliveries of ended processes that may have arrived");
+}
 
 /**
  * Records as `ambiguous` what `dead` may have delivered, in the transaction that frees its deliveries; returns how many.
@@ -27,6 +33,7 @@ export async function recordInDoubt(
   const journal = dead.machine === host.machine ? journals.read(dead.id) : null;
   const rows = await findInDoubt(tx, dead.id, journal);
   for (let at = 0; at < rows.length; at += CHUNK) await recordSome(tx, world, rows.slice(at, at + CHUNK));
+  doubtCounter(world).inc(rows.length);
   if (rows.length > 0) {
     const why = journal ? "their final dot may have been sent" : "there is no journal of it here";
     world.log.warn({ node: dead.id, deliveries: rows.length }, `deliveries of a dead node are in doubt: ${why}`);

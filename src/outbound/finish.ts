@@ -53,9 +53,14 @@ export function createFinisher(
   idle.resolve();
   const counter = world.metrics.counter("postern_deliveries_total", "Delivery attempts by outcome", ["outcome"]);
 
+  const troubles = world.metrics.counter("postern_delivery_troubles_total", "Attempts that did not deliver, by why", [
+    "class",
+  ]);
+
   function push(job: Job, outcome: Outcome): void {
     const decided = decide(world, job, outcome);
     counter.inc({ outcome: decided.event.event_type });
+    if (outcome.kind !== "delivered") troubles.inc({ class: outcome.class ?? "other" });
     waiting.push(decided);
     unrecorded.add(nameOf(job));
     on.done(job);

@@ -7,7 +7,7 @@ import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
 import { deferredLocally } from "./attempt.ts";
 import { bodyLoader } from "./bodies.ts";
-import { recordInDoubt } from "./bury.ts";
+import { doubtCounter, recordInDoubt } from "./bury.ts";
 import { type Claimer, createClaimer } from "./claims.ts";
 import { createFinisher } from "./finish.ts";
 import { type Forgotten, watchForgotten } from "./forgotten.ts";
@@ -33,6 +33,7 @@ import { notifier } from "./wake.ts";
 export { readToken } from "../mail/bounce-token.ts";
 export { TOKEN_CONTEXT } from "./attempt.ts";
 export { type ChooseExit, type Exit, exitChooser } from "./exits.ts";
+export { resumeSending } from "./guard.ts";
 export { type FindLane, laneFinder } from "./lanes.ts";
 export { refuseUnknownPool } from "./pools.ts";
 export { KEEP_TRYING_MS } from "./retry.ts";
@@ -311,9 +312,17 @@ async function stop(engine: Engine): Promise<void> {
 function gauges(engine: Engine): void {
   const inMemory = engine.world.metrics.gauge("postern_queue_in_memory", "Deliveries in this process's hands");
   const slots = engine.world.metrics.gauge("postern_slots_held", "Slots this process holds a lease on");
+  const unrecorded = engine.world.metrics.gauge("postern_unrecorded_outcomes", "Outcomes that wait for the database");
+  const suspended = engine.world.metrics.gauge(
+    "postern_sites_suspended",
+    "Destinations that do not answer or block us",
+  );
+  doubtCounter(engine.world);
   const timer = setInterval(() => {
     inMemory.set(engine.memory.size());
     slots.set(engine.leases.slots().length);
+    unrecorded.set(engine.parts.finisher.pending());
+    suspended.set([...engine.paths.values()].filter((path) => path.suspensions > 0).length);
   }, 5_000);
   timer.unref();
 }

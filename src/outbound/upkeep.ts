@@ -3,9 +3,12 @@
 import { sleep } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
 import * as pools from "./pool-queries.ts";
+import { oldestDue } from "./queries.ts";
 import { refreshPolicies, type StsWorld } from "./sts.ts";
 import { sweepTlsResults } from "./tls-results.ts";
 import { dayOf } from "./warmup.ts";
+
+type UpkeepWorld = StsWorld & Pick<World, "metrics">;
 
 const EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -13,7 +16,7 @@ const USAGE_KEPT_MS = 100 * DAY_MS;
 const SWEEP_ROWS_MAX = 5_000;
 
 /** Starts the work; `stop` ends it after the step at hand. */
-export function startOutboundUpkeep(world: StsWorld): { stop(): Promise<void> } {
+export function startOutboundUpkeep(world: UpkeepWorld): { stop(): Promise<void> } {
   const ending = new AbortController();
   const running = run(world, ending.signal);
   return {
@@ -24,7 +27,7 @@ export function startOutboundUpkeep(world: StsWorld): { stop(): Promise<void> } 
   };
 }
 
-async function run(world: StsWorld, signal: AbortSignal): Promise<void> {
+async function run(world: UpkeepWorld, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     // What is due stays due: nothing is lost by a round that fails.
     await round(world, signal).catch((err) => world.log.warn({ err }, "the upkeep of sending failed"));
@@ -32,10 +35,18 @@ async function run(world: StsWorld, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function round(world: StsWorld, signal: AbortSignal): Promise<void> {
+async function round(world: UpkeepWorld, signal: AbortSignal): Promise<void> {
+  await tellAge(world);
   await refreshPolicies(world, signal);
   await sweepTlsResults(world);
   await sweepSources(world);
+}
+
+/** How long the mail that has waited longest has been due: it grows when nobody takes mail. */
+async function tellAge(world: Pick<World, "db" | "clock" | "metrics">): Promise<void> {
+  const gauge = world.metrics.gauge("postern_oldest_due_seconds", "How long the oldest due work has waited", ["queue"]);
+  const [row] = await oldestDue(world.db, new Date(world.clock.now()));
+  gauge.set({ queue: "mail" }, row?.seconds ?? 0);
 }
 
 /** An address that was taken out stays as long as it has lanes; those that nobody uses are forgotten (claims.ts). */

@@ -266,6 +266,9 @@ async function recover(hooks: Hooks): Promise<void> {
     return rows.length;
   });
   if (freed > 0) world.log.info({ count: freed }, "webhook deliveries of a process that died are free again");
+  const gauge = world.metrics.gauge("postern_oldest_due_seconds", "How long the oldest due work has waited", ["queue"]);
+  const [row] = await queue.oldestDue(world.db, new Date(world.clock.now()));
+  gauge.set({ queue: "webhooks" }, row?.seconds ?? 0);
 }
 
 async function giveBack(hooks: Hooks): Promise<void> {

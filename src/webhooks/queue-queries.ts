@@ -171,6 +171,14 @@ export function findExpiredClaims(tx: Tx, limit: number) {
   );
 }
 
+/** For how many seconds a webhook has been due that waited longest. Index: webhook_lane_due. */
+export function oldestDue(db: Query, at: Date) {
+  return db.query<{ seconds: number }>(
+    "select greatest(0, coalesce(extract(epoch from $1 - min(next_at)), 0))::float8 as seconds from webhook_lane where next_at <= $1",
+    [at],
+  );
+}
+
 /** Once at start: no lane may sleep past a delivery, whatever happened to the database meanwhile. */
 export function healLanes(db: Query) {
   return db.execute(

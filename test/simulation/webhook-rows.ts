@@ -142,6 +142,7 @@ function laneStatements(rows: WebhookRows): [string, Statement][] {
       textOf((db) => queue.sleepLanes(db, [])),
       ([, ids]) => each(ids, ({ webhook_id }) => firstDue(rows, webhook_id, true)),
     ],
+    [textOf((db) => queue.oldestDue(db, new Date(0))), () => []],
     [
       textOf((db) => queue.healLanes(db)),
       () => each([...lanes.keys()], ({ webhook_id, next_at }) => Math.min(next_at, firstDue(rows, webhook_id, false))),
