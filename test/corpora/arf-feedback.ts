@@ -3,7 +3,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { wantedOfFeedback, withCrlf, wordsOf } from "./bounces.ts";
-import { type ReturnedCase, setReturnedStage, type Verdict } from "./returned-stage.ts";
+import { type ReturnedCase, returnedStage, type Verdict } from "./returned-stage.ts";
 import { type Corpus, createTally, type Tally } from "./tally.ts";
 
 type Row = { feedbacktype: string; recipient: string };
@@ -18,14 +18,10 @@ export const arfFeedback: Corpus = {
       .sort()
       .map((file) => toCase(dir, file));
     const tally = createTally();
-    const stage = await setReturnedStage();
-    try {
-      const verdicts = await stage.run(cases);
-      for (const one of cases) judge(tally, one, verdicts.get(one.name) as Verdict);
-      tally.judge("addresses suppressed that no case sent to", [], await stage.leftSuppressed());
-    } finally {
-      await stage.close();
-    }
+    const stage = await returnedStage();
+    const verdicts = await stage.run(cases);
+    for (const one of cases) judge(tally, one, verdicts.get(one.name) as Verdict);
+    tally.judge("addresses suppressed that no case sent to", [], await stage.leftSuppressed());
     return tally;
   },
 };

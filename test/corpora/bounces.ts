@@ -3,8 +3,8 @@
 // a second opinion; where the contract or the design's table decides otherwise, that is the reason.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { RecipientVerdict, ReturnedCase, ReturnedStage, Verdict } from "./returned-stage.ts";
-import { setReturnedStage } from "./returned-stage.ts";
+import type { RecipientVerdict, ReturnedCase, Verdict } from "./returned-stage.ts";
+import { returnedStage } from "./returned-stage.ts";
 import { type Corpus, createTally, type Tally } from "./tally.ts";
 
 type Row = { recipient: string; hardbounce: number; action: string; reason: string; feedbacktype?: string };
@@ -56,22 +56,18 @@ export const bounceFlufl: Corpus = {
 /** Sends, mails back, judges; at the end nobody may be suppressed whom no case knows. */
 async function runCases(cases: readonly Judged[]): Promise<Tally> {
   const tally = createTally();
-  const stage: ReturnedStage = await setReturnedStage();
-  try {
-    const verdicts = await stage.run(cases);
-    for (const one of cases) one.judge(tally, verdicts.get(one.name) as Verdict);
-    tally.judge("addresses suppressed that no case sent to", [], await stage.leftSuppressed());
-    const all = [...verdicts.values()].flatMap(({ recipients }) => recipients);
-    const count = (is: (one: RecipientVerdict) => boolean) => all.filter(is).length;
-    tally.notes.push(
-      `${all.length} recipients: ${count((one) => one.bounce_type === "hard")} bounced hard, ` +
-        `${count((one) => one.bounce_type === "soft")} softly, ${count(({ warned }) => warned)} late, ` +
-        `${count(({ status }) => status === "complained")} complained, ` +
-        `${count(({ suppression }) => suppression !== null)} suppressed`,
-    );
-  } finally {
-    await stage.close();
-  }
+  const stage = await returnedStage();
+  const verdicts = await stage.run(cases);
+  for (const one of cases) one.judge(tally, verdicts.get(one.name) as Verdict);
+  tally.judge("addresses suppressed that no case sent to", [], await stage.leftSuppressed());
+  const all = [...verdicts.values()].flatMap(({ recipients }) => recipients);
+  const count = (is: (one: RecipientVerdict) => boolean) => all.filter(is).length;
+  tally.notes.push(
+    `${all.length} recipients: ${count((one) => one.bounce_type === "hard")} bounced hard, ` +
+      `${count((one) => one.bounce_type === "soft")} softly, ${count(({ warned }) => warned)} late, ` +
+      `${count(({ status }) => status === "complained")} complained, ` +
+      `${count(({ suppression }) => suppression !== null)} suppressed`,
+  );
   return tally;
 }
 

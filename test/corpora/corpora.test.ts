@@ -6,10 +6,12 @@ import { join, resolve } from "node:path";
 import { after, describe, it } from "node:test";
 import { CORPORA } from "./all.ts";
 import { closeMxStage } from "./mx-stage.ts";
+import { closeReturnedStage } from "./returned-stage.ts";
 
 const DATA = resolve(import.meta.dirname, "../../../shared/data");
 
 after(closeMxStage);
+after(closeReturnedStage);
 
 describe("third-party cases", () => {
   for (const { name, slow, run } of CORPORA) {

@@ -3,7 +3,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { withCrlf } from "./bounces.ts";
-import { type ReturnedCase, setReturnedStage } from "./returned-stage.ts";
+import { type ReturnedCase, returnedStage } from "./returned-stage.ts";
 import { type Corpus, createTally } from "./tally.ts";
 
 export const dmarcFailureReports: Corpus = {
@@ -19,18 +19,14 @@ export const dmarcFailureReports: Corpus = {
       ),
     );
     const tally = createTally();
-    const stage = await setReturnedStage();
-    try {
-      for (const [name, { answer, recipients, events }] of await stage.run(cases)) {
-        const states = recipients.map(({ status, warned, suppression }) => ({ status, warned, suppression }));
-        const unharmed = [{ status: "delivered", warned: false, suppression: null }];
-        const got = { code: answer.slice(0, 3), states, events };
-        tally.judge(name, { code: "250", states: unharmed, events: [] }, got);
-      }
-      tally.judge("addresses suppressed that no case sent to", [], await stage.leftSuppressed());
-    } finally {
-      await stage.close();
+    const stage = await returnedStage();
+    for (const [name, { answer, recipients, events }] of await stage.run(cases)) {
+      const states = recipients.map(({ status, warned, suppression }) => ({ status, warned, suppression }));
+      const unharmed = [{ status: "delivered", warned: false, suppression: null }];
+      const got = { code: answer.slice(0, 3), states, events };
+      tally.judge(name, { code: "250", states: unharmed, events: [] }, got);
     }
+    tally.judge("addresses suppressed that no case sent to", [], await stage.leftSuppressed());
     return tally;
   },
 };

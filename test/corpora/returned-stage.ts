@@ -64,13 +64,28 @@ type Parts = {
   settings: Posterns;
   dns: DnsServer;
   sink: SmtpSink;
-  hooks: WebhookSink;
+  told: Map<string, Record<string, unknown>[]>;
   arrivals: Map<string, SmtpSink["messages"]>;
   finished: Waiting;
 };
 
-/** Starts it: a process with all that sends, receives and calls webhooks. */
-export async function setReturnedStage(): Promise<ReturnedStage> {
+let shared: Promise<ReturnedStage> | null = null;
+
+/** The stage that the corpora of a run share; `closeReturnedStage` ends it. */
+export function returnedStage(): Promise<ReturnedStage> {
+  shared ??= setReturnedStage();
+  return shared;
+}
+
+/** Ends the shared stage, if there is one. */
+export async function closeReturnedStage(): Promise<void> {
+  const stage = await shared;
+  shared = null;
+  await stage?.close();
+}
+
+/** A process with all that sends, receives and calls webhooks. */
+async function setReturnedStage(): Promise<ReturnedStage> {
   const dir = mkdtempSync(join(tmpdir(), "postern-corpora-"));
   chmodSync(dir, 0o711);
   const authority = makeCertificateAuthority(dir);
@@ -85,7 +100,8 @@ export async function setReturnedStage(): Promise<ReturnedStage> {
   const postern = await startPostern(settings, ["api", "mx", "mta", "hooks"]);
   const client = new pg.Client(database.admin_url);
   await client.connect();
-  const parts: Parts = { settings, dns, sink, hooks, arrivals: byMessageId(sink), finished: waitForProcessing(client) };
+  const finished = waitForProcessing(client);
+  const parts: Parts = { settings, dns, sink, told: byEmail(hooks), arrivals: byMessageId(sink), finished };
   await setUpDomain(settings, dns, SENDER, "both");
   const events = ["email.bounced", "email.deferred", "email.complained"];
   await ask(settings, "POST", "/v1/webhooks", { url: `${hooks.url}/out`, events });
@@ -96,7 +112,7 @@ export async function setReturnedStage(): Promise<ReturnedStage> {
       return (body.suppressions as unknown as { email: string }[]).map(({ email }) => email);
     },
     async close() {
-      parts.finished.stop();
+      finished.stop();
       await client.end();
       await postern.stop();
       await Promise.all([hooks.stop(), sink.stop(), dns.stop()]);
@@ -113,6 +129,18 @@ function byMessageId(sink: SmtpSink): Parts["arrivals"] {
     return null;
   });
   return arrivals;
+}
+
+function byEmail(hooks: WebhookSink): Parts["told"] {
+  const told: Parts["told"] = new Map();
+  hooks.respond(({ body }) => {
+    const event = JSON.parse(body.toString()) as Record<string, unknown>;
+    const id = String(event.email_id);
+    told.set(id, [...(told.get(id) ?? []), event]);
+    hooks.requests.length = 0;
+    return { status: 200 };
+  });
+  return told;
 }
 
 // When mail is processed, only the database knows: return paths are in no list of the API.
@@ -192,6 +220,7 @@ async function runOne(parts: Parts, one: ReturnedCase, addressed: Addressed[]): 
   const copies = await copiesOf(parts, String(sent.body.message_id), addressed.length);
   const first = copies.find(({ to }) => to[0]?.toLowerCase() === addressed[0]?.email.toLowerCase()) ?? copies[0];
   if (!first) throw new Error("no copy arrived");
+  await recorded(settings, String(sent.body.id));
   const feedback = fieldOf(first.bytes, "CFBL-Address").split(";")[0] ?? "";
   const reply = await sendBack(settings, one.to === "feedback" ? feedback : first.from, one.mail);
   const taken = /taken as (\S+)/.exec(reply)?.[1];
@@ -205,6 +234,17 @@ async function copiesOf({ arrivals }: Parts, messageId: string, count: number): 
     const copies = arrivals.get(messageId) ?? [];
     if (copies.length >= count) return copies;
     if (Date.now() > until) throw new Error(`${copies.length} of ${count} copies arrived`);
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
+
+async function recorded(settings: Posterns, id: string): Promise<void> {
+  const until = Date.now() + WITHIN_MS;
+  for (;;) {
+    const { body } = await ask(settings, "GET", `/v1/emails/${id}`);
+    const { status } = body.email as unknown as { status: string };
+    if (status === "delivered") return;
+    if (Date.now() > until) throw new Error(`the message is ${status}`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }
@@ -231,14 +271,14 @@ type Shown = Pick<RecipientVerdict, "email" | "status" | "bounce_type" | "bounce
 type Entry = { reason: string; feedback_type: string | null; id: string };
 
 async function verdictOf(parts: Parts, id: string, addressed: Addressed[], answer: string): Promise<Verdict> {
-  const { settings, hooks } = parts;
+  const { settings } = parts;
   const [email, timeline] = await Promise.all([
     ask(settings, "GET", `/v1/emails/${id}`),
     ask(settings, "GET", `/v1/emails/${id}/events`),
   ]);
   const shown = (email.body.email as unknown as { recipients: Shown[] }).recipients;
-  const told = timeline.body.events as unknown as { event_type: string; recipient: string }[];
-  const late = new Set(told.filter((one) => one.event_type === "deferred").map(({ recipient }) => recipient));
+  const entries = timeline.body.events as unknown as { event_type: string; recipient: string }[];
+  const late = new Set(entries.filter((one) => one.event_type === "deferred").map(({ recipient }) => recipient));
   const recipients = await Promise.all(
     shown.map(async (recipient): Promise<RecipientVerdict> => {
       const { email, status, bounce_type, bounce_code, diag_code } = recipient;
@@ -247,8 +287,8 @@ async function verdictOf(parts: Parts, id: string, addressed: Addressed[], answe
       return { named, email, status, bounce_type, bounce_code, diag_code, warned: late.has(email), suppression };
     }),
   );
-  const count = told.filter((one) => ["deferred", "bounced", "complained"].includes(one.event_type)).length;
-  return { answer, recipients, events: await eventsOf(hooks, id, count) };
+  const count = entries.filter((one) => ["deferred", "bounced", "complained"].includes(one.event_type)).length;
+  return { answer, recipients, events: await eventsOf(parts, id, count) };
 }
 
 async function takeBackSuppression(settings: Posterns, email: string): Promise<RecipientVerdict["suppression"]> {
@@ -259,13 +299,10 @@ async function takeBackSuppression(settings: Posterns, email: string): Promise<R
 }
 
 /** As many webhooks as the timeline has events. */
-async function eventsOf(hooks: WebhookSink, id: string, count: number): Promise<Record<string, unknown>[]> {
-  const mine = () =>
-    hooks.requests
-      .map(({ body }) => JSON.parse(body.toString()) as Record<string, unknown>)
-      .filter((event) => event.email_id === id);
-  if (count === 0) return [];
+async function eventsOf({ told }: Parts, id: string, count: number): Promise<Record<string, unknown>[]> {
   const until = Date.now() + WITHIN_MS;
-  while (mine().length < count && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-  return mine();
+  while ((told.get(id)?.length ?? 0) < count && Date.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+  return told.get(id) ?? [];
 }

@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { CORPORA } from "./all.ts";
 import { closeMxStage } from "./mx-stage.ts";
+import { closeReturnedStage } from "./returned-stage.ts";
 import type { Tally } from "./tally.ts";
 
 const FAILURES_SHOWN = 20;
@@ -39,6 +40,7 @@ for (const corpus of chosen) {
   results.push({ name: corpus.name, cases, passed, explained: explained.length, failed: failed.length });
 }
 await closeMxStage();
+await closeReturnedStage();
 const lacking = positionals.length === 0 ? withoutRunner() : [];
 for (const folder of lacking) console.log(`FAILED ${folder}: no runner`);
 if (values.json) console.log(JSON.stringify({ corpora: results, without_runner: lacking }));

@@ -107,6 +107,15 @@ test("a server that bounces before it has answered us is heard once the delivery
   sink.onMessage(() => null);
 });
 
+test("ten copies of a bounce at the same moment count once", async () => {
+  const id = await send("ten@there.example");
+  await emailWithStatus(r.api, id, ["delivered"]);
+  const bounce = bounceOf(id, "ten@there.example");
+  const results = await Promise.all(Array.from({ length: 10 }, () => taken(returnPath(id), bounce)));
+  assert.ok(results.every(({ status }) => status === "delivered"));
+  assert.deepEqual(await timeline(id), ["queued", "delivered", "bounced"]);
+});
+
 test("where the final answer was lost a bounce is that answer: the message is not sent again", async () => {
   let copies = 0;
   sink.onMessage(async () => {
