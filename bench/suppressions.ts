@@ -16,7 +16,7 @@ const LOOKUPS = 2_000;
 const CONCURRENCY = 100;
 const INSERT_ROWS = 100_000;
 
-/** Fills a list in three steps up to `rows` and measures at each; some 20 µs a row. `ours` has the size in its keys. */
+/** Fills a list in three steps up to `rows` and measures at each; some 15 µs a row. `ours` has the size in its keys. */
 export async function benchSuppressions({ rows }: { rows: number } = { rows: 10_000_000 }): Promise<BenchResult> {
   const dir = mkdtempSync(join(tmpdir(), "postern-bench-"));
   chmodSync(dir, 0o711); // run by root, the embedded database runs as an ordinary user
@@ -25,11 +25,11 @@ export async function benchSuppressions({ rows }: { rows: number } = { rows: 10_
     const orgId = opened.world.random.uuid();
     const ours: Record<string, number> = {};
     let entries = 0;
+    const startedAt = performance.now();
     for (const size of [0, Math.floor(rows / 10), rows]) {
-      for (; entries < size; entries = Math.min(size, entries + INSERT_ROWS)) {
-        await insertEntries(opened.world, orgId, entries, Math.min(size, entries + INSERT_ROWS));
-      }
-      await opened.world.db.execute("vacuum analyze suppression");
+      await fill(opened.world, orgId, entries, size);
+      entries = size;
+      if (size === rows) ours.fill_seconds = round((performance.now() - startedAt) / 1000);
       for (const [name, value] of Object.entries(await measure(opened.world, orgId, size)))
         ours[`${name}_at_${size}`] = value;
     }
@@ -43,6 +43,27 @@ export async function benchSuppressions({ rows }: { rows: number } = { rows: 10_
 // Addresses in scattered order, as they come in life: a multiplication by an odd constant is a permutation of 2³².
 const ADDRESS = "'user' || ((i * 2654435761) & 4294967295) || '@example.com'";
 const addressOf = (index: number) => `user${(BigInt(index) * 2654435761n) & 4294967295n}@example.com`;
+
+/** Without the indexes in between: into them, rows in scattered order go at a tenth of the speed of building them anew. */
+async function fill(world: World, orgId: string, from: number, to: number): Promise<void> {
+  const indexes = await world.db.query<{ name: string; constraint: string | null; definition: string }>(INDEXES);
+  for (const { name, constraint } of indexes)
+    await world.db.execute(
+      constraint === null ? `drop index ${name}` : `alter table suppression drop constraint ${name}`,
+    );
+  for (let at = from; at < to; at += INSERT_ROWS) await insertEntries(world, orgId, at, Math.min(to, at + INSERT_ROWS));
+  for (const { name, constraint, definition } of indexes)
+    await world.db.execute(
+      constraint === null ? definition : `alter table suppression add constraint ${name} ${constraint}`,
+    );
+  await world.db.execute("vacuum analyze suppression");
+}
+
+/** All but the primary key, in whose order the rows come. */
+const INDEXES = `
+  select c.relname as name, pg_get_constraintdef(k.oid) as constraint, pg_get_indexdef(i.indexrelid) as definition
+    from pg_index i join pg_class c on c.oid = i.indexrelid left join pg_constraint k on k.conindid = i.indexrelid
+   where i.indrelid = 'suppression'::regclass and not i.indisprimary`;
 
 /** One entry in 100,000 is manual, the others are imported bounces. */
 function insertEntries(world: World, orgId: string, from: number, to: number): Promise<number> {
@@ -70,7 +91,8 @@ async function measure(world: World, orgId: string, size: number): Promise<Recor
   const fifty = await timed(LOOKUPS / 10, () => ask(50));
   const firstPage = await timed(100, () => list({}));
   const rareKind = await timed(100, () => list({ reason: "manual" }));
-  const search = await timed(3, () => list({ query: addressOf(Math.floor(size / 2)) }));
+  const search = await timed(100, () => list({ query: addressOf(Math.floor(size / 2)) }));
+  const searchPart = await timed(1, () => list({ query: "user1234567" }));
   return {
     single_p50_ms: round(percentile(single, 50), 2),
     single_p99_ms: round(percentile(single, 99), 2),
@@ -80,7 +102,8 @@ async function measure(world: World, orgId: string, size: number): Promise<Recor
     fifty_recipients_p99_ms: round(percentile(fifty, 99), 2),
     list_p99_ms: round(percentile(firstPage, 99), 2),
     rare_kind_list_p99_ms: round(percentile(rareKind, 99), 2),
-    search_ms: round(percentile(search, 50), 1),
+    search_p99_ms: round(percentile(search, 99), 2),
+    search_part_ms: round(searchPart[0] as number),
   };
 }
 

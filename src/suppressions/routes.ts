@@ -47,7 +47,9 @@ const FilterQuery = {
   query: Type.Optional(
     Type.String({
       maxLength: 320,
-      description: "Part of the address, in any case. Passes the whole list: seconds at millions",
+      description:
+        "In any case. With something before its @, the beginning of the address, found at once; else a part of it, " +
+        "looked for in the whole list: seconds at millions",
     }),
   ),
   reason: Type.Optional(ReasonWord),
