@@ -41,6 +41,15 @@ test("a rewritten sender is rewritten once more, and leads back to its maker", (
   assert.deepEqual(readSrs(third ?? "", key), { kind: "sender", sender: first }, "the middle hop is left out");
 });
 
+test("another program's second rewriting keeps its first maker, and a broken one is a sender like others", () => {
+  const theirs = "SRS1=4Xy=hop.example==abcd=aa=origin.example=anna@two.example";
+  const sender = "SRS0=abcd=aa=origin.example=anna@hop.example";
+  assert.deepEqual(readSrs(writeSrs(theirs, key) ?? "", key), { kind: "sender", sender });
+  for (const broken of ["SRS1=x=a=@two.example", "SRS1=x@two.example", "SRS1==@two.example"]) {
+    assert.deepEqual(readSrs(writeSrs(broken, key) ?? "", key), { kind: "sender", sender: broken });
+  }
+});
+
 test("it is good for ten days, and not before it was written", () => {
   const written = writeSrs("anna@example.com", key) ?? "";
   const after = (days: number) => readSrs(written, { mac, now_ms: now_ms + days * DAY_MS }).kind;

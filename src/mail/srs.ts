@@ -30,7 +30,8 @@ export function writeSrs(sender: string, key: SrsKey): string | null {
 function parts(local: string, domain: string): [tag: "SRS0" | "SRS1", rest: string] {
   const first = /^SRS0([=+-].*)$/is.exec(local);
   if (first) return ["SRS1", `${domain}=${first[1]}`];
-  const again = /^SRS1[=+-][^=]*=[^=]*=(.*)$/is.exec(local);
+  // The first maker stays named; what stands before it is the last one's: its MAC, and with ours the day.
+  const again = /^SRS1[=+-][^=]*=(?:[a-z2-7]{2}=)?([^=]+=.+)$/is.exec(local);
   return again ? ["SRS1", again[1] ?? ""] : ["SRS0", `${domain}=${local}`];
 }
 
