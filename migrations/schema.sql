@@ -956,6 +956,16 @@ alter table request_rate enable row level security;
 alter table request_rate force row level security;
 create policy tenant on request_rate as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table sending_guard (
+  is_only boolean default true not null,
+  identity text not null,
+  beats bigint default 0 not null,
+  paused_at timestamp with time zone,
+  reason text,
+  constraint sending_guard_pkey PRIMARY KEY (is_only),
+  constraint sending_guard_is_only_check CHECK (is_only)
+);
+
 create table source (
   id uuid not null,
   org_id uuid,

@@ -43,6 +43,7 @@ import {
 } from "./masked/masked.ts";
 import { mountMaskedPages } from "./masked/open-routes.ts";
 import { mountMasked } from "./masked/routes.ts";
+import { guardSending } from "./outbound/guard.ts";
 import {
   exitChooser,
   hasQueuedMail,
@@ -341,6 +342,17 @@ export function warmingPorts(world: World): WarmingPorts {
 
 export type Running = { address: string | null; internal: string; stop(): Promise<void> };
 
+/** The delivery engine, from now on the one that accepted mail is handed to. */
+async function startSendingOut(world: World, roles: readonly Role[], engine: Engine): Promise<() => Promise<void>> {
+  const outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: [...roles] });
+  engine.outbound = outbound;
+  const ears = await world.db.listen([MTA_CHANNEL], outbound.wake);
+  return async () => {
+    await ears.close();
+    await outbound.stop();
+  };
+}
+
 /** Starts the roles of this process; `stop` ends them in reverse order within 60 s. */
 export async function startRoles(world: World, roles: readonly Role[]): Promise<Running> {
   const stops: Array<() => Promise<void>> = [];
@@ -355,12 +367,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
     async () => pressure.stop(),
   );
   const engine: Engine = { outbound: null };
-  if (roles.includes("mta")) {
-    const outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: [...roles] });
-    engine.outbound = outbound;
-    const ears = await world.db.listen([MTA_CHANNEL], outbound.wake);
-    stops.push(outbound.stop, ears.close);
-  }
+  if (roles.includes("mta")) stops.push((await guardSending(world, () => startSendingOut(world, roles, engine))).stop);
   if (roles.includes("mx")) {
     const receiving = await startReceiving(world, engine, pressure);
     engine.inbound = receiving.inbound;

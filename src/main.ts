@@ -5,6 +5,7 @@ import { openWorld, startRoles } from "./app.ts";
 import { ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
 import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
+import { resumeSending } from "./outbound/outbound.ts";
 import { migrate } from "./platform/migrate.ts";
 
 const STOP_WITHIN_MS = 60_000;
@@ -87,6 +88,15 @@ async function operatorMail(id: string | undefined): Promise<void> {
   }
 }
 
+async function resume(): Promise<void> {
+  const opened = await openWorld(readConfig());
+  try {
+    console.log((await resumeSending(opened.world)) ? "Mail leaves again." : "Sending was not paused.");
+  } finally {
+    await opened.close();
+  }
+}
+
 async function doctor(options: { json?: boolean; trySmtp?: string }): Promise<void> {
   const checks = await examine({ try_smtp: options.trySmtp ?? null });
   const isWell = checks.every(({ status }) => status !== "problem");
@@ -124,6 +134,10 @@ program
   .description("what came for postmaster@, abuse@ and the feedback addresses of this host")
   .argument("[id]", "print this mail as it came; without it the newest are listed")
   .action(operatorMail);
+program
+  .command("resume")
+  .description("send again after a backup was restored: until then its old queue waits")
+  .action(resume);
 program.command("migrate").description("bring the database up to date").action(migrateOnly);
 program
   .command("keys")

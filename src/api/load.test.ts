@@ -4,6 +4,7 @@ import { request as httpRequest } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { after, test } from "node:test";
 import Fastify from "fastify";
+import { until } from "../../test/support/until.ts";
 import type { Api } from "../platform/http.ts";
 import { createLog } from "../platform/log.ts";
 import { createMetrics } from "../platform/metrics.ts";
@@ -53,26 +54,18 @@ async function post(port: number, letters: number, chunked = false): Promise<Ans
   return { status: response.statusCode, retry_after: response.headers["retry-after"] ?? null, body: JSON.parse(text) };
 }
 
-async function until(is: () => Promise<boolean>): Promise<void> {
-  for (let turn = 0; turn < 500; turn += 1) {
-    if (await is()) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  assert.fail("it did not come to that");
-}
-
 test("bodies count until their requests are answered; more than there is room for get 503 with Retry-After", async () => {
   const { port, held, answer, metrics } = await serve(1_000 * KIB);
   const first = post(port, 800 * KIB);
-  await until(async () => (await held()) >= 800 * KIB);
+  await until("the bodies are counted", async () => (await held()) >= 800 * KIB);
   const refused = await post(port, 300 * KIB);
   assert.deepEqual([refused.status, refused.retry_after, refused.body.code], [503, "1", "unavailable"]);
   assert.match(await metrics.text(), /postern_shed_total\{why="bytes"\} 1/);
   const small = post(port, 10 * KIB);
-  await until(async () => (await held()) >= 810 * KIB);
+  await until("the bodies are counted", async () => (await held()) >= 810 * KIB);
   answer();
   assert.deepEqual([(await first).body.bytes, (await small).body.bytes], [800 * KIB, 10 * KIB]);
-  await until(async () => (await held()) === 0);
+  await until("nothing is held any more", async () => (await held()) === 0);
 });
 
 test("a body that outgrows the room while it arrives is refused, announced or not", async () => {
@@ -80,7 +73,7 @@ test("a body that outgrows the room while it arrives is refused, announced or no
   open();
   assert.equal((await post(port, 600 * KIB)).status, 503);
   assert.equal((await post(port, 600 * KIB, true)).status, 503);
-  await until(async () => (await held()) === 0);
+  await until("nothing is held any more", async () => (await held()) === 0);
   assert.equal((await post(port, 400 * KIB, true)).body.bytes, 400 * KIB);
 });
 
@@ -89,9 +82,9 @@ test("a client that goes away takes its bytes with it", async () => {
   const socket = connect(port, "127.0.0.1");
   socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${900 * KIB}\r\n\r\n`);
   socket.write("x".repeat(700 * KIB));
-  await until(async () => (await held()) >= 700 * KIB);
+  await until("the bodies are counted", async () => (await held()) >= 700 * KIB);
   socket.destroy();
-  await until(async () => (await held()) === 0);
+  await until("nothing is held any more", async () => (await held()) === 0);
 });
 
 test("while the disk or the memory is short, changes are put off and reading goes on", async () => {

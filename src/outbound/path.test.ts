@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { afterEach, describe, it } from "node:test";
+import { until } from "../../test/support/until.ts";
 import { openSession } from "../mail/smtp/session.ts";
 import type { Errand } from "./links.ts";
 import { closePath, createPath, drive, type Path, type PathParts, type PathWorld } from "./path.ts";
@@ -119,25 +120,17 @@ function push({ path }: Stage, count: number): void {
   }
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  const deadline = performance.now() + 5_000;
-  while (!holds()) {
-    assert.ok(performance.now() < deadline, "it did not happen within 5 s");
-    await new Promise((done) => setTimeout(done, 5));
-  }
-}
-
 describe("a path", () => {
   it("makes two connections to a site that never answered, and more once one of them is open", async () => {
     const sink = await startSink();
     const stage = stageFor(sink);
     push(stage, MESSAGES);
     drive(stage.world, stage.parts, stage.path);
-    await until(() => sink.sockets.length >= 2);
+    await until("the connections are made", () => sink.sockets.length >= 2);
     drive(stage.world, stage.parts, stage.path);
     assert.deepEqual([stage.path.dialling, stage.path.workers], [2, 2]);
     greetAll(sink);
-    await until(() => stage.outcomes.length === MESSAGES);
+    await until("every message has its outcome", () => stage.outcomes.length === MESSAGES);
     assert.ok(stage.outcomes.every(({ kind }) => kind === "delivered"));
     assert.ok(sink.sockets.length > 2, `${sink.sockets.length} connections`);
   });
@@ -148,7 +141,10 @@ describe("a path", () => {
     greetAll(sink);
     push(stage, MESSAGES * 20);
     drive(stage.world, stage.parts, stage.path);
-    await until(() => stage.outcomes.length === MESSAGES * 20 && stage.path.workers === 0);
+    await until(
+      "every message has its outcome",
+      () => stage.outcomes.length === MESSAGES * 20 && stage.path.workers === 0,
+    );
     assert.ok(stage.path.idle.length > 2, `${stage.path.idle.length} sessions`);
     const before = stage.outcomes.length;
     sink.greets = false;
@@ -160,11 +156,11 @@ describe("a path", () => {
     const opened = sink.sockets.length;
     push(stage, MESSAGES);
     drive(stage.world, stage.parts, stage.path);
-    await until(() => stage.path.dialling === 2 && stage.path.workers === 2);
-    await until(() => sink.sockets.length === opened + 2);
+    await until("two are being made", () => stage.path.dialling === 2 && stage.path.workers === 2);
+    await until("the connections are made", () => sink.sockets.length === opened + 2);
     assert.equal(stage.outcomes.length, before);
     greetAll(sink);
-    await until(() => stage.outcomes.length === before + MESSAGES);
+    await until("every message has its outcome", () => stage.outcomes.length === before + MESSAGES);
     assert.ok(stage.outcomes.every(({ kind }) => kind === "delivered"));
   });
 });

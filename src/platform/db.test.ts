@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { type TestDatabase, testDatabase } from "../../test/support/database.ts";
+import { until } from "../../test/support/until.ts";
 import { type Db, isUnavailable, openDb } from "./db.ts";
 
 let database: TestDatabase;
@@ -34,14 +35,6 @@ async function listeners(): Promise<number> {
   return rows[0].n;
 }
 
-async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + 10_000;
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`not within 10 s: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
 describe("a transaction", () => {
   it("whose connection is lost between two statements fails, and the process lives", async () => {
     const work = db.transaction(async (tx) => {
@@ -68,20 +61,20 @@ describe("listening", () => {
       await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [
         nameOf(database.url),
       ]);
-      await until(async () => (await listeners()) === 0, "the connection is cut");
+      await until("the connection is cut", async () => (await listeners()) === 0);
       // Several tries that fail: each must leave one next try behind, not two.
       await new Promise((resolve) => setTimeout(resolve, 2_200));
       await admin.query(`alter database "${nameOf(database.url)}" allow_connections true`);
-      await until(() => heard > 0, "the word after the outage");
+      await until("the word after the outage", () => heard > 0);
       await new Promise((resolve) => setTimeout(resolve, 1_200));
       assert.equal(await listeners(), 1);
       const before = heard;
       await db.query("select pg_notify('test_channel', '')");
-      await until(() => heard === before + 1, "a notification");
+      await until("a notification", () => heard === before + 1);
     } finally {
       await ears.close();
     }
-    await until(async () => (await listeners()) === 0, "closing ends it");
+    await until("closing ends it", async () => (await listeners()) === 0);
   });
 });
 

@@ -7,6 +7,7 @@ import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { byClock, type MovedClock, runningClock } from "../support/moved-clock.ts";
 import { type Received, type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
+import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 /** No machine here has it. */
@@ -62,14 +63,6 @@ async function settled(name: string, available: number): Promise<void> {
     );
     return ips.filter(({ state }: { state: string }) => state !== "unavailable").length === available && !free?.total;
   });
-}
-
-async function until(what: string, holds: () => Promise<boolean>, timeoutMs = 15_000): Promise<void> {
-  const end = Date.now() + timeoutMs;
-  while (!(await holds())) {
-    if (Date.now() > end) throw new Error(`still waiting for: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }
 
 async function send(ipPool: string, count: number): Promise<string[]> {
