@@ -10,7 +10,7 @@ import { readMail } from "./findings.ts";
 import type { Engine } from "./spam-queries.ts";
 import type { Envelope, Examination, Origin } from "./types.ts";
 
-export type JudgeWorld = Pick<World, "config" | "resolver" | "log" | "metrics">;
+export type JudgeWorld = Pick<World, "config" | "resolver" | "log" | "metrics" | "clock">;
 
 /** A message as it came, in session or later. */
 export type Suspected = { examination: Examination; origin: Origin; envelope: Envelope; recipients: readonly string[] };
@@ -23,19 +23,22 @@ export type Judge = (suspected: Suspected, engine: Engine) => Promise<Judgement>
 
 const RSPAMD_TIMEOUT_MS = 4_000;
 const LISTS_TIMEOUT_MS = 3_000;
+/** So many failures in a row, and rspamd is left alone for a while: sessions must not wait for it one after another. */
+const FAILURES_MAX = 5;
+const REST_MS = 10_000;
 
 /** The engines of this process. */
 export function createJudge(world: JudgeWorld): Judge {
   const known = new WeakMap<Examination, Map<Engine, Promise<Judgement>>>();
   const lists = world.config.dns_block_lists.flatMap((word) => readBlockList(word) ?? []);
-  const post = createOperatorPost();
+  const askRspamd = rspamdAsker(world);
   return (suspected, wanted) => {
     const engine = world.config.rspamd_url === null ? "builtin" : wanted;
     const ofMessage = known.get(suspected.examination) ?? new Map<Engine, Promise<Judgement>>();
     known.set(suspected.examination, ofMessage);
     const before = ofMessage.get(engine);
     if (before) return before;
-    const judging = engine === "builtin" ? askBuiltin(world, lists, suspected) : askRspamd(world, post, suspected);
+    const judging = engine === "builtin" ? askBuiltin(world, lists, suspected) : askRspamd(suspected);
     ofMessage.set(engine, judging);
     return judging;
   };
@@ -80,25 +83,42 @@ export async function within<T>(work: Promise<T>, ms: number): Promise<T | null>
   }
 }
 
-async function askRspamd(world: JudgeWorld, post: OperatorPost, suspected: Suspected): Promise<Judgement> {
+function rspamdAsker(world: JudgeWorld): (suspected: Suspected) => Promise<Judgement> {
+  const post = createOperatorPost();
+  const failed = world.metrics.counter("postern_spam_engine_failures_total", "Mail that rspamd did not judge");
+  let failures = 0;
+  let restsUntilMs = 0;
+  return async (suspected) => {
+    if (world.clock.monotonic() < restsUntilMs) {
+      failed.inc();
+      return { kind: "failed", reason: "rspamd did not judge the last mails" };
+    }
+    const judgement = await askRspamd(world, post, suspected);
+    failures = judgement.kind === "failed" && !judgement.answered ? failures + 1 : 0;
+    if (failures >= FAILURES_MAX) restsUntilMs = world.clock.monotonic() + REST_MS;
+    if (judgement.kind !== "failed") return judgement;
+    failed.inc();
+    world.log.warn({ reason: judgement.reason }, "rspamd did not judge a mail");
+    return { kind: "failed", reason: judgement.reason };
+  };
+}
+
+type Asked = Exclude<Judgement, { kind: "failed" }> | { kind: "failed"; reason: string; answered: boolean };
+
+async function askRspamd(world: JudgeWorld, post: OperatorPost, suspected: Suspected): Promise<Asked> {
   const { examination, origin, envelope, recipients } = suspected;
   const told = { ip: origin.remote_ip, helo: origin.helo, from: envelope.from, recipients, host: world.config.mx_host };
   const answer = await post({
-    url: new URL("/checkv2", world.config.rspamd_url ?? "").href,
+    url: `${world.config.rspamd_url}/checkv2`,
     headers: rspamdHeaders(told),
     body: await examination.bytes(),
     timeout_ms: RSPAMD_TIMEOUT_MS,
     response_bytes_max: REPLY_BYTES_MAX,
   });
-  const judged = answer.kind === "answered" && answer.status === 200 ? readRspamdReply(answer.body) : null;
-  if (judged?.kind === "judged") return { kind: "judged", symptoms: judged.symptoms, insists: judged.forced };
-  const reason = judged?.kind === "later" ? "rspamd wants it to come again" : reasonOf(answer, judged);
-  world.metrics.counter("postern_spam_engine_failures_total", "Mail that rspamd did not judge").inc();
-  world.log.warn({ reason }, "rspamd did not judge a mail");
-  return { kind: "failed", reason };
-}
-
-function reasonOf(answer: Awaited<ReturnType<OperatorPost>>, judged: { kind: string; reason?: string } | null): string {
-  if (judged?.reason) return judged.reason;
-  return answer.kind === "failed" ? `rspamd: ${answer.reason}` : `rspamd answered ${answer.status}`;
+  if (answer.kind === "failed") return { kind: "failed", reason: `rspamd: ${answer.reason}`, answered: false };
+  if (answer.status !== 200) return { kind: "failed", reason: `rspamd answered ${answer.status}`, answered: false };
+  const reply = readRspamdReply(answer.body);
+  if (reply.kind === "judged") return { kind: "judged", symptoms: reply.symptoms, insists: reply.forced };
+  const reason = reply.kind === "later" ? "rspamd wants it to come again" : reply.reason;
+  return { kind: "failed", reason, answered: true };
 }

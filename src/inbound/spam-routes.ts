@@ -20,12 +20,14 @@ const OnError = OneOf(ON_ERROR, {
 const Threshold = (description: string) =>
   Nullable(Type.Number({ minimum: 0, maximum: THRESHOLD_MAX, description: `${description} null: never` }));
 const thresholds = {
-  tag: Threshold("From this score on mail is marked: X-Spam fields on its copies, `spam.verdict` tag."),
-  quarantine: Threshold("Mail is kept, and nothing is done with it until it is released."),
-  reject: Threshold("Mail is refused in session with 550 5.7.1."),
+  tag: Threshold("From this score on mail is marked: X-Spam fields on its copies, `spam.verdict` tag. 5 at first;"),
+  quarantine: Threshold("Mail is kept, and nothing is done with it until it is released. 8 at first;"),
+  reject: Threshold("Mail is refused in session with 550 5.7.1. 15 at first;"),
 };
 const DmarcAction = (asked: string) =>
-  OneOf(DMARC_ACTIONS, { description: `With mail that fails DMARC where the author's domain asks to ${asked} it` });
+  OneOf(DMARC_ACTIONS, {
+    description: `With mail that fails DMARC where the author's domain asks to ${asked} it; tag at first`,
+  });
 const dmarcAction = { reject: DmarcAction("reject"), quarantine: DmarcAction("quarantine") };
 const Senders = (description: string) =>
   Type.Array(Type.String({ minLength: 1, maxLength: SENDER_CHARS_MAX }), { maxItems: spam.SENDERS_MAX, description });

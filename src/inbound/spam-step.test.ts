@@ -335,6 +335,16 @@ async function until(look: () => Promise<any>) {
   }
 }
 
+test("an rspamd that fails again and again is left alone for a while", async () => {
+  await settings({ engine: "rspamd" });
+  answer = () => ({ body: { score: 0, symbols: {} } });
+  await send();
+  asked = [];
+  answer = () => ({ status: 503 });
+  for (let number = 1; number <= 7; number += 1) assert.equal((await send()).reply.code, 250);
+  assert.equal(asked.length, 5);
+});
+
 test("a simulated mail meets the same judgement", async () => {
   const mail = { to: "desk@in.example", from: "anna@sender.example", subject: "x" };
   const refused = await r.api.ask("POST", "/v1/inbound-emails/simulate", { ...mail, text: GTUBE });

@@ -42,7 +42,7 @@ async function checkList(list: BlockList, resolver: Pick<Resolver, "a">): Promis
 
 async function checkRspamd(url: string, host: string): Promise<Check> {
   const answer = await createOperatorPost()({
-    url: new URL("/checkv2", url).href,
+    url: `${url}/checkv2`,
     headers: rspamdHeaders({ ip: "127.0.0.1", helo: host, from: "", recipients: [`postmaster@${host}`], host }),
     body: MAIL,
     timeout_ms: ANSWER_MS,
