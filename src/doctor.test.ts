@@ -195,6 +195,21 @@ describe("the doctor and the outside world", () => {
     assert.match(wrong.says, /is called static-26\.provider\.example in DNS, not other\.example\.eu/);
   });
 
+  it("asks where bounces, reports and mail for masked addresses go", async () => {
+    const none = await look();
+    for (const name of ["bounces", "reports", "masked addresses"]) assert.equal(only(none, name).status, "warning");
+    assert.equal(only(none, "bounces").remedy, "Publish the record: bounces.mail.example.eu MX 10 mx.mail.example.eu");
+    dns.set("bounces.mail.example.eu", "MX", [{ exchange: "mx.mail.example.eu", preference: 10 }]);
+    dns.set("reports.mail.example.eu", "A", ["192.0.2.25"]);
+    dns.set("masked.mail.example.eu", "MX", [{ exchange: "elsewhere.example", preference: 10 }]);
+    const some = await look();
+    assert.deepEqual(
+      ["bounces", "reports", "masked addresses"].map((name) => only(some, name).status),
+      ["ok", "ok", "warning"],
+    );
+    assert.match(only(some, "masked addresses").says, /sends its mail to elsewhere\.example/);
+  });
+
   it("tells a name without an address from name servers that do not answer", async () => {
     const absent = await look({ POSTERN_HOSTNAME: "absent.example.eu" });
     assert.equal(only(absent, "DNS").status, "ok");

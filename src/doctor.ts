@@ -239,7 +239,8 @@ async function checkCertificate({ tls_cert_file }: Config): Promise<Check> {
 }
 
 /** That DNS answers at all, and that this machine's names lead here and back (RFC 5321 §2.3.5, RFC 1912 §2.1). */
-async function checkNames({ hostname, mx_host }: Config, resolver: Resolver): Promise<Check[]> {
+async function checkNames(config: Config, resolver: Resolver): Promise<Check[]> {
+  const { hostname, mx_host } = config;
   if (isLocal(hostname)) {
     return [
       warning(
@@ -282,8 +283,36 @@ async function checkNames({ hostname, mx_host }: Config, resolver: Resolver): Pr
   return [
     dns,
     receiving,
+    ...(await Promise.all(MAIL_NAMES.map((what) => checkMailName(config, what, resolver)))),
     ...(await Promise.all(own.records.map((address) => checkReverse(hostname, address, resolver)))),
   ];
+}
+
+type MailName = { name: string; host: "bounce_host" | "report_domain" | "masked_domain"; without: string };
+
+/** Names that mail comes to besides the MX itself. */
+const MAIL_NAMES: MailName[] = [
+  {
+    name: "bounces",
+    host: "bounce_host",
+    without: "no bounce comes back, and some servers refuse mail whose return path has no mail server",
+  },
+  { name: "reports", host: "report_domain", without: "no DMARC report arrives" },
+  { name: "masked addresses", host: "masked_domain", without: "no mail for masked addresses arrives" },
+];
+
+/** RFC 5321 §5.1: an MX that is ours, or an address of its own. */
+async function checkMailName(config: Config, { name, host, without }: MailName, resolver: Resolver): Promise<Check> {
+  const domain = config[host];
+  const mx = await resolver.mx(domain);
+  const exchanges = mx.kind === "found" ? mx.records.map(({ exchange }) => exchange.toLowerCase()) : [];
+  if (exchanges.includes(config.mx_host)) return ok(name, `Mail for ${domain} goes to ${config.mx_host}.`);
+  if (mx.kind === "failed") return skipped(name, `Where mail for ${domain} goes could not be asked (${mx.reason}).`);
+  if (exchanges.length === 0 && (await resolver.a(domain)).kind === "found")
+    return ok(name, `Mail for ${domain} goes to its own address.`);
+  const goes = exchanges.length === 0 ? "has no mail server" : `sends its mail to ${exchanges.join(", ")}`;
+  const says = `${domain} ${goes}: ${without}.`;
+  return warning(name, says, `Publish the record: ${domain} MX 10 ${config.mx_host}`);
 }
 
 async function checkReverse(hostname: string, address: string, resolver: Resolver): Promise<Check> {

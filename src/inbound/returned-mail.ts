@@ -43,7 +43,10 @@ export function returnedMailHandler(world: ReturnedWorld, ports: ComplaintPorts)
   const context: Context = { ...world, ports, count: (heard) => counter.inc({ heard }) };
   return async (mail) => {
     const read = await mail.examination.returned();
-    if (read.kind === "failed") return { ...(await keepOnly(mail)), status: "failed", reason: read.reason };
+    if (read.kind === "failed") {
+      context.count("unreadable");
+      return { ...(await keepOnly(mail)), status: "failed", reason: read.reason };
+    }
     if (mail.environment === "test") return dropped(mail, "simulated mail reports nothing");
     const { returned } = read;
     if (returned.kind === "complaint") return takeComplaint(context, mail, returned.complaint);
@@ -125,8 +128,11 @@ async function takeComplaint(context: Context, mail: Mail, complaint: ComplaintR
   const sent = await findComplained(context, context.ports, mail, complaint);
   if (!sent) {
     context.count("unmatched_complaint");
-    const about = { inbound_id: mail.id, feedback_type, reporter: complaint.user_agent };
-    context.log.warn(about, "a complaint is about no message of ours that could be found; it is kept");
+    // Without anything of the report itself: a stranger wrote it.
+    context.log.warn(
+      { inbound_id: mail.id, format: complaint.format },
+      "a complaint is about no message of ours that could be found; it is kept",
+    );
     return { ...(await keepOnly(mail)), reason: "no message of ours was found for this complaint" };
   }
   if (meaning === "unsubscribe") {
