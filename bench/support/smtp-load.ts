@@ -25,9 +25,14 @@ export async function deliverMany(options: {
       await replies(1);
       for (let n = next++; n < options.count; n = next++) {
         socket.write(`MAIL FROM:<${options.sender}>\r\nRCPT TO:<${options.recipient(n)}>\r\nDATA\r\n`);
-        await replies(3);
-        socket.write(Buffer.concat([options.message(n), Buffer.from(".\r\n")]));
-        const [answer = ""] = await replies(1);
+        let answer = (await replies(3)).find((line) => !/^[23]/.test(line));
+        if (answer === undefined) {
+          socket.write(Buffer.concat([options.message(n), Buffer.from(".\r\n")]));
+          [answer = ""] = await replies(1);
+        } else {
+          socket.write("RSET\r\n");
+          await replies(1);
+        }
         if (answer.startsWith("250")) load.accepted += 1;
         else load.refused.set(answer.slice(0, 9), (load.refused.get(answer.slice(0, 9)) ?? 0) + 1);
       }
@@ -38,11 +43,12 @@ export async function deliverMany(options: {
   return load;
 }
 
-/** Waits for so many replies; the last lines of each. */
+/** Waits for so many replies; the last lines of each. Rejects when the connection ends before. */
 function readReplies(socket: Socket): (count: number) => Promise<string[]> {
   let text = "";
   let last: string[] = [];
-  let waiting: { count: number; done: (lines: string[]) => void } | null = null;
+  let isClosed = false;
+  let waiting: { count: number; done: (lines: string[]) => void; fail: (error: Error) => void } | null = null;
   const check = () => {
     if (!waiting || last.length < waiting.count) return;
     const { count, done } = waiting;
@@ -56,9 +62,17 @@ function readReplies(socket: Socket): (count: number) => Promise<string[]> {
     last = [...last, ...lines.filter((line) => line[3] === " ")];
     check();
   });
+  const ended = () =>
+    new Error(`the server closed the connection; its last words: ${last.join(" ") || text || "none"}`);
+  socket.on("error", () => socket.destroy());
+  socket.on("close", () => {
+    isClosed = true;
+    waiting?.fail(ended());
+  });
   return (count) =>
-    new Promise((done) => {
-      waiting = { count, done };
+    new Promise((done, fail) => {
+      waiting = { count, done, fail };
       check();
+      if (isClosed) fail(ended());
     });
 }

@@ -65,14 +65,18 @@ const RCODES = { servfail: 2, refused: 5 } as const;
 const NXDOMAIN = 3;
 const PORT_TRIES = 20;
 
+/** `host` and `port`: for programs that ask at port 53 only. */
+export type DnsServerOptions = { ttl_s?: number; host?: string; port?: number };
+
 /**
  * Starts the server with the given zones. Records have a TTL of `ttl_s` unless `set` says otherwise; the default is 0,
  * so that no cache hides a change a test makes; a bench sets what the real world has.
  */
-export async function startDnsServer(zones: Zones = {}, options: { ttl_s?: number } = {}): Promise<DnsServer> {
-  const { udp, tcp, port } = await bindBoth();
+export async function startDnsServer(zones: Zones = {}, options: DnsServerOptions = {}): Promise<DnsServer> {
+  const { host = "127.0.0.1" } = options;
+  const { udp, tcp, port } = await bindBoth(host, options.port ?? 0);
   const sockets = new Set<Socket>();
-  const state = createState(`127.0.0.1:${port}`, options.ttl_s ?? 0);
+  const state = createState(`${host}:${port}`, options.ttl_s ?? 0);
   state.server.stop = async () => {
     for (const socket of sockets) socket.destroy();
     await Promise.all([new Promise((done) => tcp.close(done)), new Promise<void>((done) => udp.close(done))]);
@@ -89,13 +93,13 @@ export async function startDnsServer(zones: Zones = {}, options: { ttl_s?: numbe
   return state.server;
 }
 
-async function bindBoth(): Promise<{ udp: UdpSocket; tcp: Server; port: number }> {
+async function bindBoth(host: string, wanted: number): Promise<{ udp: UdpSocket; tcp: Server; port: number }> {
   for (let tries = 0; tries < PORT_TRIES; tries += 1) {
     const udp = createSocket("udp4");
-    udp.bind(0, "127.0.0.1");
+    udp.bind(wanted, host);
     await once(udp, "listening");
     const { port } = udp.address();
-    const tcp = createServer().listen(port, "127.0.0.1");
+    const tcp = createServer().listen(port, host);
     try {
       await once(tcp, "listening");
       return { udp, tcp, port };
