@@ -27,6 +27,15 @@ const STATUS: Record<RefusalKind, number> = {
   unavailable: 503,
 };
 
+/** How to ask with a key (RFC 6750 §3): a request without one is told no error, RFC 6750 §3.1. */
+const CHALLENGES: Partial<Record<RefusalKind, string>> = {
+  missing_api_key: 'Bearer realm="postern"',
+  invalid_api_key: 'Bearer realm="postern", error="invalid_token"',
+};
+/** SQLSTATE query_canceled: a statement of a request that passed its ten seconds. */
+const STATEMENT_CANCELED = "57014";
+const SLOW_RETRY_S = 5;
+
 /** Answers `error` on `reply`: status, `{error, code, field, request_id}`, and Retry-After for 429 and 503. */
 export function answerError(log: Log, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = asRefusal(error as FastifyError);
@@ -38,6 +47,8 @@ export function answerError(log: Log, error: unknown, request: FastifyRequest, r
   const status = STATUS[refusal.kind];
   const wait = refusal.detail.retry_after_seconds ?? (status === 503 ? 1 : undefined);
   if (wait !== undefined) reply.header("retry-after", String(Math.max(1, Math.ceil(wait))));
+  const challenge = CHALLENGES[refusal.kind];
+  if (challenge) reply.header("www-authenticate", challenge);
   reply.code(status).send(refusalBody(refusal, request.id));
 }
 
@@ -56,6 +67,11 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
   if (error.validation) return fromValidation(error);
   if (isNoRoom(error)) return new Refusal("unavailable", "there is no room on the disk at the moment; try again later");
   if (isUnavailable(error)) return new Refusal("unavailable", "the database cannot be reached; try again shortly");
+  if (error.code === STATEMENT_CANCELED) {
+    return new Refusal("unavailable", "the answer took too long; ask for less, or try again later", {
+      retry_after_seconds: SLOW_RETRY_S,
+    });
+  }
   const vanished = asVanished(error);
   if (vanished) return vanished;
   switch (error.code) {

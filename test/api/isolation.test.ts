@@ -111,6 +111,7 @@ describe("every operation", () => {
       const names = Object.fromEntries(paramsOf(operation.path).map((param) => [param, RANDOM_ID]));
       const none = await ask(operation, names, { key: null });
       assert.deepEqual([none.status, none.body.code], [401, "missing_api_key"], operation.name);
+      assert.equal(none.headers["www-authenticate"], 'Bearer realm="postern"');
       for (const key of [revoked.secret, unknown, "nonsense", ""]) {
         const { status, body } = await ask(operation, names, { key });
         const code = key === "" ? /^(missing|invalid)_api_key$/ : /^invalid_api_key$/;

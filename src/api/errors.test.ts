@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type TestApi, testApi } from "../../test/support/api.ts";
+import { createHttpServer, type HttpServer } from "./server.ts";
+
+let api: TestApi;
+let server: HttpServer;
+
+before(async () => {
+  api = await testApi();
+  server = await createHttpServer(api.world, (v1) => {
+    v1.get("/v1/slow", { schema: { hide: true } }, () =>
+      api.world.db.asOrg(api.org_id, async (tx) => {
+        await tx.execute("set local statement_timeout = '10ms'");
+        await tx.query("select pg_sleep(10)");
+      }),
+    );
+    v1.get("/v1/bug", { schema: { hide: true } }, async () => {
+      throw new TypeError("secrets in here");
+    });
+  });
+});
+after(async () => {
+  await server?.stop();
+  await api?.close();
+});
+
+const get = (url: string, headers: Record<string, string> = { authorization: `Bearer ${api.live_key}` }) =>
+  server.app.inject({ url, headers });
+
+test("a statement beyond its time is 503 with Retry-After, not a 500", async () => {
+  const answer = await get("/v1/slow");
+  assert.equal(answer.statusCode, 503);
+  assert.equal(answer.json().code, "unavailable");
+  assert.equal(answer.headers["retry-after"], "5");
+});
+
+test("a bug is 500 and tells nothing of itself", async () => {
+  const answer = await get("/v1/bug");
+  const { request_id, ...body } = answer.json();
+  assert.deepEqual([answer.statusCode, body], [500, { error: "an internal error occurred", code: "internal_error" }]);
+  assert.equal(answer.headers["x-request-id"], request_id);
+});
+
+test("a 401 says how to ask (RFC 6750 §3)", async () => {
+  assert.equal((await get("/v1/bug", {})).headers["www-authenticate"], 'Bearer realm="postern"');
+  const wrong = await get("/v1/bug", { authorization: "Bearer svc_live_0123456789abcdef0123" });
+  assert.equal(wrong.headers["www-authenticate"], 'Bearer realm="postern", error="invalid_token"');
+});
