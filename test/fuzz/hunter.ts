@@ -159,6 +159,8 @@ function describe(error: unknown): string {
 /** Two findings are one when they broke at the same place. */
 function sameness(error: unknown): string {
   const stack = error instanceof Error ? (error.stack ?? "") : String(error);
-  const places = [...stack.matchAll(/at .*?([\w.-]+\.ts:\d+):\d+/g)].map((match) => match[1]);
+  const places = [...stack.matchAll(/at .*?([\w.-]+\.[jt]s:\d+):\d+/g)]
+    .map((match) => match[1]!)
+    .filter((place) => !/^(?:hunter|shrink)\.ts/.test(place));
   return `${error instanceof Error ? error.name : "thrown"} ${places.slice(0, 3).join(" ")}`;
 }

@@ -80,7 +80,8 @@ const smtpCommand: Target = {
     if (!command) return "refused";
     assertOneLine("rest", command.rest);
     const helo = parseHelo(command.rest);
-    if (helo !== null) assert.match(helo, /^[^\s]{1,255}$/u);
+    assertOneLine("helo", helo);
+    assertStorable("helo", helo, 1_000);
     const read = parsePathCommand(command.rest, command.verb === "RCPT" ? "TO" : "FROM");
     if (!read) return "no path";
     const { path, params } = read;

@@ -1,0 +1,201 @@
+// Masked addresses: what goes on to a real mailbox, and what leaves from it; and what spam is judged by.
+import assert from "node:assert/strict";
+import PostalMime from "postal-mime";
+import { rewriteCalendar } from "../../../src/mail/masked/calendar.ts";
+import { buildForward } from "../../../src/mail/masked/forward.ts";
+import { diceOf, disguise, randomMessage } from "../../../src/mail/masked/random-tree.fixture.ts";
+import { createReplacer } from "../../../src/mail/masked/replace-addresses.ts";
+import { buildReply, type ReplyOrder } from "../../../src/mail/masked/reply.ts";
+import { splitMessage } from "../../../src/mail/mime/parse-head.ts";
+import { parseMessage } from "../../../src/mail/mime/parse-message.ts";
+import { scoreMail } from "../../../src/mail/spam/spam.ts";
+import type { Target } from "../target.ts";
+
+const MAILBOX = "anna.real@home.real.example";
+const ALIAS = "k3x@mask.example";
+const REVERSE = "r.aaaaaaaaaaaaaaaaaaaaaaaaaa@mask.example";
+const CONTACT = "shop@example.com";
+const DISGUISED = Array.from({ length: 60 }, (_, seed) => disguise(diceOf(seed), MAILBOX));
+const PIECES = [
+  ...[
+    "Content-Type: multipart/mixed; boundary=b\r\n",
+    "\r\n--b\r\n",
+    "\r\n--b--\r\n",
+    "Content-Type: message/rfc822\r\n\r\n",
+    "> ",
+    "On Fri wrote:\r\n",
+  ],
+  ...[
+    "Content-Transfer-Encoding: base64\r\n",
+    "Content-Type: text/calendar\r\n",
+    "ATTENDEE:mailto:",
+    "Subject: ",
+    "\r\n\r\n",
+    "Content-ID: <a@home.real.example>\r\n",
+  ],
+];
+
+function order(): ReplyOrder {
+  let made = 0;
+  return {
+    ...{
+      from: { name: "Anna", email: ALIAS },
+      to: [{ name: null, email: CONTACT }],
+      cc: [],
+      date_ms: 1_795_000_000_000,
+    },
+    ...{ message_id: "m1@mask.example", in_reply_to: ["<c1@example.com>"], references: ["<c0@example.com>"] },
+    ...{
+      hidden: [{ from: MAILBOX, to: ALIAS }],
+      restored: [{ from: REVERSE, to: CONTACT }],
+      redact: "all",
+      names: [REVERSE],
+    },
+    token: () => {
+      made += 1;
+      return `token${made}`;
+    },
+  };
+}
+
+/** What a reader of the finished message could see, by a parser that is not ours. */
+async function readable(bytes: Buffer): Promise<string> {
+  const texts = [bytes.toString("latin1")];
+  const mail = await PostalMime.parse(bytes, { attachmentEncoding: "arraybuffer", forceRfc822Attachments: true });
+  texts.push(mail.subject ?? "", mail.text ?? "", mail.html ?? "", ...mail.headers.map(({ value }) => String(value)));
+  for (const { filename, content } of mail.attachments) {
+    texts.push(filename ?? "", Buffer.from(content as ArrayBuffer).toString("utf8"));
+  }
+  return texts.join("\n").toLowerCase();
+}
+
+const maskedReply: Target = {
+  name: "masked-reply",
+  holds: "a reply is held, refused, or shows the mailbox it comes from nowhere, and has a header of ours alone",
+  seeds: { files: ["masked"], shared: ["masked-forwarding/**/*.eml", "mime-misc/**/*.eml"] },
+  words: [...DISGUISED, ...PIECES, REVERSE],
+  bytes_max: 32_768,
+  generate: (chance) => randomMessage(diceOf(chance.between(0, 2 ** 31)), MAILBOX),
+  async check(input) {
+    const built = buildReply(input, order());
+    if (built.kind !== "built") return built.kind;
+    const text = await readable(built.bytes);
+    assert.ok(!text.includes(MAILBOX), "the mailbox is shown");
+    assert.ok(!text.includes(REVERSE), "a reverse address is shown");
+    const { headers } = splitMessage(built.bytes);
+    const names = headers.map(({ name }) => name.toLowerCase());
+    assert.equal(new Set(names).size, names.length, "a field stands twice");
+    for (const name of names) {
+      const isOurs =
+        /^(?:from|to|subject|date|message-id|in-reply-to|references|auto-submitted|importance|mime-version|content-.*)$/;
+      assert.match(name, isOurs);
+    }
+    assert.deepEqual(parseMessage(built.bytes).from, [{ name: "Anna", email: ALIAS }]);
+    return `built ${Math.min(5, built.redactions)} ${built.dropped.length > 0}`;
+  },
+};
+
+const maskedForward: Target = {
+  name: "masked-forward",
+  holds:
+    "a forwarded mail is from whom we say to the alias, never names the mailbox, and its head has no line of another's",
+  seeds: { files: ["masked", "mail"], shared: ["masked-forwarding/**/*.eml", "mime-misc/**/*.eml"] },
+  words: [
+    ...PIECES,
+    "From: evil@x.example\r\n",
+    "Message-ID: <a\r\n b>\r\n",
+    "List-Unsubscribe: <mailto:a@b.example>\r\n",
+    "Subject: =?utf-8?Q?a=0D=0ABcc:_x?=\r\n",
+  ],
+  bytes_max: 64 * 1_024,
+  check(input) {
+    if (/\0|\r(?!\n)|(?<!\r)\n/.test(input.toString("latin1"))) return "refused at the door";
+    const bytes = buildForward(input, {
+      ...{ from: { name: "Shop", email: REVERSE }, to: [{ name: null, email: ALIAS }], cc: [], reply_to: [] },
+      ...{ in_reply_to: [], references: [], fallback_id: "f1@mask.example", loop_mark: "mark" },
+      unsubscribe_page: () => "https://mask.example/unsubscribe/x",
+      calendar: [{ from: ALIAS, to: MAILBOX }],
+    });
+    const end = bytes.indexOf("\r\n\r\n");
+    assert.ok(end !== -1);
+    const head = bytes.toString("latin1", 0, end + 2);
+    assert.match(head, /^(?:[\x21-\x39\x3b-\x7e]+:(?:[^\r\n\0]|\r\n[ \t])*\r\n)+$/);
+    const mail = parseMessage(bytes);
+    assert.deepEqual(
+      mail.from.map(({ email }) => email),
+      [REVERSE],
+    );
+    assert.deepEqual(
+      mail.to.map(({ email }) => email),
+      [ALIAS],
+    );
+    const names = splitMessage(bytes).headers.map(({ name }) => name.toLowerCase());
+    assert.ok(!names.includes("bcc") && names.filter((name) => name === "subject").length === 1);
+    return names.join(" ").slice(0, 200);
+  },
+};
+
+const replaceAddresses: Target = {
+  name: "replace-addresses",
+  holds: "no plain spelling of an address is left in a text, nothing else is lost, and a second look finds nothing",
+  seeds: { lines: "replace-addresses.jsonl" },
+  words: [...DISGUISED, "&#64;", "%40", "<b>", "</b>", "\u200b", "+tag", "@", "mailto:"],
+  bytes_max: 32_768,
+  check(input) {
+    const replacer = createReplacer([{ from: MAILBOX, to: ALIAS }]);
+    const text = input.toString("utf8");
+    for (const kind of ["text", "html"] as const) {
+      const { text: replaced, count } = replacer[kind](text);
+      assert.ok(!replaced.toLowerCase().includes(MAILBOX), `${kind}: the address is left`);
+      assert.ok(replaced.length <= text.length + count * ALIAS.length);
+      if (count === 0) assert.equal(replaced, text);
+      else assert.equal(replacer[kind](replaced).count, 0, `${kind}: a second look finds more`);
+    }
+  },
+};
+
+const calendar: Target = {
+  name: "calendar",
+  holds: "a calendar that is not rewritten keeps every line, folded at 75 octets",
+  seeds: { lines: "calendar.jsonl" },
+  words: ["BEGIN:VCALENDAR\r\n", "ATTENDEE;CN=a:mailto:a@b.example\r\n", "\r\n ", "\n\t", "😀", "é", "\r"],
+  bytes_max: 32_768,
+  check(input) {
+    const text = input.toString("utf8");
+    const unfold = (given: string) => given.replace(/\r?\n[ \t]/g, "").split(/\r?\n/);
+    const written = rewriteCalendar(text, (line) => line);
+    for (const line of written.split("\r\n")) assert.ok(Buffer.byteLength(line) <= 75);
+    // A folded line behind an empty one begins with white space once it is unfolded, and is part of the line before.
+    if (!unfold(text).some((line) => /^[ \t]/.test(line))) assert.deepEqual(unfold(written), unfold(text));
+  },
+};
+
+const spam: Target = {
+  name: "spam-score",
+  holds: "any mail has a finite score, which is the sum of named symbols",
+  seeds: { files: ["mail"], shared: ["spam-and-ham/**/*.eml"] },
+  words: [
+    "VIAGRA",
+    "http://a.example/",
+    "100% FREE",
+    "<a href=",
+    "Click here",
+    "$$$",
+    "Subject: ",
+    "Date: ",
+    "From: ",
+    "\u200b",
+  ],
+  bytes_max: 128 * 1_024,
+  check(input) {
+    const mail = parseMessage(input);
+    const { score, symbols } = scoreMail({ ...mail, auth: { spf: "fail", dkim: "none", dmarc: "fail" } });
+    assert.ok(Number.isFinite(score));
+    const sum = symbols.reduce((total, symbol) => total + symbol.score, 0);
+    assert.ok(Math.abs(sum - score) < 0.02, `${score} is not the sum ${sum}`);
+    assert.ok(symbols.every(({ name, description }) => /^[A-Z0-9_]+$/.test(name) && description !== ""));
+    return symbols.map(({ name }) => name).join(" ");
+  },
+};
+
+export const MASKED_TARGETS: readonly Target[] = [maskedForward, maskedReply, replaceAddresses, calendar, spam];
