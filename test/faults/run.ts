@@ -1,8 +1,9 @@
-// npm run faults -- <scenario> [--rounds n] [--seed s] [--sends n] [--json]: breaks things over real processes and a real
+// npm run faults -- <scenario> [--rounds n] [--seed s] [--sends n] [--rows n] [--json]: breaks things over real processes and a real
 // PostgreSQL, and compares what was acknowledged with what arrived. With --json the last line is one JSON object. Exit
 // code 0: passed; 1: failed; 2: not known; 3: this machine lacks what it takes (said, never passed).
 import { parseArgs } from "node:util";
 import { runBadMx } from "./bad-mx.ts";
+import { runDeepQueue } from "./deep-queue.ts";
 import { runDiskFull } from "./disk-full.ts";
 import { runDnsFailures } from "./dns-failures.ts";
 import { runKill } from "./kill.ts";
@@ -16,6 +17,7 @@ import { runRollingRestart } from "./rolling-restart.ts";
 import { runRotation } from "./rotation.ts";
 import type { ScenarioOptions } from "./round.ts";
 import { runStalledNode } from "./stalled-node.ts";
+import { runUpgrade } from "./upgrade.ts";
 
 type Result = { ok: boolean } & Record<string, unknown>;
 
@@ -45,6 +47,7 @@ const SCENARIOS: Record<string, Scenario> = {
   },
   "stalled-node": { rounds: 1, what: "a sending process is stopped past its lease and woken", run: runStalledNode },
   "rolling-restart": { rounds: 1, what: "20 restarts with SIGTERM under load", run: runRollingRestart },
+  upgrade: { rounds: 1, what: "an old and this version side by side on one database, under load", run: runUpgrade },
   "receivers-down": {
     rounds: 1,
     what: "the webhook receiver is down for 36 hours (moved clock)",
@@ -60,12 +63,17 @@ const SCENARIOS: Record<string, Scenario> = {
     what: "kill -9 of mx and of PostgreSQL in the middle of 2,000 mails that come in",
     run: runReceiveKill,
   },
+  "deep-queue": {
+    rounds: 1,
+    what: "a million messages of one organization are queued (--rows); a new one sends beside them",
+    run: runDeepQueue,
+  },
   "disk-full": { rounds: 1, what: "no room under the database and the data folder for six seconds", run: runDiskFull },
   "power-cut": { rounds: 3, what: "the disk loses its power; the control run must lose mail", run: runPowerCut },
 };
 
 function usage(): never {
-  console.error("npm run faults -- <scenario> [--rounds n] [--seed s] [--sends n] [--json]\n");
+  console.error("npm run faults -- <scenario> [--rounds n] [--seed s] [--sends n] [--rows n] [--json]\n");
   for (const [name, { what }] of Object.entries(SCENARIOS)) console.error(`  ${name.padEnd(18)} ${what}`);
   process.exit(2);
 }
@@ -77,6 +85,7 @@ function readArguments() {
       rounds: { type: "string" },
       seed: { type: "string" },
       sends: { type: "string" },
+      rows: { type: "string" },
       json: { type: "boolean", default: false },
     },
   });
@@ -95,6 +104,7 @@ function readArguments() {
     rounds: number(values.rounds, scenario.rounds),
     seed: number(values.seed, Date.now() % 1_000_000),
     ...(values.sends === undefined ? {} : { sends: number(values.sends, 0) }),
+    ...(values.rows === undefined ? {} : { rows: number(values.rows, 0) }),
   };
 }
 

@@ -30,6 +30,8 @@ export type Stage = {
   sink: CountingSink;
   receiver: WebhookSink;
   recorder: Recorder;
+  /** The folder of the version that `start` starts; undefined is this one. */
+  program: string | undefined;
   processes: Map<string, PosternProcess>;
   /** Processes that ended although nobody killed or stopped them, with their last words. */
   died: string[];
@@ -55,6 +57,8 @@ export type StageOptions = {
   disk?: string;
   postgres_settings?: Record<string, string>;
   env?: Record<string, string>;
+  /** The folder of another version, to begin with. */
+  program?: string;
   /** The address at which the processes reach the database, when it is not its own. */
   reach?(postgres: EmbeddedPostgres): Promise<string>;
 };
@@ -75,6 +79,7 @@ export async function setStage(options: StageOptions = {}): Promise<Stage> {
     ...(options.reach ? { DATABASE_URL: await options.reach(postgres) } : {}),
     ...options.env,
   });
+  stage.program = options.program;
   try {
     for (const role of options.roles ?? (["api", "mta", "hooks"] as const)) await stage.start(role);
     await furnish(stage);
@@ -114,7 +119,7 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
     rmSync(dir, { recursive: true, force: true, maxRetries: 10 });
   };
   process.once("exit", endAtOnce);
-  return {
+  const stage: Stage = {
     dir,
     settings,
     postgres,
@@ -122,12 +127,13 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
     sink,
     receiver,
     recorder: startRecorder(join(dir, "acknowledged.jsonl")),
+    program: undefined,
     processes,
     died,
     domain: "shop.example",
     rows: (text, values = []) => readRows(postgres, text, values),
     async start(role, name = role, more = {}) {
-      const started = await startInTime(settings, role, more);
+      const started = await startInTime(settings, role, more, stage.program);
       processes.set(name, started);
       void started.exited.then((code) => {
         if (processes.get(name) === started) died.push(`${name} ended with ${code}: ${started.output().slice(-2_000)}`);
@@ -165,14 +171,20 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
       rmSync(dir, { recursive: true, force: true });
     },
   };
+  return stage;
 }
 
-async function startInTime(settings: Posterns, role: Role, env: Record<string, string>): Promise<PosternProcess> {
+async function startInTime(
+  settings: Posterns,
+  role: Role,
+  env: Record<string, string>,
+  program: string | undefined,
+): Promise<PosternProcess> {
   const until = performance.now() + START_TRIES_MS;
   for (;;) {
     try {
       // One internal listener each, on any port.
-      return await startPostern(settings, [role], { POSTERN_INTERNAL: "127.0.0.1:0", ...env });
+      return await startPostern(settings, [role], { POSTERN_INTERNAL: "127.0.0.1:0", ...env }, program);
     } catch (error) {
       if (performance.now() > until) throw error;
       await sleep(START_AGAIN_MS);

@@ -60,13 +60,14 @@ export async function posternSettings(dataDir: string, env: Record<string, strin
   };
 }
 
-/** Starts a process with these roles and waits until it says that it is ready. */
+/** Starts a process with these roles and waits until it says that it is ready. `program`: the folder of another version. */
 export async function startPostern(
   settings: Posterns,
   roles?: string[],
   env: Record<string, string> = {},
+  program: string = ROOT,
 ): Promise<PosternProcess> {
-  const args = [join(ROOT, "src/main.ts"), "start", ...(roles ? ["--roles", roles.join(",")] : [])];
+  const args = [join(program, "src/main.ts"), "start", ...(roles ? ["--roles", roles.join(",")] : [])];
   const child = spawn(process.execPath, args, {
     env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/tmp", ...settings.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],

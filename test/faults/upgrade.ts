@@ -1,0 +1,114 @@
+// `upgrade`: an older version of this repository serves under load; the new one starts beside it on the same database, which
+// brings that up to date; both serve for a while; then the old processes go one by one and new ones come. No request fails
+// twice, none with 500, nothing is lost, and no copy is unflagged. The old version comes from git.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { freePort } from "../support/postern-process.ts";
+import { sumUp, type Verdict } from "./drain.ts";
+import { Lacking } from "./lacking.ts";
+import { sleep } from "./load.ts";
+import { playRound, type ScenarioOptions } from "./round.ts";
+import { chanceOf } from "./seeded.ts";
+import { type Role, type Stage, setStage } from "./stage.ts";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+/** Before migration 0012; every version from here on upgrades without a pause. */
+const OLD_VERSION = "3f23e4f";
+const SENDS = 3_000;
+const ALONE_MS = 2_000;
+const TOGETHER_MS = 6_000;
+
+export type UpgradeVerdict = Verdict & {
+  old: string;
+  migrations: number;
+  failed_with_one_retry: number;
+  answered_500: number;
+  unclean_exits: number;
+};
+
+/** Runs it. */
+export async function runUpgrade({ rounds, seed, sends = SENDS, say }: ScenarioOptions): Promise<UpgradeVerdict> {
+  const old = checkOut(OLD_VERSION);
+  try {
+    const verdicts: UpgradeVerdict[] = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      verdicts.push(await upgradeOnce(old, { round, seed: seed + round, sends, ...(say ? { say } : {}) }));
+    }
+    const add = (name: "failed_with_one_retry" | "answered_500" | "unclean_exits"): number =>
+      verdicts.reduce((total, verdict) => total + verdict[name], 0);
+    return {
+      ...sumUp(verdicts),
+      old: OLD_VERSION,
+      migrations: verdicts[0]?.migrations ?? 0,
+      failed_with_one_retry: add("failed_with_one_retry"),
+      answered_500: add("answered_500"),
+      unclean_exits: add("unclean_exits"),
+    };
+  } finally {
+    rmSync(old, { recursive: true, force: true });
+  }
+}
+
+/** The tree of a commit, with this version's packages; Lacking where there is no such history. */
+function checkOut(commit: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "postern-old-"));
+  try {
+    const tree = execFileSync("git", ["archive", commit], { cwd: ROOT, maxBuffer: 512 * 1024 * 1024, stdio: "pipe" });
+    execFileSync("tar", ["-x", "-C", folder], { input: tree });
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw new Lacking(`the old version ${commit} is not to be had of git: ${(error as Error).message.split("\n")[0]}`);
+  }
+  if (!existsSync(join(folder, "node_modules"))) symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  return folder;
+}
+
+type Options = { round: number; seed: number; sends: number; say?(text: string): void };
+
+async function upgradeOnce(old: string, { round, seed, sends, say }: Options): Promise<UpgradeVerdict> {
+  const chance = chanceOf(seed);
+  const stage = await setStage({ roles: ["api", "mta", "hooks", "clock"], program: old });
+  try {
+    const before = await migrationsOf(stage);
+    const second = await freePort();
+    stage.sink.think(() => chance.between(0, 20));
+    const tally = { unclean_exits: 0 };
+    const { verdict, load } = await playRound(stage, {
+      name: `round-${round}`,
+      sends,
+      pause_ms: 80, // 200 a second
+      base_urls: [stage.settings.base_url, `http://127.0.0.1:${second}`],
+      during: () => upgrade(stage, second, tally),
+      ...(say ? { say } : {}),
+    });
+    const migrations = (await migrationsOf(stage)) - before;
+    const failed_with_one_retry = load.acknowledged - load.within_one_retry;
+    const answered_500 = load.statuses.get("500") ?? 0;
+    const isSmooth = failed_with_one_retry + answered_500 + tally.unclean_exits === 0;
+    const figures = { old: OLD_VERSION, migrations, failed_with_one_retry, answered_500, ...tally };
+    return { ...verdict, ...figures, ok: verdict.ok && isSmooth && migrations > 0 };
+  } finally {
+    await stage.close();
+  }
+}
+
+async function migrationsOf(stage: Stage): Promise<number> {
+  const [row] = await stage.rows<{ total: number }>("select count(*)::int as total from schema_migration");
+  return row?.total ?? 0;
+}
+
+async function upgrade(stage: Stage, second: number, tally: { unclean_exits: number }): Promise<void> {
+  await sleep(ALONE_MS);
+  stage.program = undefined;
+  await stage.start("api", "api-2", { POSTERN_HTTP: `127.0.0.1:${second}` });
+  await stage.start("mta", "mta-2");
+  await stage.start("hooks", "hooks-2");
+  await sleep(TOGETHER_MS);
+  for (const role of ["clock", "hooks", "mta", "api"] as Role[]) {
+    const { code } = await stage.stop(role);
+    if (code !== 0) tally.unclean_exits += 1;
+    await stage.start(role);
+  }
+}
