@@ -105,5 +105,5 @@ function parseOddPath(text: string): Path | null {
   if (local === "") return null;
   const domain = at === -1 ? null : normalizeDomain(text.slice(at + 1));
   const shown = domain === null ? text : `${local}@${domain}`;
-  return { text: shown, local, domain, smtputf8: /[^\x00-\x7f]/.test(text) };
+  return { text: shown, local, domain, smtputf8: /[^\x00-\x7f]/.test(shown) };
 }
