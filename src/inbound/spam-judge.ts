@@ -3,7 +3,6 @@
 import { askBlockLists, type BlockList, domainsIn, readBlockList } from "../mail/spam/block-lists.ts";
 import { REPLY_BYTES_MAX, readRspamdReply, rspamdHeaders } from "../mail/spam/rspamd.ts";
 import { findSymptoms, isTestText, type Symptom } from "../mail/spam/spam.ts";
-import { isPublicAddress } from "../platform/addresses.ts";
 import { createOperatorPost, type OperatorPost } from "../platform/operator-post.ts";
 import type { World } from "../platform/world.ts";
 import { readMail } from "./findings.ts";
@@ -51,8 +50,8 @@ async function askBuiltin(world: JudgeWorld, lists: readonly BlockList[], suspec
   const auth = { spf: verdicts.spf.result, dkim: verdicts.dkim.result, dmarc: verdicts.dmarc.result };
   const own = findSymptoms({ ...read, auth });
   const authors = [...read.from.map(({ email }) => email), suspected.envelope.from];
-  const ip = origin.remote_ip !== null && isPublicAddress(origin.remote_ip) ? origin.remote_ip : null;
-  const listed = await lookUp(world, lists, { ip, domains: domainsIn(authors, [read.text, read.html]) });
+  const about = { ip: origin.remote_ip, domains: domainsIn(authors, [read.text, read.html]) };
+  const listed = await lookUp(world, lists, about);
   return { kind: "judged", symptoms: [...own, ...listed], insists: isTestText(own) };
 }
 

@@ -38,6 +38,25 @@ test("IPv6 is asked by nibbles, mapped IPv4 by octets (RFC 5782 §2.4)", async (
   assert.equal(asked[3], "99.2.0.192.zen.example");
 });
 
+test("this machine and private networks are nobody to look up", async () => {
+  for (const ip of [
+    "127.0.0.1",
+    "::1",
+    "::ffff:127.0.0.1",
+    "10.1.2.3",
+    "192.168.0.9",
+    "100.64.0.1",
+    "fd00::1",
+    "fe80::1",
+    "?",
+  ]) {
+    const { ask, asked } = zones({});
+    await askBlockLists([zen], { ip, domains: [] }, ask);
+    assert.deepEqual(asked, [], ip);
+  }
+  assert.deepEqual(await symbols({ "2.0.0.127.zen.example": ["127.0.0.2"] }, "127.0.0.2"), ["DNSBL_ZEN_EXAMPLE", ""]);
+});
+
 test("only 127.0.0.0/8 lists, and a refusal of the list is none", async () => {
   const name = "99.2.0.192.zen.example";
   assert.deepEqual(await symbols({}), ["", ""]);

@@ -26,7 +26,7 @@ export function readBlockList(word: string): BlockList | null {
   return { zone, kind: domain ? "domain" : "address", score: points };
 }
 
-/** Who is looked up. `ip` is null when the client is nobody to look up (this machine, a private network). */
+/** Who is looked up. `ip` is null when there is no client; this machine and private networks are not looked up. */
 export type Looked = { ip: string | null; domains: readonly string[] };
 
 /** One symptom for each list that has any of them. `refused`: the lists that would not answer us, or are broken. */
@@ -71,10 +71,15 @@ async function listing(name: string, ask: AskA): Promise<Listing> {
   return { kind: codes.length > 0 ? "refused" : "clean" };
 }
 
-/** §2.1 and §2.4: octets of IPv4, nibbles of IPv6, the last first. */
+const NOBODYS = new Set(["private", "linkLocal", "uniqueLocal", "carrierGradeNat", "unspecified"]);
+/** This machine itself. The rest of its network is not: 127.0.0.2 is the test entry of every list (§5). */
+const OWN = new Set(["127.0.0.1", "::1"]);
+
+/** §2.1 and §2.4: octets of IPv4, nibbles of IPv6, the last first. No list knows private networks. */
 function addressNames(ip: string | null): string[] {
   if (ip === null || !ipaddr.isValid(ip)) return [];
   const address = ipaddr.process(ip);
+  if (NOBODYS.has(address.range()) || OWN.has(address.toString())) return [];
   if (address.kind() === "ipv4") return [address.toByteArray().reverse().join(".")];
   const nibbles = address.toByteArray().flatMap((byte) => [byte >> 4, byte & 15]);
   return [
