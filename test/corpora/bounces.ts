@@ -7,8 +7,16 @@ import type { RecipientVerdict, ReturnedCase, Verdict } from "./returned-stage.t
 import { returnedStage } from "./returned-stage.ts";
 import { type Corpus, createTally, type Tally } from "./tally.ts";
 
-type Row = { recipient: string; hardbounce: number; action: string; reason: string; feedbacktype?: string };
-type Judged = ReturnedCase & { judge(tally: Tally, verdict: Verdict): void };
+type Row = {
+  recipient: string;
+  hardbounce: number;
+  action: string;
+  reason: string;
+  feedbacktype?: string;
+  status?: string;
+  replycode?: string;
+};
+type Judged = ReturnedCase & { rows?: Row[]; judge(tally: Tally, verdict: Verdict): void };
 
 const ADDRESS_CODES = new Set(["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"]);
 
@@ -68,19 +76,36 @@ async function runCases(cases: readonly Judged[]): Promise<Tally> {
       `${count(({ status }) => status === "complained")} complained, ` +
       `${count(({ suppression }) => suppression !== null)} suppressed`,
   );
+  const codes = cases.flatMap((one) => codesOf(one, verdicts.get(one.name) as Verdict));
+  const agreed = codes.filter(({ wanted, got }) => wanted === got).length;
+  if (codes.length > 0) tally.notes.push(`${agreed} of ${codes.length} codes are those that Sisimai reads`);
   return tally;
+}
+
+/** Codes that a mail carries; those of the form x.0.9xx are Sisimai's own (README). */
+function codesOf({ rows = [], mail }: Judged, { recipients }: Verdict): { wanted: string; got: string | null }[] {
+  const carried = mail.toString("latin1").replace(/=\r\n/g, "");
+  return rows.flatMap(({ recipient, status = "", replycode = "" }) => {
+    const one = recipients.find(({ named, status }) => named === recipient && status === "bounced");
+    if (!one) return [];
+    const wanted = [
+      { wanted: status, got: one.diag_code },
+      { wanted: replycode, got: one.bounce_code },
+    ];
+    return wanted.filter(({ wanted }) => wanted !== "" && carried.includes(wanted) && !/\.0\.9\d\d$/.test(wanted));
+  });
 }
 
 // Sisimai's rows ---------------------------------------------------------------------------------------------------
 
 function withRows(name: string, mail: Buffer, rows: Row[]): Judged {
   return {
-    ...{ name, mail, to: "return_path" },
+    ...{ name, mail, to: "return_path", rows },
     recipients: rows.map(({ recipient }) => recipient),
     judge(tally, verdict) {
       const expected = wantedOf(rows);
       const got = wordsOf(verdict);
-      tally.judge(name, expected, got, explain(expected, got, verdict) ?? listed(name));
+      tally.judge(name, expected, got, listed(name) ?? explain(expected, got, verdict));
       judgeSuppressions(tally, name, verdict, expected);
       judgeEvents(tally, name, verdict);
     },
@@ -126,9 +151,11 @@ function explain(expected: string[], got: string[], { recipients }: Verdict): st
   if (differing.some(({ status }) => status !== "bounced")) return null;
   if (differing.every(({ diag_code }) => ADDRESS_CODES.has(diag_code ?? "")))
     return "the enhanced code is one of the contract's that mean the address (completions §6); Sisimai reads the text";
-  const isPolicy = differing.every((one) => one.bounce_type === "soft" && one.suppression === null);
-  return isPolicy
-    ? "no code or words about the address: soft by the design's table (Classify), Sisimai guesses hard"
+  if (differing.some(({ suppression }) => suppression !== null)) return null;
+  if (differing.every(({ bounce_type }) => bounce_type === "soft"))
+    return "no code or words about the address: soft by the design's table (Classify), Sisimai guesses hard";
+  return differing.every(({ bounce_type }) => bounce_type === "hard")
+    ? "words about the address or the way to it: hard by the design's table; without a code nobody is suppressed"
     : null;
 }
 
