@@ -51,10 +51,12 @@ export async function benchInbound(): Promise<BenchResult> {
       deliverMany({ ...SENDING, port, count, recipient: () => RECIPIENT, message: (n) => messages(first + n) });
     await run(0, WARM);
     await waitUntil(() => received.size >= WARM);
+    const before = stage.processor();
     const startedAt = performance.now();
     const load = await run(WARM, COUNT);
     await waitUntil(() => received.size >= WARM + load.accepted);
     const seconds = (performance.now() - startedAt) / 1000;
+    const used = stage.processor();
     const missing = peerMissing();
     const peer = missing
       ? null
@@ -64,6 +66,8 @@ export async function benchInbound(): Promise<BenchResult> {
       webhooks: received.size - WARM,
       accepts_per_s: round(load.accepted / load.seconds),
       end_to_end_per_s: round(load.accepted / seconds),
+      postern_cpu_ms_per_mail: round(((used.postern - before.postern) * 1000) / load.accepted, 2),
+      database_cpu_ms_per_mail: round(((used.database - before.database) * 1000) / load.accepted, 2),
     };
     return {
       name: "inbound",

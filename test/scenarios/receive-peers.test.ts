@@ -1,8 +1,9 @@
-// Other people's programs deliver to the MX: swaks, Postfix's smtp-source, and a real Postfix that relays to us.
+// Other people's programs deliver to the MX: swaks, nodemailer, Postfix's smtp-source, and a real Postfix that relays to us.
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { createTransport } from "nodemailer";
 import { type Postfix, postfixMissing, startPostfix } from "../support/postfix.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../support/receiving.ts";
@@ -49,6 +50,56 @@ test("swaks delivers, in the clear and over STARTTLS, and is told what is refuse
   );
   const { body } = await r.api.ask("GET", `/v1/inbound-emails/${rows[1].id}`);
   assert.equal(body.email.envelope.tls, true);
+});
+
+test("nodemailer delivers over pooled connections with TLS: charsets, an attachment, an inline picture, SMTPUTF8", async () => {
+  const transport = createTransport({
+    host: "127.0.0.1",
+    port: r.port,
+    pool: true,
+    maxConnections: 3,
+    requireTLS: true,
+    tls: { rejectUnauthorized: false },
+  });
+  const picture = Buffer.from("iVBORw0KGgo=", "base64");
+  const mail = (n: number) => ({
+    from: { name: "Jürgen Groß", address: "a@b.example" },
+    to: "peer@in.example",
+    envelope: { from: n === 0 ? "jürgen@b.example" : "a@b.example", to: "peer@in.example" },
+    subject: `nodemailer ${n} – 注文`,
+    text: "Grüße.\n.\n..dots\n",
+    html: '<p>Grüße <img src="cid:p@b.example"></p>',
+    attachments: [
+      { filename: "Übersicht 2026.csv", content: "a;b\r\n1;2\r\n" },
+      { filename: "p.png", content: picture, cid: "p@b.example" },
+    ],
+  });
+  try {
+    await Promise.all(Array.from({ length: 10 }, (_, n) => transport.sendMail(mail(n))));
+  } finally {
+    transport.close();
+  }
+  const rows = await r.processed("subject=nodemailer", 10);
+  const answers = await Promise.all(rows.map(({ id }) => r.api.ask("GET", `/v1/inbound-emails/${id}`)));
+  for (const { email } of answers.map(({ body }) => body)) {
+    assert.match(email.subject, /^nodemailer \d – 注文$/);
+    assert.deepEqual([email.from, email.text], ["Jürgen Groß <a@b.example>", "Grüße.\n.\n..dots\n"]);
+    assert.deepEqual(
+      email.attachments.map((one: { filename: string; size: number; content_id: string | null }) => [
+        one.filename,
+        one.size,
+        one.content_id,
+      ]),
+      [
+        // It stands beside the HTML, within it (multipart/related).
+        ["p.png", 8, "p@b.example"],
+        ["Übersicht 2026.csv", 10, null],
+      ],
+    );
+    assert.equal(email.envelope.tls, true);
+  }
+  const senders = answers.map(({ body }) => body.email.envelope.from);
+  assert.equal(senders.filter((from) => from === "jürgen@b.example").length, 1);
 });
 
 test("smtp-source delivers two hundred messages over ten connections", async (t) => {
