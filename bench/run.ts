@@ -7,6 +7,7 @@ import { benchClaims } from "./claims.ts";
 import { benchImport } from "./import.ts";
 import { benchInbound } from "./inbound.ts";
 import { benchLatency } from "./latency.ts";
+import { benchMasked } from "./masked.ts";
 import { benchOutbound } from "./outbound.ts";
 import { benchSchedule } from "./schedule.ts";
 import { benchStats } from "./stats.ts";
@@ -26,6 +27,7 @@ const BENCHES = new Map<string, () => Promise<BenchResult>>([
   ["batch", benchBatch],
   ["outbound", benchOutbound],
   ["inbound", benchInbound],
+  ["masked", () => benchMasked(given)],
   ["latency", benchLatency],
   ["claims", benchClaims],
   ["schedule", () => benchSchedule(given)],

@@ -228,10 +228,10 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
   return {
     findLane: laneFinder(world),
     notifyOutbound: outboundNotifier(world, engine),
-    first: maskedFirst(world, engine),
+    first: maskedFirst(world, engine, spam.step),
     exact: [maskedDecider(world, { findReceiver: findReceiver(world) })],
     own: [reportDecider(world)],
-    checks: [deferUnproven(), spam.check, maskedCheck(world)],
+    checks: [deferUnproven(), maskedCheck(world), spam.check],
     ...NO_STEPS,
     spam: spam.step,
     findHolder: (domain) => findHolder(world, domain),
@@ -262,14 +262,14 @@ export function settlingPorts(world: World, engine: Engine): TracePorts {
     ...carryPorts(world),
     findLane: laneFinder(world),
     notify: outboundNotifier(world, engine),
-    forgetReceived: (orgId, id) => forgetReceived(world, orgId, id),
+    forgetReceived: (mails) => forgetReceived(world, mails),
     forgetBlobs: (orgId, ownerId) => forgetBlobs(world, orgId, ownerId),
   };
 }
 
 /** Bounces of what left through masked addresses are no customer's bounces. */
-function maskedFirst(world: World, engine: Engine): NonNullable<InboundPorts["first"]> {
-  const forward = forwardHandler(world, carryPorts(world), NO_STEPS.spam);
+function maskedFirst(world: World, engine: Engine, spam: SpamStep): NonNullable<InboundPorts["first"]> {
+  const forward = forwardHandler(world, carryPorts(world), spam);
   const take = maskedReturnPath(world, settlingPorts(world, engine), forward);
   return async (mail) => ("message_id" in mail.route ? take(mail, mail.route.message_id) : null);
 }

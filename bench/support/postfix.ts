@@ -12,7 +12,10 @@ import { feedPeer, type PeerLoad } from "./peer.ts";
 export async function benchPostfix(load: PeerLoad): Promise<number | null> {
   if (postfixMissing() || (load.signed && !existsSync("/usr/sbin/opendkim"))) return null;
   const signer = load.signed ? await startOpenDkim() : null;
-  const postfix = await startPostfix(() => settings(load.sink.port, signer?.port ?? null));
+  const { recipient } = load;
+  const postfix = await startPostfix(
+    (dir) => settings(load.sink.port, signer?.port ?? null) + (recipient ? aliasSettings(dir, recipient) : ""),
+  );
   try {
     return await feedPeer(postfix.port, load);
   } finally {
@@ -29,6 +32,13 @@ relayhost = [127.0.0.1]:${sinkPort}
 smtp_dns_support_level = disabled
 always_add_missing_headers = yes
 ${milter}`;
+}
+
+/** The recipient is a virtual alias (RFC 5321 §3.9.1) for somebody elsewhere. */
+function aliasSettings(dir: string, alias: string): string {
+  writeFileSync(join(dir, "aliases"), `/^${alias.replaceAll(".", "\\.")}$/ customer@customer.example\n`);
+  const domain = alias.slice(alias.indexOf("@") + 1);
+  return `virtual_alias_domains = ${domain}\nvirtual_alias_maps = regexp:${join(dir, "aliases")}\n`;
 }
 
 async function startOpenDkim(): Promise<{ port: number; stop(): void }> {

@@ -68,9 +68,9 @@ export async function lastEventAt(tx: Tx, asked: queries.AskedEvent): Promise<Da
   return (await queries.findLast(tx, asked))[0]?.at ?? null;
 }
 
-/** Takes from the timeline of a message whom it went to and what servers answered; codes and times stay. */
-export function forgetRecipients(tx: Tx, orgId: string, messageId: string) {
-  return queries.forgetRecipients(tx, orgId, messageId);
+/** Takes from the timelines of messages whom they went to and what servers answered; codes and times stay. */
+export function forgetRecipients(tx: Tx, messages: readonly { org_id: string; id: string }[]) {
+  return queries.forgetRecipients(tx, messages);
 }
 
 /** The timeline of one message, oldest first. */

@@ -32,11 +32,12 @@ export function insertEvents(tx: Tx, events: MailEvent[]) {
 }
 
 /** Index: event_by_message. */
-export function forgetRecipients(tx: Tx, orgId: string, messageId: string) {
-  return tx.execute("update event set recipient = null, message = null where org_id = $1 and message_id = $2", [
-    orgId,
-    messageId,
-  ]);
+export function forgetRecipients(tx: Tx, messages: readonly { org_id: string; id: string }[]) {
+  return tx.execute(
+    `update event e set recipient = null, message = null from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+      where e.org_id = k.org_id and e.message_id = k.id`,
+    [messages.map(({ org_id }) => org_id), messages.map(({ id }) => id)],
+  );
 }
 
 /** Index: event_by_message. */

@@ -36,6 +36,15 @@ export function deleteReferences(tx: Query, orgId: string, ownerId: string) {
   );
 }
 
+/** Those of these owners that have references. Index: blob_reference_by_owner. */
+export function findOwners(tx: Query, owners: readonly { org_id: string; id: string }[]) {
+  return tx.query<{ org_id: string; id: string }>(
+    `select distinct b.org_id, b.owner_id as id from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+       join blob_reference b on b.owner_id = k.id and b.org_id = k.org_id`,
+    [owners.map(({ org_id }) => org_id), owners.map(({ id }) => id)],
+  );
+}
+
 /** References of owners older than `before` (an id), of all organizations. Index: blob_reference_by_owner. */
 export function deleteExpiredReferences(db: Query, before: string, limit: number) {
   return db.query<{ blob_key: string }>(

@@ -189,6 +189,39 @@ export function deleteUnusedRaw(tx: Tx, orgId: string, rawId: string) {
   );
 }
 
+type Key = { org_id: string; id: string };
+const keyArrays = (keys: readonly Key[]) => [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)];
+
+/** Deletes mails that are not in the queue; the messages they were of, locked, so that the last of them sees that it is. */
+export async function deleteProcessed(tx: Tx, mails: readonly Key[]): Promise<Key[]> {
+  const raws = await tx.query<Key>(
+    `select r.org_id, r.id from inbound_raw r
+      where (r.org_id, r.id) in (
+        select e.org_id, e.raw_id from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+          join inbound_email e on e.org_id = k.org_id and e.id = k.id)
+      order by r.id for update`,
+    keyArrays(mails),
+  );
+  await tx.execute(
+    `delete from inbound_email e using unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+      where e.org_id = k.org_id and e.id = k.id
+        and not exists (select 1 from inbound_queue q where q.org_id = k.org_id and q.id = k.id)`,
+    keyArrays(mails),
+  );
+  return raws;
+}
+
+/** Those of the messages that no recipient's mail is left of, deleted. Index: inbound_email_by_raw. */
+export function deleteUnusedRaws(tx: Tx, raws: readonly Key[]) {
+  return tx.query<Key>(
+    `delete from inbound_raw r using unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+      where r.org_id = k.org_id and r.id = k.id
+        and not exists (select 1 from inbound_email e where e.org_id = k.org_id and e.raw_id = k.id)
+      returning r.org_id, r.id`,
+    keyArrays(raws),
+  );
+}
+
 /** Serializes deletions of the recipients of one message, so that the last of them sees that it is. */
 export function lockRaw(tx: Tx, orgId: string, rawId: string) {
   return tx.query("select 1 from inbound_raw where org_id = $1 and id = $2 for update", [orgId, rawId]);

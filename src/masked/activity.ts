@@ -11,8 +11,13 @@ export type Entry = Pick<queries.ActivityRow, "alias_id" | "type" | "outcome"> &
 
 /** Writes an entry. Run the transaction in `withPartitions`. */
 export async function recordActivity(world: Pick<World, "clock" | "random">, tx: Tx, entry: Entry): Promise<void> {
-  const { org_id, ...given } = entry;
-  await queries.insertActivity(tx, org_id, {
+  await queries.insertActivity(tx, entry.org_id, toActivityRow(world, entry));
+}
+
+/** The row of an entry made now. */
+export function toActivityRow(world: Pick<World, "clock" | "random">, entry: Entry): queries.ActivityRow {
+  const { org_id: _org, ...given } = entry;
+  return {
     reason: null,
     contact_id: null,
     destination_id: null,
@@ -26,7 +31,7 @@ export async function recordActivity(world: Pick<World, "clock" | "random">, tx:
     ...given,
     id: world.random.uuid(),
     at: new Date(world.clock.now()),
-  });
+  };
 }
 
 /** Notes a change that the owner made. */

@@ -5,12 +5,13 @@ import type { Path } from "../mail/smtp-server/command.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { recordActivity } from "./activity.ts";
-import { addressDigest, contactDigest, openText, REPLY_LOCAL } from "./addresses.ts";
+import { addressDigest, contactDigest, REPLY_LOCAL } from "./addresses.ts";
 import { addressOf, correspondents, usable } from "./correspondents.ts";
+import { type AliasContext, addressFinder, contextFinder, type FindContext } from "./lookups.ts";
 import { countNewContacts, findContacts, findContactsByDigest } from "./people-queries.ts";
 import * as queries from "./queries.ts";
 import { mayReply, type Proof } from "./sender-proof.ts";
-import type { AliasRow } from "./types.ts";
+import type { AliasRow, Destination } from "./types.ts";
 
 export type ArrivalWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
 
@@ -50,15 +51,16 @@ const DAY_MS = 86_400_000;
 
 /** Decides about aliases and reverse addresses; null for every other address. Header fields never route. */
 export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
+  const findAddress = addressFinder(world);
+  const findContext = contextFinder(world);
   return async ({ to }: { to: Path }): Promise<{ kind: "accept"; route: MaskedRoute } | Refused | null> => {
     if (to.domain === null) return null;
     const plus = to.local.indexOf("+");
     const bare = plus > 0 ? to.local.slice(0, plus) : to.local;
-    const digest = addressDigest(world, `${bare}@${to.domain}`);
-    const [found] = await queries.findAddresses(world.db, [digest]);
+    const found = await findAddress(addressDigest(world, `${bare}@${to.domain}`));
     // A forgotten reverse address must not fall to a catch-all.
     if (!found) return REPLY_LOCAL.test(bare.toLowerCase()) && (await ports.findReceiver(to.domain)) ? UNKNOWN : null;
-    const [alias] = await queries.findAlias(world.db, found.org_id, found.alias_id);
+    const { alias } = (await findContext(found.org_id, found.alias_id)) ?? {};
     if (!alias || alias.deleted_at !== null) return UNKNOWN;
     if (alias.domain_id !== null && (await ports.findReceiver(to.domain))?.id !== alias.domain_id) return null;
     if (found.kind === "reverse" && !(await isContact(world, found))) return UNKNOWN;
@@ -98,12 +100,13 @@ export type Examined = {
  * is judged again when it is handled.
  */
 export function maskedCheck(world: ArrivalWorld) {
+  const find = contextFinder(world);
   return async (incoming: Arriving, examination: Examined): Promise<Refused | null> => {
     const answers: (Refused | null)[] = [];
     const counted = new Set<string>();
     for (const { route } of incoming.recipients) {
       const isOurs = route.kind === "masked" || route.kind === "reverse";
-      const checked = { incoming, examination, route: route as MaskedRoute, counted };
+      const checked = { incoming, examination, route: route as MaskedRoute, counted, find };
       answers.push(isOurs ? await checkOne(world, checked) : null);
     }
     const later = answers.find((answer) => answer !== null && answer.code < 500);
@@ -112,15 +115,21 @@ export function maskedCheck(world: ArrivalWorld) {
 }
 
 /** `counted`: the aliases whose windows this message was counted in. */
-type Checked = { incoming: Arriving; examination: Examined; route: MaskedRoute; counted: Set<string> };
+type Checked = {
+  incoming: Arriving;
+  examination: Examined;
+  route: MaskedRoute;
+  counted: Set<string>;
+  find: FindContext;
+};
 
 async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused | null> {
   const { incoming, route } = checked;
   const { detail, org_id } = route;
   if (detail.environment === "test" && incoming.environment === "live") return UNKNOWN;
-  const [alias] = await queries.findAlias(world.db, org_id, detail.alias_id);
-  if (!alias) return UNKNOWN;
-  return route.kind === "reverse" ? checkReply(world, checked, alias) : checkForward(world, checked, alias);
+  const context = await checked.find(org_id, detail.alias_id);
+  if (!context) return UNKNOWN;
+  return route.kind === "reverse" ? checkReply(world, checked, context) : checkForward(world, checked, context.alias);
 }
 
 async function checkForward(world: ArrivalWorld, checked: Checked, alias: AliasRow): Promise<Refused | null> {
@@ -155,7 +164,8 @@ async function isCrowd(world: ArrivalWorld, alias: AliasRow, mail: ParsedMail, e
   return (await countNewContacts(world.db, alias.org_id, alias.id, since)) + fresh > NEW_CONTACTS_DAY_MAX;
 }
 
-async function checkReply(world: ArrivalWorld, checked: Checked, alias: AliasRow): Promise<Refused | null> {
+async function checkReply(world: ArrivalWorld, checked: Checked, context: AliasContext): Promise<Refused | null> {
+  const { alias, destinations } = context;
   const { incoming, examination, counted } = checked;
   const [verdicts, parsed] = await Promise.all([examination.verdicts(), examination.parsed()]);
   const mail = parsed.kind === "parsed" ? parsed.mail : null;
@@ -163,7 +173,7 @@ async function checkReply(world: ArrivalWorld, checked: Checked, alias: AliasRow
     {
       from: mail?.from.map(({ email }) => email) ?? [],
       envelope_from: incoming.envelope.from,
-      destinations: await findWriters(world, alias),
+      destinations: writersOf(destinations),
     },
     verdicts,
   );
@@ -193,9 +203,8 @@ export async function takeReply(world: ArrivalWorld, alias: Pick<AliasRow, "org_
 }
 
 /** Who may write from an alias: the mailboxes that were ever confirmed. */
-async function findWriters(world: ArrivalWorld, alias: AliasRow): Promise<string[]> {
-  const rows = await queries.findAliasDestinations(world.db, alias.org_id, [alias.id]);
-  return rows.filter(({ status }) => status !== "pending").map(({ sealed }) => openText(world, alias.org_id, sealed));
+export function writersOf(destinations: readonly Destination[]): string[] {
+  return destinations.filter(({ status }) => status !== "pending").map(({ email }) => email);
 }
 
 /** To and Cc without the alias and the author. */
@@ -232,6 +241,6 @@ type Window = { alias_id: string; kind: queries.WindowKind; span_ms: number; max
 
 async function isWithin(world: ArrivalWorld, orgId: string, { alias_id, kind, span_ms, max }: Window) {
   const starts_at = new Date(Math.floor(world.clock.now() / span_ms) * span_ms);
-  const used = await world.db.asOrg(orgId, (tx) => queries.useWindow(tx, orgId, { alias_id, kind, starts_at }));
+  const used = await queries.useWindow(world.db, orgId, { alias_id, kind, starts_at });
   return used <= max;
 }

@@ -4,14 +4,15 @@ import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import type { RawMessage } from "../sending/types.ts";
-import { type Entry, recordActivity } from "./activity.ts";
-import { openText } from "./addresses.ts";
+import { type Entry, toActivityRow } from "./activity.ts";
 import type { ArrivalWorld, MaskedRoute } from "./arrival.ts";
-import * as queries from "./queries.ts";
+import { type ConcludedMail, concludeMail } from "./conclude-queries.ts";
+import type { AliasContext, FindContext } from "./lookups.ts";
+import type { KnownId } from "./queries.ts";
 import type { Proof } from "./sender-proof.ts";
 import { MASKED_DOMAIN_ID } from "./service-domain.ts";
-import { insertTraces, type NewTrace } from "./traces.ts";
-import type { AliasRow, Destination } from "./types.ts";
+import { insertTraces, type NewTrace, toRows } from "./traces.ts";
+import type { AliasRow } from "./types.ts";
 
 export type CarryWorld = ArrivalWorld & Pick<World, "blobs">;
 
@@ -59,20 +60,13 @@ function outcomeOf(
 
 const nothing = async (): Promise<void> => undefined;
 
-export type Context = { alias: AliasRow; destinations: Destination[]; route: MaskedRoute };
+export type Context = AliasContext & { route: MaskedRoute };
 
 /** The alias and its destinations as they are now; null when the alias is gone. */
-export async function loadContext(world: CarryWorld, mail: ArrivedMail): Promise<Context | null> {
+export async function loadContext(find: FindContext, mail: ArrivedMail): Promise<Context | null> {
   const route = mail.route as MaskedRoute;
-  const [alias] = await queries.findAlias(world.db, mail.org_id, route.detail.alias_id);
-  if (!alias || alias.deleted_at !== null) return null;
-  const rows = await queries.findAliasDestinations(world.db, mail.org_id, [alias.id]);
-  const destinations = rows.map((row) => ({
-    id: row.id,
-    status: row.status,
-    email: openText(world, mail.org_id, row.sealed),
-  }));
-  return { alias, destinations, route };
+  const found = await find(mail.org_id, route.detail.alias_id);
+  return !found || found.alias.deleted_at !== null ? null : { ...found, route };
 }
 
 export type Outgoing = { id: string; message_id: string; from: string; recipient: string; mime: Buffer };
@@ -118,24 +112,30 @@ export type Conclusion = {
   status: "delivered" | "failed" | "dropped";
   reason: string | null;
   entries: readonly Omit<Entry, "org_id" | "alias_id">[];
-  counts: Partial<Omit<queries.Counted, "at">>;
+  counts: Partial<ConcludedMail["counts"]>;
   leaving?: readonly Leaving[];
-  also?: (tx: Tx, at: Date) => Promise<void>;
+  /** Message-IDs that both sides know from now on. */
+  ids?: readonly KnownId[];
+  /** The contact whose mail it is (`received`), or who is written to (`sent`). */
+  contact?: ConcludedMail["contact"];
 };
+
+const NO_COUNTS = { received: 0, forwarded: 0, replied: 0, blocked: 0 };
 
 /** The outcome of a mail: what leaves, with the activity, the counters and the traces, in one transaction. */
 export function conclude(world: CarryWorld, { alias, mail }: { alias: AliasRow; mail: ArrivedMail }, end: Conclusion) {
-  const { entries, counts, leaving = [] } = end;
+  const { entries, counts, leaving = [], ids = [], contact = null } = end;
   const { org_id, id: alias_id } = alias;
-  const also = async (tx: Tx): Promise<void> => {
-    const at = new Date(world.clock.now());
-    const traces: NewTrace[] = leaving.map(({ raw, trace }) => ({ ...trace, org_id, id: raw.id, alias_id }));
-    await insertTraces(world, tx, [{ org_id, id: mail.id, kind: "received", alias_id }, ...traces]);
-    await end.also?.(tx, at);
-    for (const entry of entries) await recordActivity(world, tx, { ...entry, org_id, alias_id });
-    const zero = { received: 0, forwarded: 0, replied: 0, blocked: 0 };
-    await queries.addCounts(tx, org_id, alias_id, { ...zero, ...counts, at });
-  };
+  const traces: NewTrace[] = leaving.map(({ raw, trace }) => ({ ...trace, org_id, id: raw.id, alias_id }));
+  const also = (tx: Tx) =>
+    concludeMail(tx, org_id, alias_id, {
+      at: new Date(world.clock.now()),
+      traces: toRows(world, [{ org_id, id: mail.id, kind: "received", alias_id }, ...traces]),
+      ids,
+      contact,
+      entries: entries.map((entry) => toActivityRow(world, { ...entry, org_id, alias_id })),
+      counts: { ...NO_COUNTS, ...counts },
+    }).then(() => undefined);
   return outcomeOf(end.status, end.reason, { forwards: leaving.map(({ raw }) => raw), also });
 }
 

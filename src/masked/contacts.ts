@@ -40,6 +40,28 @@ function cleanName(name: string | null | undefined): string | null {
   return clean === "" ? null : clean.slice(0, CONTACT_NAME_MAX).toWellFormed();
 }
 
+/** The contacts of these people by their addresses in lower case, made where they are new. */
+export async function ensureContacts(
+  world: ContactWorld,
+  alias: Pick<AliasRow, "org_id" | "id" | "domain">,
+  people: readonly { name: string | null; email: string }[],
+): Promise<Map<string, ContactRow>> {
+  const { org_id, id } = alias;
+  const wanted = new Map(people.map((person) => [person.email.toLowerCase(), person]));
+  const digests = new Map([...wanted.keys()].map((email) => [contactDigest(world, id, email).toString("hex"), email]));
+  const hashes = [...digests.keys()].map((hex) => Buffer.from(hex, "hex"));
+  const known = await queries.findContactsByDigest(world.db, org_id, id, hashes);
+  const rows = new Map(known.map((row) => [digests.get(row.digest.toString("hex")) as string, row]));
+  const missing = [...wanted].filter(([email]) => !rows.has(email));
+  if (missing.length === 0) return rows;
+  await world.db.asOrg(org_id, async (tx) => {
+    for (const [email, person] of missing) {
+      rows.set(email, (await ensureContact(world, tx, alias, { ...person, source: "inbound" })).row);
+    }
+  });
+  return rows;
+}
+
 export type Wanted = { email: string; name: string | null; source: "inbound" | "api" };
 
 /** The contact of that address, made with a reverse address of its own when it is new. */

@@ -6,12 +6,11 @@ import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { addressDigest, openContact, REPLY_LOCAL } from "./addresses.ts";
 import { isRefusedByPolicy } from "./arrival.ts";
 import * as carry from "./carry.ts";
-import { ensureContact } from "./contacts.ts";
+import { ensureContacts } from "./contacts.ts";
 import { addressOf, correspondents, type Person } from "./correspondents.ts";
-import { countMail } from "./people-queries.ts";
-import { findAddresses } from "./queries.ts";
+import { addressFinder, contextFinder } from "./lookups.ts";
 import { shownName } from "./shown-name.ts";
-import { mapIds, rememberIds } from "./thread-ids.ts";
+import { mapIds, sameIds } from "./thread-ids.ts";
 import type { ActivityType, AliasRow, ContactRow, Destination } from "./types.ts";
 import { unsubscribePage } from "./unsubscribing.ts";
 
@@ -20,8 +19,10 @@ export type Spam = (mail: never) => Promise<{ report: { score: number | null }; 
 
 /** The handler of mail for aliases. `spam` is receiving's step. */
 export function forwardHandler(world: carry.CarryWorld, ports: carry.CarryPorts, spam: Spam) {
+  const find = contextFinder(world);
+  const findAddress = addressFinder(world);
   return async (mail: carry.ArrivedMail) => {
-    const context = await carry.loadContext(world, mail);
+    const context = await carry.loadContext(find, mail);
     if (!context) return carry.gone(world, mail);
     const { alias } = context;
     const [bytes, verdicts, parsed] = await Promise.all([
@@ -46,7 +47,7 @@ export function forwardHandler(world: carry.CarryWorld, ports: carry.CarryPorts,
     const why = loopOf(world, context, mail, { bytes, parsed: parsed.mail });
     if (why) return stop(why);
     if (quarantine !== null) return stop("spam", "quarantine");
-    const ready = await reachable(world, context.destinations);
+    const ready = await reachable(world, findAddress, context.destinations);
     if (typeof ready === "string") return stop(ready);
     const people = await introduce(world, alias, mail, parsed.mail);
     if (people.author.blocked) return stop("contact_blocked", "block");
@@ -84,11 +85,12 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { al
       entries,
       counts: { received: 1, forwarded: 1 },
       leaving,
-      also: async (tx, at) => {
-        const ids = [...references, in_reply_to, message_id].filter((id) => id !== null);
-        await rememberIds(world, tx, { org_id: alias.org_id, alias_id: alias.id }, { ids, at });
-        await countMail(tx, alias.org_id, contact_id, { received: 1, sent: 0, at });
-      },
+      ids: sameIds(
+        world,
+        alias.id,
+        [...references, in_reply_to, message_id].filter((id) => id !== null),
+      ),
+      contact: { id: contact_id, received: 1, sent: 0 },
     },
   );
 }
@@ -121,14 +123,17 @@ function loopMark({ seal }: Pick<carry.CarryWorld, "seal">, { id }: Pick<AliasRo
 }
 
 /** The confirmed destinations that are no addresses of this service by now; why not, when there are none. */
-async function reachable(world: carry.CarryWorld, all: readonly Destination[]): Promise<Destination[] | string> {
+async function reachable(
+  world: carry.CarryWorld,
+  findAddress: ReturnType<typeof addressFinder>,
+  all: readonly Destination[],
+): Promise<Destination[] | string> {
   const verified = all.filter(({ status }) => status === "verified");
   if (verified.length === 0) {
     return all.some(({ status }) => status === "suspended") ? "destination_suspended" : "destination_unconfirmed";
   }
-  const digests = verified.map(({ email }) => addressDigest(world, email));
-  const ours = new Set((await findAddresses(world.db, digests)).map(({ digest }) => digest.toString("hex")));
-  const others = verified.filter((_, at) => !ours.has((digests[at] as Buffer).toString("hex")));
+  const ours = await Promise.all(verified.map(({ email }) => findAddress(addressDigest(world, email))));
+  const others = verified.filter((_, at) => !ours[at]);
   return others.length > 0 ? others : "loop";
 }
 
@@ -142,22 +147,21 @@ async function introduce(
   parsed: ParsedMail,
 ): Promise<People> {
   const named = correspondents(alias, parsed, mail.envelope.from);
-  return world.db.asOrg(alias.org_id, async (tx) => {
-    const known = async (person: Person) => {
-      const { row } = await ensureContact(world, tx, alias, { ...person, source: "inbound" });
-      const { reply_local } = openContact(world, alias.org_id, row.sealed);
-      return { row, shown: { name: shownName(person), email: `${reply_local}@${alias.domain}` } };
-    };
-    const all = async (list: readonly Person[]) => {
-      const shown: Person[] = [];
-      for (const person of list) shown.push((await known(person)).shown);
-      return shown;
-    };
-    const from = await known(named.from);
-    const to = [{ name: null, email: addressOf(alias) }, ...(await all(named.to))];
-    const others = { cc: await all(named.cc), reply_to: await all(named.reply_to) };
-    return { author: from.row, email: named.from.email, from: from.shown, to, ...others };
-  });
+  const all = [named.from, ...named.to, ...named.cc, ...named.reply_to];
+  const rows = await ensureContacts(world, alias, all);
+  const shown = (person: Person): Person => {
+    const row = rows.get(person.email.toLowerCase()) as ContactRow;
+    const { reply_local } = openContact(world, alias.org_id, row.sealed);
+    return { name: shownName(person), email: `${reply_local}@${alias.domain}` };
+  };
+  return {
+    author: rows.get(named.from.email.toLowerCase()) as ContactRow,
+    email: named.from.email,
+    from: shown(named.from),
+    to: [{ name: null, email: addressOf(alias) }, ...named.to.map(shown)],
+    cc: named.cc.map(shown),
+    reply_to: named.reply_to.map(shown),
+  };
 }
 
 type Building = { people: People; bytes: Buffer; parsed: ParsedMail; mail: carry.ArrivedMail };
@@ -170,10 +174,9 @@ async function forwardTo(
 ) {
   const id = world.random.uuid();
   const side = { org_id: alias.org_id, alias_id: alias.id };
-  const [in_reply_to, references] = await world.db.asOrg(alias.org_id, async (tx) => [
-    await mapIds(world, tx, side, { ids: parsed.in_reply_to ? [parsed.in_reply_to] : [], unknown: "keep" }),
-    await mapIds(world, tx, side, { ids: parsed.references, unknown: "keep" }),
-  ]);
+  const keep = (ids: readonly string[]) => mapIds(world, world.db, side, { ids, unknown: "keep" });
+  const in_reply_to = await keep(parsed.in_reply_to ? [parsed.in_reply_to] : []);
+  const references = await keep(parsed.references);
   const mime = buildForward(bytes, {
     from: people.from,
     to: people.to,

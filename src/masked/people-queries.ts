@@ -217,14 +217,6 @@ export function deleteContact(tx: Tx, orgId: string, id: string) {
   return tx.execute("delete from masked_contact where org_id = $1 and id = $2", [orgId, id]);
 }
 
-export function countMail(tx: Tx, orgId: string, id: string, mail: { received: number; sent: number; at: Date }) {
-  return tx.execute(
-    `update masked_contact set received = received + $3, sent = sent + $4, last_seen_at = greatest(last_seen_at, $5)
-      where org_id = $1 and id = $2`,
-    [orgId, id, mail.received, mail.sent, mail.at],
-  );
-}
-
 // --- activity -----------------------------------------------------------------------------------------------------------
 
 export type ActivityRow = {

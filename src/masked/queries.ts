@@ -88,6 +88,35 @@ export function findAlias(tx: Query, orgId: string, id: string) {
   return tx.query<AliasRow>(`select ${COLUMNS} from masked_alias where org_id = $1 and id = $2`, [orgId, id]);
 }
 
+type Key = { org_id: string; id: string };
+const keyArrays = (keys: readonly Key[]) => [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)];
+
+/** Aliases of any organizations, deleted ones too. Index: masked_alias_pkey. */
+export function findAliasesByKey(db: Query, keys: readonly Key[]) {
+  return db.query<AliasRow>(
+    `select ${COLUMNS.split(",")
+      .map((name) => `a.${name.trim()}`)
+      .join(", ")}
+       from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+       join masked_alias a on a.org_id = k.org_id and a.id = k.id`,
+    keyArrays(keys),
+  );
+}
+
+export type DestinationOfAlias = { alias_id: string; id: string; sealed: Buffer; status: DestinationStatus };
+
+/** The destinations of aliases of any organizations, in the order they were given. Index: masked_alias_destination_pkey. */
+export function findDestinationsByAlias(db: Query, keys: readonly Key[]) {
+  return db.query<DestinationOfAlias & { org_id: string }>(
+    `select ad.org_id, ad.alias_id, d.id, d.sealed, d.status
+       from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+       join masked_alias_destination ad on ad.org_id = k.org_id and ad.alias_id = k.id
+       join masked_destination d on d.org_id = ad.org_id and d.id = ad.destination_id
+      order by ad.alias_id, ad.position`,
+    keyArrays(keys),
+  );
+}
+
 /** An alias with its row locked, a deleted one too. */
 export function lockAlias(tx: Tx, orgId: string, id: string) {
   return tx.query<AliasRow>(`select ${COLUMNS} from masked_alias where org_id = $1 and id = $2 for update`, [
@@ -196,7 +225,7 @@ export async function hasMaskedAliases(tx: Query, orgId: string, domainId: strin
 
 /** The destinations of aliases, in the order they were given. */
 export function findAliasDestinations(tx: Query, orgId: string, aliasIds: readonly string[]) {
-  return tx.query<{ alias_id: string; id: string; sealed: Buffer; status: DestinationStatus }>(
+  return tx.query<DestinationOfAlias>(
     `select ad.alias_id, d.id, d.sealed, d.status
        from masked_alias_destination ad
        join masked_destination d on d.org_id = ad.org_id and d.id = ad.destination_id
@@ -229,19 +258,6 @@ export async function setAliasDestinations(tx: Tx, orgId: string, aliasId: strin
   );
 }
 
-export type Counted = { received: number; forwarded: number; replied: number; blocked: number; at: Date };
-
-/** Counts what happened on an alias. */
-export function addCounts(tx: Tx, orgId: string, id: string, counts: Counted) {
-  return tx.execute(
-    `update masked_alias set emails_received = emails_received + $3, emails_forwarded = emails_forwarded + $4,
-            emails_replied = emails_replied + $5, emails_blocked = emails_blocked + $6,
-            last_activity_at = greatest(last_activity_at, $7)
-      where org_id = $1 and id = $2`,
-    [orgId, id, counts.received, counts.forwarded, counts.replied, counts.blocked, counts.at],
-  );
-}
-
 export type MaskedKey = { domain: string; id: string; selector: string; public_key: string; private_key: Buffer };
 
 export function findMaskedKey(db: Query, domain: string) {
@@ -261,15 +277,19 @@ export function insertMaskedKey(db: Query, row: MaskedKey & { created_at: Date }
 
 export type WindowKind = "forward_minute" | "reply_hour" | "reply_day" | "refusal_hour";
 
-/** Counts one more in a window; how many it holds now. */
+/**
+ * Counts one more in a window; how many it holds now. Deliberate: its commit waits for no disk. A crash forgets at most
+ * the last moments of a count.
+ */
 export async function useWindow(
-  tx: Tx,
+  db: Query,
   orgId: string,
   window: { alias_id: string; kind: WindowKind; starts_at: Date },
 ): Promise<number> {
-  const [row] = await tx.query<{ used: number }>(
+  const [row] = await db.query<{ used: number }>(
     `insert into masked_window (org_id, alias_id, kind, starts_at, used) values ($1, $2, $3, $4, 1)
-     on conflict (org_id, alias_id, kind, starts_at) do update set used = masked_window.used + 1 returning used`,
+     on conflict (org_id, alias_id, kind, starts_at) do update set used = masked_window.used + 1
+     returning used, set_config('synchronous_commit', 'off', true)`,
     [orgId, window.alias_id, window.kind, window.starts_at],
   );
   return row?.used ?? 1;
@@ -282,14 +302,5 @@ export function findMessageIds(tx: Query, orgId: string, aliasId: string, digest
   return tx.query<KnownId>(
     "select digest, counterpart from masked_message_id where org_id = $1 and alias_id = $2 and digest = any($3)",
     [orgId, aliasId, digests],
-  );
-}
-
-export function insertMessageIds(tx: Tx, orgId: string, aliasId: string, given: { ids: readonly KnownId[]; at: Date }) {
-  return tx.execute(
-    `insert into masked_message_id (org_id, alias_id, digest, counterpart, created_at)
-     select $1, $2, k.digest, k.counterpart, $5 from unnest($3::bytea[], $4::bytea[]) as k (digest, counterpart)
-     on conflict (org_id, alias_id, digest) do nothing`,
-    [orgId, aliasId, given.ids.map(({ digest }) => digest), given.ids.map(({ counterpart }) => counterpart), given.at],
   );
 }

@@ -5,23 +5,24 @@ import type { Replacement } from "../mail/masked/replace-addresses.ts";
 import { buildReply } from "../mail/masked/reply.ts";
 import { serverNames } from "../mail/masked/server-names.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
-import type { Tx } from "../platform/db.ts";
 import { addressDigest, openContact } from "./addresses.ts";
-import { countRecipients, REPLY_RECIPIENTS_MAX } from "./arrival.ts";
+import { countRecipients, REPLY_RECIPIENTS_MAX, writersOf } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { addressOf, type Person, usable } from "./correspondents.ts";
+import { contextFinder } from "./lookups.ts";
 import { makeNotice, type Refusal } from "./notices.ts";
-import { countMail, findContacts } from "./people-queries.ts";
+import { findContacts } from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
 import { mayReply } from "./sender-proof.ts";
 import { shownReplacements, undecorated } from "./shown-name.ts";
-import { mapIds, outerId, rememberPair } from "./thread-ids.ts";
+import { mapIds, outerId, pairOfIds } from "./thread-ids.ts";
 import type { ActivityType, AliasRow, ContactSecrets } from "./types.ts";
 
 /** The handler of mail for reverse addresses. */
 export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
+  const find = contextFinder(world);
   return async (mail: carry.ArrivedMail) => {
-    const context = await carry.loadContext(world, mail);
+    const context = await carry.loadContext(find, mail);
     if (!context) return carry.gone(world, mail);
     const { alias, route } = context;
     const [verdicts, parsed] = await Promise.all([mail.examination.verdicts(), mail.examination.parsed()]);
@@ -38,7 +39,7 @@ export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
       {
         from: parsed.mail.from.map(({ email }) => email),
         envelope_from: mail.envelope.from,
-        destinations: context.destinations.filter(({ status }) => status !== "pending").map(({ email }) => email),
+        destinations: writersOf(context.destinations),
       },
       verdicts,
     );
@@ -73,6 +74,8 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
   const outgoing = { id, message_id: outer, from: addressOf(alias), recipient: people.contact.email, mime: bytes };
   const raw = await carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);
   const owner_id = ownerOf(reply)?.id ?? null;
+  const side = { org_id: alias.org_id, alias_id: alias.id };
+  const inner = parsed.message_id;
   const entry = { ...about, type: "reply" as const, outcome: "sent" as const, redactions, message_id: `<${outer}>` };
   return carry.conclude(
     world,
@@ -83,12 +86,8 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
       entries: [{ ...entry, destination_id: owner_id }],
       counts: { replied: 1 },
       leaving: [{ raw, trace: { kind: "reply", contact_id: about.contact_id, owner_id } }],
-      also: async (tx: Tx, at) => {
-        const side = { org_id: alias.org_id, alias_id: alias.id };
-        const inner = parsed.message_id;
-        if (inner !== null) await rememberPair(world, tx, side, { inner, outer: `<${outer}>`, at });
-        await countMail(tx, alias.org_id, about.contact_id as string, { received: 0, sent: 1, at });
-      },
+      ids: inner === null ? [] : pairOfIds(world, side, { inner, outer: `<${outer}>` }),
+      contact: { id: about.contact_id as string, received: 0, sent: 1 },
     },
   );
 }
@@ -146,7 +145,7 @@ async function readPeople(
   const ours = found.filter(({ alias_id, kind }) => alias_id === alias.id && kind === "reverse");
   if (ours.length !== others.length) return { kind: "foreign_recipient" };
   const ids = [...ours.map(({ contact_id }) => contact_id), contactId].filter((id) => id !== null);
-  const rows = await world.db.asOrg(alias.org_id, (tx) => findContacts(tx, alias.org_id, ids));
+  const rows = await findContacts(world.db, alias.org_id, ids);
   const opened = rows.map((row) => ({ id: row.id, ...openContact(world, alias.org_id, row.sealed) }));
   const contact = opened.find(({ id }) => id === contactId);
   if (!contact) return { kind: "unknown_contact" };
@@ -172,10 +171,9 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
   const outer = outerId(world, alias, parsed.message_id ?? id);
   const own = addressOf(alias);
   const side = { org_id: alias.org_id, alias_id: alias.id };
-  const [in_reply_to, references] = await world.db.asOrg(alias.org_id, async (tx) => [
-    await mapIds(world, tx, side, { ids: parsed.in_reply_to ? [parsed.in_reply_to] : [], unknown: "drop" }),
-    await mapIds(world, tx, side, { ids: parsed.references, unknown: "drop" }),
-  ]);
+  const mapped = (ids: readonly string[]) => mapIds(world, world.db, side, { ids, unknown: "drop" });
+  const in_reply_to = await mapped(parsed.in_reply_to ? [parsed.in_reply_to] : []);
+  const references = await mapped(parsed.references);
   const bytes = await mail.examination.bytes();
   const { hostname, mx_host, bounce_host } = world.config;
   const ours = [hostname, mx_host, bounce_host, alias.domain];

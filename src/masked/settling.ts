@@ -2,14 +2,14 @@
 // has arrived or failed for good, whose addresses it held and what it said are forgotten. A trace is the row that makes
 // sure of it, also when a process dies.
 import { forgetRecipients } from "../events/events.ts";
-import { type EndedMessage, findEnded, forgetMessage } from "../sending/sending.ts";
+import { type EndedMessage, findEnded, forgetMessages } from "../sending/sending.ts";
 import { type BouncePorts, type Fault, takeBounce } from "./bounces.ts";
 import type * as carry from "./carry.ts";
 import * as queries from "./trace-queries.ts";
 
 export type TracePorts = BouncePorts & {
-  /** Forgets a received mail that is processed. */
-  forgetReceived(orgId: string, id: string): Promise<void>;
+  /** Forgets received mails that are processed. */
+  forgetReceived(keys: readonly { org_id: string; id: string }[]): Promise<void>;
   /** Forgets what a message kept outside its row. */
   forgetBlobs(orgId: string, ownerId: string): Promise<void>;
 };
@@ -26,45 +26,60 @@ export async function settleTraces(world: carry.CarryWorld, ports: TracePorts): 
   const now = world.clock.now();
   const claim = { now: new Date(now), until: new Date(now + LEASE_MS), limit: AT_ONCE_MAX };
   const traces = await queries.claimTraces(world.db, claim);
-  const sent = traces.filter(({ kind }) => kind !== "received");
+  const [received, sent] = [traces.filter(isReceived), traces.filter((trace) => !isReceived(trace))];
   const ended = new Map((await findEnded(world.db, sent)).map((one) => [one.id, one]));
+  const over: queries.TraceRow[] = [];
   const failures: unknown[] = [];
-  for (const trace of traces) {
-    const work =
-      trace.kind === "received" ? forgetMail(world, ports, trace) : settle(world, ports, trace, ended.get(trace.id));
+  for (const trace of sent) {
     // One that fails must not hold up the others; it is due again when its lease is over.
-    await work.catch((error: unknown) => failures.push(error));
+    const isOver = settle(world, ports, trace, ended.get(trace.id)).catch((error: unknown) => {
+      failures.push(error);
+      return false;
+    });
+    if (await isOver) over.push(trace);
   }
+  await forget(world, ports, { received, over });
   if (failures.length > 0) throw failures[0];
   return traces.length;
 }
 
-async function forgetMail(world: carry.CarryWorld, ports: TracePorts, { org_id, id }: queries.TraceRow): Promise<void> {
-  await ports.forgetReceived(org_id, id);
-  await queries.setDue(world.db, org_id, id, null);
+function isReceived({ kind }: queries.TraceRow): boolean {
+  return kind === "received";
 }
 
+/** Takes the bounce if it is one; true when the message is over. */
 async function settle(
   world: carry.CarryWorld,
   ports: TracePorts,
   trace: queries.TraceRow,
   ended: EndedMessage | undefined,
-): Promise<void> {
+): Promise<boolean> {
   const age = world.clock.now() - trace.created_at.getTime();
   const isKept = ended?.status === "simulated" && age < SIMULATED_KEPT_MS;
   if (!ended || isKept) {
     const waitMs = isKept ? SIMULATED_KEPT_MS - age : Math.min(Math.max(age, LOOK_MS_MIN), LOOK_MS_MAX);
-    await queries.setDue(world.db, trace.org_id, trace.id, new Date(world.clock.now() + waitMs));
-    return;
+    await queries.setDue(world.db, [trace], new Date(world.clock.now() + waitMs));
+    return false;
   }
   const fault = faultOf(ended);
   if (fault) await takeBounce(world, ports, trace, fault);
-  const blob = await world.db.asOrg(trace.org_id, async (tx) => {
-    await forgetRecipients(tx, trace.org_id, trace.id);
-    await queries.setDue(tx, trace.org_id, trace.id, null);
-    return forgetMessage(tx, trace.org_id, trace.id);
+  return true;
+}
+
+type Forgotten = { received: readonly queries.TraceRow[]; over: readonly queries.TraceRow[] };
+
+async function forget(world: carry.CarryWorld, ports: TracePorts, { received, over }: Forgotten): Promise<void> {
+  if (received.length > 0) {
+    await ports.forgetReceived(received);
+    await queries.setDue(world.db, received, null);
+  }
+  if (over.length === 0) return;
+  const withBlobs = await world.db.transaction(async (tx) => {
+    await forgetRecipients(tx, over);
+    await queries.setDue(tx, over, null);
+    return forgetMessages(tx, over);
   });
-  if (blob !== null) await ports.forgetBlobs(trace.org_id, trace.id);
+  for (const { org_id, id } of withBlobs) await ports.forgetBlobs(org_id, id);
 }
 
 function faultOf({ status, bounce_type, diag_code, bounce_class }: EndedMessage): Fault | null {

@@ -1,8 +1,8 @@
 // Message-IDs on the two sides of an alias: what one side knows is shown to it, what it does not know is left out.
-import type { Tx } from "../platform/db.ts";
+import type { Query } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import { messageIdDigest, openText, sealText } from "./addresses.ts";
-import { findMessageIds, insertMessageIds, type KnownId } from "./queries.ts";
+import { findMessageIds, type KnownId } from "./queries.ts";
 
 type Side = { org_id: string; alias_id: string };
 type SealWorld = Pick<World, "seal">;
@@ -17,10 +17,11 @@ export function outerId({ seal }: SealWorld, { id, domain }: { id: string; domai
 /** The counterparts of ids, in order; those nobody knows as `unknown` says. */
 export async function mapIds(
   world: SealWorld,
-  tx: Tx,
+  tx: Query,
   { org_id, alias_id }: Side,
   { ids, unknown }: { ids: readonly string[]; unknown: "keep" | "drop" },
 ): Promise<string[]> {
+  if (ids.length === 0) return [];
   const last = ids.slice(-IDS_MAX);
   const digests = last.map((id) => messageIdDigest(world, alias_id, id));
   const rows = await findMessageIds(tx, org_id, alias_id, digests);
@@ -32,23 +33,21 @@ export async function mapIds(
   });
 }
 
-/** Remembers ids that both sides know as they are. */
-export function rememberIds(world: SealWorld, tx: Tx, side: Side, given: { ids: readonly string[]; at: Date }) {
-  const digests = given.ids.slice(-IDS_MAX).map((id) => messageIdDigest(world, side.alias_id, id));
-  const ids: KnownId[] = digests.map((digest) => ({ digest, counterpart: null }));
-  return insertMessageIds(tx, side.org_id, side.alias_id, { ids, at: given.at });
+/** Ids that both sides know as they are. */
+export function sameIds(world: SealWorld, aliasId: string, ids: readonly string[]): KnownId[] {
+  const digests = [...new Set(ids)].slice(-IDS_MAX).map((id) => messageIdDigest(world, aliasId, id));
+  return digests.map((digest) => ({ digest, counterpart: null }));
 }
 
-/** Remembers that `inner` (the mailbox's id) is `outer` to the contact, and the other way round. */
-export function rememberPair(
+/** `inner` (the mailbox's id) is `outer` to the contact, and the other way round. */
+export function pairOfIds(
   world: SealWorld,
-  tx: Tx,
   { org_id, alias_id }: Side,
-  { inner, outer, at }: { inner: string; outer: string; at: Date },
-) {
+  { inner, outer }: { inner: string; outer: string },
+): KnownId[] {
   const entry = (id: string, other: string): KnownId => ({
     digest: messageIdDigest(world, alias_id, id),
     counterpart: sealText(world, org_id, other),
   });
-  return insertMessageIds(tx, org_id, alias_id, { ids: [entry(inner, outer), entry(outer, inner)], at });
+  return [entry(inner, outer), entry(outer, inner)];
 }

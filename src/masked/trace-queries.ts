@@ -44,9 +44,13 @@ export function claimTraces(db: Query, claim: { now: Date; until: Date; limit: n
   );
 }
 
-/** When it is looked at again; null: it is over. */
-export function setDue(tx: Query, orgId: string, id: string, dueAt: Date | null) {
-  return tx.execute("update masked_trace set due_at = $3 where org_id = $1 and id = $2", [orgId, id, dueAt]);
+/** When they are looked at again; null: they are over. */
+export function setDue(db: Query, keys: readonly { org_id: string; id: string }[], dueAt: Date | null) {
+  return db.execute(
+    `update masked_trace t set due_at = $3 from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+      where t.org_id = k.org_id and t.id = k.id`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id), dueAt],
+  );
 }
 
 export function findTrace(tx: Query, orgId: string, id: string) {

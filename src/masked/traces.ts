@@ -10,19 +10,26 @@ export type NewTrace = { org_id: string; id: string; kind: queries.TraceRow["kin
 
 const FIRST_LOOK_MS = 1_000;
 
+export type TraceInsert = Omit<queries.TraceRow, "org_id"> & { due_at: Date };
+
+/** The rows of traces made now. */
+export function toRows(world: Pick<World, "clock">, traces: readonly NewTrace[]): TraceInsert[] {
+  const now = world.clock.now();
+  return traces.map(({ id, kind, alias_id, destination_id, contact_id, owner_id }) => ({
+    id,
+    kind,
+    alias_id: alias_id ?? null,
+    destination_id: destination_id ?? null,
+    contact_id: contact_id ?? null,
+    owner_id: owner_id ?? null,
+    created_at: new Date(now),
+    due_at: new Date(now + FIRST_LOOK_MS),
+  }));
+}
+
 /** Remembers that these mails hold addresses. In the transaction that makes them, in `withPartitions`. */
 export async function insertTraces(world: Pick<World, "clock">, tx: Tx, traces: readonly NewTrace[]): Promise<void> {
-  const now = world.clock.now();
-  for (const { org_id, id, kind, alias_id, destination_id, contact_id, owner_id } of traces) {
-    await queries.insertTrace(tx, org_id, {
-      id,
-      kind,
-      alias_id: alias_id ?? null,
-      destination_id: destination_id ?? null,
-      contact_id: contact_id ?? null,
-      owner_id: owner_id ?? null,
-      created_at: new Date(now),
-      due_at: new Date(now + FIRST_LOOK_MS),
-    });
+  for (const [at, row] of toRows(world, traces).entries()) {
+    await queries.insertTrace(tx, (traces[at] as NewTrace).org_id, row);
   }
 }

@@ -23,18 +23,21 @@ export function findEnded(db: Query, keys: readonly { org_id: string; id: string
   );
 }
 
-/** Forgets whom a message of one recipient went to and what it said; the key of its blob, if it had one. */
-export async function forgetMessage(tx: Tx, orgId: string, id: string): Promise<string | null> {
-  const [body] = await tx.query<{ blob_key: string | null }>(
-    `with r as (
-       update recipient set email = 'forgotten@masked.invalid', diag_message = null where org_id = $1 and message_id = $2),
+/** Forgets whom messages of one recipient went to and what they said; those that have a blob. */
+export function forgetMessages(tx: Tx, keys: readonly { org_id: string; id: string }[]) {
+  return tx.query<{ org_id: string; id: string }>(
+    `with k as (select * from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)),
+     r as (
+       update recipient r set email = 'forgotten@masked.invalid', diag_message = null
+         from k where r.org_id = k.org_id and r.message_id = k.id),
      m as (
-       update message set from_header = from_address, reply_to = '[]', metadata = '{}', message_id = $2::text
-        where org_id = $1 and id = $2::uuid)
-     delete from message_body where org_id = $1 and id = $2 returning blob_key`,
-    [orgId, id],
+       update message m set from_header = m.from_address, reply_to = '[]', metadata = '{}', message_id = k.id::text
+         from k where m.org_id = k.org_id and m.id = k.id),
+     b as (
+       delete from message_body b using k where b.org_id = k.org_id and b.id = k.id returning b.org_id, b.id, b.blob_key)
+     select org_id, id from b where blob_key is not null`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)],
   );
-  return body?.blob_key ?? null;
 }
 
 /** A stored message of one recipient as it would leave; null when it is not stored in its row. */

@@ -14,7 +14,7 @@ import { prepareSubmitted } from "./prepare-submitted.ts";
 import { readySender } from "./sender.ts";
 import type { Prepared, Preparing, SendAnswer, SendingDeps, SendRequest, Submitted } from "./types.ts";
 
-export { type EndedMessage, findEnded, findLeaving, forgetMessage } from "./forget-queries.ts";
+export { type EndedMessage, findEnded, findLeaving, forgetMessages } from "./forget-queries.ts";
 export {
   type DeliveryKey,
   findSentDelivery,

@@ -1,0 +1,62 @@
+// What is looked up on every mail, many at a time: whose address it is, and an alias with its destinations. Nothing is
+// remembered, so that a change acts at once.
+import { coalesce } from "../platform/coalesce.ts";
+import type { World } from "../platform/world.ts";
+import { openText } from "./addresses.ts";
+import * as queries from "./queries.ts";
+import type { AliasRow, Destination } from "./types.ts";
+
+const AT_ONCE_MAX = 200;
+const LANES = 2;
+
+export type AliasContext = { alias: AliasRow; destinations: Destination[] };
+
+/** A finder of whose address it is, over all organizations. */
+export function addressFinder({ db }: Pick<World, "db">) {
+  const find = coalesce<string, queries.FoundAddress>({
+    keys_max: AT_ONCE_MAX,
+    lanes: LANES,
+    load: async (keys) => {
+      const found = await queries.findAddresses(
+        db,
+        keys.map((key) => Buffer.from(key, "hex")),
+      );
+      return new Map(found.map((row) => [row.digest.toString("hex"), row]));
+    },
+  });
+  return (digest: Buffer) => find(digest.toString("hex"));
+}
+
+export type FindContext = (orgId: string, aliasId: string) => Promise<AliasContext | undefined>;
+
+/** A finder of aliases with their destinations in order, deleted aliases too. */
+export function contextFinder(world: Pick<World, "db" | "seal">): FindContext {
+  const find = coalesce<string, { alias: AliasRow; rows: queries.DestinationOfAlias[] }>({
+    keys_max: AT_ONCE_MAX,
+    lanes: LANES,
+    load: async (names) => {
+      const keys = names.map((name) => ({ org_id: name.slice(0, 36), id: name.slice(37) }));
+      const [aliases, destinations] = await Promise.all([
+        queries.findAliasesByKey(world.db, keys),
+        queries.findDestinationsByAlias(world.db, keys),
+      ]);
+      const byAlias = Map.groupBy(destinations, ({ org_id, alias_id }) => `${org_id}/${alias_id}`);
+      return new Map(
+        aliases.map((alias) => {
+          const name = `${alias.org_id}/${alias.id}`;
+          return [name, { alias, rows: byAlias.get(name) ?? [] }] as const;
+        }),
+      );
+    },
+  });
+  return async (orgId, aliasId) => {
+    const found = await find(`${orgId}/${aliasId}`);
+    if (!found) return undefined;
+    const destinations = found.rows.map(({ id, status, sealed }) => ({
+      id,
+      status,
+      email: openText(world, orgId, sealed),
+    }));
+    return { alias: found.alias, destinations };
+  };
+}
