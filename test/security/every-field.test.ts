@@ -1,0 +1,230 @@
+// Hostile values through every field, path and query parameter of every operation that the description has: always an
+// answer of the documented form, never a 500, nothing of a value in a header of the answer, no prototype reached, and
+// fields that are not ours to set are refused. A new route is covered as soon as it is described.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { parseYaml } from "@redocly/openapi-core";
+import { operationsOf, type Placed, readDescription, type Schema } from "../api/operations.ts";
+import { BODIES, makeNamed, type Names, type Owner, ownerOf, paramsOf, QUERIES } from "../api/resources.ts";
+import { type Answer, type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+
+type Nested = Schema & { items?: Nested; properties?: Record<string, Nested>; anyOf?: Nested[]; oneOf?: Nested[] };
+type Path = (string | number)[];
+
+const INJECTED = "x-injected";
+const TEXTS = [
+  `a\r\n${INJECTED}: 1\r\nBcc: evil@attacker.example`,
+  `a\n${INJECTED}: 1`,
+  "a\u0085b\u2028c\u202ed\u200be\ufeff",
+  "__proto__",
+  "constructor.prototype",
+  "' or 1=1; drop table message; --",
+  "{{constructor.constructor}}{{#each this}}{{/each}}",
+  "../../../../etc/passwd%00",
+  `<script>alert("x")</script>`,
+  `"evil@attacker.example" <a@b.example>, c@d.example`,
+  "x".repeat(70_000),
+];
+const OTHERS = [-1, 1e308, 0.5, true, null, [], {}, [[]], [null], { __proto__: 1, a: { b: { c: [] } } }];
+const PRIVILEGED = ["id", "org_id", "organization_id", "environment_id", "verified", "plan", "state", "created_at"];
+const IN_PATHS = [
+  "%0d%0ax-injected:%201",
+  "__proto__",
+  "constructor",
+  "..%2f..%2fetc",
+  "%F0%9F%98%80",
+  "a".repeat(300),
+];
+/** Asked far more often than a client may; the limits have tests of their own. */
+const ALLOWED = new Set([200, 201, 202, 204, 303, 400, 403, 404, 409, 422, 429]);
+
+let dns: DnsServer;
+let api: TestApi;
+let owner: Owner;
+let operations: Placed[];
+let schemas: Record<string, Nested>;
+
+before(async () => {
+  dns = await startDnsServer();
+  api = await testApi({ POSTERN_DNS: dns.address });
+  const text = await readDescription(api);
+  operations = operationsOf(text);
+  schemas = (parseYaml(text) as { components?: { schemas?: Record<string, Nested> } }).components?.schemas ?? {};
+  const { live_key } = await api.organization();
+  owner = ownerOf(api, dns, live_key, "fieldcanary");
+});
+
+after(async () => {
+  await api?.close();
+  await dns?.stop();
+});
+
+function holds(what: string, answer: Answer): void {
+  assert.ok(
+    ALLOWED.has(answer.status),
+    `${what} answers ${answer.status}: ${JSON.stringify(answer.body).slice(0, 300)}`,
+  );
+  assert.equal(answer.headers[INJECTED], undefined, `${what}: a header of the answer was injected`);
+  for (const [name, value] of Object.entries(answer.headers)) {
+    assert.doesNotMatch(`${name}: ${value}`, /[\r\n\0]/, `${what}: a broken header`);
+  }
+  if (answer.status >= 400) {
+    const { error, code, request_id } = answer.body;
+    assert.ok(typeof error === "string" && typeof code === "string" && typeof request_id === "string", what);
+    assert.ok(
+      error.length < 2_000 && !/\bat \/|node:internal|select .* from/.test(error),
+      `${what}: ${error.slice(0, 200)}`,
+    );
+  }
+  assert.equal(({} as Record<string, unknown>).a, undefined, `${what}: Object.prototype was written to`);
+}
+
+function schemaOf(schema: Nested | undefined): Nested {
+  const name = schema?.$ref?.split("/").at(-1);
+  return name === undefined ? (schema ?? {}) : schemaOf(schemas[name]);
+}
+
+/** The places of a body: those that the description names, and those that the example has. */
+function placesOf(given: Nested | undefined, example: unknown, depth = 0): Path[] {
+  const schema = schemaOf(given);
+  const forms = [schema, ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].map(schemaOf);
+  const names = new Set(forms.flatMap(({ properties }) => Object.keys(properties ?? {})));
+  const isList = Array.isArray(example) || forms.some(({ items }) => items !== undefined);
+  if (depth > 3) return [];
+  if (isList) {
+    const items = forms.find((form) => form.items)?.items;
+    return [[0], ...placesOf(items, (example as unknown[] | undefined)?.[0], depth + 1).map((path) => [0, ...path])];
+  }
+  if (typeof example === "object" && example !== null) for (const name of Object.keys(example)) names.add(name);
+  return [...names].flatMap((name) => {
+    const property = forms.find(({ properties }) => properties?.[name])?.properties?.[name];
+    const inner = placesOf(property, (example as Record<string, unknown> | undefined)?.[name], depth + 1);
+    return [[name], ...inner.map((path) => [name, ...path])];
+  });
+}
+
+/** A copy of the body with another value at a place; what is missing on the way is made. */
+function withValue(body: unknown, [first, ...rest]: Path, value: unknown): unknown {
+  if (first === undefined) return value;
+  const copy = (Array.isArray(body) ? [...body] : { ...(body as object) }) as Record<string | number, unknown>;
+  const known = copy[first];
+  copy[first] = withValue(known ?? (typeof rest[0] === "number" ? [] : {}), rest, value);
+  return copy;
+}
+
+function urlOf({ name, path }: Placed, names: Names, query = QUERIES[name]): string {
+  const filled = paramsOf(path).reduce(
+    (url, param) => url.replace(`{${param}}`, encodeURIComponent(names[param] ?? "")),
+    path,
+  );
+  return query ? `${filled}?${query}` : filled;
+}
+
+async function namesFor({ path }: Placed): Promise<Names> {
+  return paramsOf(path).length === 0 ? {} : ((await makeNamed(owner, path))[0] ?? {});
+}
+
+/** Operations whose body is JSON, with what works and every place in it. */
+async function bodied(operation: Placed): Promise<{ url: string; body: unknown; places: Path[] } | null> {
+  const media = operation.requestBody?.content["application/json"];
+  if (!media) return null;
+  const body = (await BODIES[operation.name]?.(owner)) ?? {};
+  if (Buffer.isBuffer(body)) return null;
+  return { url: urlOf(operation, await namesFor(operation)), body, places: placesOf(media.schema, body) };
+}
+
+const send = (method: string, url: string, body: unknown) => api.ask(method, url, body, { key: owner.key });
+
+describe("hostile values", () => {
+  it("in every field of every body are refused or stored as text, never a 500", { timeout: 110_000 }, async (test) => {
+    let asked = 0;
+    for (const operation of operations) {
+      const found = await bodied(operation);
+      for (const [index, place] of (found?.places ?? []).entries()) {
+        // Every place gets a line break and two of the others; over all places each of them is tried many times.
+        const texts = [TEXTS[0], TEXTS[1 + (index % (TEXTS.length - 1))]];
+        for (const value of [...texts, OTHERS[index % OTHERS.length]]) {
+          const answer = await send(operation.method, found!.url, withValue(found!.body, place, value));
+          holds(`${operation.name} with ${JSON.stringify(value)?.slice(0, 40)} as ${place.join(".")}`, answer);
+          asked += 1;
+        }
+      }
+    }
+    test.diagnostic(`${asked} requests`);
+    assert.ok(asked > 500, `${asked} requests`);
+  });
+
+  it("as names: __proto__ is a 400, and fields that nobody may set are named", async () => {
+    for (const operation of operations) {
+      const found = await bodied(operation);
+      if (!found || Array.isArray(found.body)) continue;
+      const text = JSON.stringify(found.body);
+      const polluted = text.replace(/^\{/, `{"__proto__":{"a":1}${text === "{}" ? "" : ","}`);
+      const answer = await send(operation.method, found.url, polluted);
+      assert.equal(answer.status, 400, `${operation.name} takes __proto__`);
+      holds(`${operation.name} with __proto__`, answer);
+      const named = new Set(found.places.map(([first]) => first));
+      for (const field of PRIVILEGED.filter((name) => !named.has(name))) {
+        const refused = await send(operation.method, found.url, withValue(found.body, [field], "x"));
+        assert.equal(refused.status, 400, `${operation.name} takes ${field}`);
+        assert.ok(
+          refused.body.field?.includes(field),
+          `${operation.name} does not name ${field}: ${JSON.stringify(refused.body)}`,
+        );
+      }
+    }
+  });
+
+  it("in every parameter of a path name nothing", async () => {
+    for (const operation of operations.filter(({ path }) => path.includes("{"))) {
+      const names = await namesFor(operation);
+      for (const param of paramsOf(operation.path)) {
+        for (const value of IN_PATHS) {
+          const others = Object.fromEntries(Object.entries(names).filter(([name]) => name !== param));
+          const path = { ...operation, path: operation.path.replace(`{${param}}`, value) };
+          const answer = await send(
+            operation.method,
+            urlOf(path, others),
+            (await BODIES[operation.name]?.(owner)) ?? undefined,
+          );
+          holds(`${operation.name} with ${value.slice(0, 30)}`, answer);
+          assert.ok(
+            answer.status >= 400 && answer.status < 500,
+            `${operation.name} with ${value} answers ${answer.status}`,
+          );
+        }
+      }
+    }
+  });
+
+  it("in every query parameter are refused or find nothing", async () => {
+    for (const operation of operations.filter(({ method }) => method === "GET")) {
+      const url = urlOf(operation, await namesFor(operation));
+      const parameters = (operation.parameters ?? []).filter((parameter) => parameter.in === "query");
+      for (const { name } of parameters) {
+        for (const text of TEXTS.slice(0, 4)) {
+          const separator = url.includes("?") ? "&" : "?";
+          const answer = await api.ask("GET", `${url}${separator}${name}=${encodeURIComponent(text)}`, undefined, {
+            key: owner.key,
+          });
+          holds(`${operation.name} with ?${name}=${text.slice(0, 30)}`, answer);
+        }
+        holds(
+          `${operation.name} with ?${name} twice`,
+          await send("GET", `${url.split("?")[0]}?${name}=1&${name}=2`, undefined),
+        );
+        holds(
+          `${operation.name} with ?${name}[a]=1`,
+          await send("GET", `${url.split("?")[0]}?${name}[__proto__][a]=1`, undefined),
+        );
+      }
+    }
+  });
+
+  it("left the program as it was", async () => {
+    const answer = await send("GET", "/v1/templates", undefined);
+    assert.equal(answer.status, 200);
+    assert.deepEqual(Object.keys(Object.prototype), []);
+  });
+});
