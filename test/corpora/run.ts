@@ -10,6 +10,8 @@ import { closeReturnedStage } from "./returned-stage.ts";
 import type { Tally } from "./tally.ts";
 
 const FAILURES_SHOWN = 20;
+/** Of each reason. */
+const EXPLAINED_SHOWN = 10;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -49,7 +51,12 @@ process.exit(lacking.length > 0 || results.some(({ failed }) => failed > 0) ? 1 
 function show({ cases, passed, explained, failed, notes }: Tally): void {
   console.log(`${cases} cases, ${passed} passed, ${explained.length} explained, ${failed.length} failed`);
   const reasons = Map.groupBy(explained, ({ reason }) => reason);
-  for (const [reason, group] of reasons) console.log(`  ${group.length} explained: ${reason}`);
+  for (const [reason, group] of reasons) {
+    console.log(`  ${group.length} explained: ${reason}`);
+    for (const one of group.slice(0, EXPLAINED_SHOWN)) {
+      console.log(`    ${one.case}: ${shorten(one.expected)} expected, ${shorten(one.got)} here`);
+    }
+  }
   for (const note of notes) console.log(`  ${note}`);
   for (const { case: name, expected, got } of failed.slice(0, FAILURES_SHOWN)) {
     console.log(`  FAILED ${name}\n    expected ${shorten(expected)}\n    got      ${shorten(got)}`);

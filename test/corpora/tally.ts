@@ -1,6 +1,6 @@
 // How third-party cases are counted: passed, explained (with the reason and its source) or failed (expected and got).
 
-export type Explained = { case: string; reason: string };
+export type Explained = { case: string; reason: string; expected: unknown; got: unknown };
 export type Failed = { case: string; expected: unknown; got: unknown };
 
 export type Tally = {
@@ -28,7 +28,7 @@ export function createTally(): Tally {
     judge(name, expected, got, reason = null) {
       tally.cases += 1;
       if (JSON.stringify(expected) === JSON.stringify(got)) tally.passed += 1;
-      else if (reason) tally.explained.push({ case: name, reason });
+      else if (reason) tally.explained.push({ case: name, reason, expected, got });
       else tally.failed.push({ case: name, expected, got });
     },
   };
