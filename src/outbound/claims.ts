@@ -81,7 +81,8 @@ async function claimOnce(world: World, parts: Parts, lingering: Set<number>): Pr
   const slots = held.filter(({ source_id }) => !resting.has(source_id));
   if (slots.length === 0 || !leases.mayStart() || memory.roomInAll() <= 0) return false;
   const now = new Date(world.clock.now());
-  const lanes = await queries.dueLanes(world.db, slots, { busy: memory.busyLanes(), now, limit: LANES_PER_CLAIM });
+  const taken = { busy: memory.busyLanes(), crowded: memory.crowded() };
+  const lanes = await queries.dueLanes(world.db, slots, { ...taken, now, limit: LANES_PER_CLAIM });
   if (lanes.length === 0) return false;
   const rationed = await ration(sources, lanes, shareRows(lanes, memory));
   const { wanted } = rationed;

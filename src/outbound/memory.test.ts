@@ -53,3 +53,31 @@ test("a paused lane hands nothing over until its time or its resumption", () => 
   memory.resume([1]);
   assert.equal(memory.admit(lane(1), 1, 2_000), true);
 });
+
+test("an organization holds half of the memory when it is alone, and a newcomer finds room at once", () => {
+  const memory = createMemory();
+  const other = (id: number): Lane => ({ ...lane(id), org_id: "p" });
+  for (let id = 1; id <= 20_000; id += 1) {
+    if (memory.crowded().length > 0) break;
+    memory.claimed(lane(id));
+  }
+  assert.equal(memory.size(), 10_000);
+  assert.deepEqual(memory.crowded(), ["o"]);
+  assert.equal(memory.admit(lane(1), 1, 0), false, "what it brings itself waits in the queue");
+  assert.equal(memory.hasBacklog(), false, "it is no use to claim for it");
+  assert.equal(memory.admit(other(30_000), 1, 0), true);
+  for (let id = 30_001; id <= 40_000 && !memory.crowded().includes("p"); id += 1) memory.claimed(other(id));
+  assert.equal(memory.size(), 15_000);
+  assert.ok(memory.roomInAll() > 0, "and there is room for a third");
+});
+
+test("an organization that held its share is given more once a whole claim fits", () => {
+  const memory = createMemory();
+  for (let id = 1; id <= 10_000; id += 1) memory.claimed(lane(id));
+  memory.setBacklog(1, true);
+  assert.deepEqual([memory.crowded(), memory.hasBacklog()], [["o"], false]);
+  for (let id = 1; id <= 199; id += 1) memory.finish(done(id, 0));
+  assert.deepEqual([memory.crowded(), memory.hasBacklog()], [["o"], false]);
+  memory.finish(done(200, 0));
+  assert.deepEqual([memory.crowded(), memory.hasBacklog()], [[], true]);
+});

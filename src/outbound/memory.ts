@@ -8,8 +8,14 @@ const JOBS_MAX = 20_000;
 const BYTES_MAX = 192 * 1024 * 1024;
 const LANE_HANDOVER_MAX = 4_000;
 const LANE_WINDOW = 500;
+/**
+ * An organization holds no more than it leaves free: half when it is alone, an equal share beside others, and a newcomer
+ * finds room at once (dynamic thresholds, Choudhury and Hahne 1998). It is given more once a whole claim fits again.
+ */
+const REFILL = 400;
 
-type Held = { jobs: number; slot: string; backlog: boolean; pausedUntilMs: number };
+type Held = { jobs: number; org_id: string; slot: string; backlog: boolean; pausedUntilMs: number };
+type Tenant = { jobs: number; backlogs: number; crowded: boolean };
 
 type OwnedName = Pick<Job, "message_id" | "position" | "owner">;
 
@@ -29,8 +35,10 @@ export type Memory = {
   busyLanes(): number[];
   /** The queue holds (no) older mail of this lane: hand-over would overtake it. */
   setBacklog(laneId: number, has: boolean): void;
-  /** Does any lane's queue hold more than was taken? */
+  /** Does any lane's queue hold more than was taken, of an organization that may hold more? */
   hasBacklog(): boolean;
+  /** Organizations that hold their share. */
+  crowded(): string[];
   pause(lanes: number[], untilMs: number): void;
   resume(lanes: number[]): void;
   isIdle(slot: Slot): boolean;
@@ -41,9 +49,9 @@ export type Memory = {
 export function createMemory(): Memory {
   const lanes = new Map<number, Held>();
   const slots = new Map<string, number>();
+  const tenants = new Map<string, Tenant>();
   let jobs = 0;
   let bytes = 0;
-  let backlogs = 0;
 
   const inHand = new Set<string>();
 
@@ -52,19 +60,32 @@ export function createMemory(): Memory {
   function held(lane: Lane): Held {
     let entry = lanes.get(lane.id);
     if (!entry) {
-      entry = { jobs: 0, slot: slotKey(lane), backlog: false, pausedUntilMs: 0 };
+      entry = { jobs: 0, org_id: lane.org_id, slot: slotKey(lane), backlog: false, pausedUntilMs: 0 };
       lanes.set(lane.id, entry);
     }
     return entry;
   }
 
+  function tenantOf({ org_id }: Pick<Held, "org_id">): Tenant {
+    const known = tenants.get(org_id) ?? { jobs: 0, backlogs: 0, crowded: false };
+    tenants.set(org_id, known);
+    return known;
+  }
+
+  function isCrowded(tenant: Tenant): boolean {
+    const free = JOBS_MAX - jobs;
+    tenant.crowded = tenant.jobs >= free || (tenant.crowded && tenant.jobs + REFILL > free);
+    return tenant.crowded;
+  }
+
   function mark(entry: Held, has: boolean): void {
-    if (entry.backlog !== has) backlogs += has ? 1 : -1;
+    if (entry.backlog !== has) tenantOf(entry).backlogs += has ? 1 : -1;
     entry.backlog = has;
   }
 
   function add(entry: Held, size: number): void {
     entry.jobs += 1;
+    tenantOf(entry).jobs += 1;
     jobs += 1;
     bytes += size;
     slots.set(entry.slot, (slots.get(entry.slot) ?? 0) + 1);
@@ -74,6 +95,9 @@ export function createMemory(): Memory {
     const entry = lanes.get(laneId);
     if (!entry) return;
     entry.jobs -= 1;
+    const tenant = tenantOf(entry);
+    tenant.jobs -= 1;
+    if (tenant.jobs <= 0 && tenant.backlogs === 0) tenants.delete(entry.org_id);
     jobs -= 1;
     bytes -= size;
     slots.set(entry.slot, (slots.get(entry.slot) ?? 1) - 1);
@@ -83,7 +107,7 @@ export function createMemory(): Memory {
   return {
     admit(lane, size, nowMs) {
       const entry = held(lane);
-      const isFull = jobs >= JOBS_MAX || bytes + size > BYTES_MAX || entry.jobs >= LANE_HANDOVER_MAX;
+      const isFull = isCrowded(tenantOf(entry)) || bytes + size > BYTES_MAX || entry.jobs >= LANE_HANDOVER_MAX;
       if (isFull) mark(entry, true);
       if (isFull || entry.backlog || entry.pausedUntilMs > nowMs) return false;
       entry.pausedUntilMs = 0;
@@ -109,7 +133,8 @@ export function createMemory(): Memory {
     },
     pause: (ids, untilMs) => pauseAll(lanes, ids, untilMs),
     resume: (ids) => pauseAll(lanes, ids, 0),
-    hasBacklog: () => backlogs > 0,
+    hasBacklog: () => [...tenants.values()].some((tenant) => tenant.backlogs > 0 && !isCrowded(tenant)),
+    crowded: () => [...tenants].filter(([, tenant]) => isCrowded(tenant)).map(([id]) => id),
     isIdle: (slot) => (slots.get(slotKey(slot)) ?? 0) === 0,
     size: () => jobs,
   };

@@ -33,6 +33,8 @@ export type LoadResult = {
   within_one_retry: number;
   /** The longest time in which nothing was acknowledged. */
   longest_gap_ms: number;
+  /** Of the requests that were answered with 202. */
+  latencies_ms: number[];
   statuses: Map<string, number>;
 };
 
@@ -46,6 +48,7 @@ export async function sendAll(options: LoadOptions): Promise<LoadResult> {
     repeated: 0,
     within_one_retry: 0,
     longest_gap_ms: 0,
+    latencies_ms: [],
     statuses: new Map(),
   };
   const pools = options.base_urls.map((url) => new Pool(url, limits));
@@ -70,9 +73,11 @@ async function sendOne(state: State, n: number): Promise<void> {
   const key = `${state.name}-${n}`;
   const until = performance.now() + GIVE_UP_MS;
   for (let turn = 0; ; turn += 1) {
+    const askedAt = performance.now();
     const { status, body } = await post(pools[(n + turn) % pools.length] as Pool, state, key, n);
     result.statuses.set(status, (result.statuses.get(status) ?? 0) + 1);
     if (status === "202") {
+      result.latencies_ms.push(performance.now() - askedAt);
       await state.recorder.keep({ key, id: String(body.id), message_id: String(body.message_id) });
       noteAcknowledged(state, turn);
       return;

@@ -3,7 +3,7 @@ import { drain, judge, type Verdict } from "./drain.ts";
 import { type LoadResult, sendAll } from "./load.ts";
 import type { Stage } from "./stage.ts";
 
-export type ScenarioOptions = { rounds: number; seed: number; sends?: number; say?(text: string): void };
+export type ScenarioOptions = { rounds: number; seed: number; sends?: number; rows?: number; say?(text: string): void };
 
 export type Round = {
   name: string;
