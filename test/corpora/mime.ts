@@ -128,12 +128,14 @@ async function playOne(
   }
   const taken = arrived.refused === null ? bytes : withCrlf(file, true);
   const got = await look(stage, arrived, { taken, file, compare: one.compare });
-  const reasons = got.found.map(({ field }) => reasonOf(corpus, one.file, field) ?? one.general ?? null);
+  const reasons = got.found.map(
+    (found) => reasonOf(corpus, one.file, found.field) ?? ruleFor(found, got.defects, bytes) ?? one.general ?? null,
+  );
   const reason = reasons.length > 0 && reasons.every((each) => each !== null) ? (reasons[0] as string) : null;
-  const { found: _found, ...hard } = FINE;
+  const { found: _found, defects: _defects, ...hard } = FINE;
   // A reason speaks of what was read differently, never of what must hold for every mail.
   const isFine = Object.entries(hard).every(([name, value]) => got[name as keyof typeof hard] === value);
-  tally.judge(one.file, FINE, got, isFine ? reason : null);
+  tally.judge(one.file, { ...FINE, defects: got.defects }, got, isFine ? reason : null);
   return arrived.ms;
 }
 
@@ -146,13 +148,9 @@ async function quickest(stage: MxStage, bytes: Buffer): ReturnType<MxStage["deli
 }
 
 const FINE = {
-  quick: true,
-  utf8: true,
-  stored: true,
-  parsed: true,
-  same_from: true,
-  sizes: true,
+  ...{ quick: true, utf8: true, stored: true, parsed: true, same_from: true, sizes: true },
   found: [] as Found[],
+  defects: [] as string[],
 };
 
 type Looked = { taken: Buffer; file: Buffer; compare: Compare };
@@ -174,6 +172,7 @@ async function look(stage: MxStage, arrived: Arrival, { taken, file, compare }: 
     same_from: arrived.event.from === showFrom(parsed.from) && email.text === (arrived.event.text ?? email.text),
     sizes: email.attachments.every(({ size }: { size: number }, at: number) => size === contents[at]?.length),
     found: compare(mail, taken),
+    defects: email.defects,
   };
 }
 
@@ -206,6 +205,46 @@ function asReceived(
 function withCrlf(bytes: Buffer, bareCr = false): Buffer {
   const text = bytes.toString("latin1").replace(bareCr ? /\r\n|\r|\n/g : /\r?\n/g, "\r\n");
   return Buffer.from(text.endsWith("\r\n") ? text : `${text}\r\n`, "latin1");
+}
+
+/** Differences that follow from what is wrong with a mail, which its record tells: by defect, and in which fields. */
+const RULES: [defect: RegExp, field: RegExp, reason: string][] = [
+  [
+    /^boundary_(?:not_found|missing|not_closed)$/,
+    /^(?:text|html|attachments?\b|lea(?:f|ves)\b)/,
+    "its multiparts lack boundaries that RFC 2046 §5.1.1 requires; where that has no answer, each reader recovers parts its own way",
+  ],
+  [
+    /^(?:no_empty_line|line_without_field)$/,
+    /./,
+    "lines in its head are no fields (RFC 5322 §2.2): readers differ in whether the body has begun there",
+  ],
+  [/^bad_date$/, /^date$/, "its date is none by RFC 5322 §3.3 and §4.3: no instant, so null"],
+  [
+    /^(?:undecodable_text|unknown_charset|unknown_encoding|bad_quoted_printable)$/,
+    /^(?:text|html|subject|from|to|attachment .* (?:name|content))$/,
+    "its text is not in the charset or encoding that it names: readers repair that each its own way",
+  ],
+];
+
+function ruleFor({ field, want, got }: Found, defects: string[], bytes: Buffer): string | null {
+  const rule = RULES.find(([defect, at]) => at.test(field) && defects.some((one) => defect.test(one)));
+  if (rule) return rule[2];
+  if (!field.endsWith("content")) return null;
+  if (/^content-transfer-encoding:\s*(?:x-)?uu/im.test(bytes.toString("latin1"))) {
+    return "uuencoded: we decode it, the reference leaves it";
+  }
+  return isSameButCr(want, got)
+    ? "the reference drops CR from an attachment, whose bytes are data (RFC 2046 §4.5.1)"
+    : null;
+}
+
+/** Both are hexadecimal and cut at the same length. */
+function isSameButCr(want: string, got: string): boolean {
+  const [wanted, had] = [want, got].map((hex) =>
+    (hex.match(/../g) ?? []).filter((octet) => octet !== "0d").join(""),
+  ) as [string, string];
+  return had.length > 0 && wanted.startsWith(had);
 }
 
 function reasonOf(corpus: string, file: string, field: string): string | null {
