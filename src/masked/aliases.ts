@@ -365,6 +365,9 @@ export async function restoreAlias(
       if (world.clock.now() - row.deleted_at.getTime() > RESTORE_WITHIN_MS) {
         throw new Refusal("invalid_state", "the alias was deleted more than 30 days ago and cannot be restored");
       }
+      if (row.domain_id !== null && !(await findDomain(tx, who.org_id, row.domain_id))) {
+        throw new Refusal("invalid_state", "the domain of the alias was removed since; create a new alias");
+      }
       if ((await queries.findAliasDestinations(tx, who.org_id, [id])).length === 0) {
         throw new Refusal("invalid_state", "every destination of the alias was removed since; create a new alias");
       }

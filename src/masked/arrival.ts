@@ -6,7 +6,7 @@ import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { recordActivity } from "./activity.ts";
 import { addressDigest, contactDigest, REPLY_LOCAL } from "./addresses.ts";
-import { addressOf, correspondents, usable } from "./correspondents.ts";
+import { addressOf, correspondents, everybody, type Named, usable } from "./correspondents.ts";
 import { type AliasContext, addressFinder, contextFinder, type FindContext } from "./lookups.ts";
 import { countNewContacts, findContacts, findContactsByDigest } from "./people-queries.ts";
 import * as queries from "./queries.ts";
@@ -144,7 +144,8 @@ async function checkForward(world: ArrivalWorld, checked: Checked, alias: AliasR
   counted.add(alias.id);
   const parsed = await examination.parsed();
   if (parsed.kind === "failed" || !alias.active) return null;
-  return (await isCrowd(world, alias, parsed.mail, incoming.envelope.from)) ? STRANGERS : null;
+  const named = { parsed: parsed.mail, bytes: incoming.bytes, envelope_from: incoming.envelope.from };
+  return (await isCrowd(world, alias, correspondents(alias, named))) ? STRANGERS : null;
 }
 
 /** Does the author's domain ask to refuse this mail? */
@@ -153,9 +154,8 @@ export function isRefusedByPolicy({ dmarc }: { dmarc: { result: string; applied:
 }
 
 /** Would the mail bring more new contacts than a day may? */
-async function isCrowd(world: ArrivalWorld, alias: AliasRow, mail: ParsedMail, envelopeFrom: string): Promise<boolean> {
-  const { from, to, cc, reply_to } = correspondents(alias, mail, envelopeFrom);
-  const emails = [...new Set([from, ...to, ...cc, ...reply_to].map(({ email }) => email.toLowerCase()))];
+async function isCrowd(world: ArrivalWorld, alias: AliasRow, named: Named): Promise<boolean> {
+  const emails = [...new Set(everybody(named).map(({ email }) => email.toLowerCase()))];
   const digests = emails.map((email) => contactDigest(world, alias.id, email));
   const known = await findContactsByDigest(world.db, alias.org_id, alias.id, digests);
   const fresh = emails.length - known.length;

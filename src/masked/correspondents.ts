@@ -1,5 +1,6 @@
 // The people that a mail names, once each and in bounds: what both the decision in session and the forward go by.
 import { parseAddress } from "../mail/address.ts";
+import { calendarPeople } from "../mail/masked/forward.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { AliasRow } from "./types.ts";
 
@@ -8,7 +9,8 @@ const PEOPLE_MAX = 30;
 const NOBODY = { name: "unknown sender", email: "unknown@unknown.invalid" };
 
 export type Person = { name: string | null; email: string };
-export type Named = { from: Person; to: Person[]; cc: Person[]; reply_to: Person[] };
+/** `invited`: whom its calendars name. */
+export type Named = { from: Person; to: Person[]; cc: Person[]; reply_to: Person[]; invited: Person[] };
 type AliasAddress = Pick<AliasRow, "local_part" | "domain">;
 
 /** The alias's own address. */
@@ -16,17 +18,26 @@ export function addressOf({ local_part, domain }: AliasAddress): string {
   return `${local_part}@${domain}`;
 }
 
-/** Author, recipients and Reply-To of a mail to an alias, without the alias itself. */
-export function correspondents(
-  alias: AliasAddress,
-  parsed: Pick<ParsedMail, "from" | "to" | "cc" | "reply_to">,
-  envelopeFrom: string,
-): Named {
+export type Given = {
+  parsed: Pick<ParsedMail, "from" | "to" | "cc" | "reply_to">;
+  bytes: Buffer;
+  envelope_from: string;
+};
+
+/** Author, recipients, Reply-To and invited people of a mail to an alias, without the alias itself. */
+export function correspondents(alias: AliasAddress, { parsed, bytes, envelope_from }: Given): Named {
   const own = addressOf(alias);
-  const others = (list: ParsedMail["to"]) =>
+  const others = (list: readonly { name: string | null; email: string | null }[]) =>
     usable(list, PEOPLE_MAX).filter(({ email }) => email.toLowerCase() !== own && !isTagged(email, alias));
-  const [author] = usable([...parsed.from, { name: null, email: envelopeFrom }], 1);
-  return { from: author ?? NOBODY, to: others(parsed.to), cc: others(parsed.cc), reply_to: others(parsed.reply_to) };
+  const [author] = usable([...parsed.from, { name: null, email: envelope_from }], 1);
+  const [to, cc, reply_to] = [others(parsed.to), others(parsed.cc), others(parsed.reply_to)];
+  const invited = others(calendarPeople(bytes).map((email) => ({ name: null, email })));
+  return { from: author ?? NOBODY, to, cc, reply_to, invited };
+}
+
+/** All of them. */
+export function everybody({ from, to, cc, reply_to, invited }: Named): Person[] {
+  return [from, ...to, ...cc, ...reply_to, ...invited];
 }
 
 function isTagged(email: string, { local_part, domain }: AliasAddress): boolean {

@@ -1,13 +1,14 @@
 // C → A → D: a mail to an alias goes on to every confirmed destination, each with its own message, its author as a reverse
 // address. What is not forwarded is told in the activity, never to the one who wrote.
 import { buildForward, LOOP_FIELD } from "../mail/masked/forward.ts";
+import type { Replacement } from "../mail/masked/replace-addresses.ts";
 import { headerValues, splitMessage } from "../mail/mime/parse-head.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { addressDigest, openContact, REPLY_LOCAL } from "./addresses.ts";
 import { isRefusedByPolicy } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { ensureContacts } from "./contacts.ts";
-import { addressOf, correspondents, type Person } from "./correspondents.ts";
+import { addressOf, correspondents, everybody, type Named, type Person } from "./correspondents.ts";
 import { addressFinder, contextFinder } from "./lookups.ts";
 import { shownName } from "./shown-name.ts";
 import { mapIds, sameIds } from "./thread-ids.ts";
@@ -33,12 +34,11 @@ export function forwardHandler(world: carry.CarryWorld, ports: carry.CarryPorts,
     const { report, quarantine } = await spam(mail as never);
     const about = { ...carry.verdictsOf(verdicts), size: mail.size, spam_score: report.score };
     const stop = (reason: string, type: ActivityType = "forward") => {
-      const outcome = type === "quarantine" ? ("held" as const) : ("dropped" as const);
       const counts = { received: 1, blocked: type === "forward" ? 0 : 1 };
       return carry.conclude(
         world,
         { alias, mail },
-        { status: "dropped", reason, entries: [{ ...about, type, outcome, reason }], counts },
+        { status: "dropped", reason, entries: [{ ...about, type, outcome: "dropped", reason }], counts },
       );
     };
     if (!alias.active) return stop("alias_disabled", "block");
@@ -49,7 +49,8 @@ export function forwardHandler(world: carry.CarryWorld, ports: carry.CarryPorts,
     if (quarantine !== null) return stop("spam", "quarantine");
     const ready = await reachable(world, findAddress, context.destinations);
     if (typeof ready === "string") return stop(ready);
-    const people = await introduce(world, alias, mail, parsed.mail);
+    const named = correspondents(alias, { parsed: parsed.mail, bytes, envelope_from: mail.envelope.from });
+    const people = await introduce(world, alias, named);
     if (people.author.blocked) return stop("contact_blocked", "block");
     const building = { bytes, parsed: parsed.mail, mail, people };
     return forwardAll(world, ports, { alias, building, ready, about });
@@ -137,17 +138,20 @@ async function reachable(
   return others.length > 0 ? others : "loop";
 }
 
-type People = { author: ContactRow; email: string; from: Person; to: Person[]; cc: Person[]; reply_to: Person[] };
+type People = {
+  author: ContactRow;
+  email: string;
+  from: Person;
+  to: Person[];
+  cc: Person[];
+  reply_to: Person[];
+  /** Everybody's address, and the reverse address that stands for it. */
+  reverse: Replacement[];
+};
 
 /** Everybody the mail names, as a contact with a reverse address. */
-async function introduce(
-  world: carry.CarryWorld,
-  alias: AliasRow,
-  mail: carry.ArrivedMail,
-  parsed: ParsedMail,
-): Promise<People> {
-  const named = correspondents(alias, parsed, mail.envelope.from);
-  const all = [named.from, ...named.to, ...named.cc, ...named.reply_to];
+async function introduce(world: carry.CarryWorld, alias: AliasRow, named: Named): Promise<People> {
+  const all = everybody(named);
   const rows = await ensureContacts(world, alias, all);
   const shown = (person: Person): Person => {
     const row = rows.get(person.email.toLowerCase()) as ContactRow;
@@ -161,6 +165,7 @@ async function introduce(
     to: [{ name: null, email: addressOf(alias) }, ...named.to.map(shown)],
     cc: named.cc.map(shown),
     reply_to: named.reply_to.map(shown),
+    reverse: all.map((person) => ({ from: person.email, to: shown(person).email })),
   };
 }
 
@@ -187,10 +192,7 @@ async function forwardTo(
     fallback_id: `${id}@${alias.domain}`,
     loop_mark: loopMark(world, alias),
     unsubscribe_page: (mailto) => unsubscribePage(world, alias, people.author.id, mailto),
-    calendar: [
-      { from: people.email, to: people.from.email },
-      { from: addressOf(alias), to: destination.email },
-    ],
+    calendar: [...people.reverse, { from: addressOf(alias), to: destination.email }],
   });
   const message_id = parsed.message_id?.slice(1, -1) ?? `${id}@${alias.domain}`;
   const outgoing = { id, message_id, from: people.from.email, recipient: destination.email, mime };

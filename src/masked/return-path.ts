@@ -1,7 +1,7 @@
 // Mail to the return path of what left through a masked address: a report counts as the bounce it is, what answers by
 // itself goes no further. One exception: an automatic answer to a reply is a contact's mail to the alias.
 import { parseBounce } from "../mail/dsn/dsn.ts";
-import type { BounceRecipient } from "../mail/dsn/types.ts";
+import type { BounceRecipient, BounceResult } from "../mail/dsn/types.ts";
 import { routeTo } from "./arrival.ts";
 import { type BouncePorts, type Fault, takeBounce } from "./bounces.ts";
 import * as carry from "./carry.ts";
@@ -30,7 +30,7 @@ export function maskedReturnPath(
     if (read.kind === "auto_reply" && trace.kind === "reply") {
       return forward({ ...mail, route: routeTo(alias, null, null) });
     }
-    const entries = read.kind === "auto_reply" ? [answered(trace, mail)] : [];
+    const entries = [...(read.kind === "auto_reply" ? [answered(trace, mail)] : []), ...complained(trace, mail, read)];
     return carry.conclude(world, { alias, mail }, { status: "dropped", reason: read.kind, entries, counts: {} });
   };
 }
@@ -39,6 +39,13 @@ export function maskedReturnPath(
 function answered({ destination_id, contact_id }: TraceRow, { size }: carry.ArrivedMail) {
   const about = { destination_id, contact_id, size, reason: "auto_reply" };
   return { ...about, type: "auto_reply" as const, outcome: "dropped" as const };
+}
+
+/** The mailbox's owner called a forward spam (RFC 5965): the activity says so, nobody else hears of it. */
+function complained({ destination_id, contact_id, kind }: TraceRow, { size }: carry.ArrivedMail, read: BounceResult) {
+  if (read.kind !== "complaint" || kind !== "forward") return [];
+  const about = { destination_id, contact_id, size, reason: "complaint" };
+  return [{ ...about, type: "bounce" as const, outcome: "failed" as const }];
 }
 
 /** The final failure that a report tells of; null for a delay or a delivery. Each message has one recipient. */

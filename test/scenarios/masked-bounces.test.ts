@@ -81,6 +81,19 @@ test("a report that comes later counts as well, once, and a warning does not", a
   assert.equal(s.sink.messages.length, 1, "only the forward itself ever left");
 });
 
+test("a forward that its mailbox calls spam is told to the owner, and nobody is suppressed", async () => {
+  const a = await s.alias();
+  await toAlias(a.full);
+  const [forward] = await s.arrived(D);
+  const path = forward?.from ?? "";
+  const report = `From: fbl@home.example\r\nTo: ${path}\r\nSubject: complaint\r\nMIME-Version: 1.0\r\nContent-Type: multipart/report; report-type=feedback-report; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nThis is an abuse report.\r\n--b\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\nUser-Agent: X/1\r\nVersion: 1\r\nOriginal-Rcpt-To: ${D}\r\n\r\n--b\r\nContent-Type: text/rfc822-headers\r\n\r\nFrom: x\r\n--b--\r\n`;
+  assert.equal((await s.send({ from: "", to: path, content: report, ip: "127.0.0.3" })).code, 250);
+  await s.settle();
+  assert.equal((await s.activity(a.id))[0], "bounce failed complaint");
+  assert.equal((await s.api.ask("GET", "/v1/suppressions")).body.total, 0);
+  assert.equal(s.sink.messages.length, 1);
+});
+
 test("a reply that bounces is told to its author, in our words and naming the contact", async () => {
   const a = await s.alias();
   const r = await reverse(a.id);

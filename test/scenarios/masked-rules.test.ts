@@ -161,6 +161,54 @@ test("replies to several contacts are one mail: all of them named, the same Mess
   assert.equal(after.total, 2);
 });
 
+test("an invitation whose organizer did not write the mail is answered through the alias all the same", async () => {
+  const a = await alias();
+  const people =
+    "ORGANIZER;CN=Boss:mailto:boss@group.example\r\nATTENDEE;EMAIL=guest@contact.example:mailto:guest@contact.example";
+  const calendar = (lines: string) => `BEGIN:VCALENDAR\r\nPRODID:-//Secret Client//EN\r\n${lines}\r\nEND:VCALENDAR`;
+  const request = `${people}\r\nATTENDEE;RSVP=TRUE:mailto:${a.full}`;
+  const head = "Content-Type: text/calendar; method=REQUEST; charset=utf-8\r\n";
+  const { messages } = await simulate({ from: C, to: a.full, head, text: calendar(request) });
+  const unfolded = messages[0].raw.replace(/\r\n[ \t]/g, "");
+  assert.doesNotMatch(unfolded, /mailto:(?:boss|guest)@/);
+  assert.match(unfolded, /^ATTENDEE;RSVP=TRUE:mailto:anna@home\.example\r$/m);
+  const [, r = ""] = /^ORGANIZER;CN=Boss:mailto:(r\.[a-z2-7]{26}@\S+)\r$/m.exec(unfolded) ?? [];
+  const answer = `ORGANIZER;CN=Boss:mailto:${r}\r\nATTENDEE;PARTSTAT=ACCEPTED;CN=${D}:mailto:${D}\r\nX-WR-TIMEZONE:Asia/Kolkata\r\nX-MS-OLK-SENDER:mailto:${D}`;
+  const back = await simulate({ from: D, to: r, head: head.replace("REQUEST", "REPLY"), text: calendar(answer) });
+  assert.deepEqual(
+    back.messages.map(({ recipient }) => recipient),
+    ["boss@group.example"],
+  );
+  const told = back.messages[0].raw.replace(/\r\n[ \t]/g, "");
+  assert.match(told, /^ORGANIZER;CN=Boss:mailto:boss@group\.example\r$/m);
+  assert.match(told, new RegExp(`^ATTENDEE;PARTSTAT=ACCEPTED;CN=${a.full}:mailto:${a.full}\r$`, "m"));
+  assert.doesNotMatch(told, /Secret Client|Kolkata|X-MS-OLK|home\.example/);
+});
+
+test("one message to several recipients has one answer; what one of them must not get is kept from it", async () => {
+  const domain = await addVerifiedDomain(api, dns, "desk.example", { type: "both" });
+  await ask("POST", "/v1/aliases", { domain_id: domain.id, local_part: "desk", action: "store" });
+  const a = await alias();
+  dns.set("_dmarc.strict.example", "TXT", ["v=DMARC1; p=reject"]);
+  const mail = { from: "eve@strict.example", head: `To: ${a.full}\r\n` };
+  assert.equal((await simulate({ ...mail, to: a.full })).said, "550 5.7.1");
+  assert.equal((await activity(a.id))[0], "block failed dmarc", "a refusal in session is told");
+  const { body, messages } = await simulate({ ...mail, to: [a.full, "desk@desk.example"] });
+  assert.equal(body.accepted, true, "the other domain marks such mail and takes it");
+  assert.deepEqual(messages, [], "the alias's mailbox gets nothing");
+  assert.equal((await activity(a.id))[0], "block dropped dmarc");
+});
+
+test("an alias whose domain was removed meanwhile does not come back", async () => {
+  const domain = await addVerifiedDomain(api, dns, "gone.example", { type: "both" });
+  const a = await alias({ domain_id: domain.id });
+  assert.equal((await ask("DELETE", `/v1/domains/${domain.id}`)).status, 409, "it has a masked alias");
+  await ask("DELETE", `/v1/masked/aliases/${a.id}`);
+  assert.equal((await ask("DELETE", `/v1/domains/${domain.id}`)).status, 200);
+  const { status, body } = await ask("POST", `/v1/masked/aliases/${a.id}/restore`);
+  assert.deepEqual([status, body.code], [409, "invalid_state"]);
+});
+
 test("what the owner calls a contact is never told to it", async () => {
   const a = await alias();
   const { body } = await ask("POST", `/v1/masked/aliases/${a.id}/contacts`, { email: C, name: "The Crooks" });

@@ -9,7 +9,7 @@ import { readableValue, unfoldedValue } from "../mime/header-text.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
 import { parseParameters } from "../mime/parse-parameters.ts";
 import { type Part, parseStructure } from "../mime/parse-structure.ts";
-import { rewriteCalendar } from "./calendar.ts";
+import { calendarAddresses, isPersonLine, rewriteCalendar } from "./calendar.ts";
 import { createReplacer, type Replacement } from "./replace-addresses.ts";
 import { idsField } from "./reply.ts";
 import { oneLine } from "./scrub-parts.ts";
@@ -38,6 +38,7 @@ const LIMITS = { parts_max: 300, depth_max: 20 };
 const KEPT = ["Auto-Submitted", "Precedence", "X-Auto-Response-Suppress", "List-Id"];
 const VALUE_MAX = 998;
 const LINKS_MAX = 5;
+const INVITED_MAX = 30;
 
 /** The message to send on. Never throws for what the message holds. */
 export function buildForward(bytes: Buffer, parts: ForwardParts): Buffer {
@@ -143,17 +144,30 @@ function isNamedCalendar({ headers, parameters }: Part): boolean {
   return /\.ics$/i.test(name.trim());
 }
 
-function personLine(line: string, replace: (text: string) => { text: string }): string {
-  return /^(?:ORGANIZER|ATTENDEE)[;:]/i.test(line) ? replace(line).text : line;
+/** Organizers and attendees of the calendars in a mail, once each, in bounds. */
+export function calendarPeople(bytes: Buffer): string[] {
+  if (!mayHoldCalendar(bytes)) return [];
+  const found = calendarsOf(parseStructure(bytes, LIMITS).root).flatMap((part) =>
+    calendarAddresses(calendarText(part).text),
+  );
+  return [...new Set(found.map((address) => address.toLowerCase()))].slice(0, INVITED_MAX);
 }
 
-function rewritten(part: Part, rewrite: (line: string) => string): Buffer {
+function personLine(line: string, replace: (text: string) => { text: string }): string {
+  return isPersonLine(line) ? replace(line).text : line;
+}
+
+function calendarText(part: Part): { text: string; encoding: string; isUtf8: boolean } {
   const field = part.headers.find(({ name }) => name.toLowerCase() === "content-transfer-encoding");
   const encoding = (field?.value ?? "7bit").trim().toLowerCase();
   const { bytes } = decodeTransfer(part.body, encoding);
   const label = part.parameters.get("charset") ?? "utf-8";
   const isUtf8 = /^(?:utf-?8|us-ascii)$/i.test(label);
-  const text = isUtf8 ? decodeText(bytes, "utf-8").text : bytes.toString("latin1");
+  return { text: isUtf8 ? decodeText(bytes, "utf-8").text : bytes.toString("latin1"), encoding, isUtf8 };
+}
+
+function rewritten(part: Part, rewrite: (line: string) => string): Buffer {
+  const { text, encoding, isUtf8 } = calendarText(part);
   const calendar = Buffer.from(rewriteCalendar(text, rewrite), isUtf8 ? "utf8" : "latin1");
   if (encoding === "base64") return encodeBase64(calendar);
   if (encoding !== "quoted-printable") return calendar;

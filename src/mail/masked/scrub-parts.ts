@@ -36,6 +36,9 @@ const DROPPED =
 const DROPPED_NAMES = /\.(?:vcf|vcard|p7s|p7m|p7c|asc|sig|pgp|gpg|key|tnef|pkpass)$|^winmail\.dat$/i;
 const NESTED_FIELDS = ["from", "to", "cc", "subject", "date"];
 
+/** Where HTML names the program that wrote it. */
+const GENERATOR = /<meta\s[^<>]{0,200}\bname\s*=\s*["']?(?:generator|progid|originator)\b[^<>]{0,300}>/gi;
+
 type Work = ScrubTools & { cids: Map<string, string>; count: number; dropped: string[]; nesting: number };
 
 /** Rebuilds the body of `bytes`, a whole message. */
@@ -97,7 +100,7 @@ const CRLF = Buffer.from("\r\n");
 function rebuildText(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const { text } = decodeText(bytes, part.parameters.get("charset") ?? "");
   const isHtml = part.type === "text/html";
-  const replaced = replaceText(isHtml ? withNewIds(text, work) : text, isHtml, work);
+  const replaced = replaceText(isHtml ? withNewIds(text.replace(GENERATOR, ""), work) : text, isHtml, work);
   const flowed = part.type === "text/plain" && part.parameters.get("format")?.toLowerCase() === "flowed";
   const delsp = part.parameters.get("delsp")?.toLowerCase() === "yes" ? ["delsp=yes"] : [];
   return textPart(isHtml ? "text/html" : "text/plain", replaced, flowed ? ["format=flowed", ...delsp] : []);
@@ -135,10 +138,22 @@ function textPart(type: string, text: string, parameters: readonly string[]): Bu
 
 function calendarPart(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const { text } = decodeText(bytes, part.parameters.get("charset") ?? "utf-8");
-  const calendar = rewriteCalendar(text, (line) => counted(work, work.replacers.strict.text(line)));
+  const calendar = rewriteCalendar(text, (line) =>
+    namesProgram(line) ? null : counted(work, work.replacers.strict.text(ownProgram(line))),
+  );
   const method = part.parameters.get("method");
   const isMethod = method !== undefined && /^[A-Za-z-]{1,20}$/.test(method);
   return textPart("text/calendar", calendar, isMethod ? [`method=${method}`] : []);
+}
+
+/** Properties that programs add of their own tell which program, and where its owner is (`X-WR-TIMEZONE`). */
+function namesProgram(line: string): boolean {
+  return /^X-/i.test(line);
+}
+
+/** PRODID is required (RFC 5545 §3.7.3) and names the program. */
+function ownProgram(line: string): string {
+  return /^PRODID[;:]/i.test(line) ? "PRODID:-//Postern//Masked addresses//EN" : line;
 }
 
 /** A message within the message: what a reader sees of its header, and its body rebuilt the same way. */
