@@ -1,0 +1,65 @@
+// `all`: every scenario in order, each in a process of its own, so that none meets what another left; a table at the end.
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import type { ScenarioOptions } from "./round.ts";
+
+export type Played = Record<string, unknown> & { scenario: string; ok: boolean };
+
+export type AllResult = { results: Played[]; ok: boolean };
+
+const RUN = `${import.meta.dirname}/run.ts`;
+/** What every scenario has a figure for, or most have. */
+const COLUMNS = ["acknowledged", "lost", "duplicates", "flagged", "seconds"];
+
+/** Plays them; options other than the rounds are passed on. `ok` only when each was played and passed. */
+export async function runAll(
+  names: string[],
+  { say = () => undefined, ...options }: ScenarioOptions,
+): Promise<AllResult> {
+  const results: Played[] = [];
+  for (const name of names) results.push(await playOne(name, options, say));
+  for (const line of table(results)) say(line);
+  return { results, ok: results.every(({ ok }) => ok) };
+}
+
+async function playOne(name: string, options: ScenarioOptions, say: (text: string) => void): Promise<Played> {
+  const wanted = (["seed", "sends", "rows"] as const).filter((option) => options[option] !== undefined);
+  const args = wanted.flatMap((option) => [`--${option}`, String(options[option])]);
+  const child = spawn(process.execPath, [RUN, name, "--json", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const end = (): void => void child.kill("SIGTERM");
+  process.once("exit", end);
+  const exited = new Promise<number | null>((done) => child.once("exit", done));
+  let last = "";
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (!line.startsWith("{")) say(line);
+    last = line;
+  }
+  const code = await exited;
+  process.off("exit", end);
+  const result = parse(last);
+  return { ...(result ?? { error: `ended with ${code}` }), scenario: name, ok: code === 0 && result?.ok === true };
+}
+
+function parse(line: string): Played | null {
+  try {
+    return line.startsWith("{") ? (JSON.parse(line) as Played) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Lines with a column for each figure. */
+export function table(results: Played[]): string[] {
+  const head = ["scenario".padEnd(18), "verdict".padEnd(10), ...COLUMNS.map((name) => name.padStart(12))].join(" ");
+  const rows = results.map((result) => {
+    const figures = COLUMNS.map((name) => String(result[name] ?? "–").padStart(12));
+    const why = result.skipped ?? result.error;
+    return [result.scenario.padEnd(18), verdictOf(result).padEnd(10), ...figures, why ?? ""].join(" ").trimEnd();
+  });
+  return [head, ...rows];
+}
+
+function verdictOf({ ok, skipped }: Played): string {
+  if (skipped !== undefined) return "not played";
+  return ok ? "passed" : "FAILED";
+}
