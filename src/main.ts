@@ -2,7 +2,7 @@
 import { Command, InvalidArgumentError } from "commander";
 import { bootstrap, createKey, firstOrganization } from "./accounts/accounts.ts";
 import { openWorld, startRoles } from "./app.ts";
-import { ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
+import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
 import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { resumeSending } from "./outbound/outbound.ts";
@@ -17,7 +17,7 @@ async function start(options: { roles: Role[] }): Promise<void> {
   world.log.info(printableConfig(config), "configuration");
   const first = await bootstrap(world, { live_key: config.bootstrap_live_key, test_key: config.bootstrap_test_key });
   const running = await startRoles(world, options.roles);
-  if (first) printFirstStart(config.base_url, first);
+  if (first) printFirstStart(config, first);
   console.log(`Postern is ready: ${options.roles.join(", ")}${running.address ? ` on ${running.address}` : ""}`);
   onSignal(async () => {
     await running.stop();
@@ -25,10 +25,13 @@ async function start(options: { roles: Role[] }): Promise<void> {
   });
 }
 
-function printFirstStart(baseUrl: string, keys: { live_key: string; test_key: string }): void {
+/** Keys that the operator gave are not repeated: what is printed here is kept by whatever keeps the log. */
+function printFirstStart(config: Config, keys: { live_key: string; test_key: string }): void {
+  const live = config.bootstrap_live_key === null ? keys.live_key : "as given in POSTERN_BOOTSTRAP_LIVE_KEY";
+  const test = config.bootstrap_test_key === null ? keys.test_key : "as given in POSTERN_BOOTSTRAP_TEST_KEY";
   console.log(
     `First start: an organization was created. These keys are shown once.\n` +
-      `  base URL  ${baseUrl}\n  live key  ${keys.live_key}\n  test key  ${keys.test_key}`,
+      `  base URL  ${config.base_url}\n  live key  ${live}\n  test key  ${test}`,
   );
 }
 
