@@ -95,6 +95,13 @@ describe("validateHeaders", () => {
     assert.equal(validateHeaders(big).ok, false);
   });
 
+  it("looks for unbroken runs in what is left once blanks and a byte order mark are gone from its ends", () => {
+    for (const around of ["\ufeff", "\u00a0", " "]) {
+      assert.match(reasonFor("X-A", `${around}${"a".repeat(950)}`) ?? "", /cannot be folded/);
+      assert.equal(reasonFor("X-A", `${around}${"a".repeat(800)}`), null);
+    }
+  });
+
   it("refuses one name twice, case aside, and tells which", () => {
     const result = validateHeaders([
       ["X-A", "1"],

@@ -69,13 +69,16 @@ export function validateHeaders(fields: Iterable<readonly [string, string]>): He
   let octets = 0;
   for (const [name, given] of fields) {
     if (headers.length === customHeadersMax) return refuse(name, `more than ${customHeadersMax} headers`);
-    const reason = nameProblem(name) ?? valueProblem(name.toLowerCase(), given);
+    const value = given.trim();
+    // Both: a line break at an end is refused, and what is left without a byte order mark may be one long run of ASCII.
+    const reason =
+      nameProblem(name) ?? valueProblem(name.toLowerCase(), given) ?? valueProblem(name.toLowerCase(), value);
     if (reason !== null) return refuse(name, reason);
     if (seen.has(name.toLowerCase())) return refuse(name, "is given twice");
     seen.add(name.toLowerCase());
     octets += name.length + Buffer.byteLength(given);
     if (octets > totalOctetsMax) return refuse(name, `the headers together are longer than ${totalOctetsMax} octets`);
-    headers.push({ name, value: given.trim() });
+    headers.push({ name, value });
   }
   return { ok: true, headers };
 }
