@@ -1,9 +1,11 @@
-// npm run bench -- <name>|all [--json] [--rows N]: N rows or events for the benches of a deep database (10,000,000), of an
+// npm run bench -- <name>|all [--json] [--rows N] [--resume]: N rows or events for the benches of a deep database (10,000,000), of an
 // import and of a queue of scheduled mail (1,000,000).
 import { parseArgs } from "node:util";
 import { benchAccept } from "./accept.ts";
+import { benchAll } from "./all.ts";
 import { benchBatch } from "./batch.ts";
 import { benchClaims } from "./claims.ts";
+import { benchGrowth } from "./growth.ts";
 import { benchImport } from "./import.ts";
 import { benchInbound } from "./inbound.ts";
 import { benchLatency } from "./latency.ts";
@@ -16,7 +18,11 @@ import { benchSuppressions } from "./suppressions.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: "boolean", default: false }, rows: { type: "string" } },
+  options: {
+    json: { type: "boolean", default: false },
+    rows: { type: "string" },
+    resume: { type: "boolean", default: false },
+  },
 });
 const rows = values.rows === undefined ? undefined : Number(values.rows);
 
@@ -34,16 +40,19 @@ const BENCHES = new Map<string, () => Promise<BenchResult>>([
   ["stats", () => benchStats(rows === undefined ? undefined : { events: rows })],
   ["suppressions", () => benchSuppressions(given)],
   ["import", () => benchImport(given)],
+  ["growth", () => benchGrowth(given)],
 ]);
 
 const [name = ""] = positionals;
-const chosen = name === "all" ? [...BENCHES.keys()] : [name];
-if (!chosen.every((word) => BENCHES.has(word))) {
+const bench = BENCHES.get(name);
+if (!bench && name !== "all") {
   console.error(`npm run bench -- <name> [--json] [--rows N]; there are ${[...BENCHES.keys()].join(", ")}, all`);
   process.exit(2);
 }
-for (const word of chosen) {
-  console.log(`bench ${word}: a minute or more`);
-  report(await (BENCHES.get(word) as () => Promise<BenchResult>)(), values.json);
+if (!bench) {
+  const { json, resume } = values;
+  process.exit((await benchAll({ names: [...BENCHES.keys()], rows: values.rows, json, resume })) ? 0 : 1);
 }
+console.log(`bench ${name}: a minute or more`);
+report(await bench(), values.json);
 process.exit(0);

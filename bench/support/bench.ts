@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { runningEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import {
+  freePort,
   type PosternProcess,
   type Posterns,
   posternSettings,
@@ -24,6 +25,8 @@ export type BenchResult = {
 
 export type Stage = {
   settings: Posterns;
+  /** Of every process with the role `api`. */
+  base_urls: string[];
   processes: PosternProcess[];
   dns: DnsServer;
   sink: BenchSink;
@@ -51,8 +54,12 @@ export async function setStage(
     ...env,
   });
   const processes: PosternProcess[] = [];
+  const base_urls: string[] = [];
   for (const [index, roles] of roleSets.entries()) {
-    processes.push(await startPostern(settings, roles, index === 0 ? {} : { POSTERN_INTERNAL: "127.0.0.1:0" }));
+    const http = index === 0 ? (settings.env.POSTERN_HTTP as string) : `127.0.0.1:${await freePort()}`;
+    if (roles.includes("api")) base_urls.push(`http://${http}`);
+    const own = { POSTERN_INTERNAL: "127.0.0.1:0", POSTERN_HTTP: http };
+    processes.push(await startPostern(settings, roles, index === 0 ? {} : own));
   }
   const domain = "shop.example";
   const domain_id = await setUpDomain(settings, dns, domain);
@@ -60,6 +67,7 @@ export async function setStage(
   const postmaster = Number.parseInt(readFileSync(join(dir, "postgres/cluster/postmaster.pid"), "utf8"), 10);
   return {
     settings,
+    base_urls,
     processes,
     dns,
     sink,

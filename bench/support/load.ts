@@ -3,25 +3,27 @@ import { Pool } from "undici";
 
 export type Load = { accepted: number; refused: Map<number, number>; seconds: number; latencies_ms: number[] };
 
-/** Posts `count` bodies (made by `body(n)`) over `connections` connections. */
+/** Posts `count` bodies (made by `body(n)`) over `connections` connections to each of the servers in turn. */
 export async function postMany(options: {
-  base_url: string;
+  base_url: string | string[];
   path: string;
-  key: string;
+  key: string | ((n: number) => string);
   count: number;
   connections: number;
   body(n: number): string | Buffer;
   status?: number;
 }): Promise<Load> {
   const { base_url, path, key, count, connections, body, status = 202 } = options;
-  const pool = new Pool(base_url, { connections, pipelining: 1 });
+  const pools = [base_url].flat().map((url) => new Pool(url, { connections, pipelining: 1 }));
+  const keyOf = typeof key === "string" ? () => key : key;
   const load: Load = { accepted: 0, refused: new Map(), seconds: 0, latencies_ms: [] };
-  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   let next = 0;
   const startedAt = performance.now();
   async function worker(): Promise<void> {
     for (let n = next++; n < count; n = next++) {
       const at = performance.now();
+      const headers = { authorization: `Bearer ${keyOf(n)}`, "content-type": "application/json" };
+      const pool = pools[n % pools.length] as Pool;
       const response = await pool.request({ method: "POST", path, headers, body: body(n) });
       await response.body.dump();
       load.latencies_ms.push(performance.now() - at);
@@ -31,7 +33,7 @@ export async function postMany(options: {
   }
   await Promise.all(Array.from({ length: connections }, worker));
   load.seconds = (performance.now() - startedAt) / 1000;
-  await pool.close();
+  await Promise.all(pools.map((pool) => pool.close()));
   return load;
 }
 

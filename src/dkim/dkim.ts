@@ -130,7 +130,8 @@ async function makeKey(world: KeyWorld, orgId: string, algorithm: DkimAlgorithm)
   return { id, algorithm, public_key, private_key, created_at: new Date(world.clock.now()) };
 }
 
-function sealContext(orgId: string, keyId: string): string {
+/** What a private key is sealed for: its organization and itself, so that it opens in no other row. */
+export function sealContext(orgId: string, keyId: string): string {
   return `dkim-key:${orgId}:${keyId}`;
 }
 
