@@ -1,6 +1,6 @@
 // Requests per second of an organization, whichever process they reach: one bucket in the database with one second's
-// worth, refilled continuously. A process draws a twentieth of a second's worth at a time, so that a busy organization
-// costs some twenty small statements a second and not one a request. Not here: what is answered to those beyond it.
+// worth, refilled continuously. A process draws a twentieth of a second's worth at a time, or as much as waits, so that a busy
+// organization costs some twenty small statements a second and not one a request. Not here: what is answered to those beyond it.
 import { coalesce } from "../platform/coalesce.ts";
 import type { Account } from "../platform/http.ts";
 import type { World } from "../platform/world.ts";
@@ -31,6 +31,8 @@ type Share = {
   /** Found empty: no use asking before this. */
   empty_until_ms: number;
   drawing: Promise<void> | null;
+  /** Requests that wait for the draw. */
+  waiting: number;
 };
 
 /** Takes one request of the account's organization; asks the database only when this process holds none. */
@@ -45,7 +47,7 @@ export function requestRates(world: Pick<World, "db" | "clock">): (account: Acco
     shares.set(account.org_id, share);
     const allowed = await takeOne(world, share, {
       early: Math.floor(EARLY_SHARE * wantedOf(limit)),
-      draw: () => draw(account.org_id, limit),
+      draw: () => draw(account.org_id, { limit, wanted: () => Math.max(wantedOf(limit), share.waiting) }),
     });
     const flowedIn = ((world.clock.monotonic() - share.drawn_at_ms) / 1000) * limit;
     const remaining = allowed ? Math.floor(Math.min(limit - 1, share.held + share.left + flowedIn)) : 0;
@@ -60,7 +62,7 @@ export function requestsPerSecond(account: Account): number {
 }
 
 function newShare(): Share {
-  return { held: 0, left: 0, drawn_at_ms: 0, empty_until_ms: 0, drawing: null };
+  return { held: 0, left: 0, drawn_at_ms: 0, empty_until_ms: 0, drawing: null, waiting: 0 };
 }
 
 type Drawn = { granted: number; left: number; wait_ms: number };
@@ -79,7 +81,10 @@ async function takeOne(world: Pick<World, "clock">, share: Share, source: Source
       return true;
     }
     if (now < share.empty_until_ms) return false;
-    await begin(world, share, source);
+    share.waiting += 1;
+    await begin(world, share, source).finally(() => {
+      share.waiting -= 1;
+    });
   }
 }
 
@@ -107,25 +112,28 @@ function wantedOf(limit: number): number {
   return Math.max(1, Math.floor(limit / DRAWS_PER_S));
 }
 
+/** `wanted` is asked when the statement is made: requests of the same moment have come together then. */
+type Asked = { limit: number; wanted(): number };
+
 /** Draws of the same moment share a statement. */
-function drawer(world: Pick<World, "db">): (orgId: string, limit: number) => Promise<Drawn | undefined> {
-  const limits = new Map<string, number>();
+function drawer(world: Pick<World, "db">): (orgId: string, asked: Asked) => Promise<Drawn | undefined> {
+  const waiting = new Map<string, Asked>();
   const load = coalesce<string, Drawn>({
     keys_max: 500,
     lanes: 1,
     load: async (orgIds) => {
       // Locks are taken in one order in every process.
-      const asked = orgIds.toSorted().map((org_id) => {
-        const limit = limits.get(org_id) ?? 1;
-        limits.delete(org_id);
-        return { org_id, limit, wanted: wantedOf(limit) };
+      const draws = orgIds.toSorted().map((org_id) => {
+        const { limit, wanted } = waiting.get(org_id) as Asked;
+        waiting.delete(org_id);
+        return { org_id, limit, wanted: Math.min(limit, wanted()) };
       });
-      const rows = await queries.drawRequests(world.db, asked);
+      const rows = await queries.drawRequests(world.db, draws);
       return new Map(rows.map((row) => [row.org_id, row]));
     },
   });
-  return (orgId, limit) => {
-    limits.set(orgId, limit);
+  return (orgId, asked) => {
+    waiting.set(orgId, asked);
     return load(orgId);
   };
 }
