@@ -10,8 +10,8 @@ export type Cut = "before" | "sent" | "answered";
 export type CommitProxy = {
   /** As `DATABASE_URL`. */
   url: string;
-  /** Asked at each commit from now on; null lets it pass. */
-  decide(next: () => Cut | null): void;
+  /** Asked at each commit from now on, with the statement (`commit` where a transaction ends); null lets it pass. */
+  decide(next: (statement: string) => Cut | null): void;
   cuts: Record<Cut, number>;
   /** Cuts by the statement that was committed: its first words. */
   statements: Map<string, number>;
@@ -36,7 +36,7 @@ type Wire = {
 
 /** Starts it on loopback, before the server with that socket. */
 export async function startCommitProxy(target: Target): Promise<CommitProxy> {
-  let next = (): Cut | null => null;
+  let next = (_statement: string): Cut | null => null;
   const proxy = { cuts: { before: 0, sent: 0, answered: 0 }, statements: new Map<string, number>() };
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
@@ -46,7 +46,7 @@ export async function startCommitProxy(target: Target): Promise<CommitProxy> {
       socket.on("close", () => sockets.delete(socket));
     }
     pass(wire, (statement) => {
-      const fate = next();
+      const fate = next(statement);
       if (fate !== null) {
         proxy.cuts[fate] += 1;
         const name = statement.trim().split(/\s+/).slice(0, NAMED_WORDS).join(" ").toLowerCase();

@@ -1,0 +1,118 @@
+// Commits whose answers are lost, in process: `npm run faults -- lost-commit` does it to whole processes under load.
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, it } from "node:test";
+import { type Db, openDb } from "../../src/platform/db.ts";
+import { type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
+import { type CommitProxy, type Cut, startCommitProxy } from "./commit-proxy.ts";
+
+let api: TestApi;
+let dns: DnsServer;
+let proxy: CommitProxy;
+/** Past the proxy, and through it. */
+let direct: Db;
+let through: Db | undefined;
+
+before(async () => {
+  dns = await startDnsServer();
+  api = await testApi({ POSTERN_DNS: dns.address }, (world) => {
+    direct = world.db;
+    // What is asked of the World's database goes through the proxy from the first request on.
+    return { ...world, db: new Proxy(world.db, { get: (db, name: keyof Db) => (through ?? db)[name] }) };
+  });
+  await addVerifiedDomain(api, dns, "sender.example");
+  const url = new URL(api.database_url);
+  const socket_dir = url.searchParams.get("host");
+  proxy = await startCommitProxy({ socket_dir, port: Number(url.port) });
+  const around = new URL(proxy.url);
+  around.username = url.username;
+  around.password = url.password;
+  around.pathname = url.pathname;
+  through = openDb(around.href, { onError: () => undefined });
+});
+
+after(async () => {
+  await through?.close();
+  through = undefined;
+  await proxy?.stop();
+  await api?.close();
+  await dns?.stop();
+});
+
+beforeEach(() => proxy.decide(() => null));
+
+const ACCEPT = /insert into message\b/;
+
+/** Cuts the next commit of such a statement, and none behind it. */
+function cutNext(fate: Cut, of: RegExp): void {
+  let isDone = false;
+  proxy.decide((statement) => {
+    if (isDone || !of.test(statement)) return null;
+    isDone = true;
+    return fate;
+  });
+}
+
+async function send(key: string) {
+  const body = { from: "a@sender.example", to: ["anna@recipient.example"], subject: key, text_body: "x" };
+  return api.ask("POST", "/v1/send", body, { headers: { "idempotency-key": key } });
+}
+
+/** As careful clients do. */
+async function sendUntilTaken(key: string) {
+  for (let turn = 1; ; turn += 1) {
+    const answer = await send(key);
+    if (answer.status === 202) return { id: answer.body.id as string, turns: turn };
+    assert.ok([500, 503].includes(answer.status) && turn < 5, JSON.stringify(answer.body));
+  }
+}
+
+async function rowsOf(subject: string): Promise<string[]> {
+  const rows = await direct.query<{ id: string }>("select id from message where subject = $1", [subject]);
+  return rows.map(({ id }) => id);
+}
+
+describe("a commit whose answer is lost", () => {
+  it("does not double an e-mail: the ids that were chosen before tell that it is there", async () => {
+    await sendUntilTaken("warm-up");
+    const used = await quota();
+    cutNext("answered", ACCEPT);
+    const { id } = await sendUntilTaken("answered");
+    assert.equal(proxy.cuts.answered, 1);
+    assert.deepEqual(await rowsOf("answered"), [id]);
+    assert.equal(await quota(), used + 1);
+    assert.equal((await send("answered")).body.id, id);
+  });
+
+  it("does not lose one either, wherever the connection breaks", async () => {
+    for (const fate of ["before", "sent", "answered"] as const) {
+      for (let n = 0; n < 5; n += 1) {
+        cutNext(fate, ACCEPT);
+        const { id } = await sendUntilTaken(`${fate}-${n}`);
+        assert.deepEqual(await rowsOf(`${fate}-${n}`), [id]);
+      }
+    }
+    assert.ok(proxy.cuts.before >= 5 && proxy.cuts.sent >= 5, JSON.stringify(proxy.cuts));
+  });
+
+  it("is really lost: without a key the client cannot know, and the proxy cut what it says", async () => {
+    const before = proxy.cuts.before;
+    cutNext("before", /update organization/);
+    await assert.rejects(api.world.db.execute("update organization set name = 'cut' where id = $1", [api.org_id]));
+    assert.equal(proxy.cuts.before, before + 1);
+    const [kept] = await direct.query<{ name: string }>("select name from organization where id = $1", [api.org_id]);
+    assert.notEqual(kept?.name, "cut");
+    cutNext("answered", /update organization/);
+    await assert.rejects(api.world.db.execute("update organization set name = 'done' where id = $1", [api.org_id]));
+    const [done] = await direct.query<{ name: string }>("select name from organization where id = $1", [api.org_id]);
+    assert.equal(done?.name, "done");
+  });
+});
+
+async function quota(): Promise<number> {
+  const [row] = await direct.query<{ used: number }>(
+    "select sum(used)::int as used from allowance where kind = 'monthly_quota'",
+  );
+  return row?.used ?? 0;
+}
