@@ -2,7 +2,7 @@
 // ZIP), soon after the days it is about, and read back through all six endpoints. The sums are another reader's. What that
 // strict reader could not read is recovered or stored as unreadable, never passed over.
 import { existsSync, readFileSync } from "node:fs";
-import { extname, join } from "node:path";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { readReport } from "../../src/mail/dmarc-report/read-report.ts";
 import { readReportMail } from "../../src/mail/dmarc-report/report-mail.ts";
@@ -65,8 +65,8 @@ type File = { dir: string; file: string; expected: Summary };
 async function judgeFile(stage: MxStage, tally: Tally, { dir, file, expected }: File): Promise<void> {
   const bytes = readFileSync(join(dir, file));
   // Only to know which domain to have, and when: what is expected is the other reader's.
-  const known = await aboutOf(file, bytes, expected);
-  for (const way of waysOf(file, bytes)) {
+  const known = await aboutOf(bytes, expected);
+  for (const way of waysOf(bytes)) {
     const name = `${file} (${way.name})`;
     if (known === null) tally.judge(name, "kept or refused", await bringUnknown(stage, way));
     else await judgeWay(stage, tally, { name, way, known, expected, whole: wholeOf(dir, file) });
@@ -75,11 +75,11 @@ async function judgeFile(stage: MxStage, tally: Tally, { dir, file, expected }: 
 
 type About = { domain: string; end_s: number };
 
-async function aboutOf(file: string, bytes: Buffer, expected: Summary): Promise<About | null> {
+async function aboutOf(bytes: Buffer, expected: Summary): Promise<About | null> {
   if (!("reference_reader_failed" in expected)) {
     return { domain: expected.domain.toLowerCase(), end_s: Math.floor(Number(expected.end)) };
   }
-  const read = file.endsWith(".eml")
+  const read = isMail(bytes)
     ? await readReportMail(parseMessage(bytes)).then((mail) => (mail.kind === "reports" ? mail.reports[0] : undefined))
     : await readReport(bytes);
   if (read?.kind !== "aggregate") return null;
@@ -87,9 +87,9 @@ async function aboutOf(file: string, bytes: Buffer, expected: Summary): Promise<
 }
 
 /** A mail as it is; a file as it is and packed, by upload and by mail. */
-function waysOf(file: string, bytes: Buffer): Way[] {
-  if (file.endsWith(".eml")) return [{ name: "mail", mail: bytes }];
-  const isXml = extname(file) === ".xml";
+function waysOf(bytes: Buffer): Way[] {
+  if (isMail(bytes)) return [{ name: "mail", mail: bytes }];
+  const isXml = /^(?:\xef\xbb\xbf)?\s*</.test(bytes.toString("latin1", 0, 200));
   const packed: [name: string, content: Buffer][] = isXml
     ? [
         ["xml", bytes],
@@ -101,6 +101,11 @@ function waysOf(file: string, bytes: Buffer): Way[] {
     { name: `upload, ${name}`, upload: content },
     { name: `mail, ${name}`, mail: mailWith(`report.${name === "as it is" ? "bin" : name}`, content) },
   ]);
+}
+
+/** A field name, or the line that begins a mail in an mbox. */
+function isMail(bytes: Buffer): boolean {
+  return /^(?:From |[A-Za-z][A-Za-z0-9-]*:[ \t\r\n])/.test(bytes.toString("latin1", 0, 200));
 }
 
 function mailWith(filename: string, content: Buffer): Buffer {
@@ -203,8 +208,8 @@ function wanted(expected: Expected) {
   const lower = (word: string | null) => word?.trim().toLowerCase() || null;
   return {
     status: "counted",
-    org_name: expected.org_name,
-    report_id: expected.report_id,
+    org_name: onOneLine(expected.org_name),
+    report_id: onOneLine(expected.report_id),
     span: [expected.begin, expected.end].map((at) => new Date(Math.floor(Number(at)) * 1_000).toISOString()),
     domain: expected.domain.toLowerCase(),
     policy: [expected.adkim, expected.aspf, expected.p, expected.sp].map(lower),
@@ -220,6 +225,11 @@ function wanted(expected: Expected) {
     summary_dispositions: dispositions,
     reports: 1,
   };
+}
+
+/** Texts are kept on one line. */
+function onOneLine(text: string | null): string | null {
+  return text?.replace(/\s+/g, " ").trim() || null;
 }
 
 async function readBack(stage: MxStage, path: string, id: string) {

@@ -112,7 +112,17 @@ async function setMxStage(): Promise<MxStage> {
     NODE_EXTRA_CA_CERTS: authority.ca_file,
   });
   const parts: Parts = { dns, settings, sink, clock_file, postern: await startPostern(settings, ROLES) };
-  const domain_id = await furnish(parts);
+  const close = async (): Promise<void> => {
+    await parts.postern.stop();
+    await sink.stop();
+    await dns.stop();
+    await database.drop();
+    rmSync(dir, { recursive: true, force: true });
+  };
+  const domain_id = await furnish(parts).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
   const inbox = receiveEvents(sink);
   return {
     dns,
@@ -129,13 +139,7 @@ async function setMxStage(): Promise<MxStage> {
     moveTime: (ms) => moveTime(parts, ms),
     peakBytes: () => peakBytes(parts.postern.pid),
     forgetPeak: () => forgetPeak(parts.postern.pid),
-    async close() {
-      await parts.postern.stop();
-      await sink.stop();
-      await dns.stop();
-      await database.drop();
-      rmSync(dir, { recursive: true, force: true });
-    },
+    close,
   };
 }
 

@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { CORPORA } from "./all.ts";
 import { closeMxStage } from "./mx-stage.ts";
 import { closeReturnedStage } from "./returned-stage.ts";
-import type { Tally } from "./tally.ts";
+import { createTally, type Tally } from "./tally.ts";
 
 const FAILURES_SHOWN = 20;
 /** Of each reason. */
@@ -28,7 +28,7 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 const chosen = CORPORA.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
-const results: { name: string; cases: number; passed: number; explained: number; failed: number }[] = [];
+const results: ReturnType<typeof toResult>[] = [];
 for (const corpus of chosen) {
   const dir = join(data, corpus.name);
   if (!existsSync(dir)) {
@@ -36,10 +36,9 @@ for (const corpus of chosen) {
     continue;
   }
   process.stdout.write(`${corpus.name}: `);
-  const tally = await corpus.run(dir);
+  const tally = await corpus.run(dir).catch(brokenOff);
   show(tally);
-  const { cases, passed, explained, failed } = tally;
-  results.push({ name: corpus.name, cases, passed, explained: explained.length, failed: failed.length });
+  results.push(toResult(corpus.name, tally));
 }
 await closeMxStage();
 await closeReturnedStage();
@@ -47,6 +46,19 @@ const lacking = positionals.length === 0 ? withoutRunner() : [];
 for (const folder of lacking) console.log(`FAILED ${folder}: no runner`);
 if (values.json) console.log(JSON.stringify({ corpora: results, without_runner: lacking }));
 process.exit(lacking.length > 0 || results.some(({ failed }) => failed > 0) ? 1 : 0);
+
+/** Counts, and every difference in full: what was expected, what came, and why it may differ. */
+function toResult(name: string, { cases, passed, explained, failed, notes }: Tally) {
+  const counts = { cases, passed, explained: explained.length, failed: failed.length };
+  return { name, ...counts, explanations: explained, failures: failed, notes };
+}
+
+/** A runner that cannot go on (a file that it needs is missing, a process died) has failed, and the next one begins. */
+function brokenOff(error: unknown): Tally {
+  const tally = createTally();
+  tally.judge("the whole folder", "a run to its end", error instanceof Error ? (error.stack ?? error.message) : error);
+  return tally;
+}
 
 function show({ cases, passed, explained, failed, notes }: Tally): void {
   console.log(`${cases} cases, ${passed} passed, ${explained.length} explained, ${failed.length} failed`);
