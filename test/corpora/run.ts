@@ -36,7 +36,7 @@ for (const corpus of chosen) {
     continue;
   }
   process.stdout.write(`${corpus.name}: `);
-  const tally = await corpus.run(dir).catch(brokenOff);
+  const tally = await Promise.try(() => corpus.run(dir)).catch(brokenOff);
   show(tally);
   results.push(toResult(corpus.name, tally));
 }
