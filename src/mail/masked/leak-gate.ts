@@ -18,6 +18,7 @@ export type Secrets = {
 
 const DEPTH_MAX = 30;
 const PARTS_MAX = 2_000;
+const DISGUISES_OCTETS_MAX = 1_000_000;
 
 type Look = {
   needles: readonly string[];
@@ -35,7 +36,7 @@ export function findLeaks(message: Buffer, { addresses, names, allowed }: Secret
   const needles = [...plain(addresses), ...strict];
   const look: Look = { needles, names: strict, allowed, leaks: [], count: { parts: 0 } };
   const raw = message.toString("latin1");
-  search(look, raw, "the message", allowed === "nothing" ? needles : strict);
+  searchPlain(look, raw, "the message", allowed === "nothing" ? needles : strict);
   lookInto(look, raw, "the message", 0);
   return look.leaks;
 }
@@ -74,9 +75,13 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
   const place = `${where} (${type.slice(0, 60)})`;
   const isText =
     /^text\/(?:plain|html)$/.test(type) && !/^content-disposition:\s*attachment|\bname\*?\d*=/im.test(head);
-  for (const text of readings(bytes, charset)) {
+  const isFree = look.allowed === "bodies" || (look.allowed === "own_text" && isText);
+  searchPlain(look, bytes.toString("latin1"), place, isFree ? look.names : look.needles);
+  // Nobody writes codes of HTML into the middle of a picture: what is no text is read so at its beginning only.
+  const readable = /^(?:text|message)\//.test(type) ? bytes : bytes.subarray(0, DISGUISES_OCTETS_MAX);
+  for (const text of readings(readable, charset)) {
     search(look, text, place, look.names);
-    if (look.allowed === "nothing" || (look.allowed === "own_text" && !isText)) search(look, text, place);
+    if (!isFree) search(look, text, place);
     else if (look.allowed === "own_text") search(look, quotes(text), place);
   }
   if (!type.startsWith("message/")) return;
@@ -103,11 +108,17 @@ function undoTransfer(body: string, encoding: string): Buffer {
   return Buffer.from(decoded, "latin1");
 }
 
-/** The bytes as text in its charset and in those that hide ASCII between zeros. */
-function readings(bytes: Buffer, charset: string): string[] {
-  const texts = [bytes.toString("latin1"), bytes.toString("utf8"), bytes.toString("latin1").replaceAll("\0", "")];
-  if (iconv.encodingExists(charset)) texts.push(iconv.decode(bytes, charset));
+/** The bytes as text in its charset and in those that hide ASCII between zeros, each text once. */
+function readings(bytes: Buffer, charset: string): Set<string> {
+  const latin = bytes.toString("latin1");
+  const texts = new Set([latin, latin.replaceAll("\0", "")]);
+  if (!isAscii(latin)) texts.add(bytes.toString("utf8"));
+  if (iconv.encodingExists(charset)) texts.add(iconv.decode(bytes, charset));
   return texts;
+}
+
+function isAscii(text: string): boolean {
+  return !/[^\x00-\x7f]/.test(text);
 }
 
 function lookAtField(look: Look, line: string, where: string): void {
@@ -127,6 +138,13 @@ function decodeWord(_: string, charset: string, kind: string, text: string): str
       ? Buffer.from(text, "base64")
       : undoTransfer(text.replaceAll("_", " "), "quoted-printable");
   return iconv.encodingExists(charset) ? iconv.decode(bytes, charset) : bytes.toString("latin1");
+}
+
+/** As it stands, in any case, and with zeros between the letters. */
+function searchPlain(look: Look, latin: string, where: string, needles: readonly string[]): void {
+  const lower = latin.toLowerCase();
+  const texts = lower.includes("\0") ? [lower, lower.replaceAll("\0", "")] : [lower];
+  if (texts.some((text) => needles.some((needle) => contains(text, needle)))) look.leaks.push({ where });
 }
 
 function search(look: Look, given: string, where: string, needles: readonly string[] = look.needles): void {
@@ -151,23 +169,30 @@ function contains(text: string, needle: string): boolean {
   return false;
 }
 
-function undisguised(given: string): string[] {
-  const folded = given
-    .replace(/[\p{Cf}\p{DI}]/gu, "")
-    .normalize("NFKC")
-    .toLowerCase();
-  const texts = new Set([folded]);
-  let text = folded;
-  for (let layer = 0; layer < 5; layer += 1) {
+function undisguised(given: string): Set<string> {
+  const texts = new Set([fold(given)]);
+  let [text = ""] = texts;
+  for (let layer = 0; layer < LAYERS_MAX && /[&%]/.test(text); layer += 1) {
     text = undoReferences(text);
     text = text.replace(/%([0-7][0-9a-f])/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-    text = text.replace(/[\p{Cf}\p{DI}]/gu, "").toLowerCase();
+    text = withoutInvisible(text).toLowerCase();
+    if (texts.has(text)) break;
     texts.add(text);
   }
   for (const one of [...texts]) if (one.includes("<")) texts.add(one.replace(/<[^<>]*>/g, ""));
   // Folded lines of calendars and cards.
   for (const one of [...texts]) if (/\n[ \t]/.test(one)) texts.add(one.replace(/\r?\n[ \t]/g, ""));
-  return [...texts];
+  return texts;
+}
+
+const LAYERS_MAX = 5;
+
+function fold(text: string): string {
+  return isAscii(text) ? text.toLowerCase() : withoutInvisible(text).normalize("NFKC").toLowerCase();
+}
+
+function withoutInvisible(text: string): string {
+  return isAscii(text) ? text : text.replace(/[\p{Cf}\p{DI}]/gu, "");
 }
 
 const REFERENCES: Readonly<Record<string, string>> = {

@@ -16,36 +16,52 @@ type View = { text: string; starts: number[]; ends: number[] };
 const LAYERS = 4;
 const ROUNDS_MAX = 4;
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}|\p{Cf}/u;
-const HINTS = /[%&\u0080-\uffff]/;
+const INVISIBLE_ALL = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu;
+const TAGS = /<[^<>]{0,5000}>/g;
+const ENTITIES = /&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,20});?/gi;
+const PERCENTS = /%[0-9a-f]{2}/gi;
 
-/** A replacer for these addresses, the longest first. */
+type Rule = { pattern: RegExp; to: string };
+/** A way of reading: as mere text, to see whether there is anything at all, and with the places where it came from. */
+type Reading = { glance(source: string): string; view(source: string): View };
+
+// As it stands, too: in `%4anna@…` the first letter belongs to a code when that is read.
+const AS_IT_STANDS: Reading = { glance: foldText, view: (source) => fold(plainView(source)) };
+const DECODED: Reading = {
+  glance: (source) => foldText(decodeText(source)),
+  view: (source) => decodedView(plainView(source)),
+};
+const WITHOUT_TAGS: Reading = {
+  glance: (source) => foldText(decodeText(source.replace(TAGS, ""))),
+  view: (source) => decodedView(decode(plainView(source), TAGS, () => "")),
+};
+
+/** A replacer for these addresses, the longest first. Most texts hold none: they are glanced at and left alone. */
 export function createReplacer(replacements: readonly Replacement[]): Replacer {
-  const rules = [...replacements]
+  const rules: Rule[] = [...replacements]
     .sort((a, b) => b.from.length - a.from.length)
     .map(({ from, to }) => ({ pattern: patternOf(from), to }));
-  const run = (source: string, views: ((source: string) => View)[]): Replaced => {
-    let text = source;
-    let count = 0;
-    for (const view of views) {
-      for (let round = 0; round < ROUNDS_MAX; round += 1) {
-        let found = 0;
-        for (const { pattern, to } of rules) {
-          const replaced = replaceIn(view(text), text, pattern, to);
-          text = replaced.text;
-          found += replaced.count;
-        }
-        count += found;
-        if (found === 0) break;
-      }
-    }
-    return { text, count };
-  };
-  // As it stands, too: in `%4anna@…` the first letter belongs to a code when that is read.
-  const asItStands = (text: string) => fold(plainView(text));
   return {
-    text: (source) => run(source, [asItStands, (text) => decodedView(text, false)]),
-    html: (source) => run(source, [asItStands, (text) => decodedView(text, false), (text) => decodedView(text, true)]),
+    text: (source) => run(rules, source, [AS_IT_STANDS, DECODED]),
+    html: (source) => run(rules, source, [AS_IT_STANDS, DECODED, WITHOUT_TAGS]),
   };
+}
+
+function run(rules: readonly Rule[], source: string, readings: readonly Reading[]): Replaced {
+  let text = source;
+  let count = 0;
+  for (const { glance, view } of readings) {
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const seen = glance(text);
+      const meant = rules.filter(({ pattern }) => seen.search(pattern) !== -1);
+      if (meant.length === 0) break;
+      const replaced = replaceIn(view(text), text, meant);
+      text = replaced.text;
+      count += replaced.count;
+      if (replaced.count === 0) break;
+    }
+  }
+  return { text, count };
 }
 
 /** The address with any +tag, in any case; a text wherever it may be broken into lines, quoted ones too. */
@@ -57,13 +73,14 @@ function patternOf(given: string): RegExp {
   return new RegExp(`${quote(lower.slice(0, at))}(?:\\+[a-z0-9._=-]{0,64})?@${quote(lower.slice(at + 1))}`, "g");
 }
 
-function replaceIn(view: View, source: string, pattern: RegExp, to: string): Replaced {
+type Found = { first: number; last: number; to: string };
+
+function replaceIn(view: View, source: string, rules: readonly Rule[]): Replaced {
+  const found = rules.flatMap(({ pattern, to }) => findIn(view, pattern, to)).sort((a, b) => a.first - b.first);
   let out = "";
   let end = 0;
   let count = 0;
-  for (const match of view.text.matchAll(pattern)) {
-    const first = view.starts[match.index] as number;
-    const last = view.ends[match.index + match[0].length - 1] as number;
+  for (const { first, last, to } of found) {
     if (first < end) continue;
     // Tags within stay, so that the document keeps its shape.
     const tags = source.slice(first, last).match(/<\/?[a-z!][^<>]*>/gi) ?? [];
@@ -74,17 +91,41 @@ function replaceIn(view: View, source: string, pattern: RegExp, to: string): Rep
   return { text: count === 0 ? source : out + source.slice(end), count };
 }
 
-function decodedView(source: string, withoutTags: boolean): View {
-  let view = plainView(source);
-  if (withoutTags) view = drop(view, /<[^<>]{0,5000}>/g);
-  if (!HINTS.test(source) && !withoutTags) return { ...view, text: view.text.toLowerCase() };
+function findIn(view: View, pattern: RegExp, to: string): Found[] {
+  return [...view.text.matchAll(pattern)].map((match) => ({
+    first: view.starts[match.index] as number,
+    last: view.ends[match.index + match[0].length - 1] as number,
+    to,
+  }));
+}
+
+function decodedView(plain: View): View {
+  let view = plain;
   for (let layer = 0; layer < LAYERS; layer += 1) {
     const before = view.text;
-    view = decode(view, /&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,20});?/gi, entity);
-    view = decode(view, /%[0-9a-f]{2}/gi, percent);
+    view = decode(view, ENTITIES, entity);
+    view = decode(view, PERCENTS, percent);
     if (view.text === before) break;
   }
   return fold(view);
+}
+
+/** What `decodedView` reads. */
+function decodeText(source: string): string {
+  let text = source;
+  for (let layer = 0; layer < LAYERS; layer += 1) {
+    const before = text;
+    text = text.replace(ENTITIES, entity).replace(PERCENTS, percent);
+    if (text === before) break;
+  }
+  return text;
+}
+
+/** What `fold` reads. */
+function foldText(text: string): string {
+  if (!/[^\x00-\x7f]/.test(text)) return text.toLowerCase();
+  const visible = text.replace(INVISIBLE_ALL, "");
+  return visible.replace(/[\u0080-\uffff]/g, (char) => char.normalize("NFKC")).toLowerCase();
 }
 
 function plainView(source: string): View {
@@ -145,10 +186,6 @@ function decode(view: View, pattern: RegExp, to: (text: string) => string): View
   return out;
 }
 
-function drop(view: View, pattern: RegExp): View {
-  return decode(view, pattern, () => "");
-}
-
 function copy(from: View, to: View, start: number, end: number): void {
   to.text += from.text.slice(start, end);
   for (let at = start; at < end; at += 1) {
@@ -163,7 +200,7 @@ function fold(view: View): View {
   const pieces: string[] = [];
   for (let at = 0; at < view.text.length; at += 1) {
     const char = view.text[at] as string;
-    if (INVISIBLE.test(char)) continue;
+    if (char >= "\u0080" && INVISIBLE.test(char)) continue;
     const folded = char < "\u0080" ? char.toLowerCase() : char.normalize("NFKC").toLowerCase();
     pieces.push(folded);
     for (let n = 0; n < folded.length; n += 1) {
