@@ -1,6 +1,6 @@
 // A small disk of its own: an ext4 file system in a file, mounted through a loop device, that can be filled, or lose its
 // power (`xfs_io -x -c shutdown`: what was not fsync'd is gone). Needs root, mkfs.ext4, mount and xfs_io.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ export function makeLoopDisk(bytes: number): LoopDisk {
   chmodSync(path, 0o711);
   const filler = join(path, "filler");
   const endAtOnce = (): void => {
-    execFileSync("umount", ["-l", path], { stdio: "ignore" });
+    spawnSync("umount", ["-l", path]); // it may just not be mounted
     rmSync(dir, { recursive: true, force: true });
   };
   process.once("exit", endAtOnce);

@@ -122,8 +122,9 @@ function isUnplayed({ results }: Record<string, unknown>): boolean {
   return failed.length > 0 && failed.every(({ skipped }) => skipped !== undefined);
 }
 
-// Whoever is interrupted leaves no servers, processes and mounts behind: their `exit` listeners end them.
-for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+// Whoever is interrupted leaves no servers, processes and mounts behind: their `exit` listeners end them. A second signal
+// must not cut that short.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130));
 
 const { name, scenario, json, ...options } = readArguments();
 const startedAt = performance.now();
