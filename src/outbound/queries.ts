@@ -5,7 +5,7 @@ import type { Job, Lane } from "./types.ts";
 
 /**
  * Lanes of the own slots with due mail. Index: lane_due. `busy` are lanes whose window in memory is full, `crowded` are
- * organizations that hold their share of the memory: their lanes are passed over, 5 ms for 10,000 of them.
+ * organizations that hold their share of the memory: their lanes are passed over (10,000 of them: 3 ms).
  */
 export function dueLanes(
   db: Query,
