@@ -8,6 +8,7 @@ import { gzipSync } from "node:zlib";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
 import { type GivenReport, reportXml } from "../mail/dmarc-report/report.fixture.ts";
+import { makeZip } from "../mail/dmarc-report/zip.fixture.ts";
 
 const DATA = resolve(fileURLToPath(new URL(".", import.meta.url)), "../../../shared/data");
 const DAY_S = 86_400;
@@ -130,6 +131,40 @@ describe("a report by mail", () => {
     assert.equal(await totalOf(domain.id), 0);
     const mails = await outcomes(domain.id, 3);
     assert.deepEqual(new Set(mails.map(({ status }) => status)), new Set(["failed"]));
+  });
+
+  it("that is a bomb, or asks for a file of ours, is refused for what it is, by mail and by upload; the next one counts", async () => {
+    const domain = await addDomain("bombed.example");
+    const spaces = Buffer.concat([Buffer.from("<feedback>"), Buffer.alloc(30_000_000, " ")]);
+    const entities = Array.from({ length: 9 }, (_, at) => `<!ENTITY e${at + 1} "${`&e${at};`.repeat(10)}">`).join("");
+    const hostile: [Buffer, RegExp][] = [
+      [gzipSync(spaces), /200 times its size|too long/],
+      [makeZip([{ name: "a.xml", content: spaces }]), /200 times its size|too long/],
+      [makeZip([{ name: "b.zip", content: makeZip([{ name: "a.xml", content: spaces }]) }]), /neither an XML|archive/],
+      [Buffer.from(`<!DOCTYPE x [<!ENTITY e0 "ha">${entities}]><feedback>&e9;</feedback>`), /document type/],
+      [Buffer.from('<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><feedback>&f;</feedback>'), /document type/],
+      [Buffer.from('<!DOCTYPE x SYSTEM "http://127.0.0.1:9/x.dtd"><feedback/>'), /document type/],
+    ];
+    for (const [content] of hostile) {
+      await r.send({ ...mailOf(domain.address, {}), attachments: [{ filename: "report.bin", content }] });
+    }
+    await outcomes(domain.id, hostile.length);
+    const reports = await reportsOf(domain.id, hostile.length);
+    const reasons = reports.map(({ reason }: { reason: string }) => reason);
+    for (const [content, words] of hostile) {
+      assert.ok(
+        reasons.some((reason: string) => words.test(reason)),
+        `${words} in ${reasons}`,
+      );
+      const headers = { "content-type": "application/octet-stream" };
+      const answer = await r.api.ask("POST", "/v1/dmarc/reports", content, { headers });
+      assert.deepEqual([answer.status, answer.body.field], [400, "file"]);
+      assert.match(answer.body.error, words);
+    }
+    assert.equal(new Set(reports.map(({ status }: { status: string }) => status)).size, 1);
+    await r.send(mailOf(domain.address, { domain: "bombed.example", records: [{ count: 3 }] }));
+    await outcomes(domain.id, hostile.length + 1);
+    assert.equal(await totalOf(domain.id), 3);
   });
 
   it("is not taken beyond what reporters send in a day", async () => {
