@@ -4,13 +4,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { parseYaml } from "@redocly/openapi-core";
-import { operationsOf, type Placed, readDescription, type Schema } from "../api/operations.ts";
+import { operationsOf, type Placed, readDescription } from "../api/operations.ts";
 import { BODIES, makeNamed, type Names, type Owner, ownerOf, paramsOf, QUERIES } from "../api/resources.ts";
 import { type Answer, type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
-
-type Nested = Schema & { items?: Nested; properties?: Record<string, Nested>; anyOf?: Nested[]; oneOf?: Nested[] };
-type Path = (string | number)[];
+import { type Nested, type Place, placesOf, withValue } from "./places.ts";
 
 const INJECTED = "x-injected";
 const TEXTS = [
@@ -80,37 +78,18 @@ function holds(what: string, answer: Answer): void {
   assert.equal(({} as Record<string, unknown>).a, undefined, `${what}: Object.prototype was written to`);
 }
 
-function schemaOf(schema: Nested | undefined): Nested {
-  const name = schema?.$ref?.split("/").at(-1);
-  return name === undefined ? (schema ?? {}) : schemaOf(schemas[name]);
+/** A value at each limit of a schema, and one beyond it. */
+function edgesOf({ maxLength, maxItems, minimum, maximum }: Nested): [at: unknown, beyond: unknown][] {
+  const edges: [unknown, unknown][] = [];
+  if (maxLength !== undefined && maxLength <= 100_000) edges.push(["a".repeat(maxLength), "a".repeat(maxLength + 1)]);
+  if (maxItems !== undefined && maxItems <= 1_000) edges.push([listOf(maxItems), listOf(maxItems + 1)]);
+  if (minimum !== undefined) edges.push([minimum, minimum - 1]);
+  if (maximum !== undefined) edges.push([maximum, maximum + 1]);
+  return edges;
 }
 
-/** The places of a body: those that the description names, and those that the example has. */
-function placesOf(given: Nested | undefined, example: unknown, depth = 0): Path[] {
-  const schema = schemaOf(given);
-  const forms = [schema, ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].map(schemaOf);
-  const names = new Set(forms.flatMap(({ properties }) => Object.keys(properties ?? {})));
-  const isList = Array.isArray(example) || forms.some(({ items }) => items !== undefined);
-  if (depth > 3) return [];
-  if (isList) {
-    const items = forms.find((form) => form.items)?.items;
-    return [[0], ...placesOf(items, (example as unknown[] | undefined)?.[0], depth + 1).map((path) => [0, ...path])];
-  }
-  if (typeof example === "object" && example !== null) for (const name of Object.keys(example)) names.add(name);
-  return [...names].flatMap((name) => {
-    const property = forms.find(({ properties }) => properties?.[name])?.properties?.[name];
-    const inner = placesOf(property, (example as Record<string, unknown> | undefined)?.[name], depth + 1);
-    return [[name], ...inner.map((path) => [name, ...path])];
-  });
-}
-
-/** A copy of the body with another value at a place; what is missing on the way is made. */
-function withValue(body: unknown, [first, ...rest]: Path, value: unknown): unknown {
-  if (first === undefined) return value;
-  const copy = (Array.isArray(body) ? [...body] : { ...(body as object) }) as Record<string | number, unknown>;
-  const known = copy[first];
-  copy[first] = withValue(known ?? (typeof rest[0] === "number" ? [] : {}), rest, value);
-  return copy;
+function listOf(length: number): string[] {
+  return Array.from({ length }, (_, index) => `a${index}@recipient.example`);
 }
 
 function urlOf({ name, path }: Placed, names: Names, query = QUERIES[name]): string {
@@ -126,12 +105,12 @@ async function namesFor({ path }: Placed): Promise<Names> {
 }
 
 /** Operations whose body is JSON, with what works and every place in it. */
-async function bodied(operation: Placed): Promise<{ url: string; body: unknown; places: Path[] } | null> {
+async function bodied(operation: Placed): Promise<{ url: string; body: unknown; places: Place[] } | null> {
   const media = operation.requestBody?.content["application/json"];
   if (!media) return null;
   const body = (await BODIES[operation.name]?.(owner)) ?? {};
   if (Buffer.isBuffer(body)) return null;
-  return { url: urlOf(operation, await namesFor(operation)), body, places: placesOf(media.schema, body) };
+  return { url: urlOf(operation, await namesFor(operation)), body, places: placesOf(media.schema, body, schemas) };
 }
 
 const send = (method: string, url: string, body: unknown) => api.ask(method, url, body, { key: owner.key });
@@ -141,7 +120,7 @@ describe("hostile values", () => {
     let asked = 0;
     for (const operation of operations) {
       const found = await bodied(operation);
-      for (const [index, place] of (found?.places ?? []).entries()) {
+      for (const [index, { path: place }] of (found?.places ?? []).entries()) {
         // Every place gets a line break and two of the others; over all places each of them is tried many times.
         const texts = [TEXTS[0], TEXTS[1 + (index % (TEXTS.length - 1))]];
         for (const value of [...texts, OTHERS[index % OTHERS.length]]) {
@@ -164,7 +143,7 @@ describe("hostile values", () => {
       const answer = await send(operation.method, found.url, polluted);
       assert.equal(answer.status, 400, `${operation.name} takes __proto__`);
       holds(`${operation.name} with __proto__`, answer);
-      const named = new Set(found.places.map(([first]) => first));
+      const named = new Set(found.places.map(({ path: [first] }) => first));
       for (const field of PRIVILEGED.filter((name) => !named.has(name))) {
         const refused = await send(operation.method, found.url, withValue(found.body, [field], "x"));
         assert.equal(refused.status, 400, `${operation.name} takes ${field}`);
@@ -174,6 +153,31 @@ describe("hostile values", () => {
         );
       }
     }
+  });
+
+  it("just beyond a limit of the description are a 400 that names the field; at the limit it is not the size", async (test) => {
+    let limits = 0;
+    for (const operation of operations) {
+      const found = await bodied(operation);
+      for (const { path, schema } of found?.places ?? []) {
+        for (const [at, beyond] of edgesOf(schema)) {
+          const field = path.reduce<string>(
+            (text, key) => (typeof key === "number" ? `${text}[${key}]` : text ? `${text}.${key}` : key),
+            "",
+          );
+          const what = `${operation.name} with ${JSON.stringify(beyond).slice(0, 40)} as ${field}`;
+          const refused = await send(operation.method, found!.url, withValue(found!.body, path, beyond));
+          assert.equal(refused.status, 400, `${what} answers ${refused.status}`);
+          // What the example lacks beside the field may be named first.
+          if (refused.body.field !== field) continue;
+          limits += 1;
+          const taken = await send(operation.method, found!.url, withValue(found!.body, path, at));
+          assert.ok(taken.body.error !== refused.body.error, `${what}: also refused at the limit: ${taken.body.error}`);
+        }
+      }
+    }
+    test.diagnostic(`${limits} limits`);
+    assert.ok(limits > 30, `${limits} limits`);
   });
 
   it("in every parameter of a path name nothing", async () => {
