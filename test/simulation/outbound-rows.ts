@@ -1,5 +1,5 @@
 // The model's rows of sending, and what each statement of the engine does to them: its meaning, written down once more by
-// hand from its SQL.
+// hand from its SQL. model.test.ts holds both against each other.
 import * as events from "../../src/events/queries.ts";
 import * as nodes from "../../src/outbound/node-queries.ts";
 import * as policies from "../../src/outbound/policy-queries.ts";
@@ -136,10 +136,10 @@ function laneStatements(rows: OutboundRows): [string, Statement][] {
     ],
     [
       textOf((db) => queries.dueLanes(db, [], { busy: [], now: new Date(0), limit: 0 })),
-      ([, slots, busy, now, limit]) =>
+      ([, slots, busy, now, limit, crowded]) =>
         [...lanes.values()]
           .filter((lane) => slots.includes(lane.slot) && lane.next_at <= ms(now) && !busy.includes(lane.id))
-          .filter(({ paused_until }) => paused_until === null || paused_until <= ms(now))
+          .filter(({ paused_until, org_id }) => (paused_until ?? 0) <= ms(now) && !crowded.includes(org_id))
           .sort((a, b) => a.next_at - b.next_at)
           .slice(0, limit)
           .map((lane) => ({ ...lane })),
@@ -152,9 +152,8 @@ function laneStatements(rows: OutboundRows): [string, Statement][] {
           const lane = lanes.get(id);
           if (!lane) return [];
           const first = firstDue(rows, id);
-          const next_at = first ?? (lingerMs > 0 ? ms(now) + lingerMs : NEVER);
-          writer.change(lane, { next_at });
-          return [{ id, asleep: first === null }];
+          writer.change(lane, { next_at: Math.min(first ?? NEVER, lingerMs > 0 ? ms(now) + lingerMs : NEVER) });
+          return [{ id, asleep: first === null || first > ms(now) }];
         }),
     ],
     [
@@ -177,7 +176,8 @@ function laneStatements(rows: OutboundRows): [string, Statement][] {
     [
       textOf((db) => queries.wakeForgottenLanes(db, [])),
       ([, slots]) => {
-        const asleep = [...lanes.values()].filter((lane) => slots.includes(lane.slot) && lane.next_at === NEVER);
+        const own = [...lanes.values()].filter((lane) => slots.includes(lane.slot));
+        const asleep = own.filter((lane) => lane.next_at === NEVER || lane.paused_until === null);
         for (const lane of asleep) wake(rows, lane.id, firstDue(rows, lane.id) ?? NEVER);
         return asleep.length;
       },
