@@ -61,6 +61,7 @@ export function createExamination(
       returned ??= bytes().then((message) => parsePool().readReturned(message));
       return returned;
     },
+    reply: async (order) => parsePool().buildReply(await bytes(), order),
     forget(from) {
       held = null;
       loading = null;

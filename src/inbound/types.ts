@@ -2,6 +2,7 @@
 // features plugged in from app.ts (rules, spam, bounces, reports, masked addresses) are written against.
 import type { AliasAction, ForwardMode } from "../aliases/types.ts";
 import type { Verdicts } from "../mail/auth/authenticate.ts";
+import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { ReturnedMail } from "../mail/returned-mail.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
@@ -95,6 +96,8 @@ export type Examination = {
   parsed(): Promise<Parsed>;
   /** Read as what may have come back: a bounce, a complaint, an automatic reply. */
   returned(): Promise<Returned>;
+  /** Built anew as a reply from a masked alias. */
+  reply(order: ReplyOrder): Promise<BuiltReply | { kind: "failed"; reason: string }>;
 };
 
 export type Parsed = { kind: "parsed"; mail: ParsedMail } | { kind: "failed"; reason: string };

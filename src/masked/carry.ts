@@ -1,5 +1,6 @@
 // What forwards and replies have in common: the mail as receiving hands it over, the outcome as it wants it back, and the
 // message that is queued. Shapes only match those of receiving, which stands to the right of this feature.
+import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
@@ -35,6 +36,7 @@ export type ArrivedMail = {
     bytes(): Promise<Buffer>;
     verdicts(): Promise<Proof & { dmarc: { result: string; applied: string | null } }>;
     parsed(): Promise<{ kind: "parsed"; mail: ParsedMail } | { kind: "failed"; reason: string }>;
+    reply(order: ReplyOrder): Promise<BuiltReply | { kind: "failed"; reason: string }>;
   };
 };
 

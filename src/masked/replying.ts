@@ -2,7 +2,6 @@
 // and is decided again here, because verdicts and settings may have changed since; then everything is built anew, and the
 // leak gate has the last word. What does not leave is told to its author.
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
-import { buildReply } from "../mail/masked/reply.ts";
 import { serverNames } from "../mail/masked/server-names.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { addressDigest, openContact } from "./addresses.ts";
@@ -66,6 +65,8 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
   const people = await readPeople(world, alias, about.contact_id, parsed);
   if ("kind" in people) return turnBack(world, ports, reply, people);
   const built = await build(world, reply, people);
+  // In a bounded worker: what is too much for it is not sent.
+  if (built.kind === "failed") return turnBack(world, ports, reply, { kind: "too_complex" });
   if (built.kind === "refused") return turnBack(world, ports, reply, { kind: built.reason });
   if (built.kind === "held") {
     return turnBack(world, ports, reply, { kind: "leak", where: built.leaks[0]?.where ?? "the message" });
@@ -178,7 +179,7 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
   const { hostname, mx_host, bounce_host } = world.config;
   const ours = [hostname, mx_host, bounce_host, alias.domain];
   const hidden = [...new Set([author, ...destinations.map(({ email }) => email)])];
-  const built = buildReply(bytes, {
+  const built = await mail.examination.reply({
     from: { name: alias.display_name, email: own },
     to: people.to,
     cc: people.cc,
@@ -190,7 +191,7 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
     restored: people.restored,
     redact: alias.redact,
     names: [...people.names, ...serverNames(bytes, { ...mail.origin, ours })],
-    token: () => world.random.token(20),
+    token_seed: world.random.token(20),
   });
   return { ...built, id, outer };
 }

@@ -101,6 +101,18 @@ describe("the parse pool", () => {
     assert.equal(textOf(next), "patient");
   });
 
+  it("builds a reply from a masked alias, and its bytes arrive as a Buffer", async () => {
+    const order = {
+      ...{ from: { name: null, email: "k3x@mask.example" }, to: [{ name: null, email: "c@x.example" }], cc: [] },
+      ...{ date_ms: 0, message_id: "m@mask.example", in_reply_to: [], references: [], token_seed: "t" },
+      ...{ hidden: [{ from: "a@example.com", to: "k3x@mask.example" }], restored: [], names: [] },
+      redact: "all" as const,
+    };
+    const built = await pool().buildReply(Buffer.from(message), order);
+    assert.ok(built.kind === "built" && Buffer.isBuffer(built.bytes), JSON.stringify(built));
+    assert.match(built.bytes.toString(), /^From: k3x@mask\.example\r\n/);
+  });
+
   it("fails what is under way and what waits when it stops, and everything afterwards", async () => {
     const made = pool({ worker: misbehaving });
     const outcomes = [made.parse(Buffer.from("hang")), made.parse(Buffer.from("waits"))];

@@ -1,8 +1,9 @@
 // Parses received messages in worker threads with a limit on time and memory: whatever a message does to the parser, it
 // does it to a thread that can be ended, and the next message gets another (reliability rule 8). A failure is a value.
-// Not here: parsing (mail/mime/parse-message.ts, mail/returned-mail.ts), and what is done with a message that cannot be
+// Not here: parsing (mail/mime/parse-message.ts, mail/returned-mail.ts, mail/masked/reply.ts), and what is done with a message that cannot be
 // parsed.
 import { Worker } from "node:worker_threads";
+import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { ReturnedMail } from "../mail/returned-mail.ts";
 import type { ParseAnswer, ParseJob } from "./parse-worker.ts";
@@ -10,12 +11,15 @@ import type { ParseAnswer, ParseJob } from "./parse-worker.ts";
 type Failed = { kind: "failed"; reason: string };
 export type ParseOutcome = { kind: "parsed"; mail: ParsedMail } | Failed;
 export type ReturnedOutcome = { kind: "parsed"; returned: ReturnedMail } | Failed;
+export type ReplyOutcome = BuiltReply | Failed;
 
 export type ParsePool = {
   /** Never throws. The bytes are copied, so they may be used or changed afterwards. */
   parse(bytes: Buffer): Promise<ParseOutcome>;
   /** The same for a bounce or a complaint. */
   readReturned(bytes: Buffer): Promise<ReturnedOutcome>;
+  /** The same for a reply through a masked address, built anew. */
+  buildReply(bytes: Buffer, order: ReplyOrder): Promise<ReplyOutcome>;
   /** Ends the workers; what is under way or waits has failed. */
   stop(): Promise<void>;
 };
@@ -33,7 +37,8 @@ export type ParsePoolOptions = {
 const WAITING_MAX = 10_000;
 const YOUNG_MIB = 32;
 
-type Job = { as: ParseJob["as"]; bytes: Buffer; done: (answer: ParseAnswer | Failed) => void };
+type Task = Omit<ParseJob, "bytes">;
+type Job = Task & { bytes: Buffer; done: (answer: ParseAnswer | Failed) => void };
 type Thread = { worker: Worker; job: Job; timer: NodeJS.Timeout };
 type State = { options: ParsePoolOptions; waiting: Job[]; idle: Worker[]; busy: Set<Thread>; stopped: boolean };
 
@@ -42,22 +47,26 @@ export function createParsePool(options: ParsePoolOptions): ParsePool {
   const state: State = { options, waiting: [], idle: [], busy: new Set(), stopped: false };
   return {
     async parse(bytes) {
-      const answer = await enqueue(state, "mail", bytes);
+      const answer = await enqueue(state, { as: "mail" }, bytes);
       return "mail" in answer ? { kind: "parsed", mail: withBuffers(answer.mail) } : unexpected(answer);
     },
     async readReturned(bytes) {
-      const answer = await enqueue(state, "returned", bytes);
+      const answer = await enqueue(state, { as: "returned" }, bytes);
       return "returned" in answer ? { kind: "parsed", returned: answer.returned } : unexpected(answer);
+    },
+    async buildReply(bytes, order) {
+      const answer = await enqueue(state, { as: "reply", order }, bytes);
+      return "reply" in answer ? withBuffer(answer.reply) : unexpected(answer);
     },
     stop: () => stop(state),
   };
 }
 
-function enqueue(state: State, as: ParseJob["as"], bytes: Buffer): Promise<ParseAnswer | Failed> {
+function enqueue(state: State, task: Task, bytes: Buffer): Promise<ParseAnswer | Failed> {
   return new Promise((done) => {
     if (state.stopped) return done(failed("the parser has stopped"));
     if (state.waiting.length >= WAITING_MAX) return done(failed("too many messages wait for the parser"));
-    state.waiting.push({ as, bytes, done });
+    state.waiting.push({ ...task, bytes, done });
     startNext(state);
   });
 }
@@ -103,7 +112,8 @@ function startNext(state: State): void {
   worker.once("error", (error: NodeJS.ErrnoException) => give(reasonOf(error)));
   worker.once("exit", () => give("the parser ended"));
   const bytes = new Uint8Array(job.bytes);
-  worker.postMessage({ as: job.as, bytes } satisfies ParseJob, [bytes.buffer]);
+  const { as, order } = job;
+  worker.postMessage({ as, bytes, ...(order ? { order } : {}) } satisfies ParseJob, [bytes.buffer]);
 }
 
 function startWorker({ memory_mib, worker }: ParsePoolOptions): Worker {
@@ -120,6 +130,12 @@ function reasonOf(error: NodeJS.ErrnoException): string {
   return error.code === "ERR_WORKER_OUT_OF_MEMORY"
     ? "the parser ran out of memory"
     : `the parser failed: ${error.name}`;
+}
+
+function withBuffer(reply: BuiltReply): BuiltReply {
+  if (reply.kind !== "built") return reply;
+  const { buffer, byteOffset, length } = reply.bytes as Uint8Array<ArrayBuffer>;
+  return { ...reply, bytes: Buffer.from(buffer, byteOffset, length) };
 }
 
 // Buffers arrive as plain Uint8Arrays.

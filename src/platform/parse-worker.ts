@@ -1,17 +1,24 @@
 // The worker thread of parse-pool.ts: takes a message, answers with what was read. Contents of attachments are handed
 // over, not copied, where their memory is their own.
 import { parentPort } from "node:worker_threads";
+import { type BuiltReply, buildReply, type ReplyOrder } from "../mail/masked/reply.ts";
 import { parseMessage } from "../mail/mime/parse-message.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { type ReturnedMail, readReturnedMail } from "../mail/returned-mail.ts";
 
 /** `bytes` must have memory of its own. */
-export type ParseJob = { as: "mail" | "returned"; bytes: Uint8Array<ArrayBuffer> };
-export type ParseAnswer = { mail: ParsedMail } | { returned: ReturnedMail };
+export type ParseJob = {
+  as: "mail" | "returned" | "reply";
+  bytes: Uint8Array<ArrayBuffer>;
+  /** For a reply. */
+  order?: ReplyOrder;
+};
+export type ParseAnswer = { mail: ParsedMail } | { returned: ReturnedMail } | { reply: BuiltReply };
 
-parentPort!.on("message", ({ as, bytes }: ParseJob) => {
+parentPort!.on("message", ({ as, bytes, order }: ParseJob) => {
   const given = Buffer.from(bytes.buffer);
   if (as === "mail") answerMail(given);
+  else if (order) parentPort!.postMessage({ reply: buildReply(given, order) } satisfies ParseAnswer);
   else parentPort!.postMessage({ returned: readReturnedMail(given) } satisfies ParseAnswer);
 });
 

@@ -25,7 +25,8 @@ export type ReplyOrder = {
   redact: "all" | "quoted" | "off";
   /** What must not be anywhere in the finished message, besides: reverse addresses, host names. */
   names: readonly string[];
-  token(): string;
+  /** Random letters and digits that boundaries and Content-IDs begin with. */
+  token_seed: string;
 };
 
 export type BuiltReply =
@@ -43,7 +44,7 @@ const SUBJECT_MAX = 2_000;
 export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps = STEPS): BuiltReply {
   const replacers = replacersOf(order);
   const domain = order.from.email.slice(order.from.email.lastIndexOf("@") + 1);
-  const tools: ScrubTools = { replacers, domain, token: order.token };
+  const tools: ScrubTools = { replacers, domain, token: tokensOf(order.token_seed) };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;
   const { headers } = splitMessage(bytes);
@@ -68,6 +69,14 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
   if (leaks.length > 0) return { kind: "held", leaks };
   const { dropped, redactions } = scrubbed;
   return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped };
+}
+
+function tokensOf(seed: string): () => string {
+  let made = 0;
+  return () => {
+    made += 1;
+    return `${seed}${made}`;
+  };
 }
 
 function replacersOf({ hidden, restored, redact }: ReplyOrder): Replacers {

@@ -36,7 +36,6 @@ const PIECES = [
 ];
 
 function order(): ReplyOrder {
-  let made = 0;
   return {
     ...{
       from: { name: "Anna", email: ALIAS },
@@ -51,10 +50,7 @@ function order(): ReplyOrder {
       redact: "all",
       names: [REVERSE],
     },
-    token: () => {
-      made += 1;
-      return `token${made}`;
-    },
+    token_seed: "token",
   };
 }
 
