@@ -1,0 +1,98 @@
+// While the disk or the memory is short, every door puts new work off in its own language, keeps answering, and opens again
+// by itself: 503 with Retry-After at the API, 452 at the MX and at submission (RFC 5321 §4.2.2).
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { createTransport } from "nodemailer";
+import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
+import { type Engine, mountFeatures, startReceiving, startSubmitting } from "../../src/app.ts";
+import type { Mx } from "../../src/inbound/mx.ts";
+import type { Shortage } from "../../src/platform/pressure.ts";
+import type { Submission } from "../../src/submission/submission.ts";
+import { type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
+
+const pressure: { short: Shortage | null; shortage(): Shortage | null } = {
+  short: null,
+  shortage: () => pressure.short,
+};
+
+let dns: DnsServer;
+let api: TestApi;
+let mx: Mx;
+let submission: Submission;
+let http: HttpServer;
+let base_url: string;
+
+before(async () => {
+  dns = await startDnsServer();
+  const any = "127.0.0.1:0";
+  const doors = { POSTERN_MX: any, POSTERN_SUBMISSION: any, POSTERN_HTTP: any };
+  api = await testApi({ POSTERN_DNS: dns.address, ...doors });
+  const domain = await addVerifiedDomain(api, dns, "in.example", { type: "both" });
+  const alias = await api.ask("POST", "/v1/aliases", { domain_id: domain.id, local_part: "anna" });
+  assert.equal(alias.status, 201);
+  const engine: Engine = { outbound: null };
+  mx = await startReceiving(api.world, engine, pressure);
+  submission = await startSubmitting(api.world, engine, pressure);
+  http = await createHttpServer(api.world, (routes) => mountFeatures(routes, api.world), undefined, pressure);
+  base_url = await http.listen();
+});
+
+after(async () => {
+  await http?.stop();
+  await submission?.stop();
+  await mx?.stop();
+  await api?.close();
+  await dns?.stop();
+});
+
+beforeEach(() => {
+  pressure.short = null;
+});
+
+const MAIL = { from: "shop@in.example", to: "anna@in.example", subject: "x", text: "x" };
+
+/** The code of the refusal, or 250. */
+async function mailTo(port: number, auth?: { user: string; pass: string }): Promise<number> {
+  const transport = createTransport({ host: "127.0.0.1", port, tls: { rejectUnauthorized: false }, auth } as object);
+  try {
+    const { response } = (await transport.sendMail(MAIL)) as { response: string };
+    return Number(response.slice(0, 3));
+  } catch (error) {
+    return (error as { responseCode?: number }).responseCode ?? 0;
+  } finally {
+    transport.close();
+  }
+}
+
+async function send(): Promise<{ status: number; retry_after: number }> {
+  const response = await fetch(`${base_url}/v1/send`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${api.live_key}`, "content-type": "application/json" },
+    body: JSON.stringify({ from: MAIL.from, to: [MAIL.to], subject: "x", text_body: "x" }),
+  });
+  await response.arrayBuffer();
+  return { status: response.status, retry_after: Number(response.headers.get("retry-after")) };
+}
+
+async function list(): Promise<number> {
+  const response = await fetch(`${base_url}/v1/emails`, { headers: { authorization: `Bearer ${api.live_key}` } });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+for (const short of ["disk", "memory"] as const) {
+  test(`while the ${short} is short every door puts new work off, and opens again by itself`, async () => {
+    const login = { user: "postern", pass: api.live_key };
+    pressure.short = short;
+    const { status, retry_after } = await send();
+    assert.equal(status, 503);
+    assert.ok(retry_after >= 1, `Retry-After ${retry_after}`);
+    assert.equal(await list(), 200, "reading goes on");
+    assert.deepEqual([await mailTo(mx.port), await mailTo(submission.port, login)], [452, 452]);
+    pressure.short = null;
+    assert.equal((await send()).status, 202);
+    assert.deepEqual([await mailTo(mx.port), await mailTo(submission.port, login)], [250, 250]);
+  });
+}
