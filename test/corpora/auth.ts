@@ -30,7 +30,7 @@ async function play(scenes: readonly Scene[]): Promise<Tally> {
   const stage = await mxStage();
   let time: number | null = null;
   for (const { serve, at_ms = null, cases } of scenes) {
-    if (at_ms !== time) await stage.setTime(at_ms);
+    if (at_ms !== time) await stage.moveTime(at_ms);
     time = at_ms;
     stage.dns.clear();
     serve(stage.dns);
@@ -38,7 +38,7 @@ async function play(scenes: readonly Scene[]): Promise<Tally> {
       await Promise.all(cases.slice(from, from + AT_ONCE).map((one) => playOne(stage, { tally, ways }, one)));
     }
   }
-  if (time !== null) await stage.setTime(null);
+  if (time !== null) await stage.moveTime(null);
   for (const [way, count] of ways) tally.notes.push(`${count} ${way}`);
   return tally;
 }

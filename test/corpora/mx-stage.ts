@@ -52,9 +52,7 @@ export type MxStage = {
   /** A body of the API as it is. */
   download(path: string): Promise<Buffer>;
   ask(method: string, path: string, body?: unknown): ReturnType<typeof ask>;
-  /** Ends the process, moves its clock to this moment and starts it again; null is today. */
-  setTime(ms: number | null): Promise<void>;
-  /** The same while it runs; for what does not ask the time twice. */
+  /** Moves the clock of the running process to this moment; null is today. */
   moveTime(ms: number | null): Promise<void>;
   /** The most memory that the process has had, in bytes; null where the system does not tell. */
   peakBytes(): number | null;
@@ -128,14 +126,11 @@ async function setMxStage(): Promise<MxStage> {
     dns,
     settings,
     domain_id,
-    get postern() {
-      return parts.postern;
-    },
+    postern: parts.postern,
     deliver: (delivery) => deliver(parts, inbox, delivery),
     send: (delivery) => send(parts, delivery),
     download: (path) => download(settings, path),
     ask: (method, path, body) => ask(settings, method, path, body),
-    setTime: (ms) => setTime(parts, ms),
     moveTime: (ms) => moveTime(parts, ms),
     peakBytes: () => peakBytes(parts.postern.pid),
     forgetPeak: () => forgetPeak(parts.postern.pid),
@@ -158,19 +153,9 @@ async function expectMade(asked: ReturnType<typeof ask>): Promise<void> {
   if (status !== 201) throw new Error(`the stage could not be set: ${status} ${JSON.stringify(body)}`);
 }
 
-async function setTime(parts: Parts, ms: number | null): Promise<void> {
-  await parts.postern.stop();
-  writeOffset(parts, ms);
-  parts.postern = await startPostern(parts.settings, ROLES);
-}
-
-async function moveTime(parts: Parts, ms: number | null): Promise<void> {
-  writeOffset(parts, ms);
-  await new Promise((done) => setTimeout(done, OFFSET_SEEN_MS));
-}
-
-function writeOffset({ clock_file }: Parts, ms: number | null): void {
+async function moveTime({ clock_file }: Parts, ms: number | null): Promise<void> {
   writeFileSync(clock_file, ms === null ? "0" : String(Math.round((ms - Date.now()) / 1000)));
+  await new Promise((done) => setTimeout(done, OFFSET_SEEN_MS));
 }
 
 // VmHWM of Linux: the high-water mark of the resident set.
