@@ -153,7 +153,7 @@ function moody({ chance, wall }: Universe, destination: Destination): Destinatio
 }
 
 const ORGANIZATIONS = ["a", "b", "c"].map((letter) => `00000000-0000-7000-8000-00000000000${letter}`);
-const FLOOD = 80;
+const FLOOD = 60;
 
 function sendMail(play: OutboundPlay): void {
   const { chance, plan } = play.universe;

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runCampaign } from "./campaign.ts";
 import { playSeed, type Sabotage } from "./play.ts";
+import { playWebhooks } from "./webhook-play.ts";
 
 const SEEDS = 10_000;
 /** So many tests share them, each well within the runner's limit for one. */
@@ -42,3 +43,13 @@ for (const [what, sabotage, complaint] of SABOTAGES) {
     assert.deepEqual(problems, [], "the same seed is fine when nothing is broken");
   });
 }
+
+test("it notices webhook outcomes that are written without their claim", async () => {
+  for (let seed = 1; seed <= SEEDS_TO_NOTICE; seed += 1) {
+    const { problems } = await playWebhooks(seed, { fence: "off" });
+    if (problems.length === 0) continue;
+    assert.match(problems.join("\n"), /without its claim|twice in the log|attempt/);
+    return;
+  }
+  assert.fail("no seed noticed");
+});

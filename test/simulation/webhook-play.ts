@@ -250,6 +250,11 @@ function planFaults(play: WebhookPlay): void {
       server.away_until_ms = universe.monotonic() + ms;
     },
     () => {
+      const minutes = chance.pick([-30, -5, 1, 20]);
+      note(`all clocks are moved by ${minutes} minutes`);
+      universe.moveWall(minutes * MINUTE_MS);
+    },
+    () => {
       note("answers are lost for 5 s");
       server.loss = { request: chance.float() / 5, answer: chance.float() / 5 };
       server.notify.loss = 0.5;

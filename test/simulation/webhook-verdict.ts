@@ -7,8 +7,8 @@ const HOUR_MS = 60 * MINUTE_MS;
 /** The contract's schedule, written down once more: from the first attempt, in milliseconds. */
 const SCHEDULE_MS = [0, 1, 6, 36, 156, 636, 2_076].map((minutes) => minutes * MINUTE_MS);
 const ATTEMPTS = SCHEDULE_MS.length;
-/** Jitter of a second, a poll, and the hints of the database's network. */
-const LATE_MAX_MS = 4_000;
+/** Jitter of a second, a poll, and a few slow answers of the database in a row. */
+const LATE_MAX_MS = 8_000;
 /** An attempt takes at most this long, and the next is counted from its end. */
 const ATTEMPT_MS_MAX = 16_000;
 
