@@ -283,7 +283,13 @@ test("without rspamd mail is put off or judged by the built-in engine, as the do
 
 test("a judgement that takes too long holds nobody up: the mail is taken, or put off where all wish so", async (t) => {
   const never = new Promise<never>(() => undefined);
-  const examination = { bytes: () => never, verdicts: () => never, parsed: () => never, returned: () => never, reply: () => never };
+  const examination = {
+    bytes: () => never,
+    verdicts: () => never,
+    parsed: () => never,
+    returned: () => never,
+    reply: () => never,
+  };
   const filter = createSpamFilter(r.api.world);
   const incoming = (domainIds: (string | null)[]) =>
     ({

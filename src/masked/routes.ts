@@ -39,7 +39,7 @@ const Alias = Type.Object({
   active: Type.Boolean(),
   disabled_reason: Type.Unsafe<string | null>({
     ...Nullable(Type.String()),
-    description: "owner, or why the service switched it off",
+    description: "owner, or destination_bouncing: every mailbox bounced; confirming one again switches the alias on",
   }),
   on_disabled: OneOf(ON_DISABLED),
   reply_enabled: Type.Boolean(),
@@ -73,7 +73,7 @@ const settings = {
   redact: Type.Optional(
     OneOf(REDACT, {
       description:
-        "What replies lose of the destination's address: all of it, only in quotes of earlier mail, or nothing in the body. A message that would still show it is held unless `off`",
+        "Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where it must not is held, and its author is told",
     }),
   ),
 };

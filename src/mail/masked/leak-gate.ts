@@ -1,7 +1,9 @@
 // The last look at a finished reply, by code that shares nothing with what wrote it: every header and every decoded part is
 // searched for addresses and names that must not leave. Own splitting, own decoding, own undoing of disguises; it errs on
-// the side of holding a message. It does not open archives and encrypted parts.
+// the side of holding a message. It opens ZIP archives (documents are), gzip and the streams of PDFs, once and in bounds; what
+// is encrypted it cannot read.
 import iconv from "iconv-lite";
+import { packedContents } from "./packed-contents.ts";
 
 /** `where` tells the owner what to look at; it never holds what was found. */
 export type Leak = { where: string };
@@ -84,11 +86,19 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
     if (!isFree) search(look, text, place);
     else if (look.allowed === "own_text") search(look, quotes(text), place);
   }
+  for (const content of packedContents(bytes)) lookAtPacked(look, content, place, isFree);
   if (!type.startsWith("message/")) return;
   // Nobody writes an attached message anew: none of it is the author's own text.
   const needles = look.allowed === "bodies" ? look.names : look.needles;
   const within: Look = { ...look, needles, allowed: "nothing" };
   lookInto(within, bytes.toString("latin1"), `the message in ${where}`, depth + 1);
+}
+
+/** A file within a file: XML mostly, in which an address stands as in HTML. */
+function lookAtPacked(look: Look, content: Buffer, place: string, isFree: boolean): void {
+  const needles = isFree ? look.names : look.needles;
+  searchPlain(look, content.toString("latin1"), `${place}, packed`, needles);
+  search(look, content.subarray(0, DISGUISES_OCTETS_MAX).toString("utf8"), `${place}, packed`, needles);
 }
 
 /** From the first line or element that can begin a quote to the end. */
