@@ -95,6 +95,7 @@ test("a test key sees the forward and the reply that would have left; the list o
   assert.equal(reply.messages[0].mail.inReplyTo, "<s1@contact.example>");
   assert.ok(!reply.body.messages[0].raw.includes("home.example"));
   assert.equal((await ask("GET", "/v1/inbound-emails")).body.total, 0);
+  assert.equal((await ask("GET", "/v1/emails")).body.total, 0, "nor is it mail that was sent");
   assert.deepEqual(await activity(a.id), ["reply sent -", "forward sent -", "config sent created"]);
 });
 
