@@ -1,6 +1,7 @@
 // Values of fields as they may be stored, whatever a part in base64 or in another charset holds.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { startProcessorTime } from "../../../test/support/processor-time.ts";
 import { parseComplaint } from "../arf/arf.ts";
 import { fieldValue, readFieldGroups } from "./status-fields.ts";
 
@@ -9,6 +10,13 @@ test("values hold no controls, and no half of a character that was cut", () => {
   assert.equal(fieldValue(group!, "reporting-mta"), "dns; a b [31m");
   const cut = fieldValue(group!, "diagnostic-code");
   assert.ok(cut.isWellFormed() && !cut.includes("\0"), JSON.stringify(cut.slice(-10)));
+});
+
+test("a part of nothing but continuations costs no more than its length", () => {
+  const used = startProcessorTime();
+  const [group] = readFieldGroups(`User-Agent: x\n${"R\n".repeat(2_000_000)}`);
+  assert.equal(fieldValue(group!, "user-agent").length, 4_000);
+  assert.ok(used() < 1_500, `${used()} ms`);
 });
 
 test("NUL in the encoded parts of a complaint does not reach what is stored of it", () => {

@@ -60,7 +60,10 @@ export function fieldValue(group: FieldGroup, ...names: string[]): string {
 
 function continueValue(values: string[], line: string): void {
   const value = values.pop() ?? "";
-  values.push(storable(`${value} ${line.trim()}`));
+  // A value that is full stays as it is: a part can be nothing but continuations.
+  values.push(
+    value.length >= valueCharsMax ? value : `${value} ${storable(line)}`.slice(0, valueCharsMax).toWellFormed(),
+  );
 }
 
 /** A value that fits into a database: cut, without controls, and without half of what the cut went through. */

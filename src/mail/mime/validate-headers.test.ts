@@ -100,6 +100,8 @@ describe("validateHeaders", () => {
       assert.match(reasonFor("X-A", `${around}${"a".repeat(950)}`) ?? "", /cannot be folded/);
       assert.equal(reasonFor("X-A", `${around}${"a".repeat(800)}`), null);
     }
+    assert.match(reasonFor("X-A", `a${" ".repeat(950)}b`) ?? "", /cannot be folded/);
+    assert.equal(reasonFor("X-A", `a${" ".repeat(800)}b${" ".repeat(800)}c`), null);
   });
 
   it("refuses one name twice, case aside, and tells which", () => {

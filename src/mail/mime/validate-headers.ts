@@ -117,7 +117,8 @@ function textProblem(text: string, octetsMax: number): string | null {
 }
 
 function hasLongRun(value: string): boolean {
-  return value.length >= runCharsMax && value.split(/[ \t]/).some((run) => run.length >= runCharsMax);
+  // Folded is before the last of several blanks: those before it belong to the line.
+  return value.length >= runCharsMax && value.split(/[ \t](?=[^ \t])/).some((run) => run.length >= runCharsMax);
 }
 
 function refuse(name: string, reason: string): HeadersResult {
