@@ -22,8 +22,6 @@ export type LoadOptions = {
   recipient(n: number): string;
   /** Milliseconds that each connection waits between two sends. */
   pause_ms?: number;
-  /** A careless client, for control runs: repeats what was not answered without an Idempotency-Key. */
-  careless?: boolean;
 };
 
 export type LoadResult = {
@@ -106,7 +104,7 @@ async function post(pool: Pool, options: LoadOptions, key: string, n: number) {
       headers: {
         authorization: `Bearer ${options.live_key}`,
         "content-type": "application/json",
-        ...(options.careless ? {} : { "idempotency-key": key }),
+        "idempotency-key": key,
       },
       body: JSON.stringify({
         from: options.from,

@@ -1,6 +1,6 @@
 // `lost-commit`: a proxy between Postern and PostgreSQL cuts connections at their commits: before it, right behind it, and
-// when it is done and nobody heard. Clients repeat with the same Idempotency-Key; every fact is there exactly once. A control
-// run, whose client repeats without a key, must double mail: else the cuts would prove nothing.
+// when it is done and nobody heard. Clients repeat with the same Idempotency-Key; every fact is there exactly once. In the
+// end a fact is taken away and one is counted twice, which the comparison must find: else it would prove nothing.
 import { type CommitProxy, type Cut, startCommitProxy } from "./commit-proxy.ts";
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
@@ -23,11 +23,11 @@ export type LostCommitVerdict = Verdict & {
   rows_off: number;
   /** What quota and statistics counted beyond, or short of, what was acknowledged. */
   counted_off: number;
-  /** E-mails that the careless client of the control run has twice. */
-  control_doubled: number;
+  /** Whether the comparison finds what is wrong on purpose. */
+  control_found: boolean;
 };
 
-/** Runs it, the control last; `ok` also asks that commits of every kind were cut. */
+/** Runs it; `ok` also asks that commits of every kind were cut. */
 export async function runLostCommit(options: ScenarioOptions): Promise<LostCommitVerdict> {
   const { rounds, seed, sends = SENDS, say } = options;
   const chance = chanceOf(seed);
@@ -41,22 +41,19 @@ export async function runLostCommit(options: ScenarioOptions): Promise<LostCommi
   const proxy = held.proxy as CommitProxy;
   try {
     stage.sink.think(() => chance.between(0, 20));
-    const play = (name: string, careless: boolean) =>
-      playRound(stage, {
-        name,
+    const verdicts: Verdict[] = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      const { verdict } = await playRound(stage, {
+        name: `round-${round}`,
         sends,
         pause_ms: 5,
-        careless,
         during: (isLoading) => cutWhile(proxy, chance, isLoading),
         ...(say ? { say } : {}),
       });
-    const verdicts: Verdict[] = [];
-    for (let round = 1; round <= rounds; round += 1) verdicts.push((await play(`round-${round}`, false)).verdict);
+      verdicts.push(verdict);
+    }
     say?.(`cut: ${JSON.stringify(Object.fromEntries(proxy.statements))}`);
-    const judged = await judgeRows(stage, sumUp(verdicts), proxy);
-    const control = await play("control", true);
-    const control_doubled = control.verdict.extra - judged.extra;
-    return { ...judged, control_doubled, ok: judged.ok && control_doubled > 0 };
+    return await judgeAll(stage, sumUp(verdicts), proxy);
   } finally {
     await stage.close();
     await proxy.stop();
@@ -90,21 +87,39 @@ const COUNTED = `
   select (select coalesce(sum(used), 0) from allowance where kind = 'monthly_quota')::int as quota,
          (select coalesce(sum(total_delivered), 0) from stat where span = 'day')::int as delivered`;
 
-async function judgeRows(stage: Stage, summed: Verdict, proxy: CommitProxy) {
+type Off = { rows_off: number; counted_off: number };
+
+async function compare(stage: Stage, acknowledged: number): Promise<Off> {
   const [rows] = await stage.rows<{ off: number }>(EXACTLY_ONCE);
   const [counted] = await stage.rows<{ quota: number; delivered: number }>(COUNTED);
-  const rows_off = rows?.off ?? Number.NaN;
-  const off = (count = Number.NaN) => Math.abs(count - summed.acknowledged);
-  const counted_off = off(counted?.quota) + off(counted?.delivered);
-  const accepts_cut = [...proxy.statements].reduce((all, [name, n]) => all + (name.startsWith("with") ? n : 0), 0);
-  const cuts = { ...proxy.cuts };
-  const wasTried = Object.values(cuts).every((count) => count > 0) && accepts_cut > 0;
+  const off = (count = Number.NaN) => Math.abs(count - acknowledged);
+  return { rows_off: rows?.off ?? Number.NaN, counted_off: off(counted?.quota) + off(counted?.delivered) };
+}
+
+/** One outcome is missing from the timeline, one recipient counts twice. */
+async function spoil(stage: Stage): Promise<void> {
+  await stage.rows(
+    "delete from event where id = (select min(id::text)::uuid from event where event_type = 'delivered')",
+  );
+  await stage.rows(
+    "update allowance set used = used + 1 where (scope_id, starts_at) = (select scope_id, starts_at from allowance where kind = 'monthly_quota' limit 1) and kind = 'monthly_quota'",
+  );
+}
+
+async function judgeAll(stage: Stage, summed: Verdict, proxy: CommitProxy): Promise<LostCommitVerdict> {
+  const found = await compare(stage, summed.acknowledged);
+  await spoil(stage);
+  const spoilt = await compare(stage, summed.acknowledged);
+  const control_found = spoilt.rows_off === found.rows_off + 1 && spoilt.counted_off === found.counted_off + 1;
+  const accepts_cut = [...proxy.statements].reduce((all, [name, n]) => all + (name.startsWith("with m") ? n : 0), 0);
+  const wasTried = Object.values(proxy.cuts).every((count) => count > 0) && accepts_cut > 0;
+  const isExact = found.rows_off === 0 && found.counted_off === 0;
   return {
     ...summed,
-    cuts,
+    cuts: proxy.cuts,
     accepts_cut,
-    rows_off,
-    counted_off,
-    ok: summed.ok && wasTried && rows_off === 0 && counted_off === 0,
+    ...found,
+    control_found,
+    ok: summed.ok && wasTried && isExact && control_found,
   };
 }

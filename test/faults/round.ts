@@ -10,7 +10,6 @@ export type Round = {
   sends: number;
   pause_ms?: number;
   base_urls?: string[];
-  careless?: boolean;
   /** What is done to it; goes on until the load is through, or is done once. */
   during(isLoading: () => boolean): Promise<void>;
   say?(text: string): void;
@@ -29,7 +28,6 @@ export async function playRound(stage: Stage, round: Round): Promise<{ verdict: 
     from: `Shop <orders@${stage.domain}>`,
     recipient: (n) => `r${n}@d${n % 40}.recipients.example`,
     ...(round.pause_ms === undefined ? {} : { pause_ms: round.pause_ms }),
-    careless: round.careless ?? false,
   }).finally(() => {
     isLoading = false;
   });
