@@ -18,7 +18,7 @@ export type HuntOptions = {
   workers: number;
   /** Processor time that counts as a hang. */
   hang_ms?: number;
-  /** Wall time after which a thread is given up. */
+  /** Processor time in one input after which a thread is given up, or a sixth of the time it may wait. */
   give_up_ms?: number;
   /** Where the targets are listed; another file in the tests of this one. */
   targets_from?: URL;
@@ -132,8 +132,9 @@ function watch(keeper: Keeper, order: Order, options: HuntOptions, result: Targe
   const giveUpMs = options.give_up_ms ?? GIVE_UP_MS;
   const endsAt = performance.now() + order.ms;
   return new Promise((resolve) => {
-    let last = { number: -1, at: performance.now() };
+    let settled = false;
     const settle = (how: "done" | "lost"): void => {
+      settled = true;
       clearInterval(timer);
       worker.off("message", onMessage).off("error", onLost).off("exit", onExit);
       // A thread that is being ended may still complain.
@@ -141,6 +142,7 @@ function watch(keeper: Keeper, order: Order, options: HuntOptions, result: Targe
       resolve(how);
     };
     const lose = (kind: Found["kind"], what: string): void => {
+      if (settled) return;
       result.inputs = before + Atomics.load(shared.control, 3) - inputsAtStart;
       keep(order.target, { kind, what, input: inputOnTrial(shared), cpu_ms: 0 }, options, result);
       settle("lost");
@@ -162,15 +164,33 @@ function watch(keeper: Keeper, order: Order, options: HuntOptions, result: Targe
       result.slowest_ms = Math.max(result.slowest_ms, told.slowest_ms);
       settle("done");
     };
-    const timer = setInterval(() => {
-      const number = Atomics.load(shared.control, 2);
-      const onTrial = Atomics.load(shared.control, 0) === 1;
-      if (number !== last.number || !onTrial) last = { number, at: performance.now() };
-      else if (performance.now() - last.at > giveUpMs) lose("hang", `no end after ${giveUpMs} ms`);
+    const isStuck = watchTrials(keeper, giveUpMs);
+    const timer = setInterval(async () => {
+      if (await isStuck()) lose("hang", `no end after ${giveUpMs} ms`);
     }, LOOK_EVERY_MS);
     worker.on("message", onMessage).on("error", onLost).on("exit", onExit);
     worker.postMessage(order);
   });
+}
+
+/**
+ * Tells when one trial has used so much processor time, or has waited six times as long without using it: a machine that
+ * has much else to do makes no hang.
+ */
+function watchTrials({ worker, shared }: Keeper, giveUpMs: number): () => Promise<boolean> {
+  let trial = { number: -1, since: 0, cpu_ms: 0 };
+  return async () => {
+    const number = Atomics.load(shared.control, 2);
+    if (Atomics.load(shared.control, 0) !== 1) return false;
+    // Only a trial that is seen twice is worth asking about. A thread that has just ended answers nothing.
+    const isNew = number !== trial.number;
+    if (isNew) trial = { number, since: performance.now(), cpu_ms: Number.POSITIVE_INFINITY };
+    const usage = await worker.cpuUsage().catch(() => null);
+    if (usage === null) return false;
+    const cpuMs = (usage.user + usage.system) / 1_000;
+    if (isNew && trial.number === number) trial.cpu_ms = cpuMs;
+    return cpuMs - trial.cpu_ms > giveUpMs || performance.now() - trial.since > giveUpMs * 6;
+  };
 }
 
 function inputOnTrial({ control, input }: Shared): Uint8Array {
