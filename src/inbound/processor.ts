@@ -3,6 +3,7 @@
 // outcome counts only while its claim stands, so any number of processes may run and any may be killed.
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
+import { beatOf } from "../platform/watchdog.ts";
 import type { World } from "../platform/world.ts";
 import { createBudget } from "./budget.ts";
 import type { Finisher } from "./finish.ts";
@@ -197,11 +198,13 @@ function startClaiming(state: State, start: () => void): Claimer {
   let again = false;
   let sweptAtMs = Number.NEGATIVE_INFINITY;
   let running: Promise<void> | null = null;
+  const rounds = beatOf(world, "mx claims");
 
   async function run(): Promise<void> {
     try {
       do {
         again = false;
+        rounds.beat();
         if (world.clock.monotonic() - sweptAtMs > SWEEP_MS) {
           sweptAtMs = world.clock.monotonic();
           await queries.freeAbandoned(world.db);
@@ -222,6 +225,7 @@ function startClaiming(state: State, start: () => void): Claimer {
     wake,
     async stop() {
       clearInterval(timer);
+      rounds.end();
       await running;
     },
   };

@@ -8,7 +8,7 @@ import { playWebhooks } from "./webhook-play.ts";
 
 const SEEDS = 10_000;
 /** So many tests share them, each well within the runner's limit for one. */
-const PARTS = 4;
+const PARTS = 10;
 /** Breaking one thing shows within so many seeds. */
 const SEEDS_TO_NOTICE = 1_500;
 
