@@ -38,6 +38,7 @@ const WHY = {
   wrapper: "the body stays as it came; the other service wraps it into a banner of its own",
   notice: "a notice of the other service about its plans or its dashboard: nothing came in that it answers",
   spam: "what the spam filter believes to be spam is not forwarded; the other service leaves that to its receiver",
+  broken: "the MX refuses what goes in circles or breaks the rules of SMTP (RFC 5321 §6.3, §2.3.8)",
   content: "the notification names a message that is stored elsewhere: only its header came",
 } as const;
 
@@ -123,6 +124,7 @@ function fromNotification(file: string, { content, mail, receipt }: Notification
   };
 }
 
+const wire = (bytes: Buffer) => Buffer.from(crlf(bytes), "latin1");
 const crlf = (bytes: Buffer) =>
   bytes
     .toString("latin1")
@@ -143,9 +145,11 @@ async function runForward(stage: MaskedStage, tally: Tally, given: Case, expecte
     tally.judge(`${file}: answer`, "550 5.7.1", answer.text.slice(0, 9));
     return;
   }
-  const isSpam = given.spam || !/^250/.test(answer.text);
-  tally.judge(`${file}: answer`, 250, answer.code, isSpam ? WHY.spam : null);
-  const forward = answer.code === 250 ? (await firstTo(stage, MAILBOX, alias.id))?.bytes : null;
+  if (answer.code !== 250) {
+    tally.judge(`${file}: answer`, 250, answer.text, /^554 5\.[46]\./.test(answer.text) ? WHY.broken : WHY.spam);
+    return;
+  }
+  const forward = (await firstTo(stage, MAILBOX, alias.id))?.bytes;
   if (!forward) {
     tally.judge(
       `${file}: forwarded`,
@@ -155,7 +159,7 @@ async function runForward(stage: MaskedStage, tally: Tally, given: Case, expecte
     );
     return;
   }
-  const [before, after] = await Promise.all([PostalMime.parse(crlf(given.bytes)), PostalMime.parse(forward)]);
+  const [before, after] = await Promise.all([PostalMime.parse(wire(given.bytes)), PostalMime.parse(forward)]);
   judgeForward(tally, file, { before, after, forward, alias });
   if (expected) await judgeExpected(tally, file, after, await PostalMime.parse(readFileSync(expected)));
 }
@@ -168,12 +172,13 @@ function judgeForward(tally: Tally, file: string, { before, after, forward, alia
   tally.judge(`${file}: From`, true, reverse.test(after.from?.address ?? ""));
   tally.judge(`${file}: To`, alias.full, after.to?.[0]?.address);
   tally.judge(`${file}: the mailbox is not named`, false, forward.includes(MAILBOX));
-  tally.judge(`${file}: Subject`, before.subject ?? "", after.subject ?? "");
+  tally.judge(`${file}: Subject`, oneLine(before.subject), oneLine(after.subject));
   tally.judge(`${file}: MIME-Version`, 1, head.match(/^mime-version:/gim)?.length ?? 0);
   tally.judge(`${file}: bodies`, [before.text, before.html], [after.text, after.html]);
   tally.judge(`${file}: attachments`, partsOf(before), partsOf(after));
 }
 
+const oneLine = (text: string | undefined) => (text ?? "").replace(/\s+/g, " ").trim();
 const partsOf = (mail: Email) =>
   mail.attachments.map(({ contentId, mimeType, filename, content }) => [
     contentId,
@@ -219,7 +224,7 @@ async function isQuarantined(stage: MaskedStage, aliasId: string): Promise<boole
 /** The user's answer: sent from a mailbox that its domain vouches for, to the contact's reverse address. */
 async function runReply(stage: MaskedStage, tally: Tally, given: Case, expected: string | undefined): Promise<void> {
   const { file } = given;
-  const before = await PostalMime.parse(crlf(given.bytes));
+  const before = await PostalMime.parse(wire(given.bytes));
   const author = before.from?.address ?? given.envelope_from;
   stage.dns.set(domainOf(author), "TXT", [`v=spf1 ip4:${IP_D} -all`]);
   stage.dns.set(domainOf(author), "MX", [{ exchange: `mx.${HOST}`, preference: 10 }]);
