@@ -2,11 +2,15 @@
 // answers with the message as text.
 import { parentPort } from "node:worker_threads";
 
-parentPort!.on("message", ({ bytes }: { bytes: Uint8Array }) => {
-  const order = Buffer.from(bytes).toString();
+parentPort!.on("message", (jobs: { bytes: Uint8Array }[]) => {
+  parentPort!.postMessage(jobs.map(({ bytes }) => obey(Buffer.from(bytes).toString(), jobs.length)));
+});
+
+/** `count`: how many messages came together. */
+function obey(order: string, count: number) {
   if (order === "hang") for (;;);
   if (order === "throw") throw new TypeError("as told");
   if (order === "exit") process.exit(3);
   if (order === "eat") for (const eaten: string[] = []; ; ) eaten.push(Math.PI.toString().repeat(1_000) + eaten.length);
-  parentPort!.postMessage({ mail: { text: order, attachments: [] } });
-});
+  return { mail: { text: order === "count" ? String(count) : order, attachments: [] } };
+}

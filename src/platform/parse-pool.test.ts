@@ -80,6 +80,27 @@ describe("the parse pool", () => {
     });
   }
 
+  it("takes small messages that wait on one trip, and large ones by themselves", async () => {
+    const made = pool({ worker: misbehaving });
+    const large = Buffer.alloc(200_000, "x");
+    const given = ["first", "count", "count", "count", large, ...Array.from({ length: 9 }, () => "count")];
+    const outcomes = await Promise.all(given.map((text) => made.parse(Buffer.from(text as string))));
+    const counts = outcomes.map(textOf).filter((text) => text !== large.toString());
+    assert.deepEqual(counts, ["first", "3", "3", "3", ...Array.from({ length: 8 }, () => "8"), "1"]);
+  });
+
+  for (const order of ["throw", "exit", "hang"]) {
+    it(`tries messages that came together with one told to ${order} by themselves`, async () => {
+      const made = pool({ worker: misbehaving, wall_ms: 2_500 });
+      const given = ["first", "one", order, "two", "three"];
+      const outcomes = await Promise.all(given.map((text) => made.parse(Buffer.from(text))));
+      assert.deepEqual(
+        outcomes.map((outcome) => (outcome.kind === "parsed" ? outcome.mail.text : outcome.kind)),
+        ["first", "one", "failed", "two", "three"],
+      );
+    });
+  }
+
   // Each made lists of millions of matches once, and the failed allocation ended the whole process.
   const large: [what: string, body: Buffer][] = [
     ["line ends", Buffer.alloc(20_000_000, "\r\n")],

@@ -1,5 +1,5 @@
-// The worker thread of parse-pool.ts: takes a message, answers with what was read. Contents of attachments are handed
-// over, not copied, where their memory is their own.
+// The worker thread of parse-pool.ts: takes messages, answers with what was read of each, in their order. Contents of
+// attachments are handed over, not copied, where their memory is their own.
 import { parentPort } from "node:worker_threads";
 import { type BuiltReply, buildReply, type ReplyOrder } from "../mail/masked/reply.ts";
 import { parseMessage } from "../mail/mime/parse-message.ts";
@@ -15,22 +15,24 @@ export type ParseJob = {
 };
 export type ParseAnswer = { mail: ParsedMail } | { returned: ReturnedMail } | { reply: BuiltReply };
 
-parentPort!.on("message", ({ as, bytes, order }: ParseJob) => {
-  const given = Buffer.from(bytes.buffer);
-  if (as === "mail") answerMail(given);
-  else if (order) parentPort!.postMessage({ reply: buildReply(given, order) } satisfies ParseAnswer);
-  else parentPort!.postMessage({ returned: readReturnedMail(given) } satisfies ParseAnswer);
+parentPort!.on("message", (jobs: ParseJob[]) => {
+  const handed = new Set<ArrayBuffer>();
+  const answers = jobs.map(({ as, bytes, order }): ParseAnswer => {
+    const given = Buffer.from(bytes.buffer);
+    if (as === "mail") return { mail: readMail(given, handed) };
+    return order ? { reply: buildReply(given, order) } : { returned: readReturnedMail(given) };
+  });
+  parentPort!.postMessage(answers, [...handed]);
 });
 
-function answerMail(given: Buffer): void {
+function readMail(given: Buffer, handed: Set<ArrayBuffer>): ParsedMail {
   const mail = parseMessage(given);
-  const handed = new Set<ArrayBuffer>();
   const attachments = mail.attachments.map((attachment) => {
     const content = ownMemory(attachment.content, given);
     handed.add(content.buffer);
-    return { ...attachment, content };
+    return { ...attachment, content: content as Buffer };
   });
-  parentPort!.postMessage({ mail: { ...mail, attachments } }, [...handed]);
+  return { ...mail, attachments };
 }
 
 // Decoded contents fill their memory but for a little; views of the message, and small ones of a pool, are copied out.
