@@ -226,6 +226,25 @@ describe("hostile values", () => {
     }
   });
 
+  it("made no header and no recipient of any mail that was taken", async () => {
+    const { body } = await send("GET", "/v1/emails?limit=100", undefined);
+    assert.ok(body.emails.length > 10, `${body.emails.length} mails were taken`);
+    for (const { id } of body.emails) {
+      const content = await api.ask("GET", `/v1/emails/${id}/content`, undefined, {
+        ...{ key: owner.key, headers: { accept: "message/rfc822" } },
+      });
+      const wire = String(content.body);
+      const head = wire.slice(0, wire.indexOf("\r\n\r\n") + 2);
+      assert.match(head, /^(?:[\x21-\x39\x3b-\x7e]+:(?:[^\r\n\0]|\r\n[ \t])*\r\n)+$/, id);
+      assert.doesNotMatch(head, /^(?:x-injected|bcc):/im, id);
+      const recipients = (await send("GET", `/v1/emails/${id}`, undefined)).body.email.recipients;
+      assert.ok(
+        recipients.every(({ email }: { email: string }) => !email.includes("attacker")),
+        id,
+      );
+    }
+  });
+
   it("left the program as it was", async () => {
     const answer = await send("GET", "/v1/templates", undefined);
     assert.equal(answer.status, 200);
