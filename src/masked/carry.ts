@@ -132,7 +132,7 @@ export function conclude(world: CarryWorld, { alias, mail }: { alias: AliasRow; 
   const also = (tx: Tx) =>
     concludeMail(tx, org_id, alias_id, {
       at: new Date(world.clock.now()),
-      traces: toRows(world, [{ org_id, id: mail.id, kind: "received", alias_id }, ...traces]),
+      traces: toRows(world, [{ org_id, id: mail.id, kind: "received", alias_id }, ...traces], mail.environment),
       ids,
       contact,
       entries: entries.map((entry) => toActivityRow(world, { ...entry, org_id, alias_id })),

@@ -9,12 +9,19 @@ export type NewTrace = { org_id: string; id: string; kind: queries.TraceRow["kin
 >;
 
 const FIRST_LOOK_MS = 1_000;
+/** Somebody is about to look at what a simulated mail became. */
+const SIMULATED_LOOK_MS = 60_000;
 
 export type TraceInsert = Omit<queries.TraceRow, "org_id"> & { due_at: Date };
 
 /** The rows of traces made now. */
-export function toRows(world: Pick<World, "clock">, traces: readonly NewTrace[]): TraceInsert[] {
+export function toRows(
+  world: Pick<World, "clock">,
+  traces: readonly NewTrace[],
+  environment: "live" | "test" = "live",
+): TraceInsert[] {
   const now = world.clock.now();
+  const due = now + (environment === "test" ? SIMULATED_LOOK_MS : FIRST_LOOK_MS);
   return traces.map(({ id, kind, alias_id, destination_id, contact_id, owner_id }) => ({
     id,
     kind,
@@ -23,7 +30,7 @@ export function toRows(world: Pick<World, "clock">, traces: readonly NewTrace[])
     contact_id: contact_id ?? null,
     owner_id: owner_id ?? null,
     created_at: new Date(now),
-    due_at: new Date(now + FIRST_LOOK_MS),
+    due_at: new Date(due),
   }));
 }
 

@@ -3,7 +3,7 @@
 // in and with what the other service sends on; bounce notices to the return path of a forward. Where the designs differ by
 // intention the difference is explained by its class.
 import { globSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, extname, join } from "node:path";
 import PostalMime, { type Email } from "postal-mime";
 import { C, IP_D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
 import type { Received } from "../support/smtp-sink.ts";
@@ -81,10 +81,10 @@ async function runFile(stage: MaskedStage, tally: Tally, path: string, all: read
   await (incoming.is_reply ? runReply : runForward)(stage, tally, incoming, expected);
 }
 
-/** `a_incoming.email` and `a_email_sns_body.json` belong to `a_expected.email`. */
+/** `a_incoming.email` and `a_incoming_email_sns_body.json` belong to `a_expected.email`. */
 function incomingOf(expected: string, incoming: string): boolean {
   const stem = (path: string) =>
-    basename(path).replace(/_(?:incoming|expected|email_sns_body|sns_body|incoming_sns_body)\..*$/, "");
+    basename(path, extname(path)).replace(/(?:_(?:incoming|expected|email|sns|body))+$/, "");
   return (
     expected !== incoming &&
     /_expected\./.test(expected) &&
