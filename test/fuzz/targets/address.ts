@@ -7,6 +7,7 @@ import { splitMessage as splitSigned } from "../../../src/mail/dkim/canonicalize
 import { mailboxHeader } from "../../../src/mail/mime/encode-header.ts";
 import { unfoldedValue } from "../../../src/mail/mime/header-text.ts";
 import { addressesMax, parseAddressList } from "../../../src/mail/mime/parse-addresses.ts";
+import { headersMax } from "../../../src/mail/mime/parse-head.ts";
 import { parseMessage } from "../../../src/mail/mime/parse-message.ts";
 import { parsePathCommand } from "../../../src/mail/smtp-server/command.ts";
 import { assertOneLine, assertStorable } from "../invariants.ts";
@@ -162,7 +163,10 @@ const author: Target = {
   check(input) {
     // At the door everything else is refused (data-framing).
     if (!CLEAN.test(input.toString("latin1"))) return "refused at the door";
-    const fields = splitSigned(input).fields.filter(({ name }) => name.toLowerCase() === "from");
+    const all = splitSigned(input).fields;
+    // Nobody is judged in a head beyond the limits (authenticate.ts), and parsed mail shows its first thousand fields.
+    if (all.length > headersMax) return "too many fields";
+    const fields = all.filter(({ name }) => name.toLowerCase() === "from");
     const judged = findAuthor(fields.map(({ bytes }) => bytes));
     if (judged.domain === null) return judged.reason;
     const shown = parseMessage(input).from.map(({ email }) => email);

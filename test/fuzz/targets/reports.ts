@@ -308,10 +308,9 @@ const csvImport: Target = {
       return [...pieces.flatMap((piece) => reader.push(piece)), ...reader.end()];
     };
     const rows = read([input]);
-    // How much of a broken document is quoted depends on how much of it was there.
-    const withoutValue = (all: readonly ImportRow[]) =>
-      all.map((row) => ("message" in row ? { ...row, value: "" } : row));
-    assert.deepEqual(withoutValue(read(cut(input))), withoutValue(rows), "cutting the bytes changed the rows");
+    // What is said of a row that is none depends on how much of a file without a format was there.
+    const kinds = (all: readonly ImportRow[]) => all.map((row) => ("message" in row ? row.row : row));
+    assert.deepEqual(kinds(read(cut(input))), kinds(rows), "cutting the bytes changed the rows");
     let last = 0;
     for (const row of rows) {
       assert.ok(row.row >= last, "rows are out of order");
