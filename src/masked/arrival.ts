@@ -38,6 +38,7 @@ const LATER = refuse(450, "4.7.1", "too much mail for this address; try later");
 const STRANGERS = refuse(450, "4.7.1", "too many new correspondents of this address today; try later");
 const CROWD = refuse(450, "4.5.3", "a reply has at most 10 recipients");
 const NO_ANSWER = refuse(451, "4.4.3", "the sender could not be looked up; try later");
+const UNREAD = refuse(451, "4.3.0", "the message could not be read; try later");
 const POLICY = refuse(550, "5.7.1", "the author's domain asks to refuse this (DMARC)");
 
 const FORWARDS_MINUTE_MAX = 30;
@@ -168,10 +169,12 @@ async function checkReply(world: ArrivalWorld, checked: Checked, context: AliasC
   const { alias, destinations } = context;
   const { incoming, examination, counted } = checked;
   const [verdicts, parsed] = await Promise.all([examination.verdicts(), examination.parsed()]);
-  const mail = parsed.kind === "parsed" ? parsed.mail : null;
+  // Nobody may be refused for good because our parser is busy.
+  if (parsed.kind === "failed") return UNREAD;
+  const { mail } = parsed;
   const permission = mayReply(
     {
-      from: mail?.from.map(({ email }) => email) ?? [],
+      from: mail.from.map(({ email }) => email),
       envelope_from: incoming.envelope.from,
       destinations: writersOf(destinations),
     },
@@ -186,7 +189,7 @@ async function checkReply(world: ArrivalWorld, checked: Checked, context: AliasC
     await noteRefusal(world, checked, verdicts, "reply_disabled");
     return refuse(550, "5.7.1", "you may not write through this address: replies are switched off for this alias");
   }
-  if (mail && countRecipients(alias, mail) > REPLY_RECIPIENTS_MAX) return CROWD;
+  if (countRecipients(alias, mail) > REPLY_RECIPIENTS_MAX) return CROWD;
   if (counted.has(alias.id)) return null;
   counted.add(alias.id);
   return (await takeReply(world, alias)) ? null : LATER;
