@@ -60,10 +60,10 @@ export async function benchGrowth(options: GrowthOptions = {}): Promise<BenchRes
 
 // --- start and memory -------------------------------------------------------------------------------------------------
 
-/** From the command to "ready": with nothing there (its database is made), and again with all there. */
+/** From the command to "ready": with nothing there (its database is made), and again with all there, as bin/postern does. */
 async function benchStart(count: number): Promise<Figures> {
   const dir = mkdtempSync(join(tmpdir(), "postern-growth-"));
-  const settings = await posternSettings(dir);
+  const settings = await posternSettings(dir, { NODE_COMPILE_CACHE: join(dir, "compiled") });
   const start = async (): Promise<number> => {
     const startedAt = performance.now();
     const running = await startPostern(settings);

@@ -4,6 +4,7 @@
 // still is undone. Transactions run one at a time: what PostgreSQL's isolation adds to that is for the fault scenarios
 // over the real one (test/faults).
 import type { Db, Query, Tx } from "../../src/platform/db.ts";
+import { readArray } from "./read-array.ts";
 import type { Life, Universe } from "./universe.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the values of a statement are what its query function made of its arguments
@@ -19,8 +20,12 @@ export type Rows = {
   rollback(): void;
 };
 
+/** A statement that decides by what it sees, and whose rows others see only at its commit, some time later. */
+export type SlowStatement = (values: Values) => () => unknown[] | number;
+
 export type Server = {
   statements: Map<string, Statement>;
+  slow: Map<string, SlowStatement>;
   rows: Rows;
   /** Away until then: connections are refused, transactions gone. */
   away_until_ms: number;
@@ -39,6 +44,7 @@ export const IDLE_IN_TRANSACTION_MS = 15_000;
 export function createServer(rows: Rows, statements: Map<string, Statement>): Server {
   return {
     statements,
+    slow: new Map(),
     rows,
     away_until_ms: 0,
     loss: { request: 0, answer: 0 },
@@ -72,7 +78,10 @@ class Lost extends Error {
 /** The face of the server for one process. */
 export function connect(universe: Universe, server: Server, life: Life): Db {
   const link = { universe, server, life };
-  const direct = statements((text, values) => request(link, () => perform(link, text, values)));
+  const direct = statements((text, values) => {
+    const slow = server.slow.get(text);
+    return slow ? requestSlowly(link, () => slow(values)) : request(link, () => perform(link, text, values));
+  });
   const transaction = <T>(work: (tx: Tx) => Promise<T>): Promise<T> => transact(link, work);
   return {
     ...direct,
@@ -106,7 +115,7 @@ function statements(run: (text: string, values: Values) => Promise<unknown[] | n
 
 function perform({ server, universe }: Link, text: string, values: Values): unknown[] | number {
   const statement = server.statements.get(text);
-  if (statement) return statement(values);
+  if (statement) return statement(values.map(readArray));
   if (!text.includes("pg_notify")) throw new Error(`the model knows no such statement: ${text}`);
   for (const { life, channel, hear } of server.listeners) {
     const isHeard = channel === values[0] && universe.chance.float() >= server.notify.loss;
@@ -137,6 +146,22 @@ function request<T>(link: Link, work: () => T): Promise<T> {
       }
       release(server);
     }
+  });
+}
+
+/** The commit of a process that died meanwhile had been sent, or had not. */
+async function requestSlowly<T>(link: Link, work: () => () => T): Promise<T> {
+  const { universe, life } = link;
+  const commit = await request(link, work);
+  life.calls += 1;
+  return new Promise((resolve, reject) => {
+    universe.after(universe.chance.pick([1, 40, 700]), null, () => {
+      const isSent = life.alive || universe.chance.float() < 0.5;
+      if (isAway(link) || !isSent)
+        return answer(link, () => reject(new Lost("the connection was lost before the commit")));
+      life.calls -= 1;
+      request(link, commit).then(resolve, reject);
+    });
   });
 }
 

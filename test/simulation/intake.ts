@@ -1,7 +1,8 @@
 // How mail comes into the queue: as the accepting side does it (src/sending/accept.ts), owned already and handed over in
-// memory where the engine of the process has room, else for whoever claims it. A client repeats what was not answered.
+// memory where the engine of the process has room, else for whoever claims it. A client repeats what was not answered. Nobody
+// sees a row before its commit, and whether its lane must be woken was decided before that, as in PostgreSQL.
 import { DEFAULT_SOURCE_ID, type Lane, MTA_CHANNEL } from "../../src/outbound/outbound.ts";
-import type { Statement } from "./database.ts";
+import type { SlowStatement, Statement } from "./database.ts";
 import type { OutboundPlay } from "./outbound-play.ts";
 import { aboutOf, BODY, type DeliveryRow, keyOf, type OutboundRows, wake } from "./outbound-rows.ts";
 import type { Process } from "./processes.ts";
@@ -32,7 +33,8 @@ export function emailOf({ n, domain }: Pick<Mail, "n" | "domain">): string {
 /** A function that gets a mail accepted, whatever it takes. */
 export function accepting(play: OutboundPlay): (mail: Mail) => void {
   const { universe, processes, server, rows } = play;
-  for (const [text, statement] of intakeStatements(rows)) server.statements.set(text, statement);
+  server.slow.set(INSERT, insertion(rows));
+  server.statements.set(FIND, finding(rows));
 
   function attempt(mail: Mail): void {
     const running = processes.running();
@@ -79,7 +81,7 @@ type Inserted = "inserted" | "known" | "unknown";
 /** When the answer is lost, the id tells what happened. */
 async function insert({ db }: Process["world"], row: DeliveryRow): Promise<Inserted> {
   try {
-    return (await db.transaction((tx) => tx.execute(INSERT, [row]))) === 1 ? "inserted" : "known";
+    return (await db.execute(INSERT, [row])) === 1 ? "inserted" : "known";
   } catch {
     const found = await db.query(FIND, [row]).catch(() => null);
     if (found === null) return "unknown";
@@ -104,27 +106,26 @@ function toDelivery(mail: Mail, lane: Lane, { owner, now }: { owner: number | nu
   };
 }
 
-function intakeStatements(rows: OutboundRows): [string, Statement][] {
-  const { writer, deliveries, recipients } = rows;
-  return [
-    [
-      INSERT,
-      ([row]) => {
-        const key = keyOf(row.message_id, row.position);
-        if (recipients.has(key)) return 0;
-        writer.put(deliveries, key, { ...row });
-        const { org_id, message_id, position, email } = row;
-        writer.put(recipients, key, { org_id, message_id, position, email, status: "queued" });
-        if (row.owner === null) wake(rows, row.lane_id, row.due_at);
-        return 1;
-      },
-    ],
-    [
-      FIND,
-      ([row]) => {
-        const found = deliveries.get(keyOf(row.message_id, row.position));
-        return found && found.owner === row.owner && found.created_at === row.created_at ? [found] : [];
-      },
-    ],
-  ];
+/** As the accepting statement: the rows, and the lane's wake if it looked later than they are due. */
+function insertion(rows: OutboundRows): SlowStatement {
+  const { writer, deliveries, recipients, lanes } = rows;
+  return ([row]) => {
+    const key = keyOf(row.message_id, row.position);
+    const isAsleep = row.owner === null && (lanes.get(row.lane_id)?.next_at ?? 0) > row.due_at;
+    return () => {
+      if (recipients.has(key)) return 0;
+      const { org_id, message_id, position, email } = row;
+      writer.put(deliveries, key, { ...row });
+      writer.put(recipients, key, { org_id, message_id, position, email, status: "queued" });
+      if (isAsleep) wake(rows, row.lane_id, row.due_at);
+      return 1;
+    };
+  };
+}
+
+function finding({ deliveries }: OutboundRows): Statement {
+  return ([row]) => {
+    const found = deliveries.get(keyOf(row.message_id, row.position));
+    return found && found.owner === row.owner && found.created_at === row.created_at ? [found] : [];
+  };
 }

@@ -10,6 +10,7 @@ import { createRandom } from "../../src/platform/random.ts";
 import { type Chance, chanceOf } from "../faults/seeded.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 import { createOutboundRows, type DeliveryRow, keyOf, outboundStatements, SOURCE_ID, wake } from "./outbound-rows.ts";
+import { readArray } from "./read-array.ts";
 import type { Universe } from "./universe.ts";
 
 const STEPS = 600;
@@ -96,7 +97,7 @@ function modelSide(): Side {
   const run = (text: string, values: readonly unknown[] = []) => {
     const statement = statements.get(text);
     if (!statement) throw new Error(`the model knows no such statement: ${text}`);
-    return statement(values);
+    return statement(values.map(readArray));
   };
   const nodeIds: number[] = [];
   const lanes = new Map<string, number>();

@@ -16,6 +16,8 @@ const LAST_WAIT_MIN = 360;
 const ASKED_MAX_MIN = 31;
 /** A domain that is not there is asked about again after an hour. */
 const ABSENT_MIN = 61;
+/** A poll, the second look at a lane, and some slow answers of the database. */
+const BEGIN_WITHIN_MS = 12_000;
 
 /** What is wrong; nothing when all is well. */
 export function judgeOutbound(play: OutboundPlay): string[] {
@@ -78,7 +80,7 @@ function isHopeless(
 }
 
 /** Each write after the other, at its time, and within 72 hours. */
-function judgeSteps({ rows, kind, lines }: OutboundPlay, mail: Mail): string[] {
+function judgeSteps({ rows, kind, lines, network }: OutboundPlay, mail: Mail): string[] {
   const id = messageIdOf(mail.n);
   const finishes = rows.finishes.filter(({ message_id }) => message_id === id);
   const problems: string[] = [];
@@ -95,7 +97,7 @@ function judgeSteps({ rows, kind, lines }: OutboundPlay, mail: Mail): string[] {
   const hours = first && last ? (last.at_wall_ms - first.at_wall_ms) / HOUR_MS : 0;
   const isMoved = lines.some(({ text }) => text.startsWith("all clocks"));
   if (hours * HOUR_MS > 72 * HOUR_MS + LATE_MAX_MS + (isMoved ? 5 * HOUR_MS : 0)) say(`took ${hours} hours`);
-  if (kind === "calm") problems.push(...judgePunctuality(finishes, emailOf(mail)));
+  if (kind === "calm") problems.push(...judgePunctuality(finishes, emailOf(mail)), ...judgeBeginning(network, mail));
   return problems;
 }
 
@@ -126,6 +128,15 @@ function judgePunctuality(finishes: Finish[], email: string): string[] {
     // Connecting takes up to 30 s, three slow steps two minutes, and a site that fails is probed by one connection.
     return lateMs > 16 * MINUTE_MS ? [`${email}: attempt ${n + 1} ended ${lateMs / MINUTE_MS} minutes late`] : [];
   });
+}
+
+/** Where nothing at all is wrong, a message is begun within seconds, whatever else waits in its lane. */
+function judgeBeginning({ destinations, starts }: OutboundPlay["network"], mail: Mail): string[] {
+  const { dead_until_ms, busy_until_ms, dns_until_ms, slowness_ms } = destinations.get(mail.domain)!;
+  if (dead_until_ms + busy_until_ms + dns_until_ms > 0 || slowness_ms > 1_000) return [];
+  const start = starts.find(({ email }) => email === emailOf(mail));
+  const waitedMs = (start?.monotonic_ms ?? Number.POSITIVE_INFINITY) - (mail.accepted_ms ?? 0);
+  return waitedMs > BEGIN_WITHIN_MS ? [`${emailOf(mail)}: begun ${waitedMs} ms after it was accepted`] : [];
 }
 
 /** Only who owns a delivery writes about it. */
