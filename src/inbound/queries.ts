@@ -1,9 +1,10 @@
 // SQL on inbound_raw, inbound_email and inbound_queue that moves mail: accept, claim, finish. What people ask for is in
 // list-queries.ts.
+import { type ArrayWriter, arrayWriter, type ElementType } from "../platform/binary-arrays.ts";
 import type { Query, Tx } from "../platform/db.ts";
 import type { Found, Kind, Route, Status } from "./types.ts";
 
-type Columns = Record<string, string>;
+type Columns = Record<string, ElementType>;
 
 const RAW = {
   org_id: "uuid",
@@ -46,8 +47,14 @@ function unnest(columns: Columns, first: number): string {
   return `unnest(${arrays.join(", ")}) as u (${Object.keys(columns).join(", ")})`;
 }
 
-function valuesOf(columns: Columns, rows: readonly Record<string, unknown>[]): unknown[][] {
-  return Object.keys(columns).map((name) => rows.map((row) => row[name]));
+/** In binary form: whole messages as text would be quoted and read octet by octet. */
+function valuesOf(columns: Columns, rows: readonly Record<string, unknown>[], writer: ArrayWriter): Buffer[] {
+  return Object.entries(columns).map(([name, type]) =>
+    writer.array(
+      type,
+      rows.map((row) => row[name]),
+    ),
+  );
 }
 
 const rawFirst = 2;
@@ -72,11 +79,12 @@ export function acceptMail(
   rows: { raws: readonly RawRow[]; emails: readonly EmailInsert[]; queue: readonly QueueRow[] },
   leaseMs: number,
 ) {
+  const writer = arrayWriter();
   return db.execute(ACCEPT, [
     leaseMs,
-    ...valuesOf(RAW, rows.raws),
-    ...valuesOf(EMAIL, rows.emails),
-    ...valuesOf(QUEUE, rows.queue),
+    ...valuesOf(RAW, rows.raws, writer),
+    ...valuesOf(EMAIL, rows.emails, writer),
+    ...valuesOf(QUEUE, rows.queue, writer),
   ]);
 }
 
@@ -255,7 +263,7 @@ export function finishMail(tx: Tx, rows: readonly FinishRow[]) {
        from u join mine using (org_id, id)
       where e.org_id = u.org_id and e.id = u.id
       returning e.org_id, e.id`,
-    valuesOf(FINISH, flat),
+    valuesOf(FINISH, flat, arrayWriter()),
   );
 }
 

@@ -36,6 +36,7 @@ describe("arrayWriter", () => {
     ["bigint", [0, 1, -1, 2 ** 53 - 1, -(2 ** 53 - 1), 4_294_967_296, -4_294_967_297, null]],
     ["smallint", [0, 32_767, -32_768, null, null]],
     ["int", [0, 2_147_483_647, -2_147_483_648, null]],
+    ["real", [0, 1.5, -2.25, null, 8.1]],
     ["text", ["", "a", "a", 'it\'s "x" {,} \\', "日本 😀", null, "NULL", "x".repeat(100_000), "a"]],
     ["text", ["half \ud800 pair"], ["half \ufffd pair"]],
     ["timestamptz", [new Date(0), new Date("2026-11-20T12:34:56.789Z"), new Date("1999-12-31T23:59:59.999Z"), null]],

@@ -9,6 +9,7 @@ const OIDS = {
   smallint: 21,
   int: 23,
   text: 25,
+  real: 700,
   timestamptz: 1184,
   uuid: 2950,
 } as const;
@@ -102,6 +103,11 @@ const WRITERS: { [T in ElementType]: (state: State, value: never) => void } = {
     reserve(state, 8);
     state.end = state.bytes.writeInt32BE(4, state.end);
     state.end = state.bytes.writeInt32BE(value, state.end);
+  },
+  real: (state, value: number) => {
+    reserve(state, 8);
+    state.end = state.bytes.writeInt32BE(4, state.end);
+    state.end = state.bytes.writeFloatBE(value, state.end);
   },
   text: (state, value: string) => {
     // A UTF-16 unit takes at most three octets.

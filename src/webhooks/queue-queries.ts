@@ -1,5 +1,6 @@
 // All SQL on the queue of deliveries: what producers add, what dispatchers claim and finish, and the lanes between them.
 // Lanes are always locked in the order of (org_id, webhook_id).
+import { type ArrayWriter, arrayWriter, type ElementType } from "../platform/binary-arrays.ts";
 import type { Query, Tx } from "../platform/db.ts";
 import type { AttemptResult, ClaimedRow, WebhookEventType } from "./types.ts";
 
@@ -39,8 +40,33 @@ export type NewDelivery = {
   body_bytes: number;
 };
 
+const BODY = { org_id: "uuid", id: "uuid", event: "text", body: "bytea" } as const;
+const DELIVERY = {
+  org_id: "uuid",
+  id: "uuid",
+  webhook_id: "uuid",
+  event_id: "uuid",
+  event: "text",
+  body_bytes: "int",
+} as const;
+
+/** In binary form: bodies as text would be quoted and read octet by octet. */
+function inColumns<Row>(
+  columns: { [K in keyof Row]: ElementType },
+  rows: readonly Row[],
+  writer: ArrayWriter,
+): Buffer[] {
+  return (Object.keys(columns) as (keyof Row)[]).map((name) =>
+    writer.array(
+      columns[name],
+      rows.map((row) => row[name]),
+    ),
+  );
+}
+
 /** One statement for all bodies and deliveries of a batch, due at `at`. An event known already keeps its first body. */
 export function insertDeliveries(tx: Tx, bodies: NewBody[], deliveries: NewDelivery[], at: Date) {
+  const writer = arrayWriter();
   return tx.execute(
     `with bodies as (
        insert into webhook_event (org_id, id, event, created_at, body)
@@ -51,19 +77,7 @@ export function insertDeliveries(tx: Tx, bodies: NewBody[], deliveries: NewDeliv
      select d.*, $1, $1
        from unnest($6::uuid[], $7::uuid[], $8::uuid[], $9::uuid[], $10::text[], $11::integer[])
          as d(org_id, id, webhook_id, event_id, event, body_bytes)`,
-    [
-      at,
-      bodies.map((row) => row.org_id),
-      bodies.map((row) => row.id),
-      bodies.map((row) => row.event),
-      bodies.map((row) => row.body),
-      deliveries.map((row) => row.org_id),
-      deliveries.map((row) => row.id),
-      deliveries.map((row) => row.webhook_id),
-      deliveries.map((row) => row.event_id),
-      deliveries.map((row) => row.event),
-      deliveries.map((row) => row.body_bytes),
-    ],
+    [at, ...inColumns(BODY, bodies, writer), ...inColumns(DELIVERY, deliveries, writer)],
   );
 }
 
