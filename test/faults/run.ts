@@ -137,8 +137,11 @@ try {
   console.log(json ? JSON.stringify(line) : `${ok ? "passed" : "FAILED"}: ${JSON.stringify(line)}`);
   process.exitCode = ok ? 0 : isUnplayed(figures) ? 3 : 1;
 } catch (error) {
-  if (!(error instanceof Lacking)) throw error;
-  const line = { scenario: name, skipped: error.message, ok: false };
-  console.log(json ? JSON.stringify(line) : `not played: ${error.message}`);
-  process.exitCode = 3;
+  const isLacking = error instanceof Lacking;
+  const { message } = error as Error;
+  if (!isLacking) console.error(error);
+  const line = { scenario: name, ...(isLacking ? { skipped: message } : { error: message }), ok: false };
+  console.log(json ? JSON.stringify(line) : `${isLacking ? "not played" : "FAILED"}: ${message}`);
+  // At once: whatever a stage that could not be set has left open would keep this process.
+  process.exit(isLacking ? 3 : 1);
 }
