@@ -125,6 +125,8 @@ describe("stripForged", () => {
     "X-Service-Event: email.received\r\n",
     "x-service-spf : pass\r\n folded\r\n",
     "X-Postern-Spam: no\r\n",
+    `X-Service-${"a".repeat(300)}: pass\r\n`,
+    "Authentication-Results:\xa0mx.postern.test; spf=pass\r\n",
   ];
   const honest = [
     "Authentication-Results: mx.example.org; spf=pass (mx.postern.test)\r\n",

@@ -6,6 +6,7 @@ const LF = 0x0a;
 const CR = 0x0d;
 const ours = /^x-(?:service|postern)-/i;
 const commentDepthMax = 20;
+const nameOctetsMax = 200;
 
 /**
  * The message without received Authentication-Results of `host` and without X-Service-* and X-Postern-* fields. The very
@@ -45,10 +46,14 @@ function isForged(field: Buffer, id: string): boolean {
   const first = field[0]! | 0x20;
   // "a" or "x": most fields are done with here.
   if (first !== 0x61 && first !== 0x78) return false;
-  const colon = field.subarray(0, 200).indexOf(0x3a);
-  if (colon === -1) return false;
-  const name = field.toString("latin1", 0, colon).trimEnd().toLowerCase();
+  const colon = field.subarray(0, nameOctetsMax).indexOf(0x3a);
+  const name = field
+    .toString("latin1", 0, colon === -1 ? nameOctetsMax : colon)
+    .trimEnd()
+    .toLowerCase();
+  // However long the name is: what begins so is ours.
   if (ours.test(name)) return true;
+  if (colon === -1) return false;
   return name === "authentication-results" && readServiceId(field.toString("utf8", colon + 1, colon + 2_000)) === id;
 }
 

@@ -360,6 +360,12 @@ describe("addresses in a list", () => {
 });
 
 describe("a damaged list", () => {
+  it("is read the same in pieces of any size, also when its first line is longer than the head", () => {
+    const content = `${"x".repeat(17_000)},"a;b;c;d\nA@B.example;gone\n"un"q@x.example;\nx@y.example;z\n`;
+    const whole = read(content).rows;
+    for (const piece of [1_000, 16_384, 17_002]) assert.deepEqual(read(content, { piece }).rows, whole, `in ${piece}s`);
+  });
+
   it("shows a row with NUL, more fields than headings, or a quote that is never closed", () => {
     const { rows } = read(
       'email,reason\na@x.example,bou\0nce\nb@x.example,bounce,more\nc@x.example,bounce,,\nd@x.example,"open\ne@x.example,bounce\n',

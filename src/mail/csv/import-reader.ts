@@ -93,18 +93,23 @@ function readText(reading: Reading, piece: string, final: boolean): Plain[] {
   if (reading.waiting.length < HEAD_CHARS && !final) return [];
   const whole = reading.waiting;
   reading.waiting = "";
-  const opened = looksLikeJson(whole) ? jsonSource(reading, whole) : csvSource(reading, whole);
+  // Decided by as much as there always is, so that it does not depend on the size of pieces.
+  const head = whole.slice(0, HEAD_CHARS);
+  const opened = looksLikeJson(head) ? jsonSource(reading, head) : csvSource(reading, head);
   reading.source = opened.source;
-  return [...opened.source.push(opened.rest), ...(final ? opened.source.end() : [])];
+  return [...opened.source.push(whole.slice(opened.skip)), ...(final ? opened.source.end() : [])];
 }
 
-function jsonSource(reading: Reading, head: string): { source: Source; rest: string } {
+/** `skip`: how much of the head is no list. */
+type Opened = { source: Source; skip: number };
+
+function jsonSource(reading: Reading, head: string): Opened {
   const reader = createJsonReader(head, (raw) => (reading.text as TextSource).field(raw));
   const named = (records: JsonRecord[]): Plain[] =>
     records
       .map((record) => ("defect" in record ? record : { values: renamed(reading, record.values) }))
       .filter((record) => "defect" in record || [...record.values.values()].some((value) => value !== ""));
-  return { source: { push: (text) => named(reader.push(text)), end: () => named(reader.end()) }, rest: head };
+  return { source: { push: (text) => named(reader.push(text)), end: () => named(reader.end()) }, skip: 0 };
 }
 
 function renamed(reading: Reading, values: Map<string, string>): Map<string, string> {
@@ -117,7 +122,7 @@ function renamed(reading: Reading, values: Map<string, string>): Map<string, str
   return named;
 }
 
-function csvSource(reading: Reading, head: string): { source: Source; rest: string } {
+function csvSource(reading: Reading, head: string): Opened {
   const { separator, skip } = detectSeparator(head);
   const reader = createCsvReader(separator);
   const heading: { columns: Heading | null } = { columns: null };
@@ -132,7 +137,7 @@ function csvSource(reading: Reading, head: string): { source: Source; rest: stri
   };
   return {
     source: { push: (text) => plain(reader.push(text)), end: () => plain(reader.end()) },
-    rest: head.slice(skip),
+    skip,
   };
 }
 
