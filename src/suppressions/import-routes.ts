@@ -8,9 +8,9 @@ import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { createGate } from "./gate.ts";
 import * as imports from "./imports.ts";
-import { FILE_BYTES_MAX, PROVIDER_WORDS, readJsonBytes, readJsonUpload, readMultipart } from "./upload.ts";
+import { FILE_BYTES_MAX, PROVIDER_WORDS, type ReadUpload, readJson, readMultipart } from "./upload.ts";
 
-/** Uploads that this process reads at once: each may hold up to 40 MiB. */
+/** Uploads that this process reads at once: each takes a core, and up to 40 MiB of the disk. */
 const READING_MAX = 3;
 /** Uploads that wait for their turn; the next one is a 503. */
 const WAITING_MAX = 100;
@@ -71,7 +71,7 @@ async function mountPreview(api: Api, world: World): Promise<void> {
   api.removeContentTypeParser("application/json");
   api.addContentTypeParser("application/json", (request, stream, done) => {
     const announced = Number(request.headers["content-length"] ?? 0);
-    readJsonBytes(stream, announced).then((bytes) => done(null, bytes), done);
+    readJson(world, stream, announced).then((upload) => done(null, upload), done);
   });
   api.addHook("onRequest", limitReading());
   api.post(
@@ -110,16 +110,20 @@ async function mountPreview(api: Api, world: World): Promise<void> {
       },
     },
     async (request, reply) => {
-      const upload = request.isMultipart() ? await readMultipart(request) : readJsonUpload(bodyOf(request));
-      const job = await imports.previewImport(world, request.account.org_id, upload);
-      return reply.code(201).send({ job });
+      const upload = request.isMultipart() ? await readMultipart(world, request) : bodyOf(request);
+      try {
+        const job = await imports.previewImport(world, request.account.org_id, upload);
+        return reply.code(201).send({ job });
+      } finally {
+        await upload.discard();
+      }
     },
   );
 }
 
-function bodyOf(request: FastifyRequest): Buffer {
-  const body = request.body as Buffer | undefined | null;
-  if (body && body.length > 0) return body;
+function bodyOf(request: FastifyRequest): ReadUpload {
+  const body = request.body as ReadUpload | undefined | null;
+  if (body) return body;
   throw new Refusal("validation_error", "send the list as multipart field 'file', or as JSON with the field 'csv'", {
     field: "file",
   });
