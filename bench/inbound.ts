@@ -10,7 +10,7 @@ import { ask, setUpDomain } from "../test/support/postern-process.ts";
 import { postfixVersion } from "../test/support/postfix.ts";
 import { makeCertificateAuthority } from "../test/support/tls.ts";
 import { startWebhookSink } from "../test/support/webhook-sink.ts";
-import { type BenchResult, conditions, round, setStage } from "./support/bench.ts";
+import { type BenchResult, conditions, costOf, round, setStage } from "./support/bench.ts";
 import { benchPostfixInbound, peerMissing } from "./support/postfix-inbound.ts";
 import { deliverMany } from "./support/smtp-load.ts";
 
@@ -51,23 +51,22 @@ export async function benchInbound(): Promise<BenchResult> {
       deliverMany({ ...SENDING, port, count, recipient: () => RECIPIENT, message: (n) => messages(first + n) });
     await run(0, WARM);
     await waitUntil(() => received.size >= WARM);
-    const before = stage.processor();
-    const startedAt = performance.now();
-    const load = await run(WARM, COUNT);
-    await waitUntil(() => received.size >= WARM + load.accepted);
-    const seconds = (performance.now() - startedAt) / 1000;
-    const used = stage.processor();
+    const [{ load, seconds }, cost] = await costOf(stage, COUNT, async () => {
+      const startedAt = performance.now();
+      const load = await run(WARM, COUNT);
+      await waitUntil(() => received.size >= WARM + load.accepted);
+      return { load, seconds: (performance.now() - startedAt) / 1000 };
+    });
     const missing = peerMissing();
     const peer = missing
       ? null
       : await benchPostfixInbound({ ...SENDING, count: PEER_COUNT, message: messages, key, publish });
     const ours = {
+      per_s: round(load.accepted / seconds),
+      accepts_per_s: round(load.accepted / load.seconds),
       accepted: load.accepted,
       webhooks: received.size - WARM,
-      accepts_per_s: round(load.accepted / load.seconds),
-      end_to_end_per_s: round(load.accepted / seconds),
-      postern_cpu_ms_per_mail: round(((used.postern - before.postern) * 1000) / load.accepted, 2),
-      database_cpu_ms_per_mail: round(((used.database - before.database) * 1000) / load.accepted, 2),
+      ...cost,
     };
     return {
       name: "inbound",
@@ -79,10 +78,8 @@ export async function benchInbound(): Promise<BenchResult> {
         peer: missing ?? `${postfixVersion()} with OpenDKIM and OpenDMARC`,
       }),
       ours,
-      peers: peer
-        ? { [PEER]: { accepts_per_s: round(peer.accepts_per_s), end_to_end_per_s: round(peer.end_to_end_per_s) } }
-        : {},
-      ratio: peer ? { [PEER]: round(ours.end_to_end_per_s / peer.end_to_end_per_s, 2) } : {},
+      peers: peer ? { [PEER]: { per_s: round(peer.per_s), accepts_per_s: round(peer.accepts_per_s) } } : {},
+      ratio: peer ? { [PEER]: round(ours.per_s / peer.per_s, 2) } : {},
     };
   } finally {
     await stage.close();

@@ -4,7 +4,7 @@
 import { openDb } from "../src/platform/db.ts";
 import { ask } from "../test/support/postern-process.ts";
 import { postfixVersion } from "../test/support/postfix.ts";
-import { type BenchResult, conditions, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
+import { type BenchResult, conditions, costOf, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
 import { benchPostfix } from "./support/postfix.ts";
 import { deliverMany } from "./support/smtp-load.ts";
 
@@ -28,12 +28,12 @@ export async function benchMasked({ rows = COUNT }: { rows?: number } = {}): Pro
     stage.dns.set("client.example", "TXT", ["v=spf1 ip4:127.0.0.1 -all"], 300);
     const aliases = await makeAliases(stage, Math.ceil((rows + WARM) / PER_ALIAS));
     await forward(stage, aliases, { first: 0, count: WARM });
-    const perS = await forward(stage, aliases, { first: WARM, count: rows });
+    const [perS, cost] = await costOf(stage, rows, () => forward(stage, aliases, { first: WARM, count: rows }));
     const peers: BenchResult["peers"] = {};
     for (const signed of [true, false]) {
       const peer = { sink: stage.sink, count: Math.min(PEER_COUNT, rows), signed, body_bytes: BYTES };
       const rate = await benchPostfix({ ...peer, recipient: "alias@mask.example" });
-      if (rate !== null) peers[signed ? "postfix+opendkim" : "postfix"] = { forwards_per_s: round(rate) };
+      if (rate !== null) peers[signed ? "postfix+opendkim" : "postfix"] = { per_s: round(rate) };
     }
     return {
       name: "masked",
@@ -44,10 +44,10 @@ export async function benchMasked({ rows = COUNT }: { rows?: number } = {}): Pro
         message_bytes: BYTES,
         peer: Object.keys(peers).length === 0 ? "postfix is not installed: no peer measured" : postfixVersion(),
       }),
-      ours: { forwards_per_s: round(perS) },
+      ours: { per_s: round(perS), ...cost },
       peers,
       ratio: Object.fromEntries(
-        Object.entries(peers).map(([name, peer]) => [name, round(perS / (peer.forwards_per_s as number), 2)]),
+        Object.entries(peers).map(([name, peer]) => [name, round(perS / (peer.per_s as number), 2)]),
       ),
     };
   } finally {

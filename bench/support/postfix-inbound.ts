@@ -35,7 +35,7 @@ export type PeerOptions = {
   publish(dns: DnsServer): void;
 };
 
-export type PeerRate = { accepts_per_s: number; end_to_end_per_s: number };
+export type PeerRate = { accepts_per_s: number; per_s: number };
 
 /** Why this peer cannot be measured here, in a sentence; null when it can. */
 export function peerMissing(): string | null {
@@ -112,7 +112,7 @@ async function measure(postfix: Postfix, dir: string, options: PeerOptions): Pro
   if (load.accepted !== options.count) throw new Error(`the peer refused: ${JSON.stringify([...load.refused])}`);
   await piped(dir, before + options.count);
   const seconds = (performance.now() - startedAt) / 1000;
-  return { accepts_per_s: load.accepted / load.seconds, end_to_end_per_s: load.accepted / seconds };
+  return { accepts_per_s: load.accepted / load.seconds, per_s: load.accepted / seconds };
 }
 
 function deliver(
