@@ -9,7 +9,7 @@ import { hostName } from "../dsn/delivery-status.ts";
 import { firstHeader, type MailParts, splitParts } from "../dsn/parts.ts";
 import { readReturnedMessage } from "../dsn/returned-message.ts";
 import { readSesNotification } from "../dsn/ses-notification.ts";
-import { type FieldGroup, fieldValue, readFieldGroups } from "../dsn/status-fields.ts";
+import { type FieldGroup, fieldValue, readFieldGroups, storable } from "../dsn/status-fields.ts";
 import type { OriginalMessage } from "../dsn/types.ts";
 import { type ComplaintFormat, complaintFormat } from "./formats.ts";
 import type { ComplaintMeaning, ComplaintReport } from "./types.ts";
@@ -147,7 +147,7 @@ function withJmrp(report: ComplaintReport, mail: MailParts): ComplaintReport {
     ...report,
     user_agent: report.user_agent ?? "Microsoft Junk Mail Reporting Program",
     source_ip: validIp(/from \[?([0-9A-Fa-f.:]{2,45})/i.exec(subject)?.[1] ?? ""),
-    arrival_date: firstHeader(mail.headers, "date") || null,
+    arrival_date: storable(firstHeader(mail.headers, "date")) || null,
     original_mail_from: addressIn(originalHeader(report.original, "return-path") ?? reported),
   };
 }

@@ -70,7 +70,9 @@ function toReturned(header: Header): ReturnedHeader {
 /** A Message-ID without its angle brackets; null when the value holds none. */
 export function messageId(value: string): string | null {
   const text = value.slice(0, 1_000);
-  const id = /<([^<>\s]{1,500})>/.exec(text)?.[1] ?? /^\s*([^\s<>@]{1,250}@[^\s<>]{1,250})/.exec(text)?.[1];
+  const id =
+    /<([^<>\s\p{Cc}\p{Cs}]{1,500})>/u.exec(text)?.[1] ??
+    /^\s*([^\s<>@\p{Cc}\p{Cs}]{1,250}@[^\s<>\p{Cc}\p{Cs}]{1,250})/u.exec(text)?.[1];
   return id ?? null;
 }
 

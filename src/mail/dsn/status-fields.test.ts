@@ -33,10 +33,11 @@ test("NUL in the encoded parts of a complaint does not reach what is stored of i
     "Content-Type: message/rfc822",
     "Content-Transfer-Encoding: base64",
     "",
-    encoded("From: a@b.example\nSubject: x\0y\n\nhi\n"),
+    encoded("From: a@b.example\nSubject: x\0y\nMessage-ID: <\0@b.example>\n\nhi\n"),
     "--b--",
   ].join("\r\n");
   const report = parseComplaint(Buffer.from(mail));
   assert.equal(report?.user_agent, "a b");
   assert.deepEqual(report?.original.headers[1], { name: "Subject", value: "x y" });
+  assert.equal(report?.original.message_id, null);
 });
