@@ -136,6 +136,7 @@ function makersFor(settings: Posterns, create: Create, domainId: string): Record
       await ask(settings, "DELETE", `/v1/masked/aliases/${id}`);
       return id;
     },
+    unconfirmed: (mark) => create("/v1/masked/destinations", { email: `${mark}@slow.example` }),
     destinations: (mark) => create("/v1/masked/destinations", { email: `${mark}@unused.example` }),
     keys: (mark) => create("/v1/api-keys", { name: mark, environment: "test" }),
     inbound: (mark) =>
@@ -200,6 +201,7 @@ const BINDINGS: Binding[] = [
   { path: /^.v1.masked.aliases.\{id\}$/, method: /DELETE/, parameters: { "path.id": "masked" } },
   { path: /\{contact_id\}/, parameters: { "path.id": "withContacts", "path.contact_id": "contacts" } },
   { path: /^.v1.masked.aliases.\{/, parameters: { "path.id": "withContacts" } },
+  { path: /^.v1.masked.destinations.\{id\}.resend/, parameters: { "path.id": "unconfirmed" } },
   { path: /^.v1.masked.destinations.\{/, parameters: { "path.id": "destinations" } },
   { path: /^.v1.inbound-emails.simulate/, parameters: { "body.to": "receivers", "body.from": "senders" } },
   { path: /\{attachment_id\}/, parameters: { "path.id": "withAttachment", "path.attachment_id": "attachments" } },
