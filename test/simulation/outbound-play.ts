@@ -270,8 +270,11 @@ function isActive({ universe, processes, rows, server }: OutboundPlay): boolean 
     ({ life, engine }) => life.calls > 0 || engine === null || life.stalled_until_ms > universe.monotonic(),
   );
   if (isAtWork || rows.nodes.size !== processes.all.length) return true;
-  for (const { owner, lane_id } of rows.deliveries.values()) {
-    if (owner !== null || rows.lanes.get(lane_id)?.next_at === Number.POSITIVE_INFINITY) return true;
+  for (const { owner, lane_id, due_at } of rows.deliveries.values()) {
+    const lane = rows.lanes.get(lane_id);
+    // Overlooked: a sweep will find it, before anything else is due.
+    const isOverlooked = lane?.paused_until === null && lane.next_at > due_at;
+    if (owner !== null || isOverlooked || lane?.next_at === Number.POSITIVE_INFINITY) return true;
   }
   return false;
 }

@@ -16,8 +16,8 @@ const LAST_WAIT_MIN = 360;
 const ASKED_MAX_MIN = 31;
 /** A domain that is not there is asked about again after an hour. */
 const ABSENT_MIN = 61;
-/** A poll, the second look at a lane, and some slow answers of the database. */
-const BEGIN_WITHIN_MS = 12_000;
+/** The sweep for rows that were committed while their lane was looked at, a poll, and some slow answers of the database. */
+const BEGIN_WITHIN_MS = 40_000;
 
 /** What is wrong; nothing when all is well. */
 export function judgeOutbound(play: OutboundPlay): string[] {
