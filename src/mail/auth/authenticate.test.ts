@@ -127,6 +127,7 @@ describe("stripForged", () => {
     "X-Postern-Spam: no\r\n",
     `X-Service-${"a".repeat(300)}: pass\r\n`,
     "Authentication-Results:\xa0mx.postern.test; spf=pass\r\n",
+    'Authentication-Results: "mx.postern.test; spf=pass\r\n',
   ];
   const honest = [
     "Authentication-Results: mx.example.org; spf=pass (mx.postern.test)\r\n",

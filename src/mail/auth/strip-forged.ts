@@ -62,7 +62,7 @@ function readServiceId(given: string): string {
   // Octets and characters that are nothing to see: a reader may pass over what our grammar stops at.
   const text = given.replace(/[\p{C}\p{Z}\ufffd]/gu, " ");
   const at = skipComments(text);
-  const [, quoted, bare] = /^(?:"((?:[^"\\]|\\.)*)"|([^\s;()<>@,:\\"/[\]?=]+))/s.exec(text.slice(at)) ?? [];
+  const [, quoted, bare] = /^(?:"((?:[^"\\]|\\.)*)"|"?([^\s;()<>@,:\\"/[\]?=]+))/s.exec(text.slice(at)) ?? [];
   return toDnsName((quoted?.replace(/\\(.)/gs, "$1") ?? bare ?? "").trim());
 }
 

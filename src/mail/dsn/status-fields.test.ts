@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startProcessorTime } from "../../../test/support/processor-time.ts";
 import { parseComplaint } from "../arf/arf.ts";
+import { parseBounce } from "./dsn.ts";
 import { fieldValue, readFieldGroups } from "./status-fields.ts";
 
 test("values hold no controls, and no half of a character that was cut", () => {
@@ -40,4 +41,9 @@ test("NUL in the encoded parts of a complaint does not reach what is stored of i
   assert.equal(report?.user_agent, "a b");
   assert.deepEqual(report?.original.headers[1], { name: "Subject", value: "x y" });
   assert.equal(report?.original.message_id, null);
+});
+
+test("NUL in the text of a bounce does not reach its diagnostic", () => {
+  const result = parseBounce(Buffer.from("\no@User unknown\0"));
+  assert.equal(result.kind === "bounce" && result.recipients[0]?.diagnostic, "unknown");
 });

@@ -65,8 +65,8 @@ function diagnosticOf(texts: readonly string[], email: string | null): string {
   const chosen = texts[at] ?? "";
   const isBare = withCode === -1 && (/:\s*$/.test(chosen) || (email !== null && chosen.includes(email)));
   const shown = isBare ? `${chosen} ${texts[at + 1] ?? ""}` : chosen;
-  const plain = shown.slice(0, 8_000).replace(/[-=*#_]{4,}|\s+/g, " ");
-  return plain.replace(/ {2,}/g, " ").trim().slice(0, diagnosticCharsMax);
+  const plain = shown.slice(0, 8_000).replace(/[-=*#_]{4,}|[\s\p{Cc}]+/gu, " ");
+  return plain.replace(/ {2,}/g, " ").trim().slice(0, diagnosticCharsMax).toWellFormed();
 }
 
 // A refused RCPT is about its own address; any other refused command is about all that have none.

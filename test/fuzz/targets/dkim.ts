@@ -141,6 +141,7 @@ const arc: Target = {
     const verdicts = await authenticate({ bytes: input, ...given, resolver, now_ms: NOW_S * 1_000 });
     assert.match(verdicts.header, /^Authentication-Results: [\x20-\x7e]+(?:\r\n[ \t][\x20-\x7e]+)*\r\n$/);
     if (verdicts.arc.result !== "pass") return verdicts.arc.reason.slice(0, 60);
+    if (splitHead(input).defects.length > 0) return "odd head";
     const theirs = await authenticateTheirs(input, {
       ...{
         ip: given.remote_ip,
