@@ -7,6 +7,7 @@ const CR = 0x0d;
 const ours = /^x-(?:service|postern)-/i;
 const commentDepthMax = 20;
 const nameOctetsMax = 200;
+const valueOctetsMax = 65_536;
 
 /**
  * The message without received Authentication-Results of `host` and without X-Service-* and X-Postern-* fields. The very
@@ -54,7 +55,11 @@ function isForged(field: Buffer, id: string): boolean {
   // However long the name is: what begins so is ours.
   if (ours.test(name)) return true;
   if (colon === -1) return false;
-  return name === "authentication-results" && readServiceId(field.toString("utf8", colon + 1, colon + 2_000)) === id;
+  if (name !== "authentication-results") return false;
+  // White space is no hiding place, however much of it there is.
+  let start = colon + 1;
+  while (start < field.length && field[start]! <= 0x20) start += 1;
+  return readServiceId(field.toString("utf8", start, start + valueOctetsMax)) === id;
 }
 
 // RFC 8601 §2.2: [CFWS] authserv-id, a token or a quoted string, and then perhaps a version or results.
