@@ -1,11 +1,11 @@
 // What the clock role does for DMARC reports: forgets what nobody can ask for any more. Any number of processes may run it.
-import { sleep } from "../platform/clock.ts";
+import { type RoundsWorld, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as dayQueries from "./day-queries.ts";
 import * as queries from "./queries.ts";
 import { dayOf } from "./split-days.ts";
 
-type Worker = Pick<World, "db" | "clock" | "log">;
+type Worker = Pick<World, "db" | "clock">;
 
 const SWEEP_EVERY_MS = 600_000;
 const DAY_MS = 86_400_000;
@@ -17,25 +17,12 @@ const ROWS_BATCH = 5_000;
 const ROUNDS_MAX = 40;
 
 /** Starts the work; `stop` waits for the statement under way. */
-export function startDmarcWork(world: Worker): { stop(): Promise<void> } {
-  const ending = new AbortController();
-  const running = run(world, ending.signal);
-  return {
-    async stop() {
-      ending.abort();
-      await running;
-    },
-  };
-}
-
-async function run(world: Worker, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await sweepReports(world, signal).catch((err) => {
-      // Nothing is lost: what is to be forgotten is there next time.
-      world.log.warn({ err }, "old DMARC reports could not be removed");
-    });
-    await sleep(SWEEP_EVERY_MS, signal);
-  }
+export function startDmarcWork(world: Worker & RoundsWorld): { stop(): Promise<void> } {
+  return startRounds(world, {
+    name: "DMARC",
+    every_ms: SWEEP_EVERY_MS,
+    round: (signal) => sweepReports(world, signal),
+  });
 }
 
 /** One sweep, bounded; the rest next time. */

@@ -1,7 +1,8 @@
 // Checks of a domain's DNS records, on request and on schedule: read, look up outside any transaction, then fold what
 // was seen into the row under its lock. Not here: what the answers mean (look-up.ts, spf.ts) and the states (state.ts).
-import { sleep } from "../platform/clock.ts";
+
 import { isDuplicate, type Tx } from "../platform/db.ts";
+import { startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import { lookUpRecords } from "./look-up.ts";
 import * as queries from "./queries.ts";
@@ -101,25 +102,13 @@ type LoopWorld = CheckWorld & Pick<World, "log" | "metrics">;
 
 /** Runs due checks until stopped; any number of processes may. `stop` waits for the checks that are under way. */
 export function startDomainChecks(world: LoopWorld, ports: DomainPorts): { stop(): Promise<void> } {
-  const stopping = new AbortController();
-  const done = run(world, ports, stopping.signal);
-  return {
-    async stop() {
-      stopping.abort();
-      await done;
+  return startRounds(world, {
+    name: "domain checks",
+    every_ms: POLL_MS,
+    async round(signal, beat) {
+      while (!signal.aborted && (await runDueChecks(world, ports, signal)) > 0) beat();
     },
-  };
-}
-
-async function run(world: LoopWorld, ports: DomainPorts, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const checked = await runDueChecks(world, ports, signal).catch((err) => {
-      // The database was away: what is due stays due.
-      world.log.warn({ err }, "due domain checks could not be run");
-      return 0;
-    });
-    if (checked === 0) await sleep(POLL_MS, signal);
-  }
+  });
 }
 
 /** Takes one batch of due domains and checks them; returns how many. Ends retired DKIM keys first. */

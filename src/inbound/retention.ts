@@ -1,8 +1,7 @@
 // What the clock role does for receiving: lets go of the blobs of mail past its retention (its rows go with their day
 // partitions), and forgets what greylisting remembers too long.
-import { sleep } from "../platform/clock.ts";
-import { isUnavailable } from "../platform/db.ts";
 import { uuidFloor } from "../platform/random.ts";
+import { type RoundsWorld, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as blobQueries from "./blob-queries.ts";
 import { collectBlobs } from "./blob-references.ts";
@@ -16,30 +15,16 @@ const AT_ONCE_MAX = 500;
 const DAY_MS = 86_400_000;
 
 /** Starts the work; `stop` ends it after the batch at hand. */
-export function startInboundWork(world: RetentionWorld): { stop(): Promise<void> } {
-  const ending = new AbortController();
-  const running = run(world, ending.signal);
-  return {
-    async stop() {
-      ending.abort();
-      await running;
-    },
-  };
-}
-
-async function run(world: RetentionWorld, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      while (!signal.aborted && (await sweepBlobs(world)) === AT_ONCE_MAX);
+export function startInboundWork(world: RetentionWorld & RoundsWorld): { stop(): Promise<void> } {
+  return startRounds(world, {
+    name: "inbound retention",
+    every_ms: LOOK_EVERY_MS,
+    async round(signal, beat) {
+      while (!signal.aborted && (await sweepBlobs(world)) === AT_ONCE_MAX) beat();
       const before = new Date(world.clock.now() - REMEMBER_MS);
-      while (!signal.aborted && (await greylistQueries.forget(world.db, before, AT_ONCE_MAX)) === AT_ONCE_MAX);
-    } catch (err) {
-      // What is due stays due and is tried again.
-      const why = isUnavailable(err) ? "the database cannot be reached" : "work failed";
-      world.log.error({ err }, `inbound retention: ${why}`);
-    }
-    await sleep(LOOK_EVERY_MS, signal);
-  }
+      while (!signal.aborted && (await greylistQueries.forget(world.db, before, AT_ONCE_MAX)) === AT_ONCE_MAX) beat();
+    },
+  });
 }
 
 /** Gives up the references of mail past its retention, and deletes blobs that nobody needs then; how many references. */

@@ -1,13 +1,12 @@
 // What the clock role does for masked addresses: settles what was sent, and forgets by the clock: counted windows,
 // Message-IDs that nobody answers any more, aliases that cannot be restored (their addresses stay taken).
-import { sleep } from "../platform/clock.ts";
-import { isUnavailable } from "../platform/db.ts";
+import { atMostEvery, type RoundsWorld, startRounds } from "../platform/rounds.ts";
 import { RESTORE_WITHIN_MS } from "./aliases.ts";
 import type * as carry from "./carry.ts";
 import { settleTraces, type TracePorts } from "./settling.ts";
 import * as queries from "./trace-queries.ts";
 
-export type WorkWorld = carry.CarryWorld & { log: { error(about: object, text: string): void } };
+export type WorkWorld = carry.CarryWorld & RoundsWorld;
 
 const LOOK_EVERY_MS = 1_000;
 const SWEEP_EVERY_MS = 600_000;
@@ -19,31 +18,15 @@ const MESSAGE_IDS_KEPT_MS = 400 * 86_400_000;
 
 /** Starts the work; `stop` ends it after what is at hand. Any number of processes may run it. */
 export function startMaskedWork(world: WorkWorld, ports: TracePorts): { stop(): Promise<void> } {
-  const ending = new AbortController();
-  const running = run(world, ports, ending.signal);
-  return {
-    async stop() {
-      ending.abort();
-      await running;
+  const sweep = atMostEvery(SWEEP_EVERY_MS, world.clock.now, () => forgetOld(world));
+  return startRounds(world, {
+    name: "masked",
+    every_ms: LOOK_EVERY_MS,
+    async round(signal, beat) {
+      while (!signal.aborted && (await settleTraces(world, ports)) > 0) beat();
+      await sweep();
     },
-  };
-}
-
-async function run(world: WorkWorld, ports: TracePorts, signal: AbortSignal): Promise<void> {
-  let sweptAtMs = Number.NEGATIVE_INFINITY;
-  while (!signal.aborted) {
-    try {
-      while (!signal.aborted && (await settleTraces(world, ports)) > 0);
-      if (world.clock.now() - sweptAtMs >= SWEEP_EVERY_MS) {
-        await forgetOld(world);
-        sweptAtMs = world.clock.now();
-      }
-    } catch (err) {
-      // What is due stays due.
-      world.log.error({ err }, isUnavailable(err) ? "masked: the database cannot be reached" : "masked: work failed");
-    }
-    await sleep(LOOK_EVERY_MS, signal);
-  }
+  });
 }
 
 /** Forgets what is old by the clock; how many rows. */

@@ -1,6 +1,6 @@
 // What the clock role does for sending: keeps other domains' TLS policies fresh, and forgets what nobody needs any more
 // (results for reports, figures of addresses, addresses taken out of pools). Nothing waits for it.
-import { sleep } from "../platform/clock.ts";
+import { startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as pools from "./pool-queries.ts";
 import { oldestDue } from "./queries.ts";
@@ -17,29 +17,16 @@ const SWEEP_ROWS_MAX = 5_000;
 
 /** Starts the work; `stop` ends it after the step at hand. */
 export function startOutboundUpkeep(world: UpkeepWorld): { stop(): Promise<void> } {
-  const ending = new AbortController();
-  const running = run(world, ending.signal);
-  return {
-    async stop() {
-      ending.abort();
-      await running;
+  return startRounds(world, {
+    name: "upkeep of sending",
+    every_ms: EVERY_MS,
+    async round(signal) {
+      await tellAge(world);
+      await refreshPolicies(world, signal);
+      await sweepTlsResults(world);
+      await sweepSources(world);
     },
-  };
-}
-
-async function run(world: UpkeepWorld, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    // What is due stays due: nothing is lost by a round that fails.
-    await round(world, signal).catch((err) => world.log.warn({ err }, "the upkeep of sending failed"));
-    await sleep(EVERY_MS, signal);
-  }
-}
-
-async function round(world: UpkeepWorld, signal: AbortSignal): Promise<void> {
-  await tellAge(world);
-  await refreshPolicies(world, signal);
-  await sweepTlsResults(world);
-  await sweepSources(world);
+  });
 }
 
 /** How long the mail that has waited longest has been due: it grows when nobody takes mail. */

@@ -1,9 +1,8 @@
 // Day partitions: made ahead, dropped by retention. An id's day follows from its UUIDv7 time, so a jump of the clock
 // needs partitions for the new day before the first insert: `withPartitions` makes them when an insert finds none.
 import type { Config } from "../config.ts";
-import { sleep } from "./clock.ts";
 import type { Db } from "./db.ts";
-import { isUnavailable } from "./db.ts";
+import { atMostEvery, type RoundsWorld, startRounds } from "./rounds.ts";
 import type { World } from "./world.ts";
 
 const DAY_MS = 86_400_000;
@@ -60,37 +59,15 @@ function day(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-type PartitionWorld = Pick<World, "db" | "clock" | "config" | "log">;
+type PartitionWorld = Pick<World, "db" | "clock" | "config"> & RoundsWorld;
 
 /** Keeps partitions made ahead and drops those past their retention, every hour; for the `clock` role. */
 export function startPartitionWork(world: PartitionWorld): { stop(): Promise<void> } {
-  const ending = new AbortController();
-  const running = run(world, ending.signal);
-  return {
-    async stop() {
-      ending.abort();
-      await running;
-    },
-  };
-}
-
-async function run(world: PartitionWorld, signal: AbortSignal): Promise<void> {
-  let doneAtMs = Number.NEGATIVE_INFINITY;
-  while (!signal.aborted) {
-    // By the schedule's clock: when it is moved, the days that are to come have come.
-    if (world.clock.now() - doneAtMs >= WORK_EVERY_MS) {
-      try {
-        await makePartitions(world.db, world.clock.now());
-        const dropped = await dropExpiredPartitions(world, world.config.retention_days);
-        if (dropped.length > 0) world.log.info({ dropped }, "past their retention");
-        doneAtMs = world.clock.now();
-      } catch (err) {
-        world.log.error(
-          { err },
-          isUnavailable(err) ? "partitions: the database cannot be reached" : "partition work failed",
-        );
-      }
-    }
-    await sleep(LOOK_EVERY_MS, signal);
-  }
+  // By the schedule's clock: when it is moved, the days that are to come have come.
+  const round = atMostEvery(WORK_EVERY_MS, world.clock.now, async () => {
+    await makePartitions(world.db, world.clock.now());
+    const dropped = await dropExpiredPartitions(world, world.config.retention_days);
+    if (dropped.length > 0) world.log.info({ dropped }, "past their retention");
+  });
+  return startRounds(world, { name: "partitions", every_ms: LOOK_EVERY_MS, round });
 }

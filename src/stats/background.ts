@@ -1,10 +1,10 @@
 // What the clock role does for statistics: merges the shards of spans that are over, and forgets what nobody can ask for
 // any more. Nothing depends on it: readers add up whatever is there. Any number of processes may run it.
-import { sleep } from "../platform/clock.ts";
+import { type RoundsWorld, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 
-type Worker = Pick<World, "db" | "clock" | "log">;
+type Worker = Pick<World, "db" | "clock">;
 
 const SWEEP_EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -16,25 +16,8 @@ const BATCH = 5_000;
 const ROUNDS_MAX = 40;
 
 /** Starts the work; `stop` waits for the statement under way. */
-export function startStatsWork(world: Worker): { stop(): Promise<void> } {
-  const ending = new AbortController();
-  const running = run(world, ending.signal);
-  return {
-    async stop() {
-      ending.abort();
-      await running;
-    },
-  };
-}
-
-async function run(world: Worker, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await sweepStats(world, signal).catch((err) => {
-      // Nothing is lost: what is to be merged or forgotten is there next time.
-      world.log.warn({ err }, "statistics could not be merged");
-    });
-    await sleep(SWEEP_EVERY_MS, signal);
-  }
+export function startStatsWork(world: Worker & RoundsWorld): { stop(): Promise<void> } {
+  return startRounds(world, { name: "stats", every_ms: SWEEP_EVERY_MS, round: (signal) => sweepStats(world, signal) });
 }
 
 /** One sweep, bounded; the rest next time. */

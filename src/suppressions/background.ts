@@ -1,8 +1,8 @@
 // What the clock role does for suppressions: commits imports, deletes expired entries, folds the counts, retires jobs.
 // The row is the job: a worker claims it with a lease, and each block and the cursor move in one transaction, so that a
 // crash at any instruction neither loses nor doubles a row.
-import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
+import { atMostEvery, type RoundsWorld, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as imports from "./import-queries.ts";
 import * as queries from "./queries.ts";
@@ -25,44 +25,26 @@ const READING_LIFE_MS = 2 * 3_600_000;
 const ENDED_LIFE_MS = 30 * 86_400_000;
 
 /** Starts the work; `stop` ends it after the block at hand and gives the job back. */
-export function startSuppressionWork(world: Worker): { stop(): Promise<void> } {
-  const ending = new AbortController();
-  const running = run(world, ending.signal);
-  return {
-    async stop() {
-      ending.abort();
-      await running;
+export function startSuppressionWork(world: Worker & RoundsWorld): { stop(): Promise<void> } {
+  const sweep = atMostEvery(SWEEP_EVERY_MS, world.clock.monotonic, () => sweepSuppressions(world));
+  return startRounds(world, {
+    name: "suppressions",
+    every_ms: LOOK_EVERY_MS,
+    async round(signal, beat) {
+      await commitImports(world, signal, beat);
+      await sweep();
     },
-  };
+  });
 }
 
-async function run(world: Worker, signal: AbortSignal): Promise<void> {
-  let sweptAtMs = Number.NEGATIVE_INFINITY;
-  while (!signal.aborted) {
-    try {
-      await commitImports(world, signal);
-      if (world.clock.monotonic() - sweptAtMs >= SWEEP_EVERY_MS) {
-        await sweepSuppressions(world);
-        sweptAtMs = world.clock.monotonic();
-      }
-    } catch (err) {
-      // The loop is where errors of this work end; the rows it is about are still due, and are tried again.
-      world.log.error(
-        { err },
-        isUnavailable(err) ? "suppressions: the database cannot be reached" : "suppressions: work failed",
-      );
-    }
-    await sleep(LOOK_EVERY_MS, signal);
-  }
-}
-
-/** Commits every job that is due; returns how many were finished. */
-export async function commitImports(world: Worker, signal?: AbortSignal): Promise<number> {
+/** Commits every job that is due, and says after each turn that it lives; returns how many were finished. */
+export async function commitImports(world: Worker, signal?: AbortSignal, beat?: () => void): Promise<number> {
   let finished = 0;
   while (!signal?.aborted) {
     const claim = await imports.claimJob(world.db, LEASE_SECONDS);
     if (claim === null) return finished;
     if (await commitJob(world, claim, signal)) finished += 1;
+    beat?.();
   }
   return finished;
 }

@@ -1,7 +1,7 @@
 // What the clock role does for warming: ends each UTC day of each domain with a decision and a row of its history, days that
 // were missed one after the other, and pauses domains whose figures are beyond the limits. Any number of processes may
 // run it: due rows are claimed with a lease, and decided under their lock.
-import { sleep } from "../platform/clock.ts";
+import { atMostEvery, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import { decideDay, lookNow, trailing, trailingNow } from "./decide.ts";
 import * as queries from "./queries.ts";
@@ -25,31 +25,15 @@ const HISTORY_KEPT_MS = 400 * DAY_MS;
 
 /** Starts the work; `stop` waits for the domain at hand. */
 export function startWarmingWork(world: Worker, ports: WarmingPorts): { stop(): Promise<void> } {
-  const ending = new AbortController();
-  const running = run(world, ports, ending.signal);
-  return {
-    async stop() {
-      ending.abort();
-      await running;
+  const sweep = atMostEvery(SWEEP_EVERY_MS, world.clock.monotonic, () => sweepWarming(world, ports));
+  return startRounds(world, {
+    name: "warming",
+    every_ms: POLL_MS,
+    async round(signal, beat) {
+      while ((await lookAtDue(world, ports, signal)) === BATCH && !signal.aborted) beat();
+      await sweep();
     },
-  };
-}
-
-async function run(world: Worker, ports: WarmingPorts, signal: AbortSignal): Promise<void> {
-  let sweptAtMs = Number.NEGATIVE_INFINITY;
-  while (!signal.aborted) {
-    try {
-      while ((await lookAtDue(world, ports, signal)) === BATCH && !signal.aborted);
-      if (world.clock.monotonic() - sweptAtMs >= SWEEP_EVERY_MS) {
-        await sweepWarming(world, ports);
-        sweptAtMs = world.clock.monotonic();
-      }
-    } catch (err) {
-      // The database was away: what is due stays due.
-      world.log.warn({ err }, "due warming decisions could not be made");
-    }
-    await sleep(POLL_MS, signal);
-  }
+  });
 }
 
 /** Looks at one batch of due domains; returns how many. */
