@@ -17,7 +17,8 @@ export function assertOneLine(what: string, text: string | null | undefined): vo
 
 /** Every text anywhere in a value: keys and strings, as they would be written as JSON. */
 export function assertStorableAll(what: string, value: unknown): void {
-  const json = JSON.stringify(value, (_key, part) => {
+  const json = JSON.stringify(value, (key, part) => {
+    assertStorable(`a name in ${what}`, key);
     if (typeof part === "string") assertStorable(what, part);
     if (part instanceof Map) return [...part];
     if (part instanceof Set) return [...part];
