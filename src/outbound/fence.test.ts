@@ -124,3 +124,36 @@ test("a process that leaves puts what did not end in doubt, in the transaction t
   await leases.stop();
   assert.deepEqual(buried, [node]);
 });
+
+test("an outcome is found by its key, also when statistics are of a time when nothing was owned", async () => {
+  const { db } = api.world;
+  await db.query("update delivery set owner = null");
+  await db.query("analyze delivery");
+  const { job, row } = await taken();
+  await db.transaction(async (tx) => {
+    const scans = () => tx.query("select pg_stat_get_xact_numscans('delivery_owned'::regclass) as scans");
+    const before = await scans();
+    await queries.finishDeliveries(tx, [finishRow(job)]);
+    assert.deepEqual(await scans(), before, "all that the node owns was looked through");
+  });
+  assert.equal(await row(), undefined);
+});
+
+function finishRow(job: Job): queries.FinishRow {
+  const nothing = { bounce_type: null, bounce_code: null, diag_code: null, diag_message: null, bounce_class: null };
+  return {
+    ...nothing,
+    owner: NOW,
+    org_id: job.org_id,
+    message_id: job.message_id,
+    position: job.position,
+    final: true,
+    status: "delivered",
+    attempts: 1,
+    next_attempt_at: null,
+    delivered_at: new Date(),
+    isp: null,
+    deferred_event_at: null,
+    absent_since: null,
+  };
+}

@@ -161,6 +161,13 @@ export type FinishRow = {
 };
 
 /**
+ * `owner` where it is compared row by row: as an expression, so that no index on it is used. Statistics taken while few rows
+ * are owned make that index look better than the key, and each row would look through all that a node holds: 1.3 ms of the
+ * database's processor a message in place of 0.2.
+ */
+const OWNED_AS = "d.owner + 0";
+
+/**
  * Writes the outcomes: final ones leave the queue, others wait for their next attempt; recipients take the state.
  * Returns the rows that still belonged to the owner they were taken under.
  */
@@ -175,14 +182,14 @@ export function finishDeliveries(tx: Tx, rows: FinishRow[]) {
      gone as (
        delete from delivery d using r
         where r.final and d.org_id = r.org_id and d.message_id = r.message_id and d.position = r.position
-          and d.owner = r.owner
+          and ${OWNED_AS} = r.owner
        returning d.org_id, d.message_id, d.position),
      again as (
        update delivery d set owner = null, attempts = r.attempts, due_at = r.next_attempt_at,
               deferred_event_at = r.deferred_event_at, absent_since = r.absent_since
          from r
         where not r.final and d.org_id = r.org_id and d.message_id = r.message_id and d.position = r.position
-          and d.owner = r.owner
+          and ${OWNED_AS} = r.owner
        returning d.org_id, d.message_id, d.position, d.lane_id, d.due_at),
      sleepers as (
        update lane l set next_at = a.due_at
@@ -285,7 +292,8 @@ export function returnDeliveries(db: Query, rows: OwnedKey[], due: Date) {
     `with given as (
        update delivery d set owner = null, due_at = greatest(d.due_at, $5)
          from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[]) as k (owner, org_id, message_id, position)
-        where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position and d.owner = k.owner
+        where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position
+          and ${OWNED_AS} = k.owner
        returning d.lane_id, d.due_at)
      update lane l set next_at = g.due_at
        from (select lane_id, min(due_at) as due_at from given group by lane_id order by lane_id) g
@@ -305,7 +313,8 @@ export function moveDeliveries(db: Query, rows: (OwnedKey & { lane_id: number })
        update delivery d set owner = null, lane_id = k.lane_id
          from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::bigint[])
            as k (owner, org_id, message_id, position, lane_id)
-        where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position and d.owner = k.owner
+        where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position
+          and ${OWNED_AS} = k.owner
        returning d.lane_id, d.due_at)
      update lane l set next_at = m.due_at
        from (select lane_id, min(due_at) as due_at from moved group by lane_id order by lane_id) m
