@@ -12,6 +12,7 @@ import { addAlias, type Receiving, startTestReceiving } from "../support/receivi
 import { type Copy, feedbackReport, postfixBounce } from "../support/returned-mail.ts";
 import { type Received, type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
+import { until } from "../support/until.ts";
 
 const DAY_S = 86_400;
 const UNKNOWN = { status: "5.1.1", reply: "550 5.1.1 User unknown" };
@@ -20,13 +21,15 @@ let offsetS = 0;
 let sink: SmtpSink;
 let r: Receiving;
 
-function moveClock(seconds: number): void {
+/** The process looks at the file a few times a second. */
+async function moveClock(seconds: number): Promise<void> {
   offsetS += seconds;
   writeFileSync(clockFile, String(offsetS));
+  await until("the clock is moved", () => Math.abs(r.api.world.clock.now() - Date.now() - offsetS * 1_000) < 30_000);
 }
 
 before(async () => {
-  moveClock(0);
+  writeFileSync(clockFile, "0");
   sink = await startSmtpSink();
   r = await startTestReceiving({
     POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
@@ -182,11 +185,11 @@ test("a suspended organization sends nothing and still hears what comes back and
 test("a return path ages from the delivery: mail that waited for weeks can still bounce, and not for ever", async () => {
   const scheduled_at = new Date(Date.now() + offsetS * 1_000 + 25 * DAY_S * 1_000).toISOString();
   const id = await send("weeks@there.example", { scheduled_at });
-  moveClock(25 * DAY_S + 60);
+  await moveClock(25 * DAY_S + 60);
   await emailWithStatus(r.api, id, ["delivered"], 20_000);
-  moveClock(9 * DAY_S);
+  await moveClock(9 * DAY_S);
   assert.equal((await mail(returnPath(id), "From: a@there.example\r\nSubject: Re: x\r\n\r\nthanks\r\n")).code, 250);
-  moveClock(2 * DAY_S);
+  await moveClock(2 * DAY_S);
   assert.equal((await mail(returnPath(id), bounceOf(id, "weeks@there.example"))).code, 550);
   const complaint = feedbackReport(copyOf(id, "weeks@there.example"));
   await taken(`f+${token(id)}@bounces.postern.test`, complaint);
