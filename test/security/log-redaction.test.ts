@@ -248,7 +248,7 @@ test("a database that goes away in the middle of requests and deliveries", async
   );
   for (let round = 0; round < 4; round += 1) {
     await admin.query(
-      "select pg_terminate_backend(pid) from pg_stat_activity where usename <> current_user and pid <> pg_backend_pid()",
+      "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
     );
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
