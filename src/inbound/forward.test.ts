@@ -185,7 +185,7 @@ test("forwards announce nothing to outbound webhooks, and are told on the timeli
   const [row] = await r.processed("subject=quiet");
   const { body } = await r.api.ask("GET", `/v1/inbound-emails/${row.id}`);
   const forward = `/v1/emails/${body.email.forwards[0]}`;
-  const until = Date.now() + 5_000;
+  const until = Date.now() + 20_000;
   while ((await r.api.ask("GET", forward)).body.email.status !== "delivered" && Date.now() < until);
   assert.equal((await r.api.ask("GET", forward)).body.email.status, "delivered");
   const events = await r.api.world.db.query("select 1 from webhook_event where event = 'email.delivered'");

@@ -334,7 +334,7 @@ test("what is spam is not forwarded through a masked alias, and its owner sees w
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check
 async function until(look: () => Promise<any>) {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 20_000;
   for (;;) {
     const found = await look();
     if (found || Date.now() > deadline) return found;

@@ -6,6 +6,7 @@ import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { type SmtpSink, startSmtpSink } from "../../test/support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
+import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { journalFolder, openJournal, readJournal } from "./journal.ts";
 import { thisHost } from "./this-host.ts";
@@ -118,26 +119,20 @@ test("a result whose delivery was taken away meanwhile is told in the timeline, 
   const hold = Promise.withResolvers<null>();
   sink.onMessage(() => hold.promise);
   const mail = await send();
-  const until = Date.now() + 5_000;
-  while (sink.connections === 0 && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until("the engine connects", () => sink.connections > 0);
   const [before] = await api.world.db.query<{ owner: number }>("select owner from delivery where message_id = $1", [
     mail.id,
   ]);
   assert.ok(before?.owner, "the engine holds it");
   const inFlight = (): boolean =>
     readJournal(journalFolder(api.world), before.owner)?.some(({ message_id }) => message_id === mail.id) ?? false;
-  while (!inFlight() && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.ok(inFlight(), "the journal has it before the answer is there");
+  await until("the journal has it, before the answer is there", inFlight);
   await api.world.db.query(
     "update delivery set owner = null, due_at = now() + interval '1 day' where message_id = $1",
     [mail.id],
   );
   hold.resolve(null);
-  let types: string[] = [];
-  while (!types.includes("ambiguous") && Date.now() < until) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    types = await typesOf(mail);
-  }
-  assert.deepEqual(types, ["queued", "ambiguous"]);
+  await until("it is told", async () => (await typesOf(mail)).includes("ambiguous"));
+  assert.deepEqual(await typesOf(mail), ["queued", "ambiguous"]);
   sink.onMessage(() => null);
 });

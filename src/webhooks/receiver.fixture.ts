@@ -113,7 +113,7 @@ export async function produce(api: TestApi, events: OutgoingEvent[]): Promise<vo
 }
 
 /** Waits until `look` gives something other than null; fails after `withinMs`. */
-export async function until<T>(what: string, look: () => T | null | Promise<T | null>, withinMs = 8_000): Promise<T> {
+export async function until<T>(what: string, look: () => T | null | Promise<T | null>, withinMs = 20_000): Promise<T> {
   const end = performance.now() + withinMs;
   for (;;) {
     const seen = await look();

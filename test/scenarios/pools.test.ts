@@ -73,7 +73,7 @@ async function send(ipPool: string, count: number): Promise<string[]> {
 }
 
 /** What the sink got of these messages, once it has them all. */
-async function arrived(ids: string[], timeoutMs = 15_000): Promise<Received[]> {
+async function arrived(ids: string[], timeoutMs = 30_000): Promise<Received[]> {
   const mine = () => sink.messages.filter(({ message_id }) => ids.includes(message_id.split("@")[0] as string));
   await until(`${ids.length} messages`, async () => mine().length >= ids.length, timeoutMs);
   assert.equal(mine().length, ids.length, "none twice");

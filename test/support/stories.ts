@@ -9,7 +9,7 @@ export function receiveAt(dns: DnsServer, domain: string, host = `mx.${domain}`)
 }
 
 /** Polls `GET /v1/emails/{id}` until its status is one of `statuses`. */
-export async function emailWithStatus(api: TestApi, id: string, statuses: string[], timeoutMs = 10_000) {
+export async function emailWithStatus(api: TestApi, id: string, statuses: string[], timeoutMs = 20_000) {
   const until = Date.now() + timeoutMs;
   for (;;) {
     const { body } = await api.ask("GET", `/v1/emails/${id}`);
