@@ -2,7 +2,7 @@
 // C → A → D, is answered D → R → C, and answered again; both mailboxes are read as Postfix stored them. Whatever the
 // contact's server got in its life is searched for anything of the mailbox: address, host, time zone, program.
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
@@ -93,9 +93,13 @@ async function stored(postfix: Postfix, count: number): Promise<Stored[]> {
   const folder = join(postfix.dir, "mail/inbox/new");
   const until = Date.now() + 20_000;
   for (;;) {
-    const names = existsSync(folder) ? readdirSync(folder).sort() : [];
+    const names = existsSync(folder) ? readdirSync(folder) : [];
     if (names.length >= count) {
-      const raws = names.map((name) => readFileSync(join(folder, name), "latin1"));
+      const paths = names.map((name) => join(folder, name));
+      // Names of one second are not in the order of their times (https://cr.yp.to/proto/maildir.html).
+      const writtenAt = new Map(paths.map((path) => [path, statSync(path, { bigint: true }).mtimeNs]));
+      paths.sort((a, b) => Number((writtenAt.get(a) as bigint) - (writtenAt.get(b) as bigint)));
+      const raws = paths.map((path) => readFileSync(path, "latin1"));
       return Promise.all(raws.map(async (raw) => ({ raw, mail: await PostalMime.parse(Buffer.from(raw, "latin1")) })));
     }
     if (Date.now() > until) throw new Error(`${names.length} of ${count} mails\n${logs()}`);

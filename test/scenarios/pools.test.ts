@@ -158,10 +158,11 @@ describe("a pool's mail", () => {
     assert.match((await attempts(first))[0].message, /no sending machine has an address of the pool vanishing/);
     assert.equal((await api.ask("DELETE", "/v1/ip-pools/vanishing")).status, 409);
     assert.equal((await api.ask("DELETE", "/v1/ip-pools/vanishing?force=true")).status, 200);
-    await until("the engine to see it", async () => {
+    // Each has a next attempt of its own.
+    await until("the engine sees it, and all are due again", async () => {
       clock.move(60_000);
       await new Promise((resolve) => setTimeout(resolve, 200));
-      return sink.messages.some(({ message_id }) => message_id.startsWith(first));
+      return ids.every((id) => sink.messages.some(({ message_id }) => message_id.startsWith(id)));
     });
     assert.deepEqual(countBy(await arrived(ids)), { "127.0.0.1": 3 });
   });
