@@ -1,6 +1,6 @@
 // The command line: reads the command, the roles and the signals, nothing else.
 import { Command, InvalidArgumentError } from "commander";
-import { bootstrap, createKey, firstOrganization } from "./accounts/accounts.ts";
+import { bootstrap, changeSetting, createKey, firstOrganization } from "./accounts/accounts.ts";
 import { openWorld, startRoles } from "./app.ts";
 import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
 import { examine, printable } from "./doctor.ts";
@@ -91,6 +91,16 @@ async function operatorMail(id: string | undefined): Promise<void> {
   }
 }
 
+async function changeSettingCommand(name: string, value: string, options: { organization?: string }): Promise<void> {
+  const opened = await openWorld(readConfig());
+  try {
+    await changeSetting(opened.world, options.organization ?? null, name, value);
+    console.log(`${name} is ${value} now.`);
+  } finally {
+    await opened.close();
+  }
+}
+
 async function resume(): Promise<void> {
   const opened = await openWorld(readConfig());
   try {
@@ -141,6 +151,13 @@ program
   .command("resume")
   .description("send again after a backup was restored: until then its old queue waits")
   .action(resume);
+program
+  .command("settings")
+  .description("settings of an organization: inbound_retention_days, warming_auto_start")
+  .argument("<name>")
+  .argument("<value>", 'the value, or "default"')
+  .option("--organization <id>", "its id; without it the first organization")
+  .action(changeSettingCommand);
 program.command("migrate").description("bring the database up to date").action(migrateOnly);
 program
   .command("keys")

@@ -1,6 +1,6 @@
 // Organizations and their API keys: who may ask for what. Face of the feature.
 import { coalesce } from "../platform/coalesce.ts";
-import { isUuid, type Query } from "../platform/db.ts";
+import { isUuid } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -10,6 +10,7 @@ import * as queries from "./queries.ts";
 import type { KeyRow, OrganizationRow } from "./types.ts";
 
 export { type RateTaken, requestRates } from "./rates.ts";
+export { changeSetting, organizationSetting, organizationsWith } from "./settings.ts";
 
 const TOUCH_EVERY_MS = 60_000;
 const NAME_MAX = 191;
@@ -178,11 +179,6 @@ export async function bootstrap(
     await queries.insertKey(tx, org_id, keyRecord(world, "First test key", test_key));
     return { org_id, live_key, test_key };
   });
-}
-
-/** One of the organization's settings as text, or null when it is not set. */
-export async function organizationSetting(tx: Query, orgId: string, name: string): Promise<string | null> {
-  return (await queries.readSetting(tx, orgId, name))[0]?.value ?? null;
 }
 
 /** A look-up of organizations' plans for background work: many per round trip, nothing remembered. */

@@ -56,6 +56,21 @@ export function readSetting(tx: Query, orgId: string, name: string) {
   ]);
 }
 
+/** Null takes it away. */
+export function writeSetting(db: Query, { id, name, value }: { id: string; name: string; value: string }) {
+  return db.execute(
+    "update organization set settings = jsonb_strip_nulls(settings || jsonb_build_object($2::text, $3::jsonb)) where id = $1",
+    [id, name, value],
+  );
+}
+
+export function findWithSetting(db: Query, name: string) {
+  return db.query<{ org_id: string; value: string }>(
+    "select id as org_id, settings ->> $1::text as value from organization where settings ? $1::text order by id",
+    [name],
+  );
+}
+
 /** Index: organization_pkey. Batched over organizations. */
 export function findPlans(db: Query, orgIds: string[]) {
   return db.query<Pick<OrganizationRow, "id" | "plan">>("select id, plan from organization where id = any($1)", [

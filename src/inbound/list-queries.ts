@@ -192,6 +192,17 @@ export function deleteUnusedRaw(tx: Tx, orgId: string, rawId: string) {
 type Key = { org_id: string; id: string };
 const keyArrays = (keys: readonly Key[]) => [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)];
 
+/** The oldest mails of an organization with ids below `before` that nobody works on. Index: inbound_email_pkey. */
+export function findProcessedBefore(db: Query, orgId: string, before: string, limit: number) {
+  return db.query<Key>(
+    `select e.org_id, e.id from inbound_email e
+      where e.org_id = $1 and e.id < $2
+        and not exists (select 1 from inbound_queue q where q.org_id = e.org_id and q.id = e.id)
+      order by e.id limit $3`,
+    [orgId, before, limit],
+  );
+}
+
 /** Deletes mails that are not in the queue; the messages they were of, locked, so that the last of them sees that it is. */
 export async function deleteProcessed(tx: Tx, mails: readonly Key[]): Promise<Key[]> {
   const raws = await tx.query<Key>(

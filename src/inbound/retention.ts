@@ -1,12 +1,15 @@
 // What the clock role does for receiving: lets go of the blobs of mail past its retention (its rows go with their day
-// partitions), and forgets what greylisting remembers too long.
+// partitions), deletes mail of organizations that keep it for a shorter time, and forgets what greylisting remembers too long.
+import { organizationsWith } from "../accounts/accounts.ts";
 import { uuidFloor } from "../platform/random.ts";
 import { type RoundsWorld, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as blobQueries from "./blob-queries.ts";
 import { collectBlobs } from "./blob-references.ts";
+import { forgetReceived } from "./forget.ts";
 import { REMEMBER_MS } from "./greylist.ts";
 import * as greylistQueries from "./greylist-queries.ts";
+import * as list from "./list-queries.ts";
 
 export type RetentionWorld = Pick<World, "db" | "blobs" | "clock" | "config" | "log">;
 
@@ -21,6 +24,7 @@ export function startInboundWork(world: RetentionWorld & RoundsWorld): { stop():
     every_ms: LOOK_EVERY_MS,
     async round(signal, beat) {
       while (!signal.aborted && (await sweepBlobs(world)) === AT_ONCE_MAX) beat();
+      await sweepOrganizations(world, signal, beat);
       const before = new Date(world.clock.now() - REMEMBER_MS);
       while (!signal.aborted && (await greylistQueries.forget(world.db, before, AT_ONCE_MAX)) === AT_ONCE_MAX) beat();
     },
@@ -37,4 +41,20 @@ export async function sweepBlobs(world: RetentionWorld): Promise<number> {
     rows.map(({ blob_key }) => blob_key),
   );
   return rows.length;
+}
+
+/** Deletes mail that is older than its own organization keeps it (`postern settings`, inbound_retention_days). */
+export async function sweepOrganizations(
+  world: RetentionWorld,
+  signal?: AbortSignal,
+  beat?: () => void,
+): Promise<void> {
+  for (const { org_id, value } of await organizationsWith(world, "inbound_retention_days")) {
+    const before = uuidFloor(world.clock.now() - Number(value) * DAY_MS);
+    for (let isMore = true; isMore && !signal?.aborted; beat?.()) {
+      const mails = await list.findProcessedBefore(world.db, org_id, before, AT_ONCE_MAX);
+      await forgetReceived(world, mails);
+      isMore = mails.length === AT_ONCE_MAX;
+    }
+  }
 }
