@@ -105,6 +105,16 @@ async function write(tx: Tx, world: FinishWorld, batch: Waiting[]): Promise<void
     ),
   );
   for (const { outcome } of mine) await outcome.also?.(tx);
+  const shared = Map.groupBy(
+    mine.flatMap(({ outcome }) => outcome.shared ?? []),
+    ({ write }) => write,
+  );
+  for (const [write, all] of shared) {
+    await write(
+      tx,
+      all.map(({ fact }) => fact),
+    );
+  }
   await enqueueRaw(
     tx,
     mine.flatMap(({ forwards }) => forwards),

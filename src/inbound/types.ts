@@ -128,7 +128,10 @@ export type Mail = {
 export const STATUSES = ["received", "processing", "delivered", "failed", "quarantined", "dropped"] as const;
 export type Status = (typeof STATUSES)[number];
 
-/** What became of a mail; committed as one with its events, forwards and `also`. */
+/** Writes that many mails want alike: `write` is called once for all the facts of a transaction. */
+export type Shared = { write(tx: Tx, facts: readonly unknown[]): Promise<void>; fact: unknown };
+
+/** What became of a mail; committed as one with its events, forwards, `also` and `shared`. */
 export type Outcome = {
   status: Exclude<Status, "received" | "processing">;
   /** A word or sentence on why it is failed, quarantined or dropped. */
@@ -139,6 +142,7 @@ export type Outcome = {
   rule_ids: string[];
   /** Further writes in the same transaction, such as the bounce that the mail reports. */
   also?: (tx: Tx) => Promise<void>;
+  shared?: Shared;
 };
 
 /** What processing found out: the columns of the list, and the rest as the record shows it. */

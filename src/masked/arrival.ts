@@ -7,11 +7,19 @@ import type { World } from "../platform/world.ts";
 import { recordActivity } from "./activity.ts";
 import { addressDigest, contactDigest, REPLY_LOCAL } from "./addresses.ts";
 import { addressOf, correspondents, everybody, type Named, usable } from "./correspondents.ts";
-import { type AliasContext, addressFinder, contextFinder, type FindContext } from "./lookups.ts";
-import { countNewContacts, findContacts, findContactsByDigest } from "./people-queries.ts";
-import * as queries from "./queries.ts";
+import {
+  type AliasContext,
+  addressFinder,
+  contactFinder,
+  contextFinder,
+  type FindContact,
+  type FindContext,
+} from "./lookups.ts";
+import { countNewContacts, findContacts } from "./people-queries.ts";
+import type { FoundAddress } from "./queries.ts";
 import { mayReply, type Proof } from "./sender-proof.ts";
 import type { AliasRow, Destination } from "./types.ts";
+import { type IsWithin, takeReply, windowCounter } from "./windows.ts";
 
 export type ArrivalWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
 
@@ -41,13 +49,8 @@ const NO_ANSWER = refuse(451, "4.4.3", "the sender could not be looked up; try l
 const UNREAD = refuse(451, "4.3.0", "the message could not be read; try later");
 const POLICY = refuse(550, "5.7.1", "the author's domain asks to refuse this (DMARC)");
 
-const FORWARDS_MINUTE_MAX = 30;
-const REPLIES_HOUR_MAX = 20;
-const REPLIES_DAY_MAX = 100;
-const REFUSALS_HOUR_MAX = 60;
 const NEW_CONTACTS_DAY_MAX = 200;
 export const REPLY_RECIPIENTS_MAX = 10;
-const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
 /** Decides about aliases and reverse addresses; null for every other address. Header fields never route. */
@@ -78,7 +81,7 @@ export function routeTo(alias: AliasRow, contactId: string | null, tag: string |
   return { kind: contactId === null ? "masked" : "reverse", org_id, domain_id, alias_id: null, tag, detail };
 }
 
-async function isContact(world: ArrivalWorld, found: queries.FoundAddress): Promise<boolean> {
+async function isContact(world: ArrivalWorld, found: FoundAddress): Promise<boolean> {
   if (found.contact_id === null) return false;
   return (await findContacts(world.db, found.org_id, [found.contact_id])).length === 1;
 }
@@ -102,12 +105,14 @@ export type Examined = {
  */
 export function maskedCheck(world: ArrivalWorld) {
   const find = contextFinder(world);
+  const findContact = contactFinder(world);
+  const isWithin = windowCounter(world);
   return async (incoming: Arriving, examination: Examined): Promise<Refused | null> => {
     const answers: (Refused | null)[] = [];
     const counted = new Set<string>();
     for (const { route } of incoming.recipients) {
       const isOurs = route.kind === "masked" || route.kind === "reverse";
-      const checked = { incoming, examination, route: route as MaskedRoute, counted, find };
+      const checked = { incoming, examination, route: route as MaskedRoute, counted, find, findContact, isWithin };
       answers.push(isOurs ? await checkOne(world, checked) : null);
     }
     const later = answers.find((answer) => answer !== null && answer.code < 500);
@@ -122,6 +127,8 @@ type Checked = {
   route: MaskedRoute;
   counted: Set<string>;
   find: FindContext;
+  findContact: FindContact;
+  isWithin: IsWithin;
 };
 
 async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused | null> {
@@ -134,19 +141,18 @@ async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused 
 }
 
 async function checkForward(world: ArrivalWorld, checked: Checked, alias: AliasRow): Promise<Refused | null> {
-  const { incoming, examination, counted } = checked;
+  const { incoming, examination, counted, isWithin } = checked;
   const verdicts = await examination.verdicts();
   if (isRefusedByPolicy(verdicts)) {
     await noteRefusal(world, checked, verdicts, "dmarc");
     return POLICY;
   }
-  const minute = { alias_id: alias.id, kind: "forward_minute" as const, span_ms: 60_000, max: FORWARDS_MINUTE_MAX };
-  if (!counted.has(alias.id) && !(await isWithin(world, alias.org_id, minute))) return LATER;
+  if (!counted.has(alias.id) && !(await isWithin(alias, "forward_minute"))) return LATER;
   counted.add(alias.id);
   const parsed = await examination.parsed();
   if (parsed.kind === "failed" || !alias.active) return null;
   const named = { parsed: parsed.mail, bytes: incoming.bytes, envelope_from: incoming.envelope.from };
-  return (await isCrowd(world, alias, correspondents(alias, named))) ? STRANGERS : null;
+  return (await isCrowd(world, checked.findContact, alias, correspondents(alias, named))) ? STRANGERS : null;
 }
 
 /** Does the author's domain ask to refuse this mail? */
@@ -155,11 +161,10 @@ export function isRefusedByPolicy({ dmarc }: { dmarc: { result: string; applied:
 }
 
 /** Would the mail bring more new contacts than a day may? */
-async function isCrowd(world: ArrivalWorld, alias: AliasRow, named: Named): Promise<boolean> {
+async function isCrowd(world: ArrivalWorld, find: FindContact, alias: AliasRow, named: Named): Promise<boolean> {
   const emails = [...new Set(everybody(named).map(({ email }) => email.toLowerCase()))];
-  const digests = emails.map((email) => contactDigest(world, alias.id, email));
-  const known = await findContactsByDigest(world.db, alias.org_id, alias.id, digests);
-  const fresh = emails.length - known.length;
+  const found = await Promise.all(emails.map((email) => find(alias, contactDigest(world, alias.id, email))));
+  const fresh = found.filter((contact) => !contact).length;
   if (fresh === 0) return false;
   const since = new Date(world.clock.now() - DAY_MS);
   return (await countNewContacts(world.db, alias.org_id, alias.id, since)) + fresh > NEW_CONTACTS_DAY_MAX;
@@ -192,17 +197,7 @@ async function checkReply(world: ArrivalWorld, checked: Checked, context: AliasC
   if (countRecipients(alias, mail) > REPLY_RECIPIENTS_MAX) return CROWD;
   if (counted.has(alias.id)) return null;
   counted.add(alias.id);
-  return (await takeReply(world, alias)) ? null : LATER;
-}
-
-/** Counts one more mail that leaves from the alias by its owner's wish; false when it may send no more for now. */
-export async function takeReply(world: ArrivalWorld, alias: Pick<AliasRow, "org_id" | "id">): Promise<boolean> {
-  const windows = [
-    { alias_id: alias.id, kind: "reply_hour" as const, span_ms: HOUR_MS, max: REPLIES_HOUR_MAX },
-    { alias_id: alias.id, kind: "reply_day" as const, span_ms: DAY_MS, max: REPLIES_DAY_MAX },
-  ];
-  for (const window of windows) if (!(await isWithin(world, alias.org_id, window))) return false;
-  return true;
+  return (await takeReply(checked.isWithin, alias)) ? null : LATER;
 }
 
 /** Who may write from an alias: the mailboxes that were ever confirmed. */
@@ -218,10 +213,9 @@ export function countRecipients(alias: AliasRow, mail: Pick<ParsedMail, "from" |
 }
 
 /** In bounds, so that nobody fills the activity by being refused. */
-async function noteRefusal(world: ArrivalWorld, { incoming, route }: Checked, proof: Proof, reason: string) {
+async function noteRefusal(world: ArrivalWorld, { incoming, route, isWithin }: Checked, proof: Proof, reason: string) {
   const { detail, org_id } = route;
-  const hour = { alias_id: detail.alias_id, kind: "refusal_hour" as const, span_ms: HOUR_MS, max: REFUSALS_HOUR_MAX };
-  if (!(await isWithin(world, org_id, hour))) return;
+  if (!(await isWithin({ org_id, id: detail.alias_id }, "refusal_hour"))) return;
   await withPartitions(world, () =>
     world.db.asOrg(org_id, (tx) =>
       recordActivity(world, tx, {
@@ -238,12 +232,4 @@ async function noteRefusal(world: ArrivalWorld, { incoming, route }: Checked, pr
       }),
     ),
   );
-}
-
-type Window = { alias_id: string; kind: queries.WindowKind; span_ms: number; max: number };
-
-async function isWithin(world: ArrivalWorld, orgId: string, { alias_id, kind, span_ms, max }: Window) {
-  const starts_at = new Date(Math.floor(world.clock.now() / span_ms) * span_ms);
-  const used = await queries.useWindow(world.db, orgId, { alias_id, kind, starts_at });
-  return used <= max;
 }

@@ -7,7 +7,7 @@ import type { World } from "../platform/world.ts";
 import type { RawMessage } from "../sending/types.ts";
 import { type Entry, toActivityRow } from "./activity.ts";
 import type { ArrivalWorld, MaskedRoute } from "./arrival.ts";
-import { type ConcludedMail, concludeMail } from "./conclude-queries.ts";
+import { type ConcludedMail, type Counts, concludeMails } from "./conclude-queries.ts";
 import type { AliasContext, FindContext } from "./lookups.ts";
 import type { KnownId } from "./queries.ts";
 import type { Proof } from "./sender-proof.ts";
@@ -44,7 +44,7 @@ export type ArrivedMail = {
 function outcomeOf(
   status: "delivered" | "failed" | "dropped",
   reason: string | null,
-  more: { forwards?: RawMessage[]; also?: (tx: Tx) => Promise<void> } = {},
+  more: { forwards?: RawMessage[]; also?: (tx: Tx) => Promise<void>; shared?: Shared },
 ) {
   const found = {
     message_id: null,
@@ -57,10 +57,10 @@ function outcomeOf(
     authentication_results: null,
     findings: null,
   };
-  return { status, reason, found, events: [], forwards: more.forwards ?? [], rule_ids: [], also: more.also ?? nothing };
+  return { status, reason, found, events: [], forwards: [], rule_ids: [], ...more };
 }
 
-const nothing = async (): Promise<void> => undefined;
+type Shared = { write(tx: Tx, mails: readonly ConcludedMail[]): Promise<void>; fact: ConcludedMail };
 
 export type Context = AliasContext & { route: MaskedRoute };
 
@@ -114,7 +114,7 @@ export type Conclusion = {
   status: "delivered" | "failed" | "dropped";
   reason: string | null;
   entries: readonly Omit<Entry, "org_id" | "alias_id">[];
-  counts: Partial<ConcludedMail["counts"]>;
+  counts: Partial<Counts>;
   leaving?: readonly Leaving[];
   /** Message-IDs that both sides know from now on. */
   ids?: readonly KnownId[];
@@ -129,16 +129,18 @@ export function conclude(world: CarryWorld, { alias, mail }: { alias: AliasRow; 
   const { entries, counts, leaving = [], ids = [], contact = null } = end;
   const { org_id, id: alias_id } = alias;
   const traces: NewTrace[] = leaving.map(({ raw, trace }) => ({ ...trace, org_id, id: raw.id, alias_id }));
-  const also = (tx: Tx) =>
-    concludeMail(tx, org_id, alias_id, {
-      at: new Date(world.clock.now()),
-      traces: toRows(world, [{ org_id, id: mail.id, kind: "received", alias_id }, ...traces], mail.environment),
-      ids,
-      contact,
-      entries: entries.map((entry) => toActivityRow(world, { ...entry, org_id, alias_id })),
-      counts: { ...NO_COUNTS, ...counts },
-    }).then(() => undefined);
-  return outcomeOf(end.status, end.reason, { forwards: leaving.map(({ raw }) => raw), also });
+  const fact: ConcludedMail = {
+    org_id,
+    alias_id,
+    at: new Date(world.clock.now()),
+    traces: toRows(world, [{ org_id, id: mail.id, kind: "received", alias_id }, ...traces], mail.environment),
+    ids,
+    contact,
+    entries: entries.map((entry) => toActivityRow(world, { ...entry, org_id, alias_id })),
+    counts: { ...NO_COUNTS, ...counts },
+  };
+  const forwards = leaving.map(({ raw }) => raw);
+  return outcomeOf(end.status, end.reason, { forwards, shared: { write: concludeMails, fact } });
 }
 
 /** Mail for an alias that was deleted since it was taken: dropped, and nothing of it stays. */

@@ -1,65 +1,135 @@
-// The one statement that records what became of a mail of an alias: apart, its writes would be eight round trips, and many
-// mails are concluded in one transaction.
+// The one statement that records what became of mails of aliases: apart, its writes would be eight round trips a mail, and
+// many mails are concluded in one transaction.
+import { arrayWriter, type ElementType } from "../platform/binary-arrays.ts";
 import type { Tx } from "../platform/db.ts";
 import type { ActivityRow } from "./people-queries.ts";
 import type { KnownId } from "./queries.ts";
 import type { TraceInsert } from "./traces.ts";
 
+export type Counts = { received: number; forwarded: number; replied: number; blocked: number };
+
 export type ConcludedMail = {
+  org_id: string;
+  alias_id: string;
   at: Date;
   traces: readonly TraceInsert[];
   ids: readonly KnownId[];
   contact: { id: string; received: number; sent: number } | null;
   entries: readonly ActivityRow[];
-  counts: { received: number; forwarded: number; replied: number; blocked: number };
+  counts: Counts;
 };
 
+type Columns = Record<string, ElementType>;
+
+const TRACE = {
+  org_id: "uuid",
+  alias_id: "uuid",
+  created_at: "timestamptz",
+  due_at: "timestamptz",
+  id: "uuid",
+  kind: "text",
+  destination_id: "uuid",
+  contact_id: "uuid",
+  owner_id: "uuid",
+} as const;
+const KNOWN_ID = {
+  org_id: "uuid",
+  alias_id: "uuid",
+  created_at: "timestamptz",
+  digest: "bytea",
+  counterpart: "bytea",
+} as const;
+const CONTACT = { org_id: "uuid", id: "uuid", received: "int", sent: "int", at: "timestamptz" } as const;
+const ENTRY = {
+  org_id: "uuid",
+  alias_id: "uuid",
+  id: "uuid",
+  at: "timestamptz",
+  type: "text",
+  outcome: "text",
+  reason: "text",
+  contact_id: "uuid",
+  destination_id: "uuid",
+  message_id: "text",
+  size: "int",
+  spf: "text",
+  dkim: "text",
+  dmarc: "text",
+  spam_score: "real",
+  redactions: "int",
+} as const;
+const ALIAS = {
+  org_id: "uuid",
+  id: "uuid",
+  received: "int",
+  forwarded: "int",
+  replied: "int",
+  blocked: "int",
+  at: "timestamptz",
+} as const;
+
+const PARTS: readonly Columns[] = [TRACE, KNOWN_ID, CONTACT, ENTRY, ALIAS];
+
+function names(columns: Columns): string {
+  return Object.keys(columns).join(", ");
+}
+
+function rowsOf(columns: Columns): string {
+  const before = PARTS.slice(0, PARTS.indexOf(columns)).flatMap((part) => Object.keys(part)).length;
+  const arrays = Object.values(columns).map((type, index) => `$${before + index + 1}::${type}[]`);
+  return `unnest(${arrays.join(", ")}) as u (${names(columns)})`;
+}
+
 const CONCLUDE = `with t as (
-    insert into masked_trace (org_id, alias_id, created_at, due_at, id, kind, destination_id, contact_id, owner_id)
-    select $1, $2, $3, $4, u.* from unnest($5::uuid[], $6::text[], $7::uuid[], $8::uuid[], $9::uuid[]) as u
-        on conflict (org_id, id) do nothing),
+    insert into masked_trace (${names(TRACE)}) select u.* from ${rowsOf(TRACE)} on conflict (org_id, id) do nothing),
   i as (
-    insert into masked_message_id (org_id, alias_id, created_at, digest, counterpart)
-    select $1, $2, $3, u.* from unnest($10::bytea[], $11::bytea[]) as u
+    insert into masked_message_id (${names(KNOWN_ID)}) select u.* from ${rowsOf(KNOWN_ID)}
         on conflict (org_id, alias_id, digest) do nothing),
   c as (
-    update masked_contact
-       set received = received + $13::int, sent = sent + $14::int, last_seen_at = greatest(last_seen_at, $3)
-     where org_id = $1 and id = $12),
-  a as (
-    insert into masked_activity (org_id, alias_id, id, at, type, outcome, reason, contact_id, destination_id, message_id,
-      size, spf, dkim, dmarc, spam_score, redactions)
-    select $1, $2, u.* from unnest($15::uuid[], $16::timestamptz[], $17::text[], $18::text[], $19::text[], $20::uuid[],
-      $21::uuid[], $22::text[], $23::int[], $24::text[], $25::text[], $26::text[], $27::real[], $28::int[]) as u)
-  update masked_alias set emails_received = emails_received + $29::int, emails_forwarded = emails_forwarded + $30::int,
-         emails_replied = emails_replied + $31::int, emails_blocked = emails_blocked + $32::int,
-         last_activity_at = greatest(last_activity_at, $3)
-   where org_id = $1 and id = $2`;
+    update masked_contact c
+       set received = c.received + u.received, sent = c.sent + u.sent, last_seen_at = greatest(c.last_seen_at, u.at)
+      from ${rowsOf(CONTACT)} where c.org_id = u.org_id and c.id = u.id),
+  a as (insert into masked_activity (${names(ENTRY)}) select u.* from ${rowsOf(ENTRY)})
+  update masked_alias m set emails_received = m.emails_received + u.received,
+         emails_forwarded = m.emails_forwarded + u.forwarded, emails_replied = m.emails_replied + u.replied,
+         emails_blocked = m.emails_blocked + u.blocked, last_activity_at = greatest(m.last_activity_at, u.at)
+    from ${rowsOf(ALIAS)} where m.org_id = u.org_id and m.id = u.id`;
 
-const TRACE = ["id", "kind", "destination_id", "contact_id", "owner_id"] as const;
-const ENTRY = [
-  ...(["id", "at", "type", "outcome", "reason", "contact_id", "destination_id", "message_id", "size"] as const),
-  ...(["spf", "dkim", "dmarc", "spam_score", "redactions"] as const),
-] as const;
+/** Run the transaction in `withPartitions`. Indexes: the primary keys; the rows are in one order for all writers. */
+export async function concludeMails(tx: Tx, mails: readonly ConcludedMail[]): Promise<void> {
+  const parts: readonly Record<string, unknown>[][] = [
+    mails.flatMap(({ org_id, alias_id, traces }) => traces.map((trace) => ({ ...trace, org_id, alias_id }))),
+    mails.flatMap(({ org_id, alias_id, at, ids }) => ids.map((id) => ({ ...id, org_id, alias_id, created_at: at }))),
+    sums(mails.flatMap(({ org_id, at, contact }) => (contact ? [{ org_id, at, ...contact }] : []))),
+    mails.flatMap(({ org_id, alias_id, entries }) => entries.map((entry) => ({ ...entry, org_id, alias_id }))),
+    sums(mails.map(({ org_id, alias_id, at, counts }) => ({ org_id, id: alias_id, at, ...counts }))),
+  ];
+  const writer = arrayWriter();
+  const values = PARTS.flatMap((columns, part) =>
+    Object.entries(columns).map(([name, type]) =>
+      writer.array(
+        type,
+        (parts[part] as Record<string, unknown>[]).map((row) => row[name]),
+      ),
+    ),
+  );
+  await tx.execute(CONCLUDE, values);
+}
 
-/** Run the transaction in `withPartitions`. */
-export function concludeMail(tx: Tx, orgId: string, aliasId: string, mail: ConcludedMail) {
-  const { at, traces, ids, contact, entries, counts } = mail;
-  return tx.execute(CONCLUDE, [
-    orgId,
-    aliasId,
-    at,
-    traces[0]?.due_at ?? at,
-    ...TRACE.map((name) => traces.map((trace) => trace[name])),
-    ids.map(({ digest }) => digest),
-    ids.map(({ counterpart }) => counterpart),
-    contact?.id ?? null,
-    contact?.received ?? 0,
-    contact?.sent ?? 0,
-    ...ENTRY.map((name) => entries.map((entry) => entry[name])),
-    counts.received,
-    counts.forwarded,
-    counts.replied,
-    counts.blocked,
-  ]);
+/** One row for each that is named, its numbers added up: an update touches a row once. */
+function sums<T extends { org_id: string; id: string; at: Date }>(rows: readonly T[]): T[] {
+  const byId = new Map<string, T>();
+  for (const row of rows) {
+    const known = byId.get(row.id);
+    byId.set(row.id, known ? addUp(known, row) : row);
+  }
+  return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+function addUp<T extends { at: Date }>(a: T, b: T): T {
+  const added = Object.entries(a).map(([name, value]) => {
+    const other = b[name as keyof T];
+    return [name, typeof value === "number" ? value + (other as number) : value];
+  });
+  return { ...Object.fromEntries(added), at: a.at > b.at ? a.at : b.at };
 }

@@ -6,6 +6,7 @@ import { invalid, notFound } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { addressDigest, contactDigest, newReplyLocal, openContact, personDigest, sealContact } from "./addresses.ts";
 import { requireAlias, type Who } from "./aliases.ts";
+import type { FindContact } from "./lookups.ts";
 import * as queries from "./people-queries.ts";
 import { takeAddress } from "./queries.ts";
 import type { AliasRow, ContactRecord, ContactRow } from "./types.ts";
@@ -43,18 +44,21 @@ function cleanName(name: string | null | undefined): string | null {
 /** The contacts of these people by their addresses in lower case, made where they are new. */
 export async function ensureContacts(
   world: ContactWorld,
+  find: FindContact,
   alias: Pick<AliasRow, "org_id" | "id" | "domain">,
   people: readonly { name: string | null; email: string }[],
 ): Promise<Map<string, ContactRow>> {
-  const { org_id, id } = alias;
   const wanted = new Map(people.map((person) => [person.email.toLowerCase(), person]));
-  const digests = new Map([...wanted.keys()].map((email) => [contactDigest(world, id, email).toString("hex"), email]));
-  const hashes = [...digests.keys()].map((hex) => Buffer.from(hex, "hex"));
-  const known = await queries.findContactsByDigest(world.db, org_id, id, hashes);
-  const rows = new Map(known.map((row) => [digests.get(row.digest.toString("hex")) as string, row]));
+  const rows = new Map<string, ContactRow>();
+  await Promise.all(
+    [...wanted.keys()].map(async (email) => {
+      const known = await find(alias, contactDigest(world, alias.id, email));
+      if (known) rows.set(email, known);
+    }),
+  );
   const missing = [...wanted].filter(([email]) => !rows.has(email));
   if (missing.length === 0) return rows;
-  await world.db.asOrg(org_id, async (tx) => {
+  await world.db.asOrg(alias.org_id, async (tx) => {
     for (const [email, person] of missing) {
       rows.set(email, (await ensureContact(world, tx, alias, { ...person, source: "inbound" })).row);
     }

@@ -9,7 +9,7 @@ import { isRefusedByPolicy } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { ensureContacts } from "./contacts.ts";
 import { addressOf, correspondents, everybody, type Named, type Person } from "./correspondents.ts";
-import { addressFinder, contextFinder } from "./lookups.ts";
+import { addressFinder, contactFinder, contextFinder, type FindContact } from "./lookups.ts";
 import { shownName } from "./shown-name.ts";
 import { mapIds, sameIds } from "./thread-ids.ts";
 import type { ActivityType, AliasRow, ContactRow, Destination } from "./types.ts";
@@ -22,6 +22,7 @@ export type Spam = (mail: never) => Promise<{ report: { score: number | null }; 
 export function forwardHandler(world: carry.CarryWorld, ports: carry.CarryPorts, spam: Spam) {
   const find = contextFinder(world);
   const findAddress = addressFinder(world);
+  const findContact = contactFinder(world);
   return async (mail: carry.ArrivedMail) => {
     const context = await carry.loadContext(find, mail);
     if (!context) return carry.gone(world, mail);
@@ -50,7 +51,7 @@ export function forwardHandler(world: carry.CarryWorld, ports: carry.CarryPorts,
     const ready = await reachable(world, findAddress, context.destinations);
     if (typeof ready === "string") return stop(ready);
     const named = correspondents(alias, { parsed: parsed.mail, bytes, envelope_from: mail.envelope.from });
-    const people = await introduce(world, alias, named);
+    const people = await introduce(world, findContact, alias, named);
     if (people.author.blocked) return stop("contact_blocked", "block");
     const building = { bytes, parsed: parsed.mail, mail, people };
     return forwardAll(world, ports, { alias, building, ready, about });
@@ -64,8 +65,9 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { al
   const { people, parsed, mail } = building;
   const leaving: carry.Leaving[] = [];
   const contact_id = people.author.id;
+  const threads = await threadsOf(world, alias, parsed);
   for (const destination of ready) {
-    const raw = await forwardTo(world, ports, alias, { ...building, destination });
+    const raw = await forwardTo(world, ports, alias, { ...building, threads, destination });
     leaving.push({ raw, trace: { kind: "forward", destination_id: destination.id, contact_id } });
   }
   const { in_reply_to, references, message_id } = parsed;
@@ -150,9 +152,9 @@ type People = {
 };
 
 /** Everybody the mail names, as a contact with a reverse address. */
-async function introduce(world: carry.CarryWorld, alias: AliasRow, named: Named): Promise<People> {
+async function introduce(world: carry.CarryWorld, find: FindContact, alias: AliasRow, named: Named): Promise<People> {
   const all = everybody(named);
-  const rows = await ensureContacts(world, alias, all);
+  const rows = await ensureContacts(world, find, alias, all);
   const shown = (person: Person): Person => {
     const row = rows.get(person.email.toLowerCase()) as ContactRow;
     const { reply_local } = openContact(world, alias.org_id, row.sealed);
@@ -169,26 +171,32 @@ async function introduce(world: carry.CarryWorld, alias: AliasRow, named: Named)
   };
 }
 
+type Threads = { in_reply_to: string[]; references: string[] };
+
+/** The ids that the mail answers, as the mailbox knows them. */
+async function threadsOf(world: carry.CarryWorld, alias: AliasRow, parsed: ParsedMail): Promise<Threads> {
+  const side = { org_id: alias.org_id, alias_id: alias.id };
+  const keep = (ids: readonly string[]) => mapIds(world, world.db, side, { ids, unknown: "keep" });
+  const answered = parsed.in_reply_to ? [parsed.in_reply_to] : [];
+  const [in_reply_to, references] = await Promise.all([keep(answered), keep(parsed.references)]);
+  return { in_reply_to, references };
+}
+
 type Building = { people: People; bytes: Buffer; parsed: ParsedMail; mail: carry.ArrivedMail };
 
 async function forwardTo(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,
   alias: AliasRow,
-  { people, bytes, parsed, mail, destination }: Building & { destination: Destination },
+  { people, bytes, parsed, mail, threads, destination }: Building & { threads: Threads; destination: Destination },
 ) {
   const id = world.random.uuid();
-  const side = { org_id: alias.org_id, alias_id: alias.id };
-  const keep = (ids: readonly string[]) => mapIds(world, world.db, side, { ids, unknown: "keep" });
-  const in_reply_to = await keep(parsed.in_reply_to ? [parsed.in_reply_to] : []);
-  const references = await keep(parsed.references);
   const mime = buildForward(bytes, {
     from: people.from,
     to: people.to,
     cc: people.cc,
     reply_to: people.reply_to,
-    in_reply_to,
-    references,
+    ...threads,
     fallback_id: `${id}@${alias.domain}`,
     loop_mark: loopMark(world, alias),
     unsubscribe_page: (mailto) => unsubscribePage(world, alias, people.author.id, mailto),

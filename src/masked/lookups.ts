@@ -1,10 +1,11 @@
-// What is looked up on every mail, many at a time: whose address it is, and an alias with its destinations. Nothing is
-// remembered, so that a change acts at once.
+// What is looked up on every mail, many at a time: whose address it is, an alias with its destinations, its contacts.
+// Nothing is remembered, so that a change acts at once.
 import { coalesce } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import { openText } from "./addresses.ts";
+import { findContactsByKey } from "./people-queries.ts";
 import * as queries from "./queries.ts";
-import type { AliasRow, Destination } from "./types.ts";
+import type { AliasRow, ContactRow, Destination } from "./types.ts";
 
 const AT_ONCE_MAX = 200;
 const LANES = 2;
@@ -59,4 +60,24 @@ export function contextFinder(world: Pick<World, "db" | "seal">): FindContext {
     }));
     return { alias: found.alias, destinations };
   };
+}
+
+export type FindContact = (alias: Pick<AliasRow, "org_id" | "id">, digest: Buffer) => Promise<ContactRow | undefined>;
+
+/** A finder of an alias's contacts by the digests of their addresses. */
+export function contactFinder({ db }: Pick<World, "db">): FindContact {
+  const nameOf = (orgId: string, aliasId: string, digest: Buffer) => `${orgId}/${aliasId}/${digest.toString("hex")}`;
+  const find = coalesce<string, ContactRow>({
+    keys_max: AT_ONCE_MAX,
+    lanes: LANES,
+    load: async (names) => {
+      const keys = names.map((name) => name.split("/") as [string, string, string]);
+      const rows = await findContactsByKey(
+        db,
+        keys.map(([org_id, alias_id, hex]) => ({ org_id, alias_id, digest: Buffer.from(hex, "hex") })),
+      );
+      return new Map(rows.map((row) => [nameOf(row.org_id, row.alias_id, row.digest), row]));
+    },
+  });
+  return ({ org_id, id }, digest) => find(nameOf(org_id, id, digest));
 }

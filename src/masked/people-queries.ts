@@ -133,6 +133,10 @@ export function unlinkDestination(tx: Tx, orgId: string, id: string) {
 
 const CONTACT = `id, org_id, alias_id, digest, sealed, blocked, source, received, sent, last_seen_at, created_at, updated_at`;
 
+function columnsOf(table: string): string {
+  return CONTACT.replace(/\w+/g, (name) => `${table}.${name}`);
+}
+
 export type NewContact = Pick<
   ContactRow,
   "id" | "alias_id" | "digest" | "sealed" | "blocked" | "source" | "created_at"
@@ -156,6 +160,17 @@ export function findContactsByDigest(tx: Query, orgId: string, aliasId: string, 
   );
 }
 
+type ContactKey = Pick<ContactRow, "org_id" | "alias_id" | "digest">;
+
+/** Contacts of any organizations. Index: masked_contact_address. */
+export function findContactsByKey(db: Query, keys: readonly ContactKey[]) {
+  return db.query<ContactRow>(
+    `select ${columnsOf("c")} from unnest($1::uuid[], $2::uuid[], $3::bytea[]) as k (org_id, alias_id, digest)
+       join masked_contact c on c.org_id = k.org_id and c.alias_id = k.alias_id and c.digest = k.digest`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ alias_id }) => alias_id), keys.map(({ digest }) => digest)],
+  );
+}
+
 export function findContacts(tx: Query, orgId: string, ids: readonly string[]) {
   return tx.query<ContactRow>(`select ${CONTACT} from masked_contact where org_id = $1 and id = any($2)`, [orgId, ids]);
 }
@@ -165,9 +180,7 @@ export type OfPerson = { person: Buffer; environment: Environment; limit: number
 /** A person as a contact, over all aliases of an organization, with the aliases' domains. Index: masked_contact_person. */
 export function findContactsOfPerson(tx: Query, orgId: string, { person, environment, limit }: OfPerson) {
   return tx.query<ContactRow & { domain: string }>(
-    `select ${CONTACT.split(", ")
-      .map((name) => `c.${name.trim()}`)
-      .join(", ")}, a.domain
+    `select ${columnsOf("c")}, a.domain
        from masked_contact c
        join masked_alias a on a.org_id = c.org_id and a.id = c.alias_id and a.environment = $3
       where c.org_id = $1 and c.person = $2 order by c.id limit $4`,

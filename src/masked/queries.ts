@@ -275,24 +275,26 @@ export function insertMaskedKey(db: Query, row: MaskedKey & { created_at: Date }
   );
 }
 
-export type WindowKind = "forward_minute" | "reply_hour" | "reply_day" | "refusal_hour";
+export type Window = { org_id: string; alias_id: string; kind: string; starts_at: Date };
 
 /**
- * Counts one more in a window; how many it holds now. Deliberate: its commit waits for no disk. A crash forgets at most
- * the last moments of a count.
+ * Counts more in windows; how many each holds now. Deliberate: its commit waits for no disk. A crash forgets at most the
+ * last moments of a count.
  */
-export async function useWindow(
-  db: Query,
-  orgId: string,
-  window: { alias_id: string; kind: WindowKind; starts_at: Date },
-): Promise<number> {
-  const [row] = await db.query<{ used: number }>(
-    `insert into masked_window (org_id, alias_id, kind, starts_at, used) values ($1, $2, $3, $4, 1)
-     on conflict (org_id, alias_id, kind, starts_at) do update set used = masked_window.used + 1
-     returning used, set_config('synchronous_commit', 'off', true)`,
-    [orgId, window.alias_id, window.kind, window.starts_at],
+export function useWindows(db: Query, windows: readonly (Window & { used: number })[]) {
+  return db.query<Window & { used: number }>(
+    `insert into masked_window (org_id, alias_id, kind, starts_at, used)
+     select u.* from unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::int[]) as u
+     on conflict (org_id, alias_id, kind, starts_at) do update set used = masked_window.used + excluded.used
+     returning org_id, alias_id, kind, starts_at, used, set_config('synchronous_commit', 'off', true)`,
+    [
+      windows.map(({ org_id }) => org_id),
+      windows.map(({ alias_id }) => alias_id),
+      windows.map(({ kind }) => kind),
+      windows.map(({ starts_at }) => starts_at),
+      windows.map(({ used }) => used),
+    ],
   );
-  return row?.used ?? 1;
 }
 
 export type KnownId = { digest: Buffer; counterpart: Buffer | null };

@@ -29,15 +29,19 @@ export async function settleTraces(world: carry.CarryWorld, ports: TracePorts): 
   const [received, sent] = [traces.filter(isReceived), traces.filter((trace) => !isReceived(trace))];
   const ended = new Map((await findEnded(world.db, sent)).map((one) => [one.id, one]));
   const over: queries.TraceRow[] = [];
+  const later: (queries.TraceRow & { due_at: Date })[] = [];
   const failures: unknown[] = [];
   for (const trace of sent) {
-    // One that fails must not hold up the others; it is due again when its lease is over.
-    const isOver = settle(world, ports, trace, ended.get(trace.id)).catch((error: unknown) => {
-      failures.push(error);
-      return false;
-    });
-    if (await isOver) over.push(trace);
+    const end = ended.get(trace.id);
+    if (!end || isKept(end, now - trace.created_at.getTime())) {
+      later.push({ ...trace, due_at: nextLook(now, trace, end) });
+      continue;
+    }
+    const failure = await takeFault(world, ports, trace, end);
+    if (failure === null) over.push(trace);
+    else failures.push(failure);
   }
+  if (later.length > 0) await queries.setDue(world.db, later);
   await forget(world, ports, { received, over });
   if (failures.length > 0) throw failures[0];
   return traces.length;
@@ -47,23 +51,25 @@ function isReceived({ kind }: queries.TraceRow): boolean {
   return kind === "received";
 }
 
-/** Takes the bounce if it is one; true when the message is over. */
-async function settle(
-  world: carry.CarryWorld,
-  ports: TracePorts,
-  trace: queries.TraceRow,
-  ended: EndedMessage | undefined,
-): Promise<boolean> {
-  const age = world.clock.now() - trace.created_at.getTime();
-  const isKept = ended?.status === "simulated" && age < SIMULATED_KEPT_MS;
-  if (!ended || isKept) {
-    const waitMs = isKept ? SIMULATED_KEPT_MS - age : Math.min(Math.max(age, LOOK_MS_MIN), LOOK_MS_MAX);
-    await queries.setDue(world.db, [trace], new Date(world.clock.now() + waitMs));
-    return false;
-  }
-  const fault = faultOf(ended);
-  if (fault) await takeBounce(world, ports, trace, fault);
-  return true;
+/** Somebody may still look at what a test would have sent. */
+function isKept({ status }: EndedMessage, ageMs: number): boolean {
+  return status === "simulated" && ageMs < SIMULATED_KEPT_MS;
+}
+
+/** The older a message under way, the less often; what is kept, when its time is over. */
+function nextLook(nowMs: number, { created_at }: queries.TraceRow, end: EndedMessage | undefined): Date {
+  const ageMs = nowMs - created_at.getTime();
+  return new Date(nowMs + (end ? SIMULATED_KEPT_MS - ageMs : Math.min(Math.max(ageMs, LOOK_MS_MIN), LOOK_MS_MAX)));
+}
+
+/** Why a bounce could not be taken, else null: it must not hold up the others, and is due again when its lease is over. */
+function takeFault(world: carry.CarryWorld, ports: TracePorts, trace: queries.TraceRow, end: EndedMessage) {
+  const fault = faultOf(end);
+  if (!fault) return null;
+  return takeBounce(world, ports, trace, fault).then(
+    () => null,
+    (error: unknown) => error,
+  );
 }
 
 type Forgotten = { received: readonly queries.TraceRow[]; over: readonly queries.TraceRow[] };
@@ -71,12 +77,12 @@ type Forgotten = { received: readonly queries.TraceRow[]; over: readonly queries
 async function forget(world: carry.CarryWorld, ports: TracePorts, { received, over }: Forgotten): Promise<void> {
   if (received.length > 0) {
     await ports.forgetReceived(received);
-    await queries.setDue(world.db, received, null);
+    await queries.endTraces(world.db, received);
   }
   if (over.length === 0) return;
   const withBlobs = await world.db.transaction(async (tx) => {
     await forgetRecipients(tx, over);
-    await queries.setDue(tx, over, null);
+    await queries.endTraces(tx, over);
     return forgetMessages(tx, over);
   });
   for (const { org_id, id } of withBlobs) await ports.forgetBlobs(org_id, id);

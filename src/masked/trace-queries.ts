@@ -44,12 +44,24 @@ export function claimTraces(db: Query, claim: { now: Date; until: Date; limit: n
   );
 }
 
-/** When they are looked at again; null: they are over. */
-export function setDue(db: Query, keys: readonly { org_id: string; id: string }[], dueAt: Date | null) {
+type Key = { org_id: string; id: string };
+
+/** When each is looked at again. */
+export function setDue(db: Query, rows: readonly (Key & { due_at: Date })[]) {
   return db.execute(
-    `update masked_trace t set due_at = $3 from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+    `update masked_trace t set due_at = k.due_at
+       from unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) as k (org_id, id, due_at)
       where t.org_id = k.org_id and t.id = k.id`,
-    [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id), dueAt],
+    [rows.map(({ org_id }) => org_id), rows.map(({ id }) => id), rows.map(({ due_at }) => due_at)],
+  );
+}
+
+/** They are over: nobody looks at them again. */
+export function endTraces(db: Query, keys: readonly Key[]) {
+  return db.execute(
+    `update masked_trace t set due_at = null from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+      where t.org_id = k.org_id and t.id = k.id`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)],
   );
 }
 

@@ -10,13 +10,13 @@ import { SealBroken } from "../platform/seal.ts";
 import type { World } from "../platform/world.ts";
 import { enqueueRaw } from "../sending/sending.ts";
 import { recordActivity } from "./activity.ts";
-import { takeReply } from "./arrival.ts";
 import type { BouncePorts } from "./bounces.ts";
 import * as carry from "./carry.ts";
 import { addressOf } from "./correspondents.ts";
 import { findAlias } from "./queries.ts";
 import { insertTraces } from "./traces.ts";
 import type { AliasRow } from "./types.ts";
+import { takeReply, windowCounter } from "./windows.ts";
 
 const PATH = "/masked/unsubscribe/";
 const CONTEXT = "masked-unsubscribe";
@@ -92,7 +92,7 @@ export async function leaveList(
   const target = readMailto(leave.mailto);
   const [alias] = await findAlias(world.db, leave.org_id, leave.alias_id);
   if (!target || !alias || alias.deleted_at !== null) return "gone";
-  if (!(await takeReply(world, alias))) return "later";
+  if (!(await takeReply(windowCounter(world), alias))) return "later";
   const raw = await compose(world, ports, alias, target);
   const { org_id, contact_id } = leave;
   const domain = target.email.slice(target.email.lastIndexOf("@") + 1);

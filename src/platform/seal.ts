@@ -1,6 +1,15 @@
 // Secrets we need back (webhook secrets, DKIM keys) are sealed with AES-256-GCM under the master key; secrets we only
 // compare (API keys, tokens) are kept as keyed digests. Not here: where the master key comes from (config.ts).
-import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from "node:crypto";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from "node:crypto";
 
 export type Seal = {
   /** Encrypts; `context` says what and whose it is (`webhook-secret:<id>`) and must be the same to open it. */
@@ -36,22 +45,23 @@ export function createSeal(masterKey: Buffer): Seal {
   };
 }
 
-function keyring(masterKey: Buffer): (purpose: "seal" | "hash", context: string) => Buffer {
-  const keys = new Map<string, Buffer>();
+/** As KeyObjects: given a key's bytes, Node makes an object of them for each call, which takes 11 of 14 µs. */
+function keyring(masterKey: Buffer): (purpose: "seal" | "hash", context: string) => KeyObject {
+  const keys = new Map<string, KeyObject>();
   return (purpose, context) => {
     const label = `postern ${purpose} v1:${context}`;
     const known = keys.get(label);
     if (known) return known;
     // HKDF's info is limited to 1,024 bytes by Node: a digest of the label is as distinct and always short.
     const info = createHash("sha256").update(label).digest();
-    const key = Buffer.from(hkdfSync("sha256", masterKey, Buffer.alloc(0), info, 32));
+    const key = createSecretKey(Buffer.from(hkdfSync("sha256", masterKey, Buffer.alloc(0), info, 32)));
     if (keys.size >= KEYS_MAX) keys.clear();
     keys.set(label, key);
     return key;
   };
 }
 
-function sealBytes(plain: Buffer, context: string, keyId: number, key: Buffer): Buffer {
+function sealBytes(plain: Buffer, context: string, keyId: number, key: KeyObject): Buffer {
   const head = Buffer.from([VERSION, keyId]);
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: TAG_BYTES });
@@ -60,7 +70,7 @@ function sealBytes(plain: Buffer, context: string, keyId: number, key: Buffer): 
   return Buffer.concat([head, nonce, cipher.getAuthTag(), body]);
 }
 
-function openBytes(sealed: Buffer, context: string, keyId: number, key: Buffer): Buffer {
+function openBytes(sealed: Buffer, context: string, keyId: number, key: KeyObject): Buffer {
   if (sealed.length < HEAD_BYTES) throw new SealBroken("the sealed value is too short to be one");
   if (sealed[0] !== VERSION) throw new SealBroken(`the sealed value has version ${sealed[0]}, known is ${VERSION}`);
   if (sealed[1] !== keyId) throw new SealBroken("the value was sealed under another master key");

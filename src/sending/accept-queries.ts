@@ -1,4 +1,5 @@
-// The one statement that accepts mail: messages, bodies, recipients, deliveries, windows, idempotency, together or not at all.
+// The one statement that accepts mail, sent or ready-made: messages, bodies, recipients, deliveries, windows, idempotency,
+// together or not at all.
 import { arrayWriter, type ElementType } from "../platform/binary-arrays.ts";
 import type { Query } from "../platform/db.ts";
 import { insertSuppressed, SUPPRESSED } from "../stats/stats.ts";
@@ -36,6 +37,7 @@ const MESSAGE = {
   ip_pool: "text",
   unsubscribe_list: "text",
   origin: "text",
+  envelope_from: "text",
   created_at: "timestamptz",
   scheduled_at: "timestamptz",
   expires_at: "timestamptz",

@@ -1,51 +1,5 @@
-// SQL for messages that come ready-made: a forward, a notice. Few compared with sends, so plain statements, inside the
-// transaction of whoever makes them.
-import type { Query, Tx } from "../platform/db.ts";
-import type { RawMessage } from "./types.ts";
-
-export function insertRawMessage(tx: Tx, row: RawMessage & { status: string }) {
-  return tx.execute(
-    `with m as (
-       insert into message (org_id, id, environment, domain_id, message_id, from_address, from_header, subject, metadata,
-         status, size, recipient_count, origin, envelope_from, created_at, completed_at)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, $13, $14,
-         case when $10 = 'simulated' then $14::timestamptz end)),
-     b as (
-       insert into message_body (org_id, id, mime, blob_key) values ($1, $2, $15, $16))
-     insert into recipient (org_id, message_id, position, email, kind, status, next_attempt_at)
-     values ($1, $2, 0, $17, 'to', $10, case when $10 = 'queued' then $14::timestamptz end)`,
-    [
-      row.org_id,
-      row.id,
-      row.environment,
-      row.domain_id,
-      row.message_id,
-      row.from_address,
-      row.from_header,
-      row.subject,
-      JSON.stringify(row.metadata),
-      row.status,
-      row.mime.length,
-      row.origin,
-      row.envelope_from,
-      row.created_at,
-      row.blob_key === null ? row.mime : null,
-      row.blob_key,
-      row.recipient,
-    ],
-  );
-}
-
-/** The delivery, and its lane's wake. */
-export function insertRawDelivery(tx: Tx, row: RawMessage, lane: { lane_id: number; expires_at: Date }) {
-  return tx.execute(
-    `with d as (
-       insert into delivery (org_id, message_id, position, lane_id, email, due_at, created_at, expires_at, return_path_host)
-       values ($1, $2, 0, $3, $4, $5, $5, $6, $7))
-     update lane set next_at = $5 where id = $3 and next_at > $5`,
-    [row.org_id, row.id, lane.lane_id, row.recipient, row.created_at, lane.expires_at, row.return_path_host],
-  );
-}
+// SQL that finds messages for those who make ready-made ones, and for bounces and complaints about any.
+import type { Query } from "../platform/db.ts";
 
 /** Index: message_body_by_blob. */
 export async function isBlobOfMessage(tx: Query, key: string): Promise<boolean> {

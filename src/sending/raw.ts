@@ -1,23 +1,86 @@
 // Messages that come ready-made, MIME and all: forwards of received mail, notices. They leave through the same queue as
 // everything else. No validation here: who makes one vouches for it (reliability rule 13).
-import { KEEP_TRYING_MS, type Lane } from "../outbound/outbound.ts";
+import { CLASS_TRANSACTIONAL, KEEP_TRYING_MS, type Lane } from "../outbound/outbound.ts";
 import type { Tx } from "../platform/db.ts";
-import * as queries from "./raw-queries.ts";
+import { acceptMessages } from "./accept-queries.ts";
 import type { RawMessage } from "./types.ts";
 
 export { findHead, findMessageOwner, findSentByMessageId, isBlobOfMessage, type SentMatch } from "./raw-queries.ts";
 
+type Laned = RawMessage & { lane: Lane | null };
+
 /**
- * Queues ready-made messages in the caller's transaction; without a lane (test mail) they are only recorded. Run the
- * transaction in `withPartitions`, and wake the engine after the commit.
+ * Queues ready-made messages in the caller's transaction, all in one statement; without a lane (test mail) they are only
+ * recorded. Run the transaction in `withPartitions`, and wake the engine after the commit.
  */
-export async function enqueueRaw(tx: Tx, messages: readonly (RawMessage & { lane: Lane | null })[]): Promise<void> {
-  const ordered = [...messages].sort((a, b) => (a.lane?.id ?? 0) - (b.lane?.id ?? 0));
-  for (const message of ordered) {
-    const status = message.lane ? "queued" : "simulated";
-    await queries.insertRawMessage(tx, { ...message, status });
-    if (!message.lane) continue;
-    const expires_at = new Date(message.created_at.getTime() + KEEP_TRYING_MS);
-    await queries.insertRawDelivery(tx, message, { lane_id: message.lane.id, expires_at });
-  }
+export async function enqueueRaw(tx: Tx, messages: readonly Laned[]): Promise<void> {
+  if (messages.length === 0) return;
+  await acceptMessages(tx, {
+    messages: messages.map(messageColumns),
+    bodies: messages.map(({ org_id, id, mime, blob_key }) => ({
+      org_id,
+      id,
+      mime: blob_key === null ? mime : null,
+      blob_key,
+    })),
+    recipients: messages.map(recipientColumns),
+    deliveries: messages.filter(({ lane }) => lane !== null).map(deliveryColumns),
+    allowances: [],
+    idempotency: [],
+    suppressed: [],
+  });
+}
+
+function messageColumns(message: Laned): Record<string, unknown> {
+  return {
+    ...message,
+    reply_to: "[]",
+    tags: "[]",
+    metadata: JSON.stringify(message.metadata),
+    class: CLASS_TRANSACTIONAL,
+    status: statusOf(message),
+    size: message.mime.length,
+    recipient_count: 1,
+    require_tls: false,
+    completed_at: message.lane ? null : message.created_at,
+  };
+}
+
+function recipientColumns(message: Laned): Record<string, unknown> {
+  return {
+    org_id: message.org_id,
+    message_id: message.id,
+    position: 0,
+    email: message.recipient,
+    kind: "to",
+    status: statusOf(message),
+    next_attempt_at: message.lane ? message.created_at : null,
+  };
+}
+
+function deliveryColumns({
+  org_id,
+  id,
+  lane,
+  recipient,
+  created_at,
+  return_path_host,
+}: Laned): Record<string, unknown> {
+  const expires_at = new Date(created_at.getTime() + KEEP_TRYING_MS);
+  const due_at = created_at;
+  return {
+    org_id,
+    message_id: id,
+    position: 0,
+    lane_id: lane?.id,
+    email: recipient,
+    due_at,
+    created_at,
+    expires_at,
+    return_path_host,
+  };
+}
+
+function statusOf({ lane }: Laned): string {
+  return lane ? "queued" : "simulated";
 }
