@@ -41,6 +41,53 @@ test("a client that errs is answered late, and in the end not at all", async () 
   await strict.stop(100);
 });
 
+test("recipients beyond the limit are put off, and those that were taken get the mail", async () => {
+  const waits: number[] = [];
+  const crowded = await startSmtpServer(
+    options(
+      { recipients_max: 100, commands_max: 300, errors_max: 20, errors_free: 5, tarpit_ms: 1_000 },
+      {
+        sleep: async (ms) => {
+          waits.push(ms);
+        },
+      },
+    ),
+  );
+  const smtp = await client(crowded.port);
+  await smtp.ask("EHLO relay.example");
+  let left = Array.from({ length: 450 }, (_, index) => `member${index}@list.example`);
+  const sizes: number[] = [];
+  while (left.length > 0) {
+    assert.equal((await smtp.ask("MAIL FROM:<list@sender.example>")).code, 250);
+    const putOff: string[] = [];
+    for (const address of left) {
+      const { code, text } = await smtp.ask(`RCPT TO:<${address}>`);
+      if (code === 250) continue;
+      assert.match(text, /^452 4\.5\.3 /);
+      putOff.push(address);
+    }
+    assert.equal((await smtp.ask("DATA")).code, 354);
+    smtp.write("Subject: to all\r\n\r\nx\r\n.\r\n");
+    assert.equal((await smtp.reply()).code, 250);
+    sizes.push(left.length - putOff.length);
+    left = putOff;
+  }
+  assert.deepEqual(sizes, [100, 100, 100, 100, 50]);
+  assert.equal(new Set(box.kept.flatMap(({ to }) => to)).size, 450);
+  assert.deepEqual(waits, []);
+  await crowded.stop(100);
+});
+
+test("errors are forgiven by a message that is taken", async () => {
+  const strict = await startSmtpServer(options({ errors_max: 5, commands_max: 1_000 }));
+  const smtp = await client(strict.port);
+  for (let round = 0; round < 3; round += 1) {
+    for (let at = 0; at < 4; at += 1) assert.equal((await smtp.ask("FOO")).code, 500);
+    assert.equal((await smtp.deliver({ from: "a@b.example", to: ["c@d.example"], content: "x" })).code, 250);
+  }
+  await strict.stop(100);
+});
+
 test("a client that only chats is shown the door", async () => {
   const strict = await startSmtpServer(options({ commands_max: 10 }));
   const smtp = await client(strict.port);

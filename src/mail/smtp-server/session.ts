@@ -59,6 +59,7 @@ export type SessionLimits = {
   messages_max: number;
   /** Commands in a row that brought no message. */
   commands_max: number;
+  /** Without a message taken between them. */
   errors_max: number;
   /** From this many errors on each further one is answered late. */
   errors_free: number;
@@ -79,6 +80,9 @@ export type SessionOptions<Route> = {
   onFailure(error: unknown): void;
 };
 
+/** RCPTs beyond a transaction's limit that count as nobody's error; above it they count like any other. */
+const EXCESS_MAX = 10_000;
+
 type State<Route> = {
   wire: ServerWire;
   options: SessionOptions<Route>;
@@ -88,6 +92,8 @@ type State<Route> = {
   mail: Transaction<Route> | null;
   errors: number;
   commands: number;
+  /** Recipients put off to another transaction since the last message. */
+  excess: number;
   messages: number;
   done: boolean;
 };
@@ -114,7 +120,7 @@ const KNOWN_BUT_ABSENT = new Set(["EXPN", "BDAT", "ETRN", "TURN", "SEND", "SOML"
 export async function serveSession<Route>(wire: ServerWire, options: SessionOptions<Route>): Promise<void> {
   const state: State<Route> = {
     ...{ wire, options, helo: null, esmtp: false, user: null, mail: null },
-    ...{ errors: 0, commands: 0, messages: 0, done: false },
+    ...{ errors: 0, commands: 0, excess: 0, messages: 0, done: false },
   };
   say(state, reply(220, null, `${options.name} ESMTP Postern`));
   while (!state.done) {
@@ -161,7 +167,7 @@ function leave<Route>(state: State<Route>, last: Reply): Reply {
 async function give<Route>(state: State<Route>, answer: Reply): Promise<void> {
   const { limits, sleep } = state.options;
   const isError = answer.code >= 400 && !state.done;
-  if (!isError) return say(state, answer);
+  if (!isError || isExcess(state, answer)) return say(state, answer);
   state.errors += 1;
   if (state.errors > limits.errors_free && limits.tarpit_ms > 0) {
     state.wire.flush();
@@ -169,6 +175,14 @@ async function give<Route>(state: State<Route>, answer: Reply): Promise<void> {
   }
   say(state, answer);
   if (state.errors >= limits.errors_max) say(state, leave(state, replies.TOO_MANY_ERRORS));
+}
+
+/** RFC 5321 §4.5.3.1.10: recipients too many are put off, and those taken before get the mail; it is no fault to offer them. */
+function isExcess<Route>(state: State<Route>, answer: Reply): boolean {
+  if (answer.enhanced !== "4.5.3" || state.excess >= EXCESS_MAX) return false;
+  state.excess += 1;
+  state.commands -= 1;
+  return true;
 }
 
 function say<Route>(state: State<Route>, answer: Reply): void {
@@ -310,6 +324,8 @@ async function receive<Route>(state: State<Route>, receiver: Receiver): Promise<
   if (answer.code < 300) {
     state.messages += 1;
     state.commands = 0;
+    state.errors = 0;
+    state.excess = 0;
   }
   return answer;
 }
