@@ -1,16 +1,17 @@
 // From an event to what the outside hears: the payloads of email.delivered, email.bounced, email.deferred and
 // email.complained, field by field as the contract has them. Pure.
 import type { OutgoingEvent } from "../webhooks/types.ts";
+import { isSentByCustomer } from "./origins.ts";
 import type { MailEvent } from "./types.ts";
 
-/** What nobody sent with a key: the contract's outbound events are for live-key sends only. */
-const SILENT_ORIGINS = new Set(["forward", "masked", "system"]);
-
-/** The webhook event that `event` becomes, or null when it stays in the timeline. Test mail announces nothing. */
+/**
+ * The webhook event that `event` becomes, or null when it stays in the timeline. Test mail announces nothing, nor does
+ * what nobody sent with a key: the contract's outbound events are for live-key sends only.
+ */
 export function toOutgoing(event: MailEvent): OutgoingEvent | null {
   const name = nameOf(event);
   if (name === null || event.about.environment === "test" || event.recipient === null) return null;
-  if (SILENT_ORIGINS.has(event.about.origin ?? "")) return null;
+  if (!isSentByCustomer(event.about)) return null;
   return {
     org_id: event.org_id,
     event_id: event.id,

@@ -7,9 +7,11 @@ import { countEvents } from "../stats/stats.ts";
 import { type AutomaticEntry, suppress } from "../suppressions/suppressions.ts";
 import { enqueueWebhooks } from "../webhooks/webhooks.ts";
 import { toOutgoing } from "./announce.ts";
+import { isSentByCustomer } from "./origins.ts";
 import * as queries from "./queries.ts";
 import type { EventView, MailEvent } from "./types.ts";
 
+export { isSentByCustomer } from "./origins.ts";
 export type { EventView, MailEvent } from "./types.ts";
 
 const UNLISTED_ORIGINS = new Set(["masked", "system"]);
@@ -18,7 +20,11 @@ const UNLISTED_ORIGINS = new Set(["masked", "system"]);
 export async function recordEvents(tx: Tx, world: Pick<World, "clock" | "random">, events: MailEvent[]): Promise<void> {
   if (events.length === 0) return;
   await queries.insertEvents(tx, events);
-  await countEvents(tx, events);
+  // A forward to a dead mailbox says nothing about how the customer sends: it must not pause a warming domain.
+  await countEvents(
+    tx,
+    events.filter(({ about }) => isSentByCustomer(about)),
+  );
   const faults = events.flatMap((event) => toSuppression(event) ?? []);
   if (faults.length > 0) await suppress(world, tx, faults);
   await enqueueWebhooks(

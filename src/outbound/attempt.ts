@@ -1,5 +1,6 @@
 // One attempt: body → signature → conversation → outcome. Remote behaviour is a value; nothing here touches the queue.
 import { isAscii } from "node:buffer";
+import { isSentByCustomer } from "../events/events.ts";
 import { makeToken } from "../mail/bounce-token.ts";
 import { type SigningKey, signMessage } from "../mail/dkim/sign.ts";
 import { type Classification, classifyReply } from "../mail/smtp/classify.ts";
@@ -33,8 +34,6 @@ export type AttemptResult = {
 
 /** Purpose of the keyed hash in return paths and in our header. */
 export const TOKEN_CONTEXT = "bounce-token";
-
-const CUSTOMERS_ORIGINS = new Set(["api", "submission"]);
 
 /** Sends `job` over `link`. `outcome` is null only when the connection had died unused (`lost`) or we may not send. */
 export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, job: Job): Promise<AttemptResult> {
@@ -80,7 +79,7 @@ function ownHead(world: AttemptWorld, job: Job, mime: Buffer, token: string): Bu
  */
 function feedbackHead({ about, return_path_host }: Job, mime: Buffer, token: string): string {
   const head = mime.toString("latin1", 0, Math.max(0, mime.indexOf("\r\n\r\n")));
-  if (!CUSTOMERS_ORIGINS.has(about.origin ?? "api") || /^cfbl-address[ \t]*:/im.test(head)) return "";
+  if (!isSentByCustomer(about) || /^cfbl-address[ \t]*:/im.test(head)) return "";
   return `CFBL-Address: f+${token}@${return_path_host};\r\n report=arf\r\nCFBL-Feedback-ID: ${token}\r\n`;
 }
 

@@ -4,7 +4,7 @@
 // - deferred: a recipient whose first attempt did not end (later deferrals of the same mail are not counted again);
 // - delivered, bounced, complaints, failed (failed or expired): when they happen. A delayed bounce or a complaint counts
 //   on the day it comes and takes no delivery back, as in the event log.
-// Test mail never counts.
+// Test mail never counts. What the customer did not send (forwards, masked mail) does not come here: see events/origins.ts.
 import { COUNTERS, type CountedEvent, type Counters, type CountRow, type ReasonRow } from "./types.ts";
 
 const HOUR_MS = 3_600_000;

@@ -43,7 +43,8 @@ const Params = Type.Object({
 const tags = ["Statistics"];
 const description =
   "Counted in recipients, by UTC time of the event. Rates are over total_sent, 0 to 1 with four decimals, 0 when nothing " +
-  "was sent. Test sends never count. Needs a paid plan: 403 `plan_limit_reached` on the free one.";
+  "was sent. Test sends never count, nor do forwards and masked mail: they are not what the domain's owner sent. Needs a " +
+  "paid plan: 403 `plan_limit_reached` on the free one.";
 
 const days = (preset: number) =>
   Closed({
