@@ -171,6 +171,8 @@ for (const [why, body, field] of [
   ["two messages", { to: "desk@sim.example", raw: "x", raw_base64: "eA==" }, "raw_base64"],
   ["a raw message beside fields", { to: "desk@sim.example", raw: "x", subject: "x" }, "subject"],
   ["an empty raw message", { to: "desk@sim.example", raw_base64: "=" }, "raw_base64"],
+  ["a raw message that is not base64", { to: "desk@sim.example", raw_base64: "Zm9v!" }, "raw_base64"],
+  ["a raw message that was cut off", { to: "desk@sim.example", raw_base64: "RnJvb" }, "raw_base64"],
   ["NUL", { to: "desk@sim.example", raw: "a\u0000b" }, "raw"],
   ["a line break in the subject", { to: "desk@sim.example", from: "a@b.example", subject: "a\nb" }, "subject"],
   ["a refused header", { to: "desk@sim.example", from: "a@b.example", headers: { Received: "x" } }, "headers.Received"],
@@ -180,6 +182,11 @@ for (const [why, body, field] of [
   [
     "bad base64",
     { to: "desk@sim.example", from: "a@b.example", attachments: [{ filename: "x", content: "§" }] },
+    "attachments[0].content",
+  ],
+  [
+    "a million blanks that are no base64",
+    { to: "desk@sim.example", from: "a@b.example", attachments: [{ filename: "x", content: `${" ".repeat(1e6)}!` }] },
     "attachments[0].content",
   ],
   [

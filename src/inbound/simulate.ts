@@ -3,6 +3,7 @@
 import { isIP } from "node:net";
 import { findDomain, receivesMail } from "../domains/domains.ts";
 import { parseMailbox } from "../mail/address.ts";
+import { decodeBase64 } from "../mail/base64.ts";
 import { buildMessage } from "../mail/mime/build-message.ts";
 import { normalizeContentId, normalizeContentType } from "../mail/mime/part-headers.ts";
 import { validateHeaders, validateHeaderText } from "../mail/mime/validate-headers.ts";
@@ -176,7 +177,8 @@ function readMessage(world: Pick<World, "clock" | "random" | "config">, request:
 /** Line ends are brought to CRLF, as a client of SMTP must. */
 function readRaw({ raw, raw_base64 }: SimulateRequest): Buffer {
   const field = raw === undefined ? "raw_base64" : "raw";
-  const bytes = raw === undefined ? Buffer.from(raw_base64 ?? "", "base64") : Buffer.from(raw);
+  const bytes = raw === undefined ? decodeBase64(raw_base64 ?? "") : Buffer.from(raw);
+  if (!bytes) throw invalid(field, `the '${field}' field is not base64`);
   if (bytes.length === 0) throw invalid(field, `the '${field}' field holds no message`);
   if (bytes.includes(0)) throw invalid(field, `the '${field}' field holds NUL, which SMTP does not carry`);
   const text = bytes.toString("latin1").replace(/\r\n|\r|\n/g, "\r\n");
@@ -220,14 +222,13 @@ function readHeaders({ headers }: SimulateRequest): { name: string; value: strin
 function readAttachment(given: NonNullable<SimulateRequest["attachments"]>[number], index: number) {
   const { filename, content, content_type, content_id } = given;
   const field = `attachments[${index}]`;
-  if (!/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(content)) {
-    throw invalid(`${field}.content`, `the '${field}.content' field is not base64`);
-  }
+  const bytes = decodeBase64(content);
+  if (!bytes) throw invalid(`${field}.content`, `the '${field}.content' field is not base64`);
   const name = validateHeaderText(filename, 1_000);
   if (!name.ok) throw invalid(`${field}.filename`, `the '${field}.filename' field is refused: ${name.reason}`);
   return {
     filename,
-    content: Buffer.from(content, "base64"),
+    content: bytes,
     content_type: orRefuse(`${field}.content_type`, content_type, normalizeContentType),
     content_id: orRefuse(`${field}.content_id`, content_id, normalizeContentId),
     disposition: null,

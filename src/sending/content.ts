@@ -1,6 +1,7 @@
 // From the request's fields to the message's parts: addresses, headers, attachments, times, each with an error that names
 // the field. Pure but for the clock it is given; templates, suppressions and limits come later.
 import { type Address, parseMailbox } from "../mail/address.ts";
+import { decodeBase64 } from "../mail/base64.ts";
 import type { Attachment } from "../mail/mime/build-message.ts";
 import { normalizeContentId, normalizeContentType } from "../mail/mime/part-headers.ts";
 import { validateHeaders, validateHeaderText } from "../mail/mime/validate-headers.ts";
@@ -94,21 +95,13 @@ export function readUnsubscribe({ unsubscribe, headers }: SendRequest): { name: 
   return unsubscribe.one_click === false ? [] : [ONE_CLICK];
 }
 
-const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
-
-/** With or without padding; one character too many is a text that was cut off, which decoding would hide. */
-function isBase64(text: string): boolean {
-  if (!BASE64.test(text)) return false;
-  return (text.length - (text.match(/[\s=]/g)?.length ?? 0)) % 4 !== 1;
-}
-
 /** Decoded attachments; bad base64, types and ids are 400 naming the field. */
 export function readAttachments(request: SendRequest): Attachment[] {
   let total = 0;
   return (request.attachments ?? []).map((given, index) => {
     const field = `attachments[${index}]`;
-    if (!isBase64(given.content)) throw invalid(`${field}.content`, `the '${field}.content' field is not base64`);
-    const content = Buffer.from(given.content, "base64");
+    const content = decodeBase64(given.content);
+    if (!content) throw invalid(`${field}.content`, `the '${field}.content' field is not base64`);
     total += content.length;
     if (total > MESSAGE_BYTES_MAX) throw tooLarge();
     return {

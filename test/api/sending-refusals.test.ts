@@ -141,6 +141,11 @@ const CASES: Case[] = [
   ["an attachment in base64url", { attachments: [{ filename: "a", content: "a-_b" }] }, "attachments[0].content"],
   ["base64 that ends amid a byte", { attachments: [{ filename: "a", content: "aGkxa" }] }, "attachments[0].content"],
   [
+    "a million blanks that are no base64",
+    { attachments: [{ filename: "a", content: `${" ".repeat(1_000_000)}!` }] },
+    "attachments[0].content",
+  ],
+  [
     "an unknown field of an attachment",
     { attachments: [{ filename: "a", content: "", path: "/etc/passwd" }] },
     "attachments[0].path",
