@@ -141,6 +141,31 @@ test("a receiver that is down gets seven attempts at the contract's offsets with
   }
 });
 
+test("what waited for days has all its seven attempts, at a receiver that failed ten times in a row too", async () => {
+  sink = await stage.receiver();
+  sink.respond(() => ({ status: 500 }));
+  const { id } = await addWebhook(stage.api, sink.url);
+  const events = Array.from({ length: 10 }, () => outgoing(stage.api));
+  await produce(stage.api, events);
+  const rowsAt = (attempt: number) =>
+    until(`attempt ${attempt} of all`, async () => {
+      const rows = await deliveries(stage.api, `&days=30&endpoint_id=${id}`);
+      return rows.filter((row) => row.attempt === attempt).length === events.length ? rows : null;
+    });
+  await rowsAt(1);
+  try {
+    for (let made = 2; made <= 7; made += 1) {
+      await stage.moveClock((96 + (made - 2) * 25) * HOUR_S);
+      for (const row of await rowsAt(made)) {
+        assert.deepEqual([row.status, row.status_code], [made < 7 ? "retrying" : "failed", 500], `attempt ${made}`);
+      }
+    }
+    assert.equal(sink.requests.length, 7 * events.length);
+  } finally {
+    await stage.moveClock(0);
+  }
+});
+
 test("any 2xx is success; every other status is not, and redirects are not followed", async () => {
   sink = await stage.receiver();
   const { id } = await addWebhook(stage.api, sink.url);

@@ -12,7 +12,7 @@ import { createFinisher, type Finisher } from "./finish.ts";
 import { findEndpoints } from "./queries.ts";
 import type { Outcome } from "./queue-queries.ts";
 import * as queue from "./queue-queries.ts";
-import { delayAfterMs, GIVE_UP_AFTER_MS } from "./schedule.ts";
+import { delayAfterMs } from "./schedule.ts";
 import type { AttemptResult, ClaimedRow, EndpointRow } from "./types.ts";
 import { type Bell, CHANNEL, createBell, listenInProcess } from "./wake.ts";
 
@@ -313,7 +313,7 @@ function wantsRows(hooks: Hooks, lane: board.Lane): boolean {
 
 async function work(hooks: Hooks, { lane, held }: board.Started): Promise<void> {
   try {
-    const outcome = await attempt(hooks, lane, held.row);
+    const outcome = await attempt(hooks, held.row);
     if (outcome === null) {
       hooks.returned.push(held.row);
       return;
@@ -332,12 +332,8 @@ async function work(hooks: Hooks, { lane, held }: board.Started): Promise<void> 
 }
 
 /** Null: nothing may be sent now, the row goes back to the queue. */
-async function attempt(hooks: Hooks, lane: board.Lane, row: ClaimedRow): Promise<Outcome | null> {
+async function attempt(hooks: Hooks, row: ClaimedRow): Promise<Outcome | null> {
   const { world } = hooks;
-  const ageMs = world.clock.now() - row.created_at.getTime();
-  if (ageMs > GIVE_UP_AFTER_MS && lane.consecutive_failures >= RESTING_FAILURES) {
-    return unsent(world, row, "given up after 3 days in which the receiver kept failing");
-  }
   const [endpoint, event] = await Promise.all([
     hooks.endpointOf(`${row.org_id}/${row.webhook_id}`),
     hooks.bodyOf(`${row.org_id}/${row.event_id}`),
@@ -368,6 +364,6 @@ export function judge(world: Pick<World, "clock" | "random">, row: ClaimedRow, r
     return { ...made, status: "failed", gone: true, error: "the receiver answered 410: the endpoint is disabled" };
   }
   const delayMs = delayAfterMs(row.attempt + 1, world.random.float());
-  if (delayMs === null || now - row.created_at.getTime() > GIVE_UP_AFTER_MS) return { ...made, status: "failed" };
+  if (delayMs === null) return { ...made, status: "failed" };
   return { ...made, status: "retrying", next_attempt_at: new Date(now + delayMs) };
 }

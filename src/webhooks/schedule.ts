@@ -1,4 +1,8 @@
-// When a delivery is tried again (the contract's table), and when it is given up.
+// When a delivery is tried again, and after how many attempts it has failed: the contract's table. Attempts alone decide.
+// Age does not: a delivery that waited through an outage of ours has all seven before it, and so has one that waits behind
+// a receiver which fails for days. What bounds such a backlog: bodies are kept POSTERN_RETENTION_BODY_DAYS (at least 36),
+// and a delivery without a body is failed as soon as its turn comes (dispatch.ts); a dead receiver has four attempts at
+// once and slots of the suspect only (board.ts); and no row of the queue is looked at before it is due.
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -13,8 +17,6 @@ export const ATTEMPTS_MAX = DELAYS_MS.length + 1;
  */
 const JITTER_MS_MAX = 1_000;
 
-/** The whole schedule takes 34 h 36 min. What is older waits behind a receiver that cannot keep up. */
-export const GIVE_UP_AFTER_MS = 72 * HOUR_MS;
 /** What a disabled endpoint has queued waits this long for it to be enabled again. */
 export const PAUSED_KEPT_MS = 72 * HOUR_MS;
 
