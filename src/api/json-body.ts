@@ -1,12 +1,16 @@
 // Reading a JSON body: bounded depth, `__proto__` and U+0000 refused, the exact bytes kept for idempotency. An absent
 // body is `undefined`, also when the client sent Content-Type: application/json with nothing behind it.
+import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Refusal } from "../platform/refusal.ts";
-import { storableBody } from "./storable-text.ts";
+import { findUnstorable, mayBeUnstorable } from "../platform/storable.ts";
 
 const DEPTH_MAX = 32;
 
-/** Installs the JSON parser on `app`. Malformed JSON, too deep nesting and `__proto__` keys are 400 `invalid_json`. */
+/**
+ * Installs the JSON parser on `app`. What is not UTF-8 (RFC 8259 §8.1), malformed JSON, too deep nesting and `__proto__`
+ * keys are 400 `invalid_json`.
+ */
 export function readJsonBodies(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser("error", "error");
   app.removeContentTypeParser(["application/json", "text/plain"]);
@@ -15,17 +19,17 @@ export function readJsonBodies(app: FastifyInstance): void {
     request.rawBody = bytes;
     if (bytes.length === 0) return done(null, undefined);
     if (isTooDeep(bytes)) return done(new Refusal("invalid_json", `the body nests deeper than ${DEPTH_MAX} levels`));
-    const text = utf8(bytes);
+    // Decoded all the same, the text would hold U+FFFD where it held something else.
+    if (!isUtf8(bytes)) return done(new Refusal("invalid_json", "the body is not UTF-8 (RFC 8259 §8.1)"));
+    const text = bytes.toString("utf8");
     parse(request as FastifyRequest, text, (error, value) => {
       if (error) return done(new Refusal("invalid_json", "the body is not valid JSON"));
-      const body = storableBody(value, text);
-      return body instanceof Refusal ? done(body) : done(null, body);
+      const problem = mayBeUnstorable(text) ? findUnstorable(value) : null;
+      if (problem === null) return done(null, value);
+      request.unstorable = true;
+      return request.routeOptions.config.judges_items ? done(null, value) : done(problem);
     });
   });
-}
-
-function utf8(bytes: Buffer): string {
-  return bytes.toString("utf8");
 }
 
 const QUOTE = 0x22;

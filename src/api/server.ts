@@ -16,7 +16,7 @@ import { readJsonBodies } from "./json-body.ts";
 import { limitLoad } from "./load.ts";
 import { describeApi } from "./openapi.ts";
 import { limitRequests } from "./rates.ts";
-import { refuseNul } from "./storable-text.ts";
+import { refuseNul } from "./refuse-nul.ts";
 
 const BODY_BYTES_MAX = 1024 * 1024;
 const HEADERS_BYTES_MAX = 16 * 1024;
@@ -61,6 +61,7 @@ export async function createHttpServer(
   readJsonBodies(app as never);
   app.decorateRequest("account");
   app.decorateRequest("rawBody", null);
+  app.decorateRequest("unstorable", false);
   refuseWhenStopping(app, state);
   app.setErrorHandler((error, request, reply) => answerError(world.log, error, request, reply));
   app.setNotFoundHandler((request, reply) => {

@@ -176,6 +176,11 @@ for (const [why, body, field] of [
   ["NUL", { to: "desk@sim.example", raw: "a\u0000b" }, "raw"],
   ["a line break in the subject", { to: "desk@sim.example", from: "a@b.example", subject: "a\nb" }, "subject"],
   ["a refused header", { to: "desk@sim.example", from: "a@b.example", headers: { Received: "x" } }, "headers.Received"],
+  [
+    "Reply-To twice",
+    { to: "desk@sim.example", from: "a@b.example", reply_to: "a@b.example", headers: { "Reply-To": "a@b.example" } },
+    "headers.Reply-To",
+  ],
   ["a bad address", { to: "desk@sim.example", from: "a@b.example", remote_ip: "1.2.3" }, "remote_ip"],
   ["a bad helo", { to: "desk@sim.example", from: "a@b.example", helo: "a b" }, "helo"],
   ["a bad cc", { to: "desk@sim.example", from: "a@b.example", cc: ["x"] }, "cc[0]"],

@@ -213,8 +213,8 @@ function readMailbox(field: string, text: string): { name: string | null; email:
   throw invalid(field, `the '${field}' field is not an address: ${parsed.reason}`);
 }
 
-function readHeaders({ headers }: SimulateRequest): { name: string; value: string }[] {
-  const checked = validateHeaders(Object.entries(headers ?? {}));
+function readHeaders({ headers, reply_to }: SimulateRequest): { name: string; value: string }[] {
+  const checked = validateHeaders(Object.entries(headers ?? {}), reply_to === undefined ? [] : ["reply-to"]);
   if (checked.ok) return checked.headers;
   throw invalid(`headers.${checked.name}`, `the header '${checked.name}' is refused: ${checked.reason}`);
 }

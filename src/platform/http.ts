@@ -39,6 +39,12 @@ declare module "fastify" {
     account: Account;
     /** The exact bytes of a JSON body. */
     rawBody: Buffer | null;
+    /** The body holds text that cannot be stored (storable.ts), and the route judges it item by item. */
+    unstorable: boolean;
+  }
+  interface FastifyContextConfig {
+    /** A body with text that cannot be stored comes through to the handler, which looks at each item. */
+    judges_items?: boolean;
   }
 }
 

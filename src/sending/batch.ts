@@ -3,6 +3,7 @@
 import { requireLiveSending } from "../accounts/accounts.ts";
 import type { Account } from "../platform/http.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
+import { findUnstorable } from "../platform/storable.ts";
 import type { IdempotencyRow } from "./accept.ts";
 import type { Fit } from "./fit.ts";
 import type { Sending } from "./sending.ts";
@@ -66,6 +67,8 @@ function readBatch(body: unknown): { items: unknown[]; strict: boolean } {
     throw invalid("body", "the request body must be an array of e-mails, or an object with the 'emails' field");
   }
   const { emails, validation, ...unknown } = body as Record<string, unknown>;
+  const unstorable = findUnstorable(unknown);
+  if (unstorable) throw unstorable;
   const [other] = Object.keys(unknown);
   if (other !== undefined) throw invalid(other, `the '${other}' field is not known`);
   if (emails === undefined) throw invalid("emails", "the 'emails' field is required");

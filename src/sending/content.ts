@@ -74,9 +74,10 @@ export function checkSubject(subject: string): string {
   return subject;
 }
 
-/** The sender's own headers; reserved names and unsafe values are 400 naming `headers.<name>`. */
-export function readHeaders(request: SendRequest): { name: string; value: string }[] {
-  const checked = validateHeaders(Object.entries((request.headers ?? {}) as Record<string, string>));
+/** The sender's own headers; reserved names, unsafe values and a second Reply-To are 400 naming `headers.<name>`. */
+export function readHeaders({ headers, reply_to }: SendRequest): { name: string; value: string }[] {
+  const written = reply_to === undefined ? [] : ["reply-to"];
+  const checked = validateHeaders(Object.entries((headers ?? {}) as Record<string, string>), written);
   if (checked.ok) return checked.headers;
   throw invalid(`headers.${checked.name}`, `the header '${checked.name}' is refused: ${checked.reason}`);
 }

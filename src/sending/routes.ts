@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Api, answers, Closed, ErrorBody, Id, OneOf, RateLimitBody } from "../platform/http.ts";
 import type { Refusal } from "../platform/refusal.ts";
+import { findUnstorable } from "../platform/storable.ts";
 import type { World } from "../platform/world.ts";
 import { BATCH_MAX, type BatchDeps, sendBatch, VALIDATIONS } from "./batch.ts";
 import { type EmailRouteDeps, mountEmails } from "./email-routes.ts";
@@ -149,6 +150,7 @@ function mountBatch(api: Api, idempotency: Idempotency, deps: SendingRouteDeps):
     {
       bodyLimit: REQUEST_BYTES_MAX,
       // An item that has not the shape of an e-mail is that item's result, so the body is judged item by item.
+      config: { judges_items: true },
       validatorCompiler: (route) => (route.httpPart === "body" ? () => true : compile(route as never)),
       schema: {
         operationId: "sendBatch",
@@ -185,12 +187,18 @@ function mountBatch(api: Api, idempotency: Idempotency, deps: SendingRouteDeps):
   );
 }
 
-async function sendMany(batch: BatchDeps, idempotency: Idempotency, request: FastifyRequest, reply: FastifyReply) {
+async function sendMany(deps: BatchDeps, idempotency: Idempotency, request: FastifyRequest, reply: FastifyReply) {
   const key = readKey(request.headers["idempotency-key"]);
   const { account, body } = request;
+  const batch = request.unstorable ? withTextJudged(deps) : deps;
   if (key === null) return giveAnswer(reply, (await sendBatch(batch, account, body, null)) as Replay, false);
   const hash = requestHash(request.rawBody ?? Buffer.alloc(0));
   const work = (row: Parameters<typeof sendBatch>[3]) => sendBatch(batch, account, body, row);
   const { replayed, answer } = await idempotency.once(account, { key, hash }, work);
   return giveAnswer(reply, answer, replayed);
+}
+
+/** Judges the text of each item, too, where something in the call cannot be stored. */
+function withTextJudged(deps: BatchDeps): BatchDeps {
+  return { ...deps, shapeProblem: (item) => findUnstorable(item) ?? deps.shapeProblem(item) };
 }

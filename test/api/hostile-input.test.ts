@@ -36,7 +36,27 @@ test("U+0000 deep in the body, or in the name of a field, is named with its path
   );
   refused(await api.ask("POST", "/v1/send", { ...mail, metadata: { order: "1\0" } }), "metadata.order");
   refused(await api.ask("POST", "/v1/send", { ...mail, metadata: { "a\0": "1" } }), "metadata.a\u{fffd}");
-  refused(await api.ask("POST", "/v1/send/batch", [mail, { ...mail, tags: ["\0"] }]), "[1].tags[0]");
+});
+
+test("in a batch, text that cannot be stored is the fault of its item", async () => {
+  const { status, body } = await api.ask("POST", "/v1/send/batch", [mail, { ...mail, tags: ["\0"] }]);
+  assert.equal(status, 400);
+  const fields = body.results.map((result: { field: string }) => result.field);
+  assert.deepEqual(fields, ["from", "tags[0]"]);
+  refused(await api.ask("POST", "/v1/send/batch", { emails: [mail], "a\0": 1 }), "a\u{fffd}");
+  refused(await api.ask("POST", "/v1/send/batch", { emails: [mail], validation: HALF }), "validation");
+  refused(await api.ask("POST", "/v1/send/batch", JSON.stringify("\0")), "body");
+});
+
+test("a body that is not UTF-8 is a 400, and nothing of it is taken", async () => {
+  const body = Buffer.from('{"email": "umlaut@recipient.example", "note": "M\xfcller"}', "latin1");
+  const answer = await api.ask("POST", "/v1/suppressions", body);
+  assert.deepEqual([answer.status, answer.body.code], [400, "invalid_json"]);
+  assert.match(answer.body.error, /UTF-8/);
+  const surrogate = Buffer.concat([Buffer.from('{"name":"'), Buffer.from([0xed, 0xa0, 0x80]), Buffer.from('"}')]);
+  assert.equal((await api.ask("POST", "/v1/api-keys", surrogate)).body.code, "invalid_json");
+  const kept = await api.ask("GET", "/v1/suppressions?query=umlaut");
+  assert.equal(kept.body.total, 0);
 });
 
 test("a text that only looks like an escaped U+0000 is taken", async () => {

@@ -125,6 +125,13 @@ const CASES: Case[] = [
   ["a header name with a colon", { headers: { "X:A": "1" } }, "headers.X:A"],
   ["an empty header name", { headers: { "": "1" } }, "headers."],
   ["a header twice in other case", { headers: { "X-A": "1", "x-a": "2" } }, "headers.x-a"],
+  ...["Reply-To", "reply-to"].map(
+    (name): Case => [
+      `the header ${name} beside reply_to`,
+      { reply_to: ["a@sender.example"], headers: { [name]: "b@sender.example" } },
+      `headers.${name}`,
+    ],
+  ),
   ["51 headers", { headers: Object.fromEntries(many(51).map((_, n) => [`X-${n}`, "1"])) }, "headers"],
   ...RESERVED.map((name): Case => [`the reserved header ${name}`, { headers: { [name]: "x" } }, `headers.${name}`]),
   ...RESERVED.map(

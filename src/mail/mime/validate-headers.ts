@@ -61,9 +61,13 @@ const forbidden = /(?!\t)\p{Cc}|[\p{Zl}\p{Zp}]/u;
 
 /**
  * Checks the custom header fields of a send request. On success they come back in order, values without blanks around.
- * A name given twice (case aside) is refused: an object's keys can repeat only that way, so it is a mistake.
+ * A name given twice (case aside) is refused: an object's keys can repeat only that way, so it is a mistake. `written`
+ * are names in lower case that the message has already, from a field of their own.
  */
-export function validateHeaders(fields: Iterable<readonly [string, string]>): HeadersResult {
+export function validateHeaders(
+  fields: Iterable<readonly [string, string]>,
+  written: readonly string[] = [],
+): HeadersResult {
   const headers: HeaderField[] = [];
   const seen = new Set<string>();
   let octets = 0;
@@ -74,6 +78,7 @@ export function validateHeaders(fields: Iterable<readonly [string, string]>): He
     const reason =
       nameProblem(name) ?? valueProblem(name.toLowerCase(), given) ?? valueProblem(name.toLowerCase(), value);
     if (reason !== null) return refuse(name, reason);
+    if (written.includes(name.toLowerCase())) return refuse(name, "it stands beside the field that writes it");
     if (seen.has(name.toLowerCase())) return refuse(name, "is given twice");
     seen.add(name.toLowerCase());
     octets += name.length + Buffer.byteLength(given);
