@@ -1,15 +1,15 @@
 // C → A → D: a mail to an alias goes on to every confirmed destination, each with its own message, its author as a reverse
 // address. What is not forwarded is told in the activity, never to the one who wrote.
-import { buildForward, LOOP_FIELD } from "../mail/masked/forward.ts";
+import { buildForward } from "../mail/masked/forward.ts";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
-import { headerValues, splitMessage } from "../mail/mime/parse-head.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
-import { addressDigest, openContact, REPLY_LOCAL } from "./addresses.ts";
+import { addressDigest, openContact } from "./addresses.ts";
 import { isRefusedByPolicy } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { ensureContacts } from "./contacts.ts";
 import { addressOf, correspondents, everybody, type Named, type Person } from "./correspondents.ts";
 import { addressFinder, contactFinder, contextFinder, type FindContact } from "./lookups.ts";
+import { isLoop, loopMark } from "./loops.ts";
 import { shownName } from "./shown-name.ts";
 import { mapIds, sameIds } from "./thread-ids.ts";
 import type { ActivityType, AliasRow, ContactRow, Destination } from "./types.ts";
@@ -45,8 +45,10 @@ export function forwardHandler(world: carry.CarryWorld, ports: carry.CarryPorts,
     if (!alias.active) return stop("alias_disabled", "block");
     if (parsed.kind === "failed") return stop("unreadable");
     if (isRefusedByPolicy(verdicts)) return stop("dmarc", "block");
-    const why = loopOf(world, context, mail, { bytes, parsed: parsed.mail });
-    if (why) return stop(why);
+    const from = (parsed.mail.from[0]?.email ?? mail.envelope.from).toLowerCase();
+    const came = { bytes, from, envelope_from: mail.envelope.from };
+    if (await isLoop(world, findAddress, alias, came)) return stop("loop");
+    if (context.destinations.some(({ email }) => email.toLowerCase() === from)) return stop("own_destination");
     if (quarantine !== null) return stop("spam", "quarantine");
     const ready = await reachable(world, findAddress, context.destinations);
     if (typeof ready === "string") return stop(ready);
@@ -96,33 +98,6 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { al
       contact: { id: contact_id, received: 1, sent: 0 },
     },
   );
-}
-
-/** Loops, and mail of the destination itself; null when it is neither. */
-function loopOf(
-  world: carry.CarryWorld,
-  { alias, destinations }: carry.Context,
-  mail: carry.ArrivedMail,
-  { bytes, parsed }: { bytes: Buffer; parsed: ParsedMail },
-): string | null {
-  const marks = headerValues(splitMessage(bytes).headers, LOOP_FIELD);
-  if (marks.some((mark) => mark.trim() === loopMark(world, alias))) return "loop";
-  const envelope = mail.envelope.from.toLowerCase();
-  const from = parsed.from[0]?.email?.toLowerCase() ?? envelope;
-  if ([from, envelope].some((sender) => isOurs(world, alias, sender))) return "loop";
-  return destinations.some(({ email }) => email.toLowerCase() === from) ? "own_destination" : null;
-}
-
-/** A reverse address, a return path or the alias itself. */
-function isOurs({ config }: carry.CarryWorld, alias: AliasRow, sender: string): boolean {
-  const local = sender.slice(0, sender.lastIndexOf("@"));
-  const domain = sender.slice(sender.lastIndexOf("@") + 1);
-  const isReturnPath = domain === config.bounce_host || (domain.startsWith("pt-bounces.") && local.startsWith("b+"));
-  return REPLY_LOCAL.test(local) || isReturnPath || sender === addressOf(alias);
-}
-
-function loopMark({ seal }: Pick<carry.CarryWorld, "seal">, { id }: Pick<AliasRow, "id">): string {
-  return seal.hash(id, "masked-loop").toString("hex").slice(0, 32);
 }
 
 /** The confirmed destinations that are no addresses of this service by now; why not, when there are none. */

@@ -6,7 +6,7 @@ import { decodeTransfer } from "../mime/decode-transfer.ts";
 import { encodeBase64 } from "../mime/encode-body.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
 import { readableValue, unfoldedValue } from "../mime/header-text.ts";
-import { type Header, splitMessage } from "../mime/parse-head.ts";
+import { type Header, headerValues, splitMessage } from "../mime/parse-head.ts";
 import { parseParameters } from "../mime/parse-parameters.ts";
 import { type Part, parseStructure } from "../mime/parse-structure.ts";
 import { calendarAddresses, isPersonLine, rewriteCalendar } from "./calendar.ts";
@@ -39,6 +39,7 @@ const KEPT = ["Auto-Submitted", "Precedence", "X-Auto-Response-Suppress", "List-
 const VALUE_MAX = 998;
 const LINKS_MAX = 5;
 const INVITED_MAX = 30;
+const MARKS_MAX = 20;
 
 /** The message to send on. Never throws for what the message holds. */
 export function buildForward(bytes: Buffer, parts: ForwardParts): Buffer {
@@ -56,7 +57,7 @@ export function buildForward(bytes: Buffer, parts: ForwardParts): Buffer {
     idsField("References", parts.references),
     ...KEPT.map((name) => machineField(name, value(name.toLowerCase()))),
     listUnsubscribe(value("list-unsubscribe"), value("list-unsubscribe-post"), parts.unsubscribe_page),
-    `${LOOP_FIELD}: ${parts.loop_mark}\r\n`,
+    ...[...foreignMarks(headers), parts.loop_mark].map((mark) => `${LOOP_FIELD}: ${mark}\r\n`),
     "MIME-Version: 1.0\r\n",
   ].join("");
   const content = Buffer.from(`${contentFields(headers).join("")}\r\n`, "latin1");
@@ -66,6 +67,12 @@ export function buildForward(bytes: Buffer, parts: ForwardParts): Buffer {
 function fieldValue(headers: readonly Header[], name: string): string {
   const field = headers.find((header) => header.name.toLowerCase() === name);
   return field ? readableValue(unfoldedValue(field.raw)) : "";
+}
+
+/** Marks of masks that it passed before: a circle through several is seen only if each keeps those of the others. */
+function foreignMarks(headers: readonly Header[]): string[] {
+  const marks = headerValues(headers, LOOP_FIELD).map((mark) => mark.trim());
+  return marks.filter((mark) => /^[0-9a-f]{32}$/.test(mark)).slice(0, MARKS_MAX);
 }
 
 function machineField(name: string, value: string): string {
