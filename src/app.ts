@@ -59,8 +59,9 @@ import { mountRelays } from "./outbound/relay-endpoints.ts";
 import { findSources } from "./outbound/sources.ts";
 import { startOutboundUpkeep } from "./outbound/upkeep.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
-import { createClock } from "./platform/clock.ts";
+import { createClock, sleep } from "./platform/clock.ts";
 import { openDb } from "./platform/db.ts";
+import { processEnder } from "./platform/end-process.ts";
 import type { Api } from "./platform/http.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
@@ -98,6 +99,8 @@ import { mountWebhooks } from "./webhooks/routes.ts";
 import { findWebhooks } from "./webhooks/webhooks.ts";
 
 const SKEW_EVERY_MS = 10_000;
+/** Of the 60 s after which the process is ended anyway; the database has the rest. */
+const END_WITHIN_MS = 50_000;
 
 export type Opened = { world: World; database_url: string; close(): Promise<void> };
 
@@ -144,7 +147,7 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string): World
     db: openDb(databaseUrl, { onError: (err) => log.warn({ err }, "a database connection was lost") }),
     random: createRandom(clock),
     fetch: createSafeFetch({ resolver, allowLoopback: config.testing.allow_loopback }),
-    blobs: config.s3 ? createS3Blobs(config.s3) : createFolderBlobs(join(config.data_dir, "blobs")),
+    blobs: config.s3 ? createS3Blobs(config.s3) : createFolderBlobs(join(config.data_dir, "blobs"), processEnder(log)),
     seal: createSeal(config.master_key),
     metrics: createMetrics(),
   };
@@ -281,17 +284,18 @@ function ownInbound(api: Api, world: World, engine: Engine): Inbound {
   return inbound;
 }
 
-/** Starts the MX with its engine. `stop` takes nothing new, then finishes what was taken. */
+/** Starts the MX with its engine. `close` takes nothing new; `stop` then finishes what was taken as well. */
 export async function startReceiving(
   world: World,
   engine: Engine,
   pressure: Shortages = NO_SHORTAGE,
-): Promise<Mx & { inbound: Inbound }> {
+): Promise<Mx & { inbound: Inbound; close(): Promise<void> }> {
   const inbound = createInbound(world, inboundPorts(world, engine), { claims: true });
   const mx = await startMx(world, { ...inbound, spool: pressedSpool(world, pressure), tls: serverTls(world) });
   return {
     ...mx,
     inbound,
+    close: mx.stop,
     async stop() {
       await mx.stop();
       await inbound.stop();
@@ -347,33 +351,40 @@ async function startSendingOut(world: World, roles: readonly Role[], engine: Eng
   const outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: [...roles] });
   engine.outbound = outbound;
   const ears = await world.db.listen([MTA_CHANNEL], outbound.wake);
-  return async () => {
-    await ears.close();
-    await outbound.stop();
-  };
+  // The engine first: it begins nothing more from this very moment.
+  return async () => void (await Promise.all([outbound.stop(), ears.close()]));
 }
 
-/** Starts the roles of this process; `stop` ends them in reverse order within 60 s. */
-export async function startRoles(world: World, roles: readonly Role[]): Promise<Running> {
-  const stops: Array<() => Promise<void>> = [];
+type Part = { name: string; stop(): Promise<unknown> };
+
+/** What the `clock` role does; order does not matter, each part works on rows of its own. */
+function startClockWork(world: World, engine: Engine): Part[] {
+  const works = {
+    partitions: startPartitionWork(world),
+    sending: startSendingWork(world),
+    domains: startDomainChecks(world, domainPorts(world)),
+    suppressions: startSuppressionWork(world),
+    dmarc: startDmarcWork(world),
+    outbound: startOutboundUpkeep(world),
+    inbound: startInboundWork(world),
+    masked: startMaskedWork(world, settlingPorts(world, engine)),
+    warming: startWarmingWork(world, warmingPorts(world)),
+    stats: startStatsWork(world),
+  };
+  return Object.entries(works).map(([name, { stop }]) => ({ name: `clock: ${name}`, stop }));
+}
+
+/** What takes mail and requests in, and behind it what works on received mail, which ends when nothing comes any more. */
+async function startDoors(world: World, roles: readonly Role[], engine: Engine, pressure: Shortages) {
+  const doors: Part["stop"][] = [];
+  let receiving: Awaited<ReturnType<typeof startReceiving>> | null = null;
   let address: string | null = null;
-  const internal = await startInternalServer(world);
-  stops.push(internal.stop);
-  const pressure = await watchPressure(world);
-  const [guard, roleWatch] = [guardEventLoop(world), watchRoles(world)];
-  stops.push(
-    guard.stop,
-    async () => roleWatch.stop(),
-    async () => pressure.stop(),
-  );
-  const engine: Engine = { outbound: null };
-  if (roles.includes("mta")) stops.push((await guardSending(world, () => startSendingOut(world, roles, engine))).stop);
   if (roles.includes("mx")) {
-    const receiving = await startReceiving(world, engine, pressure);
+    receiving = await startReceiving(world, engine, pressure);
     engine.inbound = receiving.inbound;
-    stops.push(receiving.stop);
+    doors.push(receiving.close);
   }
-  if (roles.includes("submission")) stops.push((await startSubmitting(world, engine, pressure)).stop);
+  if (roles.includes("submission")) doors.push((await startSubmitting(world, engine, pressure)).stop);
   if (roles.includes("api")) {
     const server = await createHttpServer(
       world,
@@ -382,24 +393,61 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
       pressure,
     );
     address = await server.listen();
-    stops.push(server.stop);
+    doors.push(server.stop);
   }
-  if (roles.includes("hooks")) stops.push((await startHooks(world)).stop);
-  if (roles.includes("clock")) stops.push(startPartitionWork(world).stop, startSendingWork(world).stop);
-  if (roles.includes("clock")) stops.push(startDomainChecks(world, domainPorts(world)).stop);
-  if (roles.includes("clock")) stops.push(startSuppressionWork(world).stop);
-  if (roles.includes("clock")) stops.push(startDmarcWork(world).stop);
-  if (roles.includes("clock")) stops.push(startOutboundUpkeep(world).stop);
-  if (roles.includes("clock")) stops.push(startInboundWork(world).stop);
-  if (roles.includes("clock")) stops.push(startMaskedWork(world, settlingPorts(world, engine)).stop);
-  if (roles.includes("clock"))
-    stops.push(startWarmingWork(world, warmingPorts(world)).stop, startStatsWork(world).stop);
+  const stop = async (): Promise<void> => {
+    await Promise.all(doors.map((close) => close()));
+    await receiving?.inbound.stop();
+  };
+  return { address, part: { name: "doors", stop } };
+}
+
+/** Starts the roles of this process; `stop` ends all of them at once, within 50 s, and rejects when one did not end. */
+export async function startRoles(world: World, roles: readonly Role[]): Promise<Running> {
+  const internal = await startInternalServer(world);
+  const pressure = await watchPressure(world);
+  const [guard, roleWatch] = [guardEventLoop(world), watchRoles(world)];
+  const engine: Engine = { outbound: null };
+  const parts: Part[] = [];
+  if (roles.includes("mta")) {
+    const { stop } = await guardSending(world, () => startSendingOut(world, roles, engine));
+    parts.push({ name: "mta", stop });
+  }
+  const doors = await startDoors(world, roles, engine, pressure);
+  parts.push(doors.part);
+  if (roles.includes("hooks")) parts.push({ name: "hooks", stop: (await startHooks(world)).stop });
+  if (roles.includes("clock")) parts.push(...startClockWork(world, engine));
   internal.ready();
   return {
-    address,
+    address: doors.address,
     internal: internal.address,
     async stop() {
-      for (const stop of stops.reverse()) await stop();
+      internal.unready();
+      const trouble = await endTogether(parts);
+      pressure.stop();
+      roleWatch.stop();
+      await guard.stop();
+      await internal.stop();
+      if (trouble) throw trouble;
     },
   };
+}
+
+/**
+ * Ends all parts at once: none waits for another's clients, and what one leaves behind is a row that other processes take
+ * up. Answers what went wrong; a part that has not ended in time is left as a kill would leave it.
+ */
+async function endTogether(parts: Part[]): Promise<Error | null> {
+  const left = new Set(parts.map(({ name }) => name));
+  const errors: unknown[] = [];
+  const ended = parts.map(({ name, stop }) =>
+    stop().then(
+      () => left.delete(name),
+      (error) => errors.push(error),
+    ),
+  );
+  const inTime = new AbortController();
+  await Promise.race([Promise.all(ended).then(() => inTime.abort()), sleep(END_WITHIN_MS, inTime.signal)]);
+  if (left.size === 0) return null;
+  return new AggregateError(errors, `these did not end in good order: ${[...left].join(", ")}`);
 }

@@ -20,8 +20,11 @@ async function start(options: { roles: Role[] }): Promise<void> {
   if (first) printFirstStart(config, first);
   console.log(`Postern is ready: ${options.roles.join(", ")}${running.address ? ` on ${running.address}` : ""}`);
   onSignal(async () => {
-    await running.stop();
-    await opened.close();
+    try {
+      await running.stop();
+    } finally {
+      await opened.close();
+    }
   });
 }
 

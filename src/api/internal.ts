@@ -3,7 +3,13 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { World } from "../platform/world.ts";
 
-export type InternalServer = { address: string; ready(): void; stop(): Promise<void> };
+export type InternalServer = {
+  address: string;
+  ready(): void;
+  /** The process stops: `/readyz` says so, so that nobody is sent here; the rest still answers. */
+  unready(): void;
+  stop(): Promise<void>;
+};
 
 /** Listens on `config.internal`; when only the default port is taken, on a free one. `/readyz` is 503 until `ready()` and while the database does not answer. */
 export async function startInternalServer(world: World): Promise<InternalServer> {
@@ -24,6 +30,9 @@ export async function startInternalServer(world: World): Promise<InternalServer>
     address: `http://${bound.address}:${bound.port}`,
     ready: () => {
       state.ready = true;
+    },
+    unready: () => {
+      state.ready = false;
     },
     stop: () =>
       new Promise((resolve) => {

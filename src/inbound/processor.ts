@@ -21,7 +21,8 @@ const CONCURRENT_MAX = 32;
 const UNFINISHED_MAX = 400;
 const JOBS_MAX = 1_000;
 const BYTES_MAX = 64 * 1024 * 1024;
-const STOP_WITHIN_MS = 50_000;
+/** Begins when the MX has stopped, which may take 30 s. */
+const STOP_WITHIN_MS = 15_000;
 const RETRY_MS = 10_000;
 const RETRY_MS_MAX = 3_600_000;
 /** A mail that fails this often is put aside by the poison handler, so that it cannot hold up others for ever. */

@@ -63,7 +63,7 @@ export type OutboundDeps = {
 };
 
 const PATHS_IDLE_MS = 300_000;
-const STOP_WITHIN_MS = 55_000;
+const STOP_WITHIN_MS = 40_000;
 const STOP_LOOK_MS = 20;
 
 type Engine = {
@@ -84,12 +84,21 @@ type Engine = {
   rehomer: Rehomer;
   intake: Intake;
   parts: PathParts;
+  /** Reservations whose accepting statement is under way. */
+  reserved: number;
   stopping: boolean;
 };
 
 /** Starts the engine: takes leases, begins to claim. */
 export async function startOutbound(world: World, deps: OutboundDeps): Promise<Outbound> {
-  const engine = { world, deps, paths: new Map(), lanePaths: new Map(), stopping: false } as unknown as Engine;
+  const engine = {
+    world,
+    deps,
+    paths: new Map(),
+    lanePaths: new Map(),
+    reserved: 0,
+    stopping: false,
+  } as unknown as Engine;
   const outside = deps.outside ?? realOutside(world);
   const { host, open, journals } = outside;
   engine.sources = await createSources(world);
@@ -133,14 +142,24 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     knows: (key) => engine.memory.holds(key) || engine.parts.finisher.holds(key),
     returned: () => engine.claimer.wake(),
   });
-  const housekeeping = setInterval(() => closeUnused(engine), PATHS_IDLE_MS);
   gauges(engine);
+  return faceOf(engine);
+}
+
+function faceOf(engine: Engine): Outbound {
+  const housekeeping = setInterval(() => closeUnused(engine), PATHS_IDLE_MS);
   return {
     reserve: (lane, bytes) => reserve(engine, lane, bytes),
-    release: (lane, bytes) => engine.memory.remove(lane, bytes),
-    offer: (lane, job) => take(engine, lane, job),
+    release(lane, bytes) {
+      engine.reserved -= 1;
+      engine.memory.remove(lane, bytes);
+    },
+    offer(lane, job) {
+      engine.reserved -= 1;
+      take(engine, lane, job);
+    },
     wake: () => engine.claimer.wake(),
-    stop: async () => {
+    async stop() {
       clearInterval(housekeeping);
       await stop(engine);
     },
@@ -155,7 +174,9 @@ export async function hasQueuedMail(tx: Tx, orgId: string, domainId: string): Pr
 function reserve(engine: Engine, lane: Lane, bytes: number): number | null {
   if (engine.stopping || !engine.leases.mayStart()) return null;
   if (!engine.leases.owns(lane.source_id, lane.slot) || !engine.sources.isUnlimited(lane.source_id)) return null;
-  return engine.memory.admit(lane, bytes, engine.world.clock.now()) ? engine.leases.node() : null;
+  if (!engine.memory.admit(lane, bytes, engine.world.clock.now())) return null;
+  engine.reserved += 1;
+  return engine.leases.node();
 }
 
 function take(engine: Engine, lane: Lane, job: Job): void {
@@ -287,18 +308,19 @@ function closeUnused(engine: Engine): void {
   }
 }
 
-/** Finishes what is on the wire, gives the rest back, leaves the leases to others. */
+/**
+ * Finishes what is on the wire, gives the rest back, leaves the leases to others. Who accepts mail may go on meanwhile: what
+ * was reserved is waited for, so that no row is written in the name of a node that has left.
+ */
 async function stop(engine: Engine): Promise<void> {
   const { world, parts, leases } = engine;
   engine.stopping = true;
   await engine.claimer.stop();
   await engine.forgotten.stop();
+  const deadline = world.clock.monotonic() + STOP_WITHIN_MS;
+  while (isBusy(engine) && world.clock.monotonic() < deadline) await sleep(STOP_LOOK_MS);
   const held: Job[] = [];
   for (const path of engine.paths.values()) held.push(...path.fairness.drain().map(({ job }) => job));
-  const deadline = world.clock.monotonic() + STOP_WITHIN_MS;
-  while ([...engine.paths.values()].some((path) => path.workers > 0) && world.clock.monotonic() < deadline) {
-    await sleep(STOP_LOOK_MS);
-  }
   for (const path of engine.paths.values()) closePath(path);
   await engine.reach.stop();
   await parts.finisher.drain();
@@ -307,6 +329,10 @@ async function stop(engine: Engine): Promise<void> {
   if (held.length > 0) await queries.returnDeliveries(world.db, held, new Date(0));
   await leases.stop();
   engine.journal?.close();
+}
+
+function isBusy({ paths, reserved }: Engine): boolean {
+  return reserved > 0 || [...paths.values()].some(({ workers }) => workers > 0);
 }
 
 function gauges(engine: Engine): void {
