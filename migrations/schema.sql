@@ -233,6 +233,7 @@ create table dkim_key (
   activated_at timestamp with time zone,
   retires_at timestamp with time zone,
   deactivated_at timestamp with time zone,
+  unasked boolean default false not null,
   constraint dkim_key_pkey PRIMARY KEY (org_id, id),
   constraint dkim_key_algorithm_check CHECK ((algorithm = ANY (ARRAY['rsa'::text, 'ed25519'::text]))),
   constraint dkim_key_org_id_domain_id_fkey FOREIGN KEY (org_id, domain_id) REFERENCES domain(org_id, id) ON DELETE CASCADE,

@@ -82,8 +82,69 @@ test("a created key has every field, its record, and a sentence on what to do", 
   assert.equal(body.message, `Publish the TXT record mail2026._domainkey.${domain}; it signs as soon as DNS shows it.`);
 });
 
+test("the first create gets the key that was made with the domain; the next one of its selector is 409", async () => {
+  for (const [domain, body] of [
+    ["ask.example.com", undefined],
+    ["ask.default.example.com", { algorithm: "rsa" }],
+    ["ask.name.example.com", { selector: "Postern1" }],
+  ] as const) {
+    await add(domain);
+    const [made] = (await dkim(domain)).body.keys;
+    const asked = await dkim(domain, "POST", "", body);
+    assert.deepEqual([asked.status, asked.body.key], [201, made]);
+    assert.equal(asked.body.dns_record.name, `postern1._domainkey.${domain}`);
+    assert.match(asked.body.message, /^Publish the TXT record postern1/);
+    const again = await dkim(domain, "POST", "", { selector: "postern1" });
+    assert.deepEqual([again.status, again.body.code, again.body.field], [409, "already_exists", "selector"]);
+    assert.equal((await dkim(domain, "POST", "", {})).body.key.selector, "postern2");
+  }
+});
+
+test("two that ask for the first key at once get a key each", async () => {
+  await add("ask.both.example.com");
+  const both = await Promise.all([1, 2].map(() => dkim("ask.both.example.com", "POST", "", {})));
+  assert.deepEqual(both.map(({ body }) => body.key.selector).sort(), ["postern1", "postern2"]);
+});
+
+test("the first create with another algorithm takes the place of the key made with the domain", async () => {
+  const domain = "ask.ed.example.com";
+  await add(domain);
+  const made = (await dkim(domain)).body.keys[0];
+  const asked = await dkim(domain, "POST", "", { algorithm: "ed25519" });
+  assert.deepEqual(
+    [asked.status, asked.body.key.selector, asked.body.key.algorithm, asked.body.key.status],
+    [201, "postern1", "ed25519", "pending"],
+  );
+  assert.notEqual(asked.body.key.public_key, made.public_key);
+  const listed = (await dkim(domain)).body;
+  assert.deepEqual(listed.keys, [asked.body.key]);
+  assert.equal(listed.dns_records[0].value, asked.body.dns_record.value);
+  assert.equal((await dkim(domain, "POST", "", { selector: "postern1" })).status, 409);
+  publish(dns, [{ purpose: "dkim", priority: null, ...asked.body.dns_record }]);
+  await dkim(domain, "POST", "/verify");
+  assert.deepEqual(await statuses(domain), { postern1: "active" });
+});
+
+test("a key that DNS has shown is nobody's to take: the next create makes another", async () => {
+  const domain = "ask.late.example.com";
+  await addVerifiedDomain(api, dns, domain);
+  assert.equal((await dkim(domain, "POST", "", { selector: "postern1" })).status, 409);
+  assert.equal((await dkim(domain, "POST", "", { algorithm: "ed25519" })).body.key.selector, "postern2");
+});
+
+test("a key of a name of its own leaves the one made with the domain for the next who asks; rotating that asks for it", async () => {
+  await add("ask.own.example.com");
+  await dkim("ask.own.example.com", "POST", "", { selector: "own" });
+  assert.equal((await dkim("ask.own.example.com", "POST", "", {})).body.key.selector, "postern1");
+  await add("ask.turn.example.com");
+  const turn = { old_selector: "postern1", new_selector: "next" };
+  assert.equal((await dkim("ask.turn.example.com", "POST", "/rotate", turn)).status, 200);
+  assert.equal((await dkim("ask.turn.example.com", "POST", "", {})).body.key.selector, "postern2");
+});
+
 test("selectors are counted on: postern2, postern3; a body may be left out; an inbound domain begins at postern1", async () => {
   await add("count.example.com");
+  assert.equal((await dkim("count.example.com", "POST")).body.key.selector, "postern1");
   assert.equal((await dkim("count.example.com", "POST")).body.key.selector, "postern2");
   const both = await Promise.all([1, 2].map(() => dkim("count.example.com", "POST", "", {})));
   assert.deepEqual(both.map((answer) => answer.body.key.selector).sort(), ["postern3", "postern4"]);
@@ -94,6 +155,7 @@ test("selectors are counted on: postern2, postern3; a body may be left out; an i
 
 test("a selector that was ever used is 409, a deactivated one too", async () => {
   await add("used.example.com");
+  await dkim("used.example.com", "POST");
   const again = await dkim("used.example.com", "POST", "", { selector: "POSTERN1" });
   assert.deepEqual([again.status, again.body.code, again.body.field], [409, "already_exists", "selector"]);
   await dkim("used.example.com", "DELETE", "/postern1");
@@ -129,6 +191,7 @@ test("a selector that makes the record's name too long for the DNS is 400", asyn
 
 test("a domain has at most 10 keys in use", async () => {
   await add("many.example.com");
+  await dkim("many.example.com", "POST");
   for (let index = 2; index <= 10; index += 1) {
     assert.equal((await dkim("many.example.com", "POST", "", { algorithm: "ed25519" })).status, 201);
   }
@@ -251,8 +314,10 @@ test("what cannot be rotated is refused", async () => {
   }
   assert.equal((await rotate({ ...both, old_selector: "nothing" })).status, 404);
   await dkim(domain, "POST", "", { selector: "waiting", algorithm: "ed25519" });
-  const pending = await rotate({ ...both, old_selector: "waiting" });
-  assert.deepEqual([pending.status, pending.body.code], [409, "invalid_state"]);
+  await dkim(domain, "POST", "", { selector: "over" });
+  await dkim(domain, "DELETE", "/over");
+  const ended = await rotate({ ...both, old_selector: "over" });
+  assert.deepEqual([ended.status, ended.body.code], [409, "invalid_state"]);
   const taken = await rotate({ ...both, new_selector: "waiting" });
   assert.deepEqual([taken.status, taken.body.code, taken.body.field], [409, "already_exists", "new_selector"]);
   assert.equal((await rotate(both)).status, 200);
@@ -261,6 +326,64 @@ test("what cannot be rotated is refused", async () => {
   assert.match(twice.body.error, /next is about to replace postern1/);
   await dkim(domain, "DELETE", "/next");
   assert.equal((await rotate({ ...both, new_selector: "other" })).status, 200, "a given-up successor makes room");
+});
+
+test("a pending key can be rotated: it ends when its successor becomes active before it", async () => {
+  const domain = "early.example.com";
+  await add(domain);
+  const made = (await dkim(domain)).body.dns_records[0];
+  const rotate = (old_selector: string, new_selector: string) =>
+    dkim(domain, "POST", "/rotate", { old_selector, new_selector });
+  const second = await rotate("postern1", "second");
+  assert.deepEqual([second.status, second.body.key.status], [200, "pending"]);
+  assert.match(second.body.message, /^Publish the TXT record second\._domainkey.*postern1 ends then/);
+  const third = await rotate("second", "third");
+  assert.equal(third.status, 200);
+  assert.deepEqual(await statuses(domain), { third: "pending", second: "pending", postern1: "pending" });
+  const required = async () =>
+    (await api.ask("GET", `/v1/domains/${domain}/dns`)).body.records
+      .filter(({ purpose, required }: { purpose: string; required: boolean }) => purpose === "dkim" && required)
+      .map(({ name }: { name: string }) => name);
+  assert.deepEqual(await required(), [`third._domainkey.${domain}`], "the last successor is what shall sign");
+
+  publish(dns, [{ purpose: "dkim", priority: null, ...third.body.dns_record }]);
+  await dkim(domain, "POST", "/verify");
+  assert.deepEqual(await statuses(domain), { third: "active", second: "deactivated", postern1: "deactivated" });
+  publish(dns, [{ purpose: "dkim", priority: null, ...made }]);
+  await dkim(domain, "POST", "/verify");
+  assert.equal((await statuses(domain)).postern1, "deactivated", "an ended key is over, whatever DNS shows");
+  const sealed = await api.world.db.query("select 1 from dkim_key where domain = $1 and private_key is not null", [
+    domain,
+  ]);
+  assert.equal(sealed.length, 1, "the private halves of the others are destroyed");
+});
+
+test("a successor of a pending successor retires the key that signs, also when the one between was given up", async () => {
+  for (const given of [false, true]) {
+    const domain = `chain-${given}.example.com`;
+    const { id } = await addVerifiedDomain(api, dns, domain);
+    await dkim(domain, "POST", "/rotate", { old_selector: "postern1", new_selector: "between" });
+    const last = await dkim(domain, "POST", "/rotate", { old_selector: "between", new_selector: "last" });
+    if (given) await dkim(domain, "DELETE", "/between");
+    assert.deepEqual(await signers(domain, id), ["rsa postern1"]);
+    publish(dns, [{ purpose: "dkim", priority: null, ...last.body.dns_record }]);
+    await dkim(domain, "POST", "/verify");
+    assert.deepEqual(await statuses(domain), { last: "active", between: "deactivated", postern1: "retiring" });
+    assert.deepEqual(await signers(domain, id), ["rsa last"]);
+  }
+});
+
+test("a pending key that DNS shows after all signs until its successor is there, then retires", async () => {
+  const domain = "afterall.example.com";
+  const { id } = await add(domain);
+  const made = (await dkim(domain)).body.dns_records[0];
+  const next = await dkim(domain, "POST", "/rotate", { old_selector: "postern1", new_selector: "next" });
+  publish(dns, [{ purpose: "dkim", priority: null, ...made }]);
+  await dkim(domain, "POST", "/verify");
+  assert.deepEqual(await signers(domain, id), ["rsa postern1"]);
+  publish(dns, [{ purpose: "dkim", priority: null, ...next.body.dns_record }]);
+  await dkim(domain, "POST", "/verify");
+  assert.deepEqual(await statuses(domain), { next: "active", postern1: "retiring" });
 });
 
 test("the only active key ends only by force; then the domain may not send until a key is active again", async () => {

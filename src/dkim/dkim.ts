@@ -1,7 +1,6 @@
 // DKIM keys of customers' domains: making, publishing, rotating, ending them, and opening them for the signer. Face of
 // the feature. A key goes pending → active (once DNS shows it) → retiring (7 days) → deactivated. Not here: signing and
 // the form of records (mail/dkim), looking records up (domains).
-
 import * as domains from "../domains/domains.ts";
 import type { DkimKeys, DkimRecord, DkimVerdict, DnsRecord, DomainPorts, RecordCheck } from "../domains/types.ts";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../mail/dkim/key.ts";
@@ -30,7 +29,8 @@ export type KeyAnswer = { key: KeyRecord; dns_record: DnsTxt; message: string };
 
 /**
  * Adds a key as `pending`; it signs once DNS shows its record. The selector is the next `postern<n>` unless given; 409
- * when the domain had it before.
+ * when the domain had it before. A domain that sends is made with a key: whoever asks for the first one gets that, or in
+ * its place one of the other algorithm, as long as DNS has not shown it.
  */
 export async function createKey(
   world: KeyWorld,
@@ -44,17 +44,45 @@ export async function createKey(
   return world.db.asOrg(orgId, async (tx) => {
     const row = await domains.requireLocked(tx, orgId, idOrName);
     const keys = await queries.listKeys(tx, orgId, row.id);
-    const chosen = selector ?? nextSelector(keys);
-    refuseTaken(keys, row, chosen, "selector");
-    const [key] = await queries.insertKey(tx, orgId, row, { ...made, selector: chosen, replaces: null });
+    const first = keys.find((key) => key.unasked && key.status === "pending");
+    const asksForFirst = first && (selector === null || selector === first.selector);
+    const key = asksForFirst
+      ? await takeFirst(tx, orgId, row, { first, made })
+      : await addKey(tx, orgId, row, { keys, made, selector: selector ?? nextSelector(keys) });
     await domains.noteKeys(world, tx, row, hasActive(keys));
-    return answerWith(row, key as KeyRow, "it signs as soon as DNS shows it");
+    return answerWith(row, key, "it signs as soon as DNS shows it");
   });
 }
 
+type Made = Awaited<ReturnType<typeof makeKey>>;
+
+async function addKey(
+  tx: Tx,
+  orgId: string,
+  row: NamedDomain,
+  { keys, made, selector }: { keys: KeyRow[]; made: Made; selector: string },
+): Promise<KeyRow> {
+  refuseTaken(keys, row, selector, "selector");
+  const [key] = await queries.insertKey(tx, orgId, row, { ...made, selector });
+  return key as KeyRow;
+}
+
+/** Of the other algorithm the selector stays: while the key is pending, DNS has shown it to nobody that we know. */
+async function takeFirst(
+  tx: Tx,
+  orgId: string,
+  row: NamedDomain,
+  { first, made }: { first: KeyRow; made: Made },
+): Promise<KeyRow> {
+  if (first.algorithm === made.algorithm) return (await queries.setAsked(tx, orgId, first.id))[0] as KeyRow;
+  await queries.dropUnasked(tx, orgId, first.id);
+  return (await queries.insertKey(tx, orgId, row, { ...made, selector: first.selector }))[0] as KeyRow;
+}
+
 /**
- * Makes a successor (same algorithm) for an active key. The old one goes on signing until DNS shows the new record, then
- * retires for 7 days, in which its record must stay.
+ * Makes a successor (same algorithm) for an active or a pending key. An active one goes on signing until DNS shows the new
+ * record, then retires for 7 days, in which its record must stay; a pending one may still become active until then, and
+ * ends if it has not.
  */
 export async function rotateKey(
   world: KeyWorld,
@@ -73,23 +101,22 @@ export async function rotateKey(
   return world.db.asOrg(orgId, async (tx) => {
     const row = await domains.requireLocked(tx, orgId, idOrName);
     const keys = await queries.listKeys(tx, orgId, row.id);
-    requireRotatable(keys, old);
+    const replaced = requireRotatable(keys, old);
     refuseTaken(keys, row, next, "new_selector");
+    if (replaced.unasked) await queries.setAsked(tx, orgId, replaced.id);
     const [key] = await queries.insertKey(tx, orgId, row, { ...made, selector: next, replaces: old });
     await domains.noteKeys(world, tx, row, hasActive(keys));
-    return answerWith(
-      row,
-      key as KeyRow,
-      `${old} goes on signing until DNS shows it, and its record must stay 7 days more`,
-    );
+    const signs = `${old} goes on signing until DNS shows it, and its record must stay 7 days more`;
+    const waits = `it signs as soon as DNS shows it, and ${old} ends then unless it signs before`;
+    return answerWith(row, key as KeyRow, replaced.status === "active" ? signs : waits);
   });
 }
 
 function requireRotatable(keys: KeyRow[], selector: string): KeyRow {
   const old = keys.find((key) => key.selector === selector);
   if (!old) throw notFound("DKIM key");
-  if (old.status !== "active") {
-    throw new Refusal("invalid_state", `the key ${selector} is ${old.status}; only an active key can be rotated`);
+  if (old.status !== "active" && old.status !== "pending") {
+    throw new Refusal("invalid_state", `the key ${selector} is ${old.status}; it has been replaced or ended already`);
   }
   const successor = keys.find((key) => key.status === "pending" && key.replaces === selector);
   if (!successor) return old;
@@ -141,7 +168,7 @@ function answerWith(domain: NamedDomain, key: KeyRow, then: string): KeyAnswer {
 }
 
 function toRecord(domain: NamedDomain, key: KeyRow): KeyRecord {
-  const { id: _id, domain_id: _domain, replaces: _replaces, ...shown } = key;
+  const { id: _id, domain_id: _domain, replaces: _replaces, unasked: _unasked, ...shown } = key;
   return { ...shown, domain: domain.domain, active: key.status === "active" };
 }
 
@@ -215,6 +242,7 @@ export async function deactivateKey(
       const message = `${key.selector} is the only active key of ${row.domain}, which cannot send without; add ?force=true to end it all the same`;
       throw new Refusal("invalid_state", message);
     }
+    await queries.passOnSuccession(tx, orgId, key);
     const [ended] = await queries.deactivateKey(tx, orgId, key.id, new Date(world.clock.now()));
     await domains.noteKeys(world, tx, row, hasActive(others));
     return toRecord(row, ended as KeyRow);
@@ -230,7 +258,7 @@ export function dkimKeys(world: KeyWorld): DkimKeys {
       const made = await makeKey(world, orgId, "rsa");
       return async (tx, domain) => {
         if ((await queries.listKeys(tx, orgId, domain.id)).length > 0) return;
-        await queries.insertKey(tx, orgId, domain, { ...made, selector: nextSelector([]), replaces: null });
+        await queries.insertKey(tx, orgId, domain, { ...made, selector: nextSelector([]), unasked: true });
       };
     },
     records: async (tx, orgId, domain) => toRecords(domain, await queries.listKeys(tx, orgId, domain.id)),
@@ -241,14 +269,18 @@ export function dkimKeys(world: KeyWorld): DkimKeys {
   };
 }
 
-/** Required is what signs, and before that what shall; the old record of a rotation only has to stay for a while. */
+/**
+ * Required is what signs, and before that what shall and has no successor; the old record of a rotation only has to stay
+ * for a while.
+ */
 function toRecords(domain: NamedDomain, keys: KeyRow[]): DkimRecord[] {
   const signs = hasActive(keys);
+  const succeeded = new Set(keys.map((key) => (key.status === "pending" ? key.replaces : null)));
   return keys
     .filter((key) => key.status !== "deactivated")
     .map((key) => {
       const { name, value } = dnsRecord(domain, key);
-      const required = key.status === (signs ? "active" : "pending");
+      const required = signs ? key.status === "active" : key.status === "pending" && !succeeded.has(key.selector);
       return { name, value, required, note: noteOf(key) };
     });
 }
@@ -281,11 +313,20 @@ async function noteChecks(
   };
 }
 
+/**
+ * Its predecessor retires. One that never signed ends, and passes its own predecessor on; a selector names a key that is
+ * older than its successor, so the way back ends.
+ */
 async function activate(tx: Tx, orgId: string, key: KeyRow, at: Date): Promise<void> {
   await queries.activateKey(tx, orgId, key.id, at);
   if (key.replaces === null) return;
-  const retires_at = new Date(at.getTime() + RETIRING_MS);
-  await queries.retireKey(tx, orgId, { domain_id: key.domain_id, selector: key.replaces, retires_at });
+  const keys = new Map((await queries.listKeys(tx, orgId, key.domain_id)).map((one) => [one.selector, one]));
+  let old = keys.get(key.replaces);
+  while (old?.status === "pending") {
+    await queries.deactivateKey(tx, orgId, old.id, at);
+    old = old.replaces === null ? undefined : keys.get(old.replaces);
+  }
+  if (old?.status === "active") await queries.retireKey(tx, orgId, old.id, new Date(at.getTime() + RETIRING_MS));
 }
 
 // --- for the signer --------------------------------------------------------------------------------------------------------

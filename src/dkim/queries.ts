@@ -2,17 +2,20 @@
 import type { Query, Tx } from "../platform/db.ts";
 import type { KeyRow } from "./types.ts";
 
-const COLUMNS = `id, domain_id, selector, algorithm, public_key, status, verified, replaces, created_at, activated_at,
-  retires_at, deactivated_at`;
+const COLUMNS = `id, domain_id, selector, algorithm, public_key, status, verified, replaces, unasked, created_at,
+  activated_at, retires_at, deactivated_at`;
 
-export type NewKey = Pick<KeyRow, "id" | "selector" | "algorithm" | "public_key" | "replaces" | "created_at"> & {
+export type NewKey = Pick<KeyRow, "id" | "selector" | "algorithm" | "public_key" | "created_at"> & {
   private_key: Buffer;
+  replaces?: string;
+  unasked?: boolean;
 };
 
 export function insertKey(tx: Tx, orgId: string, domain: { id: string; domain: string }, key: NewKey) {
   return tx.query<KeyRow>(
-    `insert into dkim_key (org_id, id, domain_id, domain, selector, algorithm, public_key, private_key, replaces, created_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning ${COLUMNS}`,
+    `insert into dkim_key (org_id, id, domain_id, domain, selector, algorithm, public_key, private_key, replaces, created_at,
+       unasked)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning ${COLUMNS}`,
     [
       orgId,
       key.id,
@@ -22,8 +25,9 @@ export function insertKey(tx: Tx, orgId: string, domain: { id: string; domain: s
       key.algorithm,
       key.public_key,
       key.private_key,
-      key.replaces,
+      key.replaces ?? null,
       key.created_at,
+      key.unasked ?? false,
     ],
   );
 }
@@ -33,6 +37,22 @@ export function listKeys(tx: Query, orgId: string, domainId: string) {
   return tx.query<KeyRow>(`select ${COLUMNS} from dkim_key where org_id = $1 and domain_id = $2 order by id`, [
     orgId,
     domainId,
+  ]);
+}
+
+/** From now on the key is one that somebody asked for. */
+export function setAsked(tx: Tx, orgId: string, id: string) {
+  return tx.query<KeyRow>(`update dkim_key set unasked = false where org_id = $1 and id = $2 returning ${COLUMNS}`, [
+    orgId,
+    id,
+  ]);
+}
+
+/** Removes a key that nobody knows: its selector is free again. */
+export function dropUnasked(tx: Tx, orgId: string, id: string) {
+  return tx.execute("delete from dkim_key where org_id = $1 and id = $2 and unasked and status = 'pending'", [
+    orgId,
+    id,
   ]);
 }
 
@@ -48,11 +68,20 @@ export function activateKey(tx: Tx, orgId: string, id: string, at: Date) {
   );
 }
 
-export function retireKey(tx: Tx, orgId: string, key: { domain_id: string; selector: string; retires_at: Date }) {
+export function retireKey(tx: Tx, orgId: string, id: string, retires_at: Date) {
+  return tx.execute("update dkim_key set status = 'retiring', retires_at = $3 where org_id = $1 and id = $2", [
+    orgId,
+    id,
+    retires_at,
+  ]);
+}
+
+/** The pending successors of a key replace another from now on, or none. */
+export function passOnSuccession(tx: Tx, orgId: string, key: Pick<KeyRow, "domain_id" | "selector" | "replaces">) {
   return tx.execute(
-    `update dkim_key set status = 'retiring', retires_at = $4
-      where org_id = $1 and domain_id = $2 and selector = $3 and status = 'active'`,
-    [orgId, key.domain_id, key.selector, key.retires_at],
+    `update dkim_key set replaces = $4
+      where org_id = $1 and domain_id = $2 and replaces = $3 and status = 'pending'`,
+    [orgId, key.domain_id, key.selector, key.replaces],
   );
 }
 

@@ -53,10 +53,17 @@ function mountKeys(api: Api, world: World): void {
         operationId: "createDkimKey",
         tags,
         summary: "Make a DKIM key; it signs once DNS shows its record",
+        description:
+          "A domain that sends is made with a key, `postern1`, whose record stands among its DNS records. Until DNS has " +
+          "shown that record, the first to ask for a key without a selector, or with that one, gets this very key, or in " +
+          "its place one of the algorithm asked for. Each further call makes a key of its own.",
         params: Type.Object({ id }),
         body: Nullable(
           Closed({
-            selector: Type.Optional({ ...Selector, description: "Default: postern1, then postern2, …" }),
+            selector: Type.Optional({
+              ...Selector,
+              description: "Default: postern1, then postern2, …; one that the domain has or had is 409",
+            }),
             algorithm: Type.Optional(OneOf(ALGORITHMS, { default: "rsa", description: "rsa has 2048 bits" })),
           }),
         ),
@@ -98,7 +105,11 @@ function mountRotation(api: Api, world: World): void {
       schema: {
         operationId: "rotateDkimKey",
         tags,
-        summary: "Make a successor of an active key; the old one signs until DNS shows the new one",
+        summary: "Make a successor of a key; the old one signs until DNS shows the new one",
+        description:
+          "The successor has the old key's algorithm. Once DNS shows it, an active old key is `retiring` for 7 days, in " +
+          "which its record must stay; an old key that is still `pending` is `deactivated`. 409 when `new_selector` was used " +
+          "before, and when the old key has a successor already or has ended.",
         params: Type.Object({ id }),
         body: Closed({ old_selector: Selector, new_selector: Selector }),
         response: answers({ 200: KeyAnswer }, [404, 409]),

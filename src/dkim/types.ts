@@ -14,8 +14,10 @@ export type KeyRow = {
   public_key: string;
   status: KeyStatus;
   verified: boolean;
-  /** Selector of the key that retires when this one becomes active. */
+  /** Selector of the key that retires (or, still pending, ends) when this one becomes active. */
   replaces: string | null;
+  /** Made with the domain, and nobody has asked for a key or named this one since. */
+  unasked: boolean;
   created_at: Date;
   activated_at: Date | null;
   retires_at: Date | null;
@@ -23,6 +25,6 @@ export type KeyRow = {
 };
 
 /** A key as the API shows it. */
-export type KeyRecord = Omit<KeyRow, "id" | "domain_id" | "replaces"> & { domain: string; active: boolean };
+export type KeyRecord = Omit<KeyRow, "id" | "domain_id" | "replaces" | "unasked"> & { domain: string; active: boolean };
 
 export type DnsTxt = { type: "TXT"; name: string; value: string };
