@@ -33,7 +33,12 @@ const Status = Type.Object({
       "phase_1 to phase_4 have limits. not_started and warmed have none; a domain starts by itself when its SPF and " +
       "DKIM verify, unless the organization has turned that off",
   }),
-  paused: Type.Boolean({ description: "true: all mail of the domain is refused with 429 and limit 0 until resumed" }),
+  paused: Type.Boolean({
+    description:
+      "true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it becomes so " +
+      "when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over at least 20 " +
+      "recipients and from at least 2 such events: one mistyped address pauses nothing",
+  }),
   paused_reason: Nullable(Type.String()),
   warming_started_at: Nullable(Time),
   phase_started_at: Nullable(Time),
