@@ -82,66 +82,6 @@ test("a created key has every field, its record, and a sentence on what to do", 
   assert.equal(body.message, `Publish the TXT record mail2026._domainkey.${domain}; it signs as soon as DNS shows it.`);
 });
 
-test("the first create gets the key that was made with the domain; the next one of its selector is 409", async () => {
-  for (const [domain, body] of [
-    ["ask.example.com", undefined],
-    ["ask.default.example.com", { algorithm: "rsa" }],
-    ["ask.name.example.com", { selector: "Postern1" }],
-  ] as const) {
-    await add(domain);
-    const [made] = (await dkim(domain)).body.keys;
-    const asked = await dkim(domain, "POST", "", body);
-    assert.deepEqual([asked.status, asked.body.key], [201, made]);
-    assert.equal(asked.body.dns_record.name, `postern1._domainkey.${domain}`);
-    assert.match(asked.body.message, /^Publish the TXT record postern1/);
-    const again = await dkim(domain, "POST", "", { selector: "postern1" });
-    assert.deepEqual([again.status, again.body.code, again.body.field], [409, "already_exists", "selector"]);
-    assert.equal((await dkim(domain, "POST", "", {})).body.key.selector, "postern2");
-  }
-});
-
-test("two that ask for the first key at once get a key each", async () => {
-  await add("ask.both.example.com");
-  const both = await Promise.all([1, 2].map(() => dkim("ask.both.example.com", "POST", "", {})));
-  assert.deepEqual(both.map(({ body }) => body.key.selector).sort(), ["postern1", "postern2"]);
-});
-
-test("the first create with another algorithm takes the place of the key made with the domain", async () => {
-  const domain = "ask.ed.example.com";
-  await add(domain);
-  const made = (await dkim(domain)).body.keys[0];
-  const asked = await dkim(domain, "POST", "", { algorithm: "ed25519" });
-  assert.deepEqual(
-    [asked.status, asked.body.key.selector, asked.body.key.algorithm, asked.body.key.status],
-    [201, "postern1", "ed25519", "pending"],
-  );
-  assert.notEqual(asked.body.key.public_key, made.public_key);
-  const listed = (await dkim(domain)).body;
-  assert.deepEqual(listed.keys, [asked.body.key]);
-  assert.equal(listed.dns_records[0].value, asked.body.dns_record.value);
-  assert.equal((await dkim(domain, "POST", "", { selector: "postern1" })).status, 409);
-  publish(dns, [{ purpose: "dkim", priority: null, ...asked.body.dns_record }]);
-  await dkim(domain, "POST", "/verify");
-  assert.deepEqual(await statuses(domain), { postern1: "active" });
-});
-
-test("a key that DNS has shown is nobody's to take: the next create makes another", async () => {
-  const domain = "ask.late.example.com";
-  await addVerifiedDomain(api, dns, domain);
-  assert.equal((await dkim(domain, "POST", "", { selector: "postern1" })).status, 409);
-  assert.equal((await dkim(domain, "POST", "", { algorithm: "ed25519" })).body.key.selector, "postern2");
-});
-
-test("a key of a name of its own leaves the one made with the domain for the next who asks; rotating that asks for it", async () => {
-  await add("ask.own.example.com");
-  await dkim("ask.own.example.com", "POST", "", { selector: "own" });
-  assert.equal((await dkim("ask.own.example.com", "POST", "", {})).body.key.selector, "postern1");
-  await add("ask.turn.example.com");
-  const turn = { old_selector: "postern1", new_selector: "next" };
-  assert.equal((await dkim("ask.turn.example.com", "POST", "/rotate", turn)).status, 200);
-  assert.equal((await dkim("ask.turn.example.com", "POST", "", {})).body.key.selector, "postern2");
-});
-
 test("selectors are counted on: postern2, postern3; a body may be left out; an inbound domain begins at postern1", async () => {
   await add("count.example.com");
   assert.equal((await dkim("count.example.com", "POST")).body.key.selector, "postern1");
