@@ -526,6 +526,7 @@ create table inbound_queue (
   attempts smallint default 0 not null,
   claim_id uuid,
   lease_until timestamp with time zone,
+  faults integer default 0 not null,
   constraint inbound_queue_pkey PRIMARY KEY (org_id, id)
 ) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02, fillfactor=90);
 CREATE INDEX inbound_queue_free ON inbound_queue USING btree (next_attempt_at) WHERE (claim_id IS NULL);

@@ -175,6 +175,7 @@ function toJob(
   return {
     claim_id: email.claim_id,
     attempts: 1,
+    faults: 0,
     mail: {
       org_id: route.org_id,
       id: email.id,

@@ -217,7 +217,7 @@ async function processAgain(
     const released_at = locked.status === "quarantined" ? at : before.released_at;
     return { ...before, released_at, processed_at: before.processed_at ?? at };
   });
-  const job = { mail: toMail(inbound, row), claim_id, attempts: 1 };
+  const job = { mail: toMail(inbound, row), claim_id, attempts: 1, faults: 0 };
   if (inbound.processor.reserve([job])) await inbound.processor.offer([job]);
   else await queries.returnClaims(world.db, [{ org_id, id, claim_id }], at);
 }

@@ -5,7 +5,7 @@ import { type Reply, reply } from "../mail/smtp-server/reply.ts";
 import { type SmtpServer, startSmtpServer } from "../mail/smtp-server/server.ts";
 import type { Client, RcptAnswer, Receiver, Transaction } from "../mail/smtp-server/session.ts";
 import { isLoopbackAddress } from "../platform/addresses.ts";
-import { FsyncFailure } from "../platform/blobs.ts";
+import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
@@ -47,7 +47,7 @@ export async function startMx(world: World, parts: MxParts): Promise<Mx> {
     isTrusted: isLoopbackAddress,
     now: () => world.clock.monotonic(),
     sleep,
-    onFailure: (error) => onFailure(world, error),
+    onFailure: (err) => world.log.error({ err }, "an SMTP session failed on our side"),
     hooks: {
       mail: async () => ((await parts.spool.hasRoom()) ? null : NO_ROOM),
       rcpt: (client, transaction, path) => decideRcpt(world, parts, { client, from: transaction.from, to: path }),
@@ -65,16 +65,6 @@ export async function startMx(world: World, parts: MxParts): Promise<Mx> {
     },
   });
   return { port: server.port, connections: server.connections, stop: () => server.stop(STOP_WITHIN_MS) };
-}
-
-function onFailure(world: Pick<World, "log">, error: unknown): void {
-  // Nobody knows what is on the disk: end, and start from what is durable (reliability rule 1).
-  if (error instanceof FsyncFailure) {
-    setImmediate(() => {
-      throw error;
-    });
-  }
-  world.log.error({ err: error }, "an SMTP session failed on our side");
 }
 
 async function decideRcpt(world: World, parts: MxParts, question: RcptQuestion): Promise<RcptAnswer<Route>> {
@@ -98,15 +88,15 @@ function toReply({ code, enhanced, text }: Refused): Reply {
   return reply(code, enhanced, text);
 }
 
-/** Full disks and an absent database are known troubles; anything else is a bug and surfaces. */
+/** Full disks, an absent database and a store in trouble are known troubles; anything else is a bug and surfaces. */
 function failureReply(world: Pick<World, "log">, error: unknown): Reply {
   const code = (error as { code?: string })?.code ?? "";
   if (["ENOSPC", "EDQUOT", "53100"].includes(code)) {
     world.log.error({ err: error }, "mail was refused for want of room");
     return NO_ROOM;
   }
-  if (!isUnavailable(error)) throw error;
-  world.log.warn({ err: error }, "mail was put off: the database does not answer");
+  if (!isUnavailable(error) && !isStoreTrouble(error)) throw error;
+  world.log.warn({ err: error }, "mail was put off: the database or the store of large bodies does not answer");
   return NOT_NOW;
 }
 

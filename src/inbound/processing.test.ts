@@ -1,11 +1,13 @@
 // What happens when things fail: crashes between accept and processing, stalled processes, a database that is away, full
 // disks, messages that break the parser or us.
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
+import { until } from "../../test/support/until.ts";
 import { createInbound, type InboundPorts, NO_STEPS } from "./inbound.ts";
 import { keepOnly } from "./poison.ts";
 import * as queries from "./queries.ts";
@@ -58,9 +60,22 @@ const incoming = (
   bytes,
 });
 const queued = () =>
-  r.api.world.db.query<{ id: string; attempts: number; claim_id: string | null; next_attempt_at: Date }>(
-    "select * from inbound_queue",
-  );
+  r.api.world.db.query<{
+    id: string;
+    attempts: number;
+    faults: number;
+    claim_id: string | null;
+    next_attempt_at: Date;
+  }>("select * from inbound_queue");
+/** The one mail in the queue, once it was tried so often and given back. */
+async function attempted(times: number) {
+  let [row] = await queued();
+  await until(`attempt ${times}`, async () => {
+    [row] = await queued();
+    return row?.claim_id === null && row.attempts >= times;
+  });
+  return row as NonNullable<typeof row>;
+}
 
 test("mail that a process accepted and did not live to process is processed by another, once", async () => {
   const { db } = r.api.world;
@@ -164,14 +179,17 @@ test("mail that breaks its handler is tried three times, then kept aside; its ne
   ]) as never;
   const broken = createInbound(r.api.world, ports({ handlers }), { claims: false });
   const mail = incoming("poison");
-  const { ids } = await broken.acceptor.accept(mail, broken.examine(mail, mail.bytes));
+  const { ids, processed } = await broken.acceptor.accept(mail, broken.examine(mail, mail.bytes));
+  await processed;
   // Three attempts by processes with the same fault.
   const { world } = r.api;
   for (let attempt = 2; attempt <= 3; attempt += 1) {
     await r.api.world.db.query("update inbound_queue set claim_id = $1, attempts = $2", [world.random.uuid(), attempt]);
     const [row] = await queries.loadMail(world.db, [{ org_id: r.api.org_id, id: ids[0] as string }]);
     const [claim] = await queued();
-    const job = { mail: broken.toMail(row as queries.MailRow), claim_id: claim?.claim_id as string, attempts: attempt };
+    const { claim_id, faults } = claim as { claim_id: string; faults: number };
+    assert.equal(faults, attempt - 1);
+    const job = { mail: broken.toMail(row as queries.MailRow), claim_id, attempts: attempt, faults };
     assert.ok(broken.processor.reserve([job]));
     await broken.processor.offer([job]);
   }
@@ -185,6 +203,53 @@ test("mail that breaks its handler is tried three times, then kept aside; its ne
   const replayed = await r.api.ask("POST", `/v1/inbound-emails/${ids[0]}/replay`);
   assert.equal(replayed.body.email.status, "delivered", "a later version may do better");
   await broken.stop();
+});
+
+test("while the store of bodies is in trouble mail that was taken waits for it, however often it is tried", async () => {
+  const { config, db, clock } = r.api.world;
+  const content = "kept for later";
+  const key = createHash("sha256").update(content).digest("hex");
+  // Where the folder of the attachment's blob is to be made.
+  const place = join(config.data_dir, "blobs", key.slice(0, 2));
+  rmSync(place, { recursive: true, force: true });
+  mkdirSync(join(config.data_dir, "blobs"), { recursive: true });
+  writeFileSync(place, "a file where the folder was");
+  const attachments = [{ filename: "a.txt", content }];
+  await r.send({ from: "a@b.example", to: "desk@in.example", subject: "patience", text: "x", attachments });
+  for (const attempts of [1, 8]) {
+    const tried = await attempted(attempts);
+    assert.deepEqual([tried.attempts, tried.faults], [attempts, 0]);
+    const waits = tried.next_attempt_at.getTime() - clock.now();
+    assert.ok(waits > 0 && waits <= attempts * 10_000, "it backs off");
+    assert.equal((await r.api.ask("GET", `/v1/inbound-emails/${tried.id}`)).body.email.status, "received");
+    if (attempts === 8) rmSync(place);
+    // As if it had been tried six times more.
+    await db.query("update inbound_queue set next_attempt_at = $1, attempts = 7", [new Date(0)]);
+  }
+  const [row] = await r.processed("subject=patience");
+  assert.deepEqual([row.status, row.has_attachments], ["delivered", true]);
+  assert.equal((await r.events(row.id)).length, 1);
+});
+
+test("a stored message whose blob is missing waits until it is there again", async () => {
+  const { db, blobs } = r.api.world;
+  const realGet = blobs.get;
+  blobs.get = async () => null;
+  const gate = Promise.withResolvers<never>();
+  const handlers = new Map([["alias", () => gate.promise]]) as never;
+  const stalled = createInbound(r.api.world, ports({ handlers }), { claims: false });
+  const mail = incoming("unmounted", Buffer.from(`Subject: unmounted\r\n\r\n${`${"x".repeat(76)}\r\n`.repeat(5_000)}`));
+  await stalled.acceptor.accept(mail, stalled.examine(mail, mail.bytes));
+  await db.query("update inbound_queue set lease_until = now() - interval '1 second'");
+  assert.equal((await attempted(2)).faults, 0);
+  await db.query("update inbound_queue set next_attempt_at = $1, attempts = 7", [new Date(0)]);
+  assert.equal((await attempted(8)).faults, 0);
+  blobs.get = realGet;
+  await db.query("update inbound_queue set next_attempt_at = $1", [new Date(0)]);
+  const [row] = await r.processed("subject=unmounted");
+  assert.equal(row.status, "delivered");
+  gate.reject(new Error("enough"));
+  await stalled.stop();
 });
 
 test("mail that the parser gives up on is listed, served raw and announced with what its head says", async () => {

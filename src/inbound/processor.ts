@@ -1,6 +1,7 @@
 // Processing of accepted mail: what this process accepted it works on at once from memory; what others left behind (a
 // crash, a full memory) is claimed from the queue. A claim has a lease that is renewed while the work goes on, and an
 // outcome counts only while its claim stands, so any number of processes may run and any may be killed.
+import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
 import { beatOf } from "../platform/watchdog.ts";
@@ -25,11 +26,11 @@ const BYTES_MAX = 64 * 1024 * 1024;
 const STOP_WITHIN_MS = 15_000;
 const RETRY_MS = 10_000;
 const RETRY_MS_MAX = 3_600_000;
-/** A mail that fails this often is put aside by the poison handler, so that it cannot hold up others for ever. */
-const ATTEMPTS_MAX = 3;
+/** A mail that fails this often for what is in it is put aside by the poison handler, so that it cannot hold up others for ever. */
+const FAULTS_MAX = 3;
 
-/** A claimed mail. */
-export type Job = { mail: Mail; claim_id: string; attempts: number };
+/** A claimed mail; `faults`: how many of the attempts before failed although nothing was away. */
+export type Job = { mail: Mail; claim_id: string; attempts: number; faults: number };
 
 export type Processor = {
   /** Makes room for jobs about to be stored as claimed by us; false: store them free. */
@@ -157,11 +158,11 @@ async function decide(state: State, job: Job): Promise<Outcome | null> {
       { err: error, inbound_id: job.mail.id, attempts: job.attempts },
       "received mail could not be processed",
     );
-    if (isUnavailable(error) || job.attempts < ATTEMPTS_MAX) {
-      await giveUp(state, job);
-      return null;
-    }
-    return poisoned(state, job, error);
+    // A mail answered 250 waits for the database and the store as long as they take.
+    const isFault = !isUnavailable(error) && !isStoreTrouble(error);
+    if (isFault && job.faults + 1 >= FAULTS_MAX) return poisoned(state, job, error);
+    await giveUp(state, job, isFault ? 1 : 0);
+    return null;
   }
 }
 
@@ -175,12 +176,12 @@ async function poisoned(state: State, job: Job, error: unknown): Promise<Outcome
   }
 }
 
-async function giveUp(state: State, job: Job): Promise<void> {
+async function giveUp(state: State, job: Job, faults = 0): Promise<void> {
   const at = new Date(state.world.clock.now() + Math.min(RETRY_MS * job.attempts, RETRY_MS_MAX));
   const { org_id, id } = job.mail;
   // Its lease runs out if the database cannot be reached.
   await queries
-    .returnClaims(state.world.db, [{ org_id, id, claim_id: job.claim_id }], at)
+    .returnClaims(state.world.db, [{ org_id, id, claim_id: job.claim_id }], at, faults)
     .catch((err) => state.world.log.warn({ err }, "received mail could not be given back"));
 }
 
@@ -245,10 +246,10 @@ async function claimOnce(state: State, start: () => void): Promise<boolean> {
   const claimed = await queries.claimDue(world.db, claim);
   if (claimed.length === 0) return false;
   const rows = new Map((await queries.loadMail(world.db, claimed)).map((row) => [row.id, row]));
-  for (const { id, claim_id, attempts } of claimed) {
+  for (const { id, claim_id, attempts, faults } of claimed) {
     const row = rows.get(id);
     if (!row) continue;
-    const job = { mail: parts.toMail(row), claim_id, attempts };
+    const job = { mail: parts.toMail(row), claim_id, attempts, faults };
     hold(state, job);
     state.waiting.push({ job, done: () => undefined });
   }

@@ -97,6 +97,7 @@ export type ClaimedRow = {
   id: string;
   raw_id: string;
   attempts: number;
+  faults: number;
   claim_id: string;
 };
 
@@ -108,7 +109,7 @@ export function claimDue(db: Query, claim: { claim_id: string; now: Date; lease_
        from (select org_id, id from inbound_queue where claim_id is null and next_attempt_at <= $2
               order by next_attempt_at limit $4 for update skip locked) p
       where q.org_id = p.org_id and q.id = p.id
-      returning q.org_id, q.id, q.raw_id, q.attempts, q.claim_id`,
+      returning q.org_id, q.id, q.raw_id, q.attempts, q.faults, q.claim_id`,
     [claim.claim_id, claim.now, claim.lease_ms, claim.limit],
   );
 }
@@ -138,11 +139,12 @@ export function renewClaims(db: Query, claims: readonly Claim[], leaseMs: number
   );
 }
 
-/** Gives mail back, to be tried again at its time. */
-export function returnClaims(db: Query, claims: readonly Claim[], at: Date) {
+/** Gives mail back, to be tried again at its time; `faults` are added to those that were its own. */
+export function returnClaims(db: Query, claims: readonly Claim[], at: Date, faults = 0) {
   return db.execute(
-    `update inbound_queue q set claim_id = null, lease_until = null, next_attempt_at = $4 from ${CLAIMS} where ${MINE}`,
-    [...claimValues(claims), at],
+    `update inbound_queue q set claim_id = null, lease_until = null, next_attempt_at = $4, faults = q.faults + $5
+       from ${CLAIMS} where ${MINE}`,
+    [...claimValues(claims), at, faults],
   );
 }
 

@@ -1,4 +1,5 @@
 // The bytes of a stored message, wherever they are.
+import { BlobsUnavailable } from "../platform/blobs.ts";
 import { coalesce } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
@@ -6,7 +7,7 @@ import * as queries from "./queries.ts";
 type RawWorld = Pick<World, "db" | "blobs">;
 export type LoadBytes = (orgId: string, rawId: string) => Promise<Buffer>;
 
-/** A loader of messages as they came, many per round trip. Throws when one is not stored any more. */
+/** A loader of messages as they came, many per round trip. Throws when one was deleted, BlobsUnavailable when its blob is missing. */
 export function bytesLoader(world: RawWorld): LoadBytes {
   const load = coalesce<string, queries.StoredBytes>({
     keys_max: 50,
@@ -18,8 +19,11 @@ export function bytesLoader(world: RawWorld): LoadBytes {
     },
   });
   return async (orgId, rawId) => {
-    const bytes = await open(world, await load(`${orgId}/${rawId}`));
-    if (!bytes) throw new Error(`the bytes of the received message ${rawId} are not stored`);
+    const row = await load(`${orgId}/${rawId}`);
+    if (!row) throw new Error(`the received message ${rawId} is not stored any more`);
+    const bytes = await open(world, row);
+    // A folder that is not mounted, a bucket of another name: it may be there again.
+    if (!bytes) throw new BlobsUnavailable(`the blob of the received message ${rawId} is missing`);
     return bytes;
   };
 }

@@ -9,11 +9,21 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, mock, test } from "node:test";
-import { BlobDamaged, createFolderBlobs, createS3Blobs, FsyncFailure } from "./blobs.ts";
+import {
+  BlobDamaged,
+  BlobsUnavailable,
+  createS3Blobs,
+  FsyncFailure,
+  isStoreTrouble,
+  createFolderBlobs as openFolderBlobs,
+} from "./blobs.ts";
 
 const root = mkdtempSync(join(tmpdir(), "blobs-"));
 after(() => rmSync(root, { recursive: true }));
 const newFolder = () => mkdtempSync(join(root, "f-"));
+/** What ended the process, had it been one. */
+const ended: Error[] = [];
+const createFolderBlobs = (dir: string) => openFolderBlobs(dir, (failure) => ended.push(failure));
 const digest = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
 const files = (dir: string) =>
   readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
@@ -100,7 +110,7 @@ test("folder: a process killed between write and rename leaves no visible blob, 
     promises.rename = async () => process.kill(process.pid, "SIGKILL");
     syncBuiltinESMExports();
     const { createFolderBlobs } = await import(${JSON.stringify(new URL("./blobs.ts", import.meta.url).href)});
-    await createFolderBlobs(process.argv[1]).put(Buffer.from("half way"));
+    await createFolderBlobs(process.argv[1], () => {}).put(Buffer.from("half way"));
     process.exit(3);`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", script, dir], { stdio: "inherit" });
   const [, signal] = await once(child, "exit");
@@ -134,15 +144,39 @@ const failing = (code: string) => async () => {
   throw Object.assign(new Error(code), { code });
 };
 
-test("folder: a failed fsync is fatal and the blob stays invisible", async () => {
+test("folder: a failed fsync ends the process, and nothing is kept after it", async () => {
+  const dir = newFolder();
+  const first = createFolderBlobs(dir);
+  await first.put(Buffer.from("makes the folders"));
+  ended.length = 0;
+  await withFsync(failing("EIO"), () => assert.rejects(first.put(Buffer.from("lost")), FsyncFailure));
+  assert.equal(await first.exists(digest(Buffer.from("lost"))), false);
+  assert.equal(ended.length, 1);
+  assert.ok(ended[0] instanceof FsyncFailure);
+  // The folder's fsync may fail after the file has its name: whoever comes again finds it, and must not be told it is kept.
+  const second = createFolderBlobs(dir);
+  await withFsync(failing("EIO"), () => assert.rejects(second.put(Buffer.from("makes the folders")), FsyncFailure));
+  assert.equal(ended.length, 2);
+  await assert.rejects(second.put(Buffer.from("makes the folders")), FsyncFailure);
+  await assert.rejects(second.put(Buffer.from("something else")), FsyncFailure);
+  assert.equal(ended.length, 2);
+});
+
+test("folder: what fails for the folder is trouble of the store, a wrong key is not", async () => {
   const dir = newFolder();
   const blobs = createFolderBlobs(dir);
-  await blobs.put(Buffer.from("makes the folders"));
-  await withFsync(failing("EIO"), async () => {
-    await assert.rejects(blobs.put(Buffer.from("lost")), FsyncFailure);
-    await assert.rejects(blobs.put(Buffer.from("makes the folders")), FsyncFailure);
-  });
-  assert.equal(await blobs.exists(digest(Buffer.from("lost"))), false);
+  const key = await blobs.put(Buffer.from("x"));
+  rmSync(join(dir, key.slice(0, 2)), { recursive: true });
+  writeFileSync(join(dir, key.slice(0, 2)), "a file where a folder was");
+  for (const work of [() => blobs.put(Buffer.from("x")), () => blobs.get(key), () => blobs.stream(key)]) {
+    const failure = await work().then(
+      () => null,
+      (error: unknown) => error,
+    );
+    assert.ok(failure instanceof BlobsUnavailable && isStoreTrouble(failure), String(failure));
+    assert.equal(failure.code, "ENOTDIR");
+  }
+  await assert.rejects(blobs.get("../../etc/passwd"), TypeError);
 });
 
 test("folder: a full disk is refused and leaves nothing, and the next write goes through", async () => {
@@ -237,10 +271,10 @@ test("S3: a store that is busy is asked again, twice; one that refuses is not", 
   await blobs.put(Buffer.from("x"));
   assert.equal(s3.log.length, 4);
   s3.fail.push(503, 503, 503);
-  await assert.rejects(blobs.put(Buffer.from("y")));
+  await assert.rejects(blobs.put(Buffer.from("y")), BlobsUnavailable);
   s3.log.length = 0;
   s3.fail.push(403);
-  await assert.rejects(blobs.put(Buffer.from("z")));
+  await assert.rejects(blobs.put(Buffer.from("z")), BlobsUnavailable);
   assert.equal(s3.log.length, 1);
   await s3.stop();
 });

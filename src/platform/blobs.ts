@@ -1,5 +1,6 @@
 // Large bodies, addressed by their SHA-256: a folder by default, any S3-compatible store by configuration. What `put`
-// answered is on stable storage. Not here: what refers to a blob and when it may be deleted (the features' retention).
+// answered is on stable storage. A store in trouble (full, unreachable, forbidden) is BlobsUnavailable: another time it may
+// do what was asked. Not here: what refers to a blob and when it may be deleted (the features' retention).
 import { createHash, randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -28,9 +29,24 @@ export class FsyncFailure extends Error {
   override name = "FsyncFailure";
 }
 
+/** The store could not do what was asked of it; `code` is of the system's error, such as ENOSPC. Nothing was promised. */
+export class BlobsUnavailable extends Error {
+  override name = "BlobsUnavailable";
+  code: string | undefined;
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super(message, options);
+    this.code = (options.cause as { code?: string } | undefined)?.code;
+  }
+}
+
 /** The stored bytes do not match their key: a disk fault or a foreign hand. */
 export class BlobDamaged extends Error {
   override name = "BlobDamaged";
+}
+
+/** Trouble of the store, as opposed to a fault in what it was asked to keep: worth asking again, as often as it takes. */
+export function isStoreTrouble(error: unknown): boolean {
+  return error instanceof BlobsUnavailable || error instanceof BlobDamaged || error instanceof FsyncFailure;
 }
 
 const KEY = /^[0-9a-f]{64}$/;
@@ -41,24 +57,57 @@ const S3_REQUEST_MS = 60_000;
 /** S3: waits before the second and third try; PUT, GET, HEAD and DELETE of content-addressed keys may be repeated. */
 const S3_RETRY_MS = [100, 500];
 
-/** Blobs as files `<dir>/ab/cd/<key>`, written aside, fsynced, renamed, and the folders fsynced. The folder may be shared by processes. */
-export function createFolderBlobs(dir: string): Blobs {
+/**
+ * Blobs as files `<dir>/ab/cd/<key>`, written aside, fsynced, renamed, and the folders fsynced. The folder may be shared by
+ * processes. `endProcess` is told of a failed fsync, whoever asked; nothing more is kept then.
+ */
+export function createFolderBlobs(dir: string, endProcess: (failure: FsyncFailure) => void): Blobs {
   const folders = createFolders(dir);
   const pathOf = (key: string) => join(dir, ...fanOut(key), key);
-  return {
+  let doubt: FsyncFailure | null = null;
+  return inTrouble({
     put: async (bytes) => {
-      const key = digest(bytes);
-      const folder = await folders.ready(fanOut(key));
-      // An equal file may have been renamed by another process that has not yet synced the folder: sync it either way.
-      if ((await sizeOf(pathOf(key))) !== bytes.length)
-        await writeBeside(await folders.temporary(), pathOf(key), bytes);
-      await syncFolder(folder);
-      return key;
+      // The file may be there and be lost with the next power cut: whoever comes again is not told that it is kept.
+      if (doubt) throw doubt;
+      try {
+        return await put(bytes);
+      } catch (error) {
+        if (error instanceof FsyncFailure && !doubt) {
+          doubt = error;
+          endProcess(error);
+        }
+        throw error;
+      }
     },
     get: async (key) => verified(key, await orAbsent(readFile(pathOf(key)))),
     stream: async (key) => (await orAbsent(open(pathOf(key))))?.createReadStream() ?? null,
     delete: async (key) => rm(pathOf(key), { force: true }),
     exists: async (key) => (await sizeOf(pathOf(key))) !== null,
+  });
+
+  async function put(bytes: Buffer): Promise<string> {
+    const key = digest(bytes);
+    const folder = await folders.ready(fanOut(key));
+    // An equal file may have been renamed by another process that has not yet synced the folder: sync it either way.
+    if ((await sizeOf(pathOf(key))) !== bytes.length) await writeBeside(await folders.temporary(), pathOf(key), bytes);
+    await syncFolder(folder);
+    return key;
+  }
+}
+
+/** The same store, whose own failures are all of one kind. */
+function inTrouble(blobs: Blobs): Blobs {
+  const told = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((cause) => {
+      if (isStoreTrouble(cause)) throw cause;
+      throw new BlobsUnavailable(`the store of large bodies fails: ${(cause as Error)?.message}`, { cause });
+    });
+  return {
+    put: (bytes) => told(blobs.put(bytes)),
+    get: async (key) => told(blobs.get(checked(key))),
+    stream: async (key) => told(blobs.stream(checked(key))),
+    delete: async (key) => told(blobs.delete(checked(key))),
+    exists: async (key) => told(blobs.exists(checked(key))),
   };
 }
 
@@ -174,23 +223,23 @@ export function createS3Blobs(options: S3Options): Blobs {
     requestAbortTimeout: S3_REQUEST_MS,
     fetch: (input, init) => fetch(input, { ...init, redirect: "error" }),
   });
-  const exists = (key: string) => repeated(async () => (await s3.objectExists(checked(key))) === true);
-  return {
+  const exists = (key: string) => repeated(async () => (await s3.objectExists(key)) === true);
+  return inTrouble({
     put: async (bytes) => {
       const key = digest(bytes);
       if (!(await exists(key))) await repeated(() => upload(s3, key, bytes));
       return key;
     },
-    get: async (key) => verified(key, toBuffer(await repeated(() => s3.getObjectArrayBuffer(checked(key))))),
+    get: async (key) => verified(key, toBuffer(await repeated(() => s3.getObjectArrayBuffer(key)))),
     stream: async (key) => {
-      const response = await repeated(() => s3.getObjectResponse(checked(key)));
+      const response = await repeated(() => s3.getObjectResponse(key));
       return response?.body ? Readable.fromWeb(response.body as ReadableStream) : null;
     },
     delete: async (key) => {
-      await repeated(() => s3.deleteObject(checked(key)).catch(absentIsFine));
+      await repeated(() => s3.deleteObject(key).catch(absentIsFine));
     },
     exists,
-  };
+  });
 }
 
 // s3mini signs no payload: the checksum header makes the store refuse bytes that changed on the way.
@@ -233,7 +282,7 @@ function checked(key: string): string {
 }
 
 function fanOut(key: string): string[] {
-  return [checked(key).slice(0, 2), key.slice(2, 4)];
+  return [key.slice(0, 2), key.slice(2, 4)];
 }
 
 function verified(key: string, bytes: Buffer | null): Buffer | null {

@@ -8,7 +8,7 @@ import { type Reply, reply } from "../mail/smtp-server/reply.ts";
 import { type SmtpServer, type SmtpServerOptions, startSmtpServer } from "../mail/smtp-server/server.ts";
 import type { Client, Hooks, RcptAnswer, Receiver, Transaction } from "../mail/smtp-server/session.ts";
 import { isLoopbackAddress } from "../platform/addresses.ts";
-import { FsyncFailure } from "../platform/blobs.ts";
+import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
@@ -91,7 +91,7 @@ function optionsFor(
     isTrusted: isLoopbackAddress,
     now: () => world.clock.monotonic(),
     sleep,
-    onFailure: (error) => onFailure(world, error),
+    onFailure: (err) => world.log.error({ err }, "a submission session failed on our side"),
   };
 }
 
@@ -182,7 +182,7 @@ function suppressedNote({ suppressed }: Prepared): string {
   return suppressed.length === 0 ? "" : `; left out as suppressed: ${suppressed.length}`;
 }
 
-/** Refusals, full disks and an absent database are answers; anything else is a bug and surfaces. */
+/** Refusals, full disks, an absent database and a store in trouble are answers; anything else is a bug and surfaces. */
 async function answering({ world }: Pick<Context, "world">, work: () => Promise<Reply | null>): Promise<Reply | null> {
   try {
     return await work();
@@ -192,18 +192,11 @@ async function answering({ world }: Pick<Context, "world">, work: () => Promise<
       world.log.error({ err: error }, "a submission was refused for want of room");
       return NO_ROOM;
     }
-    if (!isUnavailable(error)) throw error;
-    world.log.warn({ err: error }, "a submission was put off: the database does not answer");
+    if (!isUnavailable(error) && !isStoreTrouble(error)) throw error;
+    world.log.warn(
+      { err: error },
+      "a submission was put off: the database or the store of large bodies does not answer",
+    );
     return NOT_NOW;
   }
-}
-
-function onFailure(world: Pick<World, "log">, error: unknown): void {
-  // Nobody knows what is on the disk: end, and start from what is durable (reliability rule 1).
-  if (error instanceof FsyncFailure) {
-    setImmediate(() => {
-      throw error;
-    });
-  }
-  world.log.error({ err: error }, "a submission session failed on our side");
 }
