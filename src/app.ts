@@ -202,7 +202,7 @@ function sendingParts(world: World, engine: Engine): SendingRouteDeps {
   const findLane = laneFinder(world);
   const chooseExit = exitChooser(world);
   const notify = outboundNotifier(world, engine);
-  const sending = createSending(world, {
+  const deps = {
     findSender: findSender(world),
     render: renderForSend(world),
     findSuppressed: findSuppressed(world),
@@ -212,8 +212,8 @@ function sendingParts(world: World, engine: Engine): SendingRouteDeps {
     findLane,
     outbound: () => engine.outbound,
     notify,
-  });
-  return { sending, findLane, chooseExit, notify, findSender: findSender(world), shapeRefusal, refusalBody };
+  };
+  return { ...deps, sending: createSending(world, deps), shapeRefusal, refusalBody };
 }
 
 /** Says that mail was queued: to the engine here, and to those of other processes. */

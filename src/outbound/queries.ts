@@ -168,7 +168,8 @@ export type FinishRow = {
 const OWNED_AS = "d.owner + 0";
 
 /**
- * Writes the outcomes: final ones leave the queue, others wait for their next attempt; recipients take the state.
+ * Writes the outcomes: final ones leave the queue, others wait for their next attempt; recipients take the state. Each is
+ * one attempt: a delivery that is sent again by hand counts from one anew (back-off, statistics), its recipient goes on.
  * Returns the rows that still belonged to the owner they were taken under.
  */
 export function finishDeliveries(tx: Tx, rows: FinishRow[]) {
@@ -197,7 +198,7 @@ export function finishDeliveries(tx: Tx, rows: FinishRow[]) {
         where l.id = a.lane_id and l.next_at > a.due_at),
      mine as (select org_id, message_id, position from gone union all select org_id, message_id, position from again)
      update recipient x
-        set status = r.status, attempts = r.attempts, next_attempt_at = r.next_attempt_at,
+        set status = r.status, attempts = x.attempts + 1, next_attempt_at = r.next_attempt_at,
             delivered_at = r.delivered_at, bounce_type = r.bounce_type, bounce_code = r.bounce_code,
             diag_code = r.diag_code, diag_message = r.diag_message, bounce_class = r.bounce_class, isp = r.isp
        from r join mine using (org_id, message_id, position)

@@ -5,6 +5,7 @@ import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
 import { monthlyQuota, overAllowance } from "./allowances.ts";
 import type { Recipient } from "./content.ts";
+import { scopeOf } from "./scope.ts";
 import type { Allowance, Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "./types.ts";
 
 /** A message that is complete and allowed as such. */
@@ -84,11 +85,12 @@ async function suppressedAmong(deps: SendingDeps, account: Account, draft: Draft
   const { recipients, sender, template, now_ms, unsubscribe, tags } = draft;
   const found = await deps.findSuppressed(account.org_id, {
     emails: recipients.map(({ email }) => email.toLowerCase()),
-    domain_id: sender.id,
-    template_id: template?.id ?? null,
-    list: unsubscribe?.list || null,
-    streams: [unsubscribe ? "bulk" : "transactional", ...tags],
-    unsubscribable: unsubscribe !== null,
+    ...scopeOf({
+      domain_id: sender.id,
+      template_id: template?.id ?? null,
+      tags,
+      unsubscribe_list: unsubscribe?.list ?? null,
+    }),
   });
   const blocked = recipients.flatMap(({ email }) => {
     const entry = found.get(email.toLowerCase());

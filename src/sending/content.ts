@@ -6,7 +6,7 @@ import type { Attachment } from "../mail/mime/build-message.ts";
 import { normalizeContentId, normalizeContentType } from "../mail/mime/part-headers.ts";
 import { validateHeaders, validateHeaderText } from "../mail/mime/validate-headers.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
-import { MESSAGE_BYTES_MAX, METADATA_BYTES_MAX, RECIPIENTS_MAX, SCHEDULE_MS_MAX } from "./shape.ts";
+import { EXPIRY_MS_MAX, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX, RECIPIENTS_MAX, SCHEDULE_MS_MAX } from "./shape.ts";
 import type { SendRequest } from "./types.ts";
 
 export type Mailbox = { name: string | null; email: string };
@@ -166,6 +166,9 @@ export function readTimes(request: SendRequest, nowMs: number): { scheduled_at: 
   if (expiresMs !== null && expiresMs - startMs < EXPIRY_MS_MIN) {
     const than = scheduledMs !== null && scheduledMs > nowMs ? "'scheduled_at'" : "now";
     throw invalid("expires_at", `the 'expires_at' field must be later than ${than}`);
+  }
+  if (expiresMs !== null && expiresMs - nowMs > EXPIRY_MS_MAX) {
+    throw invalid("expires_at", "the 'expires_at' field is more than 33 days ahead");
   }
   return {
     scheduled_at: scheduledMs !== null && scheduledMs > nowMs ? new Date(scheduledMs) : null,

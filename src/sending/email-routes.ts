@@ -15,8 +15,10 @@ import {
 } from "../platform/http.ts";
 import { createParsePool } from "../platform/parse-pool.ts";
 import type { World } from "../platform/world.ts";
-import { cancelEmail, type RetryDeps, retryEmail } from "./changes.ts";
+import { cancelEmail } from "./cancel.ts";
 import * as emails from "./emails.ts";
+import { type RetryDeps, retryEmail } from "./retry.ts";
+import { AllSuppressed } from "./shape.ts";
 import { showContent } from "./show-content.ts";
 
 const STATUSES = [
@@ -34,7 +36,9 @@ const STATUSES = [
   "canceled",
   "simulated",
 ] as const;
-const RECIPIENT_STATUSES = STATUSES.filter((status) => status !== "sending" && status !== "partially_delivered");
+/** Those that only a fold can have. */
+const FOLDED = ["scheduled", "sending", "partially_delivered"];
+const RECIPIENT_STATUSES = STATUSES.filter((status) => !FOLDED.includes(status));
 
 const RecipientView = Type.Object({
   email: Type.String(),
@@ -220,8 +224,17 @@ function mountChanging(api: Api, world: World, deps: EmailRouteDeps): void {
         operationId: "retryEmail",
         tags,
         summary: "Send again to recipients that failed, expired or bounced softly",
+        description:
+          "Under the rules of new mail: the sender's domain must be ready, quota and warming must have room (429), and who " +
+          "is suppressed by now becomes `suppressed` (422 when that is everybody). `attempts` of a recipient counts on.",
         params: IdParams,
-        response: answers({ 200: Type.Object({ email: Email }) }, [404, 409]),
+        response: answers(
+          {
+            200: Type.Object({ email: Email }),
+            422: Type.Unsafe({ ...AllSuppressed, description: "All recipients are suppressed" }),
+          },
+          [404, 409],
+        ),
       },
     },
     async (request) => ({ email: await retryEmail(world, deps, request.account, request.params.id) }),

@@ -1,4 +1,4 @@
-// Sent e-mails as they are shown: list, one with its recipients, timeline, content. Changing them: changes.ts.
+// Sent e-mails as they are shown: list, one with its recipients, timeline, content. Changing them: cancel.ts, retry.ts.
 import { type EventView, timeline } from "../events/events.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
 import { uuidFloor } from "../platform/random.ts";
@@ -81,8 +81,14 @@ export function toEmail(row: queries.EmailRow, recipients: queries.RecipientRow[
     to: addressed("to"),
     cc: addressed("cc"),
     bcc: addressed("bcc"),
-    recipients: recipients.map(({ message_id: _id, position: _position, ...shown }) => shown),
+    recipients: recipients.map(shownRecipient),
   };
+}
+
+/** That mail is scheduled is said of the e-mail; its recipients are queued, with the time in `next_attempt_at`. */
+function shownRecipient({ message_id: _id, position: _position, status, ...shown }: queries.RecipientRow) {
+  const { email, kind, ...rest } = shown;
+  return { email, kind, status: status === "scheduled" ? "queued" : status, ...rest };
 }
 
 export type EmailView = ReturnType<typeof toEmail>;
@@ -90,12 +96,13 @@ export type EmailView = ReturnType<typeof toEmail>;
 /** One e-mail by id or Message-ID (with or without angle brackets), or 404. */
 export async function getEmail(world: Pick<World, "db">, orgId: string, idOrMessageId: string): Promise<EmailView> {
   return world.db.asOrg(orgId, async (tx) => {
-    const row = await findRow(tx, orgId, idOrMessageId);
+    const row = await requireRow(tx, orgId, idOrMessageId);
     return (await withRecipients(tx, orgId, [row]))[0] as EmailView;
   });
 }
 
-async function findRow(tx: Tx, orgId: string, idOrMessageId: string): Promise<queries.EmailRow> {
+/** One e-mail by id or Message-ID, or 404. */
+export async function requireRow(tx: Tx, orgId: string, idOrMessageId: string): Promise<queries.EmailRow> {
   const rows = isUuid(idOrMessageId)
     ? await queries.findEmail(tx, orgId, idOrMessageId)
     : idOrMessageId.includes("\0")
@@ -108,19 +115,28 @@ async function findRow(tx: Tx, orgId: string, idOrMessageId: string): Promise<qu
 /** The timeline, oldest first; it begins with the accept. */
 export async function listEvents(world: Pick<World, "db">, orgId: string, id: string): Promise<EventView[]> {
   return world.db.asOrg(orgId, async (tx) => {
-    const row = await findRow(tx, orgId, id);
+    const row = await requireRow(tx, orgId, id);
     const recipients = await queries.listRecipients(tx, orgId, [row.id]);
-    const accepted = recipients.map((recipient, place) => acceptedEvent(row, recipient, place));
-    return [...accepted, ...(await timeline(tx, orgId, row.id))];
+    const told = await timeline(tx, orgId, row.id);
+    const later = new Set(told.map(({ recipient }) => recipient));
+    const accepted = recipients.map((recipient, place) => acceptedEvent(row, recipient, { place, later }));
+    return [...accepted, ...told];
   });
 }
 
-/** The accept writes no event rows of its own: message and recipients say all of it. */
-function acceptedEvent(row: queries.EmailRow, recipient: queries.RecipientRow, place: number): EventView {
+/**
+ * The accept writes no event rows of its own: message and recipients say all of it. Who is suppressed and had no event
+ * since was so from the start.
+ */
+function acceptedEvent(
+  row: queries.EmailRow,
+  recipient: queries.RecipientRow,
+  { place, later }: { place: number; later: Set<string | null> },
+): EventView {
   const type = row.environment === "test" ? "simulated" : row.scheduled_at ? "scheduled" : "queued";
   return {
     id: idOfPlace(row.id, place),
-    event_type: recipient.status === "suppressed" ? "suppressed" : type,
+    event_type: recipient.status === "suppressed" && !later.has(recipient.email) ? "suppressed" : type,
     recipient: recipient.email,
     timestamp: row.created_at,
     attempt: null,
@@ -144,7 +160,7 @@ function idOfPlace(id: string, place: number): string {
 /** The stored message as bytes (canonical, before signing); 404 once retention has removed it. */
 export async function loadContent(world: Pick<World, "db" | "blobs">, orgId: string, id: string) {
   const { row, body } = await world.db.asOrg(orgId, async (tx) => {
-    const found = await findRow(tx, orgId, id);
+    const found = await requireRow(tx, orgId, id);
     return { row: found, body: (await queries.findBody(tx, orgId, found.id))[0] };
   });
   const mime = body?.mime ?? (body?.blob_key ? await world.blobs.get(body.blob_key) : null);
@@ -154,7 +170,7 @@ export async function loadContent(world: Pick<World, "db" | "blobs">, orgId: str
 
 /** One e-mail, locked so that retry, cancel and outcomes take turns; or 404. */
 export async function lockRow(tx: Tx, orgId: string, id: string): Promise<queries.LockedRow> {
-  const found = await findRow(tx, orgId, id);
+  const found = await requireRow(tx, orgId, id);
   return (await queries.lockEmail(tx, orgId, found.id))[0] as queries.LockedRow;
 }
 

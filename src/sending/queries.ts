@@ -184,14 +184,6 @@ export function lockEmail(tx: Tx, orgId: string, id: string) {
   );
 }
 
-/** Which class of lanes the message went out in. */
-export function findPlacement(tx: Tx, orgId: string, id: string) {
-  return tx.query<{ class: number; ip_pool: string | null }>(
-    "select class, ip_pool from message where org_id = $1 and id = $2",
-    [orgId, id],
-  );
-}
-
 /** Removes deliveries that nobody holds and nobody tried. */
 export function removeUnattempted(tx: Tx, orgId: string, id: string) {
   return tx.query<{ position: number }>(
@@ -200,12 +192,14 @@ export function removeUnattempted(tx: Tx, orgId: string, id: string) {
   );
 }
 
-export function setRecipients(tx: Tx, orgId: string, id: string, to: { positions: number[]; status: string }) {
+type RecipientState = { positions: number[]; status: string; next_attempt_at: Date | null };
+
+export function setRecipients(tx: Tx, orgId: string, id: string, to: RecipientState) {
   return tx.execute(
-    `update recipient set status = $4, next_attempt_at = null, bounce_type = null, bounce_code = null, diag_code = null,
+    `update recipient set status = $4, next_attempt_at = $5, bounce_type = null, bounce_code = null, diag_code = null,
             diag_message = null, bounce_class = null
       where org_id = $1 and message_id = $2 and position = any($3::smallint[])`,
-    [orgId, id, to.positions, to.status],
+    [orgId, id, to.positions, to.status, to.next_attempt_at],
   );
 }
 
@@ -216,38 +210,4 @@ export function setStatus(tx: Tx, orgId: string, id: string, to: { status: strin
     to.status,
     to.completed_at,
   ]);
-}
-
-export type NewDelivery = {
-  position: number;
-  lane_id: number;
-  email: string;
-  due_at: Date;
-  expires_at: Date;
-  return_path_host: string;
-};
-
-export function insertDeliveries(tx: Tx, orgId: string, id: string, { rows, now }: { rows: NewDelivery[]; now: Date }) {
-  return tx.execute(
-    `with d as (
-       insert into delivery (org_id, message_id, position, lane_id, email, due_at, created_at, expires_at, return_path_host)
-       select $1, $2, u.position, u.lane_id, u.email, u.due_at, $3, u.expires_at, u.return_path_host
-         from unnest($4::smallint[], $5::bigint[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::text[])
-           as u (position, lane_id, email, due_at, expires_at, return_path_host)
-       returning lane_id, due_at)
-     update lane set next_at = w.due_at
-       from (select lane_id, min(due_at) as due_at from d group by lane_id order by lane_id) w
-      where lane.id = w.lane_id and lane.next_at > w.due_at`,
-    [
-      orgId,
-      id,
-      now,
-      rows.map((row) => row.position),
-      rows.map((row) => row.lane_id),
-      rows.map((row) => row.email),
-      rows.map((row) => row.due_at),
-      rows.map((row) => row.expires_at),
-      rows.map((row) => row.return_path_host),
-    ],
-  );
 }

@@ -9,7 +9,7 @@ import { BATCH_MAX, type BatchDeps, sendBatch, VALIDATIONS } from "./batch.ts";
 import { type EmailRouteDeps, mountEmails } from "./email-routes.ts";
 import { createIdempotency, type Idempotency, type Replay, readKey } from "./idempotency.ts";
 import { requestHash, type Sending } from "./sending.ts";
-import { REQUEST_BYTES_MAX, SendAnswerShape, SendBody, SuppressedList } from "./shape.ts";
+import { AllSuppressed, REQUEST_BYTES_MAX, SendAnswerShape, SendBody, SuppressedList } from "./shape.ts";
 
 const BatchBody = Type.Union([
   Type.Array(SendBody, { minItems: 1, maxItems: BATCH_MAX }),
@@ -56,7 +56,6 @@ const WithResults = Type.Object({
   results: Type.Optional(Type.Array(BatchResult)),
 });
 
-const AllSuppressed = Type.Intersect([Type.Ref(ErrorBody), Type.Object({ suppressed: SuppressedList })]);
 const IdempotencyHeader = Type.Object({
   "idempotency-key": Type.Optional(
     Type.String({

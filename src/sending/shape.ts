@@ -1,6 +1,7 @@
 // The body of POST /v1/send (completions §2): what a field may hold. The same schema serves each item of a batch.
 import { Type } from "@sinclair/typebox";
-import { Closed, OneOf } from "../platform/http.ts";
+import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
+import { Closed, ErrorBody, OneOf } from "../platform/http.ts";
 
 export const RECIPIENTS_MAX = 50;
 export const ATTACHMENTS_MAX = 20;
@@ -11,6 +12,8 @@ export const TAG_CHARS_MAX = 64;
 export const METADATA_KEYS_MAX = 20;
 export const METADATA_BYTES_MAX = 2048;
 export const SCHEDULE_MS_MAX = 30 * 86_400_000;
+/** As long as mail that is scheduled at the latest is tried; the body is kept for 36 days at least (config.ts). */
+export const EXPIRY_MS_MAX = SCHEDULE_MS_MAX + KEEP_TRYING_MS;
 
 const AddressText = Type.String({ minLength: 1, maxLength: 998 });
 
@@ -53,7 +56,9 @@ export const SendBody = Closed({
     ),
   ),
   scheduled_at: Type.Optional(Type.String({ format: "date-time", description: "At most 30 days ahead" })),
-  expires_at: Type.Optional(Type.String({ format: "date-time", description: "Not delivered by then: `expired`" })),
+  expires_at: Type.Optional(
+    Type.String({ format: "date-time", description: "Not delivered by then: `expired`. At most 33 days ahead" }),
+  ),
   unsubscribe: Type.Optional(
     Closed(
       {
@@ -80,6 +85,9 @@ export const SendBody = Closed({
 });
 
 export const SuppressedList = Type.Array(Type.Object({ email: Type.String(), reason: Type.String() }));
+
+/** The body of a 422. */
+export const AllSuppressed = Type.Intersect([Type.Ref(ErrorBody), Type.Object({ suppressed: SuppressedList })]);
 
 export const SendAnswerShape = Type.Object({
   id: Type.String({ format: "uuid" }),

@@ -187,6 +187,12 @@ const CASES: Case[] = [
   ["a scheduled_at 31 days ahead", { scheduled_at: iso(31 * DAY_MS) }, "scheduled_at"],
   ["an expires_at in the past", { expires_at: "2020-01-01T00:00:00Z" }, "expires_at"],
   ["an expires_at before scheduled_at", { scheduled_at: iso(2 * DAY_MS), expires_at: iso(DAY_MS) }, "expires_at"],
+  ["an expires_at 34 days ahead", { expires_at: iso(34 * DAY_MS) }, "expires_at"],
+  [
+    "an expires_at 34 days ahead of a mail for later",
+    { scheduled_at: iso(29 * DAY_MS), expires_at: iso(34 * DAY_MS) },
+    "expires_at",
+  ],
   ["a require_tls that is a string", { require_tls: "true" }, "require_tls"],
   ["an unknown field", { subjekt: "x" }, "subjekt"],
   ["a field of the record", { status: "delivered" }, "status"],

@@ -340,7 +340,7 @@ describe("times", () => {
     assert.equal(answer.status, "scheduled");
     assert.equal(email.status, "scheduled");
     assert.equal(email.scheduled_at, at);
-    assert.deepEqual([email.recipients[0].status, email.recipients[0].next_attempt_at], ["scheduled", at]);
+    assert.deepEqual([email.recipients[0].status, email.recipients[0].next_attempt_at], ["queued", at]);
   });
 
   it("scheduled_at in the past means now", async () => {

@@ -1,0 +1,34 @@
+// Canceling mail that was accepted, before its first attempt. Sending it again: retry.ts.
+import type { Account } from "../platform/http.ts";
+import { withPartitions } from "../platform/partitions.ts";
+import { Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { recordChange } from "./change-events.ts";
+import { type EmailView, lockRow, reread } from "./emails.ts";
+import * as queries from "./queries.ts";
+
+type CancelWorld = Pick<World, "db" | "clock" | "random">;
+
+/** Cancels what was not attempted yet; 409 once an attempt was made or is under way. */
+export function cancelEmail(world: CancelWorld, account: Account, id: string): Promise<EmailView> {
+  return withPartitions(world, () => cancelOnce(world, account.org_id, id));
+}
+
+async function cancelOnce(world: CancelWorld, orgId: string, id: string): Promise<EmailView> {
+  return world.db.asOrg(orgId, async (tx) => {
+    const row = await lockRow(tx, orgId, id);
+    const recipients = await queries.listRecipients(tx, orgId, [row.id]);
+    const open = recipients.filter(({ status }) => status === "queued" || status === "scheduled");
+    const removed = await queries.removeUnattempted(tx, orgId, row.id);
+    if (open.length === 0 || removed.length < open.length || recipients.some(({ attempts }) => attempts > 0)) {
+      const only = "only mail that was not attempted can be canceled";
+      throw new Refusal("invalid_state", `this e-mail is ${row.status}; ${only}`);
+    }
+    const positions = removed.map(({ position }) => position);
+    const at = new Date(world.clock.now());
+    await queries.setRecipients(tx, orgId, row.id, { positions, status: "canceled", next_attempt_at: null });
+    await queries.setStatus(tx, orgId, row.id, { status: "canceled", completed_at: at });
+    await recordChange(tx, world, { org_id: orgId, row, recipients: open, type: "canceled" });
+    return reread(tx, orgId, row.id);
+  });
+}
