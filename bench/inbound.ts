@@ -1,5 +1,5 @@
 // Receiving: signed 4 KB mails over SMTP → verdicts (DNS on loopback) → parts → commit → the webhook received. Counted once
-// by Message-ID at the receiver of the webhooks. Beside it Postfix with OpenDKIM and OpenDMARC, piping to a script.
+// by Message-ID at the receiver of the webhooks. Beside it Postfix with OpenDKIM and OpenDMARC, handing on to the sink.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,14 +10,14 @@ import { ask, setUpDomain } from "../test/support/postern-process.ts";
 import { postfixVersion } from "../test/support/postfix.ts";
 import { makeCertificateAuthority } from "../test/support/tls.ts";
 import { startWebhookSink } from "../test/support/webhook-sink.ts";
-import { type BenchResult, conditions, costOf, round, setStage } from "./support/bench.ts";
+import { type BenchResult, conditions, costOf, ratioTo, round, setStage } from "./support/bench.ts";
 import { benchPostfixInbound, peerMissing } from "./support/postfix-inbound.ts";
 import { deliverMany } from "./support/smtp-load.ts";
 
 const COUNT = 6_000;
 const WARM = 500;
 const CONNECTIONS = 32;
-const PEER_COUNT = 1_500;
+const PEER_COUNT = 3_000;
 const DOMAIN = "client.example";
 const RECIPIENT = "orders@in.example";
 const PEER = "postfix+opendkim+opendmarc";
@@ -60,7 +60,10 @@ export async function benchInbound(): Promise<BenchResult> {
     const missing = peerMissing();
     const peer = missing
       ? null
-      : await benchPostfixInbound({ ...SENDING, count: PEER_COUNT, message: messages, key, publish });
+      : await benchPostfixInbound({
+          ...{ ...SENDING, count: PEER_COUNT, warm_up: WARM },
+          ...{ sink: stage.sink, message: messages, key, publish },
+        });
     const ours = {
       per_s: round(load.accepted / seconds),
       accepts_per_s: round(load.accepted / load.seconds),
@@ -68,18 +71,20 @@ export async function benchInbound(): Promise<BenchResult> {
       webhooks: received.size - WARM,
       ...cost,
     };
+    const peers: BenchResult["peers"] = peer ? { [PEER]: peer } : {};
     return {
       name: "inbound",
       conditions: conditions({
         count: COUNT,
         peer_count: PEER_COUNT,
+        warm_up: WARM,
         connections: CONNECTIONS,
         message_bytes: messages(0).length,
         peer: missing ?? `${postfixVersion()} with OpenDKIM and OpenDMARC`,
       }),
       ours,
-      peers: peer ? { [PEER]: { per_s: round(peer.per_s), accepts_per_s: round(peer.accepts_per_s) } } : {},
-      ratio: peer ? { [PEER]: round(ours.per_s / peer.per_s, 2) } : {},
+      peers,
+      ratio: ratioTo(peers, ours.per_s),
     };
   } finally {
     await stage.close();

@@ -4,7 +4,16 @@
 import { openDb } from "../src/platform/db.ts";
 import { ask } from "../test/support/postern-process.ts";
 import { postfixVersion } from "../test/support/postfix.ts";
-import { type BenchResult, conditions, costOf, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
+import {
+  type BenchResult,
+  conditions,
+  costOf,
+  ratioTo,
+  round,
+  routeToSink,
+  type Stage,
+  setStage,
+} from "./support/bench.ts";
 import { benchPostfix } from "./support/postfix.ts";
 import { deliverMany } from "./support/smtp-load.ts";
 
@@ -31,24 +40,24 @@ export async function benchMasked({ rows = COUNT }: { rows?: number } = {}): Pro
     const [perS, cost] = await costOf(stage, rows, () => forward(stage, aliases, { first: WARM, count: rows }));
     const peers: BenchResult["peers"] = {};
     for (const signed of [true, false]) {
-      const peer = { sink: stage.sink, count: Math.min(PEER_COUNT, rows), signed, body_bytes: BYTES };
-      const rate = await benchPostfix({ ...peer, recipient: "alias@mask.example" });
-      if (rate !== null) peers[signed ? "postfix+opendkim" : "postfix"] = { per_s: round(rate) };
+      const counts = { count: Math.min(PEER_COUNT, rows), warm_up: WARM, connections: CONNECTIONS };
+      const peer = { sink: stage.sink, ...counts, signed, body_bytes: BYTES, recipient: "alias@mask.example" };
+      const figures = await benchPostfix(peer);
+      if (figures !== null) peers[signed ? "postfix+opendkim" : "postfix"] = figures;
     }
     return {
       name: "masked",
       conditions: conditions({
-        count: rows,
+        rows,
+        warm_up: WARM,
         aliases: aliases.length,
         connections: CONNECTIONS,
-        message_bytes: BYTES,
+        message_bytes: messageOf(0).length,
         peer: Object.keys(peers).length === 0 ? "postfix is not installed: no peer measured" : postfixVersion(),
       }),
       ours: { per_s: round(perS), ...cost },
       peers,
-      ratio: Object.fromEntries(
-        Object.entries(peers).map(([name, peer]) => [name, round(perS / (peer.per_s as number), 2)]),
-      ),
+      ratio: ratioTo(peers, perS),
     };
   } finally {
     await stage.close();

@@ -3,47 +3,58 @@
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import { createResolver, nodeStyleResolver } from "../src/platform/resolver.ts";
 import { postfixMissing, postfixVersion } from "../test/support/postfix.ts";
-import { type BenchResult, conditions, costOf, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
+import {
+  type BenchResult,
+  conditions,
+  costOf,
+  ratioTo,
+  round,
+  routeToSink,
+  type Stage,
+  setStage,
+} from "./support/bench.ts";
 import { benchHaraka, harakaVersion } from "./support/haraka.ts";
 import { postMany, sendBody } from "./support/load.ts";
 import { benchPostfix } from "./support/postfix.ts";
 
 const COUNT = 20_000;
 const PEER_COUNT = 4_000;
+const WARM_UP = 3_000;
 const CONNECTIONS = 64;
+/** What smtp-source, Postfix and OpenDKIM put before a body. */
+const PEER_HEADERS_BYTES = 900;
 
 /** Runs the benchmark; peers that are not installed are left out and named in the conditions. */
 export async function benchOutbound(): Promise<BenchResult> {
   const stage = await setStage();
   routeToSink(stage.dns, "customer.example");
   try {
-    await run(stage, 3_000);
+    await run(stage, WARM_UP);
     const [ours, cost] = await costOf(stage, COUNT, () => run(stage, COUNT));
-    const verified = await verifySamples(stage);
-    const peers = await benchPeers(stage);
-    const ratio = Object.fromEntries(
-      Object.entries(peers).map(([name, { per_s }]) => [name, round(ours / (per_s as number), 2)]),
-    );
+    const { verified, message_bytes } = await verifySamples(stage);
+    const peers = await benchPeers(stage, message_bytes);
     return {
       name: "outbound",
       conditions: conditions({
-        message_bytes: 4096,
+        message_bytes,
         count: COUNT,
         peer_count: PEER_COUNT,
+        warm_up: WARM_UP,
+        connections: CONNECTIONS,
         peers: [postfixMissing() ?? postfixVersion(), harakaVersion()],
         dkim: "RSA-2048",
       }),
       ours: { per_s: round(ours), ...cost, verified_samples: verified },
       peers,
-      ratio,
+      ratio: ratioTo(peers, ours),
     };
   } finally {
     await stage.close();
   }
 }
 
-/** Those that are installed, signed and unsigned. */
-async function benchPeers({ sink }: Stage): Promise<BenchResult["peers"]> {
+/** Those that are installed, signed and unsigned, with messages of about the length that ours had at the sink. */
+async function benchPeers({ sink }: Stage, messageBytes: number): Promise<BenchResult["peers"]> {
   const peers: BenchResult["peers"] = {};
   const candidates = [
     { name: "postfix+opendkim", signed: true, bench: benchPostfix },
@@ -52,8 +63,9 @@ async function benchPeers({ sink }: Stage): Promise<BenchResult["peers"]> {
     { name: "haraka", signed: false, bench: benchHaraka },
   ];
   for (const { name, signed, bench } of candidates) {
-    const rate = await bench({ sink, count: PEER_COUNT, signed, body_bytes: 4096 });
-    if (rate !== null) peers[name] = { per_s: round(rate) };
+    const load = { sink, count: PEER_COUNT, warm_up: WARM_UP, connections: CONNECTIONS, signed };
+    const figures = await bench({ ...load, body_bytes: messageBytes - PEER_HEADERS_BYTES });
+    if (figures !== null) peers[name] = figures;
   }
   return peers;
 }
@@ -77,7 +89,8 @@ export async function run(stage: Stage, count: number): Promise<number> {
   return count / ((endedAt - startedAt) / 1000);
 }
 
-async function verifySamples(stage: Stage): Promise<number> {
+/** How many samples there were, all with a signature that verifies, and their mean length. */
+async function verifySamples(stage: Stage): Promise<{ verified: number; message_bytes: number }> {
   const resolver = createResolver({
     servers: [stage.dns.address],
     timeout_ms: 2_000,
@@ -91,5 +104,6 @@ async function verifySamples(stage: Stage): Promise<number> {
     const { results } = await dkimVerify(sample, { resolver: nodeStyleResolver(resolver) as never });
     if (results[0]?.status.result !== "pass") throw new Error("a sampled signature does not verify");
   }
-  return samples.length;
+  const bytes = samples.reduce((sum, { length }) => sum + length, 0);
+  return { verified: samples.length, message_bytes: round(bytes / samples.length) };
 }

@@ -12,7 +12,7 @@ import {
   setUpDomain,
   startPostern,
 } from "../../test/support/postern-process.ts";
-import { familyOf, processorSeconds } from "./processor.ts";
+import { processorSeconds } from "./processor.ts";
 import { type BenchSink, startBenchSink } from "./sink.ts";
 
 export type BenchResult = {
@@ -76,7 +76,7 @@ export async function setStage(
     database_url: database?.url ?? "",
     processor: () => ({
       postern: processorSeconds(processes.map(({ pid }) => pid)),
-      database: processorSeconds(familyOf(postmaster)),
+      database: processorSeconds([postmaster]),
     }),
     async close() {
       for (const process of processes.reverse()) await process.stop();
@@ -136,6 +136,11 @@ export function report(result: BenchResult, json: boolean): void {
     appendFileSync(HISTORY, `${at},${result.name},${name},${value}\n`);
   }
   if (json) console.log(JSON.stringify(result));
+}
+
+/** How many times the rate of each peer `perS` is. */
+export function ratioTo(peers: BenchResult["peers"], perS: number): Record<string, number> {
+  return Object.fromEntries(Object.entries(peers).map(([name, peer]) => [name, round(perS / (peer.per_s ?? 0), 2)]));
 }
 
 /** Rounded to `digits` decimals. */

@@ -1,4 +1,5 @@
-// Haraka as a peer, when it is installed (bench/README.md says how). Its own queue on disk, its DKIM plugin (RSA-2048) or none, everything relayed to the sink; one process as ours.
+// Haraka as a peer, when it is installed (bench/README.md says how). Its own queue on disk, its DKIM plugin (RSA-2048) or none,
+// everything relayed to the sink; one process as ours.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -6,14 +7,15 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../../test/support/postern-process.ts";
-import { feedPeer, type PeerLoad } from "./peer.ts";
+import { until } from "../../test/support/until.ts";
+import { feedPeer, type PeerFigures, type PeerLoad } from "./peer.ts";
 
 const HOME = join(import.meta.dirname, "../peers/haraka");
 const PACKAGE = join(HOME, "node_modules/Haraka");
 const START_MS = 15_000;
 
-/** Messages a second from smtp-source to the sink; null when Haraka or smtp-source is not installed. */
-export async function benchHaraka(load: PeerLoad): Promise<number | null> {
+/** Its figures from smtp-source to the sink; null when Haraka or smtp-source is not installed. */
+export async function benchHaraka(load: PeerLoad): Promise<PeerFigures | null> {
   if (!existsSync(PACKAGE) || !existsSync("/usr/sbin/smtp-source")) return null;
   const dir = mkdtempSync(join(tmpdir(), "postern-haraka-"));
   const port = await freePort();
@@ -22,11 +24,14 @@ export async function benchHaraka(load: PeerLoad): Promise<number | null> {
     env: { PATH: process.env.PATH ?? "", SINK_PORT: String(load.sink.port) },
     stdio: "ignore",
   });
+  const end = () => void child.kill("SIGKILL");
+  process.once("exit", end);
   try {
-    await untilOpen(port);
-    return await feedPeer(port, load);
+    await until("haraka listens", () => isOpen(port), START_MS);
+    return await feedPeer({ port, pids: [child.pid as number] }, load);
   } finally {
-    child.kill("SIGKILL");
+    process.off("exit", end);
+    end();
     rmSync(dir, { recursive: true, force: true });
   }
 }
@@ -45,7 +50,7 @@ function configure(dir: string, port: number, signed: boolean): void {
   mkdirSync(key, { recursive: true });
   execFileSync("openssl", ["genrsa", "-out", join(key, "private"), "2048"], { stdio: "pipe" });
   const files = {
-    "smtp.ini": `listen=127.0.0.1:${port}\nnodes=0\n`,
+    "smtp.ini": `listen=127.0.0.1:${port}\nnodes=cpus\n`,
     "log.ini": "[main]\nlevel=error\n",
     me: "shop.example\n",
     plugins: signed ? "dkim\nto_sink\n" : "to_sink\n",
@@ -54,14 +59,6 @@ function configure(dir: string, port: number, signed: boolean): void {
     "dkim/shop.example/selector": "bench\n",
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, "config", name), text);
-}
-
-async function untilOpen(port: number): Promise<void> {
-  const until = performance.now() + START_MS;
-  while (!(await isOpen(port))) {
-    if (performance.now() > until) throw new Error("haraka did not start");
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
 }
 
 async function isOpen(port: number): Promise<boolean> {

@@ -6,24 +6,26 @@ const TICKS_PER_S = 100;
 
 type Stat = { pid: number; parent: number; seconds: number };
 
-/** Seconds of processor time, user and system, of these processes; those that ended count nothing. 0 but on Linux. */
+/**
+ * Seconds of processor time, user and system, of these processes, of the processes they started that still run, and of
+ * those that have ended. 0 but on Linux. Grandchildren count once their parent has ended.
+ */
 export function processorSeconds(pids: readonly number[]): number {
-  return pids.reduce((sum, pid) => sum + (readStat(pid)?.seconds ?? 0), 0);
-}
-
-/** `pid` and the processes it started that still run. */
-export function familyOf(pid: number): number[] {
+  if (process.platform !== "linux") return 0;
   const all = readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? (readStat(Number(name)) ?? []) : []));
-  return [pid, ...all.filter(({ parent }) => parent === pid).map((child) => child.pid)];
+  const counted = all.filter(({ pid, parent }) => pids.includes(pid) || pids.includes(parent));
+  return counted.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
-// proc(5): after the name in brackets come state, ppid and, as the 14th and 15th field, utime and stime.
+// proc(5): after the name in brackets come state, ppid and, as the 14th to the 17th field, utime and stime of the process
+// and cutime and cstime of the children it has waited for.
 function readStat(pid: number): Stat | null {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
       .replace(/^.*\) /s, "")
       .split(" ");
-    return { pid, parent: Number(fields[1]), seconds: (Number(fields[11]) + Number(fields[12])) / TICKS_PER_S };
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+    return { pid, parent: Number(fields[1]), seconds: ticks / TICKS_PER_S };
   } catch {
     return null; // it ended, or this is not Linux
   }

@@ -1,7 +1,7 @@
 // Debian's Postfix as a real peer on loopback: an instance of its own in a temporary folder, with the settings a test or a
 // benchmark gives. Needs the package postfix and root (Postfix changes users itself).
 import { execFileSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "./postern-process.ts";
@@ -43,7 +43,8 @@ export function postfixVersion(): string {
   return `postfix ${execFileSync("postconf", ["-h", "mail_version"], { encoding: "utf8" }).trim()}`;
 }
 
-export type Postfix = { port: number; dir: string; stop(): void };
+/** `pid` is the master's, whose children are all others. */
+export type Postfix = { port: number; dir: string; pid: number; stop(): void };
 
 /**
  * Starts an instance that listens on a free port of 127.0.0.1, or at `at`, whose address it also connects from;
@@ -82,10 +83,23 @@ ${settings(dir)}
     execFileSync("postfix", ["-c", dir, command], { stdio: "pipe" });
   };
   run("start");
+  const pid = Number.parseInt(readFileSync(join(dir, "queue/pid/master.pid"), "utf8"), 10);
+  // Whoever is interrupted leaves no Postfix behind.
+  const end = (): void => {
+    try {
+      process.kill(pid, "SIGTERM");
+    } catch {
+      // it has gone already
+    }
+    rmSync(dir, { recursive: true, force: true });
+  };
+  process.once("exit", end);
   return {
     port,
     dir,
+    pid,
     stop() {
+      process.off("exit", end);
       run("stop");
       rmSync(dir, { recursive: true, force: true });
     },
