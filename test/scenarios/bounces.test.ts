@@ -167,6 +167,34 @@ test("a bounce that names another address than ours suppresses nobody", async ()
   }
 });
 
+test("a report without the refused command: a disabled mailbox is suppressed as the contract says", async () => {
+  const sent = await send(["disabled@there.example"]);
+  const bounce = postfixBounce(first(sent), { status: "5.2.1", reply: "550 5.2.1 This mailbox is disabled" });
+  await taken(first(sent).return_path, bounce.replace("    (in reply to RCPT TO command)\r\n", ""));
+  const { bounce_type, bounce_class } = (await email(sent.id)).recipients[0];
+  assert.deepEqual([bounce_type, bounce_class], ["hard", "inactive_mailbox"]);
+  assert.equal((await suppression("disabled@there.example")).entry.reason, "hard_bounce");
+});
+
+test("a report that names nobody is about the one whose return path it came to", async () => {
+  const sent = await send(["nameless@there.example", "beside@there.example"]);
+  const bounce = postfixBounce(first(sent), UNKNOWN)
+    .replace("<nameless@there.example>: host backend", "host backend")
+    .replace(/Original-Recipient: .*\r\n/, "")
+    .replace("Final-Recipient: rfc822; nameless@there.example", "Final-Recipient: unknown; mailbox 7");
+  await taken(first(sent).return_path, bounce);
+  const { recipients } = await email(sent.id);
+  assert.deepEqual(
+    recipients.map((one: { email: string; status: string }) => [one.email, one.status]),
+    [
+      ["nameless@there.example", "bounced"],
+      ["beside@there.example", "delivered"],
+    ],
+  );
+  assert.equal((await suppression("nameless@there.example")).entry.reason, "hard_bounce");
+  assert.equal((await suppression("beside@there.example")).suppressed, false);
+});
+
 test("of several recipients only the one whose copy came back bounces; one cannot have another suppressed", async () => {
   const sent = await send(["one@there.example", "two@there.example", "three@there.example"]);
   const [one, two] = sent.copies as [Copy, Copy];

@@ -73,7 +73,12 @@ const weighed = `
 5.1.10 | smtp; 556 5.1.10 null MX                              |                          | hard suppress
 5.1.3  |                                                       |                          | hard suppress
 5.2.1  | smtp; 550 5.2.1 mailbox disabled                      | in reply to RCPT TO      | hard suppress
-5.2.1  | smtp; 550 5.2.1 mailbox disabled                      |                          | soft
+5.2.1  | smtp; 550 5.2.1 mailbox disabled                      |                          | hard suppress
+5.2.1  |                                                       |                          | hard suppress
+5.2.1  | smtp; 550 5.2.1 mailbox disabled                      | in reply to end of DATA  | soft
+5.2.1  | smtp; 550 5.2.1 is receiving mail at a rate that prevents |                      | soft
+5.2.1  | smtp; 450 4.2.1 mailbox disabled                      |                          | soft
+4.2.1  | smtp; 450 4.2.1 mailbox disabled                      |                          | soft
 5.0.0  | smtp; 550 no such user here                           | in reply to RCPT TO      | hard
        | smtp; 550 no such user here                           | in reply to RCPT TO      | hard suppress
        | smtp; 550 no such user here                           | in reply to end of DATA  | soft
@@ -167,9 +172,9 @@ test("internationalized addresses are read in all three forms (RFC 6533)", () =>
   }
 });
 
-test("a recipient without an address is kept as one entry that never suppresses", () => {
+test("a recipient without an address is kept as one entry; whom it suppresses the return path tells", () => {
   const found = only(report("Final-Recipient: unknown; somebody\nAction: failed\nStatus: 5.1.1"));
-  assert.deepEqual([found.email, found.bounce_type, found.suppress], [null, "hard", false]);
+  assert.deepEqual([found.email, found.bounce_type, found.suppress], [null, "hard", true]);
 });
 
 test("our token is found in the returned head, in a returned message in base64, and behind a banner", () => {

@@ -46,7 +46,8 @@ export function weigh(evidence: Evidence): Verdict {
   return {
     class: evidence.isFinal && code < 500 ? finalClass(verdict.class) : verdict.class,
     bounce_type: isHard ? "hard" : "soft",
-    suppress: isHard && verdict.suppress && evidence.email !== null,
+    // Whom: a report that names nobody is about the one whose return path it came to (apportion.ts).
+    suppress: isHard && verdict.suppress,
   };
 }
 
@@ -81,7 +82,7 @@ function hasRemoteCode({ status, smtp_code }: Codes): boolean {
 function fromReply(evidence: Evidence, code: number): Verdict {
   const { near, far, codes, stage } = evidence;
   // Unknown stage: a code may say that it is about the address, words alone are not believed to.
-  const isByCode = stage === null && isAddressCode(codes.status) && codes.status !== "5.2.1";
+  const isByCode = stage === null && isAddressCode(codes.status);
   const asked = { stage: stage ?? (isByCode ? "rcpt" : "final"), code, enhanced: codes.status } as const;
   const answers = [...near, ...far, ""].map((text) => ({ ...classifyReply({ ...asked, text: replyIn(text) }), text }));
   const first = answers[0]!;
@@ -101,7 +102,7 @@ function replyIn(text: string): string {
 
 // The words say that the address does not work; only a code may say so beyond doubt.
 function hard(mailClass: ReplyClass, { status }: Codes): Verdict {
-  return { class: mailClass, bounce_type: "hard", suppress: isAddressCode(status) && status !== "5.2.1" };
+  return { class: mailClass, bounce_type: "hard", suppress: isAddressCode(status) };
 }
 
 function soft(mailClass: ReplyClass): Verdict {
@@ -136,8 +137,8 @@ function isProven(found: Answer, { codes, stage, email }: Evidence): boolean {
   if (found.class === "bad_domain" || found.class === "routing") {
     return found.rule !== "relay" && !maybeLater.test(found.text);
   }
-  // RFC 3463 §3.2: x.1 is about the address, whatever its detail. Disabled mailboxes come back: they need RCPT.
-  if (found.class === "inactive_mailbox") return codes.status === "5.2.1" && stage === "rcpt";
+  // RFC 3463 §3.2, §3.3: x.1 is about the address, whatever its detail; of x.2 only a disabled mailbox is for good.
+  if (found.class === "inactive_mailbox") return codes.status === "5.2.1" && (stage === "rcpt" || stage === null);
   if (codes.status?.startsWith("5.1.")) return true;
   // x.3, x.4 and x.5 are about their system, the network and the protocol.
   if (stage === "rcpt") return found.rule !== "vague-recipient" || !/^5\.[345]\./.test(codes.status ?? "");
