@@ -1,6 +1,6 @@
 // The people that a mail names, once each and in bounds: what both the decision in session and the forward go by.
 import { parseAddress } from "../mail/address.ts";
-import { calendarPeople } from "../mail/masked/forward.ts";
+import { calendarPeople } from "../mail/masked/calendar-parts.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { AliasRow } from "./types.ts";
 

@@ -1,5 +1,5 @@
-// Calendar parts (RFC 5545 §3.1): lines unfolded, rewritten, folded again at 75 octets. What a line becomes is the caller's.
-// Whom a calendar names is read here too: an answer to an invitation goes to its organizer, wherever the mail came from.
+// Calendar texts (RFC 5545 §3.1): lines unfolded, rewritten, folded again at 75 octets. What a line becomes is the caller's.
+// Whom a line names is in calendar-person.ts.
 
 const LINE_OCTETS_MAX = 75;
 
@@ -9,21 +9,9 @@ export function rewriteCalendar(text: string, rewrite: (line: string) => string 
   return rewritten.map(foldCalendarLine).join("\r\n");
 }
 
-function contentLines(text: string): string[] {
-  return text.replace(/\r?\n[ \t]/g, "").split(/\r?\n/);
-}
-
-/** Is it a line that names a person (RFC 5545 §3.8.4.1, §3.8.4.3)? */
-export function isPersonLine(line: string): boolean {
-  return /^(?:ORGANIZER|ATTENDEE)[;:]/i.test(line);
-}
-
-/** The addresses of organizers and attendees, as they stand there. */
-export function calendarAddresses(text: string): string[] {
-  const lines = contentLines(text).filter(isPersonLine);
-  return lines.flatMap((line) =>
-    [...line.matchAll(/(?:mailto:|\bEMAIL=)"?([^\s;:",<>]{3,320})/gi)].map((found) => found[1] as string),
-  );
+/** The lines of a calendar, unfolded. A CR alone ends a line, too: some readers take it so. */
+export function contentLines(text: string): string[] {
+  return text.replace(/(?:\r\n|\r|\n)[ \t]/g, "").split(/\r\n|\r|\n/);
 }
 
 function foldCalendarLine(line: string): string {

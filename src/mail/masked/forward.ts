@@ -1,18 +1,11 @@
 // A mail to an alias as it goes on to the real mailbox: a header written anew from an allow-list, From and every other
 // recipient as reverse addresses, To the alias and never the mailbox (clients quote that line in replies). The body stays
-// as it came, but for calendar parts, whose people are rewritten so that an answer comes back through the alias.
-import { decodeText } from "../mime/decode-charset.ts";
-import { decodeTransfer } from "../mime/decode-transfer.ts";
-import { encodeBase64 } from "../mime/encode-body.ts";
+// as it came, but for calendars, whose people are rewritten so that an answer comes back through the alias.
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
-import { readableValue, unfoldedValue } from "../mime/header-text.ts";
 import { type Header, headerValues, splitMessage } from "../mime/parse-head.ts";
-import { parseParameters } from "../mime/parse-parameters.ts";
-import { type Part, parseStructure } from "../mime/parse-structure.ts";
-import { calendarAddresses, isPersonLine, rewriteCalendar } from "./calendar.ts";
-import { createReplacer, type Replacement } from "./replace-addresses.ts";
-import { idsField } from "./reply.ts";
-import { oneLine } from "./scrub-parts.ts";
+import { guardCalendars } from "./calendar-parts.ts";
+import { idsField, oneLine, readField } from "./header-fields.ts";
+import type { Replacement } from "./replace-addresses.ts";
 
 export type ForwardParts = {
   from: HeaderMailbox;
@@ -33,18 +26,17 @@ export type ForwardParts = {
 
 export const LOOP_FIELD = "X-Mask-Loop";
 
-const LIMITS = { parts_max: 300, depth_max: 20 };
 /** Fields that pass with their value as text. */
 const KEPT = ["Auto-Submitted", "Precedence", "X-Auto-Response-Suppress", "List-Id"];
 const VALUE_MAX = 998;
 const LINKS_MAX = 5;
-const INVITED_MAX = 30;
 const MARKS_MAX = 20;
 
 /** The message to send on. Never throws for what the message holds. */
-export function buildForward(bytes: Buffer, parts: ForwardParts): Buffer {
+export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
+  const bytes = guardCalendars(given, { known: parts.calendar, author: parts.from.email });
   const { headers, body_offset } = splitMessage(bytes);
-  const value = (name: string) => fieldValue(headers, name);
+  const value = (name: string) => readField(headers, name);
   const head = [
     mailboxHeader("From", [parts.from]),
     parts.to.length > 0 ? mailboxHeader("To", parts.to) : "",
@@ -61,12 +53,7 @@ export function buildForward(bytes: Buffer, parts: ForwardParts): Buffer {
     "MIME-Version: 1.0\r\n",
   ].join("");
   const content = Buffer.from(`${contentFields(headers).join("")}\r\n`, "latin1");
-  return Buffer.concat([Buffer.from(head), content, rewriteCalendars(bytes, body_offset, parts.calendar)]);
-}
-
-function fieldValue(headers: readonly Header[], name: string): string {
-  const field = headers.find((header) => header.name.toLowerCase() === name);
-  return field ? readableValue(unfoldedValue(field.raw)) : "";
+  return Buffer.concat([Buffer.from(head), content, bytes.subarray(body_offset)]);
 }
 
 /** Marks of masks that it passed before: a circle through several is seen only if each keeps those of the others. */
@@ -115,83 +102,4 @@ function contentFields(headers: readonly Header[]): string[] {
     const lines = raw.toString("latin1").trimEnd();
     return [`${lines.replace(/\r?\n/g, "\r\n")}\r\n`];
   });
-}
-
-function rewriteCalendars(bytes: Buffer, bodyOffset: number, replacements: readonly Replacement[]): Buffer {
-  if (replacements.length === 0 || !mayHoldCalendar(bytes)) return bytes.subarray(bodyOffset);
-  const { root } = parseStructure(bytes, LIMITS);
-  const { text: replace } = createReplacer(replacements);
-  const out: Buffer[] = [];
-  let end = bodyOffset;
-  for (const part of calendarsOf(root)) {
-    const start = part.body.byteOffset - bytes.byteOffset;
-    // The structure was read from a copy (a mail with bare CR): it stays as it is.
-    if (part.body.buffer !== bytes.buffer || start < end) continue;
-    out.push(
-      bytes.subarray(end, start),
-      rewritten(part, (line) => personLine(line, replace)),
-    );
-    end = start + part.body.length;
-  }
-  return Buffer.concat([...out, bytes.subarray(end)]);
-}
-
-function mayHoldCalendar(bytes: Buffer): boolean {
-  return /BEGIN:VCALENDAR|text\/calendar|application\/ics|\.ics\b/i.test(bytes.toString("latin1"));
-}
-
-function calendarsOf(part: Part): Part[] {
-  if (part.children) return part.children.flatMap(calendarsOf);
-  return /^(?:text\/calendar|application\/ics)$/.test(part.type) || isNamedCalendar(part) ? [part] : [];
-}
-
-function isNamedCalendar({ headers, parameters }: Part): boolean {
-  const field = headers.find(({ name }) => name.toLowerCase() === "content-disposition")?.value ?? "";
-  const name = parseParameters(field).parameters.get("filename") ?? parameters.get("name") ?? "";
-  return /\.ics$/i.test(name.trim());
-}
-
-/** Organizers and attendees of the calendars in a mail, once each, in bounds. */
-export function calendarPeople(bytes: Buffer): string[] {
-  if (!mayHoldCalendar(bytes)) return [];
-  const found = calendarsOf(parseStructure(bytes, LIMITS).root).flatMap((part) =>
-    calendarAddresses(calendarText(part).text),
-  );
-  return [...new Set(found.map((address) => address.toLowerCase()))].slice(0, INVITED_MAX);
-}
-
-function personLine(line: string, replace: (text: string) => { text: string }): string {
-  return isPersonLine(line) ? replace(line).text : line;
-}
-
-function calendarText(part: Part): { text: string; encoding: string; isUtf8: boolean } {
-  const field = part.headers.find(({ name }) => name.toLowerCase() === "content-transfer-encoding");
-  const encoding = (field?.value ?? "7bit").trim().toLowerCase();
-  const { bytes } = decodeTransfer(part.body, encoding);
-  const label = part.parameters.get("charset") ?? "utf-8";
-  const isUtf8 = /^(?:utf-?8|us-ascii)$/i.test(label);
-  return { text: isUtf8 ? decodeText(bytes, "utf-8").text : bytes.toString("latin1"), encoding, isUtf8 };
-}
-
-function rewritten(part: Part, rewrite: (line: string) => string): Buffer {
-  const { text, encoding, isUtf8 } = calendarText(part);
-  const calendar = Buffer.from(rewriteCalendar(text, rewrite), isUtf8 ? "utf8" : "latin1");
-  if (encoding === "base64") return encodeBase64(calendar);
-  if (encoding !== "quoted-printable") return calendar;
-  return Buffer.from(softBreaks(calendar));
-}
-
-function quoted(char: string): string {
-  return `=${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
-}
-
-/** Quoted-printable with a soft break every 70 characters (RFC 2045 §6.7). */
-function softBreaks(bytes: Buffer): string {
-  const lines = bytes.toString("latin1").split("\r\n");
-  return lines
-    .map((line) =>
-      (line.match(/[\s\S]{1,22}/g) ?? [""]).map((piece) => piece.replace(/[^\x21-\x3c\x3e-\x7e]/g, quoted)),
-    )
-    .map((pieces) => pieces.join("=\r\n"))
-    .join("\r\n");
 }

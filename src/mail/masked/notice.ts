@@ -3,7 +3,7 @@
 // machine wrote it (RFC 3834), so that nothing answers it. Nothing of the reply but its Message-ID is repeated.
 import { encodeText } from "../mime/encode-body.ts";
 import { mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
-import { idsField } from "./reply.ts";
+import { idsField } from "./header-fields.ts";
 
 export type Notice = {
   from: { name: string | null; email: string };

@@ -1,11 +1,11 @@
 // A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
-import { readableValue, unfoldedValue } from "../mime/header-text.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
+import { idsField, oneLine, readField } from "./header-fields.ts";
 import { findLeaks, type Leak, type Secrets } from "./leak-gate.ts";
 import { createReplacer, type Replacement } from "./replace-addresses.ts";
-import { oneLine, type Replacers, type ScrubTools, scrubParts } from "./scrub-parts.ts";
+import { type Replacers, type ScrubTools, scrubParts } from "./scrub-parts.ts";
 
 export type ReplyOrder = {
   from: HeaderMailbox;
@@ -92,17 +92,6 @@ function secretsOf({ hidden, names, redact }: ReplyOrder): Secrets {
 }
 
 const END = Buffer.from("\r\n");
-
-function readField(headers: readonly Header[], name: string): string {
-  const field = headers.find((header) => header.name.toLowerCase() === name);
-  return field ? readableValue(unfoldedValue(field.raw)) : "";
-}
-
-/** A field of message ids; "" when there are none. */
-export function idsField(name: string, ids: readonly string[]): string {
-  const safe = ids.filter((id) => /^<[\x21-\x3b\x3d\x3f-\x7e]{1,900}>$/.test(id));
-  return safe.length === 0 ? "" : `${name}: ${safe.join("\r\n ")}\r\n`;
-}
 
 /** The first word of a field that is one of those allowed. */
 function wordField(headers: readonly Header[], name: string, allowed: RegExp): string {

@@ -12,6 +12,8 @@ import { parseParameters } from "../mime/parse-parameters.ts";
 import { type Part, parseStructure } from "../mime/parse-structure.ts";
 import { fileHeader } from "../mime/part-headers.ts";
 import { rewriteCalendar } from "./calendar.ts";
+import { oneLine } from "./header-fields.ts";
+import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
 import { splitQuoted } from "./quoted-part.ts";
 import type { Replaced, Replacer } from "./replace-addresses.ts";
 
@@ -76,7 +78,7 @@ function rebuild(part: Part, work: Work): BuiltPart | null {
   if (part.type === "message/rfc822" || part.type === "message/global" || /\.eml$/i.test(filename)) {
     return rebuildMessage(bytes, work);
   }
-  if (part.type === "text/calendar" || /\.ics$/i.test(filename)) return calendarPart(part, bytes, work);
+  if (isCalendarPart(part) && !/\+(?:xml|json)$/.test(part.type)) return calendarPart(part, bytes, work);
   if (part.type.startsWith("text/") && !isAttachedFile(part)) return rebuildText(part, bytes, work);
   return rebuildFile(part, bytes, work);
 }
@@ -213,21 +215,4 @@ function counted(work: Work, { text, count }: Replaced): string {
 function isAttachedFile(part: Part): boolean {
   const { value } = parseParameters(fieldOf(part, "content-disposition"));
   return value === "attachment" || filenameOf(part) !== "";
-}
-
-function filenameOf(part: Part): string {
-  const { parameters } = parseParameters(fieldOf(part, "content-disposition"));
-  return readableValue(parameters.get("filename") || part.parameters.get("name") || "");
-}
-
-function fieldOf(part: Part, name: string): string {
-  return part.headers.find((header) => header.name.toLowerCase() === name)?.value ?? "";
-}
-
-/** One line that a header field may hold. */
-export function oneLine(text: string): string {
-  return text
-    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
-    .toWellFormed()
-    .trim();
 }

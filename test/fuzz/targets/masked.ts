@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import PostalMime from "postal-mime";
 import { rewriteCalendar } from "../../../src/mail/masked/calendar.ts";
+import { guardCalendars } from "../../../src/mail/masked/calendar-parts.ts";
 import { buildForward } from "../../../src/mail/masked/forward.ts";
+import { randomInvitation } from "../../../src/mail/masked/random-invitation.fixture.ts";
 import { diceOf, disguise, randomMessage } from "../../../src/mail/masked/random-tree.fixture.ts";
 import { createReplacer } from "../../../src/mail/masked/replace-addresses.ts";
 import { buildReply, type ReplyOrder } from "../../../src/mail/masked/reply.ts";
@@ -131,6 +133,37 @@ const maskedForward: Target = {
   },
 };
 
+const STRANGER = "evil@stranger.example";
+
+const invitation: Target = {
+  name: "masked-invitation",
+  holds: "no line of a calendar that goes on to a mailbox lets it answer somebody whom the alias does not know",
+  seeds: { files: ["masked", "mail"], shared: ["masked-forwarding/**/*.eml"] },
+  words: [...PIECES, "ORGANIZER:mailto:", `ORGANIZER;SENT-BY="mailto:${STRANGER}":`, STRANGER, "BEGIN:VCALENDAR\r\n"],
+  bytes_max: 64 * 1_024,
+  generate: (chance) => randomInvitation(diceOf(chance.between(0, 2 ** 31)), STRANGER),
+  async check(input) {
+    if (/\0|\r(?!\n)|(?<!\r)\n/.test(input.toString("latin1"))) return "refused at the door";
+    const known = [
+      { from: CONTACT, to: REVERSE },
+      { from: ALIAS, to: MAILBOX },
+    ];
+    const bytes = guardCalendars(input, { known, author: REVERSE });
+    const mail = await PostalMime.parse(bytes, { attachmentEncoding: "arraybuffer", forceRfc822Attachments: true });
+    for (const { mimeType, content } of mail.attachments.filter((one) => one.mimeType === "text/calendar")) {
+      const lines = Buffer.from(content as ArrayBuffer)
+        .toString("utf8")
+        .replace(/\r?\n[ \t]/g, "")
+        .split(/\r?\n/);
+      const people = lines.filter((line) => /^(?:ORGANIZER|ATTENDEE)[;:]/i.test(line));
+      for (const line of people) {
+        assert.match(line, new RegExp(`:mailto:(?:${REVERSE}|${MAILBOX})$`), mimeType);
+      }
+    }
+    return bytes === input ? "as it came" : `rewritten ${mail.attachments.length}`;
+  },
+};
+
 const replaceAddresses: Target = {
   name: "replace-addresses",
   holds: "no plain spelling of an address is left in a text, nothing else is lost, and a second look finds nothing",
@@ -158,7 +191,7 @@ const calendar: Target = {
   bytes_max: 32_768,
   check(input) {
     const text = input.toString("utf8");
-    const unfold = (given: string) => given.replace(/\r?\n[ \t]/g, "").split(/\r?\n/);
+    const unfold = (given: string) => given.replace(/(?:\r\n|\r|\n)[ \t]/g, "").split(/\r\n|\r|\n/);
     const written = rewriteCalendar(text, (line) => line);
     for (const line of written.split("\r\n")) assert.ok(Buffer.byteLength(line) <= 75);
     // A folded line behind an empty one begins with white space once it is unfolded, and is part of the line before.
@@ -194,4 +227,11 @@ const spam: Target = {
   },
 };
 
-export const MASKED_TARGETS: readonly Target[] = [maskedForward, maskedReply, replaceAddresses, calendar, spam];
+export const MASKED_TARGETS: readonly Target[] = [
+  maskedForward,
+  invitation,
+  maskedReply,
+  replaceAddresses,
+  calendar,
+  spam,
+];

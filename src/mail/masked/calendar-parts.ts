@@ -1,0 +1,197 @@
+// The calendars of a mail on its way to a real mailbox. Its mail program answers an invitation to whom the calendar names,
+// from the mailbox: so each calendar is read, its people are exchanged (calendar-person.ts), and it is written anew in UTF-8,
+// with a type and an encoding of ours, so that a reader sees what was read here and nothing else. What cannot be read, or
+// lies beyond the limits, is left out. Attached mails are looked into; archives and encrypted parts are not: who unpacks them
+// imports them by hand. All other bytes stay as they came.
+import { decodeText } from "../mime/decode-charset.ts";
+import { decodeTransfer } from "../mime/decode-transfer.ts";
+import { encodeBase64, encodeText } from "../mime/encode-body.ts";
+import { type Header, splitMessage } from "../mime/parse-head.ts";
+import { defaultParseLimits } from "../mime/parse-message.ts";
+import { type Part, parseStructure, type StructureDefect } from "../mime/parse-structure.ts";
+import { fileHeader } from "../mime/part-headers.ts";
+import { rewriteCalendar } from "./calendar.ts";
+import { type CalendarPeople, calendarAddresses, knownPeople, rewritePerson } from "./calendar-person.ts";
+import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
+import { createReplacer, type Replacement } from "./replace-addresses.ts";
+
+const INVITED_MAX = 30;
+const NESTING_MAX = 5;
+/** parseStructure keeps no more fields of a part than this. */
+const FIELDS_MAX = 50;
+const SNIFFED_MAX = 600;
+/** What holds mail in a form of its own, that mail programs read: TNEF, S/MIME that is signed only. */
+const OPAQUE = /^application\/(?:(?:vnd\.)?ms-tnef|(?:x-)?pkcs7-mime)$/;
+const OPAQUE_NAME = /\.(?:p7m|tnef)$|^win\s?mail\.dat$/i;
+const MEETING = /IPM\.(?:Microsoft )?(?:Schedule|Appointment)|BEGIN:VCALENDAR|text\/calendar/i;
+const LEFT_OUT = "[A calendar, or what may have held one, was left out here: it could not be read safely.]\r\n";
+
+/** `known`: whom calendars may name, and what stands for them; `author` is whom everybody else becomes. */
+export type Invited = { known: readonly Replacement[]; author: string };
+
+type Edit = { start: number; end: number; bytes: Buffer };
+type Work = { bytes: Buffer; root: Part; defects: Set<StructureDefect>; people: CalendarPeople; nesting: number };
+
+/** The mail with nobody in its calendars whom `invited` does not know; the same bytes when there is none. */
+export function guardCalendars(bytes: Buffer, { known, author }: Invited): Buffer {
+  const { text } = createReplacer(known);
+  return guardMessage(bytes, { known: knownPeople(known), author, text }, 0);
+}
+
+/** Organizers and attendees of the calendars in a mail, in lower case, once each, organizers first, in bounds. */
+export function calendarPeople(bytes: Buffer): string[] {
+  const found = calendarAddresses(calendarTexts(bytes, 0));
+  return [...new Set(found.map((address) => address.toLowerCase()))].slice(0, INVITED_MAX);
+}
+
+function calendarTexts(bytes: Buffer, nesting: number): string[] {
+  return leavesOf(parseStructure(bytes, defaultParseLimits).root).flatMap((part) => {
+    if (isCalendar(part)) return [readCalendar(part)];
+    return isMessage(part) && nesting < NESTING_MAX ? calendarTexts(contentOf(part), nesting + 1) : [];
+  });
+}
+
+function guardMessage(given: Buffer, people: CalendarPeople, nesting: number): Buffer {
+  const bytes = withLineFeeds(given);
+  const { root, defects } = parseStructure(bytes, defaultParseLimits);
+  const work: Work = { bytes, root, defects, people, nesting };
+  const { body_offset } = splitMessage(bytes);
+  // A head that is too long hides the types of parts.
+  if (defects.has("head_too_large")) return applied(bytes, replaced(work, root, [body_offset, bytes.length]));
+  const leaves = leavesOf(root);
+  const edits = leaves.flatMap((part) => guardPart(part, work));
+  if (defects.has("too_many_parts")) edits.push(cutBehind(leaves, root, bytes));
+  return edits.length === 0 ? given : applied(bytes, edits);
+}
+
+/** CR alone ends lines in a mail that has no LF at all (as for parseStructure, which would read a copy). */
+function withLineFeeds(bytes: Buffer): Buffer {
+  if (bytes.includes(0x0a) || !bytes.includes(0x0d)) return bytes;
+  return Buffer.from(bytes.map((byte) => (byte === 0x0d ? 0x0a : byte)));
+}
+
+function leavesOf(part: Part): Part[] {
+  return part.children ? part.children.flatMap(leavesOf) : [part];
+}
+
+function guardPart(part: Part, work: Work): Edit[] {
+  const range = rangeOf(part.body, work.bytes);
+  if (isUnreadable(part, work)) return replaced(work, part, range);
+  if (isCalendar(part)) return rewritten(work, part, range);
+  if (!isMessage(part)) return [];
+  const content = contentOf(part);
+  if (work.nesting >= NESTING_MAX) return MEETING.test(content.toString("latin1")) ? replaced(work, part, range) : [];
+  const guarded = guardMessage(content, work.people, work.nesting + 1);
+  if (guarded === content) return [];
+  if (content === part.body) return [{ start: range[0], end: range[1], bytes: guarded }];
+  return written(work, part, range, { type: part.type, encoding: "base64", body: encodeBase64(guarded) });
+}
+
+/** A part whose parts cannot be seen, and what holds a meeting in a form that is not read here. */
+function isUnreadable(part: Part, { root, defects }: Work): boolean {
+  if (part.headers.length >= FIELDS_MAX && part !== root) return true;
+  if (part.type.startsWith("multipart/")) return true;
+  const isBroken = defects.has("boundary_not_found") || defects.has("boundary_missing");
+  if (isBroken && /^multipart\//i.test(fieldOf(part, "content-type"))) {
+    return /calendar|\.ics\b|base64/i.test(part.body.toString("latin1"));
+  }
+  if (!OPAQUE.test(part.type) && !OPAQUE_NAME.test(filenameOf(part).trim())) return false;
+  return MEETING.test(contentOf(part).toString("latin1").replaceAll("\0", ""));
+}
+
+function isMessage(part: Part): boolean {
+  return /^message\/(?:rfc822|global)$/.test(part.type) || /\.eml$/i.test(filenameOf(part));
+}
+
+/** By its fields, or by its first line, whatever its fields say. */
+function isCalendar(part: Part): boolean {
+  if (isCalendarPart(part)) return true;
+  if (part.headers.length === 0) return false;
+  const encoding = fieldOf(part, "content-transfer-encoding");
+  const start = decodeTransfer(part.body.subarray(0, SNIFFED_MAX), encoding).bytes.toString("latin1");
+  return /^[^A-Za-z]*BEGIN:VCALENDAR/i.test(start.replaceAll("\0", "").replace(FOLDS, ""));
+}
+
+function contentOf(part: Part): Buffer {
+  return decodeTransfer(part.body, fieldOf(part, "content-transfer-encoding")).bytes;
+}
+
+const FOLDS = /\r?\n[ \t]/g;
+const BEGINS = /(?:^|[\r\n])[ \t\ufeff]*BEGIN:VCALENDAR/i;
+
+/** In its charset, or in that which its bytes are plainly in. */
+function readCalendar(part: Part): string {
+  const label = part.parameters.get("charset") ?? "utf-8";
+  const content = contentOf(part);
+  if (content.includes(0)) {
+    const texts = [label, "utf-16", "utf-32"].map((charset) => decodeText(content, charset).text.replace(FOLDS, ""));
+    return texts.find((text) => BEGINS.test(text)) ?? "";
+  }
+  // Old programs fold in the middle of a character (RFC 5545 §3.1 warns of it): unfolded before it is decoded.
+  return decodeText(Buffer.from(content.toString("latin1").replace(FOLDS, ""), "latin1"), label).text;
+}
+
+function rewritten(work: Work, part: Part, range: Range): Edit[] {
+  const text = readCalendar(part);
+  if (!BEGINS.test(text)) return replaced(work, part, range);
+  const { encoding, body } = encodeText(rewriteCalendar(text, (line) => rewritePerson(line, work.people)));
+  const words = ["method", "component"].flatMap((name) => {
+    const value = part.parameters.get(name) ?? "";
+    return /^[A-Za-z-]{1,20}$/.test(value) ? [`; ${name}=${value}`] : [];
+  });
+  const type = `${part.type}; charset=utf-8${words.join("")}`;
+  return written(work, part, range, {
+    type,
+    encoding,
+    body: typeof body === "string" ? Buffer.from(body, "latin1") : body,
+  });
+}
+
+/** A part with another body, and fields of its type and encoding that fit that; its other fields stay. */
+function written(work: Work, part: Part, range: Range, by: { type: string; encoding: string; body: Buffer }): Edit[] {
+  const type = `Content-Type: ${by.type}`;
+  const name = (part.parameters.get("name") ?? "").replace(/\p{Cc}/gu, "");
+  const head = name === "" ? `${type}\r\n` : fileHeader(type, "name", name);
+  const fields = `${head}Content-Transfer-Encoding: ${by.encoding}\r\n`;
+  return [...inHead(part, work.bytes, /^content-(?:type|transfer-encoding)$/i, fields), bodyEdit(range, by.body)];
+}
+
+/** A part with a sentence in its place. */
+function replaced(work: Work, part: Part, range: Range): Edit[] {
+  const fields = "Content-Type: text/plain; charset=utf-8\r\n";
+  return [...inHead(part, work.bytes, /^content-/i, fields), bodyEdit(range, Buffer.from(LEFT_OUT))];
+}
+
+type Range = [start: number, end: number];
+
+function rangeOf(piece: Buffer, bytes: Buffer): Range {
+  const start = piece.byteOffset - bytes.byteOffset;
+  return [start, start + piece.length];
+}
+
+function bodyEdit([start, end]: Range, bytes: Buffer): Edit {
+  return { start, end, bytes };
+}
+
+/** Takes fields out of a part's head and puts others in the place of the first. */
+function inHead({ headers }: Part, bytes: Buffer, names: RegExp, fields: string): Edit[] {
+  const gone = headers.filter(({ name }: Header) => names.test(name)).map(({ raw }) => rangeOf(raw, bytes));
+  const [at] = gone[0] ?? rangeOf(headers[0]?.raw ?? bytes, bytes);
+  return [{ start: at, end: at, bytes: Buffer.from(fields) }, ...gone.map((range) => bodyEdit(range, Buffer.alloc(0)))];
+}
+
+/** What lies behind the last part that was read was looked at by nobody. */
+function cutBehind(leaves: readonly Part[], root: Part, bytes: Buffer): Edit {
+  const last = Math.max(...leaves.map(({ body }) => rangeOf(body, bytes)[1]));
+  return { start: last, end: bytes.length, bytes: Buffer.from(`\r\n--${root.parameters.get("boundary") ?? ""}--\r\n`) };
+}
+
+function applied(bytes: Buffer, edits: readonly Edit[]): Buffer {
+  const out: Buffer[] = [];
+  let end = 0;
+  for (const edit of edits) {
+    out.push(bytes.subarray(end, edit.start), edit.bytes);
+    end = edit.end;
+  }
+  return Buffer.concat([...out, bytes.subarray(end)]);
+}

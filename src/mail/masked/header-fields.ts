@@ -1,0 +1,23 @@
+// Header fields of forwards and replies: what stands in one of the mail that came, and fields that both write anew.
+import { readableValue, unfoldedValue } from "../mime/header-text.ts";
+import type { Header } from "../mime/parse-head.ts";
+
+/** The first field of that name (in lower case) as text of one line; "" when there is none. */
+export function readField(headers: readonly Header[], name: string): string {
+  const field = headers.find((header) => header.name.toLowerCase() === name);
+  return field ? readableValue(unfoldedValue(field.raw)) : "";
+}
+
+/** A field of message ids; "" when there are none. */
+export function idsField(name: string, ids: readonly string[]): string {
+  const safe = ids.filter((id) => /^<[\x21-\x3b\x3d\x3f-\x7e]{1,900}>$/.test(id));
+  return safe.length === 0 ? "" : `${name}: ${safe.join("\r\n ")}\r\n`;
+}
+
+/** One line that a header field may hold. */
+export function oneLine(text: string): string {
+  return text
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
+    .toWellFormed()
+    .trim();
+}
