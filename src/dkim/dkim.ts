@@ -5,7 +5,7 @@ import * as domains from "../domains/domains.ts";
 import type { DkimKeys, DkimRecord, DkimVerdict, DnsRecord, DomainPorts, RecordCheck } from "../domains/types.ts";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../mail/dkim/key.ts";
 import type { DkimAlgorithm, SigningKey } from "../mail/dkim/sign.ts";
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesceListsByOrg, type OrgKey } from "../platform/coalesce.ts";
 import type { Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -345,7 +345,7 @@ export function signingKeys(
   world: Pick<World, "db" | "clock" | "seal">,
 ): (orgId: string, domainId: string) => Promise<SigningKey[]> {
   const kept = new Map<string, Kept>();
-  const lookUp = coalesce<string, queries.SealedKey[]>({
+  const lookUp = coalesceListsByOrg<queries.SealedKey>({
     keys_max: 500,
     lanes: 2,
     load: (wanted) => loadSealed(world, wanted),
@@ -356,7 +356,7 @@ export function signingKeys(
     const known = kept.get(name);
     if (known && world.clock.monotonic() < known.until_ms) return [...known.keys.values()];
     const until_ms = world.clock.monotonic() + KEPT_MS;
-    const sealed = firstOfEach((await lookUp(name)) ?? []);
+    const sealed = firstOfEach(await lookUp(orgId, domainId));
     const keys = new Map(sealed.map((row) => [row.id, known?.keys.get(row.id) ?? openKey(world, row)]));
     kept.delete(name);
     if (kept.size >= DOMAINS_KEPT_MAX) kept.delete(kept.keys().next().value as string);
@@ -365,13 +365,12 @@ export function signingKeys(
   };
 }
 
-async function loadSealed(world: Pick<World, "db">, wanted: string[]): Promise<Map<string, queries.SealedKey[]>> {
-  const pairs = wanted.map((key) => key.split(" "));
+async function loadSealed(world: Pick<World, "db">, wanted: OrgKey[]) {
   const rows = await queries.findSigningKeys(world.db, {
-    org_ids: pairs.map(([orgId]) => orgId ?? ""),
-    domain_ids: pairs.map(([, domainId]) => domainId ?? ""),
+    org_ids: wanted.map(({ org_id }) => org_id),
+    domain_ids: wanted.map(({ key }) => key),
   });
-  return Map.groupBy(rows, (row) => `${row.org_id} ${row.domain_id}`);
+  return rows.map((row) => [row.org_id, row.domain_id, row] as const);
 }
 
 /** One key of each algorithm, RSA first: every receiver verifies RSA, few Ed25519. */

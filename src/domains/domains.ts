@@ -1,7 +1,7 @@
 // Customers' domains: adding, proving, changing, removing, and who may send or receive with them. Face of the feature.
 // DKIM keys belong to the dkim feature, which comes in through `DomainPorts`.
 import { normalizeDomain } from "../mail/address.ts";
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesce, coalesceByOrg } from "../platform/coalesce.ts";
 import { isDuplicate, isUuid, type Query, type Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -307,17 +307,15 @@ export async function leavePool(tx: Tx, orgId: string, pool: string): Promise<vo
 export function findSender(
   world: Core & Pick<World, "config">,
 ): (orgId: string, domainName: string) => Promise<SendingDomain | undefined> {
-  const lookUp = coalesce<string, SendingDomain>({
+  return coalesceByOrg<SendingDomain>({
     keys_max: 500,
     lanes: 1,
     load: async (keys) => {
-      const pairs = keys.map((key) => key.split(" "));
-      const wanted = { org_ids: pairs.map(([orgId]) => orgId ?? ""), domains: pairs.map(([, name]) => name ?? "") };
+      const wanted = { org_ids: keys.map(({ org_id }) => org_id), domains: keys.map(({ key }) => key) };
       const rows = await queries.findSenders(world.db, wanted);
-      return new Map(rows.map((row) => [`${row.org_id} ${row.domain}`, toSender(world, row)]));
+      return rows.map((row) => [row.org_id, row.domain, toSender(world, row)]);
     },
   });
-  return (orgId, domainName) => lookUp(`${orgId} ${domainName}`);
 }
 
 function toSender(world: Core & Pick<World, "config">, row: DomainRow): SendingDomain {

@@ -1,6 +1,6 @@
 // The bytes of a stored message, wherever they are.
 import { BlobsUnavailable } from "../platform/blobs.ts";
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesceByOrg } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 
@@ -9,17 +9,17 @@ export type LoadBytes = (orgId: string, rawId: string) => Promise<Buffer>;
 
 /** A loader of messages as they came, many per round trip. Throws when one was deleted, BlobsUnavailable when its blob is missing. */
 export function bytesLoader(world: RawWorld): LoadBytes {
-  const load = coalesce<string, queries.StoredBytes>({
+  const load = coalesceByOrg<queries.StoredBytes>({
     keys_max: 50,
     lanes: 2,
-    load: async (names) => {
-      const keys = names.map((name) => ({ org_id: name.slice(0, 36), id: name.slice(37) }));
+    load: async (asked) => {
+      const keys = asked.map(({ org_id, key }) => ({ org_id, id: key }));
       const rows = await queries.loadRaws(world.db, keys);
-      return new Map(rows.map((row) => [`${row.org_id}/${row.id}`, row]));
+      return rows.map((row) => [row.org_id, row.id, row]);
     },
   });
   return async (orgId, rawId) => {
-    const row = await load(`${orgId}/${rawId}`);
+    const row = await load(orgId, rawId);
     if (!row) throw new Error(`the received message ${rawId} is not stored any more`);
     const bytes = await open(world, row);
     // A folder that is not mounted, a bucket of another name: it may be there again.

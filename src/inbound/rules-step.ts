@@ -3,7 +3,7 @@
 
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { type Compiled, compileTree, type Facts, holds } from "../mail/rules/rules.ts";
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesceListsByOrg } from "../platform/coalesce.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import { readMail } from "./findings.ts";
@@ -24,7 +24,7 @@ export function rulesStep(world: Pick<World, "db" | "clock" | "log">): RulesStep
   return async (mail, spam) => {
     const { domain_id, alias_id } = mail.route;
     if (domain_id === null) return null;
-    const all = (await findVersions(`${mail.org_id} ${domain_id}`)) ?? [];
+    const all = await findVersions(mail.org_id, domain_id);
     const versions = all.filter((rule) => rule.alias_id === null || rule.alias_id === alias_id);
     if (versions.length === 0) return null;
     const rules = await compiledRules(world, kept, mail.org_id, versions);
@@ -59,16 +59,13 @@ export function nextTurn(): Promise<void> {
 }
 
 function versionFinder(world: Pick<World, "db">) {
-  return coalesce<string, queries.RuleVersion[]>({
+  return coalesceListsByOrg<queries.RuleVersion>({
     keys_max: 500,
     lanes: 2,
     load: async (keys) => {
-      const wanted = keys.map((key) => {
-        const [org_id = "", domain_id = ""] = key.split(" ");
-        return { org_id, domain_id };
-      });
+      const wanted = keys.map(({ org_id, key }) => ({ org_id, domain_id: key }));
       const rows = await queries.listVersions(world.db, wanted);
-      return Map.groupBy(rows, ({ org_id, domain_id }) => `${org_id} ${domain_id}`);
+      return rows.map((row) => [row.org_id, row.domain_id, row]);
     },
   });
 }

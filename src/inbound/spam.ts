@@ -2,7 +2,7 @@
 import { requireDomain, requireLocked } from "../domains/domains.ts";
 import { GLOBS_MAX, readSender } from "../mail/spam/senders.ts";
 import { type DmarcActions, disorder, type Thresholds } from "../mail/spam/verdict.ts";
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesceByOrg } from "../platform/coalesce.ts";
 import { invalid } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./spam-queries.ts";
@@ -126,17 +126,14 @@ function toRow({ thresholds, dmarc_action, ...rest }: SpamSettings) {
 
 /** Settings for incoming mail: many domains a round trip, nothing cached, so that a change acts at once. */
 export function settingsFinder(world: Pick<World, "db">): (orgId: string, domainId: string) => Promise<SpamSettings> {
-  const find = coalesce<string, SpamSettings>({
+  const find = coalesceByOrg<SpamSettings>({
     keys_max: 500,
     lanes: 2,
     load: async (keys) => {
-      const wanted = keys.map((key) => {
-        const [org_id = "", domain_id = ""] = key.split(" ");
-        return { org_id, domain_id };
-      });
+      const wanted = keys.map(({ org_id, key }) => ({ org_id, domain_id: key }));
       const rows = await queries.loadSettings(world.db, wanted);
-      return new Map(rows.map((row) => [`${row.org_id} ${row.domain_id}`, fromRow(row)]));
+      return rows.map((row) => [row.org_id, row.domain_id, fromRow(row)]);
     },
   });
-  return async (orgId, domainId) => (await find(`${orgId} ${domainId}`)) ?? DEFAULTS;
+  return async (orgId, domainId) => (await find(orgId, domainId)) ?? DEFAULTS;
 }

@@ -3,7 +3,7 @@
 // are processed at the same moment or in the wrong order.
 import { createHash } from "node:crypto";
 import { headerValues, splitMessage } from "../mail/mime/parse-head.ts";
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesceByOrg, type Found, type OrgKey } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import { findHead, findSentByMessageId } from "../sending/sending.ts";
 import * as queries from "./queries.ts";
@@ -15,55 +15,42 @@ export type FindThread = (orgId: string, headers: ThreadHeaders, fallback: strin
 /** The nearest ancestors tell most; a long list is cut. */
 const ANCESTORS_MAX = 20;
 const HEAD_OCTETS = 16_384;
-const SEPARATOR = "\u0000";
 
 /** A look-up of threads: many mails per round trip. `fallback` stands for a mail without a Message-ID. */
 export function threadFinder(world: Pick<World, "db">): FindThread {
   const findReceived = lookUp(async (keys) => {
-    const rows = await queries.findThreads(world.db, keys);
-    return rows.map((row) => [keyOf(row.org_id, row.message_id), row.thread_id]);
+    const wanted = keys.map(({ org_id, key }) => ({ org_id, message_id: key }));
+    const rows = await queries.findThreads(world.db, wanted);
+    return rows.map((row) => [row.org_id, row.message_id, row.thread_id]);
   });
   const findSent = lookUp(async (keys) => {
-    const bare = keys.map(({ org_id, message_id }) => ({ org_id, message_id: message_id.slice(1, -1) }));
+    const bare = keys.map(({ org_id, key }) => ({ org_id, message_id: key.slice(1, -1) }));
     const rows = await findSentByMessageId(world.db, bare);
-    return rows.map((row) => [keyOf(row.org_id, `<${row.message_id}>`), row.id]);
+    return rows.map((row) => [row.org_id, `<${row.message_id}>`, row.id]);
   });
   return async (orgId, headers, fallback) => {
     const ancestors = ancestorsOf(headers);
     if (ancestors.length === 0) {
       return { id: threadId(orgId, headers.message_id ?? fallback), matched_email_id: null };
     }
-    const keys = ancestors.map((id) => keyOf(orgId, id));
-    const [received, sent] = await Promise.all([Promise.all(keys.map(findReceived)), Promise.all(keys.map(findSent))]);
+    const [received, sent] = await Promise.all([
+      Promise.all(ancestors.map((id) => findReceived(orgId, id))),
+      Promise.all(ancestors.map((id) => findSent(orgId, id))),
+    ]);
     const matched = sent.find((id) => id !== undefined) ?? null;
     const known = received.find((id) => id !== undefined);
     return { id: known ?? threadId(orgId, await rootOf(world, orgId, headers, matched)), matched_email_id: matched };
   };
 }
 
-function lookUp(
-  load: (keys: { org_id: string; message_id: string }[]) => Promise<(readonly [string, string])[]>,
-): (key: string) => Promise<string | undefined> {
-  return coalesce<string, string>({
-    keys_max: 1_000,
-    lanes: 2,
-    load: async (keys) => new Map(await load(keys.map(parseKey))),
-  });
-}
-
-function keyOf(orgId: string, messageId: string): string {
-  return `${orgId}${SEPARATOR}${messageId}`;
-}
-
-function parseKey(key: string): { org_id: string; message_id: string } {
-  const [org_id = "", message_id = ""] = key.split(SEPARATOR);
-  return { org_id, message_id };
+function lookUp(load: (keys: OrgKey[]) => Promise<Found<string>[]>) {
+  return coalesceByOrg<string>({ keys_max: 1_000, lanes: 2, load });
 }
 
 /** Nearest first. Message-IDs with NUL do not reach the database. */
 function ancestorsOf({ in_reply_to, references }: ThreadHeaders): string[] {
   const all = [...(in_reply_to === null ? [] : [in_reply_to]), ...[...references].reverse()];
-  return [...new Set(all)].filter((id) => !id.includes(SEPARATOR)).slice(0, ANCESTORS_MAX);
+  return [...new Set(all)].filter((id) => !id.includes("\0")).slice(0, ANCESTORS_MAX);
 }
 
 /** The first mail of the conversation as far as the headers tell; a client that names only its parent leads on to that. */

@@ -1,6 +1,6 @@
 // What is looked up on every mail, many at a time: whose address it is, an alias with its destinations, its contacts.
 // Nothing is remembered, so that a change acts at once.
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesce, coalesceByOrg } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import { openText } from "./addresses.ts";
 import { findContactsByKey } from "./people-queries.ts";
@@ -32,26 +32,22 @@ export type FindContext = (orgId: string, aliasId: string) => Promise<AliasConte
 
 /** A finder of aliases with their destinations in order, deleted aliases too. */
 export function contextFinder(world: Pick<World, "db" | "seal">): FindContext {
-  const find = coalesce<string, { alias: AliasRow; rows: queries.DestinationOfAlias[] }>({
+  const find = coalesceByOrg<{ alias: AliasRow; rows: queries.DestinationOfAlias[] }>({
     keys_max: AT_ONCE_MAX,
     lanes: LANES,
-    load: async (names) => {
-      const keys = names.map((name) => ({ org_id: name.slice(0, 36), id: name.slice(37) }));
+    load: async (asked) => {
+      const keys = asked.map(({ org_id, key }) => ({ org_id, id: key }));
       const [aliases, destinations] = await Promise.all([
         queries.findAliasesByKey(world.db, keys),
         queries.findDestinationsByAlias(world.db, keys),
       ]);
-      const byAlias = Map.groupBy(destinations, ({ org_id, alias_id }) => `${org_id}/${alias_id}`);
-      return new Map(
-        aliases.map((alias) => {
-          const name = `${alias.org_id}/${alias.id}`;
-          return [name, { alias, rows: byAlias.get(name) ?? [] }] as const;
-        }),
-      );
+      // Ids of aliases are unique over all organizations.
+      const byAlias = Map.groupBy(destinations, ({ alias_id }) => alias_id);
+      return aliases.map((alias) => [alias.org_id, alias.id, { alias, rows: byAlias.get(alias.id) ?? [] }]);
     },
   });
   return async (orgId, aliasId) => {
-    const found = await find(`${orgId}/${aliasId}`);
+    const found = await find(orgId, aliasId);
     if (!found) return undefined;
     const destinations = found.rows.map(({ id, status, sealed }) => ({
       id,
@@ -66,18 +62,18 @@ export type FindContact = (alias: Pick<AliasRow, "org_id" | "id">, digest: Buffe
 
 /** A finder of an alias's contacts by the digests of their addresses. */
 export function contactFinder({ db }: Pick<World, "db">): FindContact {
-  const nameOf = (orgId: string, aliasId: string, digest: Buffer) => `${orgId}/${aliasId}/${digest.toString("hex")}`;
-  const find = coalesce<string, ContactRow>({
+  const nameOf = (aliasId: string, digest: Buffer) => `${aliasId}/${digest.toString("hex")}`;
+  const find = coalesceByOrg<ContactRow>({
     keys_max: AT_ONCE_MAX,
     lanes: LANES,
-    load: async (names) => {
-      const keys = names.map((name) => name.split("/") as [string, string, string]);
-      const rows = await findContactsByKey(
-        db,
-        keys.map(([org_id, alias_id, hex]) => ({ org_id, alias_id, digest: Buffer.from(hex, "hex") })),
-      );
-      return new Map(rows.map((row) => [nameOf(row.org_id, row.alias_id, row.digest), row]));
+    load: async (asked) => {
+      const keys = asked.map(({ org_id, key }) => {
+        const [alias_id = "", hex = ""] = key.split("/");
+        return { org_id, alias_id, digest: Buffer.from(hex, "hex") };
+      });
+      const rows = await findContactsByKey(db, keys);
+      return rows.map((row) => [row.org_id, nameOf(row.alias_id, row.digest), row]);
     },
   });
-  return ({ org_id, id }, digest) => find(nameOf(org_id, id, digest));
+  return ({ org_id, id }, digest) => find(org_id, nameOf(id, digest));
 }

@@ -1,7 +1,7 @@
 // Where accepted mail is placed: behind its sender domain's relay, at an address of a pool, or at the shared address.
 // Decided once, when it is accepted; what changes afterwards is the engine's (intake.ts, sources.ts).
 import { includesDedicatedIps, requirePlan } from "../accounts/accounts.ts";
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesceListsByOrg } from "../platform/coalesce.ts";
 import type { Account } from "../platform/http.ts";
 import { invalid } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -57,25 +57,26 @@ export function unknownPool(name: string) {
   return invalid("ip_pool", `the 'ip_pool' field names no pool of this organization: ${name}`);
 }
 
+type PoolRow = Awaited<ReturnType<typeof pools.findChoices>>[number];
+
 function poolFinder(world: Pick<World, "db" | "clock">) {
   const known = new Map<string, { choices: pools.ChoiceRow[] | null; untilMs: number }>();
-  const load = coalesce<string, pools.ChoiceRow[]>({
+  const load = coalesceListsByOrg<PoolRow>({
     keys_max: 200,
     lanes: 1,
     load: async (keys) => {
-      const names = keys.map((key) => ({ org_id: key.slice(0, 36), pool: key.slice(37) }));
+      const names = keys.map(({ org_id, key }) => ({ org_id, pool: key }));
       const rows = await pools.findChoices(world.db, names, dayOf(world.clock.now()));
-      const groups = Map.groupBy(rows, (row) => `${row.org_id}/${row.pool}`);
-      return new Map(
-        [...groups].map(([key, group]) => [key, group.filter((row) => row.id !== null) as pools.ChoiceRow[]]),
-      );
+      return rows.map((row) => [row.org_id, row.pool, row]);
     },
   });
   return async (orgId: string, name: string): Promise<pools.ChoiceRow[] | null> => {
     const key = `${orgId}/${name}`;
     const seen = known.get(key);
     if (seen && seen.untilMs > world.clock.monotonic()) return seen.choices;
-    const choices = (await load(key)) ?? null;
+    const rows = await load(orgId, name);
+    // A pool without addresses is one row without an id.
+    const choices = rows.length === 0 ? null : (rows.filter((row) => row.id !== null) as pools.ChoiceRow[]);
     if (known.size >= REMEMBERED_MAX) known.clear();
     known.set(key, { choices, untilMs: world.clock.monotonic() + KNOWN_FOR_MS });
     return choices;

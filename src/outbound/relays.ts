@@ -4,7 +4,7 @@ import { isIP } from "node:net";
 import { findDomain, requireDomain } from "../domains/domains.ts";
 import { normalizeDomain } from "../mail/address.ts";
 import { isLoopbackAddress, isPublicAddress, literalAddressHost } from "../platform/addresses.ts";
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesceByOrg } from "../platform/coalesce.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
 import { SealBroken } from "../platform/seal.ts";
 import type { World } from "../platform/world.ts";
@@ -162,13 +162,13 @@ export type Relays = {
 /** A look-up with a memory of seconds; many questions share a statement. */
 export function relayFinder(world: Pick<World, "db" | "clock">): Relays {
   const known = new Map<string, { relay: Relay | null; untilMs: number }>();
-  const load = coalesce<string, Relay>({
+  const load = coalesceByOrg<Relay>({
     keys_max: 500,
     lanes: 1,
-    load: async (names) => {
-      const keys = names.map((name) => ({ org_id: name.slice(0, 36), domain_id: name.slice(37) }));
+    load: async (asked) => {
+      const keys = asked.map(({ org_id, key }) => ({ org_id, domain_id: key }));
       const rows = await queries.findRelays(world.db, keys);
-      return new Map(rows.map((row) => [`${row.org_id}/${row.domain_id}`, row]));
+      return rows.map((row) => [row.org_id, row.domain_id, row]);
     },
   });
   const peek = (name: string): Relay | null | undefined => {
@@ -181,7 +181,7 @@ export function relayFinder(world: Pick<World, "db" | "clock">): Relays {
       const name = `${orgId}/${domainId}`;
       const seen = peek(name);
       if (seen !== undefined) return seen;
-      const relay = (await load(name)) ?? null;
+      const relay = (await load(orgId, domainId)) ?? null;
       if (known.size >= REMEMBERED_MAX) known.clear();
       known.set(name, { relay, untilMs: world.clock.monotonic() + KNOWN_FOR_MS });
       return relay;

@@ -54,3 +54,54 @@ export function coalesce<K, V>(options: {
     return promise.promise;
   };
 }
+
+export type OrgKey = { org_id: string; key: string };
+
+/** A value that was found, with what it was asked by. */
+export type Found<V> = readonly [orgId: string, key: string, value: V];
+
+type LoadByOrg<V> = {
+  load: (keys: OrgKey[]) => Promise<readonly Found<V>[]>;
+  keys_max: number;
+  lanes: number;
+};
+
+/** `coalesce` for what is told by an organization and one key of any text; of several values of a key the last is it. */
+export function coalesceByOrg<V>(options: LoadByOrg<V>): (orgId: string, key: string) => Promise<V | undefined> {
+  const find = coalesce<string, V>({
+    ...options,
+    load: async (names) => {
+      const found = await options.load(names.map(parseName));
+      return new Map(found.map(([orgId, key, value]) => [nameOf(orgId, key), value]));
+    },
+  });
+  return (orgId, key) => find(nameOf(orgId, key));
+}
+
+/** The same for all the values of a key, in the order in which they were found; none is an empty list. */
+export function coalesceListsByOrg<V>(options: LoadByOrg<V>): (orgId: string, key: string) => Promise<V[]> {
+  const find = coalesce<string, V[]>({
+    ...options,
+    load: async (names) => {
+      const lists = new Map<string, V[]>();
+      for (const [orgId, key, value] of await options.load(names.map(parseName))) {
+        const name = nameOf(orgId, key);
+        const list = lists.get(name);
+        if (list) list.push(value);
+        else lists.set(name, [value]);
+      }
+      return lists;
+    },
+  });
+  return async (orgId, key) => (await find(nameOf(orgId, key))) ?? [];
+}
+
+// An organization's id has no slash, so the first one ends it, whatever the key holds.
+function nameOf(orgId: string, key: string): string {
+  return `${orgId}/${key}`;
+}
+
+function parseName(name: string): OrgKey {
+  const at = name.indexOf("/");
+  return { org_id: name.slice(0, at), key: name.slice(at + 1) };
+}

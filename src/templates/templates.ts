@@ -1,6 +1,6 @@
 // Templates: stored, versioned, previewed, and rendered for sending. Face of the feature. The language is in
 // mail/template; here is what belongs to an organization: names, versions, which variables must be given.
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesceByOrg, type OrgKey } from "../platform/coalesce.ts";
 import { isDuplicate, type Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -214,24 +214,23 @@ export function renderForSend(
 }
 
 function currentVersions(world: Pick<World, "db">) {
-  const lookUp = coalesce<string, queries.CurrentVersion>({
+  const lookUp = coalesceByOrg<queries.CurrentVersion>({
     keys_max: 500,
     lanes: 2,
-    load: async (names) => {
-      const rows = await queries.findCurrentVersions(world.db, names.map(readWanted));
-      return new Map(rows.map((row) => [`${row.org_id}/${row.ref}`, row]));
+    load: async (keys) => {
+      const rows = await queries.findCurrentVersions(world.db, keys.map(readWanted));
+      return rows.map((row) => [row.org_id, row.ref, row]);
     },
   });
   return async (orgId: string, idOrSlug: string): Promise<queries.CurrentVersion | undefined> => {
     const reference = readReference(idOrSlug);
     if (!reference) return undefined;
-    return lookUp(`${orgId}/${"id" in reference ? reference.id : reference.slug}`);
+    return lookUp(orgId, "id" in reference ? reference.id : reference.slug);
   };
 }
 
-function readWanted(name: string): queries.Wanted {
-  const [org_id, ref] = name.split("/") as [string, string];
-  return { org_id, reference: readReference(ref) as queries.Reference };
+function readWanted({ org_id, key }: OrgKey): queries.Wanted {
+  return { org_id, reference: readReference(key) as queries.Reference };
 }
 
 function variableMissing(missing: string[]): Refusal {

@@ -3,7 +3,7 @@
 // (background.ts). A domain that never started has no limits: that is so only where the automatic start is turned off.
 import { organizationSetting } from "../accounts/accounts.ts";
 import { requireDomain } from "../domains/domains.ts";
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesceByOrg } from "../platform/coalesce.ts";
 import type { Tx } from "../platform/db.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -36,18 +36,17 @@ type Core = Pick<World, "db" | "clock">;
 export function warmingAllowances(
   world: Pick<World, "db">,
 ): (orgId: string, domainId: string, nowMs: number) => Promise<WarmingAllowance[]> {
-  const find = coalesce<string, PhaseState>({
+  const find = coalesceByOrg<PhaseState>({
     keys_max: KEYS_MAX,
     lanes: 2,
     load: async (keys) => {
-      const pairs = keys.map((key) => key.split(" "));
-      const wanted = { org_ids: pairs.map(([orgId]) => orgId ?? ""), domain_ids: pairs.map(([, id]) => id ?? "") };
+      const wanted = { org_ids: keys.map(({ org_id }) => org_id), domain_ids: keys.map(({ key }) => key) };
       const rows = await queries.findStates(world.db, wanted);
-      return new Map(rows.map((row) => [`${row.org_id} ${row.domain_id}`, row]));
+      return rows.map((row) => [row.org_id, row.domain_id, row]);
     },
   });
   return async (orgId, domainId, nowMs) => {
-    const state = await find(`${orgId} ${domainId}`);
+    const state = await find(orgId, domainId);
     return state ? allowancesAt(state, domainId, nowMs) : [];
   };
 }

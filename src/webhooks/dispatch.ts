@@ -2,7 +2,7 @@
 // one database: a delivery is claimed under a lease by one of them, and an outcome counts only while the claim holds, so
 // an attempt is made twice only when a process dies in the middle of it. Every schedule is read from `world.clock`.
 import { sleep } from "../platform/clock.ts";
-import { coalesce } from "../platform/coalesce.ts";
+import { coalesceByOrg } from "../platform/coalesce.ts";
 import { beatOf } from "../platform/watchdog.ts";
 import type { World } from "../platform/world.ts";
 import { ATTEMPT_TIMEOUT_MS, makeAttempt } from "./attempt.ts";
@@ -58,8 +58,8 @@ type Hooks = {
   stopping: boolean;
   tidied_ms: number;
   recovered_ms: number;
-  endpointOf(key: string): Promise<EndpointRow | undefined>;
-  bodyOf(key: string): Promise<{ body: Buffer } | undefined>;
+  endpointOf(orgId: string, id: string): Promise<EndpointRow | undefined>;
+  bodyOf(orgId: string, eventId: string): Promise<{ body: Buffer } | undefined>;
   count(outcome: Outcome): void;
 };
 
@@ -124,17 +124,16 @@ function counters(world: Pick<World, "metrics">): Hooks["count"] {
 
 function lookUp<Row extends { org_id: string; id: string }>(
   find: (orgIds: string[], ids: string[]) => Promise<Row[]>,
-): (key: string) => Promise<Row | undefined> {
-  return coalesce<string, Row>({
+): (orgId: string, id: string) => Promise<Row | undefined> {
+  return coalesceByOrg<Row>({
     keys_max: LOOKUPS_MAX,
     lanes: LOOKUP_LANES,
     load: async (keys) => {
-      const pairs = keys.map((key) => key.split("/") as [string, string]);
       const rows = await find(
-        pairs.map(([orgId]) => orgId),
-        pairs.map(([, id]) => id),
+        keys.map(({ org_id }) => org_id),
+        keys.map(({ key }) => key),
       );
-      return new Map(rows.map((row) => [`${row.org_id}/${row.id}`, row]));
+      return rows.map((row) => [row.org_id, row.id, row]);
     },
   });
 }
@@ -335,8 +334,8 @@ async function work(hooks: Hooks, { lane, held }: board.Started): Promise<void> 
 async function attempt(hooks: Hooks, row: ClaimedRow): Promise<Outcome | null> {
   const { world } = hooks;
   const [endpoint, event] = await Promise.all([
-    hooks.endpointOf(`${row.org_id}/${row.webhook_id}`),
-    hooks.bodyOf(`${row.org_id}/${row.event_id}`),
+    hooks.endpointOf(row.org_id, row.webhook_id),
+    hooks.bodyOf(row.org_id, row.event_id),
   ]);
   if (!endpoint?.enabled) return null;
   if (!event) return unsent(world, row, "the event's body is not kept any more");
