@@ -95,3 +95,81 @@ test("domains with the same mail servers share a site, known providers share a l
   assert.equal(one, two);
   assert.equal(corp, "google");
 });
+
+const routeOf = async (domain: string) => {
+  const route = await ask(domain);
+  assert.equal(route.kind, "route", domain);
+  return route.kind === "route" ? route : assert.fail();
+};
+
+test("a stranger's server shares no provider's path, whatever other servers its domain names", async () => {
+  const google = "aspmx.l.google.com";
+  dns.set(google, "A", ["192.0.9.7"]);
+  dns.set("mx.evil.example", "A", ["192.0.9.66"]);
+  const records = {
+    "absent.example": [
+      { exchange: "nowhere.google.com", preference: 0 },
+      { exchange: "mx.evil.example", preference: 10 },
+    ],
+    "beside.example": [
+      { exchange: google, preference: 5 },
+      { exchange: "mx.evil.example", preference: 5 },
+    ],
+    "behind.example": [
+      { exchange: google, preference: 0 },
+      { exchange: "mx.evil.example", preference: 10 },
+    ],
+  };
+  for (const [domain, mx] of Object.entries(records)) {
+    dns.set(domain, "MX", mx);
+    const { site, isp } = await routeOf(domain);
+    assert.deepEqual(
+      [isp, site],
+      [
+        "other",
+        mx
+          .map(({ exchange }) => exchange)
+          .sort()
+          .join(","),
+      ],
+      domain,
+    );
+  }
+});
+
+test("names that a provider's customers have their own servers under are not the provider's mail servers", async () => {
+  const servers = {
+    "ec2-192-0-9-1.eu-west-1.compute.amazonaws.com": "other",
+    "inbound-smtp.eu-west-1.amazonaws.com": "amazon",
+    "vps-0123abcd.vps.ovh.net": "other",
+    "mx1.mail.ovh.net": "ovh",
+    "mx4.ovh.net": "ovh",
+    "lfbn-1-2.w90-1.abo.wanadoo.fr": "other",
+    "smtp-in.orange.fr": "orange",
+    "box.hd.free.fr": "other",
+    "mx1.free.fr": "free",
+    "s12345.kundenserver.de": "other",
+    "mx00.kundenserver.de": "gmx",
+    "alt1.aspmx.l.google.com": "google",
+    "google.com.evil.example": "other",
+    "notgoogle.com": "other",
+  };
+  for (const [host, isp] of Object.entries(servers)) {
+    dns.set("customer.example", "MX", [{ exchange: host, preference: 1 }]);
+    dns.set(host, "A", ["192.0.9.1"]);
+    assert.equal((await routeOf("customer.example")).isp, isp, host);
+  }
+});
+
+test("holds four addresses of each family: what one of them crowds out a source may need", async () => {
+  dns.set("six.example", "MX", [
+    { exchange: "one.six.example", preference: 1 },
+    { exchange: "two.six.example", preference: 2 },
+  ]);
+  const v4 = ["192.0.9.1", "192.0.9.2", "192.0.9.3", "192.0.9.4", "192.0.9.5"];
+  dns.set("one.six.example", "A", v4);
+  dns.set("two.six.example", "AAAA", ["2a01:4f8::1"]);
+  const { hops } = await routeOf("six.example");
+  assert.equal(hops.length, 5);
+  assert.deepEqual(hops[4], { host: "two.six.example", address: "2a01:4f8::1" });
+});

@@ -1,6 +1,7 @@
-// Where a domain's mail goes: MX, null MX, address fallback (RFC 5321 §5.1, RFC 7505), at most four addresses an attempt.
-// "There is none" and "could not ask" are different answers: only the first may ever bounce a message. Not here: TLS
-// policy (tls-policy.ts), relays (relays.ts).
+// Where a domain's mail goes: MX, null MX, address fallback (RFC 5321 §5.1, RFC 7505), at most four addresses of each
+// family. "There is none" and "could not ask" are different answers: only the first may ever bounce a message. Not here:
+// how many of them an attempt tries (path.ts), TLS policy (tls-policy.ts), relays (relays.ts).
+import { isIPv6 } from "node:net";
 import { isPublicAddress } from "../platform/addresses.ts";
 import type { Resolver } from "../platform/resolver.ts";
 import type { World } from "../platform/world.ts";
@@ -24,6 +25,7 @@ export type Route =
   /** Temporary: DNS did not answer. */
   | { kind: "unknown"; detail: string };
 
+/** Of each family: an attempt tries as many, and a source with an address of its own reaches one family only. */
 const HOPS_MAX = 4;
 const HOSTS_MAX = 10;
 const CONNECTIONS_MAX = 20;
@@ -67,12 +69,16 @@ type Resolved = { hops: Hop[]; failed: string | null; forbidden: boolean; secure
 async function resolveHosts(world: RouteWorld, hosts: string[]): Promise<Resolved> {
   const found: Resolved = { hops: [], failed: null, forbidden: false, secure: [] };
   for (const host of hosts) {
-    if (found.hops.length >= HOPS_MAX) break;
+    if (isFull(found.hops, false) && isFull(found.hops, true)) break;
     const [v4, v6] = await Promise.all([world.resolver.a(host), world.resolver.aaaa(host)]);
     for (const answer of [v4, v6]) addAddresses(world, host, answer, found);
     if (isAuthenticated([v4, v6])) found.secure.push(host);
   }
   return found;
+}
+
+function isFull(hops: Hop[], six: boolean): boolean {
+  return hops.filter(({ address }) => isIPv6(address) === six).length >= HOPS_MAX;
 }
 
 function isAuthenticated(answers: Awaited<ReturnType<Resolver["a"]>>[]): boolean {
@@ -90,7 +96,7 @@ function addAddresses(
   if (answer.kind !== "found") return;
   for (const address of answer.records) {
     if (!mayConnect(world, address)) found.forbidden = true;
-    else if (found.hops.length < HOPS_MAX) found.hops.push({ host, address });
+    else if (!isFull(found.hops, isIPv6(address))) found.hops.push({ host, address });
   }
 }
 
@@ -107,7 +113,7 @@ function toRoute(domain: string, hosts: string[], { hops, failed, forbidden, sec
       return { kind: "none", reason: "forbidden", detail: `the mail servers of ${domain} have private addresses` };
     return { kind: "none", reason: "no_address", detail: `no mail server of ${domain} has an address` };
   }
-  const provider = providerOf(hosts[0] as string);
+  const provider = sharedProvider(hops);
   return {
     kind: "route",
     hops,
@@ -125,10 +131,25 @@ export function ispOf(host: string): string {
   return providerOf(host)?.label ?? "other";
 }
 
-function providerOf(host: string): (typeof providers)[number] | undefined {
-  return providers.find(({ mx }) => mx.some((suffix) => isBelow(host, suffix)));
+type Provider = (typeof providers)[number];
+
+/**
+ * The provider whose limits and troubles the route shares: each server that is used must be one of its. MX records are
+ * anyone's to write, and one strange server among them could have the mail of all to that provider slowed or suspended.
+ */
+function sharedProvider(hops: Hop[]): Provider | undefined {
+  const provider = providerOf((hops[0] as Hop).host);
+  return hops.every(({ host }) => providerOf(host) === provider) ? provider : undefined;
 }
 
-function isBelow(host: string, suffix: string): boolean {
-  return host === suffix || host.endsWith(`.${suffix}`);
+const SERVERS = providers.flatMap((provider) => provider.mx.map((name) => ({ provider, pattern: toPattern(name) })));
+
+/** `x.example` is that name and all below it; in `mx*.x.example` the star stands for the rest of one label. */
+function toPattern(name: string): RegExp {
+  const text = name.replaceAll(".", "\\.").replaceAll("*", "[^.]*");
+  return new RegExp(name.includes("*") ? `^${text}$` : `^(?:.+\\.)?${text}$`);
+}
+
+function providerOf(host: string): Provider | undefined {
+  return SERVERS.find(({ pattern }) => pattern.test(host))?.provider;
 }
