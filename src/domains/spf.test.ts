@@ -1,6 +1,7 @@
 // SPF records as customers publish them: which let us send, and what is said of those that do not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { startProcessorTime } from "../../test/support/processor-time.ts";
 import { judgeSpf } from "./spf.ts";
 
 const host = "_spf.postern.test";
@@ -125,4 +126,11 @@ test("an enormous record is cut before it is read", async () => {
     "a.test": ["v=spf1 -all"],
   });
   assert.equal(verdict.status, "mismatch");
+});
+
+test("a record of 60 KB that is almost one is judged at once", async () => {
+  const used = startProcessorTime();
+  const verdict = await judge([`v${"=".repeat(60_000)}spf`, `${" ".repeat(60_000)}spf`]);
+  assert.ok(used() < 1_000, `${used()} ms`);
+  assert.equal(verdict.status, "missing");
 });

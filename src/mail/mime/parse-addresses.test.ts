@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { processorMs } from "../../../test/support/processor-time.ts";
 import { addressesMax, parseAddressList } from "./parse-addresses.ts";
 
 type Pair = [name: string | null, email: string | null];
@@ -123,5 +124,11 @@ describe("parseAddressList", () => {
         assert.ok(emails.includes("a@b.c"));
       }),
     );
+  });
+
+  it("reads a long field of quotes that never close in a second", () => {
+    for (const text of [`${'\\"'.repeat(100_000)}@a.example`, `"${'\\"'.repeat(100_000)}@a.example`]) {
+      assert.ok(processorMs(() => parseAddressList(text)) < 1_000);
+    }
   });
 });

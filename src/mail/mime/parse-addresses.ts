@@ -186,11 +186,19 @@ function startOfWord(text: string, at: number, floor: number): number {
 
 /** The address without white space, controls and comments outside quotes; null when nothing is left. */
 function cleanEmail(text: string): string | null {
-  const parts = text.split(/("(?:[^"\\]|\\.)*")/su);
-  const bare = parts.map((part, index) =>
-    index % 2 === 1 ? part.replace(/\p{Cc}/gu, "") : part.replace(/\([^()\\]*\)|[\s\p{Cc}<>]+/gu, ""),
-  );
-  return bare.join("").slice(0, emailCharsMax).toWellFormed() || null;
+  let [clean, end] = ["", 0];
+  for (const { 0: quoted, 1: close, index } of text.matchAll(/"(?:[^"\\]|\\.)*("?)/gsu)) {
+    // No later quote closes either; looking on from each of them took minutes for a long field of `\"`.
+    if (close === "") break;
+    clean += cleanOutside(text.slice(end, index)) + quoted.replace(/\p{Cc}/gu, "");
+    end = index + quoted.length;
+  }
+  clean += cleanOutside(text.slice(end));
+  return clean.slice(0, emailCharsMax).toWellFormed() || null;
+}
+
+function cleanOutside(text: string): string {
+  return text.replace(/\([^()\\]*\)|[\s\p{Cc}<>]+/gu, "");
 }
 
 // Quoted and bare words in order; encoded words also where they must not stand, in quotes.

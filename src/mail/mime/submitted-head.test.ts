@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { startProcessorTime } from "../../../test/support/processor-time.ts";
 import { readSubmittedHead, type SubmittedHead } from "./submitted-head.ts";
 
 const OWN = "From: Shop <orders@sender.example>";
@@ -119,6 +120,18 @@ describe("readSubmittedHead", () => {
     }
     assert.match(problemOf(message("Subject: x")), /^author: the message has no From/);
     assert.match(problemOf(message(OWN, "FROM: a@b.example")), /^author: the message has more than one From/);
+  });
+
+  it("refuses a From as long as a header may be without looking through it", () => {
+    const folds = `\r\n ${" ".repeat(900)}`.repeat(280);
+    for (const from of [`${"a@".repeat(450)}${folds}!`, `"x${'\\"'.repeat(400)}${folds}" <a@b.example>`]) {
+      const head = Buffer.from(`From: ${from}\r\n\r\n`);
+      assert.ok(head.length < 256 * 1024);
+      const used = startProcessorTime();
+      const result = readSubmittedHead(head);
+      assert.ok(used() < 200, `${used()} ms`);
+      assert.ok(!result.ok && result.problem === "author");
+    }
   });
 
   it("names everybody the head calls a sender", () => {

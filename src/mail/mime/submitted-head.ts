@@ -36,6 +36,8 @@ export type SubmittedResult =
 const lineOctetsMax = 998;
 const subjectCharsMax = 2_000;
 const messageIdCharsMax = 900;
+// What parseMailbox reads at most; the patterns here would take a second for a From that is as long as a header may be.
+const mailboxCharsMax = 1_500;
 
 // RFC 5322 §3.6 and RFC 2045 §3: at most one of each. Receivers refuse a second one, or show another one than is signed.
 const singular = new Set(
@@ -109,6 +111,7 @@ function readFrom(values: readonly string[]): SubmittedHead["from"] | string {
   const [value = ""] = values;
   if (values.length !== 1)
     return values.length === 0 ? "the message has no From" : "the message has more than one From";
+  if (value.length > mailboxCharsMax) return `the From of the message is longer than ${mailboxCharsMax} characters`;
   const parsed = parseMailbox(value.replace(/^(\S+@\S+)\s+\([^()<>"\\]*\)$/, "$1"));
   if (!parsed.ok) return `the From of the message is not one mailbox: ${parsed.reason}`;
   const found = parseAddressList(value).flatMap(({ email }) => email ?? []);
