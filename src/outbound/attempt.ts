@@ -209,8 +209,8 @@ export function refusedByDns(detail: string, reason: "nxdomain" | "null_mx" | "n
 /** Its time is over before another attempt could be made. */
 export function tooLate(job: Job): Outcome {
   const message = `not delivered in time after ${job.attempts} attempts`;
-  const kind = job.about.has_expiry ? "expired" : job.attempts > 0 ? "bounced" : "failed";
-  return { ...blank(), kind, class: "expired", bounce_type: "soft", enhanced_code: "4.4.7", message };
+  const over = { kind: "expired", class: "expired", unattempted: true } as const;
+  return { ...blank(), ...over, bounce_type: "soft", enhanced_code: "4.4.7", message };
 }
 
 function notSendable(message: string, enhanced: string): Outcome {

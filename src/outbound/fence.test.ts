@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
-import { deferredLocally } from "./attempt.ts";
+import { deferredLocally, tooLate } from "./attempt.ts";
 import { createFinisher, type Finisher } from "./finish.ts";
 import { laneFinder } from "./lanes.ts";
 import { holdLeases } from "./leases.ts";
@@ -65,6 +65,41 @@ test("an outcome of what was taken under an earlier id leaves what was taken aga
   own.push({ ...job, owner: NOW }, refused);
   await own.drain();
   assert.deepEqual(await row(), { owner: null, attempts: 1, lane_id: job.lane_id });
+});
+
+test("a commit that is repeated leaves alone what the same node has taken again meanwhile", async () => {
+  const { job, row } = await taken();
+  const own = { ...job, owner: NOW };
+  const first = finisher();
+  first.push(own, { ...refused, retry_at_once: true });
+  await first.drain();
+  const { db } = api.world;
+  await db.query("update delivery set owner = $2 where message_id = $1", [job.message_id, NOW]);
+  const again = finisher();
+  again.push(own, refused);
+  again.push(own, { ...refused, kind: "bounced" });
+  await again.drain();
+  assert.deepEqual(await row(), { owner: NOW, attempts: 1, lane_id: job.lane_id });
+});
+
+test("mail whose time is over before another attempt keeps what the server said last", async () => {
+  const { job } = await taken();
+  const own = { ...job, owner: NOW };
+  const { db } = api.world;
+  const finish = finisher();
+  finish.push(own, refused);
+  await finish.drain();
+  await db.query("update delivery set owner = $2 where message_id = $1", [job.message_id, NOW]);
+  finish.push({ ...own, attempts: 1 }, tooLate({ ...own, attempts: 1 }));
+  await finish.drain();
+  const { body } = await api.ask("GET", `/v1/emails/${job.message_id}`);
+  const { status, attempts, bounce_type, bounce_code, diag_code, diag_message, bounce_class } =
+    body.email.recipients[0];
+  assert.deepEqual([body.email.status, status, attempts], ["expired", "expired", 1]);
+  assert.deepEqual([bounce_type, bounce_code, diag_code, diag_message], ["soft", "451", "4.3.0", "busy"]);
+  assert.equal(bounce_class, "expired");
+  const told = (await api.ask("GET", `/v1/emails/${job.message_id}/events`)).body.events;
+  assert.deepEqual([told.at(-1).event_type, told.at(-1).attempt], ["expired", null]);
 });
 
 test("an arrival under an earlier id is told as ambiguous", async () => {
@@ -144,6 +179,7 @@ function finishRow(job: Job): queries.FinishRow {
   return {
     ...nothing,
     owner: NOW,
+    had_attempts: job.attempts,
     org_id: job.org_id,
     message_id: job.message_id,
     position: job.position,

@@ -18,6 +18,7 @@ const REFUSALS_MAX = 5;
 const DEFERRED_EVENT_EVERY_MS = 4 * 3_600_000;
 /** An absent domain is final when it is still absent this long after it was first missed. */
 const ABSENT_FOR_MS = 3_600_000;
+const ASK_AGAIN_MS = ABSENT_FOR_MS + 60_000;
 
 export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log" | "metrics" | "seal">;
 
@@ -180,13 +181,14 @@ function toLate(event: MailEvent): MailEvent {
 }
 
 /** What an outcome means for the queue row, the recipient and the world outside. */
-export function decide(world: FinishWorld, job: Job, outcome: Outcome): Result {
+export function decide(world: FinishWorld, job: Job, seen: Outcome): Result {
   const nowMs = world.clock.now();
-  const attempts = job.attempts + 1;
-  const verdict = finalOf(job, outcome, nowMs);
-  const next = verdict.final ? null : nextAttempt(world, job, outcome, attempts);
+  const attempts = job.attempts + (seen.unattempted ? 0 : 1);
+  const verdict = finalOf(job, seen, nowMs);
+  const next = verdict.final ? null : nextAttempt(world, job, seen, attempts);
   // The next try would come too late: it is over now, not then.
   const over = next !== null && next.getTime() >= job.expires_at.getTime();
+  const outcome = over ? outOfTime(seen) : seen;
   const status = over ? lapsed(job, outcome) : verdict.status;
   const isFinal = verdict.final || over;
   const announces = isFinal || isDeferralDue(job, nowMs);
@@ -196,6 +198,7 @@ export function decide(world: FinishWorld, job: Job, outcome: Outcome): Result {
     refusals: 0,
     row: {
       owner: job.owner,
+      had_attempts: job.attempts,
       org_id: job.org_id,
       message_id: job.message_id,
       position: job.position,
@@ -222,6 +225,13 @@ function finalOf(job: Job, outcome: Outcome, nowMs: number): { final: boolean; s
   return { final: outcome.kind !== "deferred", status: outcome.kind };
 }
 
+/** That a domain was missed once is no proof: when there is no time to look again, it is a trouble as any other. */
+function outOfTime(outcome: Outcome): Outcome {
+  if (!outcome.absent) return outcome;
+  const unproven = { smtp_code: null, enhanced_code: "4.1.2", bounce_type: "soft", suppress: false } as const;
+  return { ...outcome, ...unproven, kind: "deferred", absent: false };
+}
+
 /** Out of time: `expired` if the sender set the time, `bounced` (soft) if a server had answered, else `failed`. */
 function lapsed(job: Job, outcome: Outcome): string {
   if (job.about.has_expiry) return "expired";
@@ -232,9 +242,11 @@ function nextAttempt(world: FinishWorld, job: Job, outcome: Outcome, attempts: n
   const delay = retryDelayMs(attempts, world.random.float(), outcome.retry_after_min ?? 0);
   const nowMs = world.clock.now();
   if (outcome.retry_at_once) return new Date(nowMs);
-  // An absent domain is asked about again after an hour, neither much sooner nor much later.
-  const waitMs = outcome.absent && !job.absent_since ? Math.max(delay, ABSENT_FOR_MS + 60_000) : delay;
-  return new Date(nowMs + waitMs);
+  if (!outcome.absent || job.absent_since) return new Date(nowMs + delay);
+  // An absent domain is asked about again after an hour, neither much sooner nor much later, where there is time for it.
+  const leftMs = job.expires_at.getTime() - nowMs;
+  const waits = [Math.max(delay, ASK_AGAIN_MS), ASK_AGAIN_MS, delay];
+  return new Date(nowMs + (waits.find((waitMs) => waitMs < leftMs) ?? delay));
 }
 
 function isDeferralDue(job: Job, nowMs: number): boolean {
@@ -251,7 +263,7 @@ function bounceFields(status: string, outcome: Outcome) {
     bounce_code: outcome.smtp_code,
     diag_code: outcome.enhanced_code,
     diag_message: outcome.message,
-    bounce_class: closed && outcome.kind === "deferred" && !outcome.absent ? "expired" : outcome.class,
+    bounce_class: closed && outcome.kind === "deferred" ? "expired" : outcome.class,
   };
 }
 
@@ -266,7 +278,7 @@ function toEvent(world: FinishWorld, job: Job, outcome: Outcome, decided: Decide
     message_id: job.message_id,
     recipient: job.email,
     at: new Date(decided.nowMs),
-    attempt: decided.attempts,
+    attempt: outcome.unattempted ? null : decided.attempts,
     smtp_code: outcome.smtp_code,
     enhanced_code: outcome.enhanced_code,
     message: outcome.message,

@@ -56,7 +56,7 @@ export type Lane = {
   relay_domain_id: string | null;
 };
 
-export type OutcomeKind = "delivered" | "deferred" | "bounced" | "failed" | "expired";
+export type OutcomeKind = "delivered" | "deferred" | "bounced" | "failed" | "expired" | "suppressed";
 
 /** How an attempt ended, as the timeline shows it. `ambiguous`: the final answer was lost after the message was sent. */
 export type Outcome = {
@@ -78,6 +78,8 @@ export type Outcome = {
   retry_after_min?: number;
   /** Nothing speaks against trying again now. */
   retry_at_once?: boolean;
+  /** It ended without another attempt: nothing is counted as one, and what servers said before stays said. */
+  unattempted?: boolean;
   /** Was the recipient's domain absent (NXDOMAIN)? Final only when seen twice, an hour apart. */
   absent?: boolean;
 };

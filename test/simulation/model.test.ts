@@ -263,6 +263,7 @@ function finishRow(
     ...{ ...key, ...none, org_id: ORG_ID, owner: nodeOf(side, chance), final },
     status: final ? "delivered" : "deferred",
     attempts: chance.between(1, 3),
+    had_attempts: chance.between(0, 2),
     next_attempt_at: final ? null : new Date(momentOf(now, chance)),
     ...{ bounce_class: null, isp: null, deferred_event_at: null, absent_since: null },
   };

@@ -290,8 +290,9 @@ function ownedBy({ deliveries }: OutboundRows, node: number): DeliveryRow[] {
 
 function finishStatements(universe: Universe, rows: OutboundRows, sabotage: Sabotage): [string, Statement][] {
   const { writer, deliveries, recipients } = rows;
-  const isMine = (row: DeliveryRow | undefined, node: number): row is DeliveryRow =>
-    row !== undefined && (row.owner === node || sabotage.fence === "off");
+  const isMine = (row: DeliveryRow | undefined, node: number, attempts?: number): row is DeliveryRow =>
+    row !== undefined &&
+    ((row.owner === node && row.attempts === (attempts ?? row.attempts)) || sabotage.fence === "off");
   return [
     [
       textOf((db) => queries.finishDeliveries(db, [])),
@@ -299,14 +300,14 @@ function finishStatements(universe: Universe, rows: OutboundRows, sabotage: Sabo
         ids.flatMap((message_id: string, n: number) => {
           const key = keyOf(message_id, positions[n]);
           const row = deliveries.get(key);
-          if (!isMine(row, owners[n])) return [];
+          if (!isMine(row, owners[n], others.at(-1)[n])) return [];
           const next = finals[n] ? null : ms(nextAt[n]);
           const told = { final: finals[n], status: statuses[n], attempts: attempts[n], next_at_ms: next };
           const when = { by: owners[n], owner: row.owner, at_wall_ms: universe.wall() };
           writer.append(rows.finishes, { message_id, position: positions[n], ...told, ...when });
           if (next === null) writer.drop(deliveries, key);
           else {
-            const dates = { deferred_event_at: others.at(-2)[n], absent_since: others.at(-1)[n] };
+            const dates = { deferred_event_at: others.at(-3)[n], absent_since: others.at(-2)[n] };
             writer.change(row, { owner: null, attempts: attempts[n], due_at: next, ...dates });
             wake(rows, row.lane_id, next);
           }
