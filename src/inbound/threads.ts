@@ -3,6 +3,7 @@
 // are processed at the same moment or in the wrong order.
 import { createHash } from "node:crypto";
 import { headerValues, splitMessage } from "../mail/mime/parse-head.ts";
+import { uuidText } from "../mail/token-bytes.ts";
 import { coalesceByOrg, type Found, type OrgKey } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import { findHead, findSentByMessageId } from "../sending/sending.ts";
@@ -74,6 +75,5 @@ export function threadId(orgId: string, root: string): string {
   const bytes = createHash("sha256").update(`${orgId} ${root}`).digest().subarray(0, 16);
   bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80;
   bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
-  const hex = bytes.toString("hex");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+  return uuidText(bytes.toString("hex"));
 }

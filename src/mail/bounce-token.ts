@@ -1,6 +1,7 @@
 // The signed token that names one delivery: in the return path (`b+<token>@…`, VERP) and in our own header, so that a
 // bounce or a complaint is believed only for mail that we sent. 16 bytes message id, 1 byte recipient position, 10 bytes
 // HMAC (80 bits), as 44 characters of lower-case base32. Not here: age limits; the id holds the time.
+import { isSame, uuidBytes, uuidText } from "./token-bytes.ts";
 
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 const MAC_BYTES = 10;
@@ -10,7 +11,7 @@ const TOKEN = /^[a-z2-7]{44}$/;
 /** `mac` is a keyed hash of at least 10 bytes (`seal.hash`). Position is 0–255. */
 export function makeToken(messageId: string, position: number, mac: (text: string) => Buffer): string {
   const bytes = Buffer.alloc(TOKEN_BYTES);
-  Buffer.from(messageId.replaceAll("-", ""), "hex").copy(bytes);
+  uuidBytes(messageId).copy(bytes);
   bytes[16] = position;
   mac(`${messageId}/${position}`).copy(bytes, 17, 0, MAC_BYTES);
   return encode(bytes);
@@ -24,14 +25,10 @@ export function readToken(
   const text = token.toLowerCase();
   if (!TOKEN.test(text)) return null;
   const bytes = decode(text);
-  const hex = bytes.toString("hex", 0, 16);
-  const message_id = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+  const message_id = uuidText(bytes.toString("hex", 0, 16));
   const position = bytes[16] as number;
-  // Deliberate: compared as bytes of a fixed length without early exit.
-  const expected = mac(`${message_id}/${position}`);
-  let difference = 0;
-  for (let at = 0; at < MAC_BYTES; at += 1) difference |= (expected[at] as number) ^ (bytes[17 + at] as number);
-  return difference === 0 ? { message_id, position } : null;
+  const expected = mac(`${message_id}/${position}`).subarray(0, MAC_BYTES);
+  return isSame(expected, bytes.subarray(17)) ? { message_id, position } : null;
 }
 
 function encode(bytes: Buffer): string {

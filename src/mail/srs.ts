@@ -2,6 +2,7 @@
 // find their way back. `SRS0=<mac>=<day>=<domain>=<local>`, and `SRS1=…` for one that is rewritten already (guarded
 // against being used as a relay: the next hop back is its own maker). 45 bits of MAC, good for ten days.
 // Not here: the domain behind the @, and whether a bounce may be sent on.
+import { isSame } from "./token-bytes.ts";
 
 export type SrsKey = { mac(text: string): Buffer; now_ms: number };
 export type SrsRead = { kind: "sender"; sender: string } | { kind: "forged" | "aged" | "none" };
@@ -41,7 +42,7 @@ export function readSrs(written: string, key: SrsKey): SrsRead {
   if (!match) return { kind: "none" };
   const [, tag = "", mac = "", day = "", domain = "", local = ""] = match;
   const expected = macOf(key, tag.toUpperCase(), `${day.toLowerCase()}=${domain}=${local}`);
-  if (!isSame(mac.toLowerCase(), expected)) return { kind: "forged" };
+  if (!isSame(Buffer.from(expected), Buffer.from(mac.toLowerCase()))) return { kind: "forged" };
   if (ageDays(day.toLowerCase(), key.now_ms) > AGE_DAYS_MAX) return { kind: "aged" };
   const sender = tag.toUpperCase() === "SRS0" ? `${local}@${domain}` : `SRS0${local}@${domain}`;
   return { kind: "sender", sender };
@@ -53,13 +54,6 @@ function macOf(key: SrsKey, tag: string, text: string): string {
   let value = 0n;
   for (const byte of bytes.subarray(0, 6)) value = (value << 8n) | BigInt(byte);
   return Array.from({ length: MAC_CHARS }, (_, at) => ALPHABET[Number((value >> BigInt(at * 5)) & 31n)]).join("");
-}
-
-/** Compared to the end, whatever differs. */
-function isSame(a: string, b: string): boolean {
-  let difference = a.length ^ b.length;
-  for (let at = 0; at < b.length; at += 1) difference |= (a.charCodeAt(at) || 0) ^ b.charCodeAt(at);
-  return difference === 0;
 }
 
 function writeDay(nowMs: number): string {

@@ -2,6 +2,7 @@
 // keys last, also when the message is no longer stored. Base64url of: version (1 byte), organization (16), message (16),
 // sender domain (16), length of the address (1), address, list, HMAC (16). Signed, not secret: its readers are the
 // recipient and those who may read the recipient's mail.
+import { isSame, uuidBytes, uuidText } from "./token-bytes.ts";
 
 /** `list` null: all mail of the sender domain that can be unsubscribed from. */
 export type Leave = { org_id: string; message_id: string; domain_id: string; email: string; list: string | null };
@@ -20,7 +21,7 @@ const TOKEN = /^[A-Za-z0-9_-]{80,1000}$/;
 
 /** Deterministic: the same leave has the same link in every attempt. `mac` is a keyed hash of at least 16 bytes. */
 export function makeUnsubscribeToken(leave: Leave, mac: (text: string) => Buffer): string {
-  const ids = [leave.org_id, leave.message_id, leave.domain_id].map((id) => Buffer.from(id.replaceAll("-", ""), "hex"));
+  const ids = [leave.org_id, leave.message_id, leave.domain_id].map(uuidBytes);
   const email = Buffer.from(leave.email);
   if (email.length > EMAIL_OCTETS_MAX) throw new RangeError("an address has at most 254 octets");
   const head = Buffer.concat([Buffer.from([VERSION]), ...ids, Buffer.from([email.length])]);
@@ -49,14 +50,6 @@ function macOf(payload: Buffer, mac: (text: string) => Buffer): Buffer {
   return mac(payload.toString("base64")).subarray(0, MAC_BYTES);
 }
 
-/** Compared without early exit. */
-function isSame(expected: Buffer, given: Buffer): boolean {
-  let difference = expected.length ^ given.length;
-  for (let at = 0; at < MAC_BYTES; at += 1) difference |= (expected[at] as number) ^ (given[at] as number);
-  return difference === 0;
-}
-
 function uuidAt(bytes: Buffer, at: number): string {
-  const hex = bytes.toString("hex", at, at + 16);
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+  return uuidText(bytes.toString("hex", at, at + 16));
 }

@@ -1,6 +1,7 @@
 // The mail that asks a mailbox's owner for consent, and the signed link in it. The link names organization and
 // destination, ends after 7 days, and holds no address. Opening it changes nothing (mail scanners do that); its button does.
 import { buildMessage } from "../mail/mime/build-message.ts";
+import { isSame, uuidBytes, uuidText } from "../mail/token-bytes.ts";
 import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type Lane } from "../outbound/outbound.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
@@ -23,8 +24,8 @@ export function confirmationToken(
   { org_id, id }: Pick<DestinationRow, "org_id" | "id">,
 ): string {
   const bytes = Buffer.alloc(38);
-  Buffer.from(org_id.replaceAll("-", ""), "hex").copy(bytes, 0);
-  Buffer.from(id.replaceAll("-", ""), "hex").copy(bytes, 16);
+  uuidBytes(org_id).copy(bytes, 0);
+  uuidBytes(id).copy(bytes, 16);
   bytes.writeUIntBE(Math.floor((clock.now() + LINK_MS) / 1000), 32, 6);
   const mac = seal.hash(bytes.toString("hex"), CONTEXT).subarray(0, MAC_BYTES);
   return Buffer.concat([bytes, mac]).toString("base64url");
@@ -38,15 +39,9 @@ export function readConfirmationToken(
   if (!/^[A-Za-z0-9_-]{72}$/.test(token)) return null;
   const all = Buffer.from(token, "base64url");
   const bytes = all.subarray(0, 38);
-  const expected = seal.hash(bytes.toString("hex"), CONTEXT);
-  let difference = 0;
-  for (let at = 0; at < MAC_BYTES; at += 1) difference |= (expected[at] as number) ^ (all[38 + at] as number);
-  if (difference !== 0 || bytes.readUIntBE(32, 6) * 1000 < clock.now()) return null;
-  return { org_id: toUuid(bytes.toString("hex", 0, 16)), id: toUuid(bytes.toString("hex", 16, 32)) };
-}
-
-function toUuid(hex: string): string {
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+  const expected = seal.hash(bytes.toString("hex"), CONTEXT).subarray(0, MAC_BYTES);
+  if (!isSame(expected, all.subarray(38)) || bytes.readUIntBE(32, 6) * 1000 < clock.now()) return null;
+  return { org_id: uuidText(bytes.toString("hex", 0, 16)), id: uuidText(bytes.toString("hex", 16, 32)) };
 }
 
 /** Queues a confirmation mail to each of them. */

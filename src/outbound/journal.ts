@@ -4,6 +4,7 @@
 // power cut (another boot reads no journal and takes everything the node held as in doubt). 1.5 µs a message.
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { uuidText } from "../mail/token-bytes.ts";
 import type { World } from "../platform/world.ts";
 
 /** One attempt of one delivery. */
@@ -109,6 +110,5 @@ function keyOf({ message_id, position }: Pick<InFlight, "message_id" | "position
 }
 
 function uuidAt(bytes: Buffer, at: number): string {
-  const hex = bytes.toString("hex", at, at + 16);
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+  return uuidText(bytes.toString("hex", at, at + 16));
 }

@@ -1,31 +1,33 @@
 // Keyed hashes that strangers hand back are compared to the end, wherever they differ: how long it takes tells nothing of
-// how much of a guess was right. Counted as reads of the expected hash, since times on a busy machine prove nothing. API
-// keys are not compared at all: they are found by their SHA-256, which is tested here by what is stored.
+// how much of a guess was right. Told by what the runtime's own comparison is given, since times on a busy machine prove
+// nothing. API keys are not compared at all: they are found by their SHA-256, which is tested here by what is stored.
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
+import crypto, { createHmac } from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
 import { test } from "node:test";
 import { makeToken, readToken } from "../../src/mail/bounce-token.ts";
+import { readSrs, writeSrs } from "../../src/mail/srs.ts";
 import { makeUnsubscribeToken, readUnsubscribeToken } from "../../src/mail/unsubscribe-token.ts";
 import { confirmationToken, readConfirmationToken } from "../../src/masked/confirmation.ts";
 import { testApi } from "../support/api.ts";
 
 const ID = "0190a000-0000-7000-8000-000000000001";
 
-/** Bytes that note which of them are read. */
-function watched(bytes: Buffer, reads: Set<number>, offset = 0): Buffer {
-  return new Proxy(bytes, {
-    get(target, name) {
-      if (typeof name === "string" && /^\d+$/.test(name)) {
-        reads.add(offset + Number(name));
-        return target[Number(name)];
-      }
-      if (name === "subarray") {
-        return (from = 0, to = target.length) => watched(target.subarray(from, to), reads, offset + from);
-      }
-      const value = Reflect.get(target, name, target);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
+/** The sizes of what the runtime compares in constant time while `work` is done; the first is what was expected. */
+function comparedBy(work: () => unknown): { answer: unknown; compared: [number, number][] } {
+  const compared: [number, number][] = [];
+  const real = crypto.timingSafeEqual;
+  crypto.timingSafeEqual = (expected, given) => {
+    compared.push([expected.byteLength, given.byteLength]);
+    return real(expected, given);
+  };
+  syncBuiltinESMExports();
+  try {
+    return { answer: work(), compared };
+  } finally {
+    crypto.timingSafeEqual = real;
+    syncBuiltinESMExports();
+  }
 }
 
 type Reader = {
@@ -72,22 +74,30 @@ function toBase32(bytes: Buffer): string {
 }
 
 for (const [what, { bytes, made, read }] of Object.entries(READERS)) {
-  test(`${what} is compared to the end, right or wrong anywhere`, () => {
-    const readsOf = (given: Buffer): { reads: number; answer: unknown } => {
-      const reads = new Set<number>();
-      const answer = read(given, (text) => watched(plain(text), reads));
-      return { reads: reads.size, answer };
-    };
-    const right = readsOf(made(plain));
+  test(`${what} is compared whole and in constant time, right or wrong anywhere`, () => {
+    const right = comparedBy(() => read(made(plain), plain));
     assert.notEqual(right.answer, null);
-    assert.equal(right.reads, bytes);
+    assert.deepEqual(right.compared, [[bytes, bytes]]);
     for (let at = 1; at <= bytes; at += 1) {
       const wrong = Buffer.from(made(plain));
       wrong[wrong.length - at] = wrong[wrong.length - at]! ^ 0x80;
-      assert.deepEqual(readsOf(wrong), { reads: bytes, answer: null }, `wrong at ${at} from the end`);
+      const refused = comparedBy(() => read(wrong, plain));
+      assert.deepEqual(refused, { answer: null, compared: [[bytes, bytes]] }, `wrong at ${at} from the end`);
     }
   });
 }
+
+test("the hash of a rewritten sender is compared whole and in constant time", () => {
+  const key = { mac: plain, now_ms: 0 };
+  const written = writeSrs("anna@there.example", key) as string;
+  const right = comparedBy(() => readSrs(written, key));
+  assert.deepEqual(right, { answer: { kind: "sender", sender: "anna@there.example" }, compared: [[9, 9]] });
+  for (let at = 5; at < 14; at += 1) {
+    const wrong = written.slice(0, at) + (written[at] === "a" ? "b" : "a") + written.slice(at + 1);
+    const refused = comparedBy(() => readSrs(wrong, key));
+    assert.deepEqual(refused, { answer: { kind: "forged" }, compared: [[9, 9]] }, `wrong at ${at}`);
+  }
+});
 
 test("of an API key the database has a digest, its first characters and its last four", async () => {
   const api = await testApi();
