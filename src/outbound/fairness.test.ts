@@ -49,3 +49,29 @@ test("what is pushed comes out once, also when pushes and takes are mixed", () =
   assert.equal(seen.size, pushed);
   assert.equal(fair.size(), 0);
 });
+
+test("what may not be taken is passed over, keeps its place in its lane, and holds up no other", () => {
+  const fair = createFairness();
+  for (let n = 0; n < 3; n += 1) fair.push({ id: 1, org_id: "large", class: CLASS_TRANSACTIONAL }, job("large", 1, n));
+  for (let n = 0; n < 3; n += 1) fair.push({ id: 2, org_id: "small", class: CLASS_TRANSACTIONAL }, job("small", 2, n));
+  const small = (next: Job): boolean => next.org_id === "small";
+  assert.deepEqual(
+    [fair.next(small), fair.next(small), fair.next(small)].map((next) => next?.position),
+    [0, 1, 2],
+  );
+  assert.equal(fair.next(small), null);
+  assert.equal(fair.size(), 3);
+  assert.deepEqual(
+    [fair.next(), fair.next(), fair.next()].map((next) => next?.position),
+    [0, 1, 2],
+  );
+});
+
+test("a lane behind many that may not be taken is found, turn by turn", () => {
+  const fair = createFairness();
+  for (let lane = 0; lane < 40; lane += 1) fair.push({ id: lane, org_id: "a", class: CLASS_BULK }, job("a", lane, 0));
+  const last = (next: Job): boolean => next.lane_id === 39;
+  const turns = Array.from({ length: 10 }, () => fair.next(last));
+  assert.equal(turns.filter((next) => next?.lane_id === 39).length, 1);
+  assert.equal(fair.size(), 39);
+});

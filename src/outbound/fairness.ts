@@ -10,7 +10,8 @@ type Turns<J> = { organizations: Map<string, Map<number, LaneQueue<J>>> };
 /** `J` is what waits: a job, with whatever belongs to it. */
 export type Fairness<J> = {
   push(lane: LaneName, job: J): void;
-  next(): J | null;
+  /** `mayTake` may pass jobs over; they keep their place in their lane. */
+  next(mayTake?: (job: J) => boolean): J | null;
   size(): number;
   lanes(): number[];
   /** Takes everything out, for a path that is suspended or lost. */
@@ -19,6 +20,8 @@ export type Fairness<J> = {
 
 /** Bulk gets one turn after this many transactional ones. */
 const TRANSACTIONAL_TURNS = 8;
+/** So many lanes of an organization are looked at in a turn for a job that may be taken; the next turn goes on behind. */
+const LANES_LOOKED_AT = 8;
 
 /** An empty schedule; all operations O(1) amortized. */
 export function createFairness<J = Job>(): Fairness<J> {
@@ -36,12 +39,12 @@ export function createFairness<J = Job>(): Fairness<J> {
     size += 1;
   }
 
-  function next(): J | null {
+  function next(mayTake: (job: J) => boolean = () => true): J | null {
     if (size === 0) return null;
     const [first, second] = classes as [Turns<J>, Turns<J>];
     const bulkFirst = turn % (TRANSACTIONAL_TURNS + 1) === TRANSACTIONAL_TURNS;
     turn += 1;
-    const job = takeTurn(bulkFirst ? second : first) ?? takeTurn(bulkFirst ? first : second);
+    const job = takeTurn(bulkFirst ? second : first, mayTake) ?? takeTurn(bulkFirst ? first : second, mayTake);
     if (job) size -= 1;
     return job;
   }
@@ -60,17 +63,27 @@ export function createFairness<J = Job>(): Fairness<J> {
   };
 }
 
-/** The first organization's first lane gives one job; both then go to the end of their line. */
-function takeTurn<J>({ organizations }: Turns<J>): J | null {
+/** The first lane of the first organization that has a job to take gives it; both then go to the end of their line. */
+function takeTurn<J>({ organizations }: Turns<J>, mayTake: (job: J) => boolean): J | null {
   for (const [orgId, lanes] of organizations) {
+    const taken = takeOf(lanes, mayTake);
+    if (taken === null) continue;
     organizations.delete(orgId);
-    for (const [laneId, lane] of lanes) {
-      lanes.delete(laneId);
-      const job = shift(lane);
-      if (!isEmpty(lane)) lanes.set(laneId, lane);
-      if (lanes.size > 0) organizations.set(orgId, lanes);
-      return job;
-    }
+    if (lanes.size > 0) organizations.set(orgId, lanes);
+    return taken;
+  }
+  return null;
+}
+
+function takeOf<J>(lanes: Map<number, LaneQueue<J>>, mayTake: (job: J) => boolean): J | null {
+  let looks = Math.min(lanes.size, LANES_LOOKED_AT);
+  for (const [laneId, lane] of lanes) {
+    if (looks === 0) return null;
+    looks -= 1;
+    lanes.delete(laneId);
+    const job = mayTake(lane.jobs[lane.taken] as J) ? shift(lane) : null;
+    if (!isEmpty(lane)) lanes.set(laneId, lane);
+    if (job !== null) return job;
   }
   return null;
 }

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createShares, type Sized } from "./shares.ts";
+
+const KINDS = [
+  { bytes_max: 1_000, slots: 8 },
+  { bytes_max: Number.POSITIVE_INFINITY, slots: 2 },
+];
+
+type Waiting = { name: string; errands: Sized[] };
+
+const errand = (org_id: string, size = 10): Sized => ({ job: { org_id, about: { size } } });
+
+/** Paths with errands that begin as soon as they may; `done` ends one of an organization. */
+function stage() {
+  const begun: { path: string; errand: Sized }[] = [];
+  const started: string[] = [];
+  const shares = createShares<Waiting>((path) => drive(path), KINDS);
+
+  function drive(path: Waiting): void {
+    while (path.errands[0] && shares.enter(path, path.errands[0])) {
+      const next = path.errands.shift() as Sized;
+      begun.push({ path: path.name, errand: next });
+      started.push(`${path.name}:${next.job.org_id}`);
+    }
+  }
+
+  return {
+    shares,
+    started,
+    path(name: string, errands: Sized[]): Waiting {
+      const path = { name, errands };
+      drive(path);
+      return path;
+    },
+    running: (org: string) => begun.filter(({ errand: { job } }) => job.org_id === org).length,
+    done(org: string): void {
+      const at = begun.findIndex(({ errand: { job } }) => job.org_id === org);
+      const [ended] = begun.splice(at, 1);
+      shares.leave((ended as { errand: Sized }).errand);
+    },
+  };
+}
+
+test("an organization with ten thousand destinations has half of the slots, and another begins at once", () => {
+  const { path, running, shares } = stage();
+  for (let n = 0; n < 10_000; n += 1) path(`dead ${n}`, [errand("flood")]);
+  assert.equal(running("flood"), 4);
+  path("shop", [errand("shop"), errand("shop"), errand("shop")]);
+  assert.equal(running("shop"), 2);
+  assert.equal(shares.size(), 6);
+});
+
+test("beside each other two organizations come to equal shares", () => {
+  const { path, running, done } = stage();
+  for (let n = 0; n < 100; n += 1) path(`dead ${n}`, [errand("flood")]);
+  path(
+    "shop",
+    Array.from({ length: 100 }, () => errand("shop")),
+  );
+  for (let n = 0; n < 20; n += 1) done(n % 2 === 0 ? "flood" : "shop");
+  assert.ok(Math.abs(running("flood") - running("shop")) <= 1, `${running("flood")} and ${running("shop")}`);
+  assert.ok(running("shop") >= 2);
+});
+
+test("every path of an organization gets its turn, however much the first ones hold", () => {
+  const { path, started, done } = stage();
+  path(
+    "first",
+    Array.from({ length: 50 }, () => errand("a")),
+  );
+  for (let n = 0; n < 10; n += 1) path(`later ${n}`, [errand("a")]);
+  for (let n = 0; n < 70; n += 1) if (started.length > n) done("a");
+  for (let n = 0; n < 10; n += 1) assert.ok(started.includes(`later ${n}:a`), `later ${n} of ${started}`);
+});
+
+test("large messages are few at once, and no small one waits for them", () => {
+  const { path, running } = stage();
+  for (let n = 0; n < 50; n += 1) path(`large ${n}`, [errand("videos", 20_000_000)]);
+  assert.equal(running("videos"), 1);
+  path("small", [errand("videos"), errand("shop")]);
+  assert.equal(running("videos"), 2);
+  assert.equal(running("shop"), 1);
+});
+
+test("large messages all go in the end", () => {
+  const { path, started, done } = stage();
+  for (let n = 0; n < 50; n += 1) path(`large ${n}`, [errand("videos", 20_000_000)]);
+  for (let n = 0; n < 50; n += 1) done("videos");
+  assert.equal(started.length, 50);
+});
+
+test("of the sessions that are kept open the oldest is closed when they are too many", () => {
+  const { shares } = stage();
+  const closed: number[] = [];
+  const forget = shares.keep(() => closed.push(0));
+  forget();
+  for (let n = 1; n <= 1_002; n += 1) shares.keep(() => closed.push(n));
+  assert.deepEqual(closed, [1, 2]);
+});
