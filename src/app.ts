@@ -17,6 +17,7 @@ import { findHolder, findReceiver, findSender } from "./domains/domains.ts";
 import { mountDomains } from "./domains/routes.ts";
 import type { DomainPorts } from "./domains/types.ts";
 import { keepBlobs } from "./inbound/blob-references.ts";
+import { describeHeld } from "./inbound/findings.ts";
 import { forgetBlobs, forgetReceived } from "./inbound/forget.ts";
 import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound/inbound.ts";
 import { type Mx, startMx } from "./inbound/mx.ts";
@@ -26,7 +27,8 @@ import { mountInbound } from "./inbound/routes.ts";
 import { rulesStep } from "./inbound/rules-step.ts";
 import { createSpamFilter } from "./inbound/spam-step.ts";
 import { createSpool, type Spool } from "./inbound/spool.ts";
-import type { Handler, Kind, SpamStep } from "./inbound/types.ts";
+import { threadFinder } from "./inbound/threads.ts";
+import type { Handler, Kind, Mail, SpamReport, SpamStep } from "./inbound/types.ts";
 import { startMaskedWork } from "./masked/background.ts";
 import {
   type AliasPorts,
@@ -39,6 +41,7 @@ import {
   maskedReturnPath,
   replyHandler,
   type TracePorts,
+  withActivity,
   withMaskedKey,
 } from "./masked/masked.ts";
 import { mountMaskedPages } from "./masked/open-routes.ts";
@@ -234,7 +237,7 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
     first: maskedFirst(world, engine, spam.step),
     exact: [maskedDecider(world, { findReceiver: findReceiver(world) })],
     own: [reportDecider(world)],
-    checks: [deferUnproven(), maskedCheck(world), spam.check],
+    checks: [deferUnproven(), maskedCheck(world), withActivity(world, spam.check)],
     ...NO_STEPS,
     spam: spam.step,
     findHolder: (domain) => findHolder(world, domain),
@@ -247,9 +250,15 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
 function maskedHandlers(world: World, spam: SpamStep): [Kind, Handler][] {
   const carrying = carryPorts(world);
   return [
-    ["masked", forwardHandler(world, carrying, spam)],
+    ["masked", forwardHandler(world, carrying, maskedJudging(world, spam))],
     ["reverse", replyHandler(world, carrying)],
   ];
+}
+
+/** Mail of masked addresses that waits in quarantine is shown like any other. */
+function maskedJudging(world: World, spam: SpamStep) {
+  const findThread = threadFinder(world);
+  return { spam, describe: (mail: Mail, report: SpamReport) => describeHeld(world, findThread, mail, report) };
 }
 
 function carryPorts(world: World): CarryPorts {
@@ -272,7 +281,7 @@ export function settlingPorts(world: World, engine: Engine): TracePorts {
 
 /** Bounces of what left through masked addresses are no customer's bounces. */
 function maskedFirst(world: World, engine: Engine, spam: SpamStep): NonNullable<InboundPorts["first"]> {
-  const forward = forwardHandler(world, carryPorts(world), spam);
+  const forward = forwardHandler(world, carryPorts(world), maskedJudging(world, spam));
   const take = maskedReturnPath(world, settlingPorts(world, engine), forward);
   return async (mail) => ("message_id" in mail.route ? take(mail, mail.route.message_id) : null);
 }

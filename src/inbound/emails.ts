@@ -18,7 +18,7 @@ import { CLAIM_LEASE_MS } from "./processor.ts";
 import * as queries from "./queries.ts";
 import { findBytes } from "./raw.ts";
 import { storedCopy } from "./stored-copy.ts";
-import type { Findings, Mail, Status, StoredAttachment } from "./types.ts";
+import { CUSTOMER_KINDS, type Findings, type Kind, type Mail, type Status, type StoredAttachment } from "./types.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -180,7 +180,8 @@ const REPLAYABLE: readonly Status[] = ["delivered", "failed", "dropped"];
 
 /** Processes a mail again as it is now wanted: rules, alias, a new event. 409 while it is under way or in quarantine. */
 export async function replayEmail(world: World, inbound: Inbound, account: Account, id: string): Promise<void> {
-  const problem = (status: Status) => {
+  const problem = (status: Status, kind: Kind) => {
+    if (!CUSTOMER_KINDS.some((one) => one === kind)) return "mail of masked addresses goes on once and is forgotten";
     if (REPLAYABLE.includes(status)) return null;
     return status === "quarantined" ? "it is in quarantine; release it instead" : "it is being processed";
   };
@@ -198,7 +199,7 @@ async function processAgain(
   world: World,
   inbound: Inbound,
   account: Account,
-  { id, problem }: { id: string; problem: (status: Status) => string | null },
+  { id, problem }: { id: string; problem: (status: Status, kind: Kind) => string | null },
 ): Promise<void> {
   const at = new Date(world.clock.now());
   const claim_id = world.random.uuid();
@@ -210,7 +211,7 @@ async function processAgain(
     if (account.environment === "test" && before.environment === "live") {
       throw new Refusal("test_key_not_allowed", "a test key cannot process live mail again");
     }
-    const why = problem(locked.status);
+    const why = problem(locked.status, before.route.kind);
     if (why) throw new Refusal("invalid_state", `the mail cannot be processed again: ${why}`);
     await list.reopenEmail(tx, org_id, id, locked.status === "quarantined" ? at : null);
     await queries.requeue(tx, { org_id, id, raw_id: before.raw_id, next_attempt_at: at, claim_id }, CLAIM_LEASE_MS);

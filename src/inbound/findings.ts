@@ -1,9 +1,6 @@
-// From verdicts and parts to what is kept and shown of a mail. A mail that could not be parsed still has its head, which
-// is read here, in bounds.
-
-import { parseAddressList } from "../mail/mime/parse-addresses.ts";
-import { decodeWords, headerValues, splitMessage } from "../mail/mime/parse-head.ts";
+// From verdicts and parts to what is kept and shown of a mail. A mail that could not be parsed still has its head.
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import { readHead } from "../mail/mime/read-head.ts";
 import type { World } from "../platform/world.ts";
 import { keepBlobs } from "./blob-references.ts";
 import { type Content, showFrom, showMailboxes, summarizeAuth, wellFormed } from "./payload.ts";
@@ -57,6 +54,12 @@ export async function gather(
   };
 }
 
+/** What the list and the record show of a mail that another feature's handler keeps in quarantine. */
+export async function describeHeld(world: FindingsWorld, findThread: FindThread, mail: Mail, spam: SpamReport) {
+  const { found, findings } = await gather(world, findThread, mail, spam);
+  return { ...found, findings };
+}
+
 /** The parts of a mail, or what its head tells when it could not be parsed. */
 export async function readMail(mail: Pick<Mail, "examination">, parsed: Parsed): Promise<ParsedMail> {
   const read = parsed.kind === "parsed" ? parsed.mail : readHead(await mail.examination.bytes(), parsed.reason);
@@ -74,35 +77,6 @@ export async function readMail(mail: Pick<Mail, "examination">, parsed: Parsed):
 
 function storable(text: string | null, charsMax: number): string | null {
   return text === null ? null : wellFormed(text.slice(0, charsMax));
-}
-
-function readHead(bytes: Buffer, reason: string): ParsedMail {
-  const { headers } = splitMessage(bytes);
-  const first = (name: string) => headerValues(headers, name)[0] ?? null;
-  const ids = (name: string) =>
-    (headerValues(headers, name)
-      .join(" ")
-      .match(/<[^<>\s]+>/g) ?? []) as string[];
-  const addresses = (name: string) => headerValues(headers, name).flatMap(parseAddressList);
-  const subject = first("subject");
-  return {
-    headers: headers.map(({ name, value }) => ({ name, value: decodeWords(value) })),
-    from: addresses("from"),
-    sender: addresses("sender"),
-    to: addresses("to"),
-    cc: addresses("cc"),
-    reply_to: addresses("reply-to"),
-    subject: subject === null ? null : decodeWords(subject),
-    date: null,
-    message_id: ids("message-id")[0] ?? null,
-    in_reply_to: ids("in-reply-to")[0] ?? null,
-    references: ids("references"),
-    text: null,
-    html: null,
-    attachments: [],
-    auto_submitted: !/^\s*(no\b|$)/i.test(first("auto-submitted") ?? ""),
-    defects: [`not_parsed: ${reason}`.slice(0, 200)],
-  };
 }
 
 async function keepAttachments(

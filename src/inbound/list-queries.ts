@@ -3,6 +3,8 @@ import type { Query, Tx } from "../platform/db.ts";
 import { CUSTOMER_KINDS, type Findings, type Route, type Status } from "./types.ts";
 
 const KINDS = CUSTOMER_KINDS.map((kind) => `'${kind}'`).join(", ");
+/** An organization's own mail, and what waits for its word (or just got it) of the mail to its masked addresses. */
+const SHOWN = `(kind in (${KINDS}) or status = 'quarantined' or released_at is not null)`;
 
 export type EmailFilter = {
   q?: string | undefined;
@@ -63,7 +65,7 @@ function contains(text: string): string {
 
 /** `filter` in SQL. */
 function where(filter: EmailFilter, values: unknown[]): string {
-  const parts = ["e.org_id = $1", `e.kind in (${KINDS})`];
+  const parts = ["e.org_id = $1", SHOWN];
   const add = (sql: string, value: unknown): void => {
     if (value === undefined) return;
     values.push(value);
@@ -144,7 +146,7 @@ export function findEmail(tx: Query, orgId: string, id: string) {
             e.authentication_results, e.findings, e.rule_ids, e.event_ids, e.forward_ids, e.released_at, r.smtputf8,
             r.remote_ip, r.remote_port, r.helo, r.protocol, r.tls
        from inbound_email e join inbound_raw r on r.org_id = e.org_id and r.id = e.raw_id
-      where e.org_id = $1 and e.id = $2 and e.kind in (${KINDS})`,
+      where e.org_id = $1 and e.id = $2 and ${SHOWN}`,
     [orgId, id],
   );
 }
@@ -160,7 +162,7 @@ export async function findForwardIds(db: Query, orgId: string, ids: readonly str
 
 export function lockEmail(tx: Tx, orgId: string, id: string) {
   return tx.query<{ status: Status; raw_id: string }>(
-    `select status, raw_id from inbound_email where org_id = $1 and id = $2 and kind in (${KINDS}) for update`,
+    `select status, raw_id from inbound_email where org_id = $1 and id = $2 and ${SHOWN} for update`,
     [orgId, id],
   );
 }

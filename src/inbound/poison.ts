@@ -1,5 +1,5 @@
-// Mail whose processing fails again and again for a fault of ours: it is kept, listed as failed and served raw, and the
-// error is in the log. Nothing here looks into the message.
+// Mail whose processing fails again and again for a fault of ours: it is kept, listed as failed (that of masked addresses,
+// which is listed nowhere else, in quarantine) and served raw, and the error is in the log. Nothing here looks into it.
 import type { Found, Mail, Outcome } from "./types.ts";
 
 const NOTHING_FOUND: Found = {
@@ -15,9 +15,10 @@ const NOTHING_FOUND: Found = {
 };
 
 /** Puts the mail aside. */
-export async function putAside(_mail: Mail, error: unknown): Promise<Outcome> {
+export async function putAside({ route }: Mail, error: unknown): Promise<Outcome> {
   const reason = `it could not be processed: ${(error as Error)?.name ?? "error"}`;
-  return { status: "failed", reason, found: NOTHING_FOUND, events: [], forwards: [], rule_ids: [] };
+  const status = route.kind === "masked" || route.kind === "reverse" ? "quarantined" : "failed";
+  return { status, reason, found: NOTHING_FOUND, events: [], forwards: [], rule_ids: [] };
 }
 
 /** For routes that nothing is plugged in for: the mail is kept and that is all. */

@@ -4,6 +4,7 @@
 import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
+import { NotNow } from "../platform/not-now.ts";
 import { beatOf } from "../platform/watchdog.ts";
 import type { World } from "../platform/world.ts";
 import { createBudget } from "./budget.ts";
@@ -158,8 +159,8 @@ async function decide(state: State, job: Job): Promise<Outcome | null> {
       { err: error, inbound_id: job.mail.id, attempts: job.attempts },
       "received mail could not be processed",
     );
-    // A mail answered 250 waits for the database and the store as long as they take.
-    const isFault = !isUnavailable(error) && !isStoreTrouble(error);
+    // A mail answered 250 waits for the database and the store as long as they take, and where its handler says so.
+    const isFault = !isUnavailable(error) && !isStoreTrouble(error) && !(error instanceof NotNow);
     if (isFault && job.faults + 1 >= FAULTS_MAX) return poisoned(state, job, error);
     await giveUp(state, job, isFault ? 1 : 0);
     return null;

@@ -58,6 +58,8 @@ function mountList(api: Api, world: World): void {
         operationId: "listInboundEmails",
         tags,
         summary: "List received mail, newest first",
+        description:
+          "Mail to masked addresses is listed only while it waits in quarantine: it goes on once and is then forgotten.",
         querystring: Closed({
           ...PageQuery,
           q: Substring("Part of From, the recipient, Subject or Message-ID"),
@@ -174,6 +176,8 @@ function mountChanging(api: Api, world: World, inbound: Inbound): void {
         ...schema,
         operationId: "releaseInboundEmail",
         summary: "Let a mail out of quarantine; it goes on as if it had not been suspected",
+        description:
+          "Mail to a masked address goes to its mailboxes and is then forgotten; while the alias is switched off, or none of its mailboxes is confirmed, it stays in quarantine.",
         response: answers({ 200: One }, [404, 409]),
       },
     },

@@ -316,6 +316,7 @@ test("a judgement that takes too long holds nobody up: the mail is taken, or put
 test("what is spam is not forwarded through a masked alias, and its owner sees why", async () => {
   const body = { forward_to: ["someone@mailbox.example"], domain_id: r.domain.id, local_part: "mask" };
   const { alias } = (await r.api.ask("POST", "/v1/masked/aliases", body)).body;
+  await r.api.world.db.execute("update masked_destination set status = 'verified'");
   assert.equal((await send({ text: GTUBE, to: ["mask@in.example"] })).reply.code, 550);
   await settings({ thresholds: { reject: null } });
   assert.equal((await send({ text: SPAMMY, to: ["mask@in.example"] })).reply.code, 250);
@@ -324,7 +325,7 @@ test("what is spam is not forwarded through a masked alias, and its owner sees w
     return shown.activity.find(({ type }: { type: string }) => type === "quarantine");
   });
   assert.equal(activity.reason, "spam");
-  assert.notEqual(activity.outcome, "sent");
+  assert.equal(activity.outcome, "held");
   assert.ok(activity.spam_score >= 15);
   const [sent] = await r.api.world.db.query<{ total: number }>(
     "select count(*) as total from recipient where email = 'someone@mailbox.example'",

@@ -2,10 +2,9 @@
 // What a stranger must not do is refused here, while the one who sends can still be told, so that nothing is bounced later.
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
-import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
-import { recordActivity } from "./activity.ts";
 import { addressDigest, contactDigest, REPLY_LOCAL } from "./addresses.ts";
+import { isAnswer, isFromContact } from "./answers.ts";
 import { addressOf, correspondents, everybody, type Named, usable } from "./correspondents.ts";
 import {
   type AliasContext,
@@ -15,10 +14,13 @@ import {
   type FindContact,
   type FindContext,
 } from "./lookups.ts";
+import { type Examined, readParts } from "./parts.ts";
 import { countNewContacts, findContacts } from "./people-queries.ts";
 import type { FoundAddress } from "./queries.ts";
-import { mayReply, type Proof } from "./sender-proof.ts";
-import type { AliasRow, Destination } from "./types.ts";
+import { type NoteRefusal, refusalNoter } from "./refusals.ts";
+import { mayReply } from "./sender-proof.ts";
+import { findTrace } from "./trace-queries.ts";
+import { type AliasRow, DESTINATION_BOUNCING, type Destination } from "./types.ts";
 import { type IsWithin, takeReply, windowCounter } from "./windows.ts";
 
 export type ArrivalWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
@@ -40,23 +42,27 @@ export type ArrivalPorts = {
   findReceiver(domain: string): Promise<{ id: string; org_id: string } | undefined>;
 };
 
+export const REPLY_RECIPIENTS_MAX = 10;
+const NEW_CONTACTS_DAY_MAX = 200;
+const DAY_MS = 86_400_000;
+
 const refuse = (code: number, enhanced: string, text: string): Refused => ({ kind: "refuse", code, enhanced, text });
 const UNKNOWN = refuse(550, "5.1.1", "no such mailbox here");
+const UNCONFIRMED = refuse(450, "4.2.1", "the owner of this address has not confirmed its mailbox yet; try later");
+const UNREACHABLE = refuse(450, "4.2.1", "the mailbox behind this address cannot be reached; try later");
 const LATER = refuse(450, "4.7.1", "too much mail for this address; try later");
 const STRANGERS = refuse(450, "4.7.1", "too many new correspondents of this address today; try later");
-const CROWD = refuse(450, "4.5.3", "a reply has at most 10 recipients");
+const CROWD = refuse(450, "4.5.3", `a reply has at most ${REPLY_RECIPIENTS_MAX} recipients`);
 const NO_ANSWER = refuse(451, "4.4.3", "the sender could not be looked up; try later");
 const UNREAD = refuse(451, "4.3.0", "the message could not be read; try later");
 const POLICY = refuse(550, "5.7.1", "the author's domain asks to refuse this (DMARC)");
-
-const NEW_CONTACTS_DAY_MAX = 200;
-export const REPLY_RECIPIENTS_MAX = 10;
-const DAY_MS = 86_400_000;
+const FOREIGN = refuse(550, "5.7.1", "this address takes answers of the message's recipient only");
 
 /** Decides about aliases and reverse addresses; null for every other address. Header fields never route. */
 export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
   const findAddress = addressFinder(world);
   const findContext = contextFinder(world);
+  const note = refusalNoter(world);
   return async ({ to }: { to: Path }): Promise<{ kind: "accept"; route: MaskedRoute } | Refused | null> => {
     if (to.domain === null) return null;
     const plus = to.local.indexOf("+");
@@ -64,14 +70,39 @@ export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
     const found = await findAddress(addressDigest(world, `${bare}@${to.domain}`));
     // A forgotten reverse address must not fall to a catch-all.
     if (!found) return REPLY_LOCAL.test(bare.toLowerCase()) && (await ports.findReceiver(to.domain)) ? UNKNOWN : null;
-    const { alias } = (await findContext(found.org_id, found.alias_id)) ?? {};
-    if (!alias || alias.deleted_at !== null) return UNKNOWN;
+    const context = await findContext(found.org_id, found.alias_id);
+    if (!context || context.alias.deleted_at !== null) return UNKNOWN;
+    const { alias } = context;
     if (alias.domain_id !== null && (await ports.findReceiver(to.domain))?.id !== alias.domain_id) return null;
     if (found.kind === "reverse" && !(await isContact(world, found))) return UNKNOWN;
-    if (found.kind === "alias" && !alias.active && alias.on_disabled === "reject") return UNKNOWN;
     const tag = plus > 0 ? to.local.slice(plus + 1) || null : null;
-    return { kind: "accept", route: routeTo(alias, found.kind === "alias" ? null : found.contact_id, tag) };
+    const route = routeTo(alias, found.kind === "alias" ? null : found.contact_id, tag);
+    const turned = found.kind === "alias" ? whyNot(context) : null;
+    if (!turned) return { kind: "accept", route };
+    await note({ route, code: turned.answer.code, reason: turned.reason, size: null, proof: null });
+    return turned.answer;
   };
+}
+
+/**
+ * Why mail to an alias is not taken at all. Deliberate: what its owner did not switch off is put off, not dropped. The one
+ * who writes keeps it for days, within which the owner confirms; if not, it is told by its own server.
+ */
+function whyNot({ alias, destinations }: AliasContext): { answer: Refused; reason: string } | null {
+  if (!alias.active && alias.disabled_reason !== DESTINATION_BOUNCING) {
+    return alias.on_disabled === "reject" ? { answer: UNKNOWN, reason: "alias_disabled" } : null;
+  }
+  const reason = unreachableReason({ alias, destinations });
+  if (reason === null) return null;
+  return { answer: reason === "destination_unconfirmed" ? UNCONFIRMED : UNREACHABLE, reason };
+}
+
+/** Why nobody behind an alias that its owner left on can get mail; null when somebody can. */
+export function unreachableReason({ alias, destinations }: AliasContext): string | null {
+  if (alias.active && destinations.some(({ status }) => status === "verified")) return null;
+  return alias.active && destinations.some(({ status }) => status === "pending")
+    ? "destination_unconfirmed"
+    : "destination_suspended";
 }
 
 /** The route of mail to an alias (`contactId` null) or to a reverse address of it. */
@@ -86,50 +117,52 @@ async function isContact(world: ArrivalWorld, found: FoundAddress): Promise<bool
   return (await findContacts(world.db, found.org_id, [found.contact_id])).length === 1;
 }
 
-/** What the check needs of a message; the shape of receiving's Incoming and Examination. */
+/** What the check needs of a message; the shape of receiving's Incoming. `message_id`: whose return path it is. */
 export type Arriving = {
   environment: "live" | "test";
   envelope: { from: string };
   bytes: Buffer;
-  recipients: readonly { route: { kind: string } }[];
-};
-export type Examined = {
-  verdicts(): Promise<Proof & { dmarc: { result: string; applied: string | null } }>;
-  parsed(): Promise<{ kind: "parsed"; mail: ParsedMail } | { kind: "failed" }>;
+  recipients: readonly { route: { kind: string; org_id: string; message_id?: string } }[];
 };
 
 /**
- * Looks at mail for aliases and reverse addresses before it is taken: forged senders, policy, floods. A message to several
- * recipients has one answer: it is put off when one of them asks for that, and refused when all of them do; otherwise each
- * is judged again when it is handled.
+ * Looks at mail for aliases, reverse addresses and return paths of replies before it is taken: forged senders, policy,
+ * floods. A message to several recipients has one answer: it is put off when one of them asks for that, and refused when
+ * all of them do; otherwise each is judged again when it is handled.
  */
 export function maskedCheck(world: ArrivalWorld) {
   const find = contextFinder(world);
   const findContact = contactFinder(world);
   const isWithin = windowCounter(world);
+  const note = refusalNoter(world);
   return async (incoming: Arriving, examination: Examined): Promise<Refused | null> => {
     const answers: (Refused | null)[] = [];
-    const counted = new Set<string>();
+    const about = { incoming, examination, counted: new Set<string>(), find, findContact, isWithin, note };
     for (const { route } of incoming.recipients) {
-      const isOurs = route.kind === "masked" || route.kind === "reverse";
-      const checked = { incoming, examination, route: route as MaskedRoute, counted, find, findContact, isWithin };
-      answers.push(isOurs ? await checkOne(world, checked) : null);
+      if (route.kind === "return_path") answers.push(await checkAnswer(world, about, route));
+      else if (!isMasked(route)) answers.push(null);
+      else answers.push(await checkOne(world, { ...about, route }));
     }
     const later = answers.find((answer) => answer !== null && answer.code < 500);
     return later ?? (answers.every((answer) => answer !== null) ? (answers[0] ?? null) : null);
   };
 }
 
+function isMasked(route: { kind: string }): route is MaskedRoute {
+  return route.kind === "masked" || route.kind === "reverse";
+}
+
 /** `counted`: the aliases whose windows this message was counted in. */
-type Checked = {
+type About = {
   incoming: Arriving;
   examination: Examined;
-  route: MaskedRoute;
   counted: Set<string>;
   find: FindContext;
   findContact: FindContact;
   isWithin: IsWithin;
+  note: NoteRefusal;
 };
+type Checked = About & { route: MaskedRoute };
 
 async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused | null> {
   const { incoming, route } = checked;
@@ -137,22 +170,41 @@ async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused 
   if (detail.environment === "test" && incoming.environment === "live") return UNKNOWN;
   const context = await checked.find(org_id, detail.alias_id);
   if (!context) return UNKNOWN;
-  return route.kind === "reverse" ? checkReply(world, checked, context) : checkForward(world, checked, context.alias);
+  return route.kind === "reverse" ? checkReply(checked, context) : checkForward(world, checked, context.alias);
+}
+
+/** Mail to a return path: what its contact's machine answers to a reply is mail to the alias, with the same limits. */
+async function checkAnswer(
+  world: ArrivalWorld,
+  about: About,
+  { org_id, message_id }: Arriving["recipients"][number]["route"],
+): Promise<Refused | null> {
+  const [trace] = message_id === undefined ? [] : await findTrace(world.db, org_id, message_id);
+  if (!trace || trace.alias_id === null || !isAnswer(trace, about.incoming.bytes)) return null;
+  const { alias } = (await about.find(org_id, trace.alias_id)) ?? {};
+  if (!alias) return null;
+  const checked = { ...about, route: routeTo(alias, null, null) };
+  if (await isFromContact(world, trace, await readParts(about.examination))) return checkForward(world, checked, alias);
+  return turn(checked, FOREIGN, "foreign_answer");
+}
+
+/** The answer, with its entry in the activity. */
+async function turn({ note, incoming, examination, route }: Checked, answer: Refused, reason: string) {
+  const { code } = answer;
+  await note({ route, code, reason, size: incoming.bytes.length, proof: await examination.verdicts() });
+  return answer;
 }
 
 async function checkForward(world: ArrivalWorld, checked: Checked, alias: AliasRow): Promise<Refused | null> {
   const { incoming, examination, counted, isWithin } = checked;
-  const verdicts = await examination.verdicts();
-  if (isRefusedByPolicy(verdicts)) {
-    await noteRefusal(world, checked, verdicts, "dmarc");
-    return POLICY;
-  }
-  if (!counted.has(alias.id) && !(await isWithin(alias, "forward_minute"))) return LATER;
+  if (isRefusedByPolicy(await examination.verdicts())) return turn(checked, POLICY, "dmarc");
+  if (!counted.has(alias.id) && !(await isWithin(alias, "forward_minute"))) return turn(checked, LATER, "rate_limited");
   counted.add(alias.id);
-  const parsed = await examination.parsed();
-  if (parsed.kind === "failed" || !alias.active) return null;
-  const named = { parsed: parsed.mail, bytes: incoming.bytes, envelope_from: incoming.envelope.from };
-  return (await isCrowd(world, checked.findContact, alias, correspondents(alias, named))) ? STRANGERS : null;
+  if (!alias.active) return null;
+  const parsed = await readParts(examination);
+  const named = { parsed, bytes: incoming.bytes, envelope_from: incoming.envelope.from };
+  const isTooMany = await isCrowd(world, checked.findContact, alias, correspondents(alias, named));
+  return isTooMany ? turn(checked, STRANGERS, "new_contacts") : null;
 }
 
 /** Does the author's domain ask to refuse this mail? */
@@ -170,12 +222,12 @@ async function isCrowd(world: ArrivalWorld, find: FindContact, alias: AliasRow, 
   return (await countNewContacts(world.db, alias.org_id, alias.id, since)) + fresh > NEW_CONTACTS_DAY_MAX;
 }
 
-async function checkReply(world: ArrivalWorld, checked: Checked, context: AliasContext): Promise<Refused | null> {
+async function checkReply(checked: Checked, context: AliasContext): Promise<Refused | null> {
   const { alias, destinations } = context;
   const { incoming, examination, counted } = checked;
   const [verdicts, parsed] = await Promise.all([examination.verdicts(), examination.parsed()]);
   // Nobody may be refused for good because our parser is busy.
-  if (parsed.kind === "failed") return UNREAD;
+  if (parsed.kind === "failed") return turn(checked, UNREAD, "unreadable");
   const { mail } = parsed;
   const permission = mayReply(
     {
@@ -185,19 +237,19 @@ async function checkReply(world: ArrivalWorld, checked: Checked, context: AliasC
     },
     verdicts,
   );
-  if (permission.kind === "unknown") return NO_ANSWER;
+  if (permission.kind === "unknown") return turn(checked, NO_ANSWER, "unproven_sender");
   if (permission.kind === "refused") {
-    await noteRefusal(world, checked, verdicts, "unauthorised_sender");
-    return refuse(550, "5.7.1", `you may not write through this address: ${permission.reason}`);
+    const answer = refuse(550, "5.7.1", `you may not write through this address: ${permission.reason}`);
+    return turn(checked, answer, "unauthorised_sender");
   }
   if (!alias.active || !alias.reply_enabled) {
-    await noteRefusal(world, checked, verdicts, "reply_disabled");
-    return refuse(550, "5.7.1", "you may not write through this address: replies are switched off for this alias");
+    const why = "replies are switched off for this alias";
+    return turn(checked, refuse(550, "5.7.1", `you may not write through this address: ${why}`), "reply_disabled");
   }
-  if (countRecipients(alias, mail) > REPLY_RECIPIENTS_MAX) return CROWD;
+  if (countRecipients(alias, mail) > REPLY_RECIPIENTS_MAX) return turn(checked, CROWD, "too_many_recipients");
   if (counted.has(alias.id)) return null;
   counted.add(alias.id);
-  return (await takeReply(checked.isWithin, alias)) ? null : LATER;
+  return (await takeReply(checked.isWithin, alias)) ? null : turn(checked, LATER, "rate_limited");
 }
 
 /** Who may write from an alias: the mailboxes that were ever confirmed. */
@@ -212,24 +264,20 @@ export function countRecipients(alias: AliasRow, mail: Pick<ParsedMail, "from" |
   return all.filter(({ email }) => !own.includes(email.toLowerCase())).length;
 }
 
-/** In bounds, so that nobody fills the activity by being refused. */
-async function noteRefusal(world: ArrivalWorld, { incoming, route, isWithin }: Checked, proof: Proof, reason: string) {
-  const { detail, org_id } = route;
-  if (!(await isWithin({ org_id, id: detail.alias_id }, "refusal_hour"))) return;
-  await withPartitions(world, () =>
-    world.db.asOrg(org_id, (tx) =>
-      recordActivity(world, tx, {
-        org_id,
-        alias_id: detail.alias_id,
-        contact_id: detail.contact_id,
-        type: route.kind === "reverse" ? "reply" : "block",
-        outcome: "failed",
-        reason,
-        size: incoming.bytes.length,
-        spf: proof.spf.result,
-        dkim: proof.dkim.from_aligned ? "pass" : "fail",
-        dmarc: proof.dmarc.result,
-      }),
-    ),
-  );
+/** A check of receiving's (spam) with what it refuses to aliases told in their activity. */
+export function withActivity<I extends Arriving, E extends Examined>(
+  world: ArrivalWorld,
+  check: (incoming: I, examination: E) => Promise<Refused | null>,
+) {
+  const note = refusalNoter(world);
+  return async (incoming: I, examination: E): Promise<Refused | null> => {
+    const refused = await check(incoming, examination);
+    if (refused === null) return null;
+    const { code } = refused;
+    const about = { code, reason: code < 500 ? "unjudged" : "spam", size: incoming.bytes.length };
+    for (const { route } of incoming.recipients) {
+      if (isMasked(route)) await note({ ...about, route, proof: await examination.verdicts() });
+    }
+    return refused;
+  };
 }

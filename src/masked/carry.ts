@@ -1,7 +1,6 @@
 // What forwards and replies have in common: the mail as receiving hands it over, the outcome as it wants it back, and the
 // message that is queued. Shapes only match those of receiving, which stands to the right of this feature.
 import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
-import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import type { RawMessage } from "../sending/types.ts";
@@ -9,8 +8,8 @@ import { type Entry, toActivityRow } from "./activity.ts";
 import type { ArrivalWorld, MaskedRoute } from "./arrival.ts";
 import { type ConcludedMail, type Counts, concludeMails } from "./conclude-queries.ts";
 import type { AliasContext, FindContext } from "./lookups.ts";
+import type { Examined } from "./parts.ts";
 import type { KnownId } from "./queries.ts";
-import type { Proof } from "./sender-proof.ts";
 import { MASKED_DOMAIN_ID } from "./service-domain.ts";
 import { insertTraces, type NewTrace, toRows } from "./traces.ts";
 import type { AliasRow } from "./types.ts";
@@ -32,32 +31,36 @@ export type ArrivedMail = {
   envelope: { from: string };
   origin: { remote_ip: string | null; helo: string };
   size: number;
-  examination: {
-    bytes(): Promise<Buffer>;
-    verdicts(): Promise<Proof & { dmarc: { result: string; applied: string | null } }>;
-    parsed(): Promise<{ kind: "parsed"; mail: ParsedMail } | { kind: "failed"; reason: string }>;
+  received_at: Date;
+  /** Somebody looked at it in quarantine and wants it. */
+  released: boolean;
+  examination: Examined & {
     reply(order: ReplyOrder): Promise<BuiltReply | { kind: "failed"; reason: string }>;
   };
 };
 
-/** What became of a mail, as receiving records it: no subject, no author. */
-function outcomeOf(
-  status: "delivered" | "failed" | "dropped",
+/** What the list shows of a mail; of one that goes on: no subject, no author. */
+const NOTHING_FOUND = {
+  message_id: null,
+  from_address: null,
+  subject: null,
+  has_attachments: false,
+  thread_id: null,
+  matched_email_id: null,
+  spam_score: null,
+  authentication_results: null,
+  findings: null,
+};
+type NothingFound = typeof NOTHING_FOUND;
+
+/** What became of a mail, as receiving records it. */
+function outcomeOf<F = NothingFound>(
+  status: "delivered" | "failed" | "dropped" | "quarantined",
   reason: string | null,
-  more: { forwards?: RawMessage[]; also?: (tx: Tx) => Promise<void>; shared?: Shared },
+  more: { found?: F; forwards?: RawMessage[]; also?: (tx: Tx) => Promise<void>; shared?: Shared },
 ) {
-  const found = {
-    message_id: null,
-    from_address: null,
-    subject: null,
-    has_attachments: false,
-    thread_id: null,
-    matched_email_id: null,
-    spam_score: null,
-    authentication_results: null,
-    findings: null,
-  };
-  return { status, reason, found, events: [], forwards: [], rule_ids: [], ...more };
+  const found: F | NothingFound = more.found ?? NOTHING_FOUND;
+  return { status, reason, events: [], forwards: [], rule_ids: [], ...more, found };
 }
 
 type Shared = { write(tx: Tx, mails: readonly ConcludedMail[]): Promise<void>; fact: ConcludedMail };
@@ -110,8 +113,8 @@ export async function toRaw(
 /** A message for the queue, and what is remembered of it. */
 export type Leaving = { raw: RawMessage; trace: Omit<NewTrace, "org_id" | "id" | "alias_id"> };
 
-export type Conclusion = {
-  status: "delivered" | "failed" | "dropped";
+export type Conclusion<F = NothingFound> = {
+  status: "delivered" | "failed" | "dropped" | "quarantined";
   reason: string | null;
   entries: readonly Omit<Entry, "org_id" | "alias_id">[];
   counts: Partial<Counts>;
@@ -120,36 +123,42 @@ export type Conclusion = {
   ids?: readonly KnownId[];
   /** The contact whose mail it is (`received`), or who is written to (`sent`). */
   contact?: ConcludedMail["contact"];
+  /** Of a mail in quarantine, which its owner looks at. */
+  found?: F;
 };
 
 const NO_COUNTS = { received: 0, forwarded: 0, replied: 0, blocked: 0 };
 
-/** The outcome of a mail: what leaves, with the activity, the counters and the traces, in one transaction. */
-export function conclude(world: CarryWorld, { alias, mail }: { alias: AliasRow; mail: ArrivedMail }, end: Conclusion) {
+/**
+ * The outcome of a mail: what leaves, with the activity, the counters and the traces, in one transaction. What is in
+ * quarantine stays until it is released or deleted, or its retention ends; everything else is forgotten.
+ */
+export function conclude<F = NothingFound>(
+  world: CarryWorld,
+  { alias, mail }: { alias: AliasRow; mail: ArrivedMail },
+  end: Conclusion<F>,
+) {
   const { entries, counts, leaving = [], ids = [], contact = null } = end;
   const { org_id, id: alias_id } = alias;
   const traces: NewTrace[] = leaving.map(({ raw, trace }) => ({ ...trace, org_id, id: raw.id, alias_id }));
+  if (end.status !== "quarantined") traces.unshift({ org_id, id: mail.id, kind: "received", alias_id });
   const fact: ConcludedMail = {
     org_id,
     alias_id,
     at: new Date(world.clock.now()),
-    traces: toRows(world, [{ org_id, id: mail.id, kind: "received", alias_id }, ...traces], mail.environment),
+    traces: toRows(world, traces, mail.environment),
     ids,
     contact,
     entries: entries.map((entry) => toActivityRow(world, { ...entry, org_id, alias_id })),
     counts: { ...NO_COUNTS, ...counts },
   };
   const forwards = leaving.map(({ raw }) => raw);
-  return outcomeOf(end.status, end.reason, { forwards, shared: { write: concludeMails, fact } });
+  const found = end.found === undefined ? {} : { found: end.found };
+  return outcomeOf<F>(end.status, end.reason, { ...found, forwards, shared: { write: concludeMails, fact } });
 }
 
 /** Mail for an alias that was deleted since it was taken: dropped, and nothing of it stays. */
 export function gone(world: CarryWorld, { org_id, id }: ArrivedMail) {
   const also = (tx: Tx) => insertTraces(world, tx, [{ org_id, id, kind: "received" }]);
   return outcomeOf("dropped", "the alias was deleted", { also });
-}
-
-/** The verdicts as an entry shows them. */
-export function verdictsOf(proof: Proof) {
-  return { spf: proof.spf.result, dkim: proof.dkim.from_aligned ? "pass" : "fail", dmarc: proof.dmarc.result };
 }

@@ -4,59 +4,77 @@ import { buildForward } from "../mail/masked/forward.ts";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { addressDigest, openContact } from "./addresses.ts";
-import { isRefusedByPolicy } from "./arrival.ts";
+import { isRefusedByPolicy, unreachableReason } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { ensureContacts } from "./contacts.ts";
 import { addressOf, correspondents, everybody, type Named, type Person } from "./correspondents.ts";
 import { addressFinder, contactFinder, contextFinder, type FindContact } from "./lookups.ts";
 import { isLoop, loopMark } from "./loops.ts";
+import { readParts } from "./parts.ts";
+import { verdictsOf } from "./sender-proof.ts";
 import { shownName } from "./shown-name.ts";
 import { mapIds, sameIds } from "./thread-ids.ts";
-import type { ActivityType, AliasRow, ContactRow, Destination } from "./types.ts";
+import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "./types.ts";
 import { unsubscribePage } from "./unsubscribing.ts";
 
-/** `released`: somebody looked at it and wants it. */
-export type Spam = (mail: never) => Promise<{ report: { score: number | null }; quarantine: string | null }>;
+/** Receiving's judgement on spam, and what it shows of a mail that is kept because of it. */
+export type Judging<M, R extends { score: number | null }, F> = {
+  spam(mail: M): Promise<{ report: R; quarantine: string | null }>;
+  describe(mail: M, report: R): Promise<F>;
+};
 
-/** The handler of mail for aliases. `spam` is receiving's step. */
-export function forwardHandler(world: carry.CarryWorld, ports: carry.CarryPorts, spam: Spam) {
+/** The handler of mail for aliases. What is answered 250 goes on, is blocked by somebody's wish, or waits in quarantine. */
+export function forwardHandler<M extends carry.ArrivedMail, R extends { score: number | null }, F>(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  judging: Judging<M, R, F>,
+) {
   const find = contextFinder(world);
   const findAddress = addressFinder(world);
   const findContact = contactFinder(world);
-  return async (mail: carry.ArrivedMail) => {
+  return async (mail: M) => {
     const context = await carry.loadContext(find, mail);
     if (!context) return carry.gone(world, mail);
-    const { alias } = context;
+    const { alias, destinations } = context;
+    const { examination, envelope } = mail;
     const [bytes, verdicts, parsed] = await Promise.all([
-      mail.examination.bytes(),
-      mail.examination.verdicts(),
-      mail.examination.parsed(),
+      examination.bytes(),
+      examination.verdicts(),
+      readParts(examination),
     ]);
-    const { report, quarantine } = await spam(mail as never);
-    const about = { ...carry.verdictsOf(verdicts), size: mail.size, spam_score: report.score };
+    const { report, quarantine } = await judging.spam(mail);
+    const about = { ...verdictsOf(verdicts), size: mail.size, spam_score: report.score };
+    const received = mail.released ? 0 : 1;
     const stop = (reason: string, type: ActivityType = "forward") => {
-      const counts = { received: 1, blocked: type === "forward" ? 0 : 1 };
+      const entry = { ...about, type, outcome: "dropped" as const, reason };
+      const counts = { received, blocked: type === "forward" ? 0 : received };
+      return carry.conclude(world, { alias, mail }, { status: "dropped", reason, entries: [entry], counts });
+    };
+    const hold = async (reason: string, because = reason) => {
+      const entry = { ...about, type: "quarantine" as const, outcome: "held" as const, reason };
+      const held = { status: "quarantined" as const, reason: because, found: await judging.describe(mail, report) };
       return carry.conclude(
         world,
         { alias, mail },
-        { status: "dropped", reason, entries: [{ ...about, type, outcome: "dropped", reason }], counts },
+        { ...held, entries: [entry], counts: { received, blocked: received } },
       );
     };
-    if (!alias.active) return stop("alias_disabled", "block");
-    if (parsed.kind === "failed") return stop("unreadable");
+    if (!alias.active && alias.disabled_reason !== DESTINATION_BOUNCING) {
+      return mail.released ? hold("alias_disabled") : stop("alias_disabled", "block");
+    }
     if (isRefusedByPolicy(verdicts)) return stop("dmarc", "block");
-    const from = (parsed.mail.from[0]?.email ?? mail.envelope.from).toLowerCase();
-    const came = { bytes, from, envelope_from: mail.envelope.from };
-    if (await isLoop(world, findAddress, alias, came)) return stop("loop");
-    if (context.destinations.some(({ email }) => email.toLowerCase() === from)) return stop("own_destination");
-    if (quarantine !== null) return stop("spam", "quarantine");
-    const ready = await reachable(world, findAddress, context.destinations);
-    if (typeof ready === "string") return stop(ready);
-    const named = correspondents(alias, { parsed: parsed.mail, bytes, envelope_from: mail.envelope.from });
+    const from = (parsed.from[0]?.email ?? envelope.from).toLowerCase();
+    if (await isLoop(world, findAddress, alias, { bytes, from, envelope_from: envelope.from })) return stop("loop");
+    if (destinations.some(({ email }) => email.toLowerCase() === from)) return stop("own_destination");
+    if (quarantine !== null && !mail.released) return hold("spam", quarantine);
+    const unreachable = unreachableReason(context);
+    if (unreachable !== null) return hold(unreachable);
+    const ready = await outside(world, findAddress, destinations);
+    if (ready.length === 0) return stop("loop");
+    const named = correspondents(alias, { parsed, bytes, envelope_from: envelope.from });
     const people = await introduce(world, findContact, alias, named);
     if (people.author.blocked) return stop("contact_blocked", "block");
-    const building = { bytes, parsed: parsed.mail, mail, people };
-    return forwardAll(world, ports, { alias, building, ready, about });
+    return forwardAll(world, ports, { alias, building: { bytes, parsed, mail, people }, ready, about });
   };
 }
 
@@ -88,7 +106,7 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { al
       status: "delivered",
       reason: null,
       entries,
-      counts: { received: 1, forwarded: 1 },
+      counts: { received: mail.released ? 0 : 1, forwarded: 1 },
       leaving,
       ids: sameIds(
         world,
@@ -100,19 +118,15 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { al
   );
 }
 
-/** The confirmed destinations that are no addresses of this service by now; why not, when there are none. */
-async function reachable(
+/** The confirmed destinations that are no addresses of this service by now. */
+async function outside(
   world: carry.CarryWorld,
   findAddress: ReturnType<typeof addressFinder>,
   all: readonly Destination[],
-): Promise<Destination[] | string> {
+): Promise<Destination[]> {
   const verified = all.filter(({ status }) => status === "verified");
-  if (verified.length === 0) {
-    return all.some(({ status }) => status === "suspended") ? "destination_suspended" : "destination_unconfirmed";
-  }
   const ours = await Promise.all(verified.map(({ email }) => findAddress(addressDigest(world, email))));
-  const others = verified.filter((_, at) => !ours[at]);
-  return others.length > 0 ? others : "loop";
+  return verified.filter((_, at) => !ours[at]);
 }
 
 type People = {

@@ -1,7 +1,7 @@
 // Masked addresses: aliases that forward to real mailboxes without showing them, and replies that leave from the alias.
 // Face of the feature: what app.ts wires and what features to the right may ask.
 export { type AliasPorts, maskedAddresses, requireAlias } from "./aliases.ts";
-export { maskedCheck, maskedDecider } from "./arrival.ts";
+export { maskedCheck, maskedDecider, withActivity } from "./arrival.ts";
 export type { CarryPorts } from "./carry.ts";
 export type { MaskedPorts } from "./destinations.ts";
 export { forwardHandler } from "./forwarding.ts";

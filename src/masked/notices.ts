@@ -2,7 +2,9 @@
 // words: a server's answer to us may say more than the owner's mailbox provider should keep.
 import { buildNotice } from "../mail/masked/notice.ts";
 import type { RawMessage } from "../sending/types.ts";
+import { REPLY_RECIPIENTS_MAX } from "./arrival.ts";
 import * as carry from "./carry.ts";
+import { addressOf } from "./correspondents.ts";
 import type { AliasRow, Environment } from "./types.ts";
 
 /** Why a reply was not sent. */
@@ -15,6 +17,8 @@ export type Refusal =
         | "encrypted"
         | "too_complex"
         | "unreadable"
+        | "unproven"
+        | "reply_disabled"
         | "unknown_contact";
     }
   | { kind: "bounced"; contact: string; code: string | null; reason: string };
@@ -37,7 +41,6 @@ export async function makeNotice(
 ): Promise<RawMessage> {
   const id = world.random.uuid();
   const from = `no-reply@${alias.domain}`;
-  const own = `${alias.local_part}@${alias.domain}`;
   const mime = buildNotice({
     from: { name: "Masked addresses", email: from },
     to: order.to,
@@ -45,7 +48,7 @@ export async function makeNotice(
     message_id: `${id}@${alias.domain}`,
     about_id: order.about_id,
     subject: "Your reply was not delivered",
-    paragraphs: explain(own, order.refusal),
+    paragraphs: explain(addressOf(alias), order.refusal),
     boundary: `=_${world.random.token(24)}`,
     reporting_mta: world.config.mx_host,
     final_recipient: order.reverse_address,
@@ -69,7 +72,7 @@ function explain(own: string, refusal: Refusal): string[] {
         "Careful: your own mail server may have sent that person a copy already, from your real address. To include somebody, add a contact to the alias first and use its reply address.",
       ];
     case "too_many_recipients":
-      return [`Your reply from ${own} was not sent: a reply may have at most 10 recipients.`];
+      return [`Your reply from ${own} was not sent: a reply may have at most ${REPLY_RECIPIENTS_MAX} recipients.`];
     case "encrypted":
       return [
         `Your reply from ${own} was not sent, because it is encrypted: nobody can see whether it shows your real address, and its keys name you.`,
@@ -79,6 +82,13 @@ function explain(own: string, refusal: Refusal): string[] {
       return [`Your reply from ${own} was not sent, because it has too many parts within parts to be looked through.`];
     case "unreadable":
       return [`Your reply from ${own} was not sent, because the message could not be read.`];
+    case "unproven":
+      return [
+        `Your reply from ${own} was not sent, because for hours nobody could tell whether it came from you: the DNS of your mail domain did not answer.`,
+        "Send it again.",
+      ];
+    case "reply_disabled":
+      return [`Your reply from ${own} was not sent, because replies are switched off for this alias.`];
     case "unknown_contact":
       return [`Your reply from ${own} was not sent, because the contact was removed from the alias.`];
     case "bounced":
@@ -96,6 +106,8 @@ function statusOf(refusal: Refusal): string {
     case "unreadable":
     case "too_complex":
       return "5.6.0";
+    case "unproven":
+      return "4.4.3";
     case "too_many_recipients":
       return "5.5.3";
     case "unknown_contact":

@@ -66,8 +66,15 @@ const Verdict = Nullable(Type.String());
 const Entry = Type.Object({
   id: Id,
   type: OneOf(ACTIVITY_TYPES),
-  outcome: OneOf(ACTIVITY_OUTCOMES),
-  reason: Nullable(Type.String()),
+  outcome: OneOf(ACTIVITY_OUTCOMES, {
+    description:
+      "deferred: put off with 450, and the one who sends comes again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)",
+  }),
+  reason: Type.Unsafe<string | null>({
+    ...Nullable(Type.String()),
+    description:
+      "A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed, destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender, unproven_sender, reply_disabled, leak; of a bounce, its kind and code",
+  }),
   contact: Nullable(Type.String()),
   destination: Nullable(Type.String()),
   message_id: Nullable(Type.String()),
@@ -328,7 +335,7 @@ function mountPerson(api: Api, world: World): void {
         operationId: "eraseMaskedPerson",
         summary: "Forget one person: as a contact everywhere, and as a destination",
         description:
-          "The reply addresses of the person lead nowhere any more. Aliases that forward to nobody else are deleted. Activity keeps what happened, without the person. A person that is not known answers zeros.",
+          "The reply addresses of the person lead nowhere any more. Aliases that forward to nobody else are deleted. Activity keeps what happened, without the person. Mail of the person that waits in quarantine is deleted at /v1/inbound-emails. A person that is not known answers zeros.",
         response: answers({
           200: Type.Object({
             contacts: Type.Integer(),

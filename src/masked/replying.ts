@@ -4,18 +4,23 @@
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
 import { serverNames } from "../mail/masked/server-names.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import { NotNow } from "../platform/not-now.ts";
 import { addressDigest, openContact } from "./addresses.ts";
 import { countRecipients, REPLY_RECIPIENTS_MAX, writersOf } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { addressOf, type Person, usable } from "./correspondents.ts";
 import { contextFinder } from "./lookups.ts";
 import { makeNotice, type Refusal } from "./notices.ts";
+import { readParts } from "./parts.ts";
 import { findContacts } from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
-import { mayReply } from "./sender-proof.ts";
+import { mayReply, verdictsOf } from "./sender-proof.ts";
 import { shownReplacements, undecorated } from "./shown-name.ts";
 import { mapIds, outerId, pairOfIds } from "./thread-ids.ts";
 import type { ActivityType, AliasRow, ContactSecrets } from "./types.ts";
+
+/** It was readable and proven when it was taken: what is in the way is a resolver or a parser that is not there now. */
+const KEEP_TRYING_MS = 4 * 3_600_000;
 
 /** The handler of mail for reverse addresses. */
 export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
@@ -24,29 +29,35 @@ export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
     const context = await carry.loadContext(find, mail);
     if (!context) return carry.gone(world, mail);
     const { alias, route } = context;
-    const [verdicts, parsed] = await Promise.all([mail.examination.verdicts(), mail.examination.parsed()]);
+    const { examination, envelope } = mail;
+    const [verdicts, read, parsed] = await Promise.all([
+      examination.verdicts(),
+      examination.parsed(),
+      readParts(examination),
+    ]);
     const contact_id = route.detail.contact_id;
-    const about = { ...carry.verdictsOf(verdicts), size: mail.size, contact_id };
+    const about = { ...verdictsOf(verdicts), size: mail.size, contact_id };
     const stop = (outcome: "failed" | "dropped", reason: string, type: ActivityType = "reply") =>
       carry.conclude(
         world,
         { alias, mail },
         { status: outcome, reason, entries: [{ ...about, type, outcome, reason }], counts: {} },
       );
-    if (parsed.kind === "failed") return stop("failed", "unreadable");
-    const permission = mayReply(
-      {
-        from: parsed.mail.from.map(({ email }) => email),
-        envelope_from: mail.envelope.from,
-        destinations: writersOf(context.destinations),
-      },
-      verdicts,
-    );
-    if (permission.kind !== "allowed") return stop("failed", "unauthorised_sender");
-    if (!alias.active || !alias.reply_enabled) return stop("failed", "reply_disabled");
+    const from = parsed.from.map(({ email }) => email);
+    const author = { from, envelope_from: envelope.from, destinations: writersOf(context.destinations) };
+    const permission = mayReply(author, verdicts);
+    if (permission.kind === "refused") return stop("failed", "unauthorised_sender");
     // RFC 3834 §2: two responders must not talk to each other through us.
-    if (parsed.mail.auto_submitted) return stop("dropped", "auto_reply", "auto_reply");
-    return carryReply(world, ports, { context, mail, parsed: parsed.mail, author: permission.email, about });
+    if (parsed.auto_submitted) return stop("dropped", "auto_reply", "auto_reply");
+    const reply = { context, mail, parsed, author: from[0] as string, about };
+    const obstacle = permission.kind === "unknown" ? "unproven" : read.kind === "failed" ? "unreadable" : null;
+    if (obstacle !== null) {
+      const ageMs = world.clock.now() - mail.received_at.getTime();
+      if (ageMs < KEEP_TRYING_MS) throw new NotNow(`a reply waits, it is ${obstacle}`);
+      return turnBack(world, ports, reply, { kind: obstacle });
+    }
+    if (!alias.active || !alias.reply_enabled) return turnBack(world, ports, reply, { kind: "reply_disabled" });
+    return carryReply(world, ports, reply);
   };
 }
 

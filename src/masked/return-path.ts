@@ -2,24 +2,24 @@
 // itself goes no further. One exception: an automatic answer to a reply is a contact's mail to the alias.
 import { parseBounce } from "../mail/dsn/dsn.ts";
 import type { BounceRecipient, BounceResult } from "../mail/dsn/types.ts";
+import { isFromContact } from "./answers.ts";
 import { routeTo } from "./arrival.ts";
 import { type BouncePorts, type Fault, takeBounce } from "./bounces.ts";
 import * as carry from "./carry.ts";
+import { readParts } from "./parts.ts";
 import { findAlias } from "./queries.ts";
 import { findTrace, type TraceRow } from "./trace-queries.ts";
-
-type Outcome = ReturnType<typeof carry.conclude>;
 
 /**
  * A handler of return-path mail; null when the message it names did not leave through a masked address. `forward` is the
  * handler of mail to aliases.
  */
-export function maskedReturnPath(
+export function maskedReturnPath<M extends carry.ArrivedMail, O>(
   world: carry.CarryWorld,
   ports: BouncePorts,
-  forward: (mail: carry.ArrivedMail) => Promise<Outcome>,
+  forward: (mail: M) => Promise<O>,
 ) {
-  return async (mail: carry.ArrivedMail, messageId: string): Promise<Outcome | null> => {
+  return async (mail: M, messageId: string) => {
     const [trace] = await findTrace(world.db, mail.org_id, messageId);
     if (!trace || trace.kind === "received") return null;
     const read = parseBounce(await mail.examination.bytes());
@@ -28,11 +28,21 @@ export function maskedReturnPath(
     const [alias] = trace.alias_id === null ? [] : await findAlias(world.db, trace.org_id, trace.alias_id);
     if (!alias || alias.deleted_at !== null) return carry.gone(world, mail);
     if (read.kind === "auto_reply" && trace.kind === "reply") {
+      // In session it was the same, or the message went to others as well.
+      if (!(await isFromContact(world, trace, await readParts(mail.examination)))) {
+        return carry.conclude(world, { alias, mail }, { ...FOREIGN, entries: [foreign(mail)] });
+      }
       return forward({ ...mail, route: routeTo(alias, null, null) });
     }
     const entries = [...(read.kind === "auto_reply" ? [answered(trace, mail)] : []), ...complained(trace, mail, read)];
     return carry.conclude(world, { alias, mail }, { status: "dropped", reason: read.kind, entries, counts: {} });
   };
+}
+
+const FOREIGN = { status: "dropped", reason: "foreign_answer", counts: { received: 1, blocked: 1 } } as const;
+
+function foreign({ size }: carry.ArrivedMail) {
+  return { size, type: "block" as const, outcome: "dropped" as const, reason: "foreign_answer" };
 }
 
 /** The mailbox answers by itself (RFC 3834): its contact is not to hear of it. */

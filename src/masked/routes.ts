@@ -39,7 +39,8 @@ const Alias = Type.Object({
   active: Type.Boolean(),
   disabled_reason: Type.Unsafe<string | null>({
     ...Nullable(Type.String()),
-    description: "owner, or destination_bouncing: every mailbox bounced; confirming one again switches the alias on",
+    description:
+      "owner, or destination_bouncing: every mailbox bounced, and mail is put off with 450; confirming one again switches the alias on",
   }),
   on_disabled: OneOf(ON_DISABLED),
   reply_enabled: Type.Boolean(),

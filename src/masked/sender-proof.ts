@@ -33,3 +33,8 @@ export function mayReply({ from, envelope_from, destinations }: Author, proof: P
   if (result === "temperror" || proof.spf.result === "temperror") return { kind: "unknown" };
   return refuse("the sender is not proven: neither an aligned DKIM signature nor SPF of that very address passed");
 }
+
+/** The verdicts as an entry of the activity shows them. */
+export function verdictsOf(proof: Proof): { spf: string; dkim: string; dmarc: string } {
+  return { spf: proof.spf.result, dkim: proof.dkim.from_aligned ? "pass" : "fail", dmarc: proof.dmarc.result };
+}

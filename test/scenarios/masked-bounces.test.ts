@@ -6,10 +6,18 @@ import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import PostalMime from "postal-mime";
 import { C, D, DOMAIN, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
+
+const SPAMMY =
+  "Claim your prize: the lottery, next of kin. Respond urgently with your bank details. Make money fast. Viagra.";
 
 let s: MaskedStage;
+/** Of a domain that keeps what looks like spam. */
+let domain_id: string;
 before(async () => {
   s = await startMaskedStage();
+  domain_id = (await addVerifiedDomain(s.api, s.dns, "own.example", { type: "both" })).id;
+  await s.api.ask("PUT", "/v1/domains/own.example/spam", { thresholds: { quarantine: 8, reject: null } });
 });
 after(() => s.close());
 beforeEach(async () => {
@@ -177,6 +185,50 @@ test("two vacation responders through one mask exchange at most two messages", a
   assert.equal(s.sink.messages.length, 3);
 });
 
+test("the return path of a reply takes the contact's automatic answers, within the limits of mail to the alias", async () => {
+  const a = await s.alias();
+  const r = await reverse(a.id);
+  await reply(r);
+  const [answer] = await s.arrived(C);
+  const path = answer?.from ?? "";
+  const automatic = (from: string) => mail(from, path, "Auto-Submitted: auto-replied\r\n", "I am away.");
+  const comes = async (from: string, envelope = "") =>
+    s.send({ from: envelope, to: path, content: automatic(from), ip: "127.0.0.2" });
+  const eve = "eve@elsewhere.example";
+  assert.match((await comes(eve, eve)).text, /^550 5\.7\.1/, "only the contact has something to answer");
+  assert.match((await comes(`${C}, ${eve}`)).text, /^550 5\.7\.1/, "alone");
+  assert.equal((await comes(C)).code, 250);
+  assert.equal((await s.arrived(D)).length, 1);
+  await s.api.world.db.execute(
+    `insert into masked_window (org_id, alias_id, kind, starts_at, used)
+     select $1, $2, 'forward_minute', date_trunc('minute', now()) + n * interval '1 minute', 30 from generate_series(0, 2) n
+     on conflict (org_id, alias_id, kind, starts_at) do update set used = 30`,
+    [s.api.org_id, a.id],
+  );
+  assert.match((await comes(C)).text, /^450 4\.7\.1/);
+  await s.settle();
+  assert.equal(s.sink.messages.filter(({ to }) => to[0] === D).length, 1);
+  const entries = await s.activity(a.id);
+  assert.deepEqual(entries.slice(0, 2), ["forward deferred rate_limited", "forward sent -"]);
+  assert.equal(entries.filter((entry) => entry === "block failed foreign_answer").length, 2, entries.join("; "));
+});
+
+test("an automatic answer that looks like spam waits for the owner's word", async () => {
+  const a = await s.alias({ domain_id });
+  await reply(await reverse(a.id));
+  const [answer] = await s.arrived(C);
+  const path = answer?.from ?? "";
+  const content = mail(C, path, "Auto-Submitted: auto-replied\r\n", SPAMMY);
+  assert.equal((await s.send({ from: "", to: path, content, ip: "127.0.0.2" })).code, 250);
+  await s.settle();
+  assert.equal((await s.activity(a.id))[0], "quarantine held spam");
+  const [waits] = (await s.api.ask("GET", "/v1/inbound-emails?status=quarantined")).body.emails;
+  assert.equal((await s.api.ask("POST", `/v1/inbound-emails/${waits.id}/release`)).status, 200);
+  assert.match((await s.arrived(D))[0]?.bytes.toString("latin1") ?? "", /Claim your prize/);
+  await s.settle();
+  assert.equal((await s.api.ask("GET", "/v1/inbound-emails")).body.total, 0);
+});
+
 test("nothing readable of either side is left in the database, on the disk or in the log when the mail is over", async () => {
   const a = await s.alias({ display_name: "Anna" });
   const big = `${"x".repeat(76)}\r\n`.repeat(5_000);
@@ -193,6 +245,15 @@ test("nothing readable of either side is left in the database, on the disk or in
   s.sink.onRcpt((address) => (address === D ? { code: 550, text: `5.2.1 <${D}>: disabled` } : null));
   await toAlias(a.full);
   await s.settle();
+  await s.settle();
+  const b = await s.alias({ domain_id });
+  s.sink.onRcpt(() => null);
+  const suspected = mail(`"Shop Keeper" <${C}>`, b.full, "", SPAMMY);
+  assert.equal((await s.send({ from: C, to: b.full, content: suspected })).code, 250);
+  await s.settle();
+  const [waits] = (await s.api.ask("GET", "/v1/inbound-emails?status=quarantined")).body.emails;
+  assert.match(waits.from_address, /Shop Keeper/, "what waits for the owner's word is kept and shown as it is");
+  await s.api.ask("POST", `/v1/inbound-emails/${waits.id}/release`);
   await s.settle();
   const tables = await s.api.world.db.query<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -1,0 +1,26 @@
+// An automatic answer to a reply comes back to the reply's return path, which its contact knows and nobody else should. It
+// is that contact's mail to the alias, and goes the way of such mail with its limits; from anybody else it is nothing.
+import { parseBounce } from "../mail/dsn/dsn.ts";
+import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import type { World } from "../platform/world.ts";
+import { openContact } from "./addresses.ts";
+import { findContacts } from "./people-queries.ts";
+import type { TraceRow } from "./trace-queries.ts";
+
+type AnswerWorld = Pick<World, "db" | "seal">;
+
+/** Was it written by a machine, in answer to a reply that this trace is of? */
+export function isAnswer({ kind }: Pick<TraceRow, "kind">, bytes: Buffer): boolean {
+  return kind === "reply" && parseBounce(bytes).kind === "auto_reply";
+}
+
+/** Is its only author the contact that the reply went to? Whether that is proven, the policy of the author's domain says. */
+export async function isFromContact(
+  world: AnswerWorld,
+  { org_id, contact_id }: TraceRow,
+  { from }: Pick<ParsedMail, "from">,
+): Promise<boolean> {
+  const [contact] = contact_id === null ? [] : await findContacts(world.db, org_id, [contact_id]);
+  if (!contact || from.length !== 1) return false;
+  return openContact(world, org_id, contact.sealed).email.toLowerCase() === from[0]?.email?.toLowerCase();
+}
