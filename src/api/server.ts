@@ -2,7 +2,8 @@
 // shape → the feature. What a route declares as schema is validated, served and described.
 import type { Socket } from "node:net";
 import swagger from "@fastify/swagger";
-import { Ajv, type Options } from "ajv";
+import type { TSchema } from "@sinclair/typebox";
+import { Ajv, type Options, type ValidateFunction } from "ajv";
 import Fastify from "fastify";
 import { authenticate } from "../accounts/accounts.ts";
 import type { Api } from "../platform/http.ts";
@@ -13,6 +14,7 @@ import { requireKey } from "./auth.ts";
 import { answerUnreadable } from "./client-errors.ts";
 import { closerOf } from "./closing.ts";
 import { answerError } from "./errors.ts";
+import { idLowerer } from "./id-case.ts";
 import { readJsonBodies } from "./json-body.ts";
 import { limitLoad } from "./load.ts";
 import { describeApi } from "./openapi.ts";
@@ -126,8 +128,22 @@ function compileSchemas(app: Api): void {
   const exact = withFormats(new Ajv({ ...options, coerceTypes: false }));
   const coercing = withFormats(new Ajv({ ...options, coerceTypes: true }));
   app.setValidatorCompiler(({ schema, httpPart }) =>
-    (httpPart === "body" ? exact : coercing).compile(schema as object),
+    withIdsLowered(schema as TSchema, (httpPart === "body" ? exact : coercing).compile(schema as object)),
   );
+}
+
+/** Before the validator looks, so that a list with one id in two spellings holds it twice. */
+function withIdsLowered(schema: TSchema, validate: ValidateFunction) {
+  const lower = idLowerer(schema);
+  if (!lower) return validate;
+  const judge = (value: unknown): boolean => {
+    lower(value);
+    const isValid = validate(value);
+    judge.errors = validate.errors;
+    return isValid;
+  };
+  judge.errors = null as ValidateFunction["errors"];
+  return judge;
 }
 
 function withFormats(ajv: Ajv): Ajv {

@@ -273,11 +273,15 @@ export type ListRequest = {
 
 /** The filter of a list or export; texts that no entry can hold are refused. */
 export function readFilter(request: ListRequest): Filter {
+  const { scope_type = null } = request;
+  const scopeId = plain(request.scope_id, "scope_id") || null;
+  const isOfRecord = scope_type === "domain" || scope_type === "template";
   return {
     query: plain(request.query, "query")?.trim().toLowerCase() || null,
     reason: request.reason ?? null,
-    scope_type: request.scope_type ?? null,
-    scope_id: plain(request.scope_id, "scope_id") || null,
+    scope_type,
+    // An id may be written in any case; the name of a list or stream is as it is.
+    scope_id: isOfRecord ? (scopeId?.toLowerCase() ?? null) : scopeId,
     source: plain(request.source, "source") || null,
   };
 }
