@@ -1,5 +1,5 @@
 // What the clock role does for DMARC reports: forgets what nobody can ask for any more. Any number of processes may run it.
-import { type RoundsWorld, startRounds } from "../platform/rounds.ts";
+import { type RoundsWorld, startRounds, sweep } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as dayQueries from "./day-queries.ts";
 import * as queries from "./queries.ts";
@@ -14,7 +14,6 @@ const KEPT_MS = 410 * DAY_MS;
 /** Each takes its records with it. */
 const REPORTS_BATCH = 50;
 const ROWS_BATCH = 5_000;
-const ROUNDS_MAX = 40;
 
 /** Starts the work; `stop` waits for the statement under way. */
 export function startDmarcWork(world: Worker & RoundsWorld): { stop(): Promise<void> } {
@@ -29,14 +28,8 @@ export function startDmarcWork(world: Worker & RoundsWorld): { stop(): Promise<v
 export async function sweepReports(world: Worker, signal?: AbortSignal): Promise<void> {
   const before = new Date(world.clock.now() - KEPT_MS);
   const day = dayOf(before.getTime() / 1_000);
-  await repeat(signal, () => queries.purgeReports(world.db, before, REPORTS_BATCH));
-  await repeat(signal, () => queries.purgeTlsReports(world.db, before, ROWS_BATCH));
-  await repeat(signal, () => dayQueries.purgeDays(world.db, day, ROWS_BATCH));
-  await repeat(signal, () => dayQueries.purgeDaySources(world.db, day, ROWS_BATCH));
-}
-
-async function repeat(signal: AbortSignal | undefined, step: () => Promise<number>): Promise<void> {
-  for (let round = 0; round < ROUNDS_MAX && !signal?.aborted; round += 1) {
-    if ((await step()) === 0) return;
-  }
+  await sweep(signal, () => queries.purgeReports(world.db, before, REPORTS_BATCH));
+  await sweep(signal, () => queries.purgeTlsReports(world.db, before, ROWS_BATCH));
+  await sweep(signal, () => dayQueries.purgeDays(world.db, day, ROWS_BATCH));
+  await sweep(signal, () => dayQueries.purgeDaySources(world.db, day, ROWS_BATCH));
 }

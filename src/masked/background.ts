@@ -18,7 +18,7 @@ const MESSAGE_IDS_KEPT_MS = 400 * 86_400_000;
 
 /** Starts the work; `stop` ends it after what is at hand. Any number of processes may run it. */
 export function startMaskedWork(world: WorkWorld, ports: TracePorts): { stop(): Promise<void> } {
-  const sweep = atMostEvery(SWEEP_EVERY_MS, world.clock.now, () => forgetOld(world));
+  const sweep = atMostEvery(world, SWEEP_EVERY_MS, () => forgetOld(world));
   return startRounds(world, {
     name: "masked",
     every_ms: LOOK_EVERY_MS,
@@ -34,6 +34,7 @@ export async function forgetOld(world: Pick<carry.CarryWorld, "db" | "clock">): 
   const now = world.clock.now();
   const before = (keptMs: number) => new Date(now - keptMs);
   const windows = await queries.purgeWindows(world.db, before(WINDOWS_KEPT_MS), SWEPT_AT_ONCE);
+  const days = await queries.purgeConfirmationDays(world.db, before(WINDOWS_KEPT_MS), SWEPT_AT_ONCE);
   const ids = await queries.purgeMessageIds(world.db, before(MESSAGE_IDS_KEPT_MS), SWEPT_AT_ONCE);
-  return windows + ids + (await queries.purgeAliases(world.db, before(RESTORE_WITHIN_MS), ALIASES_AT_ONCE));
+  return windows + days + ids + (await queries.purgeAliases(world.db, before(RESTORE_WITHIN_MS), ALIASES_AT_ONCE));
 }

@@ -63,8 +63,7 @@ type PartitionWorld = Pick<World, "db" | "clock" | "config"> & RoundsWorld;
 
 /** Keeps partitions made ahead and drops those past their retention, every hour; for the `clock` role. */
 export function startPartitionWork(world: PartitionWorld): { stop(): Promise<void> } {
-  // By the schedule's clock: when it is moved, the days that are to come have come.
-  const round = atMostEvery(WORK_EVERY_MS, world.clock.now, async () => {
+  const round = atMostEvery(world, WORK_EVERY_MS, async () => {
     await makePartitions(world.db, world.clock.now());
     const dropped = await dropExpiredPartitions(world, world.config.retention_days);
     if (dropped.length > 0) world.log.info({ dropped }, "past their retention");

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { until } from "../../test/support/until.ts";
 import { createLog } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
-import { atMostEvery, startRounds } from "./rounds.ts";
+import { atMostEvery, startRounds, sweep } from "./rounds.ts";
 
 function quietWorld() {
   const lines: string[] = [];
@@ -41,14 +41,11 @@ test("work that is due at most every so often is due again at once when it faile
   let nowMs = 0;
   let done = 0;
   let fails = true;
-  const work = atMostEvery(
-    1_000,
-    () => nowMs,
-    async () => {
-      if (fails) throw new Error("the database was away");
-      done += 1;
-    },
-  );
+  const clock = { now: () => nowMs };
+  const work = atMostEvery({ clock }, 1_000, async () => {
+    if (fails) throw new Error("the database was away");
+    done += 1;
+  });
   await assert.rejects(work());
   fails = false;
   await work();
@@ -57,4 +54,28 @@ test("work that is due at most every so often is due again at once when it faile
   nowMs = 1_000;
   await work();
   assert.equal(done, 2);
+  nowMs = 10;
+  await work();
+  await work();
+  assert.equal(done, 3, "a clock that was set back holds nothing up");
+});
+
+test("a sweep goes on until there is nothing more, ends when it is told to, and is bounded", async () => {
+  const left = [5, 5, 2, 0, 9];
+  await sweep(undefined, async () => left.shift() ?? 0);
+  assert.deepEqual(left, [9]);
+  const ending = new AbortController();
+  let steps = 0;
+  await sweep(ending.signal, async () => {
+    steps += 1;
+    if (steps === 3) ending.abort();
+    return 1;
+  });
+  assert.equal(steps, 3);
+  steps = 0;
+  await sweep(undefined, async () => {
+    steps += 1;
+    return 1;
+  });
+  assert.equal(steps, 40);
 });

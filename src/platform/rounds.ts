@@ -51,12 +51,30 @@ async function goRound(world: RoundsWorld, { name, every_ms, round }: Work, { si
   }
 }
 
-/** `work`, but not again before `everyMs` have passed by `now` since it last succeeded. */
-export function atMostEvery(everyMs: number, now: () => number, work: () => Promise<unknown>): () => Promise<void> {
+/**
+ * `work`, but not again before `everyMs` have passed since it last succeeded. By the schedule's clock: when it is moved,
+ * what is old by it has become old; one that was set back makes the work due.
+ */
+export function atMostEvery(
+  { clock }: { clock: Pick<World["clock"], "now"> },
+  everyMs: number,
+  work: () => Promise<unknown>,
+): () => Promise<void> {
   let doneAtMs = Number.NEGATIVE_INFINITY;
   return async () => {
-    if (now() - doneAtMs < everyMs) return;
+    const passedMs = clock.now() - doneAtMs;
+    if (passedMs >= 0 && passedMs < everyMs) return;
     await work();
-    doneAtMs = now();
+    doneAtMs = clock.now();
   };
+}
+
+/** So many steps has a sweep at most; what is left is for the next one. */
+const STEPS_MAX = 40;
+
+/** `step` until it finds nothing more to do, but boundedly often; ends early when `signal` does. */
+export async function sweep(signal: AbortSignal | undefined, step: () => Promise<number>): Promise<void> {
+  for (let done = 0; done < STEPS_MAX && !signal?.aborted; done += 1) {
+    if ((await step()) === 0) return;
+  }
 }

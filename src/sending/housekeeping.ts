@@ -14,7 +14,7 @@ type HousekeepingWorld = Pick<World, "db" | "clock"> & RoundsWorld;
 
 /** Starts the work; `stop` ends it after the statement at hand. */
 export function startSendingWork(world: HousekeepingWorld): { stop(): Promise<void> } {
-  const round = atMostEvery(WORK_EVERY_MS, world.clock.now, () => forgetOld(world));
+  const round = atMostEvery(world, WORK_EVERY_MS, () => forgetOld(world));
   return startRounds(world, { name: "housekeeping of sending", every_ms: LOOK_EVERY_MS, round });
 }
 

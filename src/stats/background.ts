@@ -1,6 +1,6 @@
 // What the clock role does for statistics: merges the shards of spans that are over, and forgets what nobody can ask for
 // any more. Nothing depends on it: readers add up whatever is there. Any number of processes may run it.
-import { type RoundsWorld, startRounds } from "../platform/rounds.ts";
+import { type RoundsWorld, startRounds, sweep } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 
@@ -13,7 +13,6 @@ const OVER_AFTER_MS = DAY_MS + 3_600_000;
 /** The longest question is about 90 days. */
 const KEPT_MS = 100 * DAY_MS;
 const BATCH = 5_000;
-const ROUNDS_MAX = 40;
 
 /** Starts the work; `stop` waits for the statement under way. */
 export function startStatsWork(world: Worker & RoundsWorld): { stop(): Promise<void> } {
@@ -25,14 +24,8 @@ export async function sweepStats(world: Worker, signal?: AbortSignal): Promise<v
   const nowMs = world.clock.now();
   const over = new Date(nowMs - OVER_AFTER_MS);
   const old = new Date(nowMs - KEPT_MS);
-  await repeat(signal, () => queries.mergeCounts(world.db, over, BATCH));
-  await repeat(signal, () => queries.mergeReasons(world.db, over, BATCH));
-  await repeat(signal, () => queries.purgeCounts(world.db, old, BATCH));
-  await repeat(signal, () => queries.purgeReasons(world.db, old, BATCH));
-}
-
-async function repeat(signal: AbortSignal | undefined, step: () => Promise<number>): Promise<void> {
-  for (let round = 0; round < ROUNDS_MAX && !signal?.aborted; round += 1) {
-    if ((await step()) === 0) return;
-  }
+  await sweep(signal, () => queries.mergeCounts(world.db, over, BATCH));
+  await sweep(signal, () => queries.mergeReasons(world.db, over, BATCH));
+  await sweep(signal, () => queries.purgeCounts(world.db, old, BATCH));
+  await sweep(signal, () => queries.purgeReasons(world.db, old, BATCH));
 }

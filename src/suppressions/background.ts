@@ -2,7 +2,7 @@
 // The row is the job: a worker claims it with a lease, and each block and the cursor move in one transaction, so that a
 // crash at any instruction neither loses nor doubles a row.
 import { isUnavailable } from "../platform/db.ts";
-import { atMostEvery, type RoundsWorld, startRounds } from "../platform/rounds.ts";
+import { atMostEvery, type RoundsWorld, startRounds, sweep } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as imports from "./import-queries.ts";
 import * as queries from "./queries.ts";
@@ -17,7 +17,6 @@ const FAILED_CLAIMS_MAX = 5;
 /** 40,000 rows, one to two seconds. */
 const BLOCKS_A_TURN = 20;
 const SWEEP_ENTRIES_MAX = 5_000;
-const SWEEP_ROUNDS_MAX = 20;
 const SWEEP_JOBS_MAX = 100;
 const COUNT_ROWS_MAX = 100;
 const READING_LIFE_MS = 2 * 3_600_000;
@@ -26,13 +25,13 @@ const ENDED_LIFE_MS = 30 * 86_400_000;
 
 /** Starts the work; `stop` ends it after the block at hand and gives the job back. */
 export function startSuppressionWork(world: Worker & RoundsWorld): { stop(): Promise<void> } {
-  const sweep = atMostEvery(SWEEP_EVERY_MS, world.clock.monotonic, () => sweepSuppressions(world));
+  const sweepSometimes = atMostEvery(world, SWEEP_EVERY_MS, () => sweepSuppressions(world));
   return startRounds(world, {
     name: "suppressions",
     every_ms: LOOK_EVERY_MS,
     async round(signal, beat) {
       await commitImports(world, signal, beat);
-      await sweep();
+      await sweepSometimes();
     },
   });
 }
@@ -96,9 +95,7 @@ async function giveBack(world: Worker, claim: imports.Claim, error: unknown): Pr
 export async function sweepSuppressions(world: Worker): Promise<void> {
   const nowMs = world.clock.now();
   const now = new Date(nowMs);
-  for (let round = 0; round < SWEEP_ROUNDS_MAX; round += 1) {
-    if ((await queries.deleteExpired(world.db, now, SWEEP_ENTRIES_MAX)) < SWEEP_ENTRIES_MAX) break;
-  }
+  await sweep(undefined, () => queries.deleteExpired(world.db, now, SWEEP_ENTRIES_MAX));
   for (const orgId of await queries.orgsToFold(world.db, COUNT_ROWS_MAX)) await queries.foldCounts(world.db, orgId);
   await world.db.transaction(async (tx) => {
     await imports.expireJobs(tx, now, SWEEP_JOBS_MAX);

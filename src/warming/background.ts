@@ -25,7 +25,7 @@ const HISTORY_KEPT_MS = 400 * DAY_MS;
 
 /** Starts the work; `stop` waits for the domain at hand. */
 export function startWarmingWork(world: Worker, ports: WarmingPorts): { stop(): Promise<void> } {
-  const sweep = atMostEvery(SWEEP_EVERY_MS, world.clock.monotonic, () => sweepWarming(world, ports));
+  const sweep = atMostEvery(world, SWEEP_EVERY_MS, () => sweepWarming(world, ports));
   return startRounds(world, {
     name: "warming",
     every_ms: POLL_MS,
