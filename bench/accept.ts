@@ -9,6 +9,7 @@ const CONNECTIONS = 64;
 /** Runs the benchmark. */
 export async function benchAccept(): Promise<BenchResult> {
   const stage = await setStage([["api"]]);
+  const bodyOf = (n: number) => sendBody(`orders@${stage.domain}`, `customer${n}@rcpt${n % 20}.example`, n);
   try {
     const post = (count: number) =>
       postMany({
@@ -17,14 +18,14 @@ export async function benchAccept(): Promise<BenchResult> {
         key: stage.settings.live_key,
         count,
         connections: CONNECTIONS,
-        body: (n) => sendBody(`orders@${stage.domain}`, `customer${n}@rcpt${n % 20}.example`, n),
+        body: bodyOf,
       });
     await post(3_000);
     const [load, cost] = await costOf(stage, COUNT, () => post(COUNT));
     if (load.accepted !== COUNT) throw new Error(`not all were accepted: ${JSON.stringify([...load.refused])}`);
     return {
       name: "accept",
-      conditions: conditions({ message_bytes: 4096, connections: CONNECTIONS, count: COUNT, synchronous_commit: "on" }),
+      conditions: conditions({ request_bytes: bodyOf(0).length, connections: CONNECTIONS, count: COUNT }, stage),
       ours: {
         per_s: round(load.accepted / load.seconds),
         p50_ms: round(percentile(load.latencies_ms, 50), 1),

@@ -1,9 +1,10 @@
 // npm run bench -- all: every bench in a process of its own, one after the other, so that one that fails takes nothing with
-// it. What is done is kept in bench/results/all.json: --resume goes on where an interrupted run was. Ends with one table.
+// it. What is done is kept in bench/results/all.json until all is: --resume goes on where an interrupted run of this commit was.
+// Ends with one table.
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { BenchResult } from "./support/bench.ts";
+import { type BenchResult, commitOf } from "./support/bench.ts";
 
 const FOLDER = join(import.meta.dirname, "results");
 const KEPT = join(FOLDER, "all.json");
@@ -14,21 +15,23 @@ const EACH_MS_MAX = 15 * 60_000;
 type Failed = { name: string; error: string };
 type Done = BenchResult | Failed;
 
-export type AllOptions = { names: string[]; rows: string | undefined; json: boolean; resume: boolean };
+export type AllOptions = { names: string[]; json: boolean; resume: boolean };
 
 /** Runs them; false when one failed. */
-export async function benchAll({ names, rows, json, resume }: AllOptions): Promise<boolean> {
+export async function benchAll({ names, json, resume }: AllOptions): Promise<boolean> {
   const done = new Map<string, Done>((resume ? readKept() : []).map((result) => [result.name, result]));
   for (const name of names) {
     const known = done.get(name);
     if (known && !isFailed(known)) continue;
     console.log(`bench ${name}: a minute or more`);
-    done.set(name, await runOne(name, rows));
+    done.set(name, await runOne(name));
     keep([...done.values()]);
   }
   const results = names.flatMap((name) => done.get(name) ?? []);
   console.log(`\n${toTable(results)}`);
   if (json) console.log(JSON.stringify({ name: "all", results }));
+  // Or --resume would find everything done, and measure nothing.
+  if (!results.some(isFailed)) rmSync(KEPT);
   return !results.some(isFailed);
 }
 
@@ -37,7 +40,9 @@ function isFailed(result: Done): result is Failed {
 }
 
 function readKept(): Done[] {
-  return existsSync(KEPT) ? (JSON.parse(readFileSync(KEPT, "utf8")) as Done[]) : [];
+  const kept = existsSync(KEPT) ? (JSON.parse(readFileSync(KEPT, "utf8")) as Done[]) : [];
+  const commit = commitOf();
+  return kept.filter((result) => !isFailed(result) && result.conditions.commit === commit);
 }
 
 function keep(results: Done[]): void {
@@ -46,9 +51,10 @@ function keep(results: Done[]): void {
 }
 
 /** Its figures go to history.csv by itself; its last line is its result. */
-function runOne(name: string, rows: string | undefined): Promise<Done> {
-  const args = [RUN, name, "--json", ...(rows === undefined ? [] : ["--rows", rows])];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+function runOne(name: string): Promise<Done> {
+  const child = spawn(process.execPath, [RUN, name, "--json"], { stdio: ["ignore", "pipe", "pipe"] });
+  const end = () => void child.kill("SIGTERM");
+  process.once("exit", end);
   const late = setTimeout(() => child.kill("SIGTERM"), EACH_MS_MAX);
   let output = "";
   let complaint = "";
@@ -61,6 +67,7 @@ function runOne(name: string, rows: string | undefined): Promise<Done> {
   return new Promise((resolve) => {
     child.once("close", (code, signal) => {
       clearTimeout(late);
+      process.off("exit", end);
       const last = output.trim().split("\n").at(-1) ?? "";
       if (code === 0 && last.startsWith("{")) resolve(JSON.parse(last) as BenchResult);
       else resolve({ name, error: `ended with ${signal ?? code}: ${complaint.trim().slice(-500)}` });

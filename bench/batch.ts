@@ -33,7 +33,10 @@ export async function benchBatch(): Promise<BenchResult> {
     const html = await run(htmlOnly, CALLS);
     return {
       name: "batch",
-      conditions: conditions({ message_bytes: 4096, items: ITEMS, calls: CALLS, connections: CONNECTIONS }),
+      conditions: conditions(
+        { request_bytes: full[0]?.length, items: ITEMS, calls: CALLS, connections: CONNECTIONS },
+        stage,
+      ),
       ours: {
         per_s: round((load.accepted * ITEMS) / load.seconds),
         call_p50_ms: round(percentile(load.latencies_ms, 50), 1),

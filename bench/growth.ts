@@ -1,12 +1,22 @@
 // What a message costs when there is more of everything: rows in the queue, organizations, domains, processes, nodes. And
 // what Postern itself takes: seconds to start, memory at rest and after a load. Each figure is of a run of its own with the
 // same load, so they are compared with each other, not with those of other benches.
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import pg from "pg";
 import { posternSettings, startPostern } from "../test/support/postern-process.ts";
-import { type BenchResult, conditions, costOf, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
+import { residentMib } from "../test/support/resident.ts";
+import {
+  type BenchResult,
+  conditions,
+  costOf,
+  makeFolder,
+  mean,
+  round,
+  routeToSink,
+  type Stage,
+  setStage,
+  throughSink,
+  withClient,
+} from "./support/bench.ts";
 import { postMany, sendBody } from "./support/load.ts";
 import { addDomains, addOrganizations, type Sender } from "./support/tenants.ts";
 
@@ -51,7 +61,7 @@ export async function benchGrowth(options: GrowthOptions = {}): Promise<BenchRes
   };
   return {
     name: "growth",
-    conditions: conditions({ message_bytes: 4096, count, depths, organizations, domains, connections: CONNECTIONS }),
+    conditions: conditions({ rows: depths.at(-1), count, depths, organizations, domains, connections: CONNECTIONS }),
     ours,
     peers: {},
     ratio: {},
@@ -62,7 +72,7 @@ export async function benchGrowth(options: GrowthOptions = {}): Promise<BenchRes
 
 /** From the command to "ready": with nothing there (its database is made), and again with all there, as bin/postern does. */
 async function benchStart(count: number): Promise<Figures> {
-  const dir = mkdtempSync(join(tmpdir(), "postern-growth-"));
+  const { dir, remove } = makeFolder();
   const settings = await posternSettings(dir, { NODE_COMPILE_CACHE: join(dir, "compiled") });
   const start = async (): Promise<number> => {
     const startedAt = performance.now();
@@ -72,68 +82,84 @@ async function benchStart(count: number): Promise<Figures> {
     return round(seconds, 2);
   };
   const seconds = { cold_start_s: await start(), warm_start_s: await start() };
-  rmSync(dir, { recursive: true, force: true });
+  remove();
   return { ...seconds, ...(await benchMemory(count)) };
 }
 
 async function benchMemory(count: number): Promise<Figures> {
   return onStage(LAYOUTS.one_process as string[][], async (stage) => {
-    const at_rest = residentMib(stage);
+    const at_rest = memoryMib(stage);
     await send(stage, count, [ownSender(stage)]);
-    return { memory_at_rest_mib: at_rest, memory_after_load_mib: residentMib(stage) };
+    return { memory_at_rest_mib: at_rest, memory_after_load_mib: memoryMib(stage) };
   });
 }
 
-/** Of Postern's own processes, without the database (proc_pid_status(5)); 0 but on Linux. */
-function residentMib({ processes }: Stage): number {
-  const kib = processes.map(({ pid }) => {
-    try {
-      return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1] ?? 0);
-    } catch {
-      return 0;
-    }
-  });
-  return round(kib.reduce((sum, one) => sum + one, 0) / 1024);
+/** Of Postern's own processes, without the database. */
+function memoryMib({ processes }: Stage): number {
+  return round(processes.reduce((sum, { pid }) => sum + (residentMib(pid) ?? 0), 0));
 }
 
 // --- queue depth ------------------------------------------------------------------------------------------------------
 
-/** Behind destinations that do not answer: their lanes are parked, in slots that the process holds. */
+/**
+ * Behind destinations that do not answer: their lanes are parked, in slots that the process holds. Up to the deepest and down
+ * again, the means of the two runs at each depth, so that what changes with time by itself falls on all alike.
+ */
 async function benchDepths(count: number, depths: number[]): Promise<Figures> {
-  return onStage([ALL], async (stage) => {
-    const figures = named("queue_0", await send(stage, count, [ownSender(stage)]));
-    let queued = 0;
-    for (const depth of depths) {
+  const runs = new Map<number, Figures[]>([0, ...depths].map((depth) => [depth, []]));
+  await onStage([ALL], async (stage) => {
+    const measure = async (depth: number) => runs.get(depth)?.push(await send(stage, count, [ownSender(stage)]));
+    await measure(0);
+    for (const [n, depth] of depths.entries()) {
       console.log(`  preloading to ${depth} queued rows`);
-      await preload(stage, depth - queued);
-      queued = depth;
-      Object.assign(figures, named(`queue_${depth}`, await send(stage, count, [ownSender(stage)])));
+      await preload(stage, depth - (depths[n - 1] ?? 0), hostOf(depth));
+      await measure(depth);
     }
-    return figures;
+    for (const [n, depth] of depths.entries().toArray().reverse()) {
+      await measure(depth);
+      await unload(stage, hostOf(depth));
+      if (n === 0) await measure(0);
+    }
+  });
+  return Object.assign({}, ...[...runs].map(([depth, each]) => named(`queue_${depth}`, meansOf(each))));
+}
+
+function meansOf(runs: Figures[]): Figures {
+  const names = Object.keys(runs[0] ?? {});
+  return Object.fromEntries(names.map((name) => [name, round(mean(runs.map((run) => run[name] as number)))]));
+}
+
+/** By the name of their return path the rows of one step are known. */
+function hostOf(depth: number): string {
+  return `bounces${depth}.postern.example`;
+}
+
+async function preload(stage: Stage, rows: number, host: string): Promise<void> {
+  await withClient(stage, async (client) => {
+    const { rows: found } = await client.query("select org_id, source_id from lane where domain = $1", [RECIPIENTS]);
+    const { org_id, source_id } = found[0];
+    await client.query(
+      `insert into lane (org_id, source_id, slot, domain, class, next_at, paused_until, touched_at)
+       select $1, $2, n % 16, 'd' || n || '.' || $4, 0, now() + interval '1 day', now() + interval '1 day', now()
+         from generate_series(1, $3) as n on conflict do nothing`,
+      [org_id, source_id, LANES, DEAD],
+    );
+    await client.query(
+      `insert into delivery (org_id, message_id, position, lane_id, email, due_at, created_at, expires_at, return_path_host)
+       select $1, gen_random_uuid(), 0, l.id, 'someone@' || l.domain, now() - interval '1 minute', now(),
+              now() + interval '3 days', $4
+         from (select id, domain from lane where domain like '%.' || $3) l, generate_series(1, $2) as n`,
+      [org_id, Math.round(rows / LANES), DEAD, host],
+    );
+    await client.query("vacuum analyze delivery, lane");
   });
 }
 
-async function preload(stage: Stage, rows: number): Promise<void> {
-  const client = new pg.Client({ connectionString: stage.database_url, options: "-c postern.scope=system" });
-  await client.connect();
-  const { rows: found } = await client.query("select org_id, source_id from lane where domain = $1", [RECIPIENTS]);
-  const { org_id, source_id } = found[0];
-  await client.query(
-    `insert into lane (org_id, source_id, slot, domain, class, next_at, paused_until, touched_at)
-     select $1, $2, n % 16, 'd' || n || '.' || $4, 0, now() + interval '1 day', now() + interval '1 day', now()
-       from generate_series(1, $3) as n on conflict do nothing`,
-    [org_id, source_id, LANES, DEAD],
-  );
-  await client.query(
-    `insert into delivery (org_id, message_id, position, lane_id, email, due_at, created_at, expires_at, return_path_host)
-     select $1, gen_random_uuid(), 0, l.id, 'someone@' || l.domain, now() - interval '1 minute', now(),
-            now() + interval '3 days', 'bounces.postern.example'
-       from (select id, domain from lane where domain like '%.' || $3) l, generate_series(1, $2) as n`,
-    [org_id, Math.round(rows / LANES), DEAD],
-  );
-  await client.query("analyze delivery");
-  await client.query("analyze lane");
-  await client.end();
+async function unload(stage: Stage, host: string): Promise<void> {
+  await withClient(stage, async (client) => {
+    await client.query("delete from delivery where return_path_host = $1", [host]);
+    await client.query("vacuum analyze delivery, lane");
+  });
 }
 
 // --- senders ----------------------------------------------------------------------------------------------------------
@@ -159,7 +185,7 @@ async function benchLayouts(count: number): Promise<Figures> {
   const figures: Figures = {};
   for (const [name, layout] of Object.entries(LAYOUTS)) {
     const cost = await onStage(layout, async (stage) => {
-      const memory_mib = residentMib(stage);
+      const memory_mib = memoryMib(stage);
       return { ...(await send(stage, count, [ownSender(stage)])), memory_mib };
     });
     Object.assign(figures, named(name, cost));
@@ -186,11 +212,9 @@ function ownSender({ settings, domain }: Stage): Sender {
 
 /** From the first request to the last final dot, senders in turn; each message must arrive once. */
 async function send(stage: Stage, count: number, senders: Sender[]): Promise<Figures> {
-  await stage.sink.reset();
   const senderOf = (n: number): Sender => senders[n % senders.length] as Sender;
-  const startedAt = performance.now();
-  const [seconds, cost] = await costOf(stage, count, async () => {
-    const loading = postMany({
+  const load = () =>
+    postMany({
       base_url: stage.base_urls,
       path: "/v1/send",
       key: (n) => senderOf(n).key,
@@ -198,13 +222,8 @@ async function send(stage: Stage, count: number, senders: Sender[]): Promise<Fig
       connections: CONNECTIONS,
       body: (n) => sendBody(senderOf(n).from, `customer${n}@${RECIPIENTS}`, n),
     });
-    const [load, endedAt] = await Promise.all([loading, stage.sink.waitFor(count)]);
-    if (load.accepted !== count) throw new Error(`not all were accepted: ${JSON.stringify([...load.refused])}`);
-    return (endedAt - startedAt) / 1000;
-  });
-  const { received, unique } = await stage.sink.counts();
-  if (received !== unique) throw new Error(`${received - unique} duplicates at the sink`);
-  return { per_s: round(count / seconds), ...cost };
+  const [perS, cost] = await costOf(stage, count, () => throughSink(stage, count, load));
+  return { per_s: round(perS), ...cost };
 }
 
 function named(name: string, figures: Figures): Figures {

@@ -1,9 +1,9 @@
 // A list of 1,000,000 rows as SendGrid exports it, previewed and committed by a whole Postern in one process: rows a second
 // and the most memory that the process ever had (VmHWM, so Linux only), for each way to send the list. Its progress must
 // be seen in the job, and a mail to one of its addresses must be refused afterwards. PostgreSQL's memory is not in it.
-import { existsSync, readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { ask, type Posterns } from "../test/support/postern-process.ts";
+import { residentMib } from "../test/support/resident.ts";
 import { type BenchResult, conditions, round, setStage } from "./support/bench.ts";
 
 const BOUNDARY = "postern-bench";
@@ -128,7 +128,5 @@ async function refuseAfterwards(settings: Posterns, domain: string, address: str
 
 /** The most memory the process ever had resident; 0 where the system does not tell. */
 function peakMib(pid: number): number {
-  const file = `/proc/${pid}/status`;
-  if (!existsSync(file)) return 0;
-  return round(Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(file, "utf8"))?.[1] ?? 0) / 1024);
+  return round(residentMib(pid, "VmHWM") ?? 0);
 }

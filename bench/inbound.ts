@@ -74,14 +74,17 @@ export async function benchInbound(): Promise<BenchResult> {
     const peers: BenchResult["peers"] = peer ? { [PEER]: peer } : {};
     return {
       name: "inbound",
-      conditions: conditions({
-        count: COUNT,
-        peer_count: PEER_COUNT,
-        warm_up: WARM,
-        connections: CONNECTIONS,
-        message_bytes: messages(0).length,
-        peer: missing ?? `${postfixVersion()} with OpenDKIM and OpenDMARC`,
-      }),
+      conditions: conditions(
+        {
+          count: COUNT,
+          peer_count: PEER_COUNT,
+          warm_up: WARM,
+          connections: CONNECTIONS,
+          message_bytes: messages(0).length,
+          peer: missing ?? `${postfixVersion()} with OpenDKIM and OpenDMARC`,
+        },
+        stage,
+      ),
       ours,
       peers,
       ratio: ratioTo(peers, ours.per_s),

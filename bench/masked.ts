@@ -13,6 +13,7 @@ import {
   routeToSink,
   type Stage,
   setStage,
+  throughSink,
 } from "./support/bench.ts";
 import { benchPostfix } from "./support/postfix.ts";
 import { deliverMany } from "./support/smtp-load.ts";
@@ -47,14 +48,17 @@ export async function benchMasked({ rows = COUNT }: { rows?: number } = {}): Pro
     }
     return {
       name: "masked",
-      conditions: conditions({
-        rows,
-        warm_up: WARM,
-        aliases: aliases.length,
-        connections: CONNECTIONS,
-        message_bytes: messageOf(0).length,
-        peer: Object.keys(peers).length === 0 ? "postfix is not installed: no peer measured" : postfixVersion(),
-      }),
+      conditions: conditions(
+        {
+          rows,
+          warm_up: WARM,
+          aliases: aliases.length,
+          connections: CONNECTIONS,
+          message_bytes: messageOf(0).length,
+          peer: Object.keys(peers).length === 0 ? "postfix is not installed: no peer measured" : postfixVersion(),
+        },
+        stage,
+      ),
       ours: { per_s: round(perS), ...cost },
       peers,
       ratio: ratioTo(peers, perS),
@@ -87,21 +91,16 @@ async function makeAliases(stage: Stage, count: number): Promise<string[]> {
 
 /** Forwards a second, from the first connection to the last final dot at the sink. */
 async function forward(stage: Stage, aliases: string[], { first, count }: { first: number; count: number }) {
-  await stage.sink.reset();
-  const startedAt = performance.now();
-  const loading = deliverMany({
-    port: Number(stage.settings.env.POSTERN_MX?.split(":")[1]),
-    count,
-    connections: CONNECTIONS,
-    sender: "shop@client.example",
-    recipient: (n) => aliases[(first + n) % aliases.length] as string,
-    message: (n) => messageOf(first + n),
-  });
-  const [load, endedAt] = await Promise.all([loading, stage.sink.waitFor(count)]);
-  if (load.accepted !== count) throw new Error(`not all were taken: ${JSON.stringify([...load.refused])}`);
-  const { received, unique } = await stage.sink.counts();
-  if (received !== unique) throw new Error(`${received - unique} duplicates at the sink`);
-  return count / ((endedAt - startedAt) / 1000);
+  return throughSink(stage, count, () =>
+    deliverMany({
+      port: Number(stage.settings.env.POSTERN_MX?.split(":")[1]),
+      count,
+      connections: CONNECTIONS,
+      sender: "shop@client.example",
+      recipient: (n) => aliases[(first + n) % aliases.length] as string,
+      message: (n) => messageOf(first + n),
+    }),
+  );
 }
 
 const LINE = `${"Thank you for your order, which leaves our house today.".padEnd(76, ".")}\r\n`;

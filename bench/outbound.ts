@@ -12,10 +12,12 @@ import {
   routeToSink,
   type Stage,
   setStage,
+  throughSink,
 } from "./support/bench.ts";
 import { benchHaraka, harakaVersion } from "./support/haraka.ts";
 import { postMany, sendBody } from "./support/load.ts";
 import { benchPostfix } from "./support/postfix.ts";
+import { meanBytes } from "./support/sink.ts";
 
 const COUNT = 20_000;
 const PEER_COUNT = 4_000;
@@ -35,15 +37,18 @@ export async function benchOutbound(): Promise<BenchResult> {
     const peers = await benchPeers(stage, message_bytes);
     return {
       name: "outbound",
-      conditions: conditions({
-        message_bytes,
-        count: COUNT,
-        peer_count: PEER_COUNT,
-        warm_up: WARM_UP,
-        connections: CONNECTIONS,
-        peers: [postfixMissing() ?? postfixVersion(), harakaVersion()],
-        dkim: "RSA-2048",
-      }),
+      conditions: conditions(
+        {
+          message_bytes,
+          count: COUNT,
+          peer_count: PEER_COUNT,
+          warm_up: WARM_UP,
+          connections: CONNECTIONS,
+          peers: [postfixMissing() ?? postfixVersion(), harakaVersion()],
+          dkim: "RSA-2048",
+        },
+        stage,
+      ),
       ours: { per_s: round(ours), ...cost, verified_samples: verified },
       peers,
       ratio: ratioTo(peers, ours),
@@ -72,21 +77,16 @@ async function benchPeers({ sink }: Stage, messageBytes: number): Promise<BenchR
 
 /** Messages a second from the first request to the last final dot; every one counted once. */
 export async function run(stage: Stage, count: number): Promise<number> {
-  await stage.sink.reset();
-  const startedAt = performance.now();
-  const loading = postMany({
-    base_url: stage.settings.base_url,
-    path: "/v1/send",
-    key: stage.settings.live_key,
-    count,
-    connections: CONNECTIONS,
-    body: (n) => sendBody(`orders@${stage.domain}`, `customer${n}@customer.example`, n),
-  });
-  const [load, endedAt] = await Promise.all([loading, stage.sink.waitFor(count)]);
-  if (load.accepted !== count) throw new Error(`not all were accepted: ${JSON.stringify([...load.refused])}`);
-  const { received, unique } = await stage.sink.counts();
-  if (received !== unique) throw new Error(`${received - unique} duplicates at the sink`);
-  return count / ((endedAt - startedAt) / 1000);
+  return throughSink(stage, count, () =>
+    postMany({
+      base_url: stage.settings.base_url,
+      path: "/v1/send",
+      key: stage.settings.live_key,
+      count,
+      connections: CONNECTIONS,
+      body: (n) => sendBody(`orders@${stage.domain}`, `customer${n}@customer.example`, n),
+    }),
+  );
 }
 
 /** How many samples there were, all with a signature that verifies, and their mean length. */
@@ -104,6 +104,5 @@ async function verifySamples(stage: Stage): Promise<{ verified: number; message_
     const { results } = await dkimVerify(sample, { resolver: nodeStyleResolver(resolver) as never });
     if (results[0]?.status.result !== "pass") throw new Error("a sampled signature does not verify");
   }
-  const bytes = samples.reduce((sum, { length }) => sum + length, 0);
-  return { verified: samples.length, message_bytes: round(bytes / samples.length) };
+  return { verified: samples.length, message_bytes: meanBytes(samples) };
 }

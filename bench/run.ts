@@ -24,35 +24,52 @@ const { values, positionals } = parseArgs({
     resume: { type: "boolean", default: false },
   },
 });
-const rows = values.rows === undefined ? undefined : Number(values.rows);
 
-const given = rows === undefined ? undefined : { rows };
+type Bench = { run(rows?: number): Promise<BenchResult>; takesRows?: boolean };
 
-const BENCHES = new Map<string, () => Promise<BenchResult>>([
-  ["accept", benchAccept],
-  ["batch", benchBatch],
-  ["outbound", benchOutbound],
-  ["inbound", benchInbound],
-  ["masked", () => benchMasked(given)],
-  ["latency", benchLatency],
-  ["claims", benchClaims],
-  ["schedule", () => benchSchedule(given)],
-  ["stats", () => benchStats(rows === undefined ? undefined : { events: rows })],
-  ["suppressions", () => benchSuppressions(given)],
-  ["import", () => benchImport(given)],
-  ["growth", () => benchGrowth(given)],
+const given = (rows: number | undefined) => (rows === undefined ? undefined : { rows });
+
+const BENCHES = new Map<string, Bench>([
+  ["accept", { run: benchAccept }],
+  ["batch", { run: benchBatch }],
+  ["outbound", { run: benchOutbound }],
+  ["inbound", { run: benchInbound }],
+  ["masked", { run: (rows) => benchMasked(given(rows)), takesRows: true }],
+  ["latency", { run: benchLatency }],
+  ["claims", { run: benchClaims }],
+  ["schedule", { run: (rows) => benchSchedule(given(rows)), takesRows: true }],
+  ["stats", { run: (rows) => benchStats(rows === undefined ? undefined : { events: rows }), takesRows: true }],
+  ["suppressions", { run: (rows) => benchSuppressions(given(rows)), takesRows: true }],
+  ["import", { run: (rows) => benchImport(given(rows)), takesRows: true }],
+  ["growth", { run: (rows) => benchGrowth(given(rows)), takesRows: true }],
 ]);
+
+function refuse(sentence: string): never {
+  console.error(`${sentence}\nnpm run bench -- <name> [--json] [--rows N]`);
+  console.error(`npm run bench -- all [--json] [--resume]; there are ${[...BENCHES.keys()].join(", ")}`);
+  process.exit(2);
+}
+
+function readRows(name: string): number | undefined {
+  if (values.rows === undefined) return undefined;
+  const rows = Number(values.rows);
+  if (!BENCHES.get(name)?.takesRows) refuse(`${name} takes no --rows`);
+  if (!Number.isInteger(rows) || rows < 1) refuse(`--rows ${values.rows} is not a whole number above 0`);
+  return rows;
+}
+
+// Whoever is interrupted leaves no servers behind: `exit` listeners end them (support/bench.ts). A second signal must not cut
+// that short.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130));
 
 const [name = ""] = positionals;
 const bench = BENCHES.get(name);
-if (!bench && name !== "all") {
-  console.error(`npm run bench -- <name> [--json] [--rows N]; there are ${[...BENCHES.keys()].join(", ")}, all`);
-  process.exit(2);
-}
+if (!bench && name !== "all") refuse(`there is no bench of the name ${name}`);
+const rows = readRows(name);
 if (!bench) {
   const { json, resume } = values;
-  process.exit((await benchAll({ names: [...BENCHES.keys()], rows: values.rows, json, resume })) ? 0 : 1);
+  process.exit((await benchAll({ names: [...BENCHES.keys()], json, resume })) ? 0 : 1);
 }
 console.log(`bench ${name}: a minute or more`);
-report(await bench(), values.json);
+report(await bench.run(rows), values.json);
 process.exit(0);

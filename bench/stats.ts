@@ -1,9 +1,6 @@
 // What the statistics cost at `events` recorded events of one domain over 90 days: each answer at its longest period, with
 // counters as the writers leave them (nothing merged) and after merging; what counting adds to recording; and the same
 // sums taken by a scan of the event log, once. The past is filled in by SQL; what is measured is the product's own code.
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { bootstrap } from "../src/accounts/accounts.ts";
 import { createHttpServer, type HttpServer } from "../src/api/server.ts";
 import { mountFeatures, openWorld } from "../src/app.ts";
@@ -14,7 +11,7 @@ import { uuidFloor } from "../src/platform/random.ts";
 import type { World } from "../src/platform/world.ts";
 import { sweepStats } from "../src/stats/background.ts";
 import { countEvents } from "../src/stats/stats.ts";
-import { type BenchResult, conditions, round } from "./support/bench.ts";
+import { type BenchResult, conditions, makeFolder, round } from "./support/bench.ts";
 import { percentile } from "./support/load.ts";
 
 const DAYS = 90;
@@ -51,8 +48,7 @@ type Subject = { world: World; server: HttpServer; key: string; org_id: string; 
 
 /** Fills the events in (some 20 µs each), then measures. Milliseconds. */
 export async function benchStats({ events }: { events: number } = { events: 10_000_000 }): Promise<BenchResult> {
-  const dir = mkdtempSync(join(tmpdir(), "postern-bench-"));
-  chmodSync(dir, 0o711); // run by root, the embedded database runs as an ordinary user
+  const { dir, remove } = makeFolder();
   const config = readConfig({ POSTERN_DATA: dir, POSTERN_RETENTION_EVENT_DAYS: "100" });
   const opened = await openWorld(config, createLog({ level: "silent", role: "bench" }));
   try {
@@ -70,11 +66,11 @@ export async function benchStats({ events }: { events: number } = { events: 10_0
     const merged = await measureAnswers(subject, "merged");
     const scan = { scan_of_events_ms: round(await scanEvents(subject)) };
     await subject.server.stop();
-    const about = conditions({ events, days: DAYS, providers: ISPS.length, asks: ASKS });
+    const about = conditions({ rows: events, days: DAYS, providers: ISPS.length, asks: ASKS });
     return { name: "stats", conditions: about, ours: { ...ours, ...merged, ...scan }, peers: {}, ratio: {} };
   } finally {
     await opened.close();
-    rmSync(dir, { recursive: true, force: true });
+    remove();
   }
 }
 

@@ -1,15 +1,12 @@
 // How the look-up of the send path, the list and the totals behave as the suppression list grows: at none, a tenth and
 // all of `rows` entries of one organization, on a PostgreSQL of its own with durable settings. It inserts by SQL
 // (generate_series), not through the import. Random access over the whole list, half of it hits.
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { openWorld } from "../src/app.ts";
 import { readConfig } from "../src/config.ts";
 import { createLog } from "../src/platform/log.ts";
 import type { World } from "../src/platform/world.ts";
 import { findSuppressed, listSuppressions } from "../src/suppressions/suppressions.ts";
-import { type BenchResult, conditions, round } from "./support/bench.ts";
+import { type BenchResult, conditions, makeFolder, round } from "./support/bench.ts";
 import { percentile } from "./support/load.ts";
 
 const LOOKUPS = 2_000;
@@ -20,8 +17,7 @@ const INSERT_ROWS = 100_000;
 
 /** Fills a list in three steps up to `rows` and measures at each; some 15 µs a row. `ours` has the size in its keys. */
 export async function benchSuppressions({ rows }: { rows: number } = { rows: 10_000_000 }): Promise<BenchResult> {
-  const dir = mkdtempSync(join(tmpdir(), "postern-bench-"));
-  chmodSync(dir, 0o711); // run by root, the embedded database runs as an ordinary user
+  const { dir, remove } = makeFolder();
   const open = () => openWorld(readConfig({ POSTERN_DATA: dir }), createLog({ level: "silent", role: "bench" }));
   let opened = await open();
   try {
@@ -42,7 +38,7 @@ export async function benchSuppressions({ rows }: { rows: number } = { rows: 10_
     return { name: "suppressions", conditions: conditions({ rows, lookups: LOOKUPS }), ours, peers: {}, ratio: {} };
   } finally {
     await opened.close();
-    rmSync(dir, { recursive: true, force: true });
+    remove();
   }
 }
 

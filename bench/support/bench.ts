@@ -1,7 +1,9 @@
 // What the benchmarks share: a fresh Postern with a verified domain, a sink, a name server; conditions; the result line.
+import { execFileSync } from "node:child_process";
 import { appendFileSync, chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
+import { availableParallelism, cpus, loadavg, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
+import pg from "pg";
 import { runningEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import {
@@ -34,6 +36,7 @@ export type Stage = {
   domain_id: string;
   /** The embedded database of the processes, for preloading and looking. */
   database_url: string;
+  synchronous_commit: string;
   /** Seconds of processor time that Postern's processes and the database have used so far. */
   processor(): { postern: number; database: number };
   close(): Promise<void>;
@@ -44,8 +47,7 @@ export async function setStage(
   roleSets: string[][] = [["api", "mta", "hooks", "clock"]],
   env: Record<string, string> = {},
 ): Promise<Stage> {
-  const dir = mkdtempSync(join(tmpdir(), "postern-bench-"));
-  chmodSync(dir, 0o711); // run by root, the embedded database runs as an ordinary user
+  const { dir, remove } = makeFolder();
   const dns = await startDnsServer();
   const sink = await startBenchSink();
   const settings = await posternSettings(dir, {
@@ -54,6 +56,10 @@ export async function setStage(
     ...env,
   });
   const processes: PosternProcess[] = [];
+  const end = (): void => {
+    for (const { child } of processes) child.kill("SIGKILL");
+  };
+  process.once("exit", end);
   const base_urls: string[] = [];
   for (const [index, roles] of roleSets.entries()) {
     const http = index === 0 ? (settings.env.POSTERN_HTTP as string) : `127.0.0.1:${await freePort()}`;
@@ -63,8 +69,8 @@ export async function setStage(
   }
   const domain = "shop.example";
   const domain_id = await setUpDomain(settings, dns, domain);
-  const database = await runningEmbeddedPostgres(join(dir, "postgres"));
-  const postmaster = Number.parseInt(readFileSync(join(dir, "postgres/cluster/postmaster.pid"), "utf8"), 10);
+  const database_url = (await runningEmbeddedPostgres(join(dir, "postgres")))?.url ?? "";
+  const postmaster = postmasterOf(dir) ?? 0;
   return {
     settings,
     base_urls,
@@ -73,24 +79,79 @@ export async function setStage(
     sink,
     domain,
     domain_id,
-    database_url: database?.url ?? "",
+    database_url,
+    synchronous_commit: await withClient({ database_url }, async (client) => {
+      const { rows } = await client.query("show synchronous_commit");
+      return rows[0].synchronous_commit;
+    }),
     processor: () => ({
       postern: processorSeconds(processes.map(({ pid }) => pid)),
       database: processorSeconds([postmaster]),
     }),
     async close() {
-      for (const process of processes.reverse()) await process.stop();
+      process.off("exit", end);
+      for (const running of processes.reverse()) await running.stop();
       sink.stop();
       await dns.stop();
-      rmSync(dir, { recursive: true, force: true });
+      remove();
     },
   };
+}
+
+/** A data folder. At this process's exit, an interrupted one's too, its database is ended and the folder removed. */
+export function makeFolder(): { dir: string; remove(): void } {
+  const dir = mkdtempSync(join(tmpdir(), "postern-bench-"));
+  chmodSync(dir, 0o711); // run by root, the embedded database runs as an ordinary user
+  const remove = (): void => {
+    process.off("exit", remove);
+    const postmaster = postmasterOf(dir);
+    if (postmaster !== null) process.kill(postmaster, "SIGKILL");
+    rmSync(dir, { recursive: true, force: true, maxRetries: 10 });
+  };
+  process.once("exit", remove);
+  return { dir, remove };
+}
+
+/** Null when no database runs in the folder: a server that has ended in good order takes the file with it. */
+function postmasterOf(dir: string): number | null {
+  const file = join(dir, "postgres/cluster/postmaster.pid");
+  const pid = existsSync(file) ? Number.parseInt(readFileSync(file, "utf8"), 10) : 0;
+  return pid > 0 && existsSync(`/proc/${pid}`) ? pid : null;
+}
+
+/** A connection that sees past row-level security, for preloading and looking. */
+export async function withClient<T>(
+  { database_url }: Pick<Stage, "database_url">,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ connectionString: database_url, options: "-c postern.scope=system" });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
 }
 
 /** Lets mail for `domain` go to the sink. */
 export function routeToSink(dns: DnsServer, domain: string): void {
   dns.set(domain, "MX", [{ exchange: "mx.sink.example", preference: 10 }]);
   dns.set("mx.sink.example", "A", ["127.0.0.1"]);
+}
+
+/** Messages a second from the first of `load` to the last final dot at the sink; each must be taken and arrive once. */
+export async function throughSink(
+  { sink }: Pick<Stage, "sink">,
+  count: number,
+  load: () => Promise<{ accepted: number; refused: Map<unknown, number> }>,
+): Promise<number> {
+  await sink.reset();
+  const startedAt = performance.now();
+  const [{ accepted, refused }, endedAt] = await Promise.all([load(), sink.waitFor(count)]);
+  if (accepted !== count) throw new Error(`not all were taken: ${JSON.stringify([...refused])}`);
+  const { received, unique } = await sink.counts();
+  if (received !== unique) throw new Error(`${received - unique} duplicates at the sink`);
+  return count / ((endedAt - startedAt) / 1000);
 }
 
 /** Microseconds of processor time that each of `count` messages cost while `work` ran. */
@@ -106,23 +167,45 @@ export async function costOf<T>(
   return [result, { postern_processor_us: cost("postern"), database_processor_us: cost("database") }];
 }
 
-/** The machine and versions a figure was taken with. */
-export function conditions(more: Record<string, unknown> = {}): Record<string, unknown> {
+/** Of the minute before the bench: afterwards it tells of the bench itself. */
+const LOAD_BEFORE = round(loadavg()[0] as number, 2);
+
+/** The commit of this tree, `+` when files differ from it; "unknown" without git. */
+export function commitOf(): string {
+  try {
+    const git = (...args: string[]) => execFileSync("git", args, { cwd: import.meta.dirname, encoding: "utf8" }).trim();
+    return git("rev-parse", "--short", "HEAD") + (git("status", "--porcelain", "--", "../../src") === "" ? "" : "+");
+  } catch {
+    return "unknown";
+  }
+}
+
+/** The machine, the version and the database a figure was taken with. */
+export function conditions(
+  more: Record<string, unknown>,
+  stage?: Pick<Stage, "synchronous_commit">,
+): Record<string, unknown> {
   return {
+    commit: commitOf(),
+    load1: LOAD_BEFORE,
     cpu: cpus()[0]?.model ?? "unknown",
     cores: availableParallelism(),
     memory_gib: Math.round(totalmem() / 2 ** 30),
     node: process.version,
     at: new Date().toISOString(),
+    ...(stage ? { synchronous_commit: stage.synchronous_commit } : {}),
     ...more,
   };
 }
 
 const HISTORY = join(import.meta.dirname, "../history.csv");
+/** Lines of before 20 November 2026, 17:00, end after the value. `rows`: how many, where the bench is told or says. */
+const COLUMNS = "at,name,figure,value,commit,rows,load1\n";
 
 /** Prints the result for people and, as the last line with --json, as one JSON object; appends it to history.csv. */
 export function report(result: BenchResult, json: boolean): void {
-  if (!existsSync(HISTORY)) writeFileSync(HISTORY, "at,name,figure,value\n");
+  if (!existsSync(HISTORY)) writeFileSync(HISTORY, COLUMNS);
+  const { commit, load1, rows = "" } = result.conditions;
   const at = new Date().toISOString();
   const figures = [
     ...Object.entries(result.ours).map(([name, value]) => [name, value] as const),
@@ -133,7 +216,7 @@ export function report(result: BenchResult, json: boolean): void {
   ];
   for (const [name, value] of figures) {
     console.log(`  ${name.padEnd(36)} ${value}`);
-    appendFileSync(HISTORY, `${at},${result.name},${name},${value}\n`);
+    appendFileSync(HISTORY, `${at},${result.name},${name},${value},${commit},${rows},${load1}\n`);
   }
   if (json) console.log(JSON.stringify(result));
 }
@@ -141,6 +224,19 @@ export function report(result: BenchResult, json: boolean): void {
 /** How many times the rate of each peer `perS` is. */
 export function ratioTo(peers: BenchResult["peers"], perS: number): Record<string, number> {
   return Object.fromEntries(Object.entries(peers).map(([name, peer]) => [name, round(perS / (peer.per_s ?? 0), 2)]));
+}
+
+/** The rates of runs of two kinds, the mean of each and one by one. */
+export function comparison(rates: Record<string, number[]>): Record<string, number> {
+  const named = Object.entries(rates).flatMap(([kind, each]) => [
+    [`${kind}_per_s`, round(mean(each))] as const,
+    ...each.map((rate, n) => [`${kind}_${n + 1}_per_s`, round(rate)] as const),
+  ]);
+  return Object.fromEntries(named);
+}
+
+export function mean(values: number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** Rounded to `digits` decimals. */

@@ -37,10 +37,10 @@ export async function postMany(options: {
   return load;
 }
 
-/** The p-th percentile (0–100) of `values`. */
+/** The p-th percentile (above 0, to 100) of `values`: the smallest that p percent do not exceed (nearest rank). */
 export function percentile(values: number[], p: number): number {
   const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor((p / 100) * sorted.length))] ?? Number.NaN;
+  return sorted[Math.ceil((p / 100) * sorted.length) - 1] ?? Number.NaN;
 }
 
 const PARAGRAPH =

@@ -2,7 +2,7 @@
 // ours has, counted at the same sink as ours, after the same warm-up. How the peers are set up, and why: bench/README.md.
 import { spawn } from "node:child_process";
 import { processorSeconds } from "./processor.ts";
-import type { BenchSink } from "./sink.ts";
+import { type BenchSink, meanBytes } from "./sink.ts";
 
 export type PeerLoad = {
   sink: BenchSink;
@@ -56,7 +56,7 @@ async function checkSigned(sink: BenchSink, signed: boolean): Promise<number> {
     if (hasSignature !== signed)
       throw new Error(`the peer's mail is ${signed ? "not " : ""}signed: nothing was compared`);
   }
-  return Math.round(samples.reduce((sum, { length }) => sum + length, 0) / samples.length);
+  return meanBytes(samples);
 }
 
 /** -d: a connection is kept for the next message, as our load generators do it. */

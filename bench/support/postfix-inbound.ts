@@ -8,7 +8,7 @@ import { type Postfix, postfixMissing, startPostfix } from "../../test/support/p
 import { type Milter, startMilter } from "./milter.ts";
 import { type PeerFigures, POSTFIX_TUNED } from "./peer.ts";
 import { processorSeconds } from "./processor.ts";
-import type { BenchSink } from "./sink.ts";
+import { type BenchSink, meanBytes } from "./sink.ts";
 import { deliverMany, type SmtpLoad } from "./smtp-load.ts";
 
 /** OpenDMARC asks at port 53 only. */
@@ -100,7 +100,7 @@ async function checkJudged(sink: BenchSink): Promise<number> {
         throw new Error(`the peer did not judge (${wanted}): nothing was compared\n${results.join("\n")}`);
     }
   }
-  return Math.round(samples.reduce((sum, { length }) => sum + length, 0) / samples.length);
+  return meanBytes(samples);
 }
 
 function deliver(

@@ -14,6 +14,11 @@ export type BenchSink = {
   stop(): void;
 };
 
+/** The mean length of messages. */
+export function meanBytes(messages: Buffer[]): number {
+  return Math.round(messages.reduce((sum, { length }) => sum + length, 0) / messages.length);
+}
+
 const STANDSTILL_MS = 20_000;
 const POLL_MS = 20;
 

@@ -3,11 +3,11 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import pg from "pg";
+import type pg from "pg";
 import { secretDigest } from "../../src/accounts/keys.ts";
 import { sealContext } from "../../src/dkim/dkim.ts";
 import { createSeal } from "../../src/platform/seal.ts";
-import type { Stage } from "./bench.ts";
+import { type Stage, withClient } from "./bench.ts";
 
 /** Who sends: an API key and an address of a domain of its organization. */
 export type Sender = { key: string; from: string };
@@ -45,16 +45,6 @@ export async function addOrganizations(stage: Stage, count: number): Promise<Sen
     await copyRows(client, "api_key", `one.org_id = '${org_id}' and environment = 'live'`, keys);
     return copyDomains(stage, client, copies);
   });
-}
-
-async function withClient<T>(stage: Stage, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: stage.database_url, options: "-c postern.scope=system" });
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
 }
 
 async function firstOf(client: pg.Client, table: string, id: string) {
