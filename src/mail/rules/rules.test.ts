@@ -173,6 +173,33 @@ test("what is wrong is named by its path", () => {
   assert.ok(!flat.ok && flat.field === "conditions[1]");
 });
 
+test("a text is looked at up to a limit, and its cut end is no end to an expression", async () => {
+  const asked = async (pattern: string, subject: string) => {
+    const read = readTree(leaf("subject", "matches", pattern), "match");
+    assert.ok(read.ok, pattern);
+    return holds(compileTree(read.tree), { ...facts, subject: [subject] }, turn);
+  };
+  const whole = "x".repeat(2_048);
+  for (const [pattern, text, want] of [
+    ["x$", whole, true],
+    ["x$", `${whole}x`, false],
+    ["^x*$", `${whole}xxx`, false],
+    ["x\\z", `${whole}x`, false],
+    ["(?s).$|never", `${whole}y`, false],
+    ["(?m)x$", `${whole}\ny`, true],
+    ["(?m)x$", `${whole}xy`, false],
+    ["^x{500}", `${whole}y`, true],
+    ["x*", `${whole}y`, true],
+    ["xx|zz$", `${whole}y`, true],
+    ["\\Qxx", `${whole}y`, true],
+    ["y", `${whole}y`, false],
+    ["x\\b", `${whole} y`, true],
+    ["x\\b", `${whole}xy`, false],
+  ] as const) {
+    assert.equal(await asked(pattern, text), want, `${pattern} ${text.length}`);
+  }
+});
+
 test("no expression holds up the process, and harmless ones match as in JavaScript", async (t) => {
   if (!existsSync(PATTERNS)) return t.skip("the shared test data are not there");
   const given: Case[] = JSON.parse(readFileSync(PATTERNS, "utf8"));
