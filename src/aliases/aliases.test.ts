@@ -231,9 +231,9 @@ test("a domain with aliases is deleted only by force, and they go with it", asyn
   assert.equal((await api.ask("GET", `/v1/aliases/${body.alias.id}`)).status, 404);
 });
 
-test("exact aliases go before globs, globs with more letters before others, and tags are told", async () => {
+test("exact aliases go before globs, longer globs before shorter ones, and tags are told", async () => {
   const d = await anotherDomain("match.example");
-  for (const local_part of ["sales", "sal*", "s*", "*", "ann+list", "??", "q*z"]) {
+  for (const local_part of ["sales", "sal*", "s*", "*", "ann+list", "??", "q*z", "b?????", "box*", "b*x", "b?x"]) {
     const answer = await api.ask("POST", "/v1/aliases", { domain_id: d.id, local_part });
     assert.equal(answer.status, 201, JSON.stringify(answer.body));
   }
@@ -247,6 +247,9 @@ test("exact aliases go before globs, globs with more letters before others, and 
     ["sold", "s*", null],
     ["sold+x", "s*", "x"],
     ["ab", "??", null],
+    ["boxing", "b?????", null],
+    ["boxed", "box*", null],
+    ["bix", "b*x", null],
     ["quiz", "q*z", null],
     ["quiz+now", "q*z", "now"],
     ["someone.else", "s*", null],

@@ -1,5 +1,5 @@
 // The left side of an alias: exact, or a glob (`*` any run, `?` one character). Which of several takes an address: the
-// exact one, then the glob with the most literal characters. Local parts are compared without regard to case, and
+// exact one, then the longest glob, and of equals the one with more literal characters. Local parts are compared without regard to case, and
 // `name+tag` belongs to `name` unless an alias names it whole (RFC 5233 calls it a detail).
 import { parseAddress } from "../mail/address.ts";
 import { compilePattern } from "../mail/glob-pattern.ts";
@@ -51,8 +51,8 @@ export function chooseAlias(candidates: readonly AliasChoice[], local: string): 
 
 function bySpecificity(a: AliasChoice, b: AliasChoice): number {
   return (
-    literals(b.local_part) - literals(a.local_part) ||
     b.local_part.length - a.local_part.length ||
+    literals(b.local_part) - literals(a.local_part) ||
     (a.local_part < b.local_part ? -1 : 1)
   );
 }

@@ -42,7 +42,8 @@ const One = Type.Object({ alias: Alias });
 
 const LocalPart = Type.String({
   maxLength: 255,
-  description: "Exact (`support`), a glob (`support*`, `?` is one character), or `*`. Compared without regard to case",
+  description:
+    "Exact (`support`), a glob (`support*`, `?` is one character), or `*`. Compared without regard to case. An exact alias goes before globs, a longer glob before a shorter one",
 });
 const settings = {
   action: Type.Optional(
