@@ -107,20 +107,27 @@ test("a message committed while its lane was looked at is claimed within seconds
   assert.deepEqual([claimed.length, claimed[0]?.message_id], [1, fresh]);
 });
 
-test("a lane that was put off by mistake is found by the sweep, one that is parked is left alone", async () => {
+test("a lane that was put off by mistake is found by the sweep, one that is parked still is left alone", async () => {
   const { lane, slot } = await twoInOneLane("sweep.example");
   const slots = [{ source_id: DEFAULT_SOURCE_ID, slot }];
-  const later = new Date(api.world.clock.now() + HOUR_MS);
+  const nowMs = api.world.clock.now();
+  const later = new Date(nowMs + HOUR_MS);
+  const sweep = () => wakeForgottenLanes(api.world.db, slots, new Date(nowMs));
   await api.world.db.query("update lane set next_at = $2 where id = $1", [lane, later]);
-  await wakeForgottenLanes(api.world.db, slots);
+  await sweep();
   const [first] = await api.world.db.query<{ due_at: Date }>(
     "select min(due_at) as due_at from delivery where lane_id = $1",
     [lane],
   );
   assert.equal(await nextAt(lane), first?.due_at.getTime());
-  await api.world.db.query("update lane set next_at = $2, paused_until = $2 where id = $1", [lane, later]);
-  await wakeForgottenLanes(api.world.db, slots);
+  const park = (until: Date) =>
+    api.world.db.query("update lane set next_at = $2, paused_until = $3 where id = $1", [lane, later, until]);
+  await park(later);
+  await sweep();
   assert.equal(await nextAt(lane), later.getTime());
+  await park(new Date(nowMs - HOUR_MS));
+  await sweep();
+  assert.equal(await nextAt(lane), first?.due_at.getTime(), "a pause that is over is none");
 });
 
 test("a lane without due rows is looked at once more after the linger, then at its first row's time, or never", async () => {

@@ -50,7 +50,7 @@ export function createClaimer(world: World, parts: Parts): Claimer {
     const now = world.clock.monotonic();
     if (now - sweptAtMs < SWEEP_MS) return;
     sweptAtMs = now;
-    await queries.wakeForgottenLanes(world.db, parts.leases.slots());
+    await queries.wakeForgottenLanes(world.db, parts.leases.slots(), new Date(world.clock.now()));
     await takeExpired(world, parts);
     await queries.dropIdleLanes(world.db, new Date(world.clock.now() - LANES_KEPT_MS));
   }

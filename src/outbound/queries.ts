@@ -353,18 +353,18 @@ export function resumeLanes(db: Query, lanes: number[], now: Date) {
 
 /**
  * Wakes lanes that look later than their first row is due (an insert raced the lane's falling asleep, for longer than it
- * lingered). Healing, not routine. Parked lanes look later on purpose.
+ * lingered). Healing, not routine. Lanes that are parked still look later on purpose.
  */
-export function wakeForgottenLanes(db: Query, slots: { source_id: string; slot: number }[]) {
+export function wakeForgottenLanes(db: Query, slots: { source_id: string; slot: number }[], now: Date) {
   return db.execute(
     `update lane l set next_at = d.due_at
        from unnest($1::uuid[], $2::smallint[]) as s (source_id, slot)
        join lane c on c.source_id = s.source_id and c.slot = s.slot
-                  and (c.next_at = 'infinity' or c.paused_until is null)
+                  and (c.next_at = 'infinity' or c.paused_until is null or c.paused_until <= $3)
        cross join lateral (select due_at from delivery where lane_id = c.id and owner is null and due_at < c.next_at
                             order by due_at limit 1) d
       where l.id = c.id and l.next_at > d.due_at`,
-    [slots.map((s) => s.source_id), slots.map((s) => s.slot)],
+    [slots.map((s) => s.source_id), slots.map((s) => s.slot), now],
   );
 }
 

@@ -225,7 +225,8 @@ const STEPS_BY_NAME: Record<string, Step> = {
   resume: async (side, { chance, now }) => {
     await queries.resumeLanes(side.query as Db, laneIds(side, chance), new Date(now));
   },
-  "wake the forgotten": async ({ query }) => void (await queries.wakeForgottenLanes(query as Db, SLOTS_OF_ALL)),
+  "wake the forgotten": async ({ query }, { now }) =>
+    void (await queries.wakeForgottenLanes(query as Db, SLOTS_OF_ALL, new Date(now))),
   "find what is owned": async (side, { chance }) =>
     names(await queries.ownedKeys(side.query as Db, nodeOf(side, chance))),
   "find what is in doubt": async (side, { chance, live }) => {

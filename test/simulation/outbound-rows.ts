@@ -174,10 +174,10 @@ function laneStatements(rows: OutboundRows): [string, Statement][] {
       },
     ],
     [
-      textOf((db) => queries.wakeForgottenLanes(db, [])),
-      ([, slots]) => {
+      textOf((db) => queries.wakeForgottenLanes(db, [], new Date(0))),
+      ([, slots, now]) => {
         const own = [...lanes.values()].filter((lane) => slots.includes(lane.slot));
-        const asleep = own.filter((lane) => lane.next_at === NEVER || lane.paused_until === null);
+        const asleep = own.filter((lane) => lane.next_at === NEVER || (lane.paused_until ?? 0) <= ms(now));
         for (const lane of asleep) wake(rows, lane.id, firstDue(rows, lane.id) ?? NEVER);
         return asleep.length;
       },
