@@ -71,6 +71,8 @@ type Document = { paths?: Record<string, Record<string, Operation>>; tags?: unkn
 function finish(described: object): Document {
   const document = JSON.parse(JSON.stringify(described)) as Document;
   const operations = Object.values(document.paths ?? {}).flatMap((methods) => Object.values(methods));
+  // OpenAPI 3.0 has no meaning for a body here; that it must be empty if there is one, errors say.
+  for (const { delete: deletion } of Object.values(document.paths ?? {})) delete deletion?.requestBody;
   for (const operation of operations) {
     describeBody(operation);
     for (const [status, answer] of Object.entries(operation.responses)) describeAnswer(status, answer);

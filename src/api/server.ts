@@ -6,6 +6,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { Ajv, type Options, type ValidateFunction } from "ajv";
 import Fastify from "fastify";
 import { authenticate } from "../accounts/accounts.ts";
+import { isDay, isTime } from "../platform/date-range.ts";
 import type { Api } from "../platform/http.ts";
 import { ErrorBody, RateLimitBody } from "../platform/http.ts";
 import type { Pressure } from "../platform/pressure.ts";
@@ -17,6 +18,7 @@ import { answerError } from "./errors.ts";
 import { idLowerer } from "./id-case.ts";
 import { readJsonBodies } from "./json-body.ts";
 import { limitLoad } from "./load.ts";
+import { demandEmptyBody } from "./no-body.ts";
 import { describeApi } from "./openapi.ts";
 import { limitRequests } from "./rates.ts";
 import { refuseNul } from "./refuse-nul.ts";
@@ -80,6 +82,7 @@ export async function createHttpServer(
   await app.register(swagger, describeApi(world.config.base_url));
   await app.register(async (scope) => {
     const v1 = scope as unknown as Api;
+    v1.addHook("onRoute", demandEmptyBody);
     v1.addHook("onRequest", requireKey(authenticate(world)));
     v1.addHook("onRequest", limitRequests(world));
     v1.addHook("preValidation", refuseNul);
@@ -147,29 +150,14 @@ function withIdsLowered(schema: TSchema, validate: ValidateFunction) {
 }
 
 function withFormats(ajv: Ajv): Ajv {
-  const date = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/;
-  const time =
-    /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)$/;
   const uuid = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
-  ajv.addFormat("date", (text) => date.test(text) && isDay(text));
-  ajv.addFormat("date-time", (text) => time.test(text) && isDay(text) && hasYear(text));
+  ajv.addFormat("date", isDay);
+  ajv.addFormat("date-time", isTime);
   ajv.addFormat("uuid", uuid);
   ajv.addFormat("uri", (text) => URL.canParse(text));
   ajv.addFormat("byte", true);
   ajv.addFormat("binary", true);
   return ajv;
-}
-
-/** A time that in UTC has a year of four digits still (RFC 3339 §5.6): what goes in can come out. */
-function hasYear(text: string): boolean {
-  const year = new Date(text).getUTCFullYear();
-  return year >= 0 && year <= 9_999;
-}
-
-/** Date.parse takes February 30th for March 2nd. */
-function isDay(text: string): boolean {
-  const day = new Date(`${text.slice(0, 10)}T00:00:00Z`);
-  return day.getUTCDate() === Number(text.slice(8, 10));
 }
 
 function countRequests(app: Api, world: Pick<World, "metrics">): void {

@@ -107,6 +107,8 @@ test("a list refuses what it does not know", async () => {
     "has_attachments=maybe",
     "from_date=yesterday",
     "to_date=2026-13-01",
+    "to_date=2026-02-30",
+    "from_date=2026-11-20%20(Friday)",
     "color=red",
   ]) {
     const { status, body } = await get(`?${query}`);

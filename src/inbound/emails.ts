@@ -2,10 +2,11 @@
 // be done to it by hand: replay, release, delete.
 import type { Readable } from "node:stream";
 import { showsAuthResults } from "../accounts/accounts.ts";
+import { endOf, readDayOrTime } from "../platform/date-range.ts";
 import { isUuid } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
 import { uuidFloor } from "../platform/random.ts";
-import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import { notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import type { DeliveryRecord } from "../webhooks/types.ts";
 import { listEventDeliveries } from "../webhooks/webhooks.ts";
@@ -56,8 +57,8 @@ export async function listEmails(world: Reader, orgId: string, query: EmailQuery
   const { limit, offset, sort = "received_at", direction = "desc", from_date, to_date, ...rest } = query;
   const filter: list.EmailFilter = {
     ...rest,
-    ...(from_date === undefined ? {} : from(readDate("from_date", from_date).ms)),
-    ...(to_date === undefined ? {} : until(endOf(readDate("to_date", to_date)))),
+    ...(from_date === undefined ? {} : from(readDayOrTime("from_date", from_date).ms)),
+    ...(to_date === undefined ? {} : until(endOf(readDayOrTime("to_date", to_date)))),
   };
   return world.db.asOrg(orgId, async (tx) => {
     const emails = await list.listEmails(tx, orgId, filter, { sort, direction, limit, offset });
@@ -71,19 +72,6 @@ function from(ms: number) {
 
 function until(ms: number) {
   return { received_to: new Date(ms), id_to: uuidFloor(ms + DAY_MS) };
-}
-
-/** A day (the whole of it) or a moment. */
-function readDate(field: string, text: string): { ms: number; isDay: boolean } {
-  const ms = Date.parse(text);
-  if (Number.isNaN(ms) || !/^\d{4}-\d\d-\d\d/.test(text)) {
-    throw invalid(field, `the '${field}' query parameter is not a date (2026-11-20) or a time (RFC 3339)`);
-  }
-  return { ms, isDay: text.length === 10 };
-}
-
-function endOf({ ms, isDay }: { ms: number; isDay: boolean }): number {
-  return isDay ? ms + DAY_MS : ms + 1;
 }
 
 /** One mail: the event's fields (text and html whole), what became of it, and its webhook deliveries; or 404. */

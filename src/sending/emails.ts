@@ -1,8 +1,9 @@
 // Sent e-mails as they are shown: list, one with its recipients, timeline, content. Changing them: cancel.ts, retry.ts.
 import { type EventView, timeline } from "../events/events.ts";
+import { endOf, readDayOrTime } from "../platform/date-range.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
 import { uuidFloor } from "../platform/random.ts";
-import { invalid, notFound } from "../platform/refusal.ts";
+import { notFound } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 
@@ -21,8 +22,6 @@ export type EmailQuery = {
   to_date?: string;
 };
 
-const DAY_MS = 86_400_000;
-
 /** One page of e-mails with their recipients, newest first, and the exact total. */
 export async function listEmails(world: Pick<World, "db">, orgId: string, query: EmailQuery) {
   const { limit, offset } = query;
@@ -39,24 +38,9 @@ function toFilter(query: EmailQuery): queries.EmailFilter {
   return {
     ...rest,
     ...(message_id === undefined ? {} : { message_id: bare(message_id) }),
-    ...(from_date === undefined ? {} : { id_from: uuidFloor(readDate("from_date", from_date).ms) }),
-    ...(to_date === undefined ? {} : { id_to: uuidFloor(endOf(readDate("to_date", to_date))) }),
+    ...(from_date === undefined ? {} : { id_from: uuidFloor(readDayOrTime("from_date", from_date).ms) }),
+    ...(to_date === undefined ? {} : { id_to: uuidFloor(endOf(readDayOrTime("to_date", to_date))) }),
   };
-}
-
-const DAY_OR_TIME = /^\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d))?$/;
-
-/** A day (the whole of it) or a moment. Before 1970 there was no mail of ours. */
-function readDate(field: string, text: string): { ms: number; isDay: boolean } {
-  const ms = DAY_OR_TIME.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms)) {
-    throw invalid(field, `the '${field}' query parameter is not a date (2026-11-20) or a time (RFC 3339)`);
-  }
-  return { ms: Math.max(0, ms), isDay: text.length === 10 };
-}
-
-function endOf({ ms, isDay }: { ms: number; isDay: boolean }): number {
-  return isDay ? ms + DAY_MS : ms + 1;
 }
 
 function bare(messageId: string): string {
