@@ -12,7 +12,6 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { hostname as machineName } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { normalizeDomain } from "./mail/address.ts";
@@ -121,11 +120,6 @@ export function printableConfig(config: Config): Record<string, unknown> {
     database: database_url ? new URL(database_url).host || "socket" : "embedded",
     s3: s3 ? { endpoint: s3.endpoint, bucket: s3.bucket } : null,
   };
-}
-
-/** A name for this process's machine, shown in the list of nodes. */
-export function machine(): string {
-  return machineName();
 }
 
 function hostName(reader: Reader, variable: string, fallback: string): string {

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import {
   applyExemptions,
   checkArchitecture,
+  checkExports,
   checkSource,
   checkTables,
   type Exemption,
@@ -212,6 +213,53 @@ describe("tables", () => {
   });
 });
 
+describe("exports", () => {
+  function idle(files: Record<string, string>, beside: Record<string, string> = {}): string[] {
+    const [sources, others] = [files, beside].map((texts) => readSources(new Map(Object.entries(texts))));
+    return checkExports(sources!, others!).map(({ path, message }) => `${path}: ${message}`);
+  }
+  const home = { "src/mail/a.ts": "export function f() {}\nexport const LIMIT = 1;" };
+
+  it("are imported by somebody, under whatever name, by the program, its tests or its benches", () => {
+    assert.deepEqual(idle(home), ["src/mail/a.ts: nobody imports f", "src/mail/a.ts: nobody imports LIMIT"]);
+    const user = (path: string, text: string) => idle({ ...home, [path]: text });
+    assert.deepEqual(user("src/events/events.ts", 'import { f as g, LIMIT } from "../mail/a.ts";'), []);
+    assert.deepEqual(user("src/mail/a.test.ts", 'import { f } from "./a.ts";'), [
+      "src/mail/a.ts: nobody imports LIMIT",
+    ]);
+    assert.deepEqual(idle(home, { "bench/a.ts": 'import { f, LIMIT } from "../src/mail/a.ts";' }), []);
+    assert.deepEqual(idle(home, { "test/a.test.ts": 'const { f } = await import("../src/mail/a.ts");' }), []);
+    assert.deepEqual(idle(home, { "test/a.test.ts": 'type A = typeof import("../src/mail/a.ts");' }), []);
+  });
+
+  it("of a namespace are used by name, unless it is passed on whole", () => {
+    const user = (use: string) => idle({ ...home, "src/mail/b.ts": `import * as a from "./a.ts";\n${use}` });
+    assert.deepEqual(user("[...a.f(), a.LIMIT];"), []);
+    assert.deepEqual(user("a.f(); b.a.LIMIT;"), ["src/mail/a.ts: nobody imports LIMIT"]);
+    assert.deepEqual(user("show(a);"), []);
+  });
+
+  it("that pass on what others export are imported too", () => {
+    const face = { "src/events/events.ts": 'export { f, type T } from "./log.ts";' };
+    const log = { "src/events/log.ts": "export function f() {}\nexport type T = 1;" };
+    assert.deepEqual(idle({ ...face, ...log }), [
+      "src/events/events.ts: nobody imports f",
+      "src/events/events.ts: nobody imports T",
+    ]);
+    const user = { "src/sending/sending.ts": 'import { f } from "../events/events.ts";' };
+    assert.deepEqual(idle({ ...face, ...log, ...user }), ["src/events/events.ts: nobody imports T"]);
+  });
+
+  it("may be types that other exports are made of", () => {
+    const used = { "src/mail/b.ts": 'import { f } from "./a.ts";' };
+    const made = "export type Shape = 1;\nexport function f(): Shape { return 1; }";
+    assert.deepEqual(idle({ ...used, "src/mail/a.ts": made }), []);
+    assert.deepEqual(idle({ ...used, "src/mail/a.ts": "export type Shape = 1;\nexport function f() {}" }), [
+      "src/mail/a.ts: nobody imports Shape",
+    ]);
+  });
+});
+
 describe("exemptions", () => {
   it("cover one rule in one file, and are reported once nothing needs them", () => {
     const violation: Violation = { rule: "size", path: "src/a.ts", line: 1, message: "has 501 lines" };
@@ -223,9 +271,10 @@ describe("exemptions", () => {
 });
 
 describe("this repository", () => {
-  const sources = readSources(
-    new Map(globSync("src/**/*.ts", { cwd: ROOT }).map((path) => [path.replaceAll("\\", "/"), read(path)])),
-  );
+  const readAll = (...patterns: string[]) =>
+    readSources(new Map(globSync(patterns, { cwd: ROOT }).map((path) => [path.replaceAll("\\", "/"), read(path)])));
+  const sources = readAll("src/**/*.ts");
+  const beside = readAll("test/**/*.ts", "bench/**/*.ts");
   const exemptions: Exemption[] = JSON.parse(read("test/tidy-exemptions.json"));
 
   it("keeps the house style", () => {
@@ -234,6 +283,7 @@ describe("this repository", () => {
     const architecture = existsSync(join(ROOT, "ARCHITECTURE.md")) ? read("ARCHITECTURE.md") : null;
     const violations = [
       ...sources.flatMap(checkSource),
+      ...checkExports(sources, beside),
       ...checkTables(sources, tablesOf(migrations), JSON.parse(read("test/tidy-tables.json"))),
       ...checkArchitecture(folders, architecture),
     ];

@@ -9,7 +9,7 @@ import { PLANS } from "./plans.ts";
 import * as queries from "./queries.ts";
 import type { KeyRow, OrganizationRow } from "./types.ts";
 
-export { type RateTaken, requestRates } from "./rates.ts";
+export { requestRates } from "./rates.ts";
 export { changeSetting, organizationSetting, organizationsWith } from "./settings.ts";
 
 const TOUCH_EVERY_MS = 60_000;
@@ -193,4 +193,9 @@ export function planFinder(world: Pick<World, "db">): (orgId: string) => Promise
 /** The organization that the command line acts for. */
 export async function firstOrganization(world: Pick<World, "db">): Promise<OrganizationRow | null> {
   return (await queries.firstOrganization(world.db))[0] ?? null;
+}
+
+/** The organizations whose mail waits because they are suspended. */
+export async function suspendedOrganizations(world: Pick<World, "db">): Promise<string[]> {
+  return (await queries.findSuspended(world.db)).map(({ id }) => id);
 }

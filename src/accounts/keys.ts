@@ -23,11 +23,6 @@ export function secretEnvironment(secret: string): Environment | null {
   return (SHAPE.exec(secret)?.[1] as Environment | undefined) ?? null;
 }
 
-/** Is this a secret that we made (32 characters and a right checksum)? For secret scanners. */
-export function isOwnSecret(secret: string): boolean {
-  return /^svc_(live|test)_[0-9A-Za-z]{38}$/.test(secret) && checksum(secret.slice(0, -6)) === secret.slice(-6);
-}
-
 /** What is stored and looked up: SHA-256 of the whole secret. Look-up by digest leaks nothing by timing. */
 export function secretDigest(secret: string): Buffer {
   return createHash("sha256").update(secret).digest();

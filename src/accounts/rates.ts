@@ -56,7 +56,7 @@ export function requestRates(world: Pick<World, "db" | "clock">): (account: Acco
 }
 
 /** Requests per second that the account's organization may make. */
-export function requestsPerSecond(account: Account): number {
+function requestsPerSecond(account: Account): number {
   const own = (account as Account & { requests_per_second?: number }).requests_per_second;
   return own ?? PLANS[account.plan].requests_per_second;
 }

@@ -11,7 +11,7 @@ type Setting = {
 
 const DAYS_MAX = 36_500;
 
-export const SETTINGS: Record<"inbound_retention_days" | "warming_auto_start", Setting> = {
+const SETTINGS: Record<"inbound_retention_days" | "warming_auto_start", Setting> = {
   inbound_retention_days: {
     what: `whole days from 1 to ${DAYS_MAX} that received mail is kept, if the installation keeps it that long`,
     read: (text) => (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= DAYS_MAX ? Number(text) : null),

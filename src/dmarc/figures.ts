@@ -44,7 +44,7 @@ export type Summary = {
 };
 
 /** A part of a whole as 0…1 with four decimals; 0 of nothing. */
-export function rate(part: number, whole: number): number {
+function rate(part: number, whole: number): number {
   return whole <= 0 ? 0 : Math.round((part / whole) * 10_000) / 10_000;
 }
 

@@ -7,7 +7,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /** A required record is believed gone when two looks at least this far apart do not find it: one may be a slip of the zone's editor. */
-export const LOSS_CONFIRMED_MS: number = 10 * MINUTE_MS;
+const LOSS_CONFIRMED_MS: number = 10 * MINUTE_MS;
 /** A degraded domain goes on sending for this long. */
 export const GRACE_MS: number = 72 * HOUR_MS;
 /** A domain not verified for this long has failed; a good check still verifies it. */
@@ -16,17 +16,13 @@ export const FAILED_AFTER_MS: number = 14 * DAY_MS;
 const WATCH_CLOSELY_MS = 2 * HOUR_MS;
 const WATCH_HOURLY_MS = WATCH_CLOSELY_MS + 3 * DAY_MS;
 
+/** What must be in DNS for a domain of this type to be verified. */
 const REQUIRED: Record<DomainType, readonly Requirement[]> = {
   outbound: ["ownership", "spf", "dkim"],
   inbound: ["ownership", "mx"],
   alias: ["ownership", "mx"],
   both: ["ownership", "spf", "dkim", "mx"],
 };
-
-/** What must be in DNS for a domain of this type to be verified. */
-export function requiredFor(type: DomainType): readonly Requirement[] {
-  return REQUIRED[type];
-}
 
 export function sends(type: DomainType): boolean {
   return REQUIRED[type].includes("spf");
@@ -130,7 +126,7 @@ export function hasAllRequired(row: Flags & Pick<DomainRow, "type">): boolean {
 }
 
 /** Names of the required records that are not verified. */
-export function missingRequirements(row: Flags & Pick<DomainRow, "type">): Requirement[] {
+function missingRequirements(row: Flags & Pick<DomainRow, "type">): Requirement[] {
   return REQUIRED[row.type].filter((purpose) => !row[`${purpose}_verified`]);
 }
 
@@ -201,7 +197,7 @@ const NAMES: Record<Requirement, string> = {
 };
 
 /** `the SPF record and a DKIM record`: requirements for a sentence. */
-export function inWords(requirements: readonly Requirement[]): string {
+function inWords(requirements: readonly Requirement[]): string {
   const words = requirements.map((purpose) => NAMES[purpose]);
   return words.length < 2 ? (words[0] ?? "nothing") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }

@@ -41,19 +41,6 @@ import type {
 } from "./types.ts";
 
 export { describeOperatorMail, readOperatorMail } from "./operator-mail.ts";
-export type {
-  AcceptCheck,
-  Handler,
-  Mail,
-  RcptDecider,
-  RcptDecision,
-  RcptQuestion,
-  Route,
-  RuleHit,
-  RulesStep,
-  SpamReport,
-  SpamStep,
-} from "./types.ts";
 
 /** What other features lend to receiving, wired in app.ts. */
 export type InboundPorts = {

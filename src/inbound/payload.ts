@@ -9,7 +9,7 @@ import type { OutgoingEvent } from "../webhooks/types.ts";
 import type { AuthSummary, Findings, Found, Mail, StoredAttachment } from "./types.ts";
 
 /** text and html above this are cut in the event; the record holds all. */
-export const BODY_BYTES_MAX = 1024 * 1024;
+const BODY_BYTES_MAX = 1024 * 1024;
 
 /** The contract's three verdicts. */
 export function summarizeAuth({ spf, dkim, dmarc }: Verdicts): AuthSummary {

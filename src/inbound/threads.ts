@@ -71,7 +71,7 @@ async function rootOf(
 }
 
 /** RFC 9562 §5.8: a UUID of our own making, from the organization and the root. */
-export function threadId(orgId: string, root: string): string {
+function threadId(orgId: string, root: string): string {
   const bytes = createHash("sha256").update(`${orgId} ${root}`).digest().subarray(0, 16);
   bytes[6] = ((bytes[6] as number) & 0x0f) | 0x80;
   bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;

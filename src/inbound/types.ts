@@ -12,7 +12,7 @@ import type { RawMessage } from "../sending/types.ts";
 import type { OutgoingEvent } from "../webhooks/types.ts";
 
 /** `operator`: postmaster@ and abuse@ of our own hosts, which belong to no organization. */
-export const KINDS = [
+const KINDS = [
   "alias",
   "catch_all",
   "masked",

@@ -6,7 +6,7 @@ import { RE2JS } from "re2js";
 export type Pattern = { matches(text: string): boolean };
 export type CompiledPattern = { kind: "pattern"; pattern: Pattern } | { kind: "problem"; problem: string };
 
-export const PATTERN_LENGTH_MAX = 256;
+const PATTERN_LENGTH_MAX = 256;
 /** Longer texts match nothing: the longest address has 320 octets. */
 const TEXT_LENGTH_MAX = 2_048;
 /** Instructions of the compiled expression. `[a-z]{1,64}@[a-z.]{1,255}` has 640; worst match at this size: 80 ms. */

@@ -30,7 +30,7 @@ export function startMaskedWork(world: WorkWorld, ports: TracePorts): { stop(): 
 }
 
 /** Forgets what is old by the clock; how many rows. */
-export async function forgetOld(world: Pick<carry.CarryWorld, "db" | "clock">): Promise<number> {
+async function forgetOld(world: Pick<carry.CarryWorld, "db" | "clock">): Promise<number> {
   const now = world.clock.now();
   const before = (keptMs: number) => new Date(now - keptMs);
   const windows = await queries.purgeWindows(world.db, before(WINDOWS_KEPT_MS), SWEPT_AT_ONCE);

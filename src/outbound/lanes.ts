@@ -63,7 +63,7 @@ function parse(name: string): queries.LaneKey {
 }
 
 /** FNV-1a over the domain: every process puts a destination into the same slot. */
-export function slotOf(domain: string): number {
+function slotOf(domain: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < domain.length; at += 1) {
     hash = Math.imul(hash ^ domain.charCodeAt(at), 0x01000193) >>> 0;

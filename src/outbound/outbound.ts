@@ -13,7 +13,7 @@ import { createFinisher } from "./finish.ts";
 import { type Forgotten, watchForgotten } from "./forgotten.ts";
 import { createIntake, type Intake } from "./intake.ts";
 import type { Journal } from "./journal.ts";
-import { holdLeases, type Leases, type Slot } from "./leases.ts";
+import { holdLeases, type Leases } from "./leases.ts";
 import type { Errand } from "./links.ts";
 import { createMemory, type Memory } from "./memory.ts";
 import { type OtherSource, rememberRefused } from "./other-source.ts";
@@ -30,7 +30,6 @@ import type { Job, Lane } from "./types.ts";
 import { gatherUsage, type Usage } from "./usage.ts";
 import { notifier } from "./wake.ts";
 
-export { readToken } from "../mail/bounce-token.ts";
 export { TOKEN_CONTEXT } from "./attempt.ts";
 export { type ChooseExit, type Exit, exitChooser } from "./exits.ts";
 export { resumeSending } from "./guard.ts";
@@ -39,7 +38,7 @@ export { refuseUnknownPool } from "./pools.ts";
 export { KEEP_TRYING_MS } from "./retry.ts";
 export type { Job, Lane, MessageAbout } from "./types.ts";
 export { CLASS_BULK, CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID } from "./types.ts";
-export { CHANNEL as MTA_CHANNEL, type Notify, notifier } from "./wake.ts";
+export { CHANNEL as MTA_CHANNEL, notifier } from "./wake.ts";
 
 export type Outbound = {
   /**
@@ -353,4 +352,3 @@ function gauges(engine: Engine): void {
   timer.unref();
 }
 
-export type { Slot };

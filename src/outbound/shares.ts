@@ -11,7 +11,7 @@ const MIB = 1024 * KIB;
  * Slots by size: so no message waits for larger ones, and all bodies at work have some 600 MiB at the very most. A body is
  * in memory once while it is sent, and a second time while it is signed.
  */
-export const KINDS: readonly Kind[] = [
+const KINDS: readonly Kind[] = [
   { bytes_max: 128 * KIB, slots: 1_000 },
   { bytes_max: MIB, slots: 128 },
   { bytes_max: 8 * MIB, slots: 16 },

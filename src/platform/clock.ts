@@ -14,7 +14,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
  * The process's clock. With `offsetFile`, the number of seconds in that file (a decimal, may be negative) is added to
  * `now`, re-read at most every 50 ms; a missing file is 0, a half-written one keeps the last offset.
  */
-export function createClock(options: { offsetFile?: string | null }): Clock & { close(): void } {
+export function createClock(options: { offsetFile?: string | null }): Clock {
   const offset = options.offsetFile ? readOffset(options.offsetFile) : () => 0;
   let skewMs = 0;
   return {
@@ -23,7 +23,6 @@ export function createClock(options: { offsetFile?: string | null }): Clock & { 
     setSkew: (ms) => {
       skewMs = ms;
     },
-    close: () => {},
   };
 }
 
@@ -52,7 +51,7 @@ function parseOffset(path: string, lastMs: number): number {
 }
 
 /** A clock that stands at `ms` until `advance`d; `setSkew` works as in the real one. For tests and simulations. */
-export function fixedClock(ms: number): Clock & { advance(ms: number): void; close(): void } {
+export function fixedClock(ms: number): Clock & { advance(ms: number): void } {
   let nowMs = ms;
   let monotonicMs = 0;
   let skewMs = 0;
@@ -66,7 +65,6 @@ export function fixedClock(ms: number): Clock & { advance(ms: number): void; clo
       nowMs += by;
       monotonicMs += by;
     },
-    close: () => {},
   };
 }
 

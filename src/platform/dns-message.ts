@@ -26,7 +26,7 @@ export type Message = {
 };
 
 /** Fits an IPv6 minimum-MTU packet, so that answers are not fragmented (DNS flag day 2020). */
-export const UDP_PAYLOAD_BYTES = 1_232;
+const UDP_PAYLOAD_BYTES = 1_232;
 const OPT = 41;
 const CLASS_IN = 1;
 /** A message of 64 KiB cannot hold more useful records; a header may claim 65,535 in each section. */

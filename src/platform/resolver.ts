@@ -7,7 +7,7 @@ import ipaddr from "ipaddr.js";
 import { askServer, type Outcome, parseServer, type Server } from "./dns-exchange.ts";
 import { type DnsRecord, type DnsType, type Message, type Mx, type Question, type Tlsa, TYPES } from "./dns-message.ts";
 
-export type { Mx, Tlsa } from "./dns-message.ts";
+export type { Mx } from "./dns-message.ts";
 
 export type Answer<T> =
   | { kind: "found"; records: T[]; ttl_s: number; authenticated: boolean }

@@ -5,7 +5,7 @@ import type { Tx } from "../platform/db.ts";
 import { acceptMessages } from "./accept-queries.ts";
 import type { RawMessage } from "./types.ts";
 
-export { findHead, findMessageOwner, findSentByMessageId, isBlobOfMessage, type SentMatch } from "./raw-queries.ts";
+export { findHead, findMessageOwner, findSentByMessageId, isBlobOfMessage } from "./raw-queries.ts";
 
 type Laned = RawMessage & { lane: Lane | null };
 

@@ -14,15 +14,13 @@ import { prepareSubmitted } from "./prepare-submitted.ts";
 import { readySender } from "./sender.ts";
 import type { Prepared, Preparing, SendAnswer, SendingDeps, SendRequest, Submitted } from "./types.ts";
 
-export { type EndedMessage, findEnded, findLeaving, forgetMessages } from "./forget-queries.ts";
+export { type EndedMessage, findDeferred, findEnded, findLeaving, forgetMessages } from "./forget-queries.ts";
 export {
   type DeliveryKey,
   findSentDelivery,
   findSentId,
-  type Heard,
   isInFlight,
   type LateBounce,
-  type LateComplaint,
   type LateReport,
   recordLateReport,
   recordOptOut,
@@ -34,7 +32,6 @@ export {
   findMessageOwner,
   findSentByMessageId,
   isBlobOfMessage,
-  type SentMatch,
 } from "./raw.ts";
 
 export type Sending = {

@@ -4,7 +4,7 @@ import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
 import { Closed, ErrorBody, OneOf } from "../platform/http.ts";
 
 export const RECIPIENTS_MAX = 50;
-export const ATTACHMENTS_MAX = 20;
+const ATTACHMENTS_MAX = 20;
 export const MESSAGE_BYTES_MAX = 25 * 1024 * 1024;
 export const REQUEST_BYTES_MAX = 40 * 1024 * 1024;
 export const TAGS_MAX = 10;

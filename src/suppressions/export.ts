@@ -57,7 +57,7 @@ function toLine(entry: Entry): string {
 }
 
 /** One cell. OWASP "CSV injection": `=`, `+`, `-`, `@`, tab and CR at the start begin a formula. */
-export function toCell(value: string | Date | null): string {
+function toCell(value: string | Date | null): string {
   if (value === null) return "";
   const text = value instanceof Date ? value.toISOString() : value;
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;

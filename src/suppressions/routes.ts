@@ -20,8 +20,8 @@ import { exportSuppressions } from "./export.ts";
 import { mountImports } from "./import-routes.ts";
 import * as suppressions from "./suppressions.ts";
 
-export const ReasonWord = OneOf(["hard_bounce", "complaint", "manual", "unsubscribe"]);
-export const ScopeWord = OneOf(SCOPE_TYPES, {
+const ReasonWord = OneOf(["hard_bounce", "complaint", "manual", "unsubscribe"]);
+const ScopeWord = OneOf(SCOPE_TYPES, {
   description:
     "What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; " +
     "list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag",

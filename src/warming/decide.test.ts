@@ -1,13 +1,14 @@
 // What figures decide: advance, hold, pause, step back.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decideDay, holdReason, lookNow, NO_FIGURES, pauseReason, trailing, trailingNow } from "./decide.ts";
+import { decideDay, holdReason, lookNow, pauseReason, trailing, trailingNow } from "./decide.ts";
 import type { Figures, StoredPhase, WarmingRow } from "./types.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const MONDAY = Date.parse("2026-11-02T00:00:00.000Z");
 
+const NO_FIGURES: Figures = { sent: 0, delivered: 0, bounced: 0, hard_bounced: 0, complained: 0 };
 const figures = (more: Partial<Figures>): Figures => ({ ...NO_FIGURES, ...more });
 const GOOD = figures({ sent: 1_000, delivered: 990, bounced: 10, hard_bounced: 5 });
 const BAD = figures({ sent: 1_000, delivered: 900, bounced: 100, hard_bounced: 30 });

@@ -18,8 +18,6 @@ const ADVANCE = { delivered_min: 0.95, hard_bounced_max: 0.02, complained_max: 0
  */
 const PAUSE = { hard_bounced_max: 0.05, complained_max: 0.003, sent_min: 20, events_min: 2 };
 
-export const NO_FIGURES: Figures = { sent: 0, delivered: 0, bounced: 0, hard_bounced: 0, complained: 0 };
-
 export type Period = { from: Date; to: Date };
 
 /** The trailing days that end before `toMs`, without what lies before `judgedFrom`. */

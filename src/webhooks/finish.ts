@@ -82,7 +82,7 @@ async function commitSingly(world: FinishWorld, batch: Outcome[], cause: unknown
 }
 
 /** Commits the outcomes: the log, the next attempts, what the lanes learn, endpoints that are gone. */
-export async function commitOutcomes(world: FinishWorld, batch: readonly Outcome[]): Promise<void> {
+async function commitOutcomes(world: FinishWorld, batch: readonly Outcome[]): Promise<void> {
   const finished = batch.filter((outcome) => outcome.status !== "retrying");
   const retrying = batch.filter((outcome) => outcome.status === "retrying");
   const gone = notesOf(batch.filter((outcome) => outcome.gone));

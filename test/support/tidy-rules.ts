@@ -255,6 +255,36 @@ function insertionInto(table: string): RegExp {
   return new RegExp(`\\b(?:insert\\s+into|merge\\s+into|copy)\\s+(?:public\\.)?"?${table}"?(?!\\w)`, "i");
 }
 
+// Exports ------------------------------------------------------------------------------------------------------------
+
+/**
+ * Whatever `sources` export is imported somewhere: in them, or in what stands beside them (tests, benches). A type may
+ * also be exported because something exported here is made of it.
+ */
+export function checkExports(sources: Source[], beside: Source[]): Violation[] {
+  const taken = new Set(
+    [...sources, ...beside].flatMap(({ path, imports }) =>
+      imports
+        .filter(({ specifier }) => specifier.startsWith("."))
+        .flatMap(({ specifier, taken: names }) => {
+          const target = posix.join(posix.dirname(path), specifier);
+          return names.map((name) => `${target} ${name}`);
+        }),
+    ),
+  );
+  return sources
+    .filter(({ path }) => !isTest(path) && !path.endsWith(".d.ts") && !taken.has(`${path} *`))
+    .flatMap(({ path, exports, text }) =>
+      exports
+        .filter(({ what, type }) => !taken.has(`${path} ${what}`) && !(type && isNamedTwice(text, what)))
+        .map(({ what, line }) => ({ rule: "exports", path, line, message: `nobody imports ${what}` })),
+    );
+}
+
+function isNamedTwice(text: string, name: string): boolean {
+  return [...text.matchAll(new RegExp(`\\b${name}\\b`, "g"))].length > 1;
+}
+
 // Documents and exemptions -------------------------------------------------------------------------------------------
 
 /** ARCHITECTURE.md names every folder of src/, as `name/`. */

@@ -4,8 +4,18 @@ import * as ts from "typescript/unstable/ast";
 import { createVirtualFileSystem } from "typescript/unstable/fs";
 import { API } from "typescript/unstable/sync";
 
-export type Import = { specifier: string; names: string[]; type_only: boolean; line: number };
+export type Import = {
+  specifier: string;
+  /** The values it brings in, under the names they have where they come from; `*` for all. */
+  names: string[];
+  /** Types and values, and of a namespace the members that are used. */
+  taken: string[];
+  type_only: boolean;
+  line: number;
+};
 export type Found = { what: string; line: number };
+/** `type`: a type or interface declared here. */
+export type Export = Found & { type: boolean };
 
 export type Source = {
   /** From the root of the repository, with forward slashes: `src/mail/address.ts`. */
@@ -13,7 +23,7 @@ export type Source = {
   text: string;
   lines: number;
   imports: Import[];
-  exports: Found[];
+  exports: Export[];
   functions: { name: string; line: number; lines: number; parameters: number }[];
   /** Enums, namespaces, decorators, parameter properties, default exports. */
   syntax: Found[];
@@ -119,21 +129,46 @@ function readImport(reader: Reader, node: ts.Node): void {
     const specifier = node.moduleSpecifier.text;
     const clause = node.importClause?.getText(reader.file) ?? "";
     const type_only = /^type\b/.test(clause) || /^\{(\s*type\s[^,}]+,?)+\s*\}$/.test(clause);
-    reader.imports.push({ specifier, names: importedValues(clause), type_only, line: lineOf(reader, node) });
+    const taken = [...namedIn(clause), ...membersOf(clause, reader.text)];
+    reader.imports.push({ specifier, names: importedValues(clause), taken, type_only, line: lineOf(reader, node) });
   } else if (ts.isExportDeclaration(node) && node.moduleSpecifier && ts.isStringLiteral(node.moduleSpecifier)) {
     const type_only = /^export type\b/.test(node.getText(reader.file));
     reader.imports.push({
       specifier: node.moduleSpecifier.text,
       names: type_only ? [] : ["*"],
+      taken: node.exportClause ? namedIn(node.exportClause.getText(reader.file)) : ["*"],
       type_only,
       line: lineOf(reader, node),
     });
   } else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
     const [argument] = node.arguments;
     if (argument && ts.isStringLiteral(argument)) {
-      reader.imports.push({ specifier: argument.text, names: ["*"], type_only: false, line: lineOf(reader, node) });
+      const all = { names: ["*"], taken: ["*"], type_only: false };
+      reader.imports.push({ specifier: argument.text, ...all, line: lineOf(reader, node) });
     }
+  } else if (ts.isImportTypeNode(node)) {
+    const specifier = /^(?:typeof\s+)?import\(\s*"([^"]*)"/.exec(node.getText(reader.file))?.[1] ?? "";
+    reader.imports.push({ specifier, names: [], taken: ["*"], type_only: true, line: lineOf(reader, node) });
   }
+}
+
+/** The names in braces, values and types. */
+function namedIn(clause: string): string[] {
+  const braces = /\{([^}]*)\}/.exec(clause)?.[1] ?? "";
+  const names = braces.split(",").map((part) => part.trim().replace(/^type\s+/, ""));
+  return names.map((name) => name.split(/\s+as\s+/)[0] ?? "").filter((name) => name !== "");
+}
+
+/** What is used of a namespace; `*` when it is passed on whole. */
+function membersOf(clause: string, text: string): string[] {
+  const name = /\*\s+as\s+(\w+)/.exec(clause)?.[1];
+  if (name === undefined) return [];
+  const uses = [...text.matchAll(new RegExp(`(?<!\\w|(?<!\\.\\.)\\.)${name}(\\.\\w+)?(?!\\w)`, "g"))].map(
+    (match) => match[1],
+  );
+  // Once it is named by its own import; a word in a comment or a text counts as the whole, to be safe.
+  const whole = uses.filter((member) => member === undefined).length > 1;
+  return whole ? ["*"] : uses.flatMap((member) => (member === undefined ? [] : [member.slice(1)]));
 }
 
 /** The values an import clause brings in, under the names they have where they come from; `*` for all of them. */
@@ -152,13 +187,16 @@ function readExport(reader: Reader, node: ts.Node): void {
   if (ts.isExportAssignment(node)) reader.syntax.push(found(reader, node, "export default"));
   if (ts.isExportDeclaration(node) && node.exportClause && ts.isNamedExports(node.exportClause)) {
     for (const element of node.exportClause.elements) {
-      reader.exports.push(found(reader, element, element.name.getText(reader.file)));
+      reader.exports.push({ ...found(reader, element, element.name.getText(reader.file)), type: false });
     }
   }
   const modifiers = modifiersOf(node);
   if (!modifiers.includes(ts.SyntaxKind.ExportKeyword)) return;
   if (modifiers.includes(ts.SyntaxKind.DefaultKeyword)) reader.syntax.push(found(reader, node, "export default"));
-  for (const name of declaredNames(node)) reader.exports.push(found(reader, node, name.getText(reader.file)));
+  const type = ts.isTypeAliasDeclaration(node) || ts.isInterfaceDeclaration(node);
+  for (const name of declaredNames(node)) {
+    reader.exports.push({ ...found(reader, node, name.getText(reader.file)), type });
+  }
 }
 
 function modifiersOf(node: ts.Node): ts.SyntaxKind[] {

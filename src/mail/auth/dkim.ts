@@ -22,7 +22,7 @@ export type DkimSignatureVerdict = {
   testing: boolean;
 };
 
-export const signaturesMax = 10;
+const signaturesMax = 10;
 
 export type ParsedSignature = Signature | SignatureDefect;
 

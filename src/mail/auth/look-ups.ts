@@ -28,7 +28,7 @@ export type LookUps = {
 export type LookUpLimits = { look_ups_max: number; time_ms: number };
 
 // RFC 7208 §4.6.4 lets SPF ask about 110 questions; ten signatures, fifty seals and the walks of DMARC come on top.
-export const defaultLimits: LookUpLimits = { look_ups_max: 300, time_ms: 20_000 };
+const defaultLimits: LookUpLimits = { look_ups_max: 300, time_ms: 20_000 };
 
 const recordsMax = 256;
 const absentCodes = new Set(["ENOTFOUND", "ENODATA", "EBADNAME"]);

@@ -10,8 +10,8 @@ export type SigningKey = { key: KeyObject; bits: number; same_domain_only: boole
 
 export type KeyProblem = { problem: string; result: "fail" | "permerror" | "temperror" };
 
-export const keyBitsMin = 1_024;
-export const keyBitsMax = 4_096;
+const keyBitsMin = 1_024;
+const keyBitsMax = 4_096;
 const recordLengthMax = 4_000;
 const recordsTriedMax = 4;
 

@@ -6,7 +6,7 @@ import { createGunzip } from "node:zlib";
 import { type Entry, fromBuffer, type ZipFile } from "yauzl";
 
 export const PACKED_BYTES_MAX: number = 25 * 1024 * 1024;
-export const UNPACKED_BYTES_MAX: number = 100 * 1024 * 1024;
+const UNPACKED_BYTES_MAX: number = 100 * 1024 * 1024;
 /** The most repetitive real reports reach some 60:1; deflate itself 1,032:1. */
 const RATIO_MAX = 200;
 /** Below this nothing is a bomb, however well it was packed. */

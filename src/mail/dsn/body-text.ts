@@ -6,8 +6,8 @@ import { stripHtml } from "../mime/strip-html.ts";
 import type { Part } from "./parts.ts";
 
 // The longest text part in the corpora has 61 KB (AOL, HTML).
-export const textOctetsMax = 256 * 1_024;
-export const textCharsMax = 128 * 1_024;
+const textOctetsMax = 256 * 1_024;
+const textCharsMax = 128 * 1_024;
 
 /** The octets of a part without their transfer encoding, at most 256 KiB of them. */
 export function decodeBody(part: Pick<Part, "body" | "encoding">): Buffer {

@@ -20,9 +20,9 @@ export type MailParts = { headers: Header[]; type: string; parameters: Map<strin
 
 // A report stands before what it returns, and a returned message is of no use beyond its head. The corpora have at
 // most 6 parts.
-export const mailOctetsMax = 4 * 1_024 * 1_024;
-export const partsMax = 60;
-export const depthMax = 8;
+const mailOctetsMax = 4 * 1_024 * 1_024;
+const partsMax = 60;
+const depthMax = 8;
 
 const LF = 0x0a;
 const CR = 0x0d;
@@ -72,7 +72,7 @@ const typeForm = /^\s*([a-z0-9!#$&^_.+-]{1,60}\/[a-z0-9!#$&^_.+-]{1,80})/i;
 const parameterForm = /[;\s]\s*([a-z0-9-]{1,40})\s*=\s*(?:"((?:[^"\\]|\\.){0,300})"|([^\s;"]{1,300}))/gi;
 
 /** A content type: lower-case type, parameters by lower-case name. What is missing or broken is `defaultType`. */
-export function readContentType(value: string, defaultType: string): { type: string; parameters: Map<string, string> } {
+function readContentType(value: string, defaultType: string): { type: string; parameters: Map<string, string> } {
   const parameters = new Map<string, string>();
   const type = typeForm.exec(value)?.[1]?.toLowerCase() ?? defaultType;
   for (const match of value.slice(0, 4_000).matchAll(parameterForm)) {

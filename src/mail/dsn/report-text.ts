@@ -28,9 +28,9 @@ export type ReportText = {
 };
 
 // The longest report in the corpora has 5 KB before its returned message; each recipient adds some 300 characters.
-export const reportCharsMax = 64 * 1_024;
-export const linesMax = 2_000;
-export const mentionsMax = 200;
+const reportCharsMax = 64 * 1_024;
+const linesMax = 2_000;
+const mentionsMax = 200;
 const lineCharsMax = 1_000;
 const mentionCharsMax = 2_000;
 

@@ -7,7 +7,7 @@ import type { Part } from "./parts.ts";
 import { storable } from "./status-fields.ts";
 import type { OriginalMessage, ReturnedHeader } from "./types.ts";
 
-export const returnedHeadersMax = 200;
+const returnedHeadersMax = 200;
 
 /** Types of parts that hold a returned message or its head. */
 export function isReturnedMessage(type: string): boolean {
@@ -68,7 +68,7 @@ function toReturned(header: Header): ReturnedHeader {
 }
 
 /** A Message-ID without its angle brackets; null when the value holds none. */
-export function messageId(value: string): string | null {
+function messageId(value: string): string | null {
   const text = value.slice(0, 1_000);
   const id =
     /<([^<>\s\p{Cc}\p{Cs}]{1,500})>/u.exec(text)?.[1] ??

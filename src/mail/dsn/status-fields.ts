@@ -6,8 +6,8 @@
 export type FieldGroup = Map<string, string[]>;
 
 // The fields of the message and 500 recipients.
-export const groupsMax = 501;
-export const fieldsMax = 5_000;
+const groupsMax = 501;
+const fieldsMax = 5_000;
 const valueCharsMax = 4_000;
 const lineCharsMax = 2_000;
 

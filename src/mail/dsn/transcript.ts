@@ -11,7 +11,7 @@ import { addressSource, cleanAddress } from "./address-text.ts";
  */
 export type Refused = { stage: ReplyStage; addresses: string[]; reply: string; isPipelined: boolean };
 
-export const refusedMax = 200;
+const refusedMax = 200;
 const acceptedMax = 200;
 
 // A date and a word for who speaks may stand before the mark; InterScan's word is in the language of its owner.

@@ -9,7 +9,7 @@ import type { Refused } from "./transcript.ts";
 import type { BounceRecipient, DsnAction, Finding } from "./types.ts";
 import { type Codes, weigh } from "./weigh.ts";
 
-export const diagnosticCharsMax = 1_000;
+const diagnosticCharsMax = 1_000;
 const paragraphsMax = 6;
 const reportCharsMax = 4_000;
 

@@ -5,7 +5,7 @@ import { RE2JS } from "re2js";
 
 /** Instructions of the compiled expression; the worst that this allows takes about 45 ms on a text of the full length. */
 const PROGRAM_SIZE_MAX = 800;
-export const TEXT_CHARS_MAX = 2_048;
+const TEXT_CHARS_MAX = 2_048;
 
 export type Expression = { matches(text: string): boolean };
 type Program = ReturnType<typeof RE2JS.compile>;

@@ -18,8 +18,8 @@ import {
 } from "./types.ts";
 
 export const LEAVES_MAX = 20;
-export const DEPTH_MAX = 3;
-export const VALUE_CHARS_MAX = 256;
+const DEPTH_MAX = 3;
+const VALUE_CHARS_MAX = 256;
 const VALUES_MAX = 100;
 const HEADER_NAME = /^[\x21-\x39\x3b-\x7e]{1,128}$/;
 const VERDICTS: Readonly<Record<(typeof VERDICT_FIELDS)[number], readonly string[]>> = {

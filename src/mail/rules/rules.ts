@@ -6,8 +6,8 @@ import { domainToASCII } from "node:url";
 import { compileExpression, type Expression } from "./expression.ts";
 import type { Facts, Leaf, TraceStep, Tree } from "./types.ts";
 
-export { type Problem, type ReadTree, readConditions, readTree } from "./read-tree.ts";
-export { COMPARATORS, type Facts, FIELDS, type TraceStep, type Tree } from "./types.ts";
+export { type Problem, readConditions, readTree } from "./read-tree.ts";
+export type { Facts, TraceStep, Tree } from "./types.ts";
 
 const VALUES_MAX = 100;
 const VALUE_CHARS_MAX = 10_000;

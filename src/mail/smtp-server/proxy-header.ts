@@ -4,7 +4,7 @@
 import { isIP } from "node:net";
 
 /** §2.1: the longest line of version 1. */
-export const PROXY_LINE_OCTETS_MAX = 107;
+const PROXY_LINE_OCTETS_MAX = 107;
 /** Addresses and extra fields of version 2; real balancers stay below 1 KiB. */
 export const PROXY_BINARY_OCTETS_MAX = 4_096;
 

@@ -164,7 +164,7 @@ function plainAddress(ip: string): string {
 }
 
 /** Tests addresses against a list of addresses and networks; entries that are neither match nothing. */
-export function addressList(entries: readonly string[]): (ip: string) => boolean {
+function addressList(entries: readonly string[]): (ip: string) => boolean {
   const networks = entries.flatMap((entry) => {
     const text = entry.includes("/") ? entry : `${entry}/${entry.includes(":") ? 128 : 32}`;
     return ipaddr.isValidCIDR(text) ? [ipaddr.parseCIDR(text)] : [];

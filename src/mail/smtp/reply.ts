@@ -5,9 +5,9 @@ import { isUtf8 } from "node:buffer";
 
 const LF = 0x0a;
 const CR = 0x0d;
-export const REPLY_LINE_BYTES_MAX = 2048;
+const REPLY_LINE_BYTES_MAX = 2048;
 export const REPLY_LINES_MAX = 100;
-export const REPLY_BYTES_MAX = 64 * 1024;
+const REPLY_BYTES_MAX = 64 * 1024;
 export const REPLY_TEXT_LENGTH_MAX = 1000;
 
 /** `enhanced` is an RFC 3463 code or null; `text` is one line of valid UTF-8 without controls, at most 1,000 characters. */

@@ -8,7 +8,7 @@ import { tlsOptions } from "./tls-options.ts";
 import { type Capabilities, type Envelope, runTransaction, type SendHooks, type SendOutcome } from "./transaction.ts";
 import { dialWire, type Wire } from "./wire.ts";
 
-export const MESSAGES_PER_SESSION_MAX = 100;
+const MESSAGES_PER_SESSION_MAX = 100;
 /** `detail` of a failure for want of the extension, which reports tell apart from failed handshakes. */
 export const NO_STARTTLS = "the server does not offer STARTTLS";
 const QUIT_MS = 5_000;
@@ -22,7 +22,7 @@ export type SessionTimeouts = {
 };
 
 // RFC 5321 §4.5.3.2, shortened where the standard's five minutes only hold a slot of a dead server.
-export const DEFAULT_TIMEOUTS: SessionTimeouts = {
+const DEFAULT_TIMEOUTS: SessionTimeouts = {
   connect_ms: 30_000,
   greeting_ms: 60_000,
   mail_rcpt_ms: 120_000,
@@ -174,7 +174,7 @@ async function hello({ wire, options, timeouts }: Opening): Promise<Capabilities
 }
 
 /** The extensions of an EHLO reply; unknown ones are ignored, of one given twice the last counts. */
-export function readCapabilities(reply: RawReply): Capabilities {
+function readCapabilities(reply: RawReply): Capabilities {
   const words = new Map<string, string>();
   for (const line of reply.lines.slice(1)) {
     // Some servers still write AUTH=PLAIN beside or instead of AUTH PLAIN.

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { parseMessage } from "../mime/parse-message.ts";
-import { type Suspect, scoreMail } from "./spam.ts";
+import { addUp, findSymptoms, type Suspect } from "./spam.ts";
 
 const SAMPLES = new URL("../../../../shared/data/spam-and-ham/", import.meta.url);
 const QUARANTINE = 8;
@@ -22,6 +22,10 @@ const plain: Suspect = {
   html: null,
   attachments: [],
   auth: null,
+};
+const scoreMail = (suspect: Suspect) => {
+  const symbols = findSymptoms(suspect);
+  return { score: addUp(symbols), symbols };
 };
 const names = (more: Partial<Suspect>) => scoreMail({ ...plain, ...more }).symbols.map(({ name }) => name);
 

@@ -27,12 +27,6 @@ const TEXT_CHARS_MAX = 65_536;
 const SUBJECT_CHARS_MAX = 1_000;
 const RULES = contentRules.map((rule) => ({ ...rule, expression: new RegExp(rule.pattern, "i") }));
 
-/** The sum and the symbols it is the sum of. */
-export function scoreMail(suspect: Suspect): { score: number; symbols: Symptom[] } {
-  const symbols = findSymptoms(suspect);
-  return { score: addUp(symbols), symbols };
-}
-
 /** The sum of the scores, to hundredths. */
 export function addUp(symptoms: readonly Symptom[]): number {
   return symptoms.reduce((total, { score }) => total + Math.round(score * 100), 0) / 100;

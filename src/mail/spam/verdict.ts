@@ -2,7 +2,7 @@
 // asks for something (DMARC), and its own lists. The strongest wins. Pure.
 
 /** From the weakest to the strongest. */
-export const VERDICTS = ["ham", "tag", "quarantine", "reject"] as const;
+const VERDICTS = ["ham", "tag", "quarantine", "reject"] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
 /** Scores from which each is done; null: never. */

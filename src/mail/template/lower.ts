@@ -51,7 +51,7 @@ export function lowerProgram(program: Ast | null | undefined, lowering: Lowering
 }
 
 /** `user.name`, `items[0].name`, `[first name]`: the one spelling that we use for a path from the variables. */
-export function nameOf(keys: readonly string[]): string {
+function nameOf(keys: readonly string[]): string {
   return keys.map((key, place) => nameOfKey(key, place === 0)).join("");
 }
 
