@@ -1,5 +1,5 @@
 // Domain aliases: which local parts of a domain take mail, and what is done with it. Face of the feature. Incoming mail
-// asks `aliasFinder`; the order is exact alias → glob with the most literal characters, then the domain's catch-all.
+// asks `aliasFinder`; the order is exact alias → longest glob, then the domain's catch-all.
 import { findDomain } from "../domains/domains.ts";
 import { parseAddress } from "../mail/address.ts";
 import { coalesce } from "../platform/coalesce.ts";
@@ -165,6 +165,11 @@ export async function getAlias(world: Pick<World, "db">, orgId: string, id: stri
 }
 
 export type AliasChanges = Partial<Omit<AliasRequest, "domain_id">>;
+
+/** What an alias is set to now, for mail that it took before; null when it is gone. */
+export async function currentAlias(tx: Tx, orgId: string, id: string): Promise<AliasRecord | null> {
+  return (await queries.findAlias(tx, orgId, id))[0] ?? null;
+}
 
 /** Changes what is given, or 404; 409 when the new local part is taken. */
 export async function changeAlias(

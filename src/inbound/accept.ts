@@ -189,6 +189,7 @@ function toJob(
       size: incoming.bytes.length,
       released: false,
       replayed: false,
+      rule_ids: [],
       examination,
     },
   };

@@ -122,10 +122,10 @@ test("one mail has the event's fields, what became of it, and its deliveries", a
   const [event] = await r.events(row.id);
   const { status, body } = await get(`/${row.id}`);
   assert.equal(status, 200);
-  const { event: _name, timestamp: _at, event_id, email_id, ...payload } = event?.body ?? {};
+  const { event: _name, timestamp: _at, event_id, ...payload } = event?.body ?? {};
   const { deliveries, defects, rule_ids, forwards, released_at, reason, ...email } = body.email;
   for (const [name, value] of Object.entries(payload)) assert.deepEqual(email[name], value, name);
-  assert.equal(email.id, email_id);
+  assert.equal(email.id, payload.email_id);
   assert.deepEqual([defects, rule_ids, forwards, released_at, reason], [[], [], [], null, null]);
   assert.deepEqual(
     [email.status, email.from_address, email.to_address, email.has_attachments, email.spam_score],
@@ -220,6 +220,63 @@ test("a replay makes a new event of the same mail", async () => {
   assert.equal(counted.emails_received, alias.emails_received, "a replay is no further mail");
 });
 
+test("addresses of attachments that went out with an event are good after a replay", async () => {
+  const row = await receive("twice", {
+    attachments: [
+      { filename: "a.txt", content: "the same" },
+      { filename: "b.txt", content: "the same" },
+    ],
+  });
+  assert.equal((await post(`/${row.id}/replay`)).status, 200);
+  const [first, second] = await r.events(row.id);
+  const urls = (event: typeof first) => event?.body.attachments.map(({ url }: { url: string }) => url);
+  assert.deepEqual(urls(second), urls(first));
+  assert.equal(new Set(urls(first)).size, 2);
+  for (const url of urls(first)) {
+    const { status, body } = await r.api.ask("GET", new URL(url).pathname);
+    assert.deepEqual([status, body], [200, "the same"]);
+  }
+});
+
+test("a replay goes where the alias sends mail now, and where it did once it is gone", async () => {
+  const alias = await addAlias(r, "moved", { action: "store" });
+  const row = await receive("moved", { to: "moved@in.example" });
+  assert.deepEqual(await r.events(row.id), []);
+  const hook = (await r.api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/late" })).body.webhook;
+  const change = { action: "webhook", webhook_ids: [hook.id] };
+  assert.equal((await r.api.ask("PATCH", `/v1/aliases/${alias.id}`, change)).status, 200);
+  assert.equal((await post(`/${row.id}/replay`)).status, 200);
+  assert.deepEqual(
+    (await r.events(row.id)).map(({ endpoints }) => endpoints),
+    [[hook.id]],
+  );
+  await r.api.ask("DELETE", `/v1/aliases/${alias.id}`);
+  assert.equal((await post(`/${row.id}/replay`)).status, 200);
+  assert.equal((await r.events(row.id)).length, 2);
+  await r.api.ask("DELETE", `/v1/webhooks/${hook.id}`);
+});
+
+test("a rule counts a mail once: when it came, when it was released, not when it is replayed", async () => {
+  const rule = (
+    await r.api.ask("POST", "/v1/inbound-rules", {
+      ...{ name: "hits", domain_id: r.domain.id, action: "store" },
+      conditions: [{ field: "subject", comparator: "contains", value: "counted" }],
+    })
+  ).body.rule;
+  const hits = async () => (await r.api.ask("GET", `/v1/inbound-rules/${rule.id}`)).body.rule.hits;
+  const row = await receive("counted");
+  assert.equal(await hits(), 1);
+  await post(`/${row.id}/replay`);
+  assert.equal(await hits(), 1);
+  // As it stands after quarantine: processed, and no rule was asked.
+  await r.api.world.db.query("update inbound_email set status = 'quarantined', rule_ids = '{}' where id = $1", [
+    row.id,
+  ]);
+  assert.equal((await post(`/${row.id}/release`)).status, 200);
+  assert.equal(await hits(), 2);
+  await r.api.ask("DELETE", `/v1/inbound-rules/${rule.id}`);
+});
+
 test("a quarantined mail is released, not replayed; others are not released", async () => {
   const row = await receive("held");
   assert.equal((await post(`/${row.id}/release`)).status, 409);
@@ -283,6 +340,37 @@ test("a deleted mail is gone with its attachments, and the message with its last
   const left = await r.api.world.db.query("select 1 from inbound_raw where id = $1", [raw?.id]);
   assert.equal(left.length, 0);
   assert.equal((await del(rows[1].id)).status, 404);
+});
+
+test("what events say of a deleted mail is gone: nothing more goes out, and the log stays", async () => {
+  const row = await receive("forgotten", { text: "a word that must not stay" });
+  await post(`/${row.id}/replay`);
+  const { deliveries } = (await get(`/${row.id}`)).body.email;
+  assert.equal(deliveries.length, 2);
+  const { db } = r.api.world;
+  const eventIds = deliveries.map((delivery: { event_id: string }) => delivery.event_id);
+  const kept = () => db.query("select 1 from webhook_event where id = any($1)", [eventIds]);
+  assert.equal((await kept()).length, 2);
+  // One was delivered long ago: a replay of it would send the mail again.
+  await db.execute(
+    `with done as (delete from webhook_queue where id = $1 returning *)
+     insert into webhook_delivery (org_id, id, webhook_id, event_id, event, created_at, finished_at, attempt, status)
+     select org_id, id, webhook_id, event_id, event, created_at, created_at, 1, 'delivered' from done`,
+    [deliveries[0].id],
+  );
+  assert.equal((await r.api.ask("DELETE", `/v1/inbound-emails/${row.id}`)).status, 200);
+  assert.equal((await kept()).length, 0);
+  assert.deepEqual(await db.query("select 1 from webhook_queue where event_id = any($1)", [eventIds]), []);
+  const { body } = await r.api.ask("GET", "/v1/webhook-deliveries?days=1");
+  const log = (id: string) => body.deliveries.find((delivery: { id: string }) => delivery.id === id);
+  assert.deepEqual([log(deliveries[0].id).status, log(deliveries[0].id).error], ["delivered", null]);
+  assert.equal(log(deliveries[1].id).status, "failed");
+  assert.match(log(deliveries[1].id).error, /was deleted/);
+  for (const { id } of deliveries) {
+    const again = await r.api.ask("POST", `/v1/webhook-deliveries/${id}/replay`);
+    assert.deepEqual([again.status, again.body.code], [409, "invalid_state"]);
+    assert.match(again.body.error, /its e-mail was deleted/);
+  }
 });
 
 test("another organization gets 404 for everything", async () => {

@@ -2,16 +2,18 @@
 // be done to it by hand: replay, release, delete.
 import type { Readable } from "node:stream";
 import { showsAuthResults } from "../accounts/accounts.ts";
+import { currentAlias } from "../aliases/aliases.ts";
+import { findDomain } from "../domains/domains.ts";
 import { endOf, readDayOrTime } from "../platform/date-range.ts";
-import { isUuid } from "../platform/db.ts";
+import { isUuid, type Tx } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
 import { uuidFloor } from "../platform/random.ts";
 import { notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import type { DeliveryRecord } from "../webhooks/types.ts";
 import { listEventDeliveries } from "../webhooks/webhooks.ts";
-import { collectBlobs, releaseBlobs } from "./blob-references.ts";
 import { readMail } from "./findings.ts";
+import { deleteReceived } from "./forget.ts";
 import type { Inbound } from "./inbound.ts";
 import * as list from "./list-queries.ts";
 import { type Content, describeMail } from "./payload.ts";
@@ -19,7 +21,15 @@ import { CLAIM_LEASE_MS } from "./processor.ts";
 import * as queries from "./queries.ts";
 import { findBytes } from "./raw.ts";
 import { storedCopy } from "./stored-copy.ts";
-import { CUSTOMER_KINDS, type Findings, type Kind, type Mail, type Status, type StoredAttachment } from "./types.ts";
+import {
+  CUSTOMER_KINDS,
+  type Findings,
+  type Kind,
+  type Mail,
+  type Route,
+  type Status,
+  type StoredAttachment,
+} from "./types.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -166,7 +176,7 @@ export async function openAttachment(
 
 const REPLAYABLE: readonly Status[] = ["delivered", "failed", "dropped"];
 
-/** Processes a mail again as it is now wanted: rules, alias, a new event. 409 while it is under way or in quarantine. */
+/** Processes a mail again as it is wanted now: rules, alias, endpoints, a new event. 409 while it is under way or in quarantine. */
 export async function replayEmail(world: World, inbound: Inbound, account: Account, id: string): Promise<void> {
   const problem = (status: Status, kind: Kind) => {
     if (!CUSTOMER_KINDS.some((one) => one === kind)) return "mail of masked addresses goes on once and is forgotten";
@@ -201,25 +211,34 @@ async function processAgain(
     }
     const why = problem(locked.status, before.route.kind);
     if (why) throw new Refusal("invalid_state", `the mail cannot be processed again: ${why}`);
-    await list.reopenEmail(tx, org_id, id, locked.status === "quarantined" ? at : null);
+    const route = await currentRoute(tx, before.route);
+    await list.reopenEmail(tx, org_id, id, { route, released_at: locked.status === "quarantined" ? at : null });
     await queries.requeue(tx, { org_id, id, raw_id: before.raw_id, next_attempt_at: at, claim_id }, CLAIM_LEASE_MS);
     const released_at = locked.status === "quarantined" ? at : before.released_at;
-    return { ...before, released_at, processed_at: before.processed_at ?? at };
+    return { ...before, route, released_at, processed_at: before.processed_at ?? at };
   });
   const job = { mail: toMail(inbound, row), claim_id, attempts: 1, faults: 0 };
   if (inbound.processor.reserve([job])) await inbound.processor.offer([job]);
   else await queries.returnClaims(world.db, [{ org_id, id, claim_id }], at);
 }
 
-/** Deletes a mail, its attachments and, with its last recipient's, the message itself; or 404. */
-export async function deleteEmail(world: Pick<World, "db" | "blobs">, orgId: string, id: string): Promise<void> {
-  const keys = await world.db.asOrg(orgId, async (tx) => {
-    const { raw_id } = await requireRow(tx, orgId, id);
-    await list.lockRaw(tx, orgId, raw_id);
-    await list.deleteEmail(tx, orgId, id);
-    const released = await releaseBlobs(tx, orgId, id);
-    if ((await list.deleteUnusedRaw(tx, orgId, raw_id)) === 0) return released;
-    return [...released, ...(await releaseBlobs(tx, orgId, raw_id))];
-  });
-  await collectBlobs(world, keys);
+/** What its alias and its domain want done with it now; what they wanted when it came, where they are gone. */
+async function currentRoute(tx: Tx, route: Route): Promise<Route> {
+  if (route.kind !== "alias" && route.kind !== "catch_all") return route;
+  const domain = route.domain_id === null ? undefined : await findDomain(tx, route.org_id, route.domain_id);
+  const domain_webhook_ids = domain?.catch_all_webhook_ids ?? route.domain_webhook_ids;
+  if (route.kind === "catch_all" || route.alias_id === null) return { ...route, domain_webhook_ids };
+  const alias = await currentAlias(tx, route.org_id, route.alias_id);
+  if (!alias) return { ...route, domain_webhook_ids };
+  const { action, forward_to, forward_mode, webhook_ids } = alias;
+  return { ...route, action, forward_to, forward_mode, webhook_ids, domain_webhook_ids };
+}
+
+/** Deletes a mail, its attachments, what its events say and, with its last recipient's, the message itself; or 404. */
+export async function deleteEmail(
+  world: Pick<World, "db" | "blobs" | "clock">,
+  orgId: string,
+  id: string,
+): Promise<void> {
+  await deleteReceived(world, { org_id: orgId, id }, (tx) => requireRow(tx, orgId, id));
 }

@@ -1,6 +1,7 @@
 // From verdicts and parts to what is kept and shown of a mail. A mail that could not be parsed still has its head.
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { readHead } from "../mail/mime/read-head.ts";
+import { derivedUuid } from "../platform/random.ts";
 import type { World } from "../platform/world.ts";
 import { keepBlobs } from "./blob-references.ts";
 import { type Content, showFrom, showMailboxes, summarizeAuth, wellFormed } from "./payload.ts";
@@ -11,7 +12,7 @@ const SUBJECT_CHARS_MAX = 10_000;
 const FROM_CHARS_MAX = 10_000;
 const ID_CHARS_MAX = 998;
 
-export type FindingsWorld = Pick<World, "db" | "blobs" | "random">;
+export type FindingsWorld = Pick<World, "db" | "blobs">;
 
 export type Gathered = { found: Found; findings: Findings; content: Content };
 
@@ -88,7 +89,8 @@ async function keepAttachments(
   const contents = attachments.map(({ content }) => Buffer.from(content));
   const keys = await keepBlobs(world, owner, contents);
   return attachments.map(({ filename, content_type, content_id, disposition }, index) => ({
-    id: world.random.uuid(),
+    // The same at each processing: addresses of attachments that went out with an event are good after a replay.
+    id: derivedUuid(mail.id, index, keys[index] ?? ""),
     filename: wellFormed(filename),
     content_type: wellFormed(content_type),
     size: contents[index]?.length ?? 0,

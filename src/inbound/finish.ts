@@ -101,7 +101,10 @@ async function write(tx: Tx, world: FinishWorld, batch: Waiting[]): Promise<void
   await countHits(
     tx,
     mine.flatMap(({ job: { mail }, outcome }) =>
-      mail.replayed ? [] : outcome.rule_ids.map((rule_id) => ({ org_id: mail.org_id, rule_id, at: mail.received_at })),
+      // What came out of quarantine is a first hit, a replay that ends as before is none.
+      outcome.rule_ids
+        .filter((rule_id) => !mail.rule_ids.includes(rule_id))
+        .map((rule_id) => ({ org_id: mail.org_id, rule_id, at: mail.received_at })),
     ),
   );
   for (const { outcome } of mine) await outcome.also?.(tx);

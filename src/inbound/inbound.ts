@@ -164,6 +164,7 @@ function fromRow(row: queries.MailRow, examine: (about: Pick<Mail, "origin" | "e
     size: row.size,
     released: row.released_at !== null,
     replayed: row.processed_at !== null,
+    rule_ids: row.rule_ids,
     examination: examine({ origin, envelope }),
   };
 }

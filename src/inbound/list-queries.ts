@@ -167,28 +167,19 @@ export function lockEmail(tx: Tx, orgId: string, id: string) {
   );
 }
 
-/** Back to the start: it is about to be processed again. */
-export function reopenEmail(tx: Tx, orgId: string, id: string, releasedAt: Date | null) {
+/** Back to the start: it is about to be processed again, on this route. */
+export function reopenEmail(tx: Tx, orgId: string, id: string, to: { route: Route; released_at: Date | null }) {
   return tx.execute(
-    `update inbound_email set status = 'processing', reason = null, released_at = coalesce($3, released_at)
+    `update inbound_email set status = 'processing', reason = null, route = $3,
+            released_at = coalesce($4, released_at)
       where org_id = $1 and id = $2`,
-    [orgId, id, releasedAt],
+    [orgId, id, JSON.stringify(to.route), to.released_at],
   );
 }
 
-/** The mail and its place in the queue: whoever works on it finds its claim gone. */
-export async function deleteEmail(tx: Tx, orgId: string, id: string): Promise<void> {
+/** Takes a mail out of the queue: whoever works on it finds its claim gone. */
+export async function dropFromQueue(tx: Tx, orgId: string, id: string): Promise<void> {
   await tx.execute("delete from inbound_queue where org_id = $1 and id = $2", [orgId, id]);
-  await tx.execute("delete from inbound_email where org_id = $1 and id = $2", [orgId, id]);
-}
-
-/** The message itself, once no recipient's mail is left of it; how many rows. Index: inbound_email_by_raw. */
-export function deleteUnusedRaw(tx: Tx, orgId: string, rawId: string) {
-  return tx.execute(
-    `delete from inbound_raw r where r.org_id = $1 and r.id = $2
-        and not exists (select 1 from inbound_email e where e.org_id = $1 and e.raw_id = $2)`,
-    [orgId, rawId],
-  );
 }
 
 type Key = { org_id: string; id: string };
@@ -205,23 +196,29 @@ export function findProcessedBefore(db: Query, orgId: string, before: string, li
   );
 }
 
-/** Deletes mails that are not in the queue; the messages they were of, locked, so that the last of them sees that it is. */
-export async function deleteProcessed(tx: Tx, mails: readonly Key[]): Promise<Key[]> {
-  const raws = await tx.query<Key>(
-    `select r.org_id, r.id from inbound_raw r
+/** Serializes deletions of the recipients of these messages, so that the last of them sees that it is. */
+export async function lockRaws(tx: Tx, mails: readonly Key[]): Promise<void> {
+  await tx.execute(
+    `select 1 from inbound_raw r
       where (r.org_id, r.id) in (
         select e.org_id, e.raw_id from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
           join inbound_email e on e.org_id = k.org_id and e.id = k.id)
       order by r.id for update`,
     keyArrays(mails),
   );
-  await tx.execute(
+}
+
+export type DeletedRow = Key & { raw_id: string; event_ids: string[] };
+
+/** Deletes those of the mails that are not in the queue; their messages must be locked. */
+export function deleteProcessed(tx: Tx, mails: readonly Key[]) {
+  return tx.query<DeletedRow>(
     `delete from inbound_email e using unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
       where e.org_id = k.org_id and e.id = k.id
-        and not exists (select 1 from inbound_queue q where q.org_id = k.org_id and q.id = k.id)`,
+        and not exists (select 1 from inbound_queue q where q.org_id = k.org_id and q.id = k.id)
+      returning e.org_id, e.id, e.raw_id, e.event_ids`,
     keyArrays(mails),
   );
-  return raws;
 }
 
 /** Those of the messages that no recipient's mail is left of, deleted. Index: inbound_email_by_raw. */
@@ -233,9 +230,4 @@ export function deleteUnusedRaws(tx: Tx, raws: readonly Key[]) {
       returning r.org_id, r.id`,
     keyArrays(raws),
   );
-}
-
-/** Serializes deletions of the recipients of one message, so that the last of them sees that it is. */
-export function lockRaw(tx: Tx, orgId: string, rawId: string) {
-  return tx.query("select 1 from inbound_raw where org_id = $1 and id = $2 for update", [orgId, rawId]);
 }

@@ -56,6 +56,7 @@ export function describeMail(world: Pick<World, "config">, mail: Mail, described
   const { found, findings, content } = described;
   const { origin, envelope } = mail;
   return {
+    email_id: mail.id,
     message_id: found.message_id,
     environment: mail.environment,
     from: found.from_address,
@@ -120,7 +121,6 @@ export function receivedEvent(
     recipient: mail.recipient,
     at: new Date(world.clock.now()),
     payload: {
-      email_id: mail.id,
       ...describeMail(world, mail, { ...described, content }),
       truncated: text.isCut || html.isCut,
     },

@@ -173,6 +173,7 @@ export type MailRow = {
   received_at: Date;
   released_at: Date | null;
   processed_at: Date | null;
+  rule_ids: string[];
   size: number;
   smtputf8: boolean;
   remote_ip: string | null;
@@ -186,7 +187,7 @@ export type MailRow = {
 export function loadMail(db: Query, keys: readonly { org_id: string; id: string }[]) {
   return db.query<MailRow>(
     `select e.org_id, e.id, e.raw_id, e.environment, e.kind, e.route, e.recipient, e.envelope_from, e.received_at,
-            e.released_at, e.processed_at, e.size, r.smtputf8, r.remote_ip, r.remote_port, r.helo, r.protocol, r.tls
+            e.released_at, e.processed_at, e.rule_ids, e.size, r.smtputf8, r.remote_ip, r.remote_port, r.helo, r.protocol, r.tls
        from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
        join inbound_email e on e.org_id = k.org_id and e.id = k.id
        join inbound_raw r on r.org_id = e.org_id and r.id = e.raw_id`,

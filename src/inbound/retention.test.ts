@@ -58,7 +58,9 @@ test("mail goes with its files after its organization's days, not before, and no
   for (const [key, domain] of keys) {
     await addVerifiedDomain(api, dns, domain, { key, type: "inbound" });
     const { body } = await api.ask("GET", `/v1/domains/${domain}`, undefined, { key });
-    await api.ask("POST", "/v1/aliases", { domain_id: body.id, local_part: "desk", action: "store" }, { key });
+    const hook = { url: "https://hooks.example/in", domain_id: body.id };
+    assert.equal((await api.ask("POST", "/v1/webhooks", hook, { key })).status, 201);
+    await api.ask("POST", "/v1/aliases", { domain_id: body.id, local_part: "desk" }, { key });
     ids.push(await receive(key, domain));
   }
   const [short, long] = ids as [string, string];
@@ -71,7 +73,13 @@ test("mail goes with its files after its organization's days, not before, and no
   assert.equal(await statusOf(short, api.live_key), 200);
 
   clock.move(120_000);
+  const bodies = async () =>
+    (await api.world.db.query<{ org_id: string }>("select org_id from webhook_event order by org_id")).map(
+      ({ org_id }) => org_id,
+    );
+  assert.deepEqual(await bodies(), [api.org_id, other.org_id].sort());
   await sweepOrganizations(api.world);
+  assert.deepEqual(await bodies(), [other.org_id], "what its event says goes with it");
   assert.deepEqual([await statusOf(short, api.live_key), await statusOf(long, other.live_key)], [404, 200]);
   assert.ok(files() < kept && files() > 0);
 });

@@ -159,7 +159,9 @@ function mountChanging(api: Api, world: World, inbound: Inbound): void {
       schema: {
         ...schema,
         operationId: "replayInboundEmail",
-        summary: "Process a mail again: rules and alias as they are kept with it, and a new event",
+        summary: "Process a mail again: with the rules, the alias and the endpoints as they are now, and a new event",
+        description:
+          "Where its alias is gone the mail is treated as the alias wanted when it came. The judgement on spam is made again too; addresses of attachments stay the same.",
         response: answers({ 200: One }, [404, 409]),
       },
     },
@@ -177,7 +179,7 @@ function mountChanging(api: Api, world: World, inbound: Inbound): void {
         operationId: "releaseInboundEmail",
         summary: "Let a mail out of quarantine; it goes on as if it had not been suspected",
         description:
-          "Mail to a masked address goes to its mailboxes and is then forgotten; while the alias is switched off, or none of its mailboxes is confirmed, it stays in quarantine.",
+          "With the rules, the alias and the endpoints as they are now. Mail to a masked address goes to its mailboxes and is then forgotten; while the alias is switched off, or none of its mailboxes is confirmed, it stays in quarantine.",
         response: answers({ 200: One }, [404, 409]),
       },
     },
@@ -194,6 +196,8 @@ function mountChanging(api: Api, world: World, inbound: Inbound): void {
         ...schema,
         operationId: "deleteInboundEmail",
         summary: "Delete a mail, its attachments, and with its last recipient the message",
+        description:
+          "What its webhook events say is deleted with it: deliveries that are still queued fail, the log of deliveries stays, and a replay of one is 409. Mail that carried it on to others is sent mail and stays.",
         response: answers({ 200: Deleted }, [404]),
       },
     },

@@ -71,6 +71,7 @@ const Delivery = Type.Object({
 
 export const InboundEmail = Type.Object({
   ...row,
+  email_id: Type.String({ format: "uuid", description: "The same as `id`: as the event names it" }),
   reason: Nullable(Type.String({ description: "Why it is failed, quarantined or dropped" })),
   from: Nullable(Type.String()),
   to: Type.String({ description: "The envelope recipient" }),

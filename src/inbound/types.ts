@@ -122,6 +122,8 @@ export type Mail = {
   released: boolean;
   /** It was processed before. */
   replayed: boolean;
+  /** What that found to be the rules for it, which counted it. */
+  rule_ids: readonly string[];
   examination: Examination;
 };
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fixedClock } from "./clock.ts";
-import { createRandom, seededRandom, uuidFloor, uuidTime } from "./random.ts";
+import { createRandom, derivedUuid, seededRandom, uuidFloor, uuidTime } from "./random.ts";
 
 const NOW = Date.UTC(2026, 3, 1);
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -44,6 +44,16 @@ test("the floor of a millisecond is not above its ids and above all earlier ones
   assert.equal(uuidTime(floor), NOW + 1_000);
   assert.ok(before.every((id) => id < floor));
   for (let count = 0; count < 100; count += 1) assert.ok(random.uuid() >= floor);
+});
+
+test("a derived id is of its origin's time, and the same for the same names alone", () => {
+  const origin = createRandom({ now: () => NOW }).uuid();
+  const id = derivedUuid(origin, 0, "key");
+  assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  assert.equal(uuidTime(id), uuidTime(origin));
+  assert.equal(derivedUuid(origin, 0, "key"), id);
+  const others = [derivedUuid(origin, 1, "key"), derivedUuid(origin, 0, "yek"), derivedUuid(origin, "0", "key")];
+  assert.equal(new Set([id, ...others]).size, 4);
 });
 
 test("what is not a UUIDv7 has no time", () => {

@@ -45,6 +45,16 @@ export function uuidFloor(ms: number): string {
   return format(ms, 0, Buffer.from("8000000000000000", "hex"));
 }
 
+/** A UUIDv7 of `origin`'s time that is always the same for the same origin (itself a UUIDv7) and names. */
+export function derivedUuid(origin: string, ...names: (string | number)[]): string {
+  const digest = createHash("sha256")
+    .update(JSON.stringify([origin, ...names]))
+    .digest();
+  const tail = digest.subarray(0, 8);
+  tail[0] = (tail[0]! & 0x3f) | 0x80;
+  return format(uuidTime(origin), digest.readUInt16BE(8) & 0xfff, tail);
+}
+
 function randomFrom(take: (n: number) => Buffer, clock: Pick<Clock, "now">): Random {
   return {
     uuid: uuidMaker(take, clock),

@@ -17,6 +17,7 @@ const DAY_MS = 86_400_000;
 /** Failures in a row from which an endpoint is worth a warning. */
 const WARN_FAILURES = 5;
 const REPLAYED_AT_ONCE_MAX = 10_000;
+const FORGOTTEN = "what the event was about was deleted";
 const TESTS_AT_ONCE_MAX = 50;
 
 export type DeliveryQuery = {
@@ -66,6 +67,20 @@ export async function listEventDeliveries(
   return eventIds.length === 0 ? [] : log.listEventDeliveries(tx, orgId, eventIds);
 }
 
+/**
+ * Forgets what events say: their bodies go, what is queued of them fails, the log stays and says so. An attempt that is
+ * under way is the last. Run the transaction in `withPartitions`.
+ */
+export async function forgetEvents(
+  tx: Tx,
+  world: Pick<World, "clock">,
+  events: readonly { org_id: string; id: string }[],
+): Promise<void> {
+  if (events.length === 0) return;
+  await log.failEvents(tx, events, { error: FORGOTTEN, at: new Date(world.clock.now()) });
+  await log.deleteBodies(tx, events);
+}
+
 // --- replays ---------------------------------------------------------------------------------------------------------
 
 type ReplayWorld = Pick<World, "db" | "clock" | "random" | "log">;
@@ -95,7 +110,11 @@ async function requeue(world: ReplayWorld, tx: Tx, orgId: string, found: Deliver
   const newId = world.random.uuid();
   const pairs = { ids: [found.id], new_ids: [newId] };
   const queued = await log.requeueFinished(tx, orgId, pairs, new Date(world.clock.now()));
-  if (queued === 0) throw new Refusal("invalid_state", "the event's body is not kept any more");
+  if (queued === 0)
+    throw new Refusal(
+      "invalid_state",
+      "the event's body is not kept any more: it is too old, or its e-mail was deleted",
+    );
   return newId;
 }
 

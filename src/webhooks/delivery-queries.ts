@@ -139,6 +139,35 @@ export function requeueFinished(tx: Tx, orgId: string, pairs: { ids: string[]; n
   );
 }
 
+// --- forgetting ------------------------------------------------------------------------------------------------------
+
+type EventKey = { org_id: string; id: string };
+const eventArrays = (events: readonly EventKey[]) => [events.map(({ org_id }) => org_id), events.map(({ id }) => id)];
+
+/** The bytes of these events. Index: primary key of the event's day. */
+export function deleteBodies(tx: Tx, events: readonly EventKey[]) {
+  return tx.execute(
+    `delete from webhook_event e using unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+      where e.org_id = k.org_id and e.id = k.id`,
+    eventArrays(events),
+  );
+}
+
+/** Unclaimed deliveries of these events fail, with what is known of their last attempt. Index: webhook_queue_by_event. */
+export function failEvents(tx: Tx, events: readonly EventKey[], why: { error: string; at: Date }) {
+  return tx.execute(
+    `with done as (
+       delete from webhook_queue q using unnest($1::uuid[], $2::uuid[]) as k (org_id, event_id)
+        where q.org_id = k.org_id and q.event_id = k.event_id and q.claim_id is null
+       returning q.org_id, q.id, q.webhook_id, q.event_id, q.event, q.created_at, $4::timestamptz as finished_at, q.attempt,
+                 'failed', q.status_code, $3 as error, q.duration_ms, q.attempt_id)
+     insert into webhook_delivery (org_id, id, webhook_id, event_id, event, created_at, finished_at, attempt, status,
+                                   status_code, error, duration_ms, attempt_id)
+     select * from done`,
+    [...eventArrays(events), why.error, why.at],
+  );
+}
+
 // --- tests -----------------------------------------------------------------------------------------------------------
 
 export type MadeDelivery = AttemptResult & {

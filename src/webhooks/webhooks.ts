@@ -12,7 +12,7 @@ import * as queue from "./queue-queries.ts";
 import { newSigningSecret } from "./sign.ts";
 import type { WebhookChoice, WebhookEventType, WebhookRecord } from "./types.ts";
 
-export { listEventDeliveries } from "./deliveries.ts";
+export { forgetEvents, listEventDeliveries } from "./deliveries.ts";
 export { acceptsRecipient, enqueueWebhooks } from "./enqueue.ts";
 export { wakeHooks } from "./wake.ts";
 
