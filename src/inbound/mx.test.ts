@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
+import { until } from "../../test/support/until.ts";
 
 let r: Receiving;
 
@@ -92,6 +93,35 @@ test("a mail for an alias becomes exactly the event of the contract", async () =
   const counted = await r.api.ask("GET", `/v1/aliases/${alias.id}`);
   assert.equal(counted.body.alias.emails_received, 1);
   assert.equal(counted.body.alias.last_received_at, row.received_at);
+});
+
+test("a message to a hundred and fifty recipients arrives in two transactions of one session", async () => {
+  const alias = await addAlias(r, "crowd-*", { action: "store" });
+  const smtp = await greeted();
+  await smtp.ask("EHLO list.example");
+  let left = Array.from({ length: 150 }, (_, index) => `crowd-${index}@in.example`);
+  const taken: number[] = [];
+  while (left.length > 0) {
+    assert.equal((await smtp.ask("MAIL FROM:<list@sender.example>")).code, 250);
+    smtp.write(left.map((address) => `RCPT TO:<${address}>\r\n`).join(""));
+    const putOff: string[] = [];
+    for (const address of left) {
+      const { code, text } = await smtp.reply();
+      if (code !== 250) assert.match(text, /^452 4\.5\.3 /);
+      if (code !== 250) putOff.push(address);
+    }
+    assert.equal((await smtp.ask("DATA")).code, 354);
+    smtp.write("From: list@sender.example\r\nSubject: to the crowd\r\n\r\nx\r\n.\r\n");
+    assert.equal((await smtp.reply()).code, 250);
+    taken.push(left.length - putOff.length);
+    left = putOff;
+  }
+  assert.deepEqual(taken, [100, 50]);
+  await until("all of them are processed", async () => {
+    const { body } = await r.api.ask("GET", `/v1/inbound-emails?alias_id=${alias.id}&status=delivered&limit=1`);
+    return body.total === 150;
+  });
+  smtp.destroy();
 });
 
 test("each accepted recipient gets an event of its own, of one stored message", async () => {
