@@ -5,7 +5,8 @@ import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 
 type Setting = {
-  what: string /** The value as it is stored, or null when the text is none. */;
+  what: string;
+  /** The value as it is stored, or null when the text is none. */
   read(text: string): unknown;
 };
 

@@ -21,7 +21,7 @@ export type Load = () => Promise<Buffer>;
 /** An examination of one message: of bytes that are here, kept until `forget`, or that are loaded when needed. */
 export function createExamination(
   world: ExaminationWorld,
-  parsePool: () => ParsePool,
+  parser: ParsePool,
   about: { origin: Origin; envelope: Envelope },
   source: Buffer | Load,
 ): Examined {
@@ -54,14 +54,14 @@ export function createExamination(
       return verdicts;
     },
     parsed() {
-      parsed ??= bytes().then((message) => parsePool().parse(message));
+      parsed ??= bytes().then((message) => parser.parse(message));
       return parsed;
     },
     returned() {
-      returned ??= bytes().then((message) => parsePool().readReturned(message));
+      returned ??= bytes().then((message) => parser.readReturned(message));
       return returned;
     },
-    reply: async (order) => parsePool().buildReply(await bytes(), order),
+    reply: async (order) => parser.buildReply(await bytes(), order),
     forget(from) {
       held = null;
       loading = null;

@@ -4,10 +4,10 @@
 
 import { parseAddress } from "../mail/address.ts";
 import { stripForged } from "../mail/auth/strip-forged.ts";
-import { splitMessage } from "../mail/dkim/canonicalize.ts";
+import { splitFields } from "../mail/dkim/canonicalize.ts";
 import { assertOneLine, mailboxHeader } from "../mail/mime/encode-header.ts";
 import type { ParsedAddress } from "../mail/mime/parse-addresses.ts";
-import { headerValues, splitMessage as splitHead } from "../mail/mime/parse-head.ts";
+import { headerValues, splitMessage } from "../mail/mime/parse-head.ts";
 import { spamFields, withoutSpamFields } from "../mail/spam/spam-fields.ts";
 import { writeSrs } from "../mail/srs.ts";
 import type { World } from "../platform/world.ts";
@@ -38,7 +38,7 @@ const RETURN_PATH_LABEL = "pt-bounces.";
 
 /** Does the mail carry our mark for this very alias? Then it has been here before. */
 export function isLoop(world: Pick<World, "seal">, bytes: Buffer, route: LoopRoute): boolean {
-  const marks = headerValues(splitHead(bytes).headers, LOOP_HEADER);
+  const marks = headerValues(splitMessage(bytes).headers, LOOP_HEADER);
   return marks.some((mark) => mark.trim() === loopMark(world, route));
 }
 
@@ -131,7 +131,7 @@ function asItIs(world: ForwardWorld, mail: Mail, bytes: Buffer, spam: SpamReport
 
 function withOwnFrom(world: ForwardWorld, mail: Mail, bytes: Buffer, order: ForwardOrder): Buffer {
   const own = unforged(world, bytes, order.spam);
-  const { headers } = splitHead(own);
+  const { headers } = splitMessage(own);
   const author = order.from[0];
   const shown = author?.name ?? author?.email ?? mail.envelope.from;
   const from = mailboxHeader("From", [
@@ -164,7 +164,7 @@ function aliasAddress({ recipient, route }: Pick<Mail, "recipient" | "route">): 
 
 /** The message without these fields, everything else byte for byte. */
 function without(bytes: Buffer, names: RegExp): Buffer {
-  const { fields, body } = splitMessage(bytes);
+  const { fields, body } = splitFields(bytes);
   if (!fields.some(({ name }) => names.test(name.trim()))) return bytes;
   const kept = fields.filter(({ name }) => !names.test(name.trim())).map((field) => field.bytes);
   return Buffer.concat([...kept, Buffer.from("\r\n"), body]);

@@ -86,7 +86,7 @@ export const NO_STEPS: Pick<InboundPorts, "spam" | "rules"> = {
 export function createInbound(world: World, ports: InboundPorts, options: { claims: boolean }): Inbound {
   const parser = createParsePool({ size: PARSERS, wall_ms: PARSE_WALL_MS, memory_mib: PARSE_MEMORY_MIB });
   const examine = (about: Pick<Incoming, "origin" | "envelope">, source: Buffer | (() => Promise<Buffer>)) =>
-    createExamination(world, () => parser, about, source);
+    createExamination(world, parser, about, source);
   const loadBytes = bytesLoader(world);
   const toMail = (row: queries.MailRow): Mail =>
     fromRow(row, (about) => examine(about, () => loadBytes(row.org_id, row.raw_id)));

@@ -1,6 +1,6 @@
 // Routing rules on a mail's way: the first active rule that holds says what is done with it. Which rules there are is
 // asked for each mail (many per round trip), so a change acts at once; compiled they are remembered by revision.
-
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { type Compiled, compileTree, type Facts, holds } from "../mail/rules/rules.ts";
 import { coalesceListsByOrg } from "../platform/coalesce.ts";
@@ -49,13 +49,6 @@ async function firstHit(
     }
   }
   return null;
-}
-
-/** Lets others run. */
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
 
 function versionFinder(world: Pick<World, "db">) {

@@ -1,5 +1,6 @@
 // A rule tried out on stored mail: which mails it would have matched, and why, condition by condition. Nothing is changed,
 // and what processing found out once (verdicts, spam) is not asked for again.
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { compileTree, type TraceStep, type Tree, trace } from "../mail/rules/rules.ts";
 import { isUuid } from "../platform/db.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
@@ -10,7 +11,7 @@ import type { Inbound } from "./inbound.ts";
 import * as list from "./list-queries.ts";
 import { findBytes } from "./raw.ts";
 import { type Conditions, getRule, readMatch } from "./rules.ts";
-import { factsOf, nextTurn } from "./rules-step.ts";
+import { factsOf } from "./rules-step.ts";
 
 const LIMIT_DEFAULT = 10;
 

@@ -11,7 +11,7 @@ export function findCluster(db: Query) {
 }
 
 /** The row, made by the first that asks. */
-export async function findGuard(db: Query, identity: string): Promise<Guard> {
+export async function ensureGuard(db: Query, identity: string): Promise<Guard> {
   await db.execute("insert into sending_guard (identity) values ($1) on conflict do nothing", [identity]);
   const [guard] = await db.query<Guard>("select identity, beats, paused_at, reason from sending_guard");
   return guard as Guard;

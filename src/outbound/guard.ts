@@ -47,7 +47,7 @@ export async function resumeSending({ db }: Pick<World, "db">): Promise<boolean>
 
 async function pausedBecause(world: GuardWorld): Promise<string | null> {
   const identity = await identityOf(world);
-  const guard = await queries.findGuard(world.db, identity);
+  const guard = await queries.ensureGuard(world.db, identity);
   const found = guard.reason ?? restoredBecause(guard, identity, await readMark(world));
   if (found !== null) await queries.pause(world.db, identity, found);
   return found;
@@ -71,7 +71,7 @@ async function identityOf({ db, config }: GuardWorld): Promise<string> {
 async function untilResumed({ db }: GuardWorld, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await sleep(LOOK_MS, signal);
-    const guard = await queries.findGuard(db, UNKNOWN).catch(() => null);
+    const guard = await queries.ensureGuard(db, UNKNOWN).catch(() => null);
     if (guard !== null && guard.paused_at === null) return;
   }
 }

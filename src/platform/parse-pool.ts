@@ -6,7 +6,7 @@ import { Worker } from "node:worker_threads";
 import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { ReturnedMail } from "../mail/returned-mail.ts";
-import type { ParseAnswer, ParseJob } from "./parse-worker.ts";
+import type { ParseAnswer, ParseJob, ParseTask } from "./parse-worker.ts";
 
 type Failed = { kind: "failed"; reason: string };
 export type ParseOutcome = { kind: "parsed"; mail: ParsedMail } | Failed;
@@ -40,9 +40,8 @@ const YOUNG_MIB = 32;
 const TOGETHER_MAX = 8;
 const TOGETHER_BYTES_MAX = 128 * 1024;
 
-type Task = Omit<ParseJob, "bytes">;
 /** `alone`: it was in a worker with others when that failed. */
-type Job = Task & { bytes: Buffer; done: (answer: ParseAnswer | Failed) => void; alone: boolean };
+type Job = { task: ParseTask; bytes: Buffer; done: (answer: ParseAnswer | Failed) => void; alone: boolean };
 type Thread = { worker: Worker; jobs: Job[]; timer: NodeJS.Timeout };
 type State = { options: ParsePoolOptions; waiting: Job[]; idle: Worker[]; busy: Set<Thread>; stopped: boolean };
 
@@ -66,11 +65,11 @@ export function createParsePool(options: ParsePoolOptions): ParsePool {
   };
 }
 
-function enqueue(state: State, task: Task, bytes: Buffer): Promise<ParseAnswer | Failed> {
+function enqueue(state: State, task: ParseTask, bytes: Buffer): Promise<ParseAnswer | Failed> {
   return new Promise((done) => {
     if (state.stopped) return done(failed("the parser has stopped"));
     if (state.waiting.length >= WAITING_MAX) return done(failed("too many messages wait for the parser"));
-    state.waiting.push({ ...task, bytes, done, alone: false });
+    state.waiting.push({ task, bytes, done, alone: false });
     startWaiting(state);
   });
 }
@@ -136,9 +135,7 @@ function takeTogether({ waiting, options, busy }: State): Job[] {
 }
 
 function hand(worker: Worker, jobs: readonly Job[]): void {
-  const given = jobs.map(({ as, bytes, order }): ParseJob => {
-    return { as, bytes: new Uint8Array(bytes), ...(order ? { order } : {}) };
-  });
+  const given = jobs.map(({ task, bytes }): ParseJob => ({ task, bytes: new Uint8Array(bytes) }));
   worker.postMessage(
     given,
     given.map(({ bytes }) => bytes.buffer),

@@ -6,24 +6,27 @@ import { parseMessage } from "../mail/mime/parse-message.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { type ReturnedMail, readReturnedMail } from "../mail/returned-mail.ts";
 
+export type ParseTask = { as: "mail" } | { as: "returned" } | { as: "reply"; order: ReplyOrder };
 /** `bytes` must have memory of its own. */
-export type ParseJob = {
-  as: "mail" | "returned" | "reply";
-  bytes: Uint8Array<ArrayBuffer>;
-  /** For a reply. */
-  order?: ReplyOrder;
-};
+export type ParseJob = { task: ParseTask; bytes: Uint8Array<ArrayBuffer> };
 export type ParseAnswer = { mail: ParsedMail } | { returned: ReturnedMail } | { reply: BuiltReply };
 
 parentPort!.on("message", (jobs: ParseJob[]) => {
   const handed = new Set<ArrayBuffer>();
-  const answers = jobs.map(({ as, bytes, order }): ParseAnswer => {
-    const given = Buffer.from(bytes.buffer);
-    if (as === "mail") return { mail: readMail(given, handed) };
-    return order ? { reply: buildReply(given, order) } : { returned: readReturnedMail(given) };
-  });
+  const answers = jobs.map(({ task, bytes }) => answer(task, Buffer.from(bytes.buffer), handed));
   parentPort!.postMessage(answers, [...handed]);
 });
+
+function answer(task: ParseTask, given: Buffer, handed: Set<ArrayBuffer>): ParseAnswer {
+  switch (task.as) {
+    case "mail":
+      return { mail: readMail(given, handed) };
+    case "returned":
+      return { returned: readReturnedMail(given) };
+    case "reply":
+      return { reply: buildReply(given, task.order) };
+  }
+}
 
 function readMail(given: Buffer, handed: Set<ArrayBuffer>): ParsedMail {
   const mail = parseMessage(given);

@@ -1,6 +1,7 @@
 // A list from another provider becomes a job: preview reads and stages the whole file and answers what it would do; commit
 // lets the clock role add the valid rows in the background. Reading costs memory by the piece, not by the file: rows go
 // to the database in blocks, and what must be remembered of a row is 16 bytes.
+import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   createImportReader,
   type ImportEntry,
@@ -117,7 +118,7 @@ async function takeRows(staging: Staging, rows: readonly (ImportEntry | ImportEr
   if (staging.found.total_rows > ROWS_MAX) {
     throw invalid(field, `the '${field}' field holds more than ${ROWS_MAX.toLocaleString("en")} rows; split the list`);
   }
-  await new Promise(setImmediate);
+  await nextTurn();
 }
 
 function noteError(found: queries.Findings, error: JobError): void {

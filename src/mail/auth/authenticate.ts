@@ -1,7 +1,7 @@
 // Who sent a received message: SPF, DKIM, ARC and DMARC in one go, as the payload fields `spf`, `dkim` and `auth_results`
 // have them, and as the field for the stored copy. Own code instead of mailauth's: see docs/decisions/0009-mail-auth.md.
 // Decides nothing about the message; ARC is read and not trusted.
-import { type HeaderField, splitMessage } from "../dkim/canonicalize.ts";
+import { type HeaderField, splitFields } from "../dkim/canonicalize.ts";
 import { headersMax, headOctetsMax } from "../mime/parse-head.ts";
 import { type ArcVerdict, readArcChain, verifyArc } from "./arc.ts";
 import { type Author, findAuthor } from "./author.ts";
@@ -90,7 +90,7 @@ type Message = { fields: HeaderField[]; body: Buffer };
 function openMessage(bytes: Buffer): Message | null {
   const end = bytes.subarray(0, 2).toString() === "\r\n" ? 0 : bytes.indexOf("\r\n\r\n");
   if ((end === -1 ? bytes.length : end) > headOctetsMax) return null;
-  const message = splitMessage(bytes);
+  const message = splitFields(bytes);
   return message.fields.length > headersMax ? null : message;
 }
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
-import { canonicalizeBody, canonicalizeHeader, splitMessage } from "../dkim/canonicalize.ts";
+import { canonicalizeBody, canonicalizeHeader, splitFields } from "../dkim/canonicalize.ts";
 import { hashBody } from "./body-hash.ts";
 import { dataFolder, fixedResolver, listedResolver, readJson, withCrlf } from "./look-ups.fixture.ts";
 import type { NodeResolver } from "./look-ups.ts";
@@ -87,7 +87,7 @@ const tagOrder = ["v", "a", "c", "d", "s", "t", "x", "l", "i", "h", "bh", "b"];
 
 /** Signs by hand, so that every tag can be wrong. */
 function signBy(tags: Record<string, string | null>, mail = plainMail, size = 2_048): Buffer {
-  const { fields, body } = splitMessage(mail);
+  const { fields, body } = splitFields(mail);
   const canonical = canonicalizeBody(body, "relaxed");
   const bh = createHash("sha256")
     .update(canonical.subarray(0, tags.l ? Number(tags.l) : undefined))
@@ -215,7 +215,7 @@ describe("DKIM signatures", () => {
     assert.deepEqual([dkim.result, dkim.passed_domains, dkim.from_aligned, dmarc.result], ["pass", [], false, "fail"]);
     const { partial_body, body_length_limited } = dkim.signatures[0]!;
     assert.deepEqual([partial_body, body_length_limited], [true, true]);
-    const whole = canonicalizeBody(splitMessage(plainMail).body, "relaxed").length;
+    const whole = canonicalizeBody(splitFields(plainMail).body, "relaxed").length;
     assert.equal((await judge(signBy({ l: String(whole) }))).dmarc.result, "pass");
   });
 

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type Canonicalization, canonicalizeBody, canonicalizeHeader, splitMessage } from "./canonicalize.ts";
+import { type Canonicalization, canonicalizeBody, canonicalizeHeader, splitFields } from "./canonicalize.ts";
 
 const CORPUS = join(import.meta.dirname, "../../../../shared/data/dkim-canonicalization");
 const corpusMissing = existsSync(CORPUS) ? false : "shared/data/dkim-canonicalization is not here";
@@ -14,7 +14,7 @@ function crlf(bytes: Buffer): Buffer {
 }
 
 function canonicalizeMessage(bytes: Buffer, mode: Canonicalization): Buffer {
-  const { fields, body } = splitMessage(bytes);
+  const { fields, body } = splitFields(bytes);
   const header = fields.map((field) => canonicalizeHeader(field.bytes, mode));
   return Buffer.concat([...header, Buffer.from("\r\n"), canonicalizeBody(body, mode)]);
 }
@@ -105,7 +105,7 @@ test("canonicalizing twice changes nothing more, and relaxed equals the definiti
 });
 
 test("the name of a field ends at blanks before its colon, and at nothing else that looks like them", () => {
-  const names = (text: string) => splitMessage(Buffer.from(text, "latin1")).fields.map(({ name }) => name);
+  const names = (text: string) => splitFields(Buffer.from(text, "latin1")).fields.map(({ name }) => name);
   assert.deepEqual(names("From \t: a\r\nFrom\r\n : b\r\n\r\n"), ["From", "From"]);
   assert.deepEqual(names("From\xa0: a\r\nFrom\x0b: b\r\n\x0cFrom: c\r\n\r\n"), ["From\xa0", "From\x0b", "\x0cFrom"]);
 });

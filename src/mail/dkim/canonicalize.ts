@@ -14,13 +14,13 @@ export type Canonicalization = "simple" | "relaxed";
 /** One header field as it stands in the message: the name without its colon, and all bytes including the last CRLF. */
 export type HeaderField = { name: string; bytes: Buffer };
 
-export type SplitMessage = { fields: HeaderField[]; body: Buffer };
+export type SplitFields = { fields: HeaderField[]; body: Buffer };
 
 /**
  * Cuts a message into its header fields, in order, and its body (RFC 5322 §2.1). Copies nothing. A message without an
  * empty line is all header; a line without a colon is a field with an empty name.
  */
-export function splitMessage(bytes: Buffer): SplitMessage {
+export function splitFields(bytes: Buffer): SplitFields {
   const fields: HeaderField[] = [];
   let start = 0;
   while (start < bytes.length) {

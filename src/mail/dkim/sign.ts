@@ -3,7 +3,7 @@
 // Does not read keys, choose domains or change the message: the caller puts the returned lines in front of it.
 import { createHash, type KeyObject, sign } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { canonicalizeHeader, endOfContent, type HeaderField, relaxLines, splitMessage } from "./canonicalize.ts";
+import { canonicalizeHeader, endOfContent, type HeaderField, relaxLines, splitFields } from "./canonicalize.ts";
 
 export type DkimAlgorithm = "rsa" | "ed25519";
 
@@ -50,7 +50,7 @@ const CRLF = Buffer.from("\r\n");
  */
 export async function signMessage(bytes: Buffer, keys: SigningKey[], options: { now_s: number }): Promise<Buffer> {
   if (keys.length === 0) return Buffer.alloc(0);
-  const { fields, body } = splitMessage(bytes);
+  const { fields, body } = splitFields(bytes);
   const bodyHash = await hashBody(body);
   const selected = selectFields(fields);
   const signed = Buffer.concat(selected.map((entry) => entry.bytes));

@@ -1,7 +1,9 @@
 // Takes a report out of its packing: gzip (RFC 1952), a ZIP archive of one file, or none, told by the first bytes, never
 // by what a stranger calls it. Streams: neither the packed nor the unpacked form is held twice, and what is too much is
 // refused while it comes.
+
 import type { Readable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { createGunzip } from "node:zlib";
 import { type Entry, fromBuffer, type ZipFile } from "yauzl";
 
@@ -57,7 +59,7 @@ function isZlibError(error: unknown): boolean {
 async function* cut(bytes: Buffer): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
     yield bytes.subarray(at, at + PIECE_BYTES);
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
 }
 

@@ -1,6 +1,6 @@
 // What the stored copy of a mail, and what is sent on of it, say about the judgement: X-Spam-* fields in the form that
 // SpamAssassin made common, so that mail programs can filter by them. Received ones are taken out: anybody can write them.
-import { splitMessage } from "../dkim/canonicalize.ts";
+import { splitFields } from "../dkim/canonicalize.ts";
 
 export type Judged = { score: number | null; verdict: string | null; symbols: readonly { name: string }[] };
 
@@ -33,7 +33,7 @@ function fold(start: string, words: readonly string[]): string {
 
 /** The message without received fields of these names, everything else byte for byte. */
 export function withoutSpamFields(bytes: Buffer): Buffer {
-  const { fields, body } = splitMessage(bytes);
+  const { fields, body } = splitFields(bytes);
   if (!fields.some(({ name }) => OURS.test(name.trim()))) return bytes;
   const kept = fields.filter(({ name }) => !OURS.test(name.trim())).map((field) => field.bytes);
   return Buffer.concat([...kept, Buffer.from("\r\n"), body]);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { formatMailbox, normalizeDomain, parseAddress, parseMailbox } from "../../../src/mail/address.ts";
 import { findAuthor } from "../../../src/mail/auth/author.ts";
-import { splitMessage as splitSigned } from "../../../src/mail/dkim/canonicalize.ts";
+import { splitFields } from "../../../src/mail/dkim/canonicalize.ts";
 import { mailboxHeader } from "../../../src/mail/mime/encode-header.ts";
 import { unfoldedValue } from "../../../src/mail/mime/header-text.ts";
 import { addressesMax, parseAddressList } from "../../../src/mail/mime/parse-addresses.ts";
@@ -163,7 +163,7 @@ const author: Target = {
   check(input) {
     // At the door everything else is refused (data-framing).
     if (!CLEAN.test(input.toString("latin1"))) return "refused at the door";
-    const all = splitSigned(input).fields;
+    const all = splitFields(input).fields;
     // Nobody is judged in a head beyond the limits (authenticate.ts), and parsed mail shows its first thousand fields.
     if (all.length > headersMax) return "too many fields";
     const fields = all.filter(({ name }) => name.toLowerCase() === "from");

@@ -10,10 +10,10 @@ import { fixedResolver } from "../../../src/mail/auth/look-ups.fixture.ts";
 import { parseDkimSignature, signedNamesMax } from "../../../src/mail/auth/signature.ts";
 import { readKeyRecord } from "../../../src/mail/auth/signing-key.ts";
 import { stripForged } from "../../../src/mail/auth/strip-forged.ts";
-import { canonicalizeBody, canonicalizeHeader, splitMessage } from "../../../src/mail/dkim/canonicalize.ts";
+import { canonicalizeBody, canonicalizeHeader, splitFields } from "../../../src/mail/dkim/canonicalize.ts";
 import { compareDkimRecord, dkimRecord } from "../../../src/mail/dkim/key.ts";
 import { type SigningKey, signMessage } from "../../../src/mail/dkim/sign.ts";
-import { splitMessage as splitHead } from "../../../src/mail/mime/parse-head.ts";
+import { splitMessage } from "../../../src/mail/mime/parse-head.ts";
 import { assertSameBytes } from "../invariants.ts";
 import type { Target } from "../target.ts";
 
@@ -112,7 +112,7 @@ const dkimVerified: Target = {
   async check(input) {
     if (!CLEAN.test(input.toString("latin1"))) return "refused at the door";
     // mailauth hashes a head with lines that are no fields otherwise; we sign and skip them like fields without a name.
-    if (splitHead(input).defects.length > 0) return "odd head";
+    if (splitMessage(input).defects.length > 0) return "odd head";
     const { ours, theirs } = await verifyBoth(input);
     const tooMany = ours.filter((one) => !theirs.includes(one));
     assert.deepEqual(tooMany, [], "we pass what mailauth does not");
@@ -141,7 +141,7 @@ const arc: Target = {
     const verdicts = await authenticate({ bytes: input, ...given, resolver, now_ms: NOW_S * 1_000 });
     assert.match(verdicts.header, /^Authentication-Results: [\x20-\x7e]+(?:\r\n[ \t][\x20-\x7e]+)*\r\n$/);
     if (verdicts.arc.result !== "pass") return verdicts.arc.reason.slice(0, 60);
-    if (splitHead(input).defects.length > 0) return "odd head";
+    if (splitMessage(input).defects.length > 0) return "odd head";
     const theirs = await authenticateTheirs(input, {
       ...{
         ip: given.remote_ip,
@@ -210,7 +210,7 @@ const dkimCanonical: Target = {
   seeds: { files: ["signed"], shared: SHARED },
   words: ["\r\n", " \r\n", "\t", "  ", "\r\n\r\n", ":", " : ", "\r\n ", "\r", "\n"],
   async check(input) {
-    const { fields, body } = splitMessage(input);
+    const { fields, body } = splitFields(input);
     const joined = Buffer.concat(fields.map(({ bytes }) => bytes));
     assertSameBytes("fields", joined, input.subarray(0, joined.length));
     assert.ok(joined.length + body.length >= input.length - 2);
@@ -268,10 +268,11 @@ const dkimSign: Target = {
       `From: a@example.com\r\n${text.replace(/^[\s:]+/, "").replace(/^from/gim, "x-from")}\r\n`,
       "latin1",
     );
-    const [head] = splitHead(whole).headers;
+    const [head] = splitMessage(whole).headers;
     if (head?.name !== "From" || !whole.includes("\r\n\r\n")) return "no head";
     // A verifier does not look into heads of more than a thousand fields.
-    if (splitHead(whole).defects.includes("head_too_large") || splitMessage(whole).fields.length > 900) return "large";
+    if (splitMessage(whole).defects.includes("head_too_large") || splitFields(whole).fields.length > 900)
+      return "large";
     const signed = Buffer.concat([await signMessage(whole, KEYS, { now_s: NOW_S })]);
     assert.match(signed.toString("latin1"), /^DKIM-Signature: (?:[\x20-\x7e]|\r\n[ \t])+\r\n$/);
     const resolver = fixedResolver(OWN_DNS);
@@ -282,7 +283,7 @@ const dkimSign: Target = {
     const forged = Buffer.concat([signed, Buffer.from("From: evil@example.com\r\n"), whole]);
     assert.notEqual((await authenticate({ bytes: forged, ...given, now_ms: NOW_S * 1_000 })).dkim.result, "pass");
     // mailauth hashes a head with lines that are no fields otherwise.
-    if (splitHead(whole).defects.length > 0) return "odd head";
+    if (splitMessage(whole).defects.length > 0) return "odd head";
     const theirs = await dkimVerify(bytes, { resolver: resolver as never } as never);
     const statuses = (theirs as { results: { status: { result: string } }[] }).results.map(
       ({ status }) => status.result,
@@ -313,7 +314,7 @@ const forgedResults: Target = {
     const stripped = stripForged(input, host);
     assert.ok(stripped.length <= input.length);
     assertSameBytes("twice", stripForged(stripped, host), stripped);
-    for (const { name, value } of splitHead(stripped).headers) {
+    for (const { name, value } of splitMessage(stripped).headers) {
       assert.doesNotMatch(name, /^x-(?:service|postern)-/i);
       if (name.toLowerCase() !== "authentication-results") continue;
       assert.doesNotMatch(value, /^\s*"?mx\.fuzz\.example\.?"?\s*(?:1\s*)?(?:;|$)/i, "results in our name are left");
