@@ -901,6 +901,7 @@ create table port_closed (
   since timestamp with time zone not null,
   seen_at timestamp with time zone not null,
   targets text[] not null,
+CREATE INDEX organization_suspended ON organization USING btree (id) WHERE (state = 'suspended'::text);
   constraint port_closed_pkey PRIMARY KEY (machine)
 );
 

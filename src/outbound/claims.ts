@@ -8,6 +8,7 @@ import type { Memory } from "./memory.ts";
 import * as queries from "./queries.ts";
 import { ration } from "./ration.ts";
 import type { Sources } from "./sources.ts";
+import { suspendedFinder } from "./suspended.ts";
 import type { Job, Lane } from "./types.ts";
 
 const POLL_MS = 1_000;
@@ -26,7 +27,7 @@ type Parts = { leases: Leases; memory: Memory; sources: Sources; take(lane: Lane
 
 /** Starts claiming; `take` gets each claimed job, already counted in `memory`. */
 export function createClaimer(world: World, parts: Parts): Claimer {
-  const lingering = new Set<number>();
+  const state: State = { lingering: new Set(), suspended: suspendedFinder(world) };
   let stopped = false;
   let again = false;
   let running: Promise<void> | null = null;
@@ -39,7 +40,7 @@ export function createClaimer(world: World, parts: Parts): Claimer {
         again = false;
         rounds.beat();
         await sweepIfDue();
-      } while (!stopped && ((await claimOnce(world, parts, lingering)) || again));
+      } while (!stopped && ((await claimOnce(world, parts, state)) || again));
     } catch (err) {
       world.log.warn({ err }, "claiming failed; trying again");
     }
@@ -73,15 +74,17 @@ export function createClaimer(world: World, parts: Parts): Claimer {
   };
 }
 
+type State = { lingering: Set<number>; suspended(): Promise<string[]> };
+
 /** One round; true when there may be more due mail than was taken. */
-async function claimOnce(world: World, parts: Parts, lingering: Set<number>): Promise<boolean> {
+async function claimOnce(world: World, parts: Parts, { lingering, suspended }: State): Promise<boolean> {
   const { leases, memory, sources, take } = parts;
   const held = leases.slots();
   const resting = new Set([...new Set(held.map(({ source_id }) => source_id))].filter((id) => rests(sources, id)));
   const slots = held.filter(({ source_id }) => !resting.has(source_id));
   if (slots.length === 0 || !leases.mayStart() || memory.roomInAll() <= 0) return false;
   const now = new Date(world.clock.now());
-  const taken = { busy: memory.busyLanes(), crowded: memory.crowded() };
+  const taken = { busy: memory.busyLanes(), crowded: [...memory.crowded(), ...(await suspended())] };
   const lanes = await queries.dueLanes(world.db, slots, { ...taken, now, limit: LANES_PER_CLAIM });
   if (lanes.length === 0) return false;
   const rationed = await ration(sources, lanes, shareRows(lanes, memory));

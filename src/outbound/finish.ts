@@ -6,6 +6,7 @@ import { sleep } from "../platform/clock.ts";
 import { isUnavailable, type Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
+import { addSuppressed } from "../stats/stats.ts";
 import * as queries from "./queries.ts";
 import { retryDelayMs } from "./retry.ts";
 import type { Job, Outcome } from "./types.ts";
@@ -158,7 +159,13 @@ export async function record(tx: Tx, world: FinishWorld, batch: Result[]): Promi
       kept.map(({ event }) => event),
     );
   }
+  const suppressed = kept.filter(({ row }) => row.status === "suppressed").map(({ event }) => toSuppressed(event));
+  if (suppressed.length > 0) await addSuppressed(tx, suppressed);
   return batch.filter((result) => !isKept(result));
+}
+
+function toSuppressed({ org_id, at, about }: MailEvent) {
+  return { org_id, domain_id: about.domain_id, at, recipients: 1 };
 }
 
 /**
@@ -254,7 +261,7 @@ function isDeferralDue(job: Job, nowMs: number): boolean {
 }
 
 function bounceFields(status: string, outcome: Outcome) {
-  if (status === "delivered") {
+  if (status === "delivered" || status === "suppressed") {
     return { bounce_type: null, bounce_code: null, diag_code: null, diag_message: null, bounce_class: null };
   }
   const closed = status !== "deferred";

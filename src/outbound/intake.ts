@@ -1,5 +1,6 @@
 // From a job in memory to its path: by its sender domain's relay where that is set or needed, else by the route of the
-// recipient's domain. Everything is asked for once and remembered for seconds to minutes, so that a burst costs one look-up.
+// recipient's domain; unless it may not leave any more. Everything is asked for once and remembered for seconds to minutes,
+// so that a burst costs one look-up.
 import type { World } from "../platform/world.ts";
 import { deferredLocally, refusedByDns } from "./attempt.ts";
 import type { Finisher } from "./finish.ts";
@@ -8,6 +9,7 @@ import type { Reach } from "./reach.ts";
 import type { Rehomer } from "./rehome.ts";
 import type { Relay, RelayPlanned, Relays } from "./relays.ts";
 import type { Planned, Routes } from "./routes.ts";
+import type { SecondLook } from "./second-look.ts";
 import type { Job, Lane } from "./types.ts";
 
 export type IntakeParts = {
@@ -17,6 +19,7 @@ export type IntakeParts = {
   reach: Pick<Reach, "isClosed">;
   rehomer: Pick<Rehomer, "push">;
   finisher: Pick<Finisher, "push">;
+  secondLook: SecondLook;
   /** Puts the errand on its path. */
   admit(errand: Errand): void;
 };
@@ -35,9 +38,16 @@ export function createIntake(world: Pick<World, "log">, parts: IntakeParts): Int
   const { relays, routes, finisher } = parts;
 
   function take(lane: Lane, job: Job): void {
+    if (parts.secondLook.isDue(job)) {
+      const looked = parts.secondLook.find(job).then((end) => (end ? finisher.push(job, end) : leave(lane, job)));
+      retryOnError(looked, lane, job);
+    } else leave(lane, job);
+  }
+
+  function leave(lane: Lane, job: Job): void {
     const relay = relays.peek(job.org_id, job.about.domain_id);
     if (relay === undefined) {
-      const asked = relays.find(job.org_id, job.about.domain_id).then(() => take(lane, job));
+      const asked = relays.find(job.org_id, job.about.domain_id).then(() => leave(lane, job));
       retryOnError(asked, lane, job);
     } else if (relay && isNeeded(relay)) byRelay(lane, job, relay);
     else direct(lane, job);

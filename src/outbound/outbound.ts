@@ -25,6 +25,8 @@ import { createRehomer, type Rehomer } from "./rehome.ts";
 import { relayFinder, relayPlanner } from "./relays.ts";
 import { createRoutes } from "./routes.ts";
 import { createSources, type KnownSource, type Sources } from "./sources.ts";
+import { createSecondLook } from "./second-look.ts";
+import { createShares } from "./shares.ts";
 import { gatherTlsResults, type TlsResults } from "./tls-results.ts";
 import type { Job, Lane } from "./types.ts";
 import { gatherUsage, type Usage } from "./usage.ts";
@@ -137,6 +139,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     take: (lane, job) => take(engine, lane, job),
   });
   engine.forgotten = watchForgotten(world, {
+    secondLook: createSecondLook(world),
     node: () => engine.leases.node(),
     knows: (key) => engine.memory.holds(key) || engine.parts.finisher.holds(key),
     returned: () => engine.claimer.wake(),

@@ -5,7 +5,7 @@ import type { Job, Lane } from "./types.ts";
 
 /**
  * Lanes of the own slots with due mail. Index: lane_due. `busy` are lanes whose window in memory is full, `crowded` are
- * organizations that hold their share of the memory: their lanes are passed over (10,000 of them: 3 ms).
+ * organizations that hold their share of the memory, or are suspended: their lanes are passed over (10,000 of them: 3 ms).
  */
 export function dueLanes(
   db: Query,
@@ -111,10 +111,11 @@ export function describeMessages(db: Query, keys: { org_id: string; message_id: 
     origin: string;
     envelope_from: string | null;
     unsubscribe_list: string | null;
+    template_id: string | null;
   }>(
     `select m.id, m.domain_id, m.message_id as rfc_message_id, m.from_address, m.subject, m.tags, m.metadata, m.size,
             m.recipient_count, m.require_tls, m.expires_at is not null as has_expiry, m.environment,
-            m.origin, m.envelope_from, m.unsubscribe_list
+            m.origin, m.envelope_from, m.unsubscribe_list, m.template_id
        from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
        join message m on m.org_id = k.org_id and m.id = k.id`,
     [keys.map((key) => key.org_id), keys.map((key) => key.message_id)],
@@ -398,12 +399,12 @@ export function dropIdleLanes(db: Query, before: Date) {
   );
 }
 
-/** For how many seconds mail has been due that waited longest; parked destinations do not count. 20 ms at 100,000 lanes. */
-export function oldestDue(db: Query, now: Date) {
+/** For how many seconds mail has been due that waited longest; parked destinations and suspended organizations do not count. 20 ms at 100,000 lanes. */
+export function oldestDue(db: Query, now: Date, suspended: string[]) {
   return db.query<{ seconds: number }>(
     `select greatest(0, coalesce(extract(epoch from $1 - min(next_at)), 0))::float8 as seconds from lane
-      where next_at <= $1 and (paused_until is null or paused_until <= $1)`,
-    [now],
+      where next_at <= $1 and (paused_until is null or paused_until <= $1) and org_id <> all($2::uuid[])`,
+    [now, suspended],
   );
 }
 

@@ -36,6 +36,8 @@ export type MessageAbout = {
   has_expiry: boolean;
   environment: "live" | "test";
   blob_key: string | null;
+  /** What it was made from; absent where nothing is asked of it. */
+  template_id?: string | null;
   /** Not null: each copy gets a link to leave this list, or the sender domain when ''. */
   unsubscribe_list?: string | null;
   /** Who made it; absent for what customers send. */

@@ -1,5 +1,6 @@
 // What the clock role does for sending: keeps other domains' TLS policies fresh, and forgets what nobody needs any more
 // (results for reports, figures of addresses, addresses taken out of pools). Nothing waits for it.
+import { suspendedOrganizations } from "../accounts/accounts.ts";
 import { startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as pools from "./pool-queries.ts";
@@ -32,7 +33,7 @@ export function startOutboundUpkeep(world: UpkeepWorld): { stop(): Promise<void>
 /** How long the mail that has waited longest has been due: it grows when nobody takes mail. */
 async function tellAge(world: Pick<World, "db" | "clock" | "metrics">): Promise<void> {
   const gauge = world.metrics.gauge("postern_oldest_due_seconds", "How long the oldest due work has waited", ["queue"]);
-  const [row] = await oldestDue(world.db, new Date(world.clock.now()));
+  const [row] = await oldestDue(world.db, new Date(world.clock.now()), await suspendedOrganizations(world));
   gauge.set({ queue: "mail" }, row?.seconds ?? 0);
 }
 

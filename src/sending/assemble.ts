@@ -3,9 +3,9 @@
 import { CLASS_BULK, CLASS_TRANSACTIONAL, type Exit, type MessageAbout } from "../outbound/outbound.ts";
 import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
+import { scopeOf } from "../suppressions/suppressions.ts";
 import { monthlyQuota, overAllowance } from "./allowances.ts";
 import type { Recipient } from "./content.ts";
-import { scopeOf } from "./scope.ts";
 import type { Allowance, Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "./types.ts";
 
 /** A message that is complete and allowed as such. */

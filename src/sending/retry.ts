@@ -10,6 +10,7 @@ import type { Account } from "../platform/http.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import { scopeOf } from "../suppressions/suppressions.ts";
 import { monthlyQuota, overAllowance, usedOf } from "./allowances.ts";
 import { recordChange } from "./change-events.ts";
 import { readFrom } from "./content.ts";
@@ -17,7 +18,6 @@ import { type EmailView, lockRow, requireRow, reread } from "./emails.ts";
 import { refoldMessage } from "./late-queries.ts";
 import * as queries from "./queries.ts";
 import * as retrying from "./retry-queries.ts";
-import { scopeOf } from "./scope.ts";
 import { readySender } from "./sender.ts";
 import type { Allowance, Sender, SendingDeps, Suppressed } from "./types.ts";
 

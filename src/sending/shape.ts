@@ -55,7 +55,12 @@ export const SendBody = Closed({
       { additionalProperties: true, maxProperties: METADATA_KEYS_MAX, description: "At most 2 KiB as JSON" },
     ),
   ),
-  scheduled_at: Type.Optional(Type.String({ format: "date-time", description: "At most 30 days ahead" })),
+  scheduled_at: Type.Optional(
+    Type.String({
+      format: "date-time",
+      description: "At most 30 days ahead. Who is suppressed by then does not get it",
+    }),
+  ),
   expires_at: Type.Optional(
     Type.String({ format: "date-time", description: "Not delivered by then: `expired`. At most 33 days ahead" }),
   ),

@@ -8,7 +8,7 @@ import { dayOf, hourOf, type Rates, ratesOf, sumCounts, sumReasons, zeroCounters
 import * as queries from "./queries.ts";
 import type { CountedEvent, Counters, Figures, SuppressedCount } from "./types.ts";
 
-export { insertSuppressed, SUPPRESSED } from "./queries.ts";
+export { addSuppressed, insertSuppressed, SUPPRESSED } from "./queries.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -17,6 +17,7 @@ import { hasTemplate } from "../templates/templates.ts";
 import * as queries from "./queries.ts";
 import type { Blocking, Entry, Filter, MailScope, NewEntry, Reason, ScopeType } from "./types.ts";
 
+export { scopeOf } from "./scope.ts";
 export type { Blocking, Entry, MailScope } from "./types.ts";
 
 const LOOKUPS_MAX = 1_000;

@@ -1,5 +1,6 @@
 // The model's rows of sending, and what each statement of the engine does to them: its meaning, written down once more by
 // hand from its SQL. model.test.ts holds both against each other.
+import * as accounts from "../../src/accounts/queries.ts";
 import * as events from "../../src/events/queries.ts";
 import * as nodes from "../../src/outbound/node-queries.ts";
 import * as policies from "../../src/outbound/policy-queries.ts";
@@ -449,6 +450,7 @@ function quietStatements(): [string, Statement][] {
     [textOf((db) => pools.allSources(db)), () => [{ ...source, removed_at: null }]],
     none(textOf((db) => pools.announceAddresses(db, 0, []))),
     none(textOf((db) => pools.addUsage(db, []))),
+    none(textOf((db) => accounts.findSuspended(db))),
     none(textOf((db) => relays.findRelays(db, []))),
     none(textOf((db) => relays.findClosed(db, ""))),
     none(textOf((db) => relays.noteClosed(db, { machine: "", at: new Date(0), targets: [] }))),

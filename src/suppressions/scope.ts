@@ -1,5 +1,6 @@
-// Which suppressions can block an e-mail: the one reading of its fields for new mail and for mail that is sent again.
-import type { MailScope } from "../suppressions/types.ts";
+// Which suppressions can block an e-mail: the one reading of its fields for new mail, for mail that is sent again, and for
+// mail that waited.
+import type { MailScope } from "./types.ts";
 
 type Scoped = {
   domain_id: string;

@@ -1,0 +1,2 @@
+-- Whose mail waits: asked for every few seconds by whoever sends. There are few, among any number of organizations.
+create index organization_suspended on organization (id) where state = 'suspended';

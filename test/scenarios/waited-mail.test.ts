@@ -1,0 +1,133 @@
+// Mail that waited, for its time or for a server: who must not get it any more does not, and while its organization is
+// suspended it stays where it is.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { byClock, type MovedClock, runningClock } from "../support/moved-clock.ts";
+import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
+import { emailWithStatus, receiveAt } from "../support/stories.ts";
+import { until } from "../support/until.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+let dns: DnsServer;
+let sink: SmtpSink;
+let api: TestApi;
+let clock: MovedClock;
+/** How often suppressions were asked for. */
+let looks = 0;
+/** What the engine was last told of who is suspended. */
+let suspended: unknown[] = [];
+
+before(async () => {
+  dns = await startDnsServer();
+  sink = await startSmtpSink();
+  receiveAt(dns, "recipient.example");
+  clock = runningClock("2026-05-04T10:00:00Z");
+  const env = { POSTERN_DNS: dns.address, POSTERN_TESTING_OUTBOUND_PORT: String(sink.port) };
+  api = await testApi(env, byClock(clock));
+  const { query } = api.world.db;
+  api.world.db.query = async (text, ...values) => {
+    if (text.includes("join suppression s")) looks += 1;
+    const rows = await query(text, ...values);
+    if (text.includes("state = 'suspended'")) suspended = rows.map((row) => (row as { id?: string }).id);
+    return rows as never;
+  };
+  await addVerifiedDomain(api, dns, "sender.example");
+  await api.startMta();
+});
+
+after(async () => {
+  await api?.close();
+  await sink?.stop();
+  await dns?.stop();
+});
+
+async function send(to: string[], change: Record<string, unknown> = {}): Promise<string> {
+  const request = { from: "a@sender.example", to, subject: "x", text_body: "x", ...change };
+  const { status, body } = await api.ask("POST", "/v1/send", request);
+  assert.equal(status, 202, JSON.stringify(body));
+  return body.id;
+}
+
+const suppress = (email: string, scope: object = {}) => api.ask("POST", "/v1/suppressions", { email, ...scope });
+const inAnHour = (): string => new Date(clock.now() + HOUR_MS).toISOString();
+const recipientsOf = (): string[] => sink.messages.flatMap(({ to }) => to);
+
+async function suppressedCount(): Promise<number> {
+  const [row] = await api.world.db.query<{ count: number }>(
+    "select coalesce(sum(total_suppressed), 0)::int as count from stat where span = 'day'",
+  );
+  return row?.count ?? 0;
+}
+
+test("who was suppressed since a scheduled mail was accepted does not get it, the others do", async () => {
+  const id = await send(["anna@recipient.example", "Bob@recipient.example"], { scheduled_at: inAnHour() });
+  assert.equal((await suppress("ANNA@recipient.example")).status, 201);
+  const counted = await suppressedCount();
+  clock.move(HOUR_MS);
+  const email = await emailWithStatus(api, id, ["delivered"]);
+  const byEmail = new Map<string, Record<string, unknown>>(
+    email.recipients.map((one: { email: string }) => [one.email, one]),
+  );
+  const anna = byEmail.get("anna@recipient.example");
+  assert.deepEqual([anna?.status, anna?.attempts, anna?.bounce_type], ["suppressed", 0, null]);
+  assert.ok(!recipientsOf().some((to) => to.startsWith("anna@")));
+  assert.equal(await suppressedCount(), counted + 1);
+  const { events } = (await api.ask("GET", `/v1/emails/${id}/events`)).body;
+  const told = events.filter(({ recipient }: { recipient: string }) => recipient === "anna@recipient.example");
+  assert.deepEqual(
+    told.map((one: { event_type: string; attempt: number | null }) => [one.event_type, one.attempt]),
+    [
+      ["scheduled", null],
+      ["suppressed", null],
+    ],
+  );
+});
+
+test("who left the list of a mail that was deferred gets it no more, and other mail still", async () => {
+  sink.onMessage(() => ({ code: 451, text: "4.3.0 Try later" }));
+  const unsubscribe = { list: "news", one_click: true };
+  const news = await send(["carl@recipient.example"], { unsubscribe });
+  const order = await send(["carl@recipient.example"]);
+  for (const id of [news, order]) await emailWithStatus(api, id, ["deferred"]);
+  sink.onMessage(() => null);
+  assert.equal((await suppress("carl@recipient.example", { scope_type: "list", scope_id: "news" })).status, 201);
+  clock.move(11 * MINUTE_MS);
+  const email = await emailWithStatus(api, news, ["suppressed"]);
+  const { attempts, diag_code, next_attempt_at } = email.recipients[0];
+  assert.deepEqual([attempts, diag_code, next_attempt_at], [1, "4.3.0", null]);
+  await emailWithStatus(api, order, ["delivered"]);
+});
+
+test("mail that leaves at once is looked up once, when it is accepted", async () => {
+  looks = 0;
+  await emailWithStatus(api, await send(["dora@recipient.example"]), ["delivered"]);
+  assert.equal(looks, 1);
+});
+
+test("while an organization is suspended its mail waits, and no other's; then it goes on", async () => {
+  const other = await api.organization();
+  await addVerifiedDomain(api, dns, "other.example", { key: other.live_key });
+  const id = await send(["emil@recipient.example"], { scheduled_at: inAnHour() });
+  const theirs = { from: "a@other.example", to: ["fred@recipient.example"], subject: "x", text_body: "x" };
+  const scheduled = { ...theirs, scheduled_at: inAnHour() };
+  const sent = await api.ask("POST", "/v1/send", scheduled, { key: other.live_key });
+  assert.equal(sent.status, 202, JSON.stringify(sent.body));
+
+  const setState = (state: string) =>
+    api.world.db.query("update organization set state = $2 where id = $1", [api.org_id, state]);
+  await setState("suspended");
+  await until("the engine has heard of it", () => suspended.includes(api.org_id));
+  clock.move(HOUR_MS);
+  await until("the other's mail arrives", () => recipientsOf().includes("fred@recipient.example"));
+  const [row] = await api.world.db.query("select owner, attempts from delivery where message_id = $1", [id]);
+  assert.deepEqual(row, { owner: null, attempts: 0 });
+  assert.ok(!recipientsOf().includes("emil@recipient.example"));
+
+  await setState("active");
+  await emailWithStatus(api, id, ["delivered"]);
+});
