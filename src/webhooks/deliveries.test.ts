@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { until } from "../../test/support/until.ts";
 import type { WebhookSink } from "../../test/support/webhook-sink.ts";
 import {
   addWebhook,
@@ -10,7 +11,6 @@ import {
   type Stage,
   setStage,
   settled,
-  until,
 } from "./receiver.fixture.ts";
 import { EVENT_TYPES } from "./types.ts";
 

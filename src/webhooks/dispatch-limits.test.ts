@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import { until } from "../../test/support/until.ts";
 import * as queue from "./queue-queries.ts";
 import {
   addWebhook,
@@ -11,7 +12,6 @@ import {
   type Stage,
   setStage,
   settled,
-  until,
 } from "./receiver.fixture.ts";
 
 let stage: Stage;
@@ -33,7 +33,7 @@ function events(count: number) {
 test("a receiver that does not answer in time fails the attempt with that reason", async () => {
   const hooks = await stage.hooks({ attempt_timeout_ms: 300 });
   const sink = await stage.receiver();
-  sink.respond(() => ({ status: 200, delay_ms: 2_000 }));
+  sink.respond(() => ({ status: 200, delay_ms: 20_000 }));
   const { id } = await addWebhook(stage.api, sink.url);
   await produce(stage.api, events(1));
   const [row] = await until("the attempt ended", async () => {
@@ -42,23 +42,14 @@ test("a receiver that does not answer in time fails the attempt with that reason
   });
   assert.deepEqual([row?.status, row?.status_code], ["retrying", null]);
   assert.match(String(row?.error), /^timeout: no complete answer within 300 ms/);
-  assert.ok(Number(row?.duration_ms) >= 290 && Number(row?.duration_ms) < 1_500, String(row?.duration_ms));
+  assert.ok(Number(row?.duration_ms) >= 290 && Number(row?.duration_ms) < 10_000, String(row?.duration_ms));
   await hooks.stop();
 });
 
 test("dead and slow receivers get four attempts at once each and hold nobody up", async () => {
-  const hooks = await stage.hooks({ attempt_timeout_ms: 4_000 });
+  const hooks = await stage.hooks({ attempt_timeout_ms: 60_000 });
   const slow = await stage.receiver();
-  let now = 0;
-  let most = 0;
-  slow.respond(() => {
-    now += 1;
-    most = Math.max(most, now);
-    setTimeout(() => {
-      now -= 1;
-    }, 1_500).unref();
-    return { status: 200, delay_ms: 1_500 };
-  });
+  slow.respond(() => ({ status: 200, delay_ms: 60_000 }));
   const live = await stage.receiver();
   const other = await stage.api.organization();
   const slowHook = await addWebhook(stage.api, slow.url);
@@ -69,16 +60,15 @@ test("dead and slow receivers get four attempts at once each and hold nobody up"
     events(300).map((event) => ({ ...event, endpoint_ids: [slowHook.id] })),
   );
   await requests(slow, 4);
-  const started = performance.now();
   await produce(stage.api, [
     ...events(50).map((event) => ({ ...event, endpoint_ids: [sameOrg.id] })),
     ...events(50).map((event) => ({ ...event, org_id: other.org_id, endpoint_ids: [otherOrg.id] })),
   ]);
   await requests(live, 100);
-  assert.ok(performance.now() - started < 8_000, `${performance.now() - started} ms`);
-  assert.equal(most, 4);
-  assert.ok(slow.requests.length <= 12);
+  // None of the four has been answered yet.
+  assert.equal(slow.requests.length, 4);
   await stage.api.ask("DELETE", `/v1/webhooks/${slowHook.id}`);
+  await slow.stop();
   await hooks.stop();
 });
 

@@ -3,18 +3,18 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import tls from "node:tls";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { makeCertificateAuthority } from "../../test/support/tls.ts";
+import { until } from "../../test/support/until.ts";
 import { type SinkRequest, startWebhookSink, type WebhookSink } from "../../test/support/webhook-sink.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import { type HooksOptions, startHooks } from "./dispatch.ts";
 import type { DeliveryRecord, OutgoingEvent } from "./types.ts";
 import { enqueueWebhooks, wakeHooks } from "./webhooks.ts";
 
-/** The clock looks at its file every 50 ms. */
-const OFFSET_SEEN_MS = 60;
+/** The database's clock, which the service follows, may itself be set right meanwhile. */
+const CLOCK_MS_OFF = 300;
 
 export type Stage = {
   api: TestApi;
@@ -35,11 +35,15 @@ export async function setStage(): Promise<Stage> {
   tls.setDefaultCACertificates([...tls.getCACertificates("default"), authority.ca]);
   const api = await testApi({ POSTERN_TESTING_CLOCK_FILE: clockFile });
   const stops: Array<() => Promise<void>> = [];
+  let movedTo = 0;
   return {
     api,
     async moveClock(seconds) {
+      const ahead = () => api.world.clock.now() - performance.now();
+      const wanted = ahead() + (seconds - movedTo) * 1000;
+      movedTo = seconds;
       writeFileSync(clockFile, String(seconds));
-      await wait(OFFSET_SEEN_MS);
+      await until("the clock has moved", () => Math.abs(ahead() - wanted) < CLOCK_MS_OFF);
     },
     async receiver() {
       const sink = await startWebhookSink({ tls: authority.issue(["localhost"]) });
@@ -110,17 +114,6 @@ export async function produce(api: TestApi, events: OutgoingEvent[]): Promise<vo
   const { world } = api;
   await withPartitions(world, () => world.db.transaction((tx) => enqueueWebhooks(tx, world, events)));
   wakeHooks(world);
-}
-
-/** Waits until `look` gives something other than null; fails after `withinMs`. */
-export async function until<T>(what: string, look: () => T | null | Promise<T | null>, withinMs = 20_000): Promise<T> {
-  const end = performance.now() + withinMs;
-  for (;;) {
-    const seen = await look();
-    if (seen !== null) return seen;
-    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`);
-    await wait(10);
-  }
 }
 
 /** Waits until the receiver has had `count` requests (of those the predicate takes); returns them. */

@@ -4,15 +4,18 @@ const LOOK_EVERY_MS = 10;
 /** Long enough for a machine that does much else; a condition that holds is noticed at once. */
 const WITHIN_MS = 20_000;
 
-/** Waits until `holds`; fails with `what` when it does not within `withinMs`. */
-export async function until(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
+/** Waits until `look` gives something (not false, null or undefined), and gives that; fails with `what` after `withinMs`. */
+export async function until<T>(
+  what: string | (() => string),
+  look: () => T | Promise<T>,
   withinMs: number = WITHIN_MS,
-): Promise<void> {
+): Promise<Exclude<T, false | null | undefined>> {
   const end = performance.now() + withinMs;
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${what}`);
+  for (;;) {
+    const seen = await look();
+    if (seen !== false && seen !== null && seen !== undefined) return seen as Exclude<T, false | null | undefined>;
+    if (performance.now() > end)
+      throw new Error(`not within ${withinMs} ms: ${typeof what === "string" ? what : what()}`);
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }
 }
