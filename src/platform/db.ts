@@ -62,6 +62,17 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
+/** SQLSTATE class 53: the server answered that it lacks room, memory or connections; the statement did nothing. */
+export function isShortage(error: unknown): boolean {
+  return /^53...$/.test((error as { code?: string })?.code ?? "");
+}
+
+/** There was no connection to send the statement over, so that it did nothing; not where one broke. */
+export function isUnreached(error: unknown): boolean {
+  if (/^(57P03|ECONNREFUSED|ENOENT)$/.test((error as { code?: string })?.code ?? "")) return true;
+  return /timeout exceeded when trying to connect/.test((error as Error)?.message ?? "");
+}
+
 /** Did a unique constraint (by name, when given) refuse the row? SQLSTATE 23505. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
   const failure = error as { code?: string; constraint?: string };

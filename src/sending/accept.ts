@@ -1,14 +1,13 @@
 // The durable accept: requests of the same moment are written by one statement (at most two at a time; batches grow with
-// load, an idle request waits for one commit). When a batch fails its groups are tried singly, so that one
+// load, an idle request waits for one commit). When a batch is refused its groups are tried singly, so that one
 // bad item never fails its neighbours. The answer leaves after the commit.
 import type { Job, Lane, Outbound } from "../outbound/outbound.ts";
 import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
 import { sleep } from "../platform/clock.ts";
-import { isDuplicate, isUnavailable } from "../platform/db.ts";
+import { isDuplicate, isShortage, isUnavailable, isUnreached } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import * as accepting from "./accept-queries.ts";
-import * as queries from "./queries.ts";
 import type { Prepared, PreparedRecipient } from "./types.ts";
 
 /** Of one statement; a group is never divided, so a batch of large messages may pass the second. */
@@ -119,7 +118,8 @@ async function writeBatch(
 ): Promise<void> {
   const first = await write(world, outbound, notify, batch);
   if (first.kind === "written") return settleAll(batch, first.result);
-  if (batch.length === 1) return fail(batch[0] as Waiting, first.error);
+  // Nothing can be tried again under ids that were taken to settle what happened, or without a database.
+  if (batch.length === 1 || isOver(first.error)) return failAll(batch, first.error);
   for (const group of batch) {
     const single = await write(world, outbound, notify, [group]);
     if (single.kind === "written") settleAll([group], single.result);
@@ -129,6 +129,15 @@ async function writeBatch(
 
 function settleAll(batch: Waiting[], result: Accepted): void {
   for (const group of batch) group.done.resolve(result);
+}
+
+/** Not what the server itself said of a lack of room: a smaller group may find it. */
+function isOver(error: unknown): boolean {
+  return isUnavailable(error) && !isShortage(error);
+}
+
+function failAll(batch: Waiting[], error: unknown): void {
+  for (const group of batch) fail(group, error);
 }
 
 function fail(group: Waiting, error: unknown): void {
@@ -144,7 +153,8 @@ async function write(world: World, outbound: Outbound | null, notify: () => void
   try {
     await withPartitions(world, () => accepting.acceptMessages(world.db, columnsOf(world, batch, held)));
   } catch (error) {
-    const happened = isUnavailable(error) && (await wasCommitted(world, batch));
+    const isInDoubt = isOver(error) && !isUnreached(error);
+    const happened = isInDoubt && (await wasCommitted(world, batch));
     if (!happened) {
       for (const { prepared, recipient, owner } of held) {
         if (owner !== null) outbound?.release(recipient.lane as Lane, prepared.mime.length);
@@ -162,15 +172,17 @@ async function write(world: World, outbound: Outbound | null, notify: () => void
 }
 
 /**
- * The connection was lost and with it the answer to our commit. One statement wrote the batch, so one of its ids, chosen
- * by us, tells whether all of it is there. Asked until the database answers: guessing would lose or double mail.
+ * The connection was lost and with it the answer to our commit; the server may still be at it, or may not even have read
+ * it. One statement wrote the batch, so one of its ids, chosen by us, tells whether all of it is there, and is taken if it
+ * is not: what is answered 503 must not be sent later on. Asked until the database answers: guessing would lose or double
+ * mail. Costs nothing where no connection breaks.
  */
 async function wasCommitted(world: World, batch: Group[]): Promise<boolean> {
   const item = batch[0]?.items[0];
   if (!item) return false;
   for (;;) {
     try {
-      return (await queries.findEmail(world.db, item.org_id, item.id)).length > 0;
+      return await withPartitions(world, () => accepting.settleAccept(world.db, item.org_id, item.id));
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       await sleep(ASK_AGAIN_MS);

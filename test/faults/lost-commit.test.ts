@@ -4,6 +4,7 @@ import { after, before, beforeEach, describe, it } from "node:test";
 import { type Db, openDb } from "../../src/platform/db.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { type CommitProxy, type Cut, startCommitProxy } from "./commit-proxy.ts";
 
@@ -68,6 +69,42 @@ async function sendUntilTaken(key: string) {
   }
 }
 
+/** As a client without Idempotency-Key, which cannot ask again without harm. */
+function keyless(subject: string) {
+  const body = { from: "a@sender.example", to: ["anna@recipient.example"], subject, text_body: "x" };
+  return api.ask("POST", "/v1/send", body);
+}
+
+/** Keeps accepting statements from beginning, though not from being asked about; `free` lets them. */
+async function holdUp(): Promise<() => Promise<void>> {
+  const held = Promise.withResolvers<void>();
+  const freed = Promise.withResolvers<void>();
+  const done = direct.transaction(async (tx) => {
+    await tx.query("lock table allowance in share row exclusive mode");
+    held.resolve();
+    await freed.promise;
+  });
+  await Promise.race([held.promise, done]);
+  return async () => {
+    freed.resolve();
+    await done;
+  };
+}
+
+/** Accepting statements that the server has in hand. */
+async function waiting(): Promise<number> {
+  const rows = await direct.query(
+    "select 1 from pg_stat_activity where datname = current_database() and state = 'active' and query ~ 'insert into message[ ]'",
+  );
+  return rows.length;
+}
+
+/** Ids that were taken because nobody had answered for them. */
+async function settled(): Promise<number> {
+  const sql = "select 1 from message_body b where not exists (select 1 from message m where m.id = b.id)";
+  return (await direct.query(sql)).length;
+}
+
 async function rowsOf(subject: string): Promise<string[]> {
   const rows = await direct.query<{ id: string }>("select id from message where subject = $1", [subject]);
   return rows.map(({ id }) => id);
@@ -94,6 +131,33 @@ describe("a commit whose answer is lost", () => {
       }
     }
     assert.ok(proxy.cuts.before >= 5 && proxy.cuts.sent >= 5, JSON.stringify(proxy.cuts));
+  });
+
+  it("tells the truth also while the server is still at it: what was answered 503 is never there", async () => {
+    const free = await holdUp();
+    cutNext("sent", ACCEPT);
+    const asked = keyless("held up");
+    await until("the statement waits for the lock", async () => (await waiting()) > 0);
+    // Time enough to hear of the broken connection and to ask: the lock is in the way of the statement only.
+    const answer = await Promise.race([asked, until("an answer", async () => (await settled()) > 0).then(() => null)]);
+    await free();
+    await until("the server is done with it", async () => (await waiting()) === 0);
+    const { status } = answer ?? (await asked);
+    assert.ok(status === 202 || status === 503, String(status));
+    assert.equal((await rowsOf("held up")).length, status === 202 ? 1 : 0);
+  });
+
+  it("tells the truth to every request of the statement, in a batch too", async () => {
+    for (const fate of ["before", "sent", "answered"] as const) {
+      cutNext(fate, ACCEPT);
+      const subjects = Array.from({ length: 6 }, (_, n) => `${fate} together ${n}`);
+      const answers = await Promise.all(subjects.map((subject) => keyless(subject)));
+      for (const [n, { status, body }] of answers.entries()) {
+        assert.ok(status === 202 || status === 503, JSON.stringify(body));
+        assert.deepEqual(await rowsOf(subjects[n] as string), status === 202 ? [body.id] : []);
+      }
+      assert.ok(fate !== "answered" || answers.every(({ status }) => status === 202));
+    }
   });
 
   it("is really lost: without a key the client cannot know, and the proxy cut what it says", async () => {
