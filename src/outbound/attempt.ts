@@ -1,12 +1,12 @@
 // One attempt: body → signature → conversation → outcome. Remote behaviour is a value; nothing here touches the queue.
-import { isAscii } from "node:buffer";
+import { isAscii, isUtf8 } from "node:buffer";
 import { isSentByCustomer } from "../events/events.ts";
 import { makeToken } from "../mail/bounce-token.ts";
 import { type SigningKey, signMessage } from "../mail/dkim/sign.ts";
 import { type Classification, classifyReply } from "../mail/smtp/classify.ts";
 import type { Reply } from "../mail/smtp/reply.ts";
 import type { ConnectFailure } from "../mail/smtp/session.ts";
-import type { SendOutcome } from "../mail/smtp/transaction.ts";
+import type { SendOutcome, Smtputf8 } from "../mail/smtp/transaction.ts";
 import { makeUnsubscribeToken, UNSUBSCRIBE_CONTEXT, UNSUBSCRIBE_PATH } from "../mail/unsubscribe-token.ts";
 import type { World } from "../platform/world.ts";
 import type { Link } from "./links.ts";
@@ -28,14 +28,17 @@ export type AttemptResult = {
   outcome: Outcome | null;
   /** What the reply asks of the path. */
   path_action: Classification["path_action"];
-  /** The session ended before any answer: the same message may go on a fresh one. */
+  /** The session ended before anything was said of this message: it may go on a fresh one. */
   lost: string | null;
 };
 
 /** Purpose of the keyed hash in return paths and in our header. */
 export const TOKEN_CONTEXT = "bounce-token";
 
-/** Sends `job` over `link`. `outcome` is null only when the connection had died unused (`lost`) or we may not send. */
+/**
+ * Sends `job` over `link`. `outcome` is null only when the connection had died unused (`lost`) or we may not send. Throws
+ * when body or keys cannot be had now; nothing was said on the session then.
+ */
 export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, job: Job): Promise<AttemptResult> {
   const startedAt = world.clock.monotonic();
   const mime = job.mime ?? (await parts.loadBody(job));
@@ -51,7 +54,7 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
     {
       from: job.about.envelope_from ?? `b+${token}@${job.return_path_host}`,
       to: job.email,
-      smtputf8: hasNonAscii(job.email + (job.about.envelope_from ?? "")),
+      smtputf8: needsSmtputf8(job, mime),
       size,
       require8bit: !isAscii(mime),
     },
@@ -92,8 +95,18 @@ function unsubscribeHead(world: AttemptWorld, { org_id, message_id, email, about
   return `List-Unsubscribe:\r\n <${world.config.base_url}${UNSUBSCRIBE_PATH}${token}>\r\n`;
 }
 
-function hasNonAscii(text: string): boolean {
-  return /[^\x20-\x7e]/.test(text);
+/**
+ * For addresses beyond ASCII, and for a header that is written in UTF-8 (RFC 6531 §3.4), as only submitted and forwarded
+ * mail has: what we write is encoded. A header in some other charset is no internationalized one (RFC 6532) and goes as it is.
+ */
+function needsSmtputf8({ email, about }: Job, mime: Buffer): Smtputf8 {
+  if (/[^\x20-\x7e]/.test(email + (about.envelope_from ?? ""))) return true;
+  const end = mime.indexOf("\r\n\r\n");
+  const head = end === -1 ? mime : mime.subarray(0, end);
+  if (isAscii(head) || !isUtf8(head)) return false;
+  // Deliberate: a stranger's mail that got this far in clear UTF-8 goes on as it came to a server without the extension, as
+  // all mail servers pass it on; its author cannot mend it. A customer is told (5.6.7).
+  return isSentByCustomer(about) ? true : "offered";
 }
 
 function toResult(sent: SendOutcome, link: Link, durationMs: number): AttemptResult {
@@ -107,8 +120,11 @@ function toResult(sent: SendOutcome, link: Link, durationMs: number): AttemptRes
     }
     case "broken":
       return { outcome: null, path_action: null, lost: sent.detail };
-    default:
-      return fromReply(sent.reply, sent.stage, link, seen);
+    default: {
+      const result = fromReply(sent.reply, sent.stage, link, seen);
+      // A server that closes says so to whatever comes next (RFC 5321 §3.8): before RCPT, of this message it said nothing.
+      return sent.stage === "mail" && sent.reply.code === 421 ? { ...result, lost: sent.reply.text } : result;
+    }
   }
 }
 
@@ -168,25 +184,33 @@ export function deferredLocally(message: string, enhanced: string, mailClass: st
   return { ...blank(), kind: "deferred", class: mailClass, bounce_type: "soft", enhanced_code: enhanced, message };
 }
 
-/** A connection that could not be made, to the last of the hosts tried. */
-export function unreachable(failure: ConnectFailure, hop: Hop, isp: string, durationMs: number): Outcome {
+/** A session that could not be opened to this hop. What a server said before MAIL asks something of the path as well. */
+export function unreachable(
+  failure: ConnectFailure,
+  hop: Hop,
+  isp: string,
+  durationMs: number,
+): Pick<AttemptResult, "path_action"> & { outcome: Outcome } {
   const where = { mx_host: hop.host, mx_ip: hop.address, isp, duration_ms: Math.round(durationMs) };
   if (!failure.reply) {
     const mailClass = failure.tls_failed ? "tls_required" : "connection";
     const enhanced = failure.tls_failed ? "4.7.5" : "4.4.1";
-    return { ...deferredLocally(`${hop.host}: ${failure.detail}`, enhanced, mailClass), ...where };
+    const outcome = { ...deferredLocally(`${hop.host}: ${failure.detail}`, enhanced, mailClass), ...where };
+    return { outcome, path_action: null };
   }
   const { reply, stage } = failure;
   const verdict = classifyReply({ stage, code: reply.code, enhanced: reply.enhanced, text: reply.text, site: isp });
   // Deliberate: what a server says before MAIL is about us, not about this message; it waits its turn (RFC 5321 §3.1).
-  return {
+  const outcome: Outcome = {
     ...blank(),
     ...replyFields(reply),
     ...where,
     kind: "deferred",
     class: verdict.class,
     bounce_type: "soft",
+    retry_after_min: verdict.retry_after_min,
   };
+  return { outcome, path_action: verdict.path_action };
 }
 
 /** Permanent without any server: the domain takes no mail. */

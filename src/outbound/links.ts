@@ -2,7 +2,7 @@
 // another domain's mail. A session remembers what was proven of its server when it was opened.
 import { NO_STARTTLS, type PeerTls, type SessionTls } from "../mail/smtp/session.ts";
 import type { World } from "../platform/world.ts";
-import { deferredLocally, unreachable } from "./attempt.ts";
+import { type AttemptResult, deferredLocally, unreachable } from "./attempt.ts";
 import type { MailSession, OpenSession } from "./outside.ts";
 import type { Hop } from "./route.ts";
 import {
@@ -39,9 +39,14 @@ export type Link = {
 
 /**
  * `by_policy`: a server may well have answered, but not on the terms this mail demands. `unreachable`: no connection at
- * all, through no fault of our own address.
+ * all, through no fault of our own address. `path_action`: what the server asks of the path.
  */
-export type Unopened = { outcome: Outcome; by_policy: boolean; unreachable: boolean };
+export type Unopened = {
+  outcome: Outcome;
+  by_policy: boolean;
+  unreachable: boolean;
+  path_action: AttemptResult["path_action"];
+};
 
 export type Errand = { lane: Lane; job: Job; plan: Plan };
 
@@ -160,6 +165,7 @@ function closed(
     outcome: { ...outcome, mx_host: hop.host, mx_ip: hop.address, isp: errand.plan.site.isp, duration_ms },
     by_policy: true,
     unreachable: false,
+    path_action: null,
   };
 }
 
@@ -168,8 +174,8 @@ type Failure = Parameters<typeof unreachable>[0];
 function notOpened(world: LinkWorld, opening: Opening, failure: Failure): Unopened {
   const { hop, errand, startedAtMs } = opening;
   const { isp } = errand.plan.site;
-  const outcome = unreachable(failure, hop, isp, world.clock.monotonic() - startedAtMs);
-  if (!failure.tls_failed) return { outcome, by_policy: false, unreachable: isUnreachable(failure) };
+  const { outcome, path_action } = unreachable(failure, hop, isp, world.clock.monotonic() - startedAtMs);
+  if (!failure.tls_failed) return { outcome, by_policy: false, unreachable: isUnreachable(failure), path_action };
   const detail = `${hop.host}: ${whoDemands(errand.plan.domain, hop.terms)}${failure.detail}`;
   const enhanced_code = failure.detail === NO_STARTTLS ? "4.7.10" : "4.7.5";
   const mailClass = demands(hop.terms) ? "tls_policy" : "tls_required";
@@ -177,6 +183,7 @@ function notOpened(world: LinkWorld, opening: Opening, failure: Failure): Unopen
     outcome: { ...outcome, message: detail, enhanced_code, class: mailClass },
     by_policy: true,
     unreachable: false,
+    path_action: null,
   };
 }
 

@@ -54,6 +54,18 @@ test("a paused lane hands nothing over until its time or its resumption", () => 
   assert.equal(memory.admit(lane(1), 1, 2_000), true);
 });
 
+test("a lane is paused though nothing of it is held, and what was held of it is gone", () => {
+  const memory = createMemory();
+  memory.pause([1], 1_000);
+  assert.equal(memory.admit(lane(1), 1, 999), false);
+  memory.admit(lane(2), 1, 0);
+  memory.finish(done(2, 1));
+  memory.pause([2], 1_000);
+  memory.dropPauses(999);
+  assert.equal(memory.admit(lane(2), 1, 999), false);
+  assert.equal(memory.admit(lane(2), 1, 1_000), true);
+});
+
 test("an organization holds half of the memory when it is alone, and a newcomer finds room at once", () => {
   const memory = createMemory();
   const other = (id: number): Lane => ({ ...lane(id), org_id: "p" });

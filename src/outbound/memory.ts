@@ -14,7 +14,7 @@ const LANE_WINDOW = 500;
  */
 const REFILL = 400;
 
-type Held = { jobs: number; org_id: string; slot: string; backlog: boolean; pausedUntilMs: number };
+type Held = { jobs: number; org_id: string; slot: string; backlog: boolean };
 type Tenant = { jobs: number; backlogs: number; crowded: boolean };
 
 type OwnedName = Pick<Job, "message_id" | "position" | "owner">;
@@ -39,8 +39,11 @@ export type Memory = {
   hasBacklog(): boolean;
   /** Organizations that hold their share. */
   crowded(): string[];
+  /** Nothing of these lanes is handed over until then, whether or not any of their mail is held now. */
   pause(lanes: number[], untilMs: number): void;
   resume(lanes: number[]): void;
+  /** Forgets pauses that are over. */
+  dropPauses(nowMs: number): void;
   isIdle(slot: Slot): boolean;
   size(): number;
 };
@@ -50,6 +53,7 @@ export function createMemory(): Memory {
   const lanes = new Map<number, Held>();
   const slots = new Map<string, number>();
   const tenants = new Map<string, Tenant>();
+  const pauses = new Map<number, number>();
   let jobs = 0;
   let bytes = 0;
 
@@ -60,7 +64,7 @@ export function createMemory(): Memory {
   function held(lane: Lane): Held {
     let entry = lanes.get(lane.id);
     if (!entry) {
-      entry = { jobs: 0, org_id: lane.org_id, slot: slotKey(lane), backlog: false, pausedUntilMs: 0 };
+      entry = { jobs: 0, org_id: lane.org_id, slot: slotKey(lane), backlog: false };
       lanes.set(lane.id, entry);
     }
     return entry;
@@ -101,16 +105,16 @@ export function createMemory(): Memory {
     jobs -= 1;
     bytes -= size;
     slots.set(entry.slot, (slots.get(entry.slot) ?? 1) - 1);
-    if (entry.jobs <= 0 && !entry.backlog && entry.pausedUntilMs === 0) lanes.delete(laneId);
+    if (entry.jobs <= 0 && !entry.backlog) lanes.delete(laneId);
   }
 
   return {
     admit(lane, size, nowMs) {
+      if ((pauses.get(lane.id) ?? 0) > nowMs) return false;
       const entry = held(lane);
       const isFull = isCrowded(tenantOf(entry)) || bytes + size > BYTES_MAX || entry.jobs >= LANE_HANDOVER_MAX;
       if (isFull) mark(entry, true);
-      if (isFull || entry.backlog || entry.pausedUntilMs > nowMs) return false;
-      entry.pausedUntilMs = 0;
+      if (isFull || entry.backlog) return false;
       add(entry, size);
       return true;
     },
@@ -129,22 +133,22 @@ export function createMemory(): Memory {
       const entry = lanes.get(laneId);
       if (!entry) return;
       mark(entry, has);
-      if (entry.jobs <= 0 && !has && entry.pausedUntilMs === 0) lanes.delete(laneId);
+      if (entry.jobs <= 0 && !has) lanes.delete(laneId);
     },
-    pause: (ids, untilMs) => pauseAll(lanes, ids, untilMs),
-    resume: (ids) => pauseAll(lanes, ids, 0),
+    pause(ids, untilMs) {
+      for (const id of ids) pauses.set(id, untilMs);
+    },
+    resume(ids) {
+      for (const id of ids) pauses.delete(id);
+    },
+    dropPauses(nowMs) {
+      for (const [id, untilMs] of pauses) if (untilMs <= nowMs) pauses.delete(id);
+    },
     hasBacklog: () => [...tenants.values()].some((tenant) => tenant.backlogs > 0 && !isCrowded(tenant)),
     crowded: () => [...tenants].filter(([, tenant]) => isCrowded(tenant)).map(([id]) => id),
     isIdle: (slot) => (slots.get(slotKey(slot)) ?? 0) === 0,
     size: () => jobs,
   };
-}
-
-function pauseAll(lanes: Map<number, Held>, ids: number[], untilMs: number): void {
-  for (const id of ids) {
-    const entry = lanes.get(id);
-    if (entry) entry.pausedUntilMs = untilMs;
-  }
 }
 
 function nameOf({ message_id, position, owner }: OwnedName): string {

@@ -18,15 +18,14 @@ import type { Errand } from "./links.ts";
 import { createMemory, type Memory } from "./memory.ts";
 import { type OtherSource, rememberRefused } from "./other-source.ts";
 import { type OpenSession, type Outside, realOutside } from "./outside.ts";
-import { closePath, createPath, drive, type Path, type PathParts } from "./path.ts";
+import { createParking, type Parking } from "./parking.ts";
+import { closePath, createPath, drive, isSuspended, type Path, type PathParts } from "./path.ts";
 import * as queries from "./queries.ts";
 import { type Reach, watchReach } from "./reach.ts";
 import { createRehomer, type Rehomer } from "./rehome.ts";
 import { relayFinder, relayPlanner } from "./relays.ts";
 import { createRoutes } from "./routes.ts";
 import { createSources, type KnownSource, type Sources } from "./sources.ts";
-import { createSecondLook } from "./second-look.ts";
-import { createShares } from "./shares.ts";
 import { gatherTlsResults, type TlsResults } from "./tls-results.ts";
 import type { Job, Lane } from "./types.ts";
 import { gatherUsage, type Usage } from "./usage.ts";
@@ -85,6 +84,7 @@ type Engine = {
   rehomer: Rehomer;
   intake: Intake;
   parts: PathParts;
+  parking: Parking;
   /** Reservations whose accepting statement is under way. */
   reserved: number;
   stopping: boolean;
@@ -122,6 +122,13 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     onLost: () => forgetAll(engine),
   });
   engine.parts = pathParts(engine, open);
+  engine.parking = createParking(world, {
+    memory: engine.memory,
+    finisher: engine.parts.finisher,
+    lanesOf: (path) => lanesOf(engine, path),
+    drive: (path) => drive(world, engine.parts, path),
+    woken: () => engine.claimer.wake(),
+  });
   engine.rehomer = rehomer(engine);
   engine.intake = createIntake(world, {
     routes: createRoutes(world, engine.results),
@@ -139,7 +146,6 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     take: (lane, job) => take(engine, lane, job),
   });
   engine.forgotten = watchForgotten(world, {
-    secondLook: createSecondLook(world),
     node: () => engine.leases.node(),
     knows: (key) => engine.memory.holds(key) || engine.parts.finisher.holds(key),
     returned: () => engine.claimer.wake(),
@@ -226,7 +232,9 @@ function divertAll(engine: Engine): void {
   const direct = [...engine.paths.values()].filter(({ isRelay }) => !isRelay);
   for (const path of direct) {
     for (const { lane, job } of path.fairness.drain()) engine.intake.take(lane, job);
-    if (path.suspensions > 0) resume(engine, path);
+    if (path.suspensions === 0) continue;
+    path.suspended.untilMs = 0;
+    engine.parking.resume(path);
   }
 }
 
@@ -252,8 +260,9 @@ function pathParts(engine: Engine, open: OpenSession): PathParts {
         if (engine.memory.hasBacklog()) engine.claimer.wake();
       },
     }),
-    suspend: (path, untilMs, reason) => suspend(engine, path, untilMs, reason),
-    resume: (path) => resume(engine, path),
+    suspend: (path) => engine.parking.suspend(path),
+    park: (path) => engine.parking.park(path),
+    resume: (path) => engine.parking.resume(path),
   };
 }
 
@@ -269,28 +278,8 @@ function mayEnd({ world, leases, journal }: Engine, job: Job): boolean {
   }
 }
 
-function suspend(engine: Engine, path: Path, untilMs: number, reason: string): void {
-  const { world, memory } = engine;
-  const jobs = path.fairness.drain().map(({ job }) => job);
-  for (const job of jobs) memory.finish(job);
-  const lanes = [...engine.lanePaths].filter(([, other]) => other === path).map(([id]) => id);
-  memory.pause(lanes, untilMs);
-  const until = new Date(untilMs);
-  const write = async (): Promise<void> => {
-    await queries.pauseLanes(world.db, lanes, until, reason.slice(0, 300));
-    if (jobs.length > 0) await queries.returnDeliveries(world.db, jobs, new Date(0));
-    await queries.pauseLanes(world.db, lanes, until, reason.slice(0, 300));
-  };
-  write().catch((err) => world.log.error({ err }, "a suspension could not be recorded"));
-}
-
-function resume(engine: Engine, path: Path): void {
-  const lanes = [...engine.lanePaths].filter(([, other]) => other === path).map(([id]) => id);
-  engine.memory.resume(lanes);
-  queries
-    .resumeLanes(engine.world.db, lanes, new Date(engine.world.clock.now()))
-    .then(() => engine.claimer.wake())
-    .catch((err) => engine.world.log.error({ err }, "a resumption could not be recorded"));
+function lanesOf({ lanePaths }: Engine, path: Path): number[] {
+  return [...lanePaths].filter(([, other]) => other === path).map(([id]) => id);
 }
 
 /** Declared dead: others own the deliveries now. What is on the wire ends by itself; its results touch no row. */
@@ -300,10 +289,14 @@ function forgetAll(engine: Engine): void {
   }
 }
 
+/** A suspended path is kept as long, counted from when it is tried again: what it knows of its site is not to be forgotten. */
 function closeUnused(engine: Engine): void {
-  const oldest = engine.world.clock.monotonic() - PATHS_IDLE_MS;
+  const { clock } = engine.world;
+  const oldest = clock.monotonic() - PATHS_IDLE_MS;
+  engine.memory.dropPauses(clock.now());
   for (const [key, path] of engine.paths) {
     if (path.workers > 0 || path.fairness.size() > 0 || path.usedAtMs > oldest) continue;
+    if (path.suspended.untilMs + PATHS_IDLE_MS > clock.now()) continue;
     closePath(path);
     engine.paths.delete(key);
     for (const [id, other] of engine.lanePaths) if (other === path) engine.lanePaths.delete(id);
@@ -327,6 +320,7 @@ async function stop(engine: Engine): Promise<void> {
   await engine.reach.stop();
   await parts.finisher.drain();
   await engine.rehomer.drain();
+  await engine.parking.drain();
   await Promise.all([engine.results.stop(), engine.usage.stop()]);
   if (held.length > 0) await queries.returnDeliveries(world.db, held, new Date(0));
   await leases.stop();
@@ -350,8 +344,9 @@ function gauges(engine: Engine): void {
     inMemory.set(engine.memory.size());
     slots.set(engine.leases.slots().length);
     unrecorded.set(engine.parts.finisher.pending());
-    suspended.set([...engine.paths.values()].filter((path) => path.suspensions > 0).length);
+    suspended.set(
+      [...engine.paths.values()].filter((path) => path.suspensions > 0 || isSuspended(engine.world, path)).length,
+    );
   }, 5_000);
   timer.unref();
 }
-

@@ -5,7 +5,7 @@
 import { isIP } from "node:net";
 import { isUnavailable } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
-import { type Attempt, attempt, deferredLocally, tooLate } from "./attempt.ts";
+import { type Attempt, type AttemptResult, attempt, deferredLocally, tooLate } from "./attempt.ts";
 import { createFairness, type Fairness } from "./fairness.ts";
 import type { Finisher } from "./finish.ts";
 import { type Errand, fits, type Link, openLink, type Source, type Unopened, useLink } from "./links.ts";
@@ -29,8 +29,10 @@ export type PathParts = Attempt & {
   reach: Pick<Reach, "connected" | "unreachable">;
   /** Whether mail that could not be sent directly has gone to its relay instead. */
   divert(errand: Errand): boolean;
-  /** Parks the lanes of a dead site until `untilMs`; their jobs in memory go back to the queue. */
-  suspend(path: Path, untilMs: number, reason: string): void;
+  /** Parks the lanes of a path that was just suspended; their jobs in memory go back to the queue. */
+  suspend(path: Path): void;
+  /** Jobs came to a path after it was suspended: they follow the others. */
+  park(path: Path): void;
   /** The site answers again after a suspension. */
   resume(path: Path): void;
   stopping(): boolean;
@@ -55,6 +57,9 @@ export type Path = {
   blocks: number;
   firstFailureAtMs: number;
   notBeforeMs: number;
+  /** Nothing is begun until then (by the wall clock, as lanes are due), and why. */
+  suspended: { untilMs: number; reason: string };
+  /** How often in a row it was suspended because the site is not there. */
   suspensions: number;
   timer: NodeJS.Timeout | null;
   usedAtMs: number;
@@ -62,6 +67,8 @@ export type Path = {
   refusals: Map<string, { plan: Plan; outcome: Outcome; untilMs: number }>;
 };
 
+/** An attempt tries no more of a plan's addresses. */
+const ADDRESSES_MAX = 4;
 const START_CONNECTIONS = 5;
 /** Until the site has proven to be there: a dead one is not crowded, a good one answers before the third is missed. */
 const UNPROVEN_CONNECTIONS = 2;
@@ -99,6 +106,7 @@ export function createPath(key: string, source: Source, { site, via }: Pick<Plan
     blocks: 0,
     firstFailureAtMs: 0,
     notBeforeMs: 0,
+    suspended: { untilMs: 0, reason: "" },
     suspensions: 0,
     timer: null,
     usedAtMs: 0,
@@ -110,8 +118,11 @@ export function createPath(key: string, source: Source, { site, via }: Pick<Plan
 export function drive(world: PathWorld, parts: PathParts, path: Path): void {
   path.usedAtMs = world.clock.monotonic();
   if (parts.stopping()) return;
-  // Outcomes that cannot be recorded (the database is away) must not pile up: each would be a duplicate after a crash.
-  if (parts.finisher.pending() > UNRECORDED_MAX) path.notBeforeMs = world.clock.monotonic() + UNRECORDED_PAUSE_MS;
+  if (isSuspended(world, path)) {
+    if (path.fairness.size() > 0) parts.park(path);
+    return;
+  }
+  if (mustHold(parts)) rest(world, path, UNRECORDED_PAUSE_MS);
   const waitMs = path.notBeforeMs - world.clock.monotonic();
   if (waitMs > 0) {
     path.timer ??= setTimeout(() => {
@@ -129,6 +140,23 @@ export function drive(world: PathWorld, parts: PathParts, path: Path): void {
         if (path.fairness.size() > 0) drive(world, parts, path);
       });
   }
+}
+
+/** Until when nothing may be begun on it has not come yet. */
+export function isSuspended({ clock }: Pick<World, "clock">, { suspended }: Path): boolean {
+  return suspended.untilMs > clock.now();
+}
+
+/**
+ * Outcomes that cannot be recorded (the database is away) must not pile up: each would be a duplicate after a crash. And
+ * what may not be sent now is not begun: the server would see a connection dropped before the message.
+ */
+function mustHold({ finisher, mayStart }: PathParts): boolean {
+  return finisher.pending() > UNRECORDED_MAX || !mayStart();
+}
+
+function rest({ clock }: Pick<World, "clock">, path: Path, ms: number): void {
+  path.notBeforeMs = Math.max(path.notBeforeMs, clock.monotonic() + ms);
 }
 
 /** While a site is failing, one worker probes; the others would only fail beside it. */
@@ -151,25 +179,25 @@ async function runWorker(yard: Yard): Promise<void> {
   const { world, parts, path } = yard;
   let link: Link | null = null;
   for (let errand = nextErrand(yard); errand; errand = nextErrand(yard)) {
+    const held = link;
+    link = null;
     try {
-      link = await sendOne(yard, link, errand);
+      link = await sendOne(yard, held, errand);
     } catch (err) {
       world.log.error({ err, message_id: errand.job.message_id }, "an attempt could not be made");
       if (isUnavailable(err)) {
         // The database was away while the message was loaded: no fault of it, and soon over.
         path.fairness.push(errand.lane, errand);
-        path.notBeforeMs = world.clock.monotonic() + UNRECORDED_PAUSE_MS;
+        rest(world, path, UNRECORDED_PAUSE_MS);
       } else parts.finisher.push(errand.job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
-      link?.session.close();
-      link = null;
     }
   }
   if (link) keep(path, link);
 }
 
 function nextErrand({ world, parts, path }: Yard): Errand | null {
-  if (parts.finisher.pending() > UNRECORDED_MAX) return null;
-  if (parts.stopping() || path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
+  if (parts.stopping() || mustHold(parts) || isSuspended(world, path)) return null;
+  if (path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
   for (let errand = path.fairness.next(); errand; errand = path.fairness.next()) {
     if (errand.job.expires_at.getTime() > world.clock.now()) return errand;
     parts.finisher.push(errand.job, tooLate(errand.job));
@@ -177,7 +205,10 @@ function nextErrand({ world, parts, path }: Yard): Errand | null {
   return null;
 }
 
-/** Sends one message, opening a session where none will do; returns the link to go on with, or null without one. */
+/**
+ * Sends one message, opening a session where none will do; returns the link to go on with, or null without one. The link
+ * held is this call's from here on, whatever becomes of it.
+ */
 async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<Link | null> {
   const { parts, path } = yard;
   if (held && !fits(held, errand)) {
@@ -188,9 +219,9 @@ async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<L
   const link = reused ?? (await dial(yard, errand));
   if (!link) return null;
   const first = await attemptOn(yard, link, errand);
-  if (first.lost !== null) path.proven = false;
+  if (first.lost !== null && first.outcome === null) path.proven = false;
   if (first.lost !== null && reused && parts.mayStart()) {
-    // The server closed an idle session while we began: no fault of the message, a fresh one decides.
+    // The server ended the session before it heard of the message, which is not at fault: a fresh one decides.
     link.session.close();
     const fresh = await dial(yard, errand);
     return fresh && settle(yard, fresh, errand, await attemptOn(yard, fresh, errand));
@@ -198,27 +229,36 @@ async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<L
   return settle(yard, link, errand, first);
 }
 
-function attemptOn({ world, parts }: Yard, link: Link, errand: Errand): ReturnType<typeof attempt> {
+/** When the attempt cannot be made, the session, on which nothing was said, serves the next one. */
+async function attemptOn({ world, parts, path }: Yard, link: Link, errand: Errand): Promise<AttemptResult> {
   useLink(parts.results, link, fits(link, errand) as PlannedHop, errand);
-  return attempt(world, parts, link, errand.job);
+  try {
+    return await attempt(world, parts, link, errand.job);
+  } catch (err) {
+    keep(path, link);
+    throw err;
+  }
 }
 
-function settle(yard: Yard, link: Link, { job }: Errand, result: Awaited<ReturnType<typeof attempt>>): Link | null {
-  const { world, parts, path } = yard;
+function settle(yard: Yard, link: Link, { job }: Errand, result: AttemptResult): Link | null {
+  const { parts, path } = yard;
   const seen = result.outcome ?? brokenOff(link, result.lost ?? "the connection was lost");
-  const isRefused = result.path_action === "other_source" && seen.kind === "bounced";
-  const isAgain = isRefused && parts.isForOther(job, path.source);
-  const outcome: Outcome = isAgain ? { ...seen, kind: "deferred", retry_at_once: true } : seen;
+  const outcome = conclude(yard, job, seen, result.path_action);
   parts.usage.count(path.source, outcome);
-  parts.finisher.push(job, outcome);
   if (outcome.kind === "delivered") recovered(yard);
-  if (result.path_action === "slow") slowDown(world, path);
-  if (result.path_action === "suspend") suspend(yard, outcome.message, BLOCKED_MIN);
-  if (result.path_action === "other_source") blocked(yard, outcome.message);
+  act(yard, result.path_action, outcome.message);
   if (link.session.usable && link.session.sent < path.site.messages_per_connection) return link;
   if (link.session.usable) void link.session.quit();
   else link.session.close();
   return null;
+}
+
+/** Hands the outcome over; one that is about our address is tried once more from another, where there is one. */
+function conclude({ parts, path }: Yard, job: Job, seen: Outcome, action: AttemptResult["path_action"]): Outcome {
+  const isAgain = action === "other_source" && parts.isForOther(job, path.source);
+  const outcome: Outcome = isAgain ? { ...seen, kind: "deferred", retry_at_once: true } : seen;
+  parts.finisher.push(job, outcome);
+  return outcome;
 }
 
 function brokenOff(link: Link, detail: string): Outcome {
@@ -244,8 +284,21 @@ async function dial(yard: Yard, errand: Errand): Promise<Link | null> {
   const link = await connect(yard, errand).finally(() => {
     path.dialling -= 1;
   });
-  if (link) prove(yard);
+  if (link) reached(yard);
   return link;
+}
+
+/** The site is there: whatever its servers say to the mail, they are not out of reach. */
+function reached(yard: Yard): void {
+  const { parts, path } = yard;
+  const wasSuspended = path.suspensions > 0;
+  path.failures = 0;
+  path.suspensions = 0;
+  if (wasSuspended) {
+    path.suspended.untilMs = 0;
+    parts.resume(path);
+  }
+  prove(yard);
 }
 
 function prove({ world, parts, path }: Yard): void {
@@ -266,29 +319,49 @@ async function connect(yard: Yard, errand: Errand): Promise<Link | null> {
     return null;
   }
   const startedAtMs = world.clock.monotonic();
-  let last: Unopened = { outcome: noAddress(path, errand), by_policy: true, unreachable: false };
-  let isDown = false;
-  let isUnreachable = true;
+  const tried: Unopened[] = [];
   const linkWorld = { clock: world.clock, config: world.config, open: parts.open };
-  for (const hop of errand.plan.hops.filter(({ address }) => isOfFamily(path.source, address))) {
+  const hops = errand.plan.hops.filter(({ address }) => isOfFamily(path.source, address));
+  for (const hop of hops.slice(0, ADDRESSES_MAX)) {
     const opened = await openLink(linkWorld, parts.results, { source: path.source, hop, errand, startedAtMs });
     if ("session" in opened) {
       if (!path.isRelay) parts.reach.connected();
       return opened;
     }
-    last = opened;
-    isDown ||= !opened.by_policy;
-    isUnreachable &&= opened.unreachable;
+    tried.push(opened);
     if (parts.stopping()) break;
   }
-  if (isUnreachable && isDown && !path.isRelay) parts.reach.unreachable(path.site.name, lastHop(last));
-  if (!isDown || !parts.divert(errand)) parts.finisher.push(errand.job, last.outcome);
-  if (isDown) failed(yard, last.outcome.message);
-  else rememberRefusal(yard, errand, last.outcome);
+  notOpened(yard, errand, tried);
   return null;
 }
 
-function lastHop({ outcome }: Unopened): Hop {
+function notOpened(yard: Yard, errand: Errand, tried: Unopened[]): void {
+  const { parts, path } = yard;
+  const [first] = tried;
+  const word = wordOf(tried);
+  if (!first || !word || tried.every(({ by_policy }) => by_policy)) {
+    const outcome = word?.outcome ?? noAddress(path, errand);
+    parts.finisher.push(errand.job, outcome);
+    rememberRefusal(yard, errand, outcome);
+    return;
+  }
+  // The first one: the last is an IPv6 address often enough, which a machine without IPv6 would look for in vain.
+  if (!path.isRelay && tried.every(({ unreachable }) => unreachable)) {
+    parts.reach.unreachable(path.site.name, hopOf(first));
+  }
+  if (!parts.divert(errand)) {
+    const outcome = conclude(yard, errand.job, word.outcome, word.path_action);
+    if (outcome.class === "blocked") parts.usage.count(path.source, outcome);
+  }
+  failed(yard, word);
+}
+
+/** What is told of several servers: what the first that answered said. That others are dead is no answer. */
+function wordOf(tried: Unopened[]): Unopened | undefined {
+  return tried.find(({ outcome }) => outcome.smtp_code !== null) ?? tried.at(-1);
+}
+
+function hopOf({ outcome }: Unopened): Hop {
   return { host: outcome.mx_host ?? "", address: outcome.mx_ip ?? "" };
 }
 
@@ -353,44 +426,47 @@ function keep(path: Path, link: Link): void {
 
 /** Postfix's feedback: one more connection after each full cohort of successes. */
 function recovered(yard: Yard): void {
-  const { parts, path } = yard;
-  const wasSuspended = path.suspensions > 0;
-  path.failures = 0;
+  const { path } = yard;
   path.blocks = 0;
-  path.suspensions = 0;
   path.limit = Math.min(path.site.connections_max, path.limit + 1 / path.limit);
-  if (wasSuspended) parts.resume(path);
   prove(yard);
 }
 
-function failed(yard: Yard, reason: string): void {
+function failed(yard: Yard, { outcome, path_action }: Unopened): void {
   const { world, path } = yard;
   const now = world.clock.monotonic();
   if (path.failures === 0) path.firstFailureAtMs = now;
   path.failures += 1;
   path.proven = false;
   path.limit = Math.max(1, path.limit - 1);
-  path.notBeforeMs = now + Math.min(FAILURE_PAUSE_MAX_MS, FAILURE_PAUSE_MS * path.failures);
+  rest(world, path, Math.min(FAILURE_PAUSE_MAX_MS, FAILURE_PAUSE_MS * path.failures));
+  if (act(yard, path_action, outcome.message)) return;
   const isDead = path.failures >= FAILURES_TO_SUSPEND && now - path.firstFailureAtMs >= FAILING_FOR_MS;
   if (isDead || path.suspensions > 0) {
-    suspend(yard, reason, SUSPEND_MIN[Math.min(path.suspensions, SUSPEND_MIN.length - 1)] as number);
+    suspend(yard, outcome.message, SUSPEND_MIN[Math.min(path.suspensions, SUSPEND_MIN.length - 1)] as number);
     path.suspensions += 1;
   }
 }
 
-/** One refusal may be about the message; three in a row are about us, and every further one harms our name. */
-function blocked(yard: Yard, reason: string): void {
-  const { path } = yard;
-  path.blocks += 1;
-  if (path.blocks >= BLOCKS_TO_SUSPEND) suspend(yard, reason, BLOCKED_MIN);
+/** Does what a reply asks of the path; true when it is suspended for that. */
+function act(yard: Yard, action: AttemptResult["path_action"], reason: string): boolean {
+  const { world, path } = yard;
+  if (action === "slow") slowDown(world, path);
+  if (action === "other_source") path.blocks += 1;
+  // One refusal may be about the message; three in a row are about us, and every further one harms our name.
+  const isBlocked = action === "other_source" && path.blocks >= BLOCKS_TO_SUSPEND;
+  if (action !== "suspend" && !isBlocked) return false;
+  suspend(yard, reason, BLOCKED_MIN);
+  return true;
 }
 
 function slowDown(world: PathWorld, path: Path): void {
   path.limit = Math.max(1, path.limit / 2);
-  path.notBeforeMs = world.clock.monotonic() + SLOW_PAUSE_MS;
+  rest(world, path, SLOW_PAUSE_MS);
 }
 
 function suspend({ world, parts, path }: Yard, reason: string, minutes: number): void {
   world.log.warn({ path: path.key, minutes }, "a destination is suspended");
-  parts.suspend(path, world.clock.now() + minutes * 60_000, reason);
+  path.suspended = { untilMs: world.clock.now() + minutes * 60_000, reason };
+  parts.suspend(path);
 }

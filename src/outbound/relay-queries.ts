@@ -55,6 +55,15 @@ export function deleteRelay(tx: Tx, orgId: string, domainId: string) {
   return tx.execute("delete from relay where org_id = $1 and domain_id = $2", [orgId, domainId]);
 }
 
+/** Mail that was parked for this relay is looked at again at `at`, if that is sooner. */
+export function wakeRelayed(tx: Tx, orgId: string, domainId: string, at: Date) {
+  return tx.execute(
+    `update lane set paused_until = $3, next_at = $3, reason = null
+      where org_id = $1 and relay_domain_id = $2 and paused_until > $3`,
+    [orgId, domainId, at],
+  );
+}
+
 // --- is port 25 closed? -----------------------------------------------------------------------------------------------
 
 export function findClosed(db: Query, machine: string) {

@@ -5,6 +5,7 @@ import { findDomain, requireDomain } from "../domains/domains.ts";
 import { normalizeDomain } from "../mail/address.ts";
 import { isLoopbackAddress, isPublicAddress, literalAddressHost } from "../platform/addresses.ts";
 import { coalesceByOrg } from "../platform/coalesce.ts";
+import type { Tx } from "../platform/db.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
 import { SealBroken } from "../platform/seal.ts";
 import type { World } from "../platform/world.ts";
@@ -76,6 +77,7 @@ export async function putRelay(
     const login = readLogin(world, settings, { domain_id, tls, known: isSamePlace ? before : undefined });
     const mode = settings.mode ?? "always";
     const wanted = { org_id: orgId, domain_id, host, port, tls, mode, ...login, created_at: at, updated_at: at };
+    await wakeLater(world, tx, orgId, domain_id);
     return (await queries.storeRelay(tx, orgId, wanted))[0] as queries.RelayRow;
   });
   return toRecord(world, row);
@@ -87,8 +89,17 @@ export async function deleteRelay(world: Core, orgId: string, idOrName: string):
     const domain = await findDomain(tx, orgId, idOrName);
     if (!domain) throw notFound("domain");
     if ((await queries.deleteRelay(tx, orgId, domain.id)) === 0) throw notFound("relay");
+    await wakeLater(world, tx, orgId, domain.id);
     return domain.id;
   });
+}
+
+/**
+ * A login that was refused has parked the mail; it is not to wait for that once the relay was set right, only until every
+ * process knows of it.
+ */
+async function wakeLater(world: Core, tx: Tx, orgId: string, domainId: string): Promise<void> {
+  await queries.wakeRelayed(tx, orgId, domainId, new Date(world.clock.now() + 2 * KNOWN_FOR_MS));
 }
 
 async function toRecord(world: Core, row: queries.RelayRow): Promise<RelayRecord> {

@@ -13,6 +13,7 @@ import { byClock, type MovedClock, runningClock } from "../support/moved-clock.t
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
 import { makeCertificateAuthority } from "../support/tls.ts";
+import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const LOGIN = { username: "postern", password: "s3cret pässword" };
@@ -148,6 +149,27 @@ describe("a relay that is always used", () => {
     const event = await lastEvent(api, await send(api, "four.example", "recipient.example"), "deferred");
     assert.deepEqual([event.smtp_code, event.mx_host], ["535", "relay.example"]);
     assert.match(event.message, /wrong user name or password/);
+  });
+
+  it("that refuses the login hears no second one until it is set right, and gets then what waits", async () => {
+    await addVerifiedDomain(api, dns, "four-too.example");
+    await setRelay(api, "four-too.example", { host: "relay.example", port: relay.port, password: "wrong" });
+    logins = [];
+    await lastEvent(api, await send(api, "four-too.example", "recipient.example"), "deferred");
+    const later = await send(api, "four-too.example", "recipient.example");
+    await until("its lane sleeps", async () => {
+      const [lane] = await api.world.db.query<{ waiting: number }>(
+        `select (select count(*) from delivery where lane_id = l.id and message_id = $1 and owner is null) as waiting
+           from lane l join domain d on d.id = l.relay_domain_id
+          where d.domain = 'four-too.example' and paused_until > $2`,
+        [later, new Date(clock.now())],
+      );
+      return lane?.waiting === 1;
+    });
+    assert.equal(logins.length, 1, "each further one brings the account nearer to being locked");
+    await setRelay(api, "four-too.example", { host: "relay.example", port: relay.port });
+    await lastEvent(api, later, "delivered");
+    assert.equal(logins.length, 2);
   });
 
   it("that cannot be found, or lies inside, makes mail wait and never bounces it", async () => {

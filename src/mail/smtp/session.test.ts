@@ -433,3 +433,20 @@ test("no end-of-data sequence leaves: each is refused before a byte is sent, how
   assert.equal((await session.send(ENVELOPE, [Buffer.from(honest)])).kind, "delivered");
   assert.equal(received, "a\r\n..\r\nMAIL FROM:<eve@example.org>\r\n...\r\n.\r\n");
 });
+
+test("SMTPUTF8 that is wanted only where it is offered is asked for there, and the message goes without it elsewhere", async () => {
+  for (const [offered, mail] of [
+    [["SMTPUTF8"], "MAIL FROM:<a@example.com> SMTPUTF8"],
+    [[], "MAIL FROM:<a@example.com>"],
+  ] as const) {
+    let lines: string[] = [];
+    const session = await opened(async (peer) => {
+      lines = peer.lines;
+      await toData(peer, ...offered);
+      await peer.message();
+      peer.say("250 ok");
+    });
+    assert.equal((await session.send({ ...ENVELOPE, smtputf8: "offered" }, [MESSAGE])).kind, "delivered");
+    assert.equal(lines[1], mail);
+  }
+});

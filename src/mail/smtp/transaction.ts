@@ -7,8 +7,11 @@ import { nextPoll, type Wire } from "./wire.ts";
 
 export type TransactionStage = "mail" | "rcpt" | "data" | "final";
 
+/** Whether SMTPUTF8 (RFC 6531) is asked for: `offered` only where the server has it, true else refuses the message. */
+export type Smtputf8 = boolean | "offered";
+
 /** `to` is one recipient. `size` is the message's bytes; `require8bit` says that it holds bytes above 127. */
-export type Envelope = { from: string; to: string; smtputf8: boolean; size: number; require8bit: boolean };
+export type Envelope = { from: string; to: string; smtputf8: Smtputf8; size: number; require8bit: boolean };
 
 /**
  * `beforeData` is asked once, after 354 and before the first byte of the message; `beforeEnd` once, right before the
@@ -82,7 +85,7 @@ function envelopeSteps(job: Transaction): Step[] {
   const { envelope, capabilities } = job;
   const size = capabilities.size === null ? "" : ` SIZE=${envelope.size}`;
   const body = envelope.require8bit ? " BODY=8BITMIME" : "";
-  const utf8 = envelope.smtputf8 ? " SMTPUTF8" : "";
+  const utf8 = envelope.smtputf8 && capabilities.smtputf8 ? " SMTPUTF8" : "";
   const steps: Step[] = [
     { stage: "mail", line: `MAIL FROM:<${envelope.from}>${size}${body}${utf8}\r\n` },
     { stage: "rcpt", line: `RCPT TO:<${envelope.to}>\r\n` },
@@ -195,8 +198,9 @@ function findUnsendable({ envelope, capabilities }: Transaction): SendOutcome | 
   if (!isPath(envelope.from)) return no("mail", local(553, "5.1.7", "sender address cannot be sent"));
   if (envelope.to === "" || !isPath(envelope.to)) return no("rcpt", local(553, "5.1.3", "recipient cannot be sent"));
   const isAscii = /^[\x00-\x7f]*$/.test(envelope.from + envelope.to);
-  if (!isAscii && !envelope.smtputf8) return no("mail", local(553, "5.6.7", "non-ASCII address without SMTPUTF8"));
-  if (envelope.smtputf8 && !capabilities.smtputf8) {
+  if (!isAscii && envelope.smtputf8 !== true)
+    return no("mail", local(553, "5.6.7", "non-ASCII address without SMTPUTF8"));
+  if (envelope.smtputf8 === true && !capabilities.smtputf8) {
     return no("mail", local(553, "5.6.7", "the server does not offer SMTPUTF8"));
   }
   if (envelope.require8bit && !capabilities.eightbitmime) {

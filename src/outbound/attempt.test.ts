@@ -1,0 +1,72 @@
+// What an attempt asks of a session.
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { describe, it } from "node:test";
+import type { SigningKey } from "../mail/dkim/sign.ts";
+import type { Envelope, SendOutcome } from "../mail/smtp/transaction.ts";
+import { type Attempt, type AttemptWorld, attempt } from "./attempt.ts";
+import type { Link } from "./links.ts";
+import type { Job } from "./types.ts";
+
+const KEY: SigningKey = {
+  domain: "sender.example",
+  selector: "s",
+  algorithm: "ed25519",
+  key: generateKeyPairSync("ed25519").privateKey,
+};
+const world = {
+  clock: { now: () => 0, monotonic: () => 0 },
+  seal: { hash: () => Buffer.alloc(32) },
+  config: { base_url: "https://postern.example" },
+} as unknown as AttemptWorld;
+const parts: Attempt = {
+  loadBody: async () => null,
+  signingKeys: async () => [KEY],
+  mayStart: () => true,
+  mayEnd: () => true,
+};
+
+/** The envelope that a message goes out with. */
+async function envelopeOf(mime: Buffer, { origin = "forward", email = "anna@recipient.example" } = {}) {
+  const asked: Envelope[] = [];
+  const session = {
+    tls: null,
+    async send(envelope: Envelope): Promise<SendOutcome> {
+      asked.push(envelope);
+      return { kind: "delivered", reply: { code: 250, enhanced: null, text: "ok" } };
+    },
+  };
+  const link = { hop: { host: "mx.example", address: "192.0.9.1" }, session, isp: "other" } as unknown as Link;
+  const about = { origin, require_tls: false, domain_id: "d", envelope_from: "b@sender.example" };
+  const job = { message_id: "m", position: 0, email, mime, about, return_path_host: "b.example" } as unknown as Job;
+  await attempt(world, parts, link, job);
+  return asked[0] as Envelope;
+}
+
+const mail = (head: string, encoding: BufferEncoding = "utf8") =>
+  Buffer.from(`From: a@sender.example\r\nSubject: ${head}\r\n\r\nGr\u00fc\u00dfe\r\n`, encoding);
+
+describe("SMTPUTF8", () => {
+  it("is not asked for mail whose header is ASCII, whatever its body holds", async () => {
+    const { smtputf8, require8bit } = await envelopeOf(mail("hello"));
+    assert.deepEqual([smtputf8, require8bit], [false, true]);
+  });
+
+  it("is asked for where a forwarded header is in UTF-8, if the server has it (RFC 6531 \u00a73.4)", async () => {
+    assert.equal((await envelopeOf(mail("Gr\u00fc\u00dfe"))).smtputf8, "offered");
+  });
+
+  it("is demanded for a customer's header in UTF-8: its author can be told", async () => {
+    for (const origin of ["submission", "api"]) {
+      assert.equal((await envelopeOf(mail("Gr\u00fc\u00dfe"), { origin })).smtputf8, true, origin);
+    }
+  });
+
+  it("is no word for a header in another charset, which is no internationalized one", async () => {
+    assert.equal((await envelopeOf(mail("Gr\u00fc\u00dfe", "latin1"))).smtputf8, false);
+  });
+
+  it("is demanded for an address beyond ASCII", async () => {
+    assert.equal((await envelopeOf(mail("hello"), { email: "b\u00fcro@recipient.example" })).smtputf8, true);
+  });
+});

@@ -1,0 +1,108 @@
+// Where the mail of a suspended path waits: in the queue, in lanes that sleep until the path is tried again. What comes to
+// such a path later (another lane's mail, a claim under way) follows the rest. What is written here is written in order, so
+// that a resumption is not undone by the suspension before it. Not here: when a path is suspended (path.ts).
+import type { World } from "../platform/world.ts";
+import { tooLate } from "./attempt.ts";
+import type { Finisher } from "./finish.ts";
+import type { Errand } from "./links.ts";
+import type { Memory } from "./memory.ts";
+import { isSuspended, type Path } from "./path.ts";
+import * as queries from "./queries.ts";
+import type { Job } from "./types.ts";
+
+export type ParkingParts = {
+  memory: Pick<Memory, "finish" | "pause" | "resume">;
+  finisher: Pick<Finisher, "push">;
+  /** The lanes whose mail goes by this path. */
+  lanesOf(path: Path): number[];
+  /** The path is suspended no longer and holds mail. */
+  drive(path: Path): void;
+  /** Lanes have due mail again. */
+  woken(): void;
+};
+
+export type Parking = {
+  /** Puts the path's lanes to sleep and its mail back into the queue. */
+  suspend(path: Path): void;
+  /** Does so soon for mail that came to it since, many at a time. */
+  park(path: Path): void;
+  resume(path: Path): void;
+  /** Resolves once all of it is written. */
+  drain(): Promise<void>;
+};
+
+const GATHER_MS = 20;
+const REASON_MAX = 300;
+
+/** Nothing parked yet. */
+export function createParking(world: Pick<World, "db" | "clock" | "log">, parts: ParkingParts): Parking {
+  const gathering = new Set<Path>();
+  let written: Promise<unknown> = Promise.resolve();
+
+  function write(what: string, statements: () => Promise<unknown>): void {
+    written = written.then(statements).catch((err) => world.log.error({ err }, `a ${what} could not be recorded`));
+  }
+
+  function suspend(path: Path): void {
+    const jobs = takeOut(path);
+    const lanes = parts.lanesOf(path);
+    parts.memory.pause(lanes, path.suspended.untilMs);
+    write("suspension", () => putBack(world, path, lanes, jobs));
+  }
+
+  /** What is past its time ends now; it would be claimed for that again and again. */
+  function takeOut(path: Path): Job[] {
+    const jobs = path.fairness.drain().map(({ job }: Errand) => job);
+    const [over, waiting] = [jobs.filter(isOver), jobs.filter((job) => !isOver(job))];
+    for (const job of over) parts.finisher.push(job, tooLate(job));
+    for (const job of waiting) parts.memory.finish(job);
+    return waiting;
+  }
+
+  function isOver({ expires_at }: Job): boolean {
+    return expires_at.getTime() <= world.clock.now();
+  }
+
+  function parkNow(path: Path): void {
+    gathering.delete(path);
+    if (!isSuspended(world, path)) {
+      parts.drive(path);
+      return;
+    }
+    const jobs = takeOut(path);
+    const lanes = [...new Set(jobs.map(({ lane_id }) => lane_id))];
+    if (lanes.length === 0) return;
+    parts.memory.pause(lanes, path.suspended.untilMs);
+    write("suspension", () => putBack(world, path, lanes, jobs));
+  }
+
+  return {
+    suspend,
+    park(path) {
+      if (gathering.has(path)) return;
+      gathering.add(path);
+      setTimeout(() => parkNow(path), GATHER_MS);
+    },
+    resume(path) {
+      const lanes = parts.lanesOf(path);
+      parts.memory.resume(lanes);
+      write("resumption", async () => {
+        await queries.resumeLanes(world.db, lanes, new Date(world.clock.now()));
+        parts.woken();
+      });
+    },
+    async drain() {
+      await written;
+    },
+  };
+}
+
+async function putBack({ db }: Pick<World, "db">, { suspended }: Path, lanes: number[], jobs: Job[]): Promise<void> {
+  const { untilMs, reason } = suspended;
+  const pause = () => queries.pauseLanes(db, lanes, new Date(untilMs), reason.slice(0, REASON_MAX));
+  await pause();
+  if (jobs.length === 0) return;
+  await queries.returnDeliveries(db, jobs, new Date(0));
+  // Rows that come back say when their lane has work: it is to sleep on, or every poll would look at it.
+  await pause();
+}

@@ -1,0 +1,232 @@
+// What a path makes of servers that are gone, that refuse us before they hear of any message, that close sessions, and of a
+// process that may not send.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { describe, it } from "node:test";
+import { until } from "../../test/support/until.ts";
+import { assertDelivered, push, type Stage, stageFor, startGreeter, startSink } from "./path.fixture.ts";
+import { drive } from "./path.ts";
+
+const MINUTE_MS = 60_000;
+const away = () => Promise.reject(Object.assign(new Error("the database is away"), { code: "ECONNREFUSED" }));
+const body = Buffer.from("Subject: stored\r\n\r\nhello\r\n");
+
+function go({ world, parts, path }: Stage): void {
+  drive(world, parts, path);
+}
+
+/** One message at a time, with the pauses between them passed over. */
+async function attemptOnce(stage: Stage): Promise<void> {
+  const before = stage.outcomes.length;
+  push(stage, 1);
+  stage.moveClock(5_000);
+  go(stage);
+  await until("its outcome", () => stage.outcomes.length === before + 1 && stage.path.workers === 0);
+}
+
+/** A port where nobody listens. */
+async function deadPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function suspendDead(stage: Stage): Promise<void> {
+  for (let n = 0; n < 20; n += 1) await attemptOnce(stage);
+  assert.match(stage.heard.at(-1) ?? "", /^suspend: .*ECONNREFUSED/);
+}
+
+const minutesLeft = ({ world, path }: Stage) => Math.round((path.suspended.untilMs - world.clock.now()) / MINUTE_MS);
+
+describe("while stored messages cannot be loaded, a path", () => {
+  it("makes no connection after connection: the sessions it has serve the next try", async () => {
+    const sink = await startGreeter();
+    let tries = 0;
+    const stage = stageFor(sink, {
+      loadBody: () => {
+        tries += 1;
+        return tries <= 40 ? away() : Promise.resolve(body);
+      },
+    });
+    push(stage, 8, { mime: null });
+    const driving = setInterval(() => {
+      stage.moveClock(200);
+      go(stage);
+    }, 5);
+    await until("all are sent", () => stage.outcomes.length === 8).finally(() => clearInterval(driving));
+    assert.ok(stage.outcomes.every(({ kind }) => kind === "delivered"));
+    assert.ok(sink.sockets.length <= 5, `${sink.sockets.length} connections for ${tries} tries`);
+    assert.equal(stage.path.idle.length, sink.sockets.filter(({ destroyed }) => !destroyed).length);
+  });
+});
+
+describe("while nothing may be sent, a path", () => {
+  it("does not even connect, and goes on by itself", async () => {
+    const sink = await startGreeter();
+    let asked = 0;
+    let may = false;
+    const stage = stageFor(sink, {
+      mayStart: () => {
+        asked += 1;
+        return may;
+      },
+    });
+    push(stage, 3);
+    go(stage);
+    await until("it asked again", () => asked >= 3);
+    assert.deepEqual([sink.sockets.length, stage.outcomes.length, stage.path.fairness.size()], [0, 0, 3]);
+    may = true;
+    await until("all are sent", () => stage.outcomes.length === 3);
+    assertDelivered(stage, 3);
+  });
+});
+
+describe("a site that is not there", () => {
+  it("is suspended after twenty failures in a row, for 1, 2, 5, 10, 15 and 15 minutes", async () => {
+    const stage = stageFor({ port: await deadPort() });
+    await suspendDead(stage);
+    const minutes = [minutesLeft(stage)];
+    for (let n = 0; n < 5; n += 1) {
+      stage.moveClock(stage.path.suspended.untilMs - stage.world.clock.now());
+      await attemptOnce(stage);
+      minutes.push(minutesLeft(stage));
+    }
+    assert.deepEqual(minutes, [1, 2, 5, 10, 15, 15]);
+  });
+
+  it("hears of no mail that comes while it is suspended", async () => {
+    const stage = stageFor({ port: await deadPort() });
+    await suspendDead(stage);
+    const before = stage.outcomes.length;
+    push(stage, 1);
+    stage.moveClock(5_000);
+    go(stage);
+    assert.equal(stage.heard.at(-1), "park");
+    assert.deepEqual([stage.path.workers, stage.outcomes.length], [0, before]);
+  });
+
+  it("is there again with the first connection, whatever its server says to the mail", async () => {
+    const stage = stageFor({ port: await deadPort() });
+    await suspendDead(stage);
+    const sink = await startGreeter({ answer: (verb) => (verb === "RCPT" ? "451 4.3.0 later" : null) });
+    stage.world.config.testing.outbound_port = sink.port;
+    stage.moveClock(MINUTE_MS);
+    await attemptOnce(stage);
+    assert.equal(stage.outcomes.at(-1)?.smtp_code, "451");
+    assert.equal(stage.heard.at(-1), "resume");
+    const { failures, suspensions, suspended } = stage.path;
+    assert.deepEqual([failures, suspensions, suspended.untilMs], [0, 0, 0]);
+  });
+});
+
+describe("a server that refuses us at the door", () => {
+  const LISTED = "554 5.7.1 Service unavailable; client host [192.0.9.1] blocked using zen.spamhaus.org";
+
+  it("gets three connections, and then a quarter of an hour of peace", async () => {
+    const sink = await startGreeter({ banner: LISTED });
+    const stage = stageFor(sink);
+    for (let n = 0; n < 3; n += 1) await attemptOnce(stage);
+    assert.match(stage.heard.join(), /^suspend: .*spamhaus/);
+    assert.equal(minutesLeft(stage), 15);
+    assert.ok(stage.outcomes.every(({ kind, class: why }) => kind === "deferred" && why === "blocked"));
+    push(stage, 1);
+    stage.moveClock(10 * MINUTE_MS);
+    go(stage);
+    assert.deepEqual([stage.heard.at(-1), sink.sockets.length], ["park", 3]);
+  });
+
+  it("gives the message to another address of the pool, where there is one", async () => {
+    const asked: string[] = [];
+    const sink = await startGreeter({ banner: LISTED });
+    const stage = stageFor(sink, { isForOther: (job, { id }) => asked.push(`${job.message_id} from ${id}`) > 0 });
+    await attemptOnce(stage);
+    assert.deepEqual(asked, ["message-0 from source"]);
+    assert.deepEqual([stage.outcomes[0]?.kind, stage.outcomes[0]?.retry_at_once], ["deferred", true]);
+  });
+
+  it("and speaks of a rate is given less, and its time", async () => {
+    const sink = await startGreeter({ banner: "421 4.7.0 too many connections from your address, try again later" });
+    const stage = stageFor(sink);
+    const before = stage.path.limit;
+    await attemptOnce(stage);
+    assert.equal(stage.outcomes[0]?.class, "rate_limited");
+    assert.ok(stage.path.limit <= before / 2, `${stage.path.limit} connections`);
+    const waitMs = stage.path.notBeforeMs - stage.world.clock.monotonic();
+    assert.ok(waitMs > 10_000, `it waits for ${waitMs} ms`);
+  });
+});
+
+describe("a server that closes a session", () => {
+  it("at the next message's MAIL gets that message on a fresh one, as if nothing had been said", async () => {
+    const sink = await startGreeter({
+      answer: (verb, { message }) => (verb === "MAIL" && message === 2 ? "421 4.7.0 too many messages" : null),
+    });
+    const stage = stageFor(sink);
+    stage.path.limit = 1;
+    push(stage, 6);
+    go(stage);
+    await until("all are sent", () => stage.outcomes.length === 6);
+    assertDelivered(stage, 6);
+    assert.equal(sink.sockets.length, 3);
+  });
+
+  it("at RSET, after a refusal, as well", async () => {
+    const sink = await startGreeter({
+      answer: (verb, { connection }) => {
+        if (connection > 0) return null;
+        if (verb === "RSET") return "421 4.4.2 goodbye";
+        return verb === "RCPT" ? "550 5.1.1 no such user" : null;
+      },
+    });
+    const stage = stageFor(sink);
+    stage.path.limit = 1;
+    push(stage, 2);
+    go(stage);
+    await until("both have their outcome", () => stage.outcomes.length === 2);
+    assert.deepEqual(
+      stage.outcomes.map(({ kind }) => kind),
+      ["bounced", "delivered"],
+    );
+  });
+
+  it("at the first message's MAIL has its word: that is no session that had grown old", async () => {
+    const sink = await startGreeter({ answer: (verb) => (verb === "MAIL" ? "421 4.3.2 shutting down" : null) });
+    const stage = stageFor(sink);
+    await attemptOnce(stage);
+    assert.deepEqual([stage.outcomes[0]?.kind, stage.outcomes[0]?.smtp_code], ["deferred", "421"]);
+    assert.equal(sink.sockets.length, 1);
+  });
+});
+
+describe("of several mail servers", () => {
+  it("what one of them said is told, not that the next one is dead", async () => {
+    const sink = await startGreeter({ banner: "421 4.3.2 closed for the night" });
+    const stage = stageFor(sink);
+    push(stage, 1, { addresses: ["127.0.0.1", "127.0.0.66"] });
+    go(stage);
+    await until("its outcome", () => stage.outcomes.length === 1);
+    const [{ smtp_code, mx_host }] = stage.outcomes as [Stage["outcomes"][number]];
+    assert.deepEqual([smtp_code, mx_host], ["421", "mx.example"]);
+  });
+
+  it("four are tried of those that the source can reach", async () => {
+    const sink = await startSink();
+    const opened: string[] = [];
+    const stage = stageFor(sink, {
+      open: async ({ address }) => {
+        opened.push(address);
+        return { kind: "failed", stage: "connect", cause: "network", reply: null, detail: "down", tls_failed: false };
+      },
+    });
+    stage.path.source = { ...stage.path.source, ip: "2a01:4f8::1" };
+    const v4 = ["192.0.9.1", "192.0.9.2", "192.0.9.3", "192.0.9.4"];
+    const v6 = ["2a01:4f8::2", "2a01:4f8::3", "2a01:4f8::4", "2a01:4f8::5", "2a01:4f8::6"];
+    push(stage, 1, { addresses: [...v4, ...v6] });
+    go(stage);
+    await until("its outcome", () => stage.outcomes.length === 1);
+    assert.deepEqual(opened, v6.slice(0, 4));
+  });
+});
