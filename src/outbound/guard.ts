@@ -61,11 +61,22 @@ function restoredBecause({ identity, beats }: queries.Guard, actual: string, mar
 
 /** A cluster that may not be asked who it is, as some providers have it, is known by its beats alone. */
 async function identityOf({ db, config }: GuardWorld): Promise<string> {
-  const [row] = await queries.findCluster(db).catch(() => []);
+  const [row] = await queries.findCluster(db).catch(unlessRefused);
   if (!row) return UNKNOWN;
   if (config.database_url) return row.cluster;
-  const file = await stat(join(config.data_dir, "postgres/cluster/PG_VERSION")).catch(() => null);
+  const file = await stat(join(config.data_dir, "postgres/cluster/PG_VERSION")).catch(unlessAbsent);
   return file ? `${row.cluster}/${file.ino}` : row.cluster;
+}
+
+/** A role without the right, or a server without these functions. A lost connection is no answer: it must not end the check. */
+function unlessRefused(error: { code?: string }): [] {
+  if (error.code === "42501" || error.code === "42883") return [];
+  throw error;
+}
+
+function unlessAbsent(error: { code?: string }): null {
+  if (error.code === "ENOENT") return null;
+  throw error;
 }
 
 async function untilResumed({ db }: GuardWorld, signal: AbortSignal): Promise<void> {
@@ -100,8 +111,8 @@ async function beat(world: GuardWorld): Promise<void> {
 }
 
 async function readMark(world: GuardWorld): Promise<number> {
-  const text = await readFile(markOf(world), "utf8").catch(() => "");
-  return /^\d+\n$/.test(text) ? Number(text) : 0;
+  const text = await readFile(markOf(world), "utf8").catch(unlessAbsent);
+  return text !== null && /^\d+\n$/.test(text) ? Number(text) : 0;
 }
 
 function markOf({ config }: GuardWorld): string {

@@ -36,7 +36,14 @@ after(async () => {
   await api.close();
 });
 
+/** Started a quiet minute ago. */
 async function watch(machine = MACHINE): Promise<Reach> {
+  const reach = await watchFromNow(machine);
+  clock.advance(60_000);
+  return reach;
+}
+
+async function watchFromNow(machine = MACHINE): Promise<Reach> {
   const reach = await watchReach({ ...api.world, clock, open: openSession }, machine, () => {
     heard += 1;
   });
@@ -67,6 +74,17 @@ test("three sites out of reach, and none within it, mean that the machine is", a
   reach.unreachable("four", hop(4));
   assert.equal(heard, 1, "once");
   assert.deepEqual((await closedOf())?.targets, ["127.0.0.77", "127.0.0.77", "127.0.0.77"]);
+});
+
+test("sites that are down right after a start say nothing yet: their mail is what waits for it", async () => {
+  const reach = await watchFromNow();
+  for (const n of [1, 2, 3, 4]) reach.unreachable(`site ${n}`, hop(n));
+  clock.advance(59_999);
+  reach.unreachable("site 5", hop(5));
+  assert.equal(reach.isClosed(), false);
+  clock.advance(1);
+  reach.unreachable("site 5", hop(5));
+  assert.equal(reach.isClosed(), true);
 });
 
 test("sites are only down while others could be reached within the minute", async () => {

@@ -30,6 +30,7 @@ const SYNC_EVERY_MS = 5_000;
 type State = {
   /** An address of each site that failed since the last connection. */
   failing: Map<string, string>;
+  /** The last connection, or the start: what waits for a start is mail to sites that are down. */
   connectedAtMs: number;
   closed: boolean;
   targets: string[];
@@ -41,7 +42,7 @@ export async function watchReach(world: ReachWorld, machine: string, onClosed: (
   const [row] = await queries.findClosed(world.db, machine);
   const state: State = {
     failing: new Map(),
-    connectedAtMs: Number.NEGATIVE_INFINITY,
+    connectedAtMs: world.clock.monotonic(),
     closed: row !== undefined,
     targets: row?.targets ?? [],
     lookedAtMs: Number.NEGATIVE_INFINITY,
