@@ -72,7 +72,7 @@ export function createIntake(world: Pick<World, "log">, parts: IntakeParts): Int
     if (known) settle(lane, job, known);
     else
       retryOnError(
-        routes.find(lane.domain).then((route) => settle(lane, job, route)),
+        routes.find(lane.domain, lane.org_id).then((route) => settle(lane, job, route)),
         lane,
         job,
       );

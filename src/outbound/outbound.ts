@@ -25,6 +25,8 @@ import { type Reach, watchReach } from "./reach.ts";
 import { createRehomer, type Rehomer } from "./rehome.ts";
 import { relayFinder, relayPlanner } from "./relays.ts";
 import { createRoutes } from "./routes.ts";
+import { createSecondLook } from "./second-look.ts";
+import { createShares } from "./shares.ts";
 import { createSources, type KnownSource, type Sources } from "./sources.ts";
 import { gatherTlsResults, type TlsResults } from "./tls-results.ts";
 import type { Job, Lane } from "./types.ts";
@@ -137,6 +139,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     reach: engine.reach,
     rehomer: engine.rehomer,
     finisher: engine.parts.finisher,
+    secondLook: createSecondLook(world),
     admit: (errand) => admit(engine, errand),
   });
   engine.claimer = createClaimer(world, {
@@ -263,6 +266,7 @@ function pathParts(engine: Engine, open: OpenSession): PathParts {
     suspend: (path) => engine.parking.suspend(path),
     park: (path) => engine.parking.park(path),
     resume: (path) => engine.parking.resume(path),
+    shares: createShares((path) => drive(world, engine.parts, path)),
   };
 }
 

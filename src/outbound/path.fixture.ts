@@ -5,7 +5,8 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { afterEach } from "node:test";
 import { openSession } from "../mail/smtp/session.ts";
 import type { Errand } from "./links.ts";
-import { closePath, createPath, type Path, type PathParts, type PathWorld } from "./path.ts";
+import { closePath, createPath, drive, type Path, type PathParts, type PathWorld } from "./path.ts";
+import { createShares } from "./shares.ts";
 import type { Outcome } from "./types.ts";
 
 const SOURCE = { id: "source", ip: null, ehlo: "postern.example" };
@@ -103,7 +104,7 @@ export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = 
     log: { warn: () => undefined, error: ({ err }: { err: Error }) => heard.push(err.message) },
     random: { float: () => 0.5 },
   } as unknown as PathWorld;
-  const parts = {
+  const parts: PathParts = {
     open: openSession,
     loadBody: async () => null,
     signingKeys: async () => [],
@@ -118,6 +119,7 @@ export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = 
     suspend: ({ suspended }: Path) => heard.push(`suspend: ${suspended.reason}`),
     park: () => heard.push("park"),
     resume: () => heard.push("resume"),
+    shares: createShares<Path>((path) => drive(world, parts, path)),
     stopping: () => false,
     ...change,
   } as unknown as PathParts;

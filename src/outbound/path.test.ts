@@ -1,9 +1,10 @@
-// How many connections a path makes towards a site that may not be there.
+// How many connections a path makes towards a site that may not be there, and how many messages it takes to work.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { until } from "../../test/support/until.ts";
-import { greetAll, push, stageFor, startSink } from "./path.fixture.ts";
-import { drive } from "./path.ts";
+import { assertDelivered, greetAll, push, stageFor, startSink } from "./path.fixture.ts";
+import { drive, type Path } from "./path.ts";
+import { createShares, type Shares } from "./shares.ts";
 
 const MESSAGES = 12;
 
@@ -49,5 +50,25 @@ describe("a path", () => {
     greetAll(sink);
     await until("every message has its outcome", () => stage.outcomes.length === before + MESSAGES);
     assert.ok(stage.outcomes.every(({ kind }) => kind === "delivered"));
+  });
+
+  it("has no more messages at work than its organization's share, and sends all of them", async () => {
+    const sink = await startSink();
+    greetAll(sink);
+    let most = 0;
+    const kinds = [{ bytes_max: Number.POSITIVE_INFINITY, slots: 4 }];
+    const shares: Shares<Path> = createShares<Path>((path) => drive(stage.world, stage.parts, path), kinds);
+    const enter: Shares<Path>["enter"] = (path, errand) => {
+      const mayEnter = shares.enter(path, errand);
+      most = Math.max(most, shares.size());
+      return mayEnter;
+    };
+    const stage = stageFor(sink, { shares: { ...shares, enter } });
+    push(stage, MESSAGES * 5);
+    drive(stage.world, stage.parts, stage.path);
+    await until("every message has its outcome", () => stage.outcomes.length === MESSAGES * 5);
+    await until("nothing is at work", () => shares.size() === 0 && stage.path.workers === 0);
+    assertDelivered(stage, MESSAGES * 5);
+    assert.equal(most, 2);
   });
 });

@@ -12,6 +12,7 @@ import { type Errand, fits, type Link, openLink, type Source, type Unopened, use
 import type { OpenSession } from "./outside.ts";
 import type { Reach } from "./reach.ts";
 import type { Hop } from "./route.ts";
+import type { Shares } from "./shares.ts";
 import type { Plan, PlannedHop, Site } from "./tls-policy.ts";
 import type { TlsResults } from "./tls-results.ts";
 import type { Job, Outcome } from "./types.ts";
@@ -35,6 +36,8 @@ export type PathParts = Attempt & {
   park(path: Path): void;
   /** The site answers again after a suspension. */
   resume(path: Path): void;
+  /** What goes on at once over all paths. */
+  shares: Shares<Path>;
   stopping(): boolean;
 };
 
@@ -51,7 +54,7 @@ export type Path = {
   dialling: number;
   /** A connection was made, and none failed or was lost since: more may be made beside each other. */
   proven: boolean;
-  idle: { link: Link; timer: NodeJS.Timeout }[];
+  idle: { link: Link; timer: NodeJS.Timeout; forget(): void }[];
   failures: number;
   /** Replies in a row that call our address blocked. */
   blocks: number;
@@ -132,8 +135,10 @@ export function drive(world: PathWorld, parts: PathParts, path: Path): void {
     return;
   }
   while (path.workers < workersMax(path) && path.workers < path.fairness.size()) {
+    const errand = nextErrand({ world, parts, path });
+    if (!errand) return;
     path.workers += 1;
-    runWorker({ world, parts, path })
+    runWorker({ world, parts, path }, errand)
       .catch((err) => world.log.error({ err, path: path.key }, "a delivery worker failed"))
       .finally(() => {
         path.workers -= 1;
@@ -169,16 +174,17 @@ function workersMax(path: Path): number {
 export function closePath(path: Path): void {
   if (path.timer) clearTimeout(path.timer);
   path.timer = null;
-  for (const { link, timer } of path.idle.splice(0)) {
+  for (const { link, timer, forget } of path.idle.splice(0)) {
     clearTimeout(timer);
+    forget();
     void link.session.quit();
   }
 }
 
-async function runWorker(yard: Yard): Promise<void> {
+async function runWorker(yard: Yard, first: Errand): Promise<void> {
   const { world, parts, path } = yard;
   let link: Link | null = null;
-  for (let errand = nextErrand(yard); errand; errand = nextErrand(yard)) {
+  for (let errand: Errand | null = first; errand; errand = nextErrand(yard)) {
     const held = link;
     link = null;
     try {
@@ -190,16 +196,20 @@ async function runWorker(yard: Yard): Promise<void> {
         path.fairness.push(errand.lane, errand);
         rest(world, path, UNRECORDED_PAUSE_MS);
       } else parts.finisher.push(errand.job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
+    } finally {
+      parts.shares.leave(errand);
     }
   }
-  if (link) keep(path, link);
+  if (link) keep(yard, link);
 }
 
 function nextErrand({ world, parts, path }: Yard): Errand | null {
   if (parts.stopping() || mustHold(parts) || isSuspended(world, path)) return null;
   if (path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
-  for (let errand = path.fairness.next(); errand; errand = path.fairness.next()) {
+  const enter = (errand: Errand): boolean => parts.shares.enter(path, errand);
+  for (let errand = path.fairness.next(enter); errand; errand = path.fairness.next(enter)) {
     if (errand.job.expires_at.getTime() > world.clock.now()) return errand;
+    parts.shares.leave(errand);
     parts.finisher.push(errand.job, tooLate(errand.job));
   }
   return null;
@@ -212,7 +222,7 @@ function nextErrand({ world, parts, path }: Yard): Errand | null {
 async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<Link | null> {
   const { parts, path } = yard;
   if (held && !fits(held, errand)) {
-    keep(path, held);
+    keep(yard, held);
     held = null;
   }
   const reused = held ?? takeIdle(path, errand);
@@ -230,12 +240,13 @@ async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<L
 }
 
 /** When the attempt cannot be made, the session, on which nothing was said, serves the next one. */
-async function attemptOn({ world, parts, path }: Yard, link: Link, errand: Errand): Promise<AttemptResult> {
+async function attemptOn(yard: Yard, link: Link, errand: Errand): Promise<AttemptResult> {
+  const { world, parts } = yard;
   useLink(parts.results, link, fits(link, errand) as PlannedHop, errand);
   try {
     return await attempt(world, parts, link, errand.job);
   } catch (err) {
-    keep(path, link);
+    keep(yard, link);
     throw err;
   }
 }
@@ -395,32 +406,38 @@ function rememberRefusal({ world, path }: Yard, errand: Errand, outcome: Outcome
 /** The idle session used last that will do; those that broke meanwhile are closed on the way. */
 function takeIdle(path: Path, errand: Errand): Link | null {
   for (let at = path.idle.length - 1; at >= 0; at -= 1) {
-    const { link, timer } = path.idle[at] as Path["idle"][number];
+    const { link, timer, forget } = path.idle[at] as Path["idle"][number];
     if (link.session.usable && !fits(link, errand)) continue;
     path.idle.splice(at, 1);
     clearTimeout(timer);
+    forget();
     if (link.session.usable) return link;
     link.session.close();
   }
   return null;
 }
 
-function keep(path: Path, link: Link): void {
+function keep({ parts, path }: Yard, link: Link): void {
   const { session } = link;
   if (!session.usable) {
     session.close();
     return;
   }
-  const timer = setTimeout(() => {
+  const part = (): void => {
+    clearTimeout(timer);
+    forget();
     path.idle = path.idle.filter((entry) => entry.link !== link);
     void session.quit();
-  }, IDLE_MS);
+  };
+  const timer = setTimeout(part, IDLE_MS);
   timer.unref();
-  path.idle.push({ link, timer });
+  const forget = parts.shares.keep(part);
+  path.idle.push({ link, timer, forget });
   // Servers of many domains may lie behind one site: idle sessions count against its connections as well.
   if (path.idle.length <= Math.max(1, Math.floor(path.limit))) return;
   const oldest = path.idle.shift();
   clearTimeout(oldest?.timer);
+  oldest?.forget();
   void oldest?.link.session.quit();
 }
 

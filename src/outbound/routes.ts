@@ -1,6 +1,7 @@
 // Routes by domain with the TLS policies that hold on them, remembered for a few minutes: found ones for five, "could not
 // ask" for half a minute, so that a broken resolver is not asked once a message.
 
+import { createGate } from "../platform/gate.ts";
 import type { World } from "../platform/world.ts";
 import { findRoute, type Route } from "./route.ts";
 import { type StsAnswer, type StsFinder, stsFinder } from "./sts.ts";
@@ -11,13 +12,19 @@ const FOUND_MS = 300_000;
 const NONE_MS = 60_000;
 const UNKNOWN_MS = 30_000;
 const REMEMBERED_MAX = 50_000;
+/**
+ * Look-ups at once. Each has some three questions on their way, and the resolver sends 256 at once: so no question waits
+ * there until its time is over, and the mail of ten thousand new domains is not deferred for our own queue.
+ */
+const ASKING_MAX = 128;
 
 export type Planned = { kind: "route"; plan: Plan } | Exclude<Route, { kind: "route" }>;
 
 export type Routes = {
   /** The remembered route, if it is fresh. */
   peek(domain: string): Planned | null;
-  find(domain: string): Promise<Planned>;
+  /** `orgId`: for whom, so that one organization's many domains do not hold up another's. */
+  find(domain: string, orgId: string): Promise<Planned>;
 };
 
 type RoutesWorld = Pick<World, "resolver" | "random" | "config" | "clock" | "db" | "fetch" | "log">;
@@ -27,6 +34,7 @@ export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note
   const known = new Map<string, { route: Planned; untilMs: number; untilWallMs: number }>();
   const asking = new Map<string, Promise<Planned>>();
   const findSts = stsFinder(world);
+  const gate = createGate(ASKING_MAX);
 
   function peek(domain: string): Planned | null {
     const entry = known.get(domain);
@@ -46,12 +54,12 @@ export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note
 
   return {
     peek,
-    find(domain) {
+    find(domain, orgId) {
       const route = peek(domain);
       if (route) return Promise.resolve(route);
       const pending = asking.get(domain);
       if (pending) return pending;
-      const asked = ask(domain).finally(() => asking.delete(domain));
+      const asked = gate(orgId, () => ask(domain)).finally(() => asking.delete(domain));
       asking.set(domain, asked);
       return asked;
     },
