@@ -1,6 +1,6 @@
 // All SQL on template and template_version.
 import type { Query, Tx } from "../platform/db.ts";
-import type { DeclaredVariable, Sources, StoredTemplate, TemplateSummary, TemplateVariable } from "./types.ts";
+import type { DeclaredVariable, Sources, StoredTemplate, TemplateRow, TemplateVariable } from "./types.ts";
 
 const SUMMARY = `t.id, t.org_id, t.name, t.slug, t.description, v.subject, v.variables, t.active, t.version, t.created_at,
   t.updated_at`;
@@ -39,11 +39,23 @@ export type ListFilter = { pattern: string | null; active: boolean | null };
 const MATCHES = `t.org_id = $1 and ($2::boolean is null or t.active = $2)
   and ($3::text is null or t.name ilike $3 or t.slug ilike $3 or v.subject ilike $3 or t.description ilike $3)`;
 
-/** Without the bodies, which can be 1 MiB each template: they stay in their TOAST tables, unread. */
-export function listTemplates(db: Query, orgId: string, filter: ListFilter, page: { limit: number; offset: number }) {
-  return db.query<TemplateSummary>(
-    `select ${SUMMARY} from ${CURRENT} where ${MATCHES} order by t.created_at desc, t.id desc limit $4 offset $5`,
-    [orgId, filter.active, filter.pattern, page.limit, page.offset],
+type Page = { limit: number; offset: number; body_bytes_max: number };
+
+/**
+ * With the bodies of the first rows, `body_bytes_max` together; those behind have null for both, and theirs (1 MiB each
+ * template) stay in their TOAST tables, unread.
+ */
+export function listTemplates(db: Query, orgId: string, filter: ListFilter, page: Page) {
+  return db.query<TemplateRow>(
+    `select p.id, p.org_id, p.name, p.slug, p.description, p.subject, p.variables, p.active, p.version, p.created_at,
+            p.updated_at, case when p.bytes <= $6 then p.html_body end as html_body,
+            case when p.bytes <= $6 then p.text_body end as text_body
+       from (select q.*, sum(coalesce(octet_length(q.html_body), 0) + coalesce(octet_length(q.text_body), 0))
+                           over (order by q.created_at desc, q.id desc) as bytes
+               from (select ${SUMMARY}, v.html_body, v.text_body from ${CURRENT} where ${MATCHES}
+                      order by t.created_at desc, t.id desc limit $4 offset $5) q) p
+      order by p.created_at desc, p.id desc`,
+    [orgId, filter.active, filter.pattern, page.limit, page.offset, page.body_bytes_max],
   );
 }
 

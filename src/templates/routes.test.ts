@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type Answer, type TestApi, testApi } from "../../test/support/api.ts";
 import { SOURCE_BYTES_MAX } from "../mail/template/nodes.ts";
+import type { Sources } from "./types.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const UNKNOWN = "0198c0de-0000-7000-8000-000000000000";
@@ -248,7 +249,7 @@ describe("/v1/templates", () => {
   });
 
   describe("list", () => {
-    test("newest first with total, without the bodies", async () => {
+    test("newest first with total, each row the whole record", async () => {
       const own = await api.organization();
       const as = { key: own.live_key };
       const slugs = ["first-one", "second-one", "third-one"];
@@ -262,13 +263,26 @@ describe("/v1/templates", () => {
       );
       assert.deepEqual([all.body.total, all.body.limit, all.body.offset], [3, 50, 0]);
       const one = await api.ask("GET", "/v1/templates/third-one", undefined, as);
-      const { html_body: _html, text_body: _text, ...summary } = one.body.template;
-      assert.deepEqual(all.body.templates[0], summary);
+      assert.deepEqual(all.body.templates[0], one.body.template);
 
       const page = await api.ask("GET", "/v1/templates?limit=1&offset=1", undefined, as);
       assert.deepEqual([page.body.templates[0].slug, page.body.total, page.body.limit], ["second-one", 3, 1]);
       const beyond = await api.ask("GET", "/v1/templates?offset=9", undefined, as);
       assert.deepEqual([beyond.body.templates, beyond.body.total], [[], 3]);
+    });
+
+    test("of large templates has the bodies of the first rows, 4 MiB together", async () => {
+      const as = { key: (await api.organization()).live_key };
+      const half = "x".repeat(SOURCE_BYTES_MAX);
+      const large = { html_body: half, text_body: half };
+      for (let n = 0; n < 5; n += 1) await api.ask("POST", "/v1/templates", minimal(large), as);
+      const { body } = await api.ask("GET", "/v1/templates", undefined, as);
+      assert.deepEqual(
+        body.templates.map((row: Sources) => [row.html_body?.length ?? null, row.text_body?.length ?? null]),
+        [...Array(4).fill([half.length, half.length]), [null, null]],
+      );
+      const next = await api.ask("GET", "/v1/templates?offset=4", undefined, as);
+      assert.equal(next.body.templates[0].html_body, half);
     });
 
     test("filters: query in name, slug, subject and description; active", async () => {

@@ -38,15 +38,15 @@ const VariableBody = Closed({
   default: Type.Optional(Default),
 });
 
-const summaryFields = {
+const Template = Type.Object({
   id: Id,
   org_id: Id,
   name: Type.String(),
   slug: Type.String(),
   description: Nullable(Type.String()),
   subject: Type.String({ description: "Variables are not escaped in a subject" }),
-};
-const stateFields = {
+  html_body: Nullable(Type.String({ description: "Variables are HTML-escaped unless in triple braces" })),
+  text_body: Nullable(Type.String({ description: "Variables are not escaped in plain text" })),
   variables: Type.Array(Variable, {
     description: "The declared variables, then those that the sources read beyond them",
   }),
@@ -54,14 +54,7 @@ const stateFields = {
   version: Type.Integer({ description: "Begins at 1; every PUT makes a new one" }),
   created_at: Time,
   updated_at: Time,
-};
-const Template = Type.Object({
-  ...summaryFields,
-  html_body: Nullable(Type.String({ description: "Variables are HTML-escaped unless in triple braces" })),
-  text_body: Nullable(Type.String({ description: "Variables are not escaped in plain text" })),
-  ...stateFields,
 });
-const TemplateInList = Type.Object({ ...summaryFields, ...stateFields });
 const One = Type.Object({ template: Template });
 
 const body = {
@@ -191,7 +184,10 @@ function mountReading(api: Api, world: World): void {
       schema: {
         operationId: "listTemplates",
         tags,
-        summary: "List templates, newest first, without their bodies",
+        summary: "List templates, newest first",
+        description:
+          "A page has the bodies of its first templates, at most 4 MiB together. Those behind have null for both " +
+          "`html_body` and `text_body`, which no template has by itself: get them one by one.",
         querystring: Closed({
           ...PageQuery,
           query: Type.Optional(
@@ -202,7 +198,7 @@ function mountReading(api: Api, world: World): void {
           ),
           active: Type.Optional(Type.Boolean()),
         }),
-        response: answers({ 200: PageOf("templates", TemplateInList) }),
+        response: answers({ 200: PageOf("templates", Template) }),
       },
     },
     async (request) => {

@@ -7,20 +7,14 @@ import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 import { checkSlug, readReference, slugFrom } from "./slug.ts";
 import { parseSources, renderSources } from "./sources.ts";
-import type {
-  NewTemplate,
-  Preview,
-  Sources,
-  StoredTemplate,
-  TemplateChange,
-  TemplateRow,
-  TemplateSummary,
-} from "./types.ts";
+import type { NewTemplate, Preview, Sources, StoredTemplate, TemplateChange, TemplateRow } from "./types.ts";
 import { allVariables, checkedVariables, missingVariables, readDeclared, unusedVariables } from "./variables.ts";
 import { parsedVersions } from "./versions.ts";
 import { warningsFor } from "./warnings.ts";
 
 const NAME_LENGTH_MAX = 191;
+/** Of one page of the list: a hundred templates may hold 100 MiB. */
+const LISTED_BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 type Writing = Pick<World, "db" | "clock" | "random">;
 
@@ -122,10 +116,11 @@ export async function listTemplates(
   world: Pick<World, "db">,
   orgId: string,
   { query, active, ...page }: ListRequest,
-): Promise<{ templates: TemplateSummary[]; total: number; limit: number; offset: number }> {
+): Promise<{ templates: TemplateRow[]; total: number; limit: number; offset: number }> {
   const filter = { active: active ?? null, pattern: query ? substringPattern(checkText("query", query)) : null };
   return world.db.asOrg(orgId, async (tx) => {
-    const templates = await queries.listTemplates(tx, orgId, filter, page);
+    const bounded = { ...page, body_bytes_max: LISTED_BODY_BYTES_MAX };
+    const templates = await queries.listTemplates(tx, orgId, filter, bounded);
     const [count] = await queries.countTemplates(tx, orgId, filter);
     return { templates, total: count?.total ?? 0, ...page };
   });

@@ -11,8 +11,8 @@ export type DeclaredVariable = { name: string; required: boolean | null; default
 export type Sources = { subject: string; html_body: string | null; text_body: string | null };
 export type Part = keyof Sources;
 
-/** The record without its bodies, as lists have it. */
-export type TemplateSummary = {
+/** In a list both bodies may be null, where those of the rows before were enough. */
+export type TemplateRow = Sources & {
   id: string;
   org_id: string;
   name: string;
@@ -26,7 +26,6 @@ export type TemplateSummary = {
   updated_at: Date;
 };
 
-export type TemplateRow = TemplateSummary & Sources;
 export type StoredTemplate = TemplateRow & { declared: DeclaredVariable[] | null };
 
 export type VariableInput = { name: string; required?: boolean; default?: VariableDefault | null };
