@@ -12,7 +12,7 @@ import { enqueueWebhooks, wakeHooks } from "../webhooks/webhooks.ts";
 import type { Job } from "./processor.ts";
 import * as queries from "./queries.ts";
 import { countHits } from "./rules-step.ts";
-import type { Outcome } from "./types.ts";
+import type { Found, Outcome } from "./types.ts";
 
 const BATCH_MAX = 100;
 const RETRY_COMMIT_MS = 500;
@@ -30,6 +30,18 @@ export type FinishPorts = {
   findLane(message: RawMessage): Promise<Lane | null>;
   /** Forwards were queued. */
   notifyOutbound(): void;
+};
+
+const NOTHING_FOUND: Found = {
+  message_id: null,
+  from_address: null,
+  subject: null,
+  has_attachments: false,
+  thread_id: null,
+  matched_email_id: null,
+  spam_score: null,
+  authentication_results: null,
+  findings: null,
 };
 
 type Laned = RawMessage & { lane: Lane | null };
@@ -132,7 +144,8 @@ async function write(tx: Tx, world: FinishWorld, batch: Waiting[]): Promise<void
 function toRow({ mail, claim_id }: Job, outcome: Outcome, processed_at: Date): queries.FinishRow {
   const { status, reason, found, events, forwards, rule_ids } = outcome;
   return {
-    ...found,
+    ...(found ?? NOTHING_FOUND),
+    keeps: found === undefined,
     org_id: mail.org_id,
     id: mail.id,
     claim_id,

@@ -17,7 +17,7 @@ import { customerHandler } from "./customer.ts";
 import { createExamination, type Examined } from "./examination.ts";
 import type { ComplaintPorts } from "./find-complained.ts";
 import { createFinisher } from "./finish.ts";
-import { keepOnly, putAside } from "./poison.ts";
+import { KEPT, putAside } from "./outcome.ts";
 import { createProcessor, type Processor } from "./processor.ts";
 import type * as queries from "./queries.ts";
 import { bytesLoader } from "./raw.ts";
@@ -32,6 +32,7 @@ import type {
   Incoming,
   Kind,
   Mail,
+  Offered,
   Outcome,
   RcptDecider,
   RcptDecision,
@@ -62,10 +63,8 @@ export type Inbound = {
   decide(question: RcptQuestion): Promise<RcptDecision>;
   /** The same decision for one organization's own domains, verified or not (simulate). */
   deciderOf(orgId: string): (question: RcptQuestion) => Promise<RcptDecision>;
-  /** Looks at the whole message before it is taken. */
-  checks: readonly AcceptCheck[];
-  examine(about: Pick<Incoming, "origin" | "envelope">, bytes: Buffer): Examined;
-  acceptor: Acceptor;
+  /** Looks at the whole message, and stores it durably if nothing speaks against it. Rejects when it could not be stored. */
+  take(incoming: Incoming): Promise<Offered>;
   processor: Processor;
   /** A stored mail as its handler gets it. */
   toMail(row: queries.MailRow): Mail;
@@ -92,7 +91,7 @@ export function createInbound(world: World, ports: InboundPorts, options: { clai
     fromRow(row, (about) => examine(about, () => loadBytes(row.org_id, row.raw_id)));
   const handlers = allHandlers(world, ports);
   const processor = createProcessor(world, {
-    handle: async (mail) => (await ports.first?.(mail)) ?? (handlers.get(mail.route.kind) ?? keepOnly)(mail),
+    handle: async (mail) => (await ports.first?.(mail)) ?? (await handlers.get(mail.route.kind)?.(mail)) ?? KEPT,
     poison: putAside,
     toMail,
     finisher: createFinisher(world, {
@@ -106,15 +105,30 @@ export function createInbound(world: World, ports: InboundPorts, options: { clai
   return {
     decide: createRcptPolicy(world, { findReceiver: findReceiver(world), findAlias, exact, own }),
     deciderOf: (orgId) => createRcptPolicy(world, { findReceiver: ownReceiver(world, orgId), findAlias, exact, own }),
-    checks: [refuseLoops(world), ...ports.checks],
-    examine,
-    acceptor: createAcceptor(world, processor, loadBytes),
+    take: taker({
+      checks: [refuseLoops(world), ...ports.checks],
+      examine: (incoming) => examine(incoming, incoming.bytes),
+      acceptor: createAcceptor(world, processor, loadBytes),
+    }),
     processor,
     toMail,
     async stop() {
       await processor.stop();
       await parser.stop();
     },
+  };
+}
+
+type TakerParts = { checks: readonly AcceptCheck[]; examine(incoming: Incoming): Examined; acceptor: Acceptor };
+
+function taker({ checks, examine, acceptor }: TakerParts): Inbound["take"] {
+  return async (incoming) => {
+    const examination = examine(incoming);
+    for (const check of checks) {
+      const refused = await check(incoming, examination);
+      if (refused) return { kind: "refused", refused };
+    }
+    return { kind: "taken", ...(await acceptor.accept(incoming, examination)) };
   };
 }
 

@@ -9,18 +9,13 @@ import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
-import type { Acceptor } from "./accept.ts";
-import type { Examined } from "./examination.ts";
 import { mayPass } from "./greylist.ts";
+import type { Inbound } from "./inbound.ts";
 import { GATE, SESSION } from "./limits.ts";
 import type { Incomer, Spool } from "./spool.ts";
-import type { AcceptCheck, Incoming, RcptDecision, RcptQuestion, Refused, Route } from "./types.ts";
+import type { Incoming, RcptQuestion, Refused, Route } from "./types.ts";
 
-export type MxParts = {
-  decide(question: RcptQuestion): Promise<RcptDecision>;
-  checks: readonly AcceptCheck[];
-  examine(about: Pick<Incoming, "origin" | "envelope">, bytes: Buffer): Examined;
-  acceptor: Acceptor;
+export type MxParts = Pick<Inbound, "decide" | "take"> & {
   spool: Spool;
   tls: (() => SecureContext) | null;
 };
@@ -143,12 +138,8 @@ function toIncoming(
 }
 
 async function take(world: World, parts: MxParts, incoming: Incoming): Promise<Reply> {
-  const examination = parts.examine(incoming, incoming.bytes);
-  for (const check of parts.checks) {
-    const refused = await check(incoming, examination);
-    if (refused) return toReply(refused);
-  }
-  const { ids, processed } = await parts.acceptor.accept(incoming, examination);
-  processed?.catch((err) => world.log.error({ err }, "received mail could not be processed"));
-  return reply(250, "2.0.0", `taken as ${ids[0]}`);
+  const offered = await parts.take(incoming);
+  if (offered.kind === "refused") return toReply(offered.refused);
+  offered.processed?.catch((err) => world.log.error({ err }, "received mail could not be processed"));
+  return reply(250, "2.0.0", `taken as ${offered.ids[0]}`);
 }

@@ -8,10 +8,10 @@ import { after, before, test } from "node:test";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
 import { until } from "../../test/support/until.ts";
-import { createInbound, type InboundPorts, NO_STEPS } from "./inbound.ts";
-import { keepOnly } from "./poison.ts";
+import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound.ts";
+import { KEPT } from "./outcome.ts";
 import * as queries from "./queries.ts";
-import type { Handler, Incoming, Mail, Route } from "./types.ts";
+import type { AcceptCheck, Handler, Incoming, Mail, Route } from "./types.ts";
 
 let r: Receiving;
 let route: Route;
@@ -59,6 +59,11 @@ const incoming = (
   recipients: [{ recipient: "desk@in.example", route }],
   bytes,
 });
+const taken = async (engine: Inbound, mail: Incoming) => {
+  const offered = await engine.take(mail);
+  assert.ok(offered.kind === "taken");
+  return offered;
+};
 const queued = () =>
   r.api.world.db.query<{
     id: string;
@@ -84,7 +89,7 @@ test("mail that a process accepted and did not live to process is processed by a
   const handlers = new Map([["alias", () => gate.promise]]) as never;
   const stalled = createInbound(r.api.world, ports({ handlers }), { claims: false });
   const mail = incoming("orphan");
-  const { ids } = await stalled.acceptor.accept(mail, stalled.examine(mail, mail.bytes));
+  const { ids } = await taken(stalled, mail);
   const [held] = await queued();
   assert.deepEqual([held?.id, held?.attempts], [ids[0], 1]);
   assert.ok(held?.claim_id);
@@ -118,7 +123,7 @@ test("the outcome of a process whose claim lapsed touches nothing", async () => 
     findSender: async () => undefined,
   });
   const mail = incoming("late");
-  const { ids, processed } = await late.acceptor.accept(mail, late.examine(mail, mail.bytes));
+  const { ids, processed } = await taken(late, mail);
   await r.api.world.db.query("update inbound_queue set lease_until = now() - interval '1 second'");
   await r.processed("subject=late");
   gate.resolve();
@@ -142,7 +147,7 @@ test("a lease is renewed while the work goes on", async () => {
   ]) as never;
   const slow = createInbound(r.api.world, ports({ handlers }), { claims: false });
   const mail = incoming("renewed");
-  await slow.acceptor.accept(mail, slow.examine(mail, mail.bytes));
+  await taken(slow, mail);
   const claims = await r.api.world.db.query<queries.Claim>("select org_id, id, claim_id from inbound_queue");
   await queries.renewClaims(r.api.world.db, claims, 3_600_000);
   const [row] = await r.api.world.db.query<{ later: boolean }>(
@@ -179,7 +184,7 @@ test("mail that breaks its handler is tried three times, then kept aside; its ne
   ]) as never;
   const broken = createInbound(r.api.world, ports({ handlers }), { claims: false });
   const mail = incoming("poison");
-  const { ids, processed } = await broken.acceptor.accept(mail, broken.examine(mail, mail.bytes));
+  const { ids, processed } = await taken(broken, mail);
   await processed;
   // Three attempts by processes with the same fault.
   const { world } = r.api;
@@ -202,6 +207,16 @@ test("mail that breaks its handler is tried three times, then kept aside; its ne
   assert.deepEqual(await queued(), []);
   const replayed = await r.api.ask("POST", `/v1/inbound-emails/${ids[0]}/replay`);
   assert.equal(replayed.body.email.status, "delivered", "a later version may do better");
+  const key = { org_id: r.api.org_id, id: ids[0] as string };
+  const [row] = await queries.loadMail(world.db, [key]);
+  const claim_id = world.random.uuid();
+  const again = { ...key, raw_id: row?.raw_id, claim_id, next_attempt_at: new Date(0) };
+  await world.db.transaction((tx) => queries.requeue(tx, again, 60_000));
+  const job = { mail: broken.toMail(row as queries.MailRow), claim_id, attempts: 1, faults: 2 };
+  assert.ok(broken.processor.reserve([job]));
+  await broken.processor.offer([job]);
+  const kept = (await r.api.ask("GET", `/v1/inbound-emails/${ids[0]}`)).body.email;
+  assert.deepEqual([kept.status, kept.subject], ["failed", "poison"], "what was known of it stays");
   await broken.stop();
 });
 
@@ -239,7 +254,7 @@ test("a stored message whose blob is missing waits until it is there again", asy
   const handlers = new Map([["alias", () => gate.promise]]) as never;
   const stalled = createInbound(r.api.world, ports({ handlers }), { claims: false });
   const mail = incoming("unmounted", Buffer.from(`Subject: unmounted\r\n\r\n${`${"x".repeat(76)}\r\n`.repeat(5_000)}`));
-  await stalled.acceptor.accept(mail, stalled.examine(mail, mail.bytes));
+  await taken(stalled, mail);
   await db.query("update inbound_queue set lease_until = now() - interval '1 second'");
   assert.equal((await attempted(2)).faults, 0);
   await db.query("update inbound_queue set next_attempt_at = $1, attempts = 7", [new Date(0)]);
@@ -253,15 +268,15 @@ test("a stored message whose blob is missing waits until it is there again", asy
 });
 
 test("mail that the parser gives up on is listed, served raw and announced with what its head says", async () => {
-  const unparsed = createInbound(r.api.world, ports(), { claims: false });
+  const gaveUp: AcceptCheck = async (_incoming, examination) => {
+    examination.parsed = async () => ({ kind: "failed", reason: "the parser took too long" });
+    return null;
+  };
+  const unparsed = createInbound(r.api.world, ports({ checks: [gaveUp] }), { claims: false });
   const content =
     "From: Anna <a@b.example>\r\nSubject: =?utf-8?q?unparsed_=C3=BC?=\r\nMessage-ID: <u@b>\r\nIn-Reply-To: <v@b>\r\n\r\nx\r\n";
   const mail = incoming("", Buffer.from(content));
-  const examination = {
-    ...unparsed.examine(mail, mail.bytes),
-    parsed: async () => ({ kind: "failed" as const, reason: "the parser took too long" }),
-  };
-  const { ids, processed } = await unparsed.acceptor.accept(mail, examination);
+  const { ids, processed } = await taken(unparsed, mail);
   await processed;
   const { body } = await r.api.ask("GET", `/v1/inbound-emails/${ids[0]}`);
   assert.deepEqual(
@@ -361,16 +376,16 @@ test("a full disk is 452: for the spool, for blobs, and for the database", async
 test("a stop gives back what waits and finishes what runs", async () => {
   const gate = Promise.withResolvers<void>();
   let running = 0;
-  const keep: Handler = async (mail) => {
+  const keep: Handler = async () => {
     running += 1;
     await gate.promise;
-    return keepOnly(mail);
+    return KEPT;
   };
   const stopping = createInbound(r.api.world, ports({ handlers: new Map([["alias", keep]]) }), { claims: false });
   const ids: string[] = [];
   for (let at = 0; at < 40; at += 1) {
     const mail = incoming("stopped");
-    ids.push(...(await stopping.acceptor.accept(mail, stopping.examine(mail, mail.bytes))).ids);
+    ids.push(...(await taken(stopping, mail)).ids);
   }
   assert.equal(running, 32);
   const stopped = stopping.stop();

@@ -47,8 +47,8 @@ export type Processor = {
 
 export type ProcessorParts = {
   handle(mail: Mail): Promise<Outcome>;
-  /** For mail whose handling failed again and again: must not fail for what is in it. */
-  poison(mail: Mail, error: unknown): Promise<Outcome>;
+  /** For mail whose handling failed again and again. */
+  poison(mail: Mail, error: unknown): Outcome;
   toMail(row: queries.MailRow): Mail;
   finisher: Finisher;
   /** Does this process look for work in the queue (role mx), or only do its own? */
@@ -161,18 +161,8 @@ async function decide(state: State, job: Job): Promise<Outcome | null> {
     );
     // A mail answered 250 waits for the database and the store as long as they take, and where its handler says so.
     const isFault = !isUnavailable(error) && !isStoreTrouble(error) && !(error instanceof NotNow);
-    if (isFault && job.faults + 1 >= FAULTS_MAX) return poisoned(state, job, error);
+    if (isFault && job.faults + 1 >= FAULTS_MAX) return parts.poison(job.mail, error);
     await giveUp(state, job, isFault ? 1 : 0);
-    return null;
-  }
-}
-
-async function poisoned(state: State, job: Job, error: unknown): Promise<Outcome | null> {
-  try {
-    return await state.parts.poison(job.mail, error);
-  } catch (err) {
-    state.world.log.error({ err, inbound_id: job.mail.id }, "received mail could not even be put aside");
-    await giveUp(state, job);
     return null;
   }
 }

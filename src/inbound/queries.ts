@@ -208,6 +208,8 @@ export function loadRaws(db: Query, keys: readonly { org_id: string; id: string 
 
 export type FinishRow = Found &
   Claim & {
+    /** What was found before stays. */
+    keeps: boolean;
     status: Status;
     reason: string | null;
     processed_at: Date;
@@ -216,13 +218,7 @@ export type FinishRow = Found &
     forward_ids: string[];
   };
 
-const FINISH = {
-  org_id: "uuid",
-  id: "uuid",
-  claim_id: "uuid",
-  status: "text",
-  reason: "text",
-  processed_at: "timestamptz",
+const FOUND = {
   message_id: "text",
   from_address: "text",
   subject: "text",
@@ -232,17 +228,30 @@ const FINISH = {
   spam_score: "real",
   authentication_results: "text",
   findings: "text",
+} as const;
+const FINISH = {
+  org_id: "uuid",
+  id: "uuid",
+  claim_id: "uuid",
+  keeps: "bool",
+  status: "text",
+  reason: "text",
+  processed_at: "timestamptz",
+  ...FOUND,
   rule_ids: "text",
   event_ids: "text",
   forward_ids: "text",
 } as const;
 
-const SET = Object.keys(FINISH).filter((name) => !["org_id", "id", "claim_id"].includes(name));
+const SET = Object.keys(FINISH).filter((name) => !["org_id", "id", "claim_id", "keeps"].includes(name));
 /** A replay adds to these; what it decides anew replaces the rest. */
 const GROWING = new Set(["event_ids", "forward_ids"]);
 
 function setColumn(name: string): string {
-  if (name === "findings") return "findings = u.findings::jsonb";
+  if (name in FOUND) {
+    const found = name === "findings" ? "u.findings::jsonb" : `u.${name}`;
+    return `${name} = case when u.keeps then e.${name} else ${found} end`;
+  }
   if (name === "rule_ids") return "rule_ids = u.rule_ids::uuid[]";
   return GROWING.has(name) ? `${name} = e.${name} || u.${name}::uuid[]` : `${name} = u.${name}`;
 }

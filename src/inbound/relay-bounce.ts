@@ -5,7 +5,7 @@ import { stripForged } from "../mail/auth/strip-forged.ts";
 import type { World } from "../platform/world.ts";
 import { keepBlobs } from "./blob-references.ts";
 import type { ForwardSender, ForwardWorld } from "./forward.ts";
-import { keepOnly } from "./poison.ts";
+import { KEPT } from "./outcome.ts";
 import { ourReceived } from "./stored-copy.ts";
 import type { Handler, Mail, RouteOf } from "./types.ts";
 
@@ -15,9 +15,8 @@ export type RelayPorts = { findSender(orgId: string, domain: string): Promise<Fo
 export function relayBounce(world: ForwardWorld & Pick<World, "config">, ports: RelayPorts): Handler {
   return async (given) => {
     const mail = given as Mail & { route: RouteOf<"srs"> };
-    const kept = await keepOnly(mail);
     const sender = await ports.findSender(mail.org_id, mail.route.domain);
-    if (!sender) return { ...kept, status: "failed", reason: "the domain was removed" };
+    if (!sender) return { ...KEPT, status: "failed", reason: "the domain was removed" };
     const bytes = await mail.examination.bytes();
     const mime = Buffer.concat([Buffer.from(ourReceived(world, mail)), stripForged(bytes, world.config.mx_host)]);
     const id = world.random.uuid();
@@ -41,6 +40,6 @@ export function relayBounce(world: ForwardWorld & Pick<World, "config">, ports: 
       blob_key,
       created_at: new Date(world.clock.now()),
     };
-    return { ...kept, forwards: [message] };
+    return { ...KEPT, forwards: [message] };
   };
 }

@@ -5,8 +5,8 @@ import { findReportAddress, takeReportMail, takeUnparsable } from "../dmarc/dmar
 import type { Arrival, DomainOfReport } from "../dmarc/types.ts";
 import type { Verdicts } from "../mail/auth/authenticate.ts";
 import type { World } from "../platform/world.ts";
-import { keepOnly } from "./poison.ts";
-import type { AcceptCheck, Handler, Outcome, RcptDecider, Refused } from "./types.ts";
+import { KEPT } from "./outcome.ts";
+import type { AcceptCheck, Handler, RcptDecider, Refused } from "./types.ts";
 
 const NOT_NOW: Refused = {
   kind: "refuse",
@@ -56,9 +56,8 @@ export function reportHandler(world: Pick<World, "db" | "clock" | "random" | "co
       parsed.kind === "parsed"
         ? await takeReportMail(world, domain, parsed.mail, arrival)
         : await takeUnparsable(world, domain, arrival, parsed.reason);
-    const kept: Outcome = await keepOnly(mail);
-    if (taken.kind === "kept") return kept;
-    return { ...kept, status: taken.kind === "ignored" ? "dropped" : "failed", reason: taken.reason };
+    if (taken.kind === "kept") return KEPT;
+    return { ...KEPT, status: taken.kind === "ignored" ? "dropped" : "failed", reason: taken.reason };
   };
 }
 

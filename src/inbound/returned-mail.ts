@@ -21,8 +21,8 @@ import {
   recordOptOut,
 } from "../sending/sending.ts";
 import { type ComplaintPorts, findComplained } from "./find-complained.ts";
+import { KEPT } from "./outcome.ts";
 import { wellFormed } from "./payload.ts";
-import { keepOnly } from "./poison.ts";
 import type { Handler, Mail, Outcome } from "./types.ts";
 
 export type ReturnedWorld = Pick<World, "db" | "clock" | "random" | "seal" | "log" | "metrics">;
@@ -45,9 +45,9 @@ export function returnedMailHandler(world: ReturnedWorld, ports: ComplaintPorts)
     const read = await mail.examination.returned();
     if (read.kind === "failed") {
       context.count("unreadable");
-      return { ...(await keepOnly(mail)), status: "failed", reason: read.reason };
+      return { ...KEPT, status: "failed", reason: read.reason };
     }
-    if (mail.environment === "test") return dropped(mail, "simulated mail reports nothing");
+    if (mail.environment === "test") return dropped("simulated mail reports nothing");
     const { returned } = read;
     if (returned.kind === "complaint") return takeComplaint(context, mail, returned.complaint);
     if (mail.route.kind === "operator") return keepForOperator(context, mail, mail.route.mailbox);
@@ -55,14 +55,14 @@ export function returnedMailHandler(world: ReturnedWorld, ports: ComplaintPorts)
   };
 }
 
-async function dropped(mail: Mail, reason: string): Promise<Outcome> {
-  return { ...(await keepOnly(mail)), status: "dropped", reason };
+function dropped(reason: string): Outcome {
+  return { ...KEPT, status: "dropped", reason };
 }
 
 async function keepForOperator(context: Context, mail: Mail, mailbox: string): Promise<Outcome> {
   context.count("for_operator");
   context.log.info({ inbound_id: mail.id, mailbox, size: mail.size }, "mail for the operator is kept");
-  return keepOnly(mail);
+  return KEPT;
 }
 
 // Bounces ----------------------------------------------------------------------------------------------------------
@@ -74,24 +74,24 @@ async function takeBounce(
 ): Promise<Outcome> {
   if (returned.kind !== "bounce") {
     context.count(returned.kind);
-    return dropped(mail, `${returned.kind}: ${returned.reason}`);
+    return dropped(`${returned.kind}: ${returned.reason}`);
   }
   const key = keyOf(mail);
   const sent = await findSentDelivery(context.db, key);
-  if (!sent) return dropped(mail, "the message is past its retention");
+  if (!sent) return dropped("the message is past its retention");
   const { bounce } = returned;
   const portions = apportion(bounce.recipients, sent.recipients, key.position).filter(({ finding }) =>
     ["failed", "delayed"].includes(finding.action),
   );
   if (portions.length === 0) {
     context.count("no_trouble");
-    return dropped(mail, "the report names nobody for whom the message failed");
+    return dropped("the report names nobody for whom the message failed");
   }
   const reports = portions.map((portion) => ({
     key: { ...key, position: portion.position },
     report: toLateBounce(portion, bounce),
   }));
-  return heard(context, mail, reports);
+  return heard(context, reports);
 }
 
 function keyOf({ org_id, route }: Mail): DeliveryKey {
@@ -123,7 +123,7 @@ async function takeComplaint(context: Context, mail: Mail, complaint: ComplaintR
   if (meaning === "auth_failure" || meaning === "not_spam") {
     // RFC 6591: about DNS or a forger, no reader's word. A complaint taken back leaves the suppression to the customer.
     context.count(meaning);
-    return dropped(mail, `a report of the type ${text(feedback_type, NAME_CHARS_MAX)} changes nothing`);
+    return dropped(`a report of the type ${text(feedback_type, NAME_CHARS_MAX)} changes nothing`);
   }
   const sent = await findComplained(context, context.ports, mail, complaint);
   if (!sent) {
@@ -133,11 +133,11 @@ async function takeComplaint(context: Context, mail: Mail, complaint: ComplaintR
       { inbound_id: mail.id, format: complaint.format },
       "a complaint is about no message of ours that could be found; it is kept",
     );
-    return { ...(await keepOnly(mail)), reason: "no message of ours was found for this complaint" };
+    return { ...KEPT, reason: "no message of ours was found for this complaint" };
   }
   if (meaning === "unsubscribe") {
     context.count("unsubscribed");
-    return { ...(await keepOnly(mail)), also: (tx) => recordOptOut(tx, context, sent) };
+    return { ...KEPT, also: (tx) => recordOptOut(tx, context, sent) };
   }
   const { org_id, message_id, position } = sent;
   const report: LateReport = {
@@ -147,17 +147,17 @@ async function takeComplaint(context: Context, mail: Mail, complaint: ComplaintR
     arrival_date: complaint.arrival_date === null ? null : parseMailDate(complaint.arrival_date),
     reporter: text(complaint.user_agent, NAME_CHARS_MAX),
   };
-  return heard(context, mail, [{ key: { org_id, message_id, position }, report }]);
+  return heard(context, [{ key: { org_id, message_id, position }, report }]);
 }
 
 // Both -------------------------------------------------------------------------------------------------------------
 
 type Report = { key: DeliveryKey; report: LateReport };
 
-async function heard(context: Context, mail: Mail, reports: Report[]): Promise<Outcome> {
+async function heard(context: Context, reports: Report[]): Promise<Outcome> {
   for (const { key } of reports) await outOfFlight(context, key);
   return {
-    ...(await keepOnly(mail)),
+    ...KEPT,
     also: async (tx) => {
       for (const report of reports) await record(context, tx, report);
     },

@@ -116,14 +116,10 @@ function said(path: Path, smtp_code: number, enhanced_code: string, message: str
 }
 
 async function deliver(inbound: Inbound, incoming: Incoming): Promise<{ refused: Refused | null; ids: string[] }> {
-  const examination = inbound.examine(incoming, incoming.bytes);
-  for (const check of inbound.checks) {
-    const refused = await check(incoming, examination);
-    if (refused) return { refused, ids: [] };
-  }
-  const { ids, processed } = await inbound.acceptor.accept(incoming, examination);
-  await processed;
-  return { refused: null, ids };
+  const offered = await inbound.take(incoming);
+  if (offered.kind === "refused") return { refused: offered.refused, ids: [] };
+  await offered.processed;
+  return { refused: null, ids: offered.ids };
 }
 
 function readPath(field: string, text: string, index: number): Path {

@@ -106,6 +106,11 @@ export type Returned = { kind: "parsed"; returned: ReturnedMail } | { kind: "fai
 /** A look at the whole message before it is taken; a refusal is the answer to the final dot. */
 export type AcceptCheck = (incoming: Incoming, examination: Examination) => Promise<Refused | null>;
 
+/** What became of a message that was offered: refused, or stored durably, with an id for each recipient in their order. */
+export type Offered =
+  | { kind: "refused"; refused: Refused }
+  | { kind: "taken"; ids: string[]; processed: Promise<void> | null };
+
 /** A stored mail for one recipient, on its way to its handler. */
 export type Mail = {
   org_id: string;
@@ -138,7 +143,8 @@ export type Outcome = {
   status: Exclude<Status, "received" | "processing">;
   /** A word or sentence on why it is failed, quarantined or dropped. */
   reason: string | null;
-  found: Found;
+  /** Left out: what was known before stays. */
+  found?: Found;
   events: OutgoingEvent[];
   forwards: RawMessage[];
   rule_ids: string[];
