@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import {
   applyExemptions,
   checkArchitecture,
+  checkDocuments,
   checkExports,
   checkSource,
   checkTables,
@@ -260,6 +261,25 @@ describe("exports", () => {
   });
 });
 
+describe("what readers are referred to", () => {
+  it("is in this repository", () => {
+    complainsOf("src/mail/a.ts", "// As completions §2 has it.", /not in this repository: completions §/);
+    complainsOf("src/mail/a.test.ts", 'const why = "design/masked.md";', /not in this repository/);
+    accepts("src/mail/a.ts", "// Rule 3 of docs/reliability.md; RFC 5321 §4.1.");
+  });
+
+  it("is there under its name", () => {
+    const text = "| a | `src/mail/a.ts`, `docs/` |\n| b | `src/mail/gone.ts`, `npm test` |";
+    const documents = new Map([["docs/rfcs.md", text]]);
+    assert.deepEqual(
+      checkDocuments(documents, (path) => ["src/mail/a.ts", "docs/"].includes(path)).map(
+        ({ line, message }) => `${line}: ${message}`,
+      ),
+      ["2: names src/mail/gone.ts, which is not there"],
+    );
+  });
+});
+
 describe("exemptions", () => {
   it("cover one rule in one file, and are reported once nothing needs them", () => {
     const violation: Violation = { rule: "size", path: "src/a.ts", line: 1, message: "has 501 lines" };
@@ -281,11 +301,14 @@ describe("this repository", () => {
     const migrations = globSync("migrations/[0-9]*.sql", { cwd: ROOT }).map(read);
     const folders = globSync("src/**/", { cwd: ROOT }).filter((folder) => folder !== "src");
     const architecture = existsSync(join(ROOT, "ARCHITECTURE.md")) ? read("ARCHITECTURE.md") : null;
+    const pages = globSync(["*.md", "docs/**/*.md"], { cwd: ROOT, exclude: ["CHANGELOG.md"] });
+    const documents = new Map(pages.map((path) => [path.replaceAll("\\", "/"), read(path)]));
     const violations = [
       ...sources.flatMap(checkSource),
       ...checkExports(sources, beside),
       ...checkTables(sources, tablesOf(migrations), JSON.parse(read("test/tidy-tables.json"))),
       ...checkArchitecture(folders, architecture),
+      ...checkDocuments(documents, (path) => existsSync(join(ROOT, path))),
     ];
     const open = applyExemptions(violations, exemptions);
     const lines = open.map(({ rule, path, line, message }) => `${path}:${line} ${rule}: ${message}`);

@@ -1,5 +1,5 @@
 // Operations that take no body: what is sent with them all the same must be empty, so that a field for another operation,
-// or one that somebody made up, is a 400 that names it and not dropped in silence (completions §1).
+// or one that somebody made up, is a 400 that names it and not dropped in silence.
 import { Closed, Nullable } from "../platform/http.ts";
 
 const CHANGING = new Set(["POST", "PUT", "PATCH", "DELETE"]);

@@ -1,5 +1,4 @@
-// The `email.received` payload (interface.md "email.received additional fields", completions §5): what was found about a
-// mail, as customers get it. Every field is there, null where there is no value.
+// The `email.received` payload, as the OpenAPI description has it: what was found about a mail, as customers get it. Every field is there, null where there is no value.
 import { formatMailbox } from "../mail/address.ts";
 import type { Verdicts } from "../mail/auth/authenticate.ts";
 import type { ParsedAddress } from "../mail/mime/parse-addresses.ts";

@@ -1,5 +1,5 @@
-// What is heard of a message after a server took it: a bounce, a warning that it is late, a complaint (completions §2: late
-// moves from delivered to bounced and to complained). Each report is heard once: the recipient's state is the memory, so
+// What is heard of a message after a server took it: a bounce, a warning that it is late, a complaint: the late
+// moves from delivered to bounced and to complained. Each report is heard once: the recipient's state is the memory, so
 // the same report again, or a second one, changes nothing. Who may report is decided by the caller (mail/bounce-token.ts).
 import { lastEventAt, type MailEvent, recordEvents, suppressOnly } from "../events/events.ts";
 import type { Query, Tx } from "../platform/db.ts";
@@ -42,7 +42,7 @@ export type Heard = "recorded" | "known" | "not_sent" | "in_flight" | "gone";
 
 type LateWorld = Pick<World, "clock" | "random">;
 
-/** Warnings about one recipient are told this often at most, as deferrals of our own are (completions §5). */
+/** Warnings about one recipient are told this often at most, as deferrals of our own are. */
 const WARNING_EVERY_MS = 4 * 3_600_000;
 
 export type SentDelivery = queries.DeliveryKey & {
@@ -140,7 +140,7 @@ function stateOf(report: LateReport): queries.LateState {
   };
 }
 
-/** X.0.0 where the report has none (design/delivery.md, Classify). */
+/** X.0.0 where the report has none, as classify.ts has it for live replies. */
 function enhancedCode({ enhanced_code, smtp_code, kind }: LateBounce): string {
   return enhanced_code ?? `${smtp_code?.[0] ?? (kind === "deferred" ? "4" : "5")}.0.0`;
 }

@@ -1,4 +1,4 @@
-// Who may be the sender: domains of the organization that are ready (completions §2), for every way mail comes in.
+// Who may be the sender: domains of the organization that are ready, for every way mail comes in.
 import { Refusal } from "../platform/refusal.ts";
 import type { Sender, SendingDeps } from "./types.ts";
 

@@ -1,4 +1,4 @@
-// The body of POST /v1/send (completions §2): what a field may hold. The same schema serves each item of a batch.
+// The body of POST /v1/send: what a field may hold. The same schema serves each item of a batch.
 import { Type } from "@sinclair/typebox";
 import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
 import { Closed, ErrorBody, OneOf } from "../platform/http.ts";

@@ -1,4 +1,4 @@
-// /v1/domains/{id}/stats: paid plans only (interface.md, Statistics).
+// /v1/domains/{id}/stats: paid plans only.
 import { type TObject, Type } from "@sinclair/typebox";
 import { requirePlan } from "../accounts/accounts.ts";
 import {

@@ -1,5 +1,5 @@
 // What the figures of a day mean for the phase: pure. Order: idle too long → paused → figures that pause → the phase's days
-// are over and the figures are good (advance) or not (hold). The rules are completions §7's.
+// are over and the figures are good (advance) or not (hold). Decision 0006 has the reasons.
 import { dayInPhase, daysOf, isRunning, nextPhase, previousPhase, scheduledLimits } from "./schedule.ts";
 import type { DayRow, Decision, Figures, WarmingRow } from "./types.ts";
 

@@ -64,7 +64,9 @@ const Status = Type.Object({
   next_phase_at: Nullable({ ...Time, description: "The earliest time; null while paused" }),
   held_reason: Nullable(
     Type.String({
-      description: "Why the phase goes on although its days are over: deliveries, hard bounces, complaints",
+      description:
+        "Why the phase goes on although its days are over: over the last 3 UTC days deliveries were below 95 %, hard " +
+        "bounces above 2 %, complaints above 0.1 %, or nothing was sent",
     }),
   ),
 });

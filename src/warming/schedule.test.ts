@@ -1,4 +1,4 @@
-// The schedule: every day's limit as completions §7 has them, windows, and the days of a phase.
+// The schedule: every day's limit, windows, and the days of a phase.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {

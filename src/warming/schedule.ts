@@ -22,7 +22,7 @@ const PER_MINUTE_MIN = 2;
 const PAUSED_RETRY_S = 3_600;
 
 /**
- * Daily limits of each phase, day by day (completions §7): from what a mailbox provider takes from a stranger to what it
+ * Daily limits of each phase, day by day: from what a mailbox provider takes from a stranger to what it
  * takes from a sender it has known for two months, never more than half as much again from one step to the next but for
  * the first days.
  */

@@ -12,11 +12,11 @@ import { BODIES, makeNamed, type Names, type Owner, ownerOf, paramsOf, QUERIES, 
 const RANDOM_ID = "0190a000-0000-7000-8000-00000000dead";
 /** The only operations that a suspended organization is refused; it may look at and put away what it has. */
 const SENDS = ["POST /v1/send", "POST /v1/send/batch", "POST /v1/emails/{id}/retry"];
-/** What test keys are refused (completions §8). */
+/** What test keys are refused. */
 const LIVE_ONLY = ["POST /v1/emails/{id}/retry"];
 /** Done a moment ago already, when the thing was made: too soon to do again. */
 const TOO_SOON = ["POST /v1/masked/destinations/{id}/resend"];
-/** What belongs to an environment (completions §11): a test key sees what test keys made. */
+/** What belongs to an environment: a test key sees what test keys made. */
 const BY_ENVIRONMENT = ["/v1/masked/"];
 
 let dns: DnsServer;

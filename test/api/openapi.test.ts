@@ -33,7 +33,7 @@ const NOT_DESCRIBED = [
 
 const EVERY_OPERATION = ["400", "401", "403", "429", "500", "503"];
 
-/** interface.md, by feature: once a feature mounts one of its paths, all of them must be there. */
+/** The paths that were promised, by feature: once a feature mounts one of its paths, all of them must be there. */
 const CONTRACT: Record<string, string[]> = {
   "/v1/send": ["POST /v1/send", "POST /v1/send/batch", "GET /v1/emails", "GET /v1/emails/{id}"],
   "/v1/inbound-emails": [
@@ -237,7 +237,7 @@ describe("the contract", () => {
       }
       none(
         expected.filter((route) => !routes.includes(route)),
-        "routes that interface.md has and the server has not",
+        "routes that were promised and that the server has not",
       );
     });
   }

@@ -1,4 +1,4 @@
-// Idempotency-Key (completions §2): the answer is committed with the message, so a repeated request is answered again and
+// Idempotency-Key: the answer is committed with the message, so a repeated request is answered again and
 // nothing is sent twice, whatever happens between.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,4 +1,4 @@
-// Every bad input of POST /v1/send that completions §2 names, with its status, its code and a sentence that names the
+// Every bad input of POST /v1/send that the contract names, with its status, its code and a sentence that names the
 // field; and that nothing of a refused request is kept.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,4 +1,4 @@
-// POST /v1/send, field by field (completions §2): what each one does to the answer, the record and the message. Refusals
+// POST /v1/send, field by field: what each one does to the answer, the record and the message. Refusals
 // are in sending-refusals.test.ts, what becomes of the mail in ../scenarios.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -150,10 +150,10 @@ function explain(expected: string[], got: string[], { recipients }: Verdict): st
   const differing = recipients.filter((one) => !expected.includes(`${one.named?.toLowerCase()} ${wordOf(one)}`));
   if (differing.some(({ status }) => status !== "bounced")) return null;
   if (differing.every(({ diag_code }) => ADDRESS_CODES.has(diag_code ?? "")))
-    return "the enhanced code is one of the contract's that mean the address (completions §6); Sisimai reads the text";
+    return "the enhanced code is one of the contract's that mean the address (weigh.ts); Sisimai reads the text";
   if (differing.some(({ suppression }) => suppression !== null)) return null;
   if (differing.every(({ bounce_type }) => bounce_type === "soft"))
-    return "no code or words about the address: soft by the design's table (Classify), Sisimai guesses hard";
+    return "no code or words about the address: soft by classify.ts, Sisimai guesses hard";
   return differing.every(({ bounce_type }) => bounce_type === "hard")
     ? "words about the address or the way to it: hard by the design's table; without a code nobody is suppressed"
     : null;

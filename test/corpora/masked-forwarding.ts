@@ -33,8 +33,8 @@ const MAILBOX = "real.user@mailbox.example";
 const HOST = "mailbox.example";
 
 const WHY = {
-  to: "To names the alias, never the mailbox: clients quote that line in their answers (design/masked.md, forward 5)",
-  from: "From is a reverse address of its own for each contact, not one address for all (design/masked.md, reverse addresses)",
+  to: "To names the alias, never the mailbox: clients quote that line in their answers",
+  from: "From is a reverse address of its own for each contact, not one address for all",
   wrapper: "the body stays as it came; the other service wraps it into a banner of its own",
   notice: "a notice of the other service about its plans or its dashboard: nothing came in that it answers",
   spam: "what the spam filter believes to be spam is not forwarded; the other service leaves that to its receiver",

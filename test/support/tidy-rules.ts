@@ -34,7 +34,10 @@ function none(module: string): [string, string[]] {
 
 /** Every violation of the rules that look at one file. */
 export function checkSource(source: Source): Violation[] {
-  const rules = [checkLayout, checkImports, checkSize, checkSyntax, checkNames, checkAmbient, checkHeader];
+  const rules = [
+    ...[checkLayout, checkImports, checkSize, checkSyntax, checkNames, checkAmbient, checkHeader],
+    checkCitations,
+  ];
   return rules.flatMap((rule) => rule(source));
 }
 
@@ -190,6 +193,14 @@ function checkHeader(source: Source): Violation[] {
   return [{ rule: "header", path: source.path, line: 1, message: "does not begin by saying what it does" }];
 }
 
+/** What a comment refers the reader to is in this repository, or is a standard. */
+function checkCitations(source: Source): Violation[] {
+  const cited = /\b(?:completions §|interface\.md|design\/[a-z-]+\.md)/.exec(source.text);
+  if (!cited) return [];
+  const line = source.text.slice(0, cited.index).split("\n").length;
+  return [{ rule: "citations", path: source.path, line, message: `cites what is not in this repository: ${cited[0]}` }];
+}
+
 // Tables -------------------------------------------------------------------------------------------------------------
 
 /** The tables the migrations create, partitions included. */
@@ -293,6 +304,18 @@ export function checkArchitecture(folders: string[], architecture: string | null
   if (architecture === null) return [{ rule: "architecture", path, line: 1, message: "is missing" }];
   const missing = folders.filter((folder) => !new RegExp(`(^|[^\\w-])${basename(folder)}/`, "m").test(architecture));
   return missing.map((folder) => ({ rule: "architecture", path, line: 1, message: `does not name ${folder}/` }));
+}
+
+/** The files and folders that documents name in backticks are there. */
+export function checkDocuments(documents: ReadonlyMap<string, string>, exists: (path: string) => boolean): Violation[] {
+  return [...documents].flatMap(([path, text]) =>
+    text.split("\n").flatMap((content, index) =>
+      [...content.matchAll(/`((?:src|test|bench|docs|migrations)\/[\w./-]*)`/g)]
+        .map((match) => match[1]!)
+        .filter((named) => !exists(named))
+        .map((named) => ({ rule: "documents", path, line: index + 1, message: `names ${named}, which is not there` })),
+    ),
+  );
 }
 
 /** What remains after the exemptions, and a violation for every exemption nothing needs any more. */

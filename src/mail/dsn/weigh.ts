@@ -1,6 +1,6 @@
 // Class, hard or soft, and suppress, from what a report says. A report proves less than a live reply: it is written by
 // a third party, after the conversation. So classify.ts gives the class, and this file asks for proof before it calls
-// a failure hard or suppresses (completions §6): a code about the address, or an answer to RCPT. Words that reporters
+// a failure hard or suppresses (decision 0013): a code about the address, or an answer to RCPT. Words that reporters
 // have for themselves are in report-texts.json.
 
 import { type Classification, classifyReply, type ReplyClass, type ReplyStage } from "../smtp/classify.ts";
