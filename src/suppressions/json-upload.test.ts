@@ -19,13 +19,13 @@ function memoryFile(): TempFile {
   };
 }
 
-async function* inPieces(text: string, bytes: number): AsyncGenerator<Buffer> {
-  const all = Buffer.from(text);
+async function* inPieces(text: string | Buffer, bytes: number): AsyncGenerator<Buffer> {
+  const all = Buffer.from(text as string);
   for (let at = 0; at < all.length; at += bytes) yield all.subarray(at, at + bytes);
 }
 
 /** What comes out for a body that comes in, and is read again, in pieces of that size. */
-async function read(body: string, bytes: number) {
+async function read(body: string | Buffer, bytes: number) {
   const file = memoryFile();
   const { fields, inFile } = await readJsonBody(inPieces(body, bytes), file);
   const parts: Buffer[] = [];
@@ -77,6 +77,14 @@ describe("the JSON body of an import", () => {
           text.slice(0, 40),
         );
       }
+    }
+  });
+
+  it("is refused when it is not UTF-8, in the list and beside it", async () => {
+    for (const text of ['{"csv":"m\u00fcller@recipient.example"}', '{"csv":"a","filename":"\u00fc.csv"}']) {
+      const notUtf8 = (error: unknown) => error instanceof Refusal && /UTF-8/.test(error.message);
+      for (const bytes of [1, 16, 1_000]) await assert.rejects(read(Buffer.from(text, "latin1"), bytes), notUtf8);
+      await read(text, 1);
     }
   });
 

@@ -1,6 +1,7 @@
 // The body of an import preview as JSON: `{"csv": …, "provider": …, "filename": …}`. Of it only the value of `csv` is large:
 // while the body comes in, that goes to a file, still escaped, and all else is gathered and parsed at the end. The text is
 // unescaped piece by piece when the rows are read.
+import { isUtf8 } from "node:buffer";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { TempFile } from "../platform/temp-file.ts";
 
@@ -59,7 +60,7 @@ export async function readJsonBody(stream: AsyncIterable<Buffer>, file: TempFile
     }
   }
   if (scan.place === "csv") throw notJson();
-  return { fields: parseObject(Buffer.concat(scan.rest).toString("utf8")), inFile: scan.found };
+  return { fields: parseObject(utf8(Buffer.concat(scan.rest))), inFile: scan.found };
 }
 
 /** 400: more than a body may have. */
@@ -166,9 +167,16 @@ export async function* unescaped(inside: AsyncIterable<Buffer>): AsyncGenerator<
   if (carried.length > 0) yield textOf(carried);
 }
 
+/** RFC 8259 §8.1. Decoded all the same, it would hold U+FFFD where a list in another encoding has a letter. */
+function utf8(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString("utf8");
+  throw new Refusal("invalid_json", "the body is not UTF-8 (RFC 8259 §8.1)");
+}
+
 function textOf(bytes: Buffer): Buffer {
+  const text = utf8(bytes);
   try {
-    return Buffer.from(JSON.parse(`"${bytes.toString("utf8")}"`));
+    return Buffer.from(JSON.parse(`"${text}"`));
   } catch {
     throw notJson();
   }
