@@ -6,8 +6,8 @@ import { join } from "node:path";
 import pg from "pg";
 import { runningEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
+import { freePort } from "../../test/support/free-port.ts";
 import {
-  freePort,
   type PosternProcess,
   type Posterns,
   posternSettings,

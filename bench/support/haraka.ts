@@ -6,7 +6,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "../../test/support/postern-process.ts";
+import { freePort } from "../../test/support/free-port.ts";
 import { until } from "../../test/support/until.ts";
 import { feedPeer, type PeerFigures, type PeerLoad } from "./peer.ts";
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { gzipSync } from "node:zlib";
 import { type TestApi, testApi } from "../../test/support/api.ts";
+import { until } from "../../test/support/until.ts";
 import { PROJECT_ROOT } from "../config.ts";
 import { fixedClock } from "../platform/clock.ts";
 import { commitImports, startSuppressionWork, sweepSuppressions } from "./background.ts";
@@ -379,11 +380,11 @@ describe("suppression imports", () => {
       assert.equal((await commit(job.id)).status, 409);
     });
 
-    it("is done by the clock role's work, which stops when told", { timeout: 10_000 }, async () => {
+    it("is done by the clock role's work, which stops when told", async () => {
       const { job } = (await upload("email\nbackground@example.com\n")).body;
       const work = startSuppressionWork(api.world);
       await commit(job.id);
-      while ((await jobOf(job.id)).body.job.status !== "committed") await new Promise(setImmediate);
+      await until("the job is committed", async () => (await jobOf(job.id)).body.job.status === "committed");
       await work.stop();
       assert.equal((await list(api.live_key, "query=background")).total, 1);
     });
@@ -399,7 +400,7 @@ describe("suppression imports", () => {
     assert.equal((await commit(job.id, api.test_key)).status, 202);
   });
 
-  it("does not keep other requests waiting while it reads", async () => {
+  it("does not keep other requests waiting while it reads", async (t) => {
     const rows = Array.from({ length: 60_000 }, (_row, index) => `wait${index}@example.com`).join("\n");
     let reading = true;
     const done = upload(`email\n${rows}\n`).then((answer) => {
@@ -413,6 +414,7 @@ describe("suppression imports", () => {
     }
     assert.equal((await done).body.job.valid_rows, 60_000);
     // A reader that does not let go of the event loop would let through one or two.
-    assert.ok(answered >= 10, `only ${answered} requests were answered meanwhile`);
+    t.diagnostic(`${answered} requests were answered meanwhile`);
+    assert.ok(answered >= 4, `only ${answered} requests were answered meanwhile`);
   });
 });

@@ -1,7 +1,7 @@
 // `rolling-restart`: an upgrade of a running service, twenty times: two processes of each role, stopped with SIGTERM and
 // started again one after the other under load. No request fails twice, nothing is lost, and nothing is even in doubt.
 
-import { freePort } from "../support/postern-process.ts";
+import { freePort } from "../support/free-port.ts";
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
 import { playRound, type ScenarioOptions } from "./round.ts";

@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { freePort } from "../support/postern-process.ts";
+import { freePort } from "../support/free-port.ts";
 import { sumUp, type Verdict } from "./drain.ts";
 import { Lacking } from "./lacking.ts";
 import { sleep } from "./load.ts";

@@ -2,7 +2,7 @@
 // Its own reports come back to our MX.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { freePort } from "../support/postern-process.ts";
+import { freePort } from "../support/free-port.ts";
 import { type Postfix, postfixMissing, startPostfix } from "../support/postfix.ts";
 import { type Receiving, startTestReceiving } from "../support/receiving.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";

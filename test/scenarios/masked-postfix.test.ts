@@ -12,7 +12,7 @@ import { startOutbound } from "../../src/outbound/outbound.ts";
 import { nodeStyleResolver } from "../../src/platform/resolver.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
-import { freePort } from "../support/postern-process.ts";
+import { freePort } from "../support/free-port.ts";
 import { type Postfix, postfixMissing, startPostfix } from "../support/postfix.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 

@@ -7,9 +7,9 @@ import { after, before, test } from "node:test";
 import { Client } from "pg";
 import { testDatabase } from "../support/database.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { freePort } from "../support/free-port.ts";
 import {
   ask,
-  freePort,
   type PosternProcess,
   type Posterns,
   posternSettings,

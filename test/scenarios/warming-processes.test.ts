@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { freePort } from "../support/free-port.ts";
 import {
   type Asked,
   ask,
-  freePort,
   type PosternProcess,
   type Posterns,
   posternSettings,

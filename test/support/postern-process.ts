@@ -2,9 +2,9 @@
 // benchmarks and the fault scenarios.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import type { DnsServer } from "./dns-server.ts";
+import { freePort } from "./free-port.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
@@ -25,15 +25,6 @@ export type PosternProcess = {
   /** SIGTERM and wait. */
   stop(): Promise<number | null>;
 };
-
-/** A free TCP port on loopback. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const { port } = server.address() as { port: number };
-  await new Promise((done) => server.close(done));
-  return port;
-}
 
 /** Settings for one or more Postern processes that share a data folder (or DATABASE_URL in `env`). */
 export async function posternSettings(dataDir: string, env: Record<string, string> = {}): Promise<Posterns> {

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "./postern-process.ts";
+import { freePort } from "./free-port.ts";
 
 const MASTER = `
 smtp      inet  n - n - -    smtpd

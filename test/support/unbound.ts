@@ -3,10 +3,10 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DnsServer } from "./dns-server.ts";
+import { freePort } from "./free-port.ts";
 import type { SignedZone } from "./signed-zone.ts";
 
 export type Unbound = {
@@ -92,13 +92,4 @@ async function started(child: ChildProcess): Promise<void> {
   child.once("exit", (code) => reject(new Error(`unbound ended with ${code}: ${said}`)));
   child.once("error", reject);
   await promise.finally(() => clearTimeout(timer));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }
