@@ -1,8 +1,11 @@
-// Time. `now` is the wall clock moved to the database's (lease and schedule follow the database, reliability rule 4) and
-// by a testing offset; `monotonic` is for timeouts and never jumps. Not here: schedules, which are data of the features.
+// Time. `now` is the monotonic clock moved to the database's (lease and schedule follow the database, reliability rule 4)
+// and by a testing offset: when the machine's wall clock is set, nothing jumps. `monotonic` is for timeouts. Not here: schedules, which are data of the features.
 import { readFileSync } from "node:fs";
 
-/** Wall clock and monotonic clock, both in milliseconds. `setSkew(ms)` says how far the database's clock is ahead of ours. */
+/**
+ * Wall clock and monotonic clock, both in milliseconds. `setSkew(ms)` says how far the database's clock is ahead of this
+ * machine's wall clock at the moment.
+ */
 export type Clock = { now(): number; monotonic(): number; setSkew(ms: number): void };
 
 /** The offset file is looked at again after this long; between looks `now` costs no system call on the file. */
@@ -16,12 +19,12 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
  */
 export function createClock(options: { offsetFile?: string | null }): Clock {
   const offset = options.offsetFile ? readOffset(options.offsetFile) : () => 0;
-  let skewMs = 0;
+  let aheadMs = Date.now() - performance.now();
   return {
-    now: () => Math.round(Date.now() + skewMs + offset()),
+    now: () => Math.round(performance.now() + aheadMs + offset()),
     monotonic: () => performance.now(),
     setSkew: (ms) => {
-      skewMs = ms;
+      aheadMs = Date.now() + ms - performance.now();
     },
   };
 }
