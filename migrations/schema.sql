@@ -644,6 +644,7 @@ create table masked_activity (
   spam_score real,
   redactions integer,
   at timestamp with time zone not null,
+  detail text,
   constraint masked_activity_pkey PRIMARY KEY (org_id, id),
   constraint masked_activity_outcome_check CHECK ((outcome = ANY (ARRAY['sent'::text, 'deferred'::text, 'failed'::text, 'dropped'::text, 'held'::text]))),
   constraint masked_activity_type_check CHECK ((type = ANY (ARRAY['forward'::text, 'reply'::text, 'block'::text, 'bounce'::text, 'quarantine'::text, 'auto_reply'::text, 'config'::text])))
@@ -714,6 +715,14 @@ CREATE INDEX masked_alias_destination_back ON masked_alias_destination USING btr
 alter table masked_alias_destination enable row level security;
 alter table masked_alias_destination force row level security;
 create policy tenant on masked_alias_destination as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
+create table masked_confirmation_day (
+  digest bytea not null,
+  day date not null,
+  sent smallint not null,
+  constraint masked_confirmation_day_pkey PRIMARY KEY (digest, day)
+);
+CREATE INDEX masked_confirmation_day_age ON masked_confirmation_day USING btree (day);
 
 create table masked_contact (
   org_id uuid not null,
@@ -892,6 +901,7 @@ create table organization (
   constraint organization_plan_check CHECK ((plan = ANY (ARRAY['free'::text, 'starter'::text, 'growth'::text, 'scale'::text, 'enterprise'::text]))),
   constraint organization_state_check CHECK ((state = ANY (ARRAY['pending_review'::text, 'active'::text, 'suspended'::text])))
 );
+CREATE INDEX organization_suspended ON organization USING btree (id) WHERE (state = 'suspended'::text);
 alter table organization enable row level security;
 alter table organization force row level security;
 create policy tenant on organization as permissive for all using ((( SELECT postern_system() AS postern_system) OR (id = ( SELECT postern_org() AS postern_org))));
@@ -901,7 +911,6 @@ create table port_closed (
   since timestamp with time zone not null,
   seen_at timestamp with time zone not null,
   targets text[] not null,
-CREATE INDEX organization_suspended ON organization USING btree (id) WHERE (state = 'suspended'::text);
   constraint port_closed_pkey PRIMARY KEY (machine)
 );
 

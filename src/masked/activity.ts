@@ -6,8 +6,9 @@ import { requireAlias, type Who } from "./aliases.ts";
 import * as queries from "./people-queries.ts";
 import type { ActivityRecord } from "./types.ts";
 
+/** `id`: of the message that it tells of, whose end then ends it as well (settling.ts). */
 export type Entry = Pick<queries.ActivityRow, "alias_id" | "type" | "outcome"> &
-  Partial<Omit<queries.ActivityRow, "id" | "at">> & { org_id: string };
+  Partial<Omit<queries.ActivityRow, "at">> & { org_id: string };
 
 /** Writes an entry. Run the transaction in `withPartitions`. */
 export async function recordActivity(world: Pick<World, "clock" | "random">, tx: Tx, entry: Entry): Promise<void> {
@@ -19,6 +20,7 @@ export function toActivityRow(world: Pick<World, "clock" | "random">, entry: Ent
   const { org_id: _org, ...given } = entry;
   return {
     reason: null,
+    detail: null,
     contact_id: null,
     destination_id: null,
     message_id: null,
@@ -29,7 +31,7 @@ export function toActivityRow(world: Pick<World, "clock" | "random">, entry: Ent
     spam_score: null,
     redactions: null,
     ...given,
-    id: world.random.uuid(),
+    id: given.id ?? world.random.uuid(),
     at: new Date(world.clock.now()),
   };
 }
@@ -62,12 +64,13 @@ type Shown = Awaited<ReturnType<typeof queries.listActivity>>[number];
 
 /** An entry as the API shows it; people who were forgotten since are null. */
 export function showActivity(world: Pick<World, "seal">, orgId: string, row: Shown): ActivityRecord {
-  const { id, type, outcome, reason, message_id, size, spf, dkim, dmarc, spam_score, redactions } = row;
+  const { id, type, outcome, reason, detail, message_id, size, spf, dkim, dmarc, spam_score, redactions } = row;
   return {
     id,
     type,
     outcome,
     reason,
+    detail,
     contact: row.contact_sealed && openContact(world, orgId, row.contact_sealed).email,
     destination: row.destination_sealed && openText(world, orgId, row.destination_sealed),
     message_id,

@@ -42,6 +42,11 @@ export function destinationDigest({ seal }: Sealing, orgId: string, email: strin
   return seal.hash(`${orgId} ${email.toLowerCase()}`, "masked-destination");
 }
 
+/** What confirmation mails to a mailbox are counted by, over all organizations: a tag (RFC 5233) makes no other mailbox. */
+export function mailboxDigest({ seal }: Sealing, email: string): Buffer {
+  return seal.hash(email.toLowerCase().replace(/\+[^@]*(?=@[^@]*$)/, ""), "masked-mailbox");
+}
+
 /** What a contact is looked up by, within its alias. */
 export function contactDigest({ seal }: Sealing, aliasId: string, email: string): Buffer {
   return seal.hash(`${aliasId} ${email.toLowerCase()}`, "masked-contact");

@@ -10,7 +10,13 @@ import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { recordConfig } from "./activity.ts";
 import { addressDigest, destinationDigest, newLocalPart, openText, REPLY_LOCAL } from "./addresses.ts";
-import { type ConfirmationWorld, ensureDestinations, type MaskedPorts, sendConfirmations } from "./destinations.ts";
+import {
+  type ConfirmationWorld,
+  ensureDestinations,
+  type MaskedPorts,
+  refuseOwnAddress,
+  sendConfirmations,
+} from "./destinations.ts";
 import { findDestinationsByDigest } from "./people-queries.ts";
 import * as queries from "./queries.ts";
 import type { AliasRecord, AliasRow, Format, OnDisabled, Redact } from "./types.ts";
@@ -178,7 +184,7 @@ async function readSettings(world: AliasWorld, home: Home, given: AliasSettings)
   const forward_to: string[] = [];
   for (const [index, text] of given.forward_to.entries()) {
     const email = readDestination(text, `forward_to[${index}]`);
-    await refuseAliasAsDestination(world, home, email, `forward_to[${index}]`);
+    await refuseOwnAddress(world, email, `forward_to[${index}]`, home.domain);
     if (!forward_to.some((one) => one.toLowerCase() === email.toLowerCase())) forward_to.push(email);
   }
   if (forward_to.length === 0) throw invalid("forward_to", "the 'forward_to' field needs at least one address");
@@ -207,17 +213,6 @@ function readDestination(text: string, field: string): string {
   const parsed = parseAddress(text);
   if (parsed.ok) return parsed.address.email;
   throw invalid(field, `the '${field}' field is not an e-mail address: ${parsed.reason}`);
-}
-
-/** An alias that forwards to an alias is a loop, or soon will be. */
-async function refuseAliasAsDestination(world: AliasWorld, home: Home, email: string, field: string): Promise<void> {
-  const domain = email.slice(email.lastIndexOf("@") + 1).toLowerCase();
-  const { masked_domain, bounce_host, report_domain } = world.config;
-  const isOurs = [masked_domain, bounce_host, report_domain, home.domain].includes(domain);
-  const found = isOurs ? [] : await queries.findAddresses(world.db, [addressDigest(world, email)]);
-  if (isOurs || found.length > 0) {
-    throw invalid(field, `the '${field}' field is an address of this service: an alias cannot forward to an alias`);
-  }
 }
 
 // --- reading --------------------------------------------------------------------------------------------------------------
@@ -319,7 +314,7 @@ async function writeChange(world: AliasWorld, tx: Tx, who: Who, { id, changes, s
   await queries.updateAlias(tx, who.org_id, id, {
     ...rest,
     masked_description: description,
-    disabled_reason: rest.active ? null : (locked.disabled_reason ?? "owner"),
+    disabled_reason: disabledReason(rest.active, changes, locked),
     at: new Date(world.clock.now()),
   });
   const asked = changes.forward_to === undefined ? [] : await ensureDestinations(world, tx, who, forward_to);
@@ -330,6 +325,12 @@ async function writeChange(world: AliasWorld, tx: Tx, who: Who, { id, changes, s
   const reason = `changed: ${Object.keys(changes).sort().join(", ") || "nothing"}`;
   await recordConfig(world, tx, { org_id: who.org_id, alias_id: id, reason });
   return { record: await mustShow(world, tx, who, id), asked };
+}
+
+/** Who switches an alias off that bounces had switched off means it: no confirmation switches it on again. */
+function disabledReason(isActive: boolean, changes: Partial<AliasSettings>, locked: AliasRow): string | null {
+  if (isActive) return null;
+  return changes.active === false ? "owner" : (locked.disabled_reason ?? "owner");
 }
 
 /** The checked settings, of those fields that were given. */

@@ -48,6 +48,7 @@ const ENTRY = {
   type: "text",
   outcome: "text",
   reason: "text",
+  detail: "text",
   contact_id: "uuid",
   destination_id: "uuid",
   message_id: "text",

@@ -3,17 +3,20 @@
 import { buildMessage } from "../mail/mime/build-message.ts";
 import { isSame, uuidBytes, uuidText } from "../mail/token-bytes.ts";
 import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type Lane } from "../outbound/outbound.ts";
+import type { Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { enqueueRaw } from "../sending/sending.ts";
 import type { RawMessage } from "../sending/types.ts";
-import { openText } from "./addresses.ts";
+import { mailboxDigest, openText } from "./addresses.ts";
 import type { ConfirmationWorld, MaskedPorts } from "./destinations.ts";
-import { noteConfirmationSent } from "./people-queries.ts";
+import { noteConfirmationSent, takeConfirmation } from "./people-queries.ts";
 import { ensureMaskedKey, MASKED_DOMAIN_ID } from "./service-domain.ts";
 import { insertTraces } from "./traces.ts";
 import type { DestinationRow } from "./types.ts";
 
+/** A mailbox gets so many on a day, of whichever organizations: nobody is flooded through us. */
+export const CONFIRMATIONS_DAY_MAX = 3;
 const LINK_MS = 7 * 86_400_000;
 const MAC_BYTES = 16;
 const CONTEXT = "masked-confirmation";
@@ -44,34 +47,48 @@ export function readConfirmationToken(
   return { org_id: uuidText(bytes.toString("hex", 0, 16)), id: uuidText(bytes.toString("hex", 16, 32)) };
 }
 
-/** Queues a confirmation mail to each of them. */
+/** Queues a confirmation mail to each of them whose mailbox had not all of its day; how many. */
 export async function queueConfirmations(
   world: ConfirmationWorld,
   ports: MaskedPorts,
   orgId: string,
   rows: readonly DestinationRow[],
-): Promise<void> {
+): Promise<number> {
   await ensureMaskedKey(world);
-  const mails: (RawMessage & { lane: Lane })[] = [];
+  const mails: Ready[] = [];
   for (const row of rows) {
     const email = openText(world, orgId, row.sealed);
     const domain = email.slice(email.lastIndexOf("@") + 1);
     const wanted = { org_id: orgId, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL };
-    mails.push({ ...compose(world, row, email), lane: await ports.findLane(wanted) });
+    const mail = { ...compose(world, row, email), lane: await ports.findLane(wanted) };
+    mails.push({ row, mail, mailbox: mailboxDigest(world, email) });
   }
-  await withPartitions(world, () =>
-    world.db.asOrg(orgId, async (tx) => {
-      const at = new Date(world.clock.now());
-      for (const row of rows) await noteConfirmationSent(tx, orgId, row.id, at);
-      await enqueueRaw(tx, mails);
-      await insertTraces(
-        world,
-        tx,
-        mails.map(({ id }) => ({ org_id: orgId, id, kind: "notice" as const })),
-      );
-    }),
+  // In one order for all writers: counting locks the mailbox's day.
+  mails.sort((a, b) => Buffer.compare(a.mailbox, b.mailbox));
+  const queued = await withPartitions(world, () => world.db.asOrg(orgId, (tx) => queueAllowed(world, tx, mails)));
+  if (queued > 0) ports.notify();
+  return queued;
+}
+
+type Ready = { row: DestinationRow; mail: RawMessage & { lane: Lane }; mailbox: Buffer };
+
+async function queueAllowed(world: ConfirmationWorld, tx: Tx, mails: readonly Ready[]): Promise<number> {
+  const at = new Date(world.clock.now());
+  const day = at.toISOString().slice(0, 10);
+  const allowed: Ready[] = [];
+  for (const ready of mails) {
+    const { mailbox: digest, row } = ready;
+    if (!(await takeConfirmation(tx, { digest, day, sent_max: CONFIRMATIONS_DAY_MAX }))) continue;
+    await noteConfirmationSent(tx, row.org_id, row.id, at);
+    allowed.push(ready);
+  }
+  await enqueueRaw(
+    tx,
+    allowed.map(({ mail }) => mail),
   );
-  ports.notify();
+  const traces = allowed.map(({ row: { org_id }, mail: { id } }) => ({ org_id, id, kind: "notice" as const }));
+  await insertTraces(world, tx, traces);
+  return allowed.length;
 }
 
 function compose(world: ConfirmationWorld, row: DestinationRow, email: string) {

@@ -8,7 +8,7 @@ import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { addressDigest, destinationDigest, openText, sealText } from "./addresses.ts";
 import type { Who } from "./aliases.ts";
-import { queueConfirmations } from "./confirmation.ts";
+import { CONFIRMATIONS_DAY_MAX, queueConfirmations } from "./confirmation.ts";
 import * as queries from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
 import { enableAliases } from "./trace-queries.ts";
@@ -22,8 +22,9 @@ export type MaskedPorts = {
   notify(): void;
 };
 
-/** An address gets at most this many confirmation mails, so that nobody is flooded through us. */
-export const CONFIRMATIONS_MAX = 10;
+/** A destination is asked at most this often; whoever removes and adds it again meets the limit of its day. */
+const CONFIRMATIONS_MAX = 10;
+const DAY_MS = 86_400_000;
 const RESEND_AFTER_MS = 60_000;
 const DESTINATIONS_MAX = 10_000;
 
@@ -85,10 +86,7 @@ export async function addDestination(
   const parsed = parseAddress(email);
   if (!parsed.ok) throw invalid("email", `the 'email' field is not an e-mail address: ${parsed.reason}`);
   const address = parsed.address;
-  const isOurs = address.domain === world.config.masked_domain;
-  if (isOurs || (await findAddresses(world.db, [addressDigest(world, address.email)])).length > 0) {
-    throw invalid("email", "the 'email' field is an address of this service: an alias cannot forward to an alias");
-  }
+  await refuseOwnAddress(world, address.email, "email");
   const digest = destinationDigest(world, who.org_id, address.email);
   const made = await world.db.asOrg(who.org_id, async (tx) => {
     const before = await queries.findDestinationsByDigest(tx, who.org_id, who.environment, [digest]);
@@ -97,6 +95,24 @@ export async function addDestination(
   });
   await sendConfirmations(world, ports, who, [made.row]);
   return { created: made.created, destination: await getDestination(world, who, made.row.id) };
+}
+
+/**
+ * 400 for an address of this service: an alias that forwards to an alias is a loop, or soon will be. `also`: a domain that
+ * is the service's here.
+ */
+export async function refuseOwnAddress(
+  world: Pick<World, "db" | "seal" | "config">,
+  email: string,
+  field: string,
+  also?: string,
+): Promise<void> {
+  const domain = email.slice(email.lastIndexOf("@") + 1).toLowerCase();
+  const { masked_domain, bounce_host, report_domain } = world.config;
+  const isOurs = [masked_domain, bounce_host, report_domain, also].includes(domain);
+  if (isOurs || (await findAddresses(world.db, [addressDigest(world, email)])).length > 0) {
+    throw invalid(field, `the '${field}' field is an address of this service: an alias cannot forward to an alias`);
+  }
 }
 
 /** One destination, or 404. */
@@ -149,16 +165,23 @@ export async function resendConfirmation(
     throw new Refusal("invalid_state", `the destination was asked ${CONFIRMATIONS_MAX} times; it is not asked again`);
   }
   const waitMs = (row.confirmation_sent_at?.getTime() ?? 0) + RESEND_AFTER_MS - world.clock.now();
-  if (waitMs > 0) throw tooSoon(Math.ceil(waitMs / 1000));
-  await queueConfirmations(world, ports, who.org_id, [row]);
+  if (waitMs > 0) throw tooSoon("the last confirmation mail was sent less than a minute ago", "per_minute", 1, waitMs);
+  if ((await queueConfirmations(world, ports, who.org_id, [row])) === 0) {
+    const untilTomorrowMs = DAY_MS - (world.clock.now() % DAY_MS);
+    throw tooSoon(
+      "the address had all the confirmation mails of a day",
+      "daily",
+      CONFIRMATIONS_DAY_MAX,
+      untilTomorrowMs,
+    );
+  }
   return getDestination(world, who, id);
 }
 
-function tooSoon(seconds: number): Refusal {
-  return new Refusal("rate_limit_exceeded", "the last confirmation mail was sent less than a minute ago", {
-    retry_after_seconds: seconds,
-    body: { limit_type: "per_minute", limit: 1, used: 1, retry_after_seconds: seconds, warming_phase: "" },
-  });
+function tooSoon(message: string, limit_type: string, limit: number, waitMs: number): Refusal {
+  const retry_after_seconds = Math.ceil(waitMs / 1000);
+  const body = { limit_type, limit, used: limit, retry_after_seconds, warming_phase: "" };
+  return new Refusal("rate_limit_exceeded", message, { retry_after_seconds, body });
 }
 
 /** Removes a destination, or 404; 409 while it is the only one of an alias. */

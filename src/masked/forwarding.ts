@@ -91,8 +91,9 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { al
     leaving.push({ raw, trace: { kind: "forward", destination_id: destination.id, contact_id } });
   }
   const { in_reply_to, references, message_id } = parsed;
-  const entries = ready.map(({ id }) => ({
+  const entries = ready.map(({ id }, at) => ({
     ...about,
+    id: leaving[at]?.raw.id as string,
     type: "forward" as const,
     outcome: "sent" as const,
     contact_id,

@@ -281,6 +281,55 @@ test("the confirmation mail goes out again once a minute, ten times", async () =
   assert.equal((await api.ask("POST", path)).status, 409);
 });
 
+test("a mailbox gets three confirmation mails a day, whoever asks it how often, under whatever tag", async () => {
+  const other = (await api.organization()).live_key;
+  const add = async (email: string, key = api.live_key) => {
+    const { status, body } = await api.ask("POST", "/v1/masked/destinations", { email }, { key });
+    assert.equal(status, 201, JSON.stringify(body));
+    return body.destination as { id: string; confirmation_sent_at: string | null };
+  };
+  const total = async () =>
+    (await Promise.all(["", "+a", "+b"].map((tag) => mailsTo(`Flood${tag}@real.example`)))).flat();
+  for (let n = 0; n < 2; n += 1) {
+    const { id } = await add("Flood@real.example");
+    assert.equal((await api.ask("DELETE", `/v1/masked/destinations/${id}`)).status, 200);
+  }
+  assert.notEqual((await add("Flood+a@real.example", other)).confirmation_sent_at, null);
+  assert.equal((await add("Flood+b@real.example", other)).confirmation_sent_at, null);
+  const { id, confirmation_sent_at } = await add("Flood@real.example");
+  assert.equal(confirmation_sent_at, null, "it is there, and was not asked");
+  assert.equal((await total()).length, 3);
+  const again = await api.ask("POST", `/v1/masked/destinations/${id}/resend`);
+  assert.deepEqual([again.status, again.body.limit_type, again.body.limit], [429, "daily", 3]);
+  assert.ok(again.body.retry_after_seconds > 0 && again.body.retry_after_seconds <= 86_400);
+  await api.world.db.execute("update masked_confirmation_day set day = day - 1");
+  assert.equal((await api.ask("POST", `/v1/masked/destinations/${id}/resend`)).status, 200);
+  assert.equal((await total()).length, 4);
+});
+
+test("no address of the service itself is asked to confirm", async () => {
+  const { bounce_host, report_domain } = api.config;
+  for (const domain of [DOMAIN, bounce_host, report_domain]) {
+    const { status, body } = await api.ask("POST", "/v1/masked/destinations", { email: `any@${domain}` });
+    assert.deepEqual([status, body.field], [400, "email"], domain);
+    await refused({ forward_to: [`any@${domain}`] }, 400, "forward_to[0]");
+  }
+});
+
+test("an owner's switch holds, also on an alias that bounces had switched off before", async () => {
+  const alias = await create({ forward_to: ["switch@real.example"] });
+  const bounce = "update masked_alias set active = false, disabled_reason = 'destination_bouncing' where id = $1";
+  await api.world.db.execute(bounce, [alias.id]);
+  const path = `/v1/masked/aliases/${alias.id}`;
+  const renamed = (await api.ask("PUT", path, { display_name: "Anna" })).body.alias;
+  assert.deepEqual([renamed.active, renamed.disabled_reason], [false, "destination_bouncing"]);
+  assert.equal((await api.ask("PUT", path, { active: false })).body.alias.disabled_reason, "owner");
+  const [destination] = (await api.ask("GET", "/v1/masked/destinations?email=switch@real.example")).body.destinations;
+  const token = confirmationToken(api.world, { org_id: api.org_id, id: destination.id });
+  assert.equal((await api.ask("POST", `/masked/confirm/${token}`, undefined, { key: null })).status, 200);
+  assert.equal((await api.ask("GET", path)).body.alias.active, false);
+});
+
 test("the only destination of an alias stays", async () => {
   const alias = await create({ forward_to: ["solo@real.example"] });
   const { body } = await api.ask("GET", "/v1/masked/destinations?email=solo@real.example");

@@ -62,7 +62,10 @@ function mountLeaving(api: Api, world: CarryWorld, ports: BouncePorts): void {
   api.post("/masked/unsubscribe/:token", { schema: { hide: true, params: TokenParams } }, async (request, reply) => {
     const leave = readLeave(world, request.params.token);
     const done = leave ? await leaveList(world, ports, leave) : "gone";
-    const [code, page] = { sent: [200, LEFT], gone: [404, OVER], later: [429, LATER] }[done] as [number, string];
+    const [code, page] = { sent: [200, LEFT], gone: [404, OVER], off: [403, OFF], later: [429, LATER] }[done] as [
+      number,
+      string,
+    ];
     return reply.headers(HEADERS).code(code).send(page);
   });
 }
@@ -85,5 +88,9 @@ const LEFT = page("Sent", "<p>The request to unsubscribe was sent from your mask
 const LATER = page(
   "Not now",
   "<p>Your masked address has sent too much mail within the last hour. Try again later.</p>",
+);
+const OFF = page(
+  "Switched off",
+  "<p>Nothing is sent from your masked address at the moment, because you switched that off.</p>",
 );
 const OVER = page("This link does not work", "<p>It is too old, or what it was for was removed.</p>");

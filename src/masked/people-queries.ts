@@ -86,6 +86,18 @@ export async function countDestinations(tx: Tx, orgId: string, filter: Destinati
   return row?.total ?? 0;
 }
 
+export type DayOfAddress = { digest: Buffer; day: string; sent_max: number };
+
+/** Counts one more confirmation mail to an address, of whichever organization; false when it had all of its day. */
+export async function takeConfirmation(tx: Tx, { digest, day, sent_max }: DayOfAddress): Promise<boolean> {
+  const touched = await tx.execute(
+    `insert into masked_confirmation_day as d (digest, day, sent) values ($1, $2, 1)
+     on conflict (digest, day) do update set sent = d.sent + 1 where d.sent < $3`,
+    [digest, day, sent_max],
+  );
+  return touched === 1;
+}
+
 export function noteConfirmationSent(tx: Tx, orgId: string, id: string, at: Date) {
   return tx.execute(
     `update masked_destination set confirmation_sent_at = $3, confirmations_sent = confirmations_sent + 1, updated_at = $3
@@ -238,6 +250,7 @@ export type ActivityRow = {
   type: ActivityType;
   outcome: ActivityOutcome;
   reason: string | null;
+  detail: string | null;
   contact_id: string | null;
   destination_id: string | null;
   message_id: string | null;
@@ -254,8 +267,8 @@ export type ActivityRow = {
 export function insertActivity(tx: Tx, orgId: string, row: ActivityRow) {
   return tx.execute(
     `insert into masked_activity (org_id, id, alias_id, type, outcome, reason, contact_id, destination_id, message_id,
-       size, spf, dkim, dmarc, spam_score, redactions, at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+       size, spf, dkim, dmarc, spam_score, redactions, at, detail)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
     [
       orgId,
       row.id,
@@ -273,6 +286,7 @@ export function insertActivity(tx: Tx, orgId: string, row: ActivityRow) {
       row.spam_score,
       row.redactions,
       row.at,
+      row.detail,
     ],
   );
 }

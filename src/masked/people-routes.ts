@@ -33,7 +33,11 @@ const Destination = Type.Object({
   }),
   suspended_reason: Nullable(Type.String()),
   aliases: Type.Integer({ description: "How many aliases forward to it" }),
-  confirmation_sent_at: Nullable(Time),
+  confirmation_sent_at: Type.Unsafe<Date | string | null>({
+    ...Nullable(Time),
+    description:
+      "null: not asked yet, because a mailbox gets at most three confirmation mails a day; ask again by /resend",
+  }),
   confirmed_at: Nullable(Time),
   created_at: Time,
   updated_at: Time,
@@ -68,12 +72,16 @@ const Entry = Type.Object({
   type: OneOf(ACTIVITY_TYPES),
   outcome: OneOf(ACTIVITY_OUTCOMES, {
     description:
-      "deferred: put off with 450, and the one who sends comes again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)",
+      "sent: on its way, or arrived. deferred: put off with 450, and the one who sends comes again; or a server put us off, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)",
   }),
   reason: Type.Unsafe<string | null>({
     ...Nullable(Type.String()),
     description:
       "A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed, destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender, unproven_sender, reply_disabled, leak; of a bounce, its kind and code",
+  }),
+  detail: Type.Unsafe<string | null>({
+    ...Nullable(Type.String()),
+    description: "Of a reply that is held because of a leak: the place that would have shown an address",
   }),
   contact: Nullable(Type.String()),
   destination: Nullable(Type.String()),
@@ -166,7 +174,8 @@ function mountDestination(api: Api, world: World, ports: destinations.MaskedPort
       schema: {
         ...schema,
         operationId: "resendMaskedConfirmation",
-        summary: "Mail the confirmation link again, once a minute and ten times at most",
+        summary:
+          "Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at most",
         response: answers({ 200: OneDestination }, [404, 409]),
       },
     },

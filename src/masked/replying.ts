@@ -88,7 +88,14 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
   const owner_id = ownerOf(reply)?.id ?? null;
   const side = { org_id: alias.org_id, alias_id: alias.id };
   const inner = parsed.message_id;
-  const entry = { ...about, type: "reply" as const, outcome: "sent" as const, redactions, message_id: `<${outer}>` };
+  const entry = {
+    ...about,
+    id,
+    type: "reply" as const,
+    outcome: "sent" as const,
+    redactions,
+    message_id: `<${outer}>`,
+  };
   return carry.conclude(
     world,
     { alias, mail },
@@ -115,7 +122,8 @@ async function turnBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply:
   const owner = ownerOf(reply);
   const isHeld = refusal.kind === "leak";
   const outcome = isHeld ? ("held" as const) : ("failed" as const);
-  const reason = isHeld ? `leak: ${refusal.where}` : refusal.kind;
+  const reason = refusal.kind;
+  const detail = isHeld ? refusal.where : null;
   const raw = await makeNotice(world, ports, alias, {
     to: reply.author,
     environment: mail.environment,
@@ -129,7 +137,7 @@ async function turnBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply:
     {
       status: "failed",
       reason: refusal.kind,
-      entries: [{ ...about, type: "reply", outcome, reason, destination_id: owner?.id ?? null }],
+      entries: [{ ...about, type: "reply", outcome, reason, detail, destination_id: owner?.id ?? null }],
       counts: {},
       leaving: [{ raw, trace: { kind: "notice" } }],
     },

@@ -2,7 +2,7 @@
 // has arrived or failed for good, whose addresses it held and what it said are forgotten. A trace is the row that makes
 // sure of it, also when a process dies.
 import { forgetRecipients } from "../events/events.ts";
-import { type EndedMessage, findEnded, forgetMessages } from "../sending/sending.ts";
+import { type EndedMessage, findDeferred, findEnded, forgetMessages } from "../sending/sending.ts";
 import { type BouncePorts, type Fault, takeBounce } from "./bounces.ts";
 import type * as carry from "./carry.ts";
 import * as queries from "./trace-queries.ts";
@@ -42,9 +42,30 @@ export async function settleTraces(world: carry.CarryWorld, ports: TracePorts): 
     else failures.push(failure);
   }
   if (later.length > 0) await queries.setDue(world.db, later);
+  await tellOutcomes(world, sent, ended);
   await forget(world, ports, { received, over });
   if (failures.length > 0) throw failures[0];
   return traces.length;
+}
+
+/** The entries of forwards and replies say what became of them: on its way, put off by a server, given up. */
+async function tellOutcomes(
+  world: Pick<carry.CarryWorld, "db">,
+  sent: readonly queries.TraceRow[],
+  ended: ReadonlyMap<string, EndedMessage>,
+): Promise<void> {
+  const told = sent.filter(({ kind }) => kind === "forward" || kind === "reply");
+  const open = told.filter(({ id }) => !ended.has(id));
+  const deferred = new Set((await findDeferred(world.db, open)).map(({ id }) => id));
+  const outcomes = told.map(({ org_id, id }): queries.Outcome => {
+    const end = ended.get(id);
+    return { org_id, id, outcome: end ? (isGivenUp(end) ? "failed" : "sent") : deferred.has(id) ? "deferred" : "sent" };
+  });
+  if (outcomes.length > 0) await queries.setOutcomes(world.db, outcomes);
+}
+
+function isGivenUp({ status }: EndedMessage): boolean {
+  return ["bounced", "failed", "expired"].includes(status);
 }
 
 function isReceived({ kind }: queries.TraceRow): boolean {
@@ -88,7 +109,8 @@ async function forget(world: carry.CarryWorld, ports: TracePorts, { received, ov
   for (const { org_id, id } of withBlobs) await ports.forgetBlobs(org_id, id);
 }
 
-function faultOf({ status, bounce_type, diag_code, bounce_class }: EndedMessage): Fault | null {
-  if (!["bounced", "failed", "expired"].includes(status)) return null;
+function faultOf(end: EndedMessage): Fault | null {
+  const { bounce_type, diag_code, bounce_class } = end;
+  if (!isGivenUp(end)) return null;
   return { hard: bounce_type === "hard", code: diag_code, class: bounce_class };
 }

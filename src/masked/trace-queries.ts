@@ -69,12 +69,26 @@ export function findTrace(tx: Query, orgId: string, id: string) {
   return tx.query<TraceRow>(`select ${TRACE} from masked_trace where org_id = $1 and id = $2`, [orgId, id]);
 }
 
-/** The messages that carry a received mail on, and notices about it. */
-export function findTraces(tx: Query, orgId: string, ids: readonly string[]) {
-  return tx.query<TraceRow>(`select ${TRACE} from masked_trace where org_id = $1 and id = any($2) order by id`, [
-    orgId,
-    ids,
-  ]);
+export type Outcome = Key & { outcome: "sent" | "deferred" | "failed" };
+
+/**
+ * What became of messages, in the entries of the activity that have their ids. Index: masked_activity_pkey; the bounds let
+ * only the days be looked at that the ids are of.
+ */
+export function setOutcomes(db: Query, rows: readonly Outcome[]) {
+  const ids = rows.map(({ id }) => id).sort();
+  return db.execute(
+    `update masked_activity a set outcome = k.outcome
+       from unnest($1::uuid[], $2::uuid[], $3::text[]) as k (org_id, id, outcome)
+      where a.org_id = k.org_id and a.id = k.id and a.outcome <> k.outcome and a.id between $4 and $5`,
+    [
+      rows.map(({ org_id }) => org_id),
+      rows.map(({ id }) => id),
+      rows.map(({ outcome }) => outcome),
+      ids[0],
+      ids.at(-1),
+    ],
+  );
 }
 
 /** True for the first bounce of a message. */
@@ -147,6 +161,15 @@ export function purgeWindows(db: Query, before: Date, limit: number) {
   return db.execute(
     `delete from masked_window where (org_id, alias_id, kind, starts_at) in (
        select org_id, alias_id, kind, starts_at from masked_window where starts_at < $1 order by starts_at limit $2)`,
+    [before, limit],
+  );
+}
+
+/** Days of confirmation mails that are over. Index: masked_confirmation_day_age. */
+export function purgeConfirmationDays(db: Query, before: Date, limit: number) {
+  return db.execute(
+    `delete from masked_confirmation_day where (digest, day) in (
+       select digest, day from masked_confirmation_day where day < $1::timestamptz::date order by day limit $2)`,
     [before, limit],
   );
 }

@@ -128,6 +128,7 @@ export type ActivityRecord = {
   type: ActivityType;
   outcome: ActivityOutcome;
   reason: string | null;
+  detail: string | null;
   contact: string | null;
   destination: string | null;
   message_id: string | null;

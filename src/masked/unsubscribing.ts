@@ -9,12 +9,14 @@ import { withPartitions } from "../platform/partitions.ts";
 import { SealBroken } from "../platform/seal.ts";
 import type { World } from "../platform/world.ts";
 import { enqueueRaw } from "../sending/sending.ts";
-import { recordActivity } from "./activity.ts";
+import type { RawMessage } from "../sending/types.ts";
+import { toActivityRow } from "./activity.ts";
 import type { BouncePorts } from "./bounces.ts";
 import * as carry from "./carry.ts";
+import { type ConcludedMail, concludeMails } from "./conclude-queries.ts";
 import { addressOf } from "./correspondents.ts";
 import { findAlias } from "./queries.ts";
-import { insertTraces } from "./traces.ts";
+import { toRows } from "./traces.ts";
 import type { AliasRow } from "./types.ts";
 import { takeReply, windowCounter } from "./windows.ts";
 
@@ -83,37 +85,50 @@ function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]+/gu, " ").trim();
 }
 
-/** Sends the mail from the alias. `gone`: there is no such alias any more; `later`: it sends too much already. */
+/**
+ * Sends the mail from the alias. `gone`: there is no such alias any more; `off`: its owner lets nothing leave from it;
+ * `later`: it sends too much already.
+ */
 export async function leaveList(
   world: carry.CarryWorld,
   ports: BouncePorts,
   leave: Leave,
-): Promise<"sent" | "gone" | "later"> {
+): Promise<"sent" | "gone" | "off" | "later"> {
   const target = readMailto(leave.mailto);
   const [alias] = await findAlias(world.db, leave.org_id, leave.alias_id);
   if (!target || !alias || alias.deleted_at !== null) return "gone";
+  if (!alias.active || !alias.reply_enabled) return "off";
   if (!(await takeReply(windowCounter(world), alias))) return "later";
   const raw = await compose(world, ports, alias, target);
-  const { org_id, contact_id } = leave;
+  const { org_id } = leave;
   const domain = target.email.slice(target.email.lastIndexOf("@") + 1);
   const wanted = { org_id, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL };
   const lane = raw.environment === "test" ? null : await ports.findLane(wanted);
+  const fact = factOf(world, leave, { ...raw, alias_id: alias.id });
   await withPartitions(world, () =>
     world.db.asOrg(org_id, async (tx) => {
       await enqueueRaw(tx, [{ ...raw, lane }]);
-      await insertTraces(world, tx, [{ org_id, id: raw.id, kind: "reply", alias_id: alias.id, contact_id }]);
-      const entry = {
-        org_id,
-        alias_id: alias.id,
-        contact_id,
-        message_id: `<${raw.message_id}>`,
-        reason: "unsubscribe",
-      };
-      await recordActivity(world, tx, { ...entry, type: "reply", outcome: "sent", size: raw.mime.length });
+      await concludeMails(tx, [fact]);
     }),
   );
   ports.notify();
   return "sent";
+}
+
+/** It is a reply like those that people write. */
+function factOf(world: carry.CarryWorld, { contact_id }: Leave, raw: RawMessage & { alias_id: string }): ConcludedMail {
+  const { org_id, alias_id, id, message_id, mime } = raw;
+  const entry = { org_id, alias_id, id, contact_id, message_id: `<${message_id}>`, reason: "unsubscribe" };
+  return {
+    org_id,
+    alias_id,
+    at: raw.created_at,
+    traces: toRows(world, [{ org_id, id, kind: "reply", alias_id, contact_id }], raw.environment),
+    ids: [],
+    contact: { id: contact_id, received: 0, sent: 1 },
+    entries: [toActivityRow(world, { ...entry, type: "reply", outcome: "sent", size: mime.length })],
+    counts: { received: 0, forwarded: 0, replied: 1, blocked: 0 },
+  };
 }
 
 async function compose(world: carry.CarryWorld, ports: BouncePorts, alias: AliasRow, target: Target) {

@@ -23,6 +23,16 @@ export function findEnded(db: Query, keys: readonly { org_id: string; id: string
   );
 }
 
+/** Those of these messages to one recipient that a server put off, and that are tried again. */
+export function findDeferred(db: Query, keys: readonly { org_id: string; id: string }[]) {
+  return db.query<{ org_id: string; id: string }>(
+    `select r.org_id, r.message_id as id
+       from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+       join recipient r on r.org_id = k.org_id and r.message_id = k.id and r.position = 0 and r.status = 'deferred'`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)],
+  );
+}
+
 /** Forgets whom messages of one recipient went to and what they said; those that have a blob. */
 export function forgetMessages(tx: Tx, keys: readonly { org_id: string; id: string }[]) {
   return tx.query<{ org_id: string; id: string }>(

@@ -173,7 +173,10 @@ test("a reply that names strangers, answers by itself, or hides the address in a
   await send({ from: D, to: r, head: file, text: Buffer.from(`\x00${D}`).toString("base64") });
   assert.equal((await left(C)).length, before);
   const [held, auto, foreign] = await activity(a.id);
-  assert.match(held, /^reply held leak: .*application\/octet-stream/);
+  assert.equal(held, "reply held leak");
+  const entries = (await ask("GET", `/v1/masked/aliases/${a.id}/activity`)).body.activity;
+  assert.match(entries[0].detail, /application\/octet-stream/);
+  assert.equal(entries[1].detail, null);
   assert.equal(auto, "auto_reply dropped auto_reply");
   assert.equal(foreign, "reply failed foreign_recipient");
 });
