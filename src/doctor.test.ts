@@ -96,6 +96,23 @@ describe("the doctor", () => {
     assert.deepEqual(named(checks, "database"), []);
   });
 
+  it("reports a data folder that is not there, or is none, and goes on", async () => {
+    const file = join(dir, "no-folder");
+    writeFileSync(file, "");
+    const key = { POSTERN_MASTER_KEY: "ab".repeat(32) };
+    for (const [POSTERN_DATA, says] of [
+      [join(dir, "nowhere"), /nowhere does not exist\.$/],
+      [file, /no-folder cannot be looked at: it is no folder\.$/],
+      [join(file, "below"), /cannot be looked at: ENOTDIR\.$/],
+    ] as const) {
+      const checks = await look({ ...key, POSTERN_DATA });
+      const found = only(checks, "data folder");
+      assert.equal(found.status, "problem");
+      assert.match(found.says, says);
+      assert.equal(only(checks, "DNS").status, "ok");
+    }
+  });
+
   it("sees a data folder that others may write and a master key that others may read", async () => {
     const data = mkdtempSync(join(dir, "open-"));
     chmodSync(data, 0o777);

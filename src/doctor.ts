@@ -84,7 +84,13 @@ export function checkNode(version: string): Check {
 
 async function checkDataFolder({ data_dir }: Config): Promise<Check[]> {
   const name = "data folder";
-  const { mode, uid } = await stat(data_dir);
+  const found = await stat(data_dir).catch((error: NodeJS.ErrnoException) => error);
+  if (found instanceof Error || !found.isDirectory()) {
+    const why = found instanceof Error ? (found.code ?? found.message) : "it is no folder";
+    const says = why === "ENOENT" ? `${data_dir} does not exist.` : `${data_dir} cannot be looked at: ${why}.`;
+    return [problem(name, says, "Make that folder for the user that runs Postern, or set POSTERN_DATA.")];
+  }
+  const { mode, uid } = found;
   const checks: Check[] = [];
   try {
     await access(data_dir, constants.R_OK | constants.W_OK | constants.X_OK);
