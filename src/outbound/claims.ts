@@ -89,7 +89,11 @@ async function claimOnce(world: World, parts: Parts, { lingering, suspended }: S
   if (lanes.length === 0) return false;
   const rationed = await ration(sources, lanes, shareRows(lanes, memory));
   const { wanted } = rationed;
-  const rows = wanted.length > 0 ? await queries.claimDue(world.db, leases.node(), wanted, now) : [];
+  const claimed = wanted.length > 0 ? queries.claimDue(world.db, leases.node(), wanted, now) : Promise.resolve([]);
+  const rows = await claimed.catch(async (err) => {
+    await rationed.settle([]);
+    throw err;
+  });
   await rationed.settle(rows);
   const byId = new Map(lanes.map((lane) => [lane.id, lane]));
   const counted = (lane: Lane, job: Job) => take(lane, { ...job, source_id: rationed.sourceOf(lane.id) });

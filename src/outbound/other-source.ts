@@ -6,14 +6,19 @@ import type { Job } from "./types.ts";
 export type OtherSource = {
   /** Notes a refusal; true when there is another address and it was not tried yet. */
   note(job: Job, refused: { id: string }): boolean;
-  /** The address to use instead of `usual`, or that. */
-  instead(job: Job, usual: KnownSource): KnownSource;
+  /** Was the job refused for this address, and is to leave from another? */
+  avoids(job: Job, usual: { id: string }): boolean;
+  /**
+   * The address to use instead of `usual`, with an attempt of today set aside for it where these are counted, and that of
+   * `usual` given back; `usual` when no other has one left.
+   */
+  instead(job: Job, usual: KnownSource): Promise<KnownSource>;
 };
 
 const REMEMBERED_MAX = 10_000;
 
 /** Nothing refused yet. */
-export function rememberRefused(sources: Pick<Sources, "sibling">): OtherSource {
+export function rememberRefused(sources: Pick<Sources, "sibling" | "grant" | "giveBack">): OtherSource {
   const refused = new Map<string, string>();
   const keyOf = ({ message_id, position }: Job) => `${message_id}/${position}`;
   return {
@@ -24,9 +29,16 @@ export function rememberRefused(sources: Pick<Sources, "sibling">): OtherSource 
       refused.set(key, id);
       return true;
     },
-    instead(job, usual) {
-      const avoided = refused.get(keyOf(job));
-      return avoided === usual.id ? (sources.sibling(usual.id) ?? usual) : usual;
+    avoids: (job, { id }) => refused.get(keyOf(job)) === id,
+    async instead(job, usual) {
+      const asked = new Set<string>();
+      for (let other = sources.sibling(usual.id); other && !asked.has(other.id); other = sources.sibling(usual.id)) {
+        asked.add(other.id);
+        if ((await sources.grant(other, 1)) === 0) continue;
+        if (job.source_id === usual.id) await sources.giveBack(usual.id, 1);
+        return other;
+      }
+      return usual;
     },
   };
 }

@@ -60,6 +60,8 @@ export type Outbound = {
 export type OutboundDeps = {
   signingKeys(orgId: string, domainId: string): Promise<SigningKey[]>;
   roles: string[];
+  /** Absent: one of its own. */
+  findLane?: FindLane;
   /** Absent: this machine. */
   outside?: Outside;
 };
@@ -67,6 +69,7 @@ export type OutboundDeps = {
 const PATHS_IDLE_MS = 300_000;
 const STOP_WITHIN_MS = 40_000;
 const STOP_LOOK_MS = 20;
+const AGAIN_MS = 1_000;
 
 type Engine = {
   world: World;
@@ -202,12 +205,38 @@ function admit(engine: Engine, errand: Errand): void {
     engine.parts.finisher.push(job, deferredLocally(source, "4.3.5", "local"));
     return;
   }
-  const key = `${source.id}|${plan.site.name}`;
-  const path = engine.paths.get(key) ?? createPath(key, source, plan);
-  engine.paths.set(key, path);
+  if (engine.otherSource.avoids(job, source)) {
+    admitElsewhere(engine, errand, source);
+    return;
+  }
+  const path = pathOf(engine, source, plan);
   engine.lanePaths.set(lane.id, path);
   path.fairness.push(lane, errand);
   drive(engine.world, engine.parts, path);
+}
+
+/** Of its lane it is this message alone that leaves from another address. */
+function admitElsewhere(engine: Engine, errand: Errand, usual: KnownSource): void {
+  const { lane, job, plan } = errand;
+  engine.otherSource
+    .instead(job, usual)
+    .then((source) => {
+      const path = pathOf(engine, source, plan);
+      const source_id = source === usual ? job.source_id : source.id;
+      path.fairness.push(lane, { ...errand, job: { ...job, source_id } });
+      drive(engine.world, engine.parts, path);
+    })
+    .catch((err) => {
+      engine.world.log.error({ err, message_id: job.message_id }, "another address could not be chosen");
+      setTimeout(() => admit(engine, errand), AGAIN_MS);
+    });
+}
+
+function pathOf({ paths }: Engine, source: KnownSource, plan: Errand["plan"]): Path {
+  const key = `${source.id}|${plan.site.name}`;
+  const path = paths.get(key) ?? createPath(key, source, plan);
+  paths.set(key, path);
+  return path;
 }
 
 /** The address a message leaves from now; a text says why there is none. */
@@ -216,12 +245,13 @@ function sourceOf(engine: Engine, lane: Lane, job: Job): KnownSource | string {
   if (counted) return counted;
   const departure = engine.sources.departure(lane.source_id);
   if (!("source" in departure)) return "wait" in departure ? departure.wait : departure.problem;
-  return engine.otherSource.instead(job, departure.source);
+  return departure.source;
 }
 
 function rehomer(engine: Engine): Rehomer {
   const tellOthers = notifier(engine.world);
   return createRehomer(engine.world, {
+    findLane: engine.deps.findLane ?? laneFinder(engine.world),
     done: (job) => engine.memory.finish(job),
     moved() {
       engine.claimer.wake();

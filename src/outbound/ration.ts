@@ -9,7 +9,7 @@ export type Ration = {
   wanted: Share[];
   /** The source that the lane's rows were counted at; undefined where nothing is counted. */
   sourceOf(laneId: number): string | undefined;
-  /** To be told what was really claimed: the rest is given back. */
+  /** To be told what was really claimed, also when that failed: the rest is given back. */
   settle(rows: { lane_id: number }[]): Promise<void>;
 };
 
@@ -32,9 +32,18 @@ export async function ration(
   }
   const grants = new Map<string, number>();
   const counted = new Map<number, string>();
+  async function settle(rows: { lane_id: number }[]): Promise<void> {
+    for (const [sourceId, granted] of grants) {
+      const used = rows.filter(({ lane_id }) => counted.get(lane_id) === sourceId).length;
+      await sources.giveBack(sourceId, granted - used);
+    }
+  }
   for (const [source, shares] of limited) {
     const total = shares.reduce((sum, { k }) => sum + k, 0);
-    let left = await sources.grant(source, total);
+    let left = await sources.grant(source, total).catch(async (err) => {
+      await settle([]);
+      throw err;
+    });
     grants.set(source.id, left);
     for (const { id, k } of shares) {
       const share = { id, k: Math.min(k, left) };
@@ -43,14 +52,5 @@ export async function ration(
       if (share.k > 0) kept.push(share);
     }
   }
-  return {
-    wanted: kept,
-    sourceOf: (laneId) => counted.get(laneId),
-    async settle(rows) {
-      for (const [sourceId, granted] of grants) {
-        const used = rows.filter(({ lane_id }) => counted.get(lane_id) === sourceId).length;
-        await sources.giveBack(sourceId, granted - used);
-      }
-    },
-  };
+  return { wanted: kept, sourceOf: (laneId) => counted.get(laneId), settle };
 }

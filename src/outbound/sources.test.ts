@@ -1,6 +1,6 @@
 // Who sends from which address: nodes and slots, stand-ins, warm-up, and the choice for each message.
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { beforeEach, describe, it } from "node:test";
 import { choose } from "./exits.ts";
 import { shareBySource } from "./leases.ts";
 import { rememberRefused } from "./other-source.ts";
@@ -141,6 +141,18 @@ describe("what may be claimed", () => {
     assert.deepEqual(given, [["new", 14]]);
   });
 
+  it("is given back as a whole when a later grant fails", async () => {
+    const { sources, given } = book(40);
+    const gone: Departure = { source: source("gone", { warmup_started_at: new Date(0) }) };
+    const departure = (id: string): Departure => (id === "gone" ? gone : sources.departure(id));
+    const grant = async ({ id }: KnownSource, count: number) => {
+      if (id === "gone") throw new Error("the database is away");
+      return Math.min(count, 40);
+    };
+    await assert.rejects(ration({ ...sources, departure, grant }, lanes, wanted), /away/);
+    assert.deepEqual(given, [["new", 40]]);
+  });
+
   it("is nothing from lanes whose address has none left", async () => {
     const cut = await ration(book(0).sources, lanes, wanted);
     assert.deepEqual(cut.wanted.map(({ id }) => id).sort(), [1, 4]);
@@ -149,20 +161,49 @@ describe("what may be claimed", () => {
 
 describe("a message that was refused for its address", () => {
   const job = { message_id: "m", position: 0 } as Job;
+  const booked: string[] = [];
+  /** Each of `others` has as many attempts left. */
+  const pool = (others: KnownSource[], left = 1) => ({
+    sibling: () => others.find(({ id }) => !booked.includes(`none left at ${id}`)) ?? null,
+    async grant({ id }: KnownSource, wanted: number) {
+      booked.push(left > 0 ? `${wanted} at ${id}` : `none left at ${id}`);
+      return Math.min(left, wanted);
+    },
+    giveBack: async (id: string, count: number) => void booked.push(`${count} back at ${id}`),
+  });
+  beforeEach(() => void booked.splice(0));
 
-  it("gets one more try from another of the pool, and no third", () => {
-    const other = source("2");
-    const memory = rememberRefused({ sibling: () => other });
-    assert.equal(memory.instead(job, source("1")).id, "1");
+  it("gets one more try from another of the pool, and no third", async () => {
+    const memory = rememberRefused(pool([source("2")]));
+    assert.equal(memory.avoids(job, source("1")), false);
     assert.equal(memory.note(job, { id: "1" }), true);
-    assert.equal(memory.instead(job, source("1")).id, "2");
+    assert.equal(memory.avoids(job, source("1")), true);
+    assert.equal((await memory.instead(job, source("1"))).id, "2");
+    assert.equal(memory.avoids(job, source("2")), false);
     assert.equal(memory.note(job, { id: "2" }), false);
   });
 
-  it("gets none where there is no other", () => {
-    const memory = rememberRefused({ sibling: () => null });
+  it("gets none where there is no other", async () => {
+    const memory = rememberRefused(pool([]));
     assert.equal(memory.note(job, { id: "1" }), false);
-    assert.equal(memory.instead(job, source("1")).id, "1");
+    assert.equal(memory.avoids(job, source("1")), false);
+  });
+
+  it("is counted where it leaves from, and no longer where it was", async () => {
+    const memory = rememberRefused(pool([source("2")]));
+    memory.note(job, { id: "1" });
+    await memory.instead({ ...job, source_id: "1" }, source("1"));
+    assert.deepEqual(booked, ["1 at 2", "1 back at 1"]);
+    booked.splice(0);
+    await memory.instead(job, source("1"));
+    assert.deepEqual(booked, ["1 at 2"], "nothing was counted at an address without a limit");
+  });
+
+  it("passes over others that have no attempt left today", async () => {
+    const memory = rememberRefused(pool([source("2"), source("3")], 0));
+    memory.note(job, { id: "1" });
+    assert.equal((await memory.instead({ ...job, source_id: "1" }, source("1"))).id, "1");
+    assert.deepEqual(booked, ["none left at 2", "none left at 3"]);
   });
 });
 

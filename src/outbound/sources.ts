@@ -27,6 +27,7 @@ export type Sources = {
   isUnlimited(sourceId: string): boolean;
   /** Sets attempts of today aside; a source without a limit gives all. */
   grant(source: KnownSource, wanted: number): Promise<number>;
+  /** What cannot be given back now, for want of a database, is remembered and given back later. */
   giveBack(sourceId: string, count: number): Promise<void>;
 };
 
@@ -51,6 +52,7 @@ export async function createSources(world: SourcesWorld): Promise<Sources> {
   let pools = new Map<string, KnownSource[]>();
 
   async function refresh(): Promise<void> {
+    await budget.payBack();
     known = await findSources(world);
     pools = Map.groupBy(
       [...known.values()].filter(({ removed_at }) => removed_at === null),
@@ -129,7 +131,28 @@ function watchBinding(world: Pick<World, "clock">) {
 /** The attempts of today of addresses that are being warmed up. */
 function watchBudgets(world: Pick<World, "db" | "clock">) {
   const full = new Map<string, { day: string; untilMs: number }>();
+  const owed = new Map<string, { id: string; day: string; count: number }>();
+
+  function owe(id: string, day: string, count: number): void {
+    const key = `${id} ${day}`;
+    owed.set(key, { id, day, count: (owed.get(key)?.count ?? 0) + count });
+  }
+
+  async function payBack(): Promise<void> {
+    const debts = [...owed.values()];
+    owed.clear();
+    for (const [at, { id, day, count }] of debts.entries()) {
+      try {
+        await queries.returnAttempts(world.db, { id, day }, count);
+      } catch (err) {
+        for (const debt of debts.slice(at)) owe(debt.id, debt.day, debt.count);
+        throw err;
+      }
+    }
+  }
+
   return {
+    payBack,
     hasRoom({ id }: KnownSource): boolean {
       const seen = full.get(id);
       return !seen || seen.day !== dayOf(world.clock.now()) || seen.untilMs <= world.clock.monotonic();
@@ -147,7 +170,9 @@ function watchBudgets(world: Pick<World, "db" | "clock">) {
       const nowMs = world.clock.now();
       if (count <= 0 || dailyLimit(warmup_started_at, nowMs) === null) return;
       full.delete(id);
-      await queries.returnAttempts(world.db, { id, day: dayOf(nowMs) }, count);
+      owe(id, dayOf(nowMs), count);
+      // Where that fails now, the next look at the sources pays.
+      await payBack().catch(() => undefined);
     },
   };
 }

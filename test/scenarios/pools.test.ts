@@ -21,6 +21,7 @@ const POOLS = {
   listed: [warm(6), warm(7)],
   hopeless: [warm(8), warm(9)],
   new: [warm(10, { warmup: true })],
+  young: [warm(14, { warmup: true }), warm(15, { warmup: true })],
   mixed: [warm(11, { warmup: true }), warm(12)],
 };
 
@@ -193,6 +194,27 @@ describe("an address that is refused for itself", () => {
       const [shown] = (await api.ask("GET", "/v1/ip-pools/listed")).body.ip_pool.ips;
       return shown.last_7_days.blocked === refused.length;
     });
+  });
+
+  it("gives it to the other one as well while both are warmed up, and each try is counted where it was made", async () => {
+    sink.onMessage(({ remote_ip }) =>
+      remote_ip === "127.0.0.14" ? { code: 550, text: `5.7.1 [${remote_ip}] is listed by Spamhaus` } : null,
+    );
+    const ids = await send("young", 8);
+    await until("delivery of all", async () => {
+      clock.move(60_000);
+      const statuses = await Promise.all(ids.map((id) => api.ask("GET", `/v1/emails/${id}`)));
+      return statuses.every(({ body }) => body.email.status === "delivered");
+    });
+    const tries = (await Promise.all(ids.map(attempts))).flat();
+    const from = (ip: string) => tries.filter(({ source_ip }: { source_ip: string }) => source_ip === ip).length;
+    assert.ok(from("127.0.0.14") > 0, "some were refused");
+    const { ips } = (await api.ask("GET", "/v1/ip-pools/young")).body.ip_pool;
+    assert.deepEqual(
+      ips.map(({ warmup }: { warmup: { used_today: number } }) => warmup.used_today),
+      [from("127.0.0.14"), from("127.0.0.15")],
+    );
+    sink.onMessage(() => null);
   });
 
   it("makes it bounce when the other one is refused as well", async () => {
