@@ -4,9 +4,11 @@
 // Where other features plug in (app.ts passes them): `exact` and `own` deciders at RCPT, `checks` of the whole message in
 // session, a `spam` step and a `rules` step for customers' mail, and `handlers` for the kinds of routes that their
 // deciders accept.
+
 import { planFinder, showsAuthResults } from "../accounts/accounts.ts";
 import { aliasFinder } from "../aliases/aliases.ts";
 import { findReceiver, findSender } from "../domains/domains.ts";
+import { domainOf } from "../mail/address.ts";
 import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type FindLane } from "../outbound/outbound.ts";
 import { createParsePool } from "../platform/parse-pool.ts";
 import type { World } from "../platform/world.ts";
@@ -156,7 +158,7 @@ function allHandlers(world: World, ports: InboundPorts): Map<Kind, Handler> {
 
 async function laneOf(ports: InboundPorts, message: RawMessage) {
   if (message.environment === "test") return null;
-  const domain = message.recipient.slice(message.recipient.lastIndexOf("@") + 1);
+  const domain = domainOf(message.recipient);
   const { org_id } = message;
   return ports.findLane({ org_id, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL });
 }

@@ -1,6 +1,8 @@
 // Routing rules on a mail's way: the first active rule that holds says what is done with it. Which rules there are is
 // asked for each mail (many per round trip), so a change acts at once; compiled they are remembered by revision.
+
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { domainOf } from "../mail/address.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { type Compiled, compileTree, type Facts, holds } from "../mail/rules/rules.ts";
 import { coalesceListsByOrg } from "../platform/coalesce.ts";
@@ -106,7 +108,7 @@ export function factsOf(
   const sender = read.from.flatMap(({ email }) => email ?? []);
   return {
     sender,
-    sender_domain: sender.map((email) => email.slice(email.lastIndexOf("@") + 1)),
+    sender_domain: sender.map(domainOf),
     envelope_sender: [mail.envelope.from],
     recipient: [mail.recipient],
     recipient_tag: mail.route.tag === null ? [] : [mail.route.tag],

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { formatMailbox, normalizeDomain, parseAddress, parseMailbox } from "./address.ts";
+import { domainOf, formatMailbox, normalizeDomain, parseAddress, parseMailbox } from "./address.ts";
 
 const folder = fileURLToPath(new URL("../../../shared/data/address-syntax/", import.meta.url));
 const missing = existsSync(folder) ? false : "third-party cases are not here (../shared/data/address-syntax)";
@@ -268,3 +268,10 @@ function emailOf(text: string): string {
   assert.ok(result.ok, `${text}: ${JSON.stringify(result)}`);
   return result.address.email;
 }
+
+it("the domain of an address is what stands behind its last @", () => {
+  assert.equal(domainOf("anna@there.example"), "there.example");
+  assert.equal(domainOf('"a@b"@there.example'), "there.example");
+  assert.equal(domainOf("there.example"), "there.example");
+  assert.equal(domainOf(""), "");
+});

@@ -156,6 +156,11 @@ function quote(text: string): string {
   return `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
 
+/** What stands behind the last `@` of an address that has been read; all of a text without one. */
+export function domainOf(email: string): string {
+  return email.slice(email.lastIndexOf("@") + 1);
+}
+
 function refuse(reason: string): { ok: false; reason: string } {
   return { ok: false, reason };
 }

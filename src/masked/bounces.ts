@@ -1,6 +1,7 @@
 // What bounces behind a masked address. A forward: it counts against the destination, three hard ones within a day suspend
 // it, and the contact hears nothing. A reply: its author is told, in our words. Each message's bounce counts once, whether
 // the server refused it in session or sent a report later.
+import { domainOf } from "../mail/address.ts";
 import type { Lane } from "../outbound/outbound.ts";
 import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type FindLane } from "../outbound/outbound.ts";
 import type { Tx } from "../platform/db.ts";
@@ -103,7 +104,7 @@ async function noticeOf(
     reverse_address: `${reply_local}@${alias.domain}`,
     refusal: { kind: "bounced", contact: email, code: fault.code, reason: sentenceOf(fault) },
   });
-  const domain = to.slice(to.lastIndexOf("@") + 1);
+  const domain = domainOf(to);
   const wanted = { org_id, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL };
   return { ...raw, lane: alias.environment === "test" ? null : await ports.findLane(wanted) };
 }

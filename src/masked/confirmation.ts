@@ -1,5 +1,6 @@
 // The mail that asks a mailbox's owner for consent, and the signed link in it. The link names organization and
 // destination, ends after 7 days, and holds no address. Opening it changes nothing (mail scanners do that); its button does.
+import { domainOf } from "../mail/address.ts";
 import { buildMessage } from "../mail/mime/build-message.ts";
 import { isSame, uuidBytes, uuidText } from "../mail/token-bytes.ts";
 import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type Lane } from "../outbound/outbound.ts";
@@ -58,7 +59,7 @@ export async function queueConfirmations(
   const mails: Ready[] = [];
   for (const row of rows) {
     const email = openText(world, orgId, row.sealed);
-    const domain = email.slice(email.lastIndexOf("@") + 1);
+    const domain = domainOf(email);
     const wanted = { org_id: orgId, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL };
     const mail = { ...compose(world, row, email), lane: await ports.findLane(wanted) };
     mails.push({ row, mail, mailbox: mailboxDigest(world, email) });

@@ -1,6 +1,6 @@
 // The mailboxes behind masked aliases. Nothing is forwarded to an address before its owner has agreed through the signed
 // link that we mail to it. Test destinations get no mail and count as confirmed: nothing is ever sent to them.
-import { parseAddress } from "../mail/address.ts";
+import { domainOf, parseAddress } from "../mail/address.ts";
 import type { FindLane } from "../outbound/outbound.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
@@ -107,7 +107,7 @@ export async function refuseOwnAddress(
   field: string,
   also?: string,
 ): Promise<void> {
-  const domain = email.slice(email.lastIndexOf("@") + 1).toLowerCase();
+  const domain = domainOf(email).toLowerCase();
   const { masked_domain, bounce_host, report_domain } = world.config;
   const isOurs = [masked_domain, bounce_host, report_domain, also].includes(domain);
   if (isOurs || (await findAddresses(world.db, [addressDigest(world, email)])).length > 0) {

@@ -2,7 +2,7 @@
 // a forward leads to a page of ours, and its button sends the mail from the alias. The link is sealed: it shows and holds
 // nothing for others. Opening it does nothing, because mail scanners open links.
 
-import { parseAddress } from "../mail/address.ts";
+import { domainOf, parseAddress } from "../mail/address.ts";
 import { buildMessage } from "../mail/mime/build-message.ts";
 import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID } from "../outbound/outbound.ts";
 import { withPartitions } from "../platform/partitions.ts";
@@ -101,7 +101,7 @@ export async function leaveList(
   if (!(await takeReply(windowCounter(world), alias))) return "later";
   const raw = await compose(world, ports, alias, target);
   const { org_id } = leave;
-  const domain = target.email.slice(target.email.lastIndexOf("@") + 1);
+  const domain = domainOf(target.email);
   const wanted = { org_id, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL };
   const lane = raw.environment === "test" ? null : await ports.findLane(wanted);
   const fact = factOf(world, leave, { ...raw, alias_id: alias.id });

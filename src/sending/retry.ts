@@ -1,9 +1,11 @@
 // Sending mail again, by hand: what could not be delivered goes back into the queue under the rules that new mail is under.
 // Suppressions (422) and what is left of the quota and of warming (429) are looked at as if it were sent now; a forward of
 // received mail is under none of them, as it was not the first time. The engine's own retries: outbound/.
+
 import { requireLiveSending } from "../accounts/accounts.ts";
 import { findDomain } from "../domains/domains.ts";
 import { isSentByCustomer } from "../events/events.ts";
+import { domainOf } from "../mail/address.ts";
 import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
 import type { Tx } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
@@ -138,7 +140,7 @@ async function findLanes(
   const { source_id, relay_domain_id } = await deps.chooseExit(account, left);
   const lanes = new Map<string, number>();
   for (const { email } of again) {
-    const domain = email.slice(email.lastIndexOf("@") + 1);
+    const domain = domainOf(email);
     const name = { org_id, source_id, relay_domain_id, domain, class: placement.class };
     lanes.set(email, (await deps.findLane(name)).id);
   }

@@ -21,7 +21,7 @@ export function findAuthor(fromFields: Buffer[]): Author {
   const emails = fromFields
     .slice(0, 10)
     .flatMap((field) => parseAddressList(unfoldedValue(field)).map(({ email }) => email));
-  const parsed = emails.map((email) => (email === null ? null : domainOf(email)));
+  const parsed = emails.map((email) => (email === null ? null : dnsDomainOf(email)));
   const domains = [...new Set(parsed.filter((domain) => domain !== null))].slice(0, domainsMax);
   const author = (reason: string) => ({ domain: null, domains, reason });
   if (fromFields.length === 0) return author("no From field");
@@ -40,7 +40,7 @@ function unfoldedValue(field: Buffer): string {
 }
 
 /** The domain of an address in the form of the DNS; null when there is not exactly one. */
-function domainOf(email: string): string | null {
+function dnsDomainOf(email: string): string | null {
   const unquoted = email.replace(/"(?:[^"\\]|\\.)*"/gsu, "q");
   const at = unquoted.indexOf("@");
   if (at < 1 || unquoted.includes("@", at + 1)) return null;

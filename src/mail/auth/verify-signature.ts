@@ -1,6 +1,8 @@
 // Verifies one signature over a message: body hash, key, header fields (RFC 6376 §6.1). Used for DKIM and for the message
 // signatures of ARC. Does not read the tags (signature.ts) and does not choose between signatures (dkim.ts).
+
 import { createHash, type KeyObject, verify } from "node:crypto";
+import { domainOf } from "../address.ts";
 import { type Canonicalization, canonicalizeHeader, type HeaderField } from "../dkim/canonicalize.ts";
 import { type BodyHashes, hashBody } from "./body-hash.ts";
 import type { LookUps } from "./look-ups.ts";
@@ -50,7 +52,7 @@ export async function verifySignature(signature: Signature, given: Verification)
   const input = signedBytes(signature, given.message.fields);
   const key = keys.find((one) => isSignedBy(one.key, signature, input));
   if (!key) return outcome("fail", "signature did not verify");
-  if (key.same_domain_only && signature.identity.slice(signature.identity.lastIndexOf("@") + 1) !== signature.domain) {
+  if (key.same_domain_only && domainOf(signature.identity) !== signature.domain) {
     return outcome("permerror", "the key is for its very domain only", key.testing);
   }
   return outcome("pass", partial ? "l= leaves part of the body unsigned" : "", key.testing);

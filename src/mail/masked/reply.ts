@@ -1,5 +1,6 @@
 // A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
+import { domainOf } from "../address.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
 import { idsField, oneLine, readField } from "./header-fields.ts";
@@ -43,7 +44,7 @@ const SUBJECT_MAX = 2_000;
 /** Builds the reply, or says why it must not leave. Never throws for what the message holds. */
 export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps = STEPS): BuiltReply {
   const replacers = replacersOf(order);
-  const domain = order.from.email.slice(order.from.email.lastIndexOf("@") + 1);
+  const domain = domainOf(order.from.email);
   const tools: ScrubTools = { replacers, domain, token: tokensOf(order.token_seed) };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;

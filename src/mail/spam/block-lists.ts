@@ -3,7 +3,7 @@
 // welcome (https://www.spamhaus.org/faqs/dnsbl-usage/). A list that names what must never be listed (§5) is dead or
 // taken over, and counts for nothing. DNS comes in as a function. Not here: scores of other signs (spam.ts).
 import ipaddr from "ipaddr.js";
-import { normalizeDomain } from "../address.ts";
+import { domainOf, normalizeDomain } from "../address.ts";
 import { registrableDomain } from "../registrable-domain.ts";
 import type { Symptom } from "./spam.ts";
 
@@ -92,11 +92,11 @@ function addressNames(ip: string | null): string[] {
 
 /** The registrable domains of the author and of the links in these texts, each once, at most ten. Nothing is followed. */
 export function domainsIn(emails: readonly (string | null)[], texts: readonly (string | null)[]): string[] {
-  const hosts = emails.flatMap((email) => email?.slice(email.lastIndexOf("@") + 1) ?? []);
+  const hosts = emails.flatMap((email) => (email ? domainOf(email) : []));
   for (const text of texts) {
     let links = 0;
     for (const [, authority = ""] of (text ?? "").matchAll(/https?:\/\/([^\s/"'<>?#\\]{1,255})/gi)) {
-      hosts.push(authority.slice(authority.lastIndexOf("@") + 1).replace(/:\d*$/, ""));
+      hosts.push(domainOf(authority).replace(/:\d*$/, ""));
       links += 1;
       if (links === LINKS_MAX) break;
     }

@@ -1,6 +1,7 @@
 // How much a mail looks like spam: named symbols whose scores add up. Pure: verdicts on the sender are passed in, nobody
 // is asked, no link is followed. The words are data (content-rules.json). Not here: what is done about a score
 // (verdict.ts), and lists in the DNS (block-lists.ts). GTUBE (https://spamassassin.apache.org/gtube/) always scores 1,000.
+import { domainOf } from "../address.ts";
 import contentRules from "./content-rules.json" with { type: "json" };
 
 export type Symptom = { name: string; score: number; description: string };
@@ -89,13 +90,13 @@ function ofHeaders(suspect: Suspect, subject: string): Symptom[] {
     ...when(subject.trim() === "", "SUBJECT_EMPTY", 0.5, "There is no Subject"),
     ...when(isShouted(subject), "SUBJECT_SHOUTS", 1.5, "The subject is in capitals"),
     ...when(
-      nameInFrom !== null && domainOf(nameInFrom) !== domainOf(from?.email),
+      nameInFrom !== null && hostOf(nameInFrom) !== hostOf(from?.email),
       "FROM_NAME_IS_OTHER_ADDRESS",
       2.5,
       "The name in From is an address of another domain",
     ),
     ...when(
-      isFreemail(replyTo?.email) && domainOf(replyTo?.email) !== domainOf(from?.email),
+      isFreemail(replyTo?.email) && hostOf(replyTo?.email) !== hostOf(from?.email),
       "REPLY_TO_FREEMAIL",
       1.5,
       "Answers go to a free mailbox elsewhere",
@@ -108,15 +109,15 @@ function isShouted(subject: string): boolean {
   return letters.length >= 10 && letters === letters.toUpperCase();
 }
 
-function domainOf(email: string | null | undefined): string {
-  return email?.slice(email.lastIndexOf("@") + 1).toLowerCase() ?? "";
+function hostOf(email: string | null | undefined): string {
+  return domainOf(email ?? "").toLowerCase();
 }
 
 const FREEMAIL =
   /^((gmail|googlemail|hotmail|outlook|live|aol|gmx|mail|rediffmail|yandex|protonmail)\.[a-z.]{2,6}|yahoo\.[a-z.]{2,6})$/;
 
 function isFreemail(email: string | null | undefined): boolean {
-  return FREEMAIL.test(domainOf(email));
+  return FREEMAIL.test(hostOf(email));
 }
 
 function ofContent(subject: string, text: string): Symptom[] {
