@@ -18,7 +18,7 @@ import { type Examined, readParts } from "./parts.ts";
 import { countNewContacts, findContacts } from "./people-queries.ts";
 import type { FoundAddress } from "./queries.ts";
 import { type NoteRefusal, refusalNoter } from "./refusals.ts";
-import { mayReply } from "./sender-proof.ts";
+import { canonicalAddress, mayReply } from "./sender-proof.ts";
 import { findTrace } from "./trace-queries.ts";
 import { type AliasRow, DESTINATION_BOUNCING, type Destination } from "./types.ts";
 import { type IsWithin, takeReply, windowCounter } from "./windows.ts";
@@ -259,7 +259,7 @@ export function writersOf(destinations: readonly Destination[]): string[] {
 
 /** To and Cc without the alias and the author. */
 export function countRecipients(alias: AliasRow, mail: Pick<ParsedMail, "from" | "to" | "cc">): number {
-  const own = [addressOf(alias), mail.from[0]?.email?.toLowerCase()];
+  const own = [addressOf(alias), canonicalAddress(mail.from[0]?.email ?? null)?.toLowerCase()];
   const all = usable([...mail.to, ...mail.cc], Number.POSITIVE_INFINITY);
   return all.filter(({ email }) => !own.includes(email.toLowerCase())).length;
 }

@@ -1,6 +1,8 @@
 // D → R → C: a mail from a confirmed destination to a reverse address leaves from the alias. Who may was decided in session
 // and is decided again here, because verdicts and settings may have changed since; then everything is built anew, and the
 // leak gate has the last word. What does not leave is told to its author.
+import { isAutomaticReply } from "../mail/masked/automatic-reply.ts";
+import { findReverse } from "../mail/masked/find-reverse.ts";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
 import { serverNames } from "../mail/masked/server-names.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
@@ -14,8 +16,9 @@ import { makeNotice, type Refusal } from "./notices.ts";
 import { readParts } from "./parts.ts";
 import { findContacts } from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
-import { mayReply, verdictsOf } from "./sender-proof.ts";
-import { shownReplacements, undecorated } from "./shown-name.ts";
+import { contactsBehind, restoring } from "./quoted-people.ts";
+import { canonicalAddress, mayReply, verdictsOf } from "./sender-proof.ts";
+import { undecorated } from "./shown-name.ts";
 import { mapIds, outerId, pairOfIds } from "./thread-ids.ts";
 import type { ActivityType, AliasRow, ContactSecrets } from "./types.ts";
 
@@ -43,12 +46,12 @@ export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
         { alias, mail },
         { status: outcome, reason, entries: [{ ...about, type, outcome, reason }], counts: {} },
       );
-    const from = parsed.from.map(({ email }) => email);
+    const from = parsed.from.map(({ email }) => canonicalAddress(email));
     const author = { from, envelope_from: envelope.from, destinations: writersOf(context.destinations) };
     const permission = mayReply(author, verdicts);
     if (permission.kind === "refused") return stop("failed", "unauthorised_sender");
     // RFC 3834 §2: two responders must not talk to each other through us.
-    if (parsed.auto_submitted) return stop("dropped", "auto_reply", "auto_reply");
+    if (isAutomaticReply(parsed, envelope.from)) return stop("dropped", "auto_reply", "auto_reply");
     const reply = { context, mail, parsed, author: from[0] as string, about };
     const obstacle = permission.kind === "unknown" ? "unproven" : read.kind === "failed" ? "unreadable" : null;
     if (obstacle !== null) {
@@ -155,7 +158,7 @@ async function readPeople(
 ): Promise<People | Refusal> {
   if (countRecipients(alias, parsed) > REPLY_RECIPIENTS_MAX) return { kind: "too_many_recipients" };
   const own = addressOf(alias);
-  const from = parsed.from[0]?.email?.toLowerCase();
+  const from = canonicalAddress(parsed.from[0]?.email ?? null)?.toLowerCase();
   const listed = usable([...parsed.to, ...parsed.cc], REPLY_RECIPIENTS_MAX + 2);
   const others = listed.filter(({ email }) => email.toLowerCase() !== own && email.toLowerCase() !== from);
   const found = await findAddresses(
@@ -178,10 +181,7 @@ async function readPeople(
   const to = shown(parsed.to);
   const cc = shown(parsed.cc);
   if (to.length + cc.length === 0) to.push({ name: null, email: contact.email });
-  const restored = [...byReply].flatMap(([reverse, one]) => [
-    { from: reverse, to: one.email },
-    ...shownReplacements(one.email),
-  ]);
+  const restored = restoring([...byReply].map(([reverse, { email }]) => ({ reverse, email })));
   return { contact, to, cc, restored, names: [...byReply.keys()] };
 }
 
@@ -195,6 +195,13 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
   const in_reply_to = await mapped(parsed.in_reply_to ? [parsed.in_reply_to] : []);
   const references = await mapped(parsed.references);
   const bytes = await mail.examination.bytes();
+  const quoted = await contactsBehind(
+    world,
+    alias,
+    findReverse(bytes).filter((address) => !people.names.includes(address)),
+  );
+  const restored = [...people.restored, ...restoring(quoted)];
+  const given = restored.map(({ to }) => to);
   const { hostname, mx_host, bounce_host } = world.config;
   const ours = [hostname, mx_host, bounce_host, alias.domain];
   const hidden = [...new Set([author, ...destinations.map(({ email }) => email)])];
@@ -207,9 +214,9 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
     in_reply_to,
     references,
     hidden: hidden.map((email) => ({ from: email, to: own })),
-    restored: people.restored,
+    restored,
     redact: alias.redact,
-    names: [...people.names, ...serverNames(bytes, { ...mail.origin, ours })],
+    names: [...people.names, ...serverNames(bytes, { ...mail.origin, ours, given })],
     token_seed: world.random.token(20),
   });
   return { ...built, id, outer };

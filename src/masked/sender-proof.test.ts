@@ -37,6 +37,16 @@ test("forged senders are refused", () => {
   for (const [why, from, envelope, given] of cases) assert.equal(decide(from, envelope, given), "refused", why);
 });
 
+test("an international mailbox may be written either way, in From and in the envelope", () => {
+  const ascii = "anna@xn--bcher-kva.example";
+  for (const from of [ascii, "anna@bücher.example", "anna@BÜCHER.example"]) {
+    for (const envelope_from of [ascii, "anna@bücher.example"]) {
+      const author = { from: [from], envelope_from, destinations: [ascii] };
+      assert.deepEqual(mayReply(author, proof(true, false, "none")), { kind: "allowed", email: ascii });
+    }
+  }
+});
+
 test("silence of DNS is no proof and no refusal", () => {
   assert.equal(decide([D], D, proof(false, false, "temperror")), "unknown");
   assert.equal(decide([D], D, proof(false, false, "none", "temperror")), "unknown");

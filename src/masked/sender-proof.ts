@@ -1,5 +1,6 @@
 // Who may write from an alias: one author, a confirmed destination of it, proven by our own verdict on this very message.
 // Authentication-Results and ARC of others count for nothing. Pure.
+import { parseAddress } from "../mail/address.ts";
 
 /** What our verdict must say; the shape of mail/auth's Verdicts. */
 export type Proof = {
@@ -21,17 +22,23 @@ export function mayReply({ from, envelope_from, destinations }: Author, proof: P
   const refuse = (reason: string): Permission => ({ kind: "refused", reason });
   const author = from[0];
   if (from.length !== 1 || !author) return refuse("the message must have exactly one From address");
-  const email = author.toLowerCase();
+  const email = canonicalAddress(author).toLowerCase();
   if (!destinations.some((one) => one.toLowerCase() === email)) {
     return refuse("the From address is no confirmed destination of this alias");
   }
   // SPF tells the domain only, and on a shared provider anybody has that: the envelope must name the same mailbox.
-  const bySpf = proof.spf.from_aligned && envelope_from.toLowerCase() === email;
+  const bySpf = proof.spf.from_aligned && canonicalAddress(envelope_from).toLowerCase() === email;
   const { result } = proof.dmarc;
   const isProven = proof.dkim.from_aligned || bySpf;
-  if ((result === "pass" || result === "none") && isProven) return { kind: "allowed", email: author };
+  if ((result === "pass" || result === "none") && isProven) return { kind: "allowed", email: canonicalAddress(author) };
   if (result === "temperror" || proof.spf.result === "temperror") return { kind: "unknown" };
   return refuse("the sender is not proven: neither an aligned DKIM signature nor SPF of that very address passed");
+}
+
+/** The address as destinations are kept: an international domain in its ASCII form; what is no address as it is. */
+export function canonicalAddress<T extends string | null>(email: T): T | string {
+  const parsed = email === null ? null : parseAddress(email);
+  return parsed?.ok ? parsed.address.email : email;
 }
 
 /** The verdicts as an entry of the activity shows them. */

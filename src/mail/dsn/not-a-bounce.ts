@@ -1,6 +1,7 @@
 // Mails to a return path that are no bounces: read receipts (RFC 8098), vacation and other automatic replies
 // (RFC 3834), challenge-response, complaints (RFC 5965). Knows senders, subjects and marks; does not read texts.
 
+import { automaticMark } from "../automatic-marks.ts";
 import type { Header } from "../mime/parse-head.ts";
 import { decodeWords } from "../mime/parse-head.ts";
 import { firstHeader, type MailParts } from "./parts.ts";
@@ -35,23 +36,12 @@ export function isFromMailer(headers: readonly Header[]): boolean {
 
 /** Why a mail is an automatic reply of a person's mailbox, by its header fields; null when it is none. */
 export function autoReplyReason(headers: readonly Header[], subject: string): string | null {
-  const marks = autoReplyFields.find(([name, value]) => value.test(firstHeader(headers, name)));
-  if (marks !== undefined) return marks[0];
+  const mark = automaticMark((name) => firstHeader(headers, name));
+  if (mark !== null) return mark;
+  if (/^\s*auto-(?:replied|notified)/i.test(firstHeader(headers, "auto-submitted"))) return "auto-submitted";
   const said = subjectKind(subject);
   return said?.kind === "auto_reply" ? `subject-${said.id}` : null;
 }
-
-const autoReplyFields: [string, RegExp][] = [
-  ["x-autoreply", /\S/],
-  ["x-autorespond", /\S/],
-  ["x-autoresponder", /\S/],
-  ["x-mail-autoreply", /\S/],
-  ["x-auto-reply-from", /\S/],
-  ["precedence", /auto[-_]?reply/i],
-  ["x-precedence", /auto[-_]?reply/i],
-  ["x-vacation", /\S/],
-  ["auto-submitted", /^\s*auto-(?:replied|notified)/i],
-];
 
 /** The kind of report that the parts of a mail announce. */
 export function reportKind(mail: MailParts): "complaint" | "receipt" | "delivery-status" | null {

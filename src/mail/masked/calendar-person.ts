@@ -21,6 +21,7 @@ const KEPT =
   /^(?:CN|CUTYPE|ROLE|PARTSTAT|RSVP|LANGUAGE|STATUS|EXPECT|VALUE|SCHEDULE-AGENT|SCHEDULE-FORCE-SEND|X-NUM-GUESTS)$/;
 const PEOPLE = /^(?:DELEGATED-FROM|DELEGATED-TO|MEMBER)$/;
 const WHOLE_ADDRESS = /^\s*"?(?:mailto:[^\s]*|[^\s<>:;,"]+@[^\s<>:;,"]+)"?\s*$/i;
+const VALUE_MAX = 1_000;
 const DELEGATES_MAX = 20;
 
 /** The table of `known` for these replacements: both whom they stand for and what stands for them. */
@@ -59,7 +60,7 @@ function knownFor(email: string | null, { known, author }: CalendarPeople): stri
 
 /** A stranger's address may be read, as in the From of the mail, and not be written to. */
 function nameFor(given: string, { known, text }: CalendarPeople): string {
-  return text(given).text.replace(/[^\s"<>():;,]+(?:@|%40)[^\s"<>():;,]+/g, (address) =>
+  return text(given).text.replace(/[^\s"<>():;,]{1,100}(?:@|%40)[^\s"<>():;,]{1,255}/g, (address) =>
     known.has(address.toLowerCase()) ? address : address.replace(/@|%40/g, " at "),
   );
 }
@@ -103,7 +104,7 @@ function personOf({ value, parameters }: Line): string | null {
 
 /** RFC 6068: `mailto:`, percents, and header fields behind a question mark; and what else is written for it. */
 function addressIn(given: string): string | null {
-  const bare = withoutPercents(given)
+  const bare = withoutPercents(given.slice(0, VALUE_MAX))
     .replace(/\^\^/g, "^")
     .replace(/^["'<\s]*(?:mailto:["'<\s]*)*/i, "")
     .replace(/\?.*$/s, "")

@@ -1,8 +1,9 @@
 // The last look at a finished reply, by code that shares nothing with what wrote it: every header and every decoded part is
 // searched for addresses and names that must not leave. Own splitting, own decoding, own undoing of disguises; it errs on
-// the side of holding a message. It opens ZIP archives (documents are), gzip and the streams of PDFs, once and in bounds; what
-// is encrypted it cannot read.
+// the side of holding a message. It opens ZIP archives (documents are), gzip and the streams of PDFs, and decodes what text
+// holds in base64 and its like, once and in bounds; what is encrypted it cannot read, so armor of OpenPGP is held.
 import iconv from "iconv-lite";
+import { encodedReadings } from "./encoded-readings.ts";
 import { packedContents } from "./packed-contents.ts";
 
 /** `where` tells the owner what to look at; it never holds what was found. */
@@ -16,6 +17,8 @@ export type Secrets = {
   addresses: readonly string[];
   names: readonly string[];
   allowed: "nothing" | "own_text" | "bodies";
+  /** What the recipients gave themselves, and see as it is: their addresses, the ids of their mails. */
+  given: readonly string[];
 };
 
 const DEPTH_MAX = 30;
@@ -26,21 +29,33 @@ type Look = {
   needles: readonly string[];
   names: readonly string[];
   allowed: Secrets["allowed"];
+  given: ReadonlySet<string>;
   leaks: Leak[];
   count: { parts: number };
 };
 
 /** Searches the message for what is secret. Empty: nothing was found. */
-export function findLeaks(message: Buffer, { addresses, names, allowed }: Secrets): Leak[] {
+export function findLeaks(message: Buffer, { addresses, names, allowed, given }: Secrets): Leak[] {
   const plain = (list: readonly string[]) =>
     list.map((secret) => secret.normalize("NFKC").toLowerCase()).filter((secret) => secret !== "");
   const strict = plain(names);
   const needles = [...plain(addresses), ...strict];
-  const look: Look = { needles, names: strict, allowed, leaks: [], count: { parts: 0 } };
-  const raw = message.toString("latin1");
+  const look: Look = { needles, names: strict, allowed, given: new Set(plain(given)), leaks: [], count: { parts: 0 } };
+  const raw = withoutIds(message.toString("latin1"), given);
   searchPlain(look, raw, "the message", allowed === "nothing" ? needles : strict);
   lookInto(look, raw, "the message", 0);
   return look.leaks;
+}
+
+/** The message without ids that its recipients gave, which name their servers. */
+function withoutIds(raw: string, given: readonly string[]): string {
+  const end = raw.indexOf("\r\n\r\n");
+  const head = raw
+    .slice(0, end)
+    .replace(/^(?:In-Reply-To|References):.*(?:\r\n[ \t].*)*/gim, (field) =>
+      given.filter((id) => id.startsWith("<")).reduce((left, id) => left.replaceAll(id, ""), field),
+    );
+  return head + raw.slice(end);
 }
 
 function lookInto(look: Look, raw: string, where: string, depth: number): void {
@@ -85,6 +100,11 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
     search(look, text, place, look.names);
     if (!isFree) search(look, text, place);
     else if (look.allowed === "own_text") search(look, quotes(text), place);
+    for (const decoded of encodedReadings(text)) search(look, decoded, place, isFree ? look.names : look.needles);
+    if (isFree && look.allowed === "own_text") {
+      for (const decoded of encodedReadings(quotes(text))) search(look, decoded, place);
+    }
+    if (ARMOR.test(text)) look.leaks.push({ where: `${place}, a key or signature in it` });
   }
   for (const content of packedContents(bytes)) lookAtPacked(look, content, place, isFree);
   if (!type.startsWith("message/")) return;
@@ -93,6 +113,9 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
   const within: Look = { ...look, needles, allowed: "nothing" };
   lookInto(within, bytes.toString("latin1"), `the message in ${where}`, depth + 1);
 }
+
+/** OpenPGP, and not only a word about it: keys name their owners, signatures name keys. */
+const ARMOR = /-----BEGIN(?:\s|&nbsp;|&#160;){1,9}PGP(?:\s|&nbsp;|&#160;)[\s\S]{0,400}?[A-Za-z0-9+/]{24}/i;
 
 /** A file within a file: XML mostly, in which an address stands as in HTML. */
 function lookAtPacked(look: Look, content: Buffer, place: string, isFree: boolean): void {
@@ -137,7 +160,7 @@ function lookAtField(look: Look, line: string, where: string): void {
   const words = line.replace(/(\?=)\s+(=\?)/g, "$1$2");
   const decoded = words.replace(/=\?([^?*\s]+)[^?]*\?([bq])\?([^?]*)\?=/gi, decodeWord);
   const octets = Buffer.from(line, "latin1").toString("utf8");
-  for (const text of [line, decoded, octets, decoded.replace(/\s+/g, "")]) {
+  for (const text of [line, decoded, octets, decoded.replace(/\s+/g, ""), ...encodedReadings(decoded)]) {
     search(look, text, `the field ${name} of ${where}`);
   }
 }
@@ -154,17 +177,25 @@ function decodeWord(_: string, charset: string, kind: string, text: string): str
 function searchPlain(look: Look, latin: string, where: string, needles: readonly string[]): void {
   const lower = latin.toLowerCase();
   const texts = lower.includes("\0") ? [lower, lower.replaceAll("\0", "")] : [lower];
-  if (texts.some((text) => needles.some((needle) => contains(text, needle)))) look.leaks.push({ where });
+  if (texts.some((text) => holds(look, text, needles))) look.leaks.push({ where });
 }
 
 function search(look: Look, given: string, where: string, needles: readonly string[] = look.needles): void {
-  if (needles.length === 0 || look.leaks.some((leak) => leak.where === where)) return;
+  if (look.leaks.some((leak) => leak.where === where)) return;
   for (const text of undisguised(given)) {
-    if (!needles.some((needle) => contains(text, needle))) continue;
+    if (!holds(look, text, needles)) continue;
     look.leaks.push({ where });
     return;
   }
 }
+
+/** A secret, or anybody's reverse address. */
+function holds(look: Look, text: string, needles: readonly string[]): boolean {
+  if (needles.some((needle) => contains(text, needle))) return true;
+  return (text.match(REVERSE) ?? []).some((address) => !look.given.has(address));
+}
+
+const REVERSE = /r\.[a-z2-7]{26}(?:\+[^@\s<>]{0,64})?@[a-z0-9.-]*/g;
 
 /** The secret, an address also with a +tag. */
 function contains(text: string, needle: string): boolean {
@@ -183,22 +214,35 @@ function undisguised(given: string): Set<string> {
   const texts = new Set([fold(given)]);
   let [text = ""] = texts;
   for (let layer = 0; layer < LAYERS_MAX && /[&%]/.test(text); layer += 1) {
-    text = undoReferences(text);
-    text = text.replace(/%([0-7][0-9a-f])/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-    text = withoutInvisible(text).toLowerCase();
+    text = undoReferences(text).replace(/(?:%[0-9a-f]{2})+/g, undoPercents);
+    text = fold(text);
     if (texts.has(text)) break;
     texts.add(text);
   }
-  for (const one of [...texts]) if (one.includes("<")) texts.add(one.replace(/<[^<>]*>/g, ""));
-  // Folded lines of calendars and cards.
-  for (const one of [...texts]) if (/\n[ \t]/.test(one)) texts.add(one.replace(/\r?\n[ \t]/g, ""));
+  for (const one of [...texts]) {
+    if (!one.includes("<")) continue;
+    texts.add(one.replace(/<[^<>]*>/g, ""));
+    if (LINE_TAG.test(one)) texts.add(one.replace(new RegExp(LINE_TAG, "g"), "\n").replace(/<[^<>]*>/g, ""));
+  }
+  for (const one of [...texts]) {
+    // Folded lines of calendars and cards; lines that a reader of format=flowed joins (RFC 3676), in quotes, too.
+    if (/\n[ \t]/.test(one)) texts.add(one.replace(/\r?\n[ \t]/g, ""));
+    if (one.includes("\n")) texts.add(one.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, ""));
+  }
   return texts;
+}
+
+const LINE_TAG = /<(?:br|p|div)\b[^<>]*>/;
+
+function undoPercents(run: string): string {
+  return Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8");
 }
 
 const LAYERS_MAX = 5;
 
 function fold(text: string): string {
-  return isAscii(text) ? text.toLowerCase() : withoutInvisible(text).normalize("NFKC").toLowerCase();
+  if (isAscii(text)) return text.toLowerCase();
+  return withoutInvisible(text).normalize("NFKC").replaceAll("\u3002", ".").toLowerCase();
 }
 
 function withoutInvisible(text: string): string {
@@ -219,15 +263,33 @@ const REFERENCES: Readonly<Record<string, string>> = {
   lt: "<",
   gt: ">",
   quot: '"',
+  szlig: "ß",
+  oslash: "ø",
+  aelig: "æ",
   shy: "",
   zwj: "",
   zwnj: "",
+};
+
+/** Combining marks: HTML has a name for each letter with one of them. */
+const MARKS: Readonly<Record<string, string>> = {
+  uml: "\u0308",
+  acute: "\u0301",
+  grave: "\u0300",
+  circ: "\u0302",
+  tilde: "\u0303",
+  cedil: "\u0327",
+  ring: "\u030a",
+  caron: "\u030c",
 };
 
 function undoReferences(text: string): string {
   return text
     .replace(/&#x0*([0-9a-f]{1,6});?/g, (_, hex: string) => character(Number.parseInt(hex, 16)))
     .replace(/&#0*(\d{1,7});?/g, (_, digits: string) => character(Number(digits)))
+    .replace(/&([a-z])(uml|acute|grave|circ|tilde|cedil|ring|caron);?/g, (_, letter: string, mark: string) =>
+      `${letter}${MARKS[mark] ?? ""}`.normalize("NFC"),
+    )
     .replace(/&([a-z]{2,6});?/g, (whole, name: string) =>
       Object.hasOwn(REFERENCES, name) ? REFERENCES[name]! : whole,
     );

@@ -14,7 +14,9 @@ const zip = (files: Record<string, Buffer>) =>
 const xml = (text: string) => Buffer.from(`<?xml version="1.0"?><w:p><w:r>${text}</w:r></w:p>`);
 const leaksOf = (file: Buffer, addresses = [D]) => {
   const mail = `Content-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n\r\n${file.toString("base64")}\r\n`;
-  return findLeaks(Buffer.from(mail), { addresses, names: [], allowed: "nothing" }).map(({ where }) => where);
+  return findLeaks(Buffer.from(mail), { addresses, names: [], allowed: "nothing", given: [] }).map(
+    ({ where }) => where,
+  );
 };
 
 test("an address in a document, in its links, its properties or the names of its files is found", () => {

@@ -2,6 +2,7 @@
 import iconv from "iconv-lite";
 import { encodeBase64 } from "../mime/encode-body.ts";
 import { encodeWords } from "../mime/encode-header.ts";
+import { carrier, FOREIGN, international } from "./carriers.fixture.ts";
 
 export type Dice = (sides: number) => number;
 
@@ -39,6 +40,7 @@ export function disguise(dice: Dice, address: string): string {
     (text) => `${text.slice(0, 4)}<wbr>${text.slice(4)}`,
     (text) => `<b>${text.slice(0, 2)}</b><i class="x">${text.slice(2)}</i>`,
     (text) => `mailto:${text}?subject=x`,
+    ...international(address).map((form) => () => form),
   ];
   return pick(dice, forms)(address);
 }
@@ -55,6 +57,7 @@ export function randomMessage(dice: Dice, address: string): Buffer {
   const header = [
     `From: Anna <${address}>`,
     "To: <r.aaaaaaaaaaaaaaaaaaaaaaaaaa@mask.example>",
+    ...(dice(9) === 0 ? [`Subject: ${FOREIGN}`] : []),
     `Subject: ${dice(2) === 0 ? encodeWords(`hello ${say()} ü`, 9) : `hello ${ascii(say())}`}`,
     `Message-ID: <${dice(100_000)}.${address}>`,
     `Received: from home (home.real.example [192.0.2.9]) for <${address}>; Fri, 20 Nov 2026 11:00:00 +0100`,
@@ -87,7 +90,7 @@ function ascii(text: string): string {
 }
 
 function randomPart(dice: Dice, address: string, depth: number): Buffer {
-  const kinds = depth < 4 ? 14 : 10;
+  const kinds = depth < 4 ? 19 : 13;
   switch (dice(kinds)) {
     case 0:
     case 1:
@@ -105,8 +108,18 @@ function randomPart(dice: Dice, address: string, depth: number): Buffer {
     case 8:
       return leaf(dice, "text/csv", text(dice, address, ";"));
     case 9:
-      return leaf(dice, 'text/x-odd; name="odd.txt"', text(dice, address, "\r\n"));
+      return flowed(dice, address);
     case 10:
+      return leaf(dice, pick(dice, ["text/plain", 'text/plain; name="notes.txt"']), carrier(dice, address));
+    case 11:
+      return leaf(
+        dice,
+        "text/html",
+        `<pre>${carrier(dice, address).replace(/\r\n/g, pick(dice, ["<br>", "\r\n"]))}</pre>`,
+      );
+    case 12:
+      return leaf(dice, 'text/x-odd; name="odd.txt"', text(dice, address, "\r\n"));
+    case 13:
       return nested(dice, address, depth);
     default:
       return multipart(dice, address, depth);
@@ -129,6 +142,18 @@ function text(dice: Dice, address: string, between: string): string {
   ).join(between);
 }
 
+/** RFC 3676: a line with a space at its end goes on in the next, with DelSp without that space. */
+function flowed(dice: Dice, address: string): Buffer {
+  const half = 1 + dice(address.length - 1);
+  const marks = pick(dice, ["", "> ", ">> "]);
+  const body = `${marks}write to ${address.slice(0, half)} \r\n${marks}${address.slice(half)} now\r\n-- \r\nx`;
+  return leaf(
+    dice,
+    pick(dice, ["text/plain; format=flowed; delsp=yes", 'text/plain; Format="Flowed"; DelSp="YES"']),
+    body,
+  );
+}
+
 function html(dice: Dice, address: string): string {
   const planted = () => disguise(dice, address);
   const pieces = [
@@ -144,7 +169,8 @@ function html(dice: Dice, address: string): string {
 
 function calendar(dice: Dice, address: string): string {
   const cn = dice(2) === 0 ? "Anna" : ascii(disguise(dice, address)).replace(/[<>"&;:]/g, "");
-  const line = `ATTENDEE;CN=${cn};PARTSTAT=ACCEPTED:mailto:${address}`;
+  const who = dice(3) === 0 ? FOREIGN : address;
+  const line = `ATTENDEE;CN=${cn};PARTSTAT=ACCEPTED:mailto:${who}`;
   return `BEGIN:VCALENDAR\r\nMETHOD:REPLY\r\n${line.slice(0, 20)}\r\n ${line.slice(20)}\r\nEND:VCALENDAR\r\n`;
 }
 
@@ -208,7 +234,7 @@ function splitQuoted(dice: Dice, bytes: Buffer): Buffer {
 function nested(dice: Dice, address: string, depth: number): Buffer {
   const inner = Buffer.concat([
     Buffer.from(
-      `From: ${address}\r\nTo: ${ascii(disguise(dice, address))}\r\nReceived: from ${address}\r\nSubject: ${encodeWords(disguise(dice, address), 9)}\r\nMIME-Version: 1.0\r\n`,
+      `From: ${address}\r\nCc: ${FOREIGN}\r\nTo: ${ascii(disguise(dice, address))}\r\nReceived: from ${address}\r\nSubject: ${encodeWords(disguise(dice, address), 9)}\r\nMIME-Version: 1.0\r\n`,
     ),
     randomPart(dice, address, depth + 2),
   ]);

@@ -1,6 +1,7 @@
 // Replaces addresses in text and HTML however they are written: in any case, with a +tag, as %40 or &#64; (nested, too),
-// with zero-width characters in them, in full-width letters, split by tags. The text is read through a view in which the
-// disguises are undone and every character knows where it came from. The leak gate must not use this: it is what it checks.
+// with zero-width characters in them, in full-width letters, with accents composed or not, split by tags or line ends. The
+// text is read through a view in which the disguises are undone and every character knows where it came from. The leak gate
+// must not use this: it is what it checks.
 import { decodeEntities } from "../mime/html-entities.ts";
 
 /** `from` is an address that must not stay, or a text that an address was shown as; `to` stands for it. */
@@ -19,7 +20,11 @@ const INVISIBLE = /\p{Default_Ignorable_Code_Point}|\p{Cf}/u;
 const INVISIBLE_ALL = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu;
 const TAGS = /<[^<>]{0,5000}>/g;
 const ENTITIES = /&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,20});?/gi;
-const PERCENTS = /%[0-9a-f]{2}/gi;
+const PERCENTS = /%[0-7][0-9a-f]|%[c-f][0-9a-f](?:%[89ab][0-9a-f]){1,3}/gi;
+/** A line end as quotes and broken lines have it, with the blank that RFC 3676 puts before it. */
+const BREAKS = /[ \t]?\r?\n(?:[ \t]?[>|])*[ \t]?/g;
+/** Reverse addresses of any alias. */
+const REVERSE = /r\.[a-z2-7]{26}(?:\+[a-z0-9._=-]{0,64})?@(?:[a-z0-9-]{1,63}\.){1,10}[a-z0-9-]{1,63}/g;
 
 type Rule = { pattern: RegExp; to: string };
 /** A way of reading: as mere text, to see whether there is anything at all, and with the places where it came from. */
@@ -35,14 +40,22 @@ const WITHOUT_TAGS: Reading = {
   glance: (source) => foldText(decodeText(source.replace(TAGS, ""))),
   view: (source) => decodedView(decode(plainView(source), TAGS, () => "")),
 };
+const JOINED: Reading = {
+  glance: (source) => foldText(decodeText(source.replace(BREAKS, ""))),
+  view: (source) => decodedView(decode(plainView(source), BREAKS, () => "")),
+};
 
-/** A replacer for these addresses, the longest first. Most texts hold none: they are glanced at and left alone. */
-export function createReplacer(replacements: readonly Replacement[]): Replacer {
+/**
+ * A replacer for these addresses, the longest first; `reverseTo` stands for every reverse address that is none of them. Most
+ * texts hold none: they are glanced at and left alone.
+ */
+export function createReplacer(replacements: readonly Replacement[], reverseTo?: string): Replacer {
   const rules: Rule[] = [...replacements]
     .sort((a, b) => b.from.length - a.from.length)
     .map(({ from, to }) => ({ pattern: patternOf(from), to }));
+  if (reverseTo !== undefined) rules.push({ pattern: REVERSE, to: reverseTo });
   return {
-    text: (source) => run(rules, source, [AS_IT_STANDS, DECODED]),
+    text: (source) => run(rules, source, [AS_IT_STANDS, DECODED, ...(source.includes("\n") ? [JOINED] : [])]),
     html: (source) => run(rules, source, [AS_IT_STANDS, DECODED, WITHOUT_TAGS]),
   };
 }
@@ -66,7 +79,7 @@ function run(rules: readonly Rule[], source: string, readings: readonly Reading[
 
 /** The address with any +tag, in any case; a text wherever it may be broken into lines, quoted ones too. */
 function patternOf(given: string): RegExp {
-  const lower = given.normalize("NFKC").toLowerCase();
+  const lower = foldText(given);
   const quote = (text: string) => text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
   const at = lower.lastIndexOf("@");
   if (at === -1) return new RegExp(lower.split(/\s+/).map(quote).join("[\\s>]{1,8}"), "g");
@@ -124,8 +137,15 @@ function decodeText(source: string): string {
 /** What `fold` reads. */
 function foldText(text: string): string {
   if (!/[^\x00-\x7f]/.test(text)) return text.toLowerCase();
-  const visible = text.replace(INVISIBLE_ALL, "");
-  return visible.replace(/[\u0080-\uffff]/g, (char) => char.normalize("NFKC")).toLowerCase();
+  return text
+    .replace(INVISIBLE_ALL, "")
+    .replace(/[\u{80}-\u{10ffff}]/gu, foldChar)
+    .toLowerCase();
+}
+
+/** Decomposed, so that it is all one how accents were written; the full stop of Chinese separates labels, too (UTS #46). */
+function foldChar(char: string): string {
+  return char.normalize("NFKD").toLowerCase().replaceAll("\u3002", ".");
 }
 
 function plainView(source: string): View {
@@ -162,8 +182,8 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 ]);
 
 function percent(text: string): string {
-  const code = Number.parseInt(text.slice(1), 16);
-  return code < 0x80 ? String.fromCharCode(code) : text;
+  const decoded = Buffer.from(text.replaceAll("%", ""), "hex").toString("utf8");
+  return decoded.includes("\ufffd") ? text : decoded;
 }
 
 /** Writes what `pattern` finds as `to` says; each new character came from the whole of it. */
@@ -198,15 +218,18 @@ function copy(from: View, to: View, start: number, end: number): void {
 function fold(view: View): View {
   const out: View = { text: "", starts: [], ends: [] };
   const pieces: string[] = [];
-  for (let at = 0; at < view.text.length; at += 1) {
-    const char = view.text[at] as string;
-    if (char >= "\u0080" && INVISIBLE.test(char)) continue;
-    const folded = char < "\u0080" ? char.toLowerCase() : char.normalize("NFKC").toLowerCase();
-    pieces.push(folded);
-    for (let n = 0; n < folded.length; n += 1) {
-      out.starts.push(view.starts[at] as number);
-      out.ends.push(view.ends[at] as number);
+  for (let at = 0; at < view.text.length; ) {
+    const char = String.fromCodePoint(view.text.codePointAt(at) as number);
+    const last = at + char.length - 1;
+    if (char < "\u0080" || !INVISIBLE.test(char)) {
+      const folded = char < "\u0080" ? char.toLowerCase() : foldChar(char);
+      pieces.push(folded);
+      for (let n = 0; n < folded.length; n += 1) {
+        out.starts.push(view.starts[at] as number);
+        out.ends.push(view.ends[last] as number);
+      }
     }
+    at = last + 1;
   }
   out.text = pieces.join("");
   return out;

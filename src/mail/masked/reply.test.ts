@@ -3,6 +3,7 @@
 // POSTERN_LEAK_TREES=100000 node --test src/mail/masked/reply.test.ts looks at more trees.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { domainToASCII } from "node:url";
 import PostalMime from "postal-mime";
 import { SHAPES } from "./client-shapes.fixture.ts";
 import { findLeaks } from "./leak-gate.ts";
@@ -16,7 +17,10 @@ const R = "r.aaaaaaaaaaaaaaaaaaaaaaaaaa@mask.example";
 const C = "shop@example.com";
 const TREES = Number(process.env.POSTERN_LEAK_TREES ?? 2_000);
 
-function order(): ReplyOrder {
+/** The same mailbox at an international domain. */
+const D_IDN = `anna.real@${domainToASCII("höme.idn.example")}`;
+
+function order(d = D): ReplyOrder {
   return {
     from: { name: "Anna", email: A },
     to: [{ name: null, email: C }],
@@ -25,7 +29,7 @@ function order(): ReplyOrder {
     message_id: "m1@mask.example",
     in_reply_to: ["<c1@example.com>"],
     references: ["<c0@example.com>", "<c1@example.com>"],
-    hidden: [{ from: D, to: A }],
+    hidden: [{ from: d, to: A }],
     restored: [
       { from: R, to: C },
       { from: " (shop at example.com)", to: "" },
@@ -37,12 +41,12 @@ function order(): ReplyOrder {
   };
 }
 
-const reply = (bytes: Buffer | string, steps?: ReplySteps) => {
+const reply = (bytes: Buffer | string, steps?: ReplySteps, d = D) => {
   const given = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.replace(/\r?\n/g, "\r\n"));
-  return steps ? buildReply(given, order(), steps) : buildReply(given, order());
+  return steps ? buildReply(given, order(d), steps) : buildReply(given, order(d));
 };
 
-/** Does a reader of the message, or of its bytes, find the address? */
+/** Does a reader of the message, or of its bytes, find the address, or anybody's reverse address? */
 async function shows(bytes: Buffer): Promise<boolean> {
   const mail = await PostalMime.parse(bytes, { attachmentEncoding: "arraybuffer", forceRfc822Attachments: true });
   const texts = [
@@ -58,24 +62,39 @@ async function shows(bytes: Buffer): Promise<boolean> {
     texts.push(attachment.filename ?? "", content.toString("utf8"), content.toString("latin1").replaceAll("\0", ""));
     if (attachment.mimeType === "message/rfc822" && (await shows(content))) return true;
   }
-  return texts.some(readsAddress);
+  return texts.some((text) => readsAddress(text) || decodedRuns(text).some(readsAddress));
+}
+
+/** What tracking links, keys and certificates hold. */
+function decodedRuns(text: string): string[] {
+  const runs = text.replace(/\r?\n(?:> ?)*|<br>/g, "").match(/[A-Za-z0-9+/]{16,}/g) ?? [];
+  const base64 = runs.flatMap((run) =>
+    [0, 1, 2, 3].map((at) => Buffer.from(run.slice(at), "base64").toString("latin1")),
+  );
+  return [...base64, ...runs.map((run) => Buffer.from(run, "hex").toString("latin1"))];
 }
 
 function readsAddress(given: string): boolean {
   let text = given
     .replace(/[\u200b\u00ad]/g, "")
-    .replaceAll("\uff20", "@")
+    .replace(/[\uff20]|=40|\\u0040/g, "@")
+    .replaceAll("。", ".")
     .replace(/\+AEA-?/g, "@")
     .replace(/\r?\n[ \t]/g, "");
   for (let layer = 0; layer < 3; layer += 1) {
     text = text
       .replace(/&(?:#64|#x40|commat);/gi, "@")
+      .replace(/&ouml;|%c3%b6/gi, "ö")
       .replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
       .replace(/&amp;/g, "&")
       .replace(/%([0-7][0-9a-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
   }
-  const plain = (one: string) => one.toLowerCase().replace("+tag@", "@").includes(D);
-  return plain(text) || plain(text.replace(/<[^<>]*>/g, ""));
+  const plain = (one: string) => {
+    const lower = one.normalize("NFC").toLowerCase().replace("+tag@", "@");
+    if (/r\.[a-z2-7]{26}@|-----begin pgp/.test(lower)) return true;
+    return [D, D_IDN, "anna.real@höme.idn.example"].some((address) => lower.includes(address));
+  };
+  return [text, text.replace(/<[^<>]*>/g, ""), text.replace(/[ \t]*\r?\n[> \t]*/g, "")].some(plain);
 }
 
 type Tally = { built: number; held: number; refused: number; shown: number[] };
@@ -83,7 +102,8 @@ type Tally = { built: number; held: number; refused: number; shown: number[] };
 async function overTrees(count: number, steps?: ReplySteps): Promise<Tally> {
   const tally: Tally = { built: 0, held: 0, refused: 0, shown: [] };
   for (let seed = 1; seed <= count; seed += 1) {
-    const result = reply(randomMessage(diceOf(seed), D), steps);
+    const d = seed % 4 === 0 ? D_IDN : D;
+    const result = reply(randomMessage(diceOf(seed), d), steps, d);
     tally[result.kind] += 1;
     if (result.kind === "built" && (await shows(result.bytes))) tally.shown.push(seed);
   }
@@ -184,6 +204,95 @@ describe("a reply", () => {
   it("counts what it replaced", () => {
     const result = reply(`${HEAD}Content-Type: text/plain\n\n${D} and ${D.toUpperCase()}\n> To: ${R}\n`);
     assert.equal(result.kind === "built" ? result.redactions : result.kind, 3);
+  });
+
+  const built = (text: string, steps?: ReplySteps, d?: string) => {
+    const result = reply(`${HEAD}${text}`, steps, d);
+    assert.equal(result.kind, "built", JSON.stringify(result));
+    return result.kind === "built" ? result.bytes.toString() : "";
+  };
+  const kindOf = (text: string) => reply(`${HEAD}${text}`).kind;
+
+  it("is not flowed any more: its reader would join the halves of an address (RFC 3676)", () => {
+    const flowed = (delsp: string) =>
+      built(
+        `Content-Type: text/plain; format=flowed${delsp}\n\nI can be reached at anna.real@home.re \nal.example and \nby phone.\n> a quoted \n> line\n>> deeper\n-- \nAnna\n`,
+      );
+    const glued = flowed("; delsp=yes");
+    assert.match(glued, new RegExp(`^I can be reached at ${A} andby phone\\.\r$`, "m"));
+    assert.match(glued, /^> a quotedline\r\n>> deeper\r\n-- ?(?:=20)?\r\nAnna\r$/m);
+    const spaced = flowed("");
+    assert.match(spaced, /^> a quoted line\r$/m);
+    assert.doesNotMatch(glued + spaced, /format=|delsp/);
+  });
+
+  it("shows an international mailbox neither in letters nor in codes", () => {
+    for (const text of [
+      "anna.real@höme.idn.example",
+      "ANNA.REAL@HÖME.idn.example",
+      "anna.real@ho\u0308me.idn.example",
+      D_IDN,
+    ]) {
+      assert.match(
+        built(`Content-Type: text/plain; charset=utf-8\n\n<${text}>\n`, undefined, D_IDN),
+        new RegExp(`<${A}>`),
+        text,
+      );
+    }
+  });
+
+  it("loses keys and signatures in its text, quoted ones too; signed text is unwrapped", () => {
+    const armor = (kind: string) =>
+      `-----BEGIN PGP ${kind}-----\nVersion: GnuPG v2\n\n${Buffer.from(`Anna <${D}> and some more`).toString("base64")}\n=njUN\n-----END PGP ${kind}-----\n`;
+    const signed = `-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nYes.\n- -- \nAnna\n${armor("SIGNATURE")}`;
+    const key = armor("PUBLIC KEY BLOCK");
+    for (const type of ["text/plain", "text/html"]) {
+      const text = built(`Content-Type: ${type}\n\nHello\n${signed}\n${key}\n${key.replace(/^/gm, "> ")}\nBye\n`);
+      assert.match(text, /Hello.*Yes\..*Anna.*Bye/s);
+      assert.doesNotMatch(text, /PGP|Hash|QW5uYS|njUN/);
+    }
+    assert.equal(kindOf(`Content-Type: text/plain\n\n${armor("MESSAGE")}`), "refused");
+    assert.equal(kindOf(`Content-Type: text/plain\n\n> ${armor("MESSAGE").replace(/\n/g, "\n> ")}`), "built");
+    assert.equal(kindOf(`Content-Type: text/x-key; name=key.txt\n\n${key}`), "held");
+  });
+
+  it("is held when its text holds the address in an encoding, and not for other encoded things", () => {
+    const pem = (text: string) =>
+      `-----BEGIN CERTIFICATE-----\n${Buffer.from(`0\x82 ${text} padding of a certificate`)
+        .toString("base64")
+        .replace(/(.{40})/g, "$1\n")}\n-----END CERTIFICATE-----\n`;
+    const link = (text: string) => `see https://t.example/open/${Buffer.from(text).toString("base64url")}?x=1\n`;
+    for (const held of [
+      pem(`email ${D}`),
+      link(D),
+      `x ${Buffer.from(D).toString("hex")}`,
+      `"anna.real\\u0040home.real.example"`,
+    ])
+      assert.equal(kindOf(`Content-Type: text/plain\n\n${held}`), "held", held);
+    for (const sent of [pem("CN=api.example"), link("shop@example.com")])
+      assert.ok(built(`Content-Type: text/plain\n\n${sent}`).includes(sent.slice(0, 60).split("\n")[0] as string));
+  });
+
+  it("names the alias where it quotes a reverse address that nobody restores", () => {
+    const other = "r.cccccccccccccccccccccccccc@mask.example";
+    const ics = `BEGIN:VCALENDAR\nATTENDEE:mailto:${other}\nEND:VCALENDAR\n`;
+    const body = `--b\nContent-Type: text/html\n\n<a href="mailto:${other.replace("@", "%40")}">${other}</a>\n--b\nContent-Type: text/calendar\n\n${ics}\n--b\nContent-Type: message/rfc822\n\nCc: X <${other}>\n\n${other}\n--b--\n`;
+    const text = built(`Content-Type: multipart/mixed; boundary=b\n\n${body}`);
+    assert.doesNotMatch(text, /r\.c{26}/);
+    assert.match(text, new RegExp(`<a href="mailto:${A}">${A}</a>`));
+    assert.equal(kindOf(`Content-Type: application/x-any\n\n${other}\n`), "held");
+  });
+
+  it("is held for a server's name, but not for the ids that its recipient gave", () => {
+    const held = (text: string, more: Partial<ReplyOrder>) =>
+      buildReply(Buffer.from(`${HEAD}Content-Type: text/plain\n\n${text}\n`.replace(/\n/g, "\r\n")), {
+        ...order(),
+        names: ["mail.hoster.example"],
+        ...more,
+      }).kind;
+    const references = ["<c0@mail.hoster.example>", "<c1@mail.hoster.example>"];
+    assert.equal(held("Yes.", { references, in_reply_to: references.slice(1) }), "built");
+    assert.equal(held("sent by mail.hoster.example", { references }), "held");
   });
 
   it("is held, naming the part, when a file shows the address", () => {

@@ -1,5 +1,7 @@
 // A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
+
+import { domainToASCII, domainToUnicode } from "node:url";
 import { domainOf } from "../address.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
@@ -80,16 +82,26 @@ function tokensOf(seed: string): () => string {
   };
 }
 
-function replacersOf({ hidden, restored, redact }: ReplyOrder): Replacers {
-  const strict = createReplacer([...hidden, ...restored]);
-  const mild = redact === "all" ? strict : createReplacer(restored);
+function replacersOf({ from, hidden, restored, redact }: ReplyOrder): Replacers {
+  const spelled = hidden.flatMap(spellings);
+  const strict = createReplacer([...spelled, ...restored], from.email);
+  const mild = redact === "all" ? strict : createReplacer(restored, from.email);
   return { strict, own: mild, quoted: redact === "off" ? mild : strict };
+}
+
+/** The address with its domain as people write it, too (RFC 5890: U-labels). */
+function spellings({ from, to }: Replacement): Replacement[] {
+  const at = from.lastIndexOf("@") + 1;
+  const domain = from.slice(at);
+  const both = [...new Set([domain, domainToASCII(domain), domainToUnicode(domain)])].filter((one) => one !== "");
+  return both.map((one) => ({ from: from.slice(0, at) + one, to }));
 }
 
 const ALLOWED = { all: "nothing", quoted: "own_text", off: "bodies" } as const;
 
-function secretsOf({ hidden, names, redact }: ReplyOrder): Secrets {
-  return { addresses: hidden.map(({ from }) => from), names, allowed: ALLOWED[redact] };
+function secretsOf({ to, cc, in_reply_to, references, hidden, names, redact }: ReplyOrder): Secrets {
+  const given = [...[...to, ...cc].map(({ email }) => email), ...in_reply_to, ...references];
+  return { addresses: hidden.flatMap(spellings).map(({ from }) => from), names, allowed: ALLOWED[redact], given };
 }
 
 const END = Buffer.from("\r\n");

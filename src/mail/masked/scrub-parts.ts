@@ -11,7 +11,9 @@ import { readableValue, unfoldedValue } from "../mime/header-text.ts";
 import { parseParameters } from "../mime/parse-parameters.ts";
 import { type Part, parseStructure } from "../mime/parse-structure.ts";
 import { fileHeader } from "../mime/part-headers.ts";
+import { cutArmor, cutHtmlArmor } from "./armor.ts";
 import { rewriteCalendar } from "./calendar.ts";
+import { unwrapFlowed } from "./flowed.ts";
 import { oneLine } from "./header-fields.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
 import { splitQuoted } from "./quoted-part.ts";
@@ -30,7 +32,8 @@ export type Scrubbed =
   | { kind: "built"; part: BuiltPart; redactions: number; dropped: string[] }
   | { kind: "refused"; reason: "encrypted" | "too_complex" };
 
-const LIMITS = { parts_max: 300, depth_max: 20 };
+/** Beyond them a reply is refused. */
+export const PART_LIMITS = { parts_max: 300, depth_max: 20 };
 const NESTING_MAX = 5;
 
 const DROPPED =
@@ -41,16 +44,23 @@ const NESTED_FIELDS = ["from", "to", "cc", "subject", "date"];
 /** Where HTML names the program that wrote it. */
 const GENERATOR = /<meta\s[^<>]{0,200}\bname\s*=\s*["']?(?:generator|progid|originator)\b[^<>]{0,300}>/gi;
 
-type Work = ScrubTools & { cids: Map<string, string>; count: number; dropped: string[]; nesting: number };
+type Work = ScrubTools & {
+  cids: Map<string, string>;
+  count: number;
+  dropped: string[];
+  nesting: number;
+  is_encrypted: boolean;
+};
 
 /** Rebuilds the body of `bytes`, a whole message. */
 export function scrubParts(bytes: Buffer, tools: ScrubTools): Scrubbed {
-  const work: Work = { ...tools, cids: new Map(), count: 0, dropped: [], nesting: 0 };
-  const { root, defects } = parseStructure(bytes, LIMITS);
+  const work: Work = { ...tools, cids: new Map(), count: 0, dropped: [], nesting: 0, is_encrypted: false };
+  const { root, defects } = parseStructure(bytes, PART_LIMITS);
   if (defects.has("too_deep") || defects.has("too_many_parts")) return { kind: "refused", reason: "too_complex" };
   if (isEncrypted(root)) return { kind: "refused", reason: "encrypted" };
   collectIds(root, work);
   const part = rebuild(root, work) ?? textPart("text/plain", "", []);
+  if (work.is_encrypted) return { kind: "refused", reason: "encrypted" };
   return { kind: "built", part, redactions: work.count, dropped: work.dropped };
 }
 
@@ -100,12 +110,20 @@ function rebuildMultipart(part: Part, work: Work): BuiltPart | null {
 const CRLF = Buffer.from("\r\n");
 
 function rebuildText(part: Part, bytes: Buffer, work: Work): BuiltPart {
-  const { text } = decodeText(bytes, part.parameters.get("charset") ?? "");
   const isHtml = part.type === "text/html";
-  const replaced = replaceText(isHtml ? withNewIds(text.replace(GENERATOR, ""), work) : text, isHtml, work);
-  const flowed = part.type === "text/plain" && part.parameters.get("format")?.toLowerCase() === "flowed";
-  const delsp = part.parameters.get("delsp")?.toLowerCase() === "yes" ? ["delsp=yes"] : [];
-  return textPart(isHtml ? "text/html" : "text/plain", replaced, flowed ? ["format=flowed", ...delsp] : []);
+  const text = readText(part, bytes);
+  const { text: bare, cut, is_encrypted } = isHtml ? cutHtmlArmor(text) : cutArmor(text);
+  work.is_encrypted ||= is_encrypted;
+  if (cut > 0) work.dropped.push("application/pgp");
+  const replaced = replaceText(isHtml ? withNewIds(bare.replace(GENERATOR, ""), work) : bare, isHtml, work);
+  return textPart(isHtml ? "text/html" : "text/plain", replaced, []);
+}
+
+/** As its reader sees it: a reader of flowed text joins lines. */
+function readText(part: Part, bytes: Buffer): string {
+  const { text } = decodeText(bytes, part.parameters.get("charset") ?? "");
+  const isFlowed = part.parameters.get("format")?.trim().toLowerCase() === "flowed";
+  return isFlowed ? unwrapFlowed(text, part.parameters.get("delsp")?.trim().toLowerCase() === "yes") : text;
 }
 
 function replaceText(text: string, isHtml: boolean, work: Work): string {
@@ -164,7 +182,7 @@ function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
     work.dropped.push("message/rfc822");
     return null;
   }
-  const { root } = parseStructure(bytes, LIMITS);
+  const { root } = parseStructure(bytes, PART_LIMITS);
   work.nesting += 1;
   collectIds(root, work);
   const part = rebuild(root, work) ?? textPart("text/plain", "", []);
@@ -203,8 +221,7 @@ function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
 
 /** Text files are texts, too. */
 function scrubFile(part: Part, bytes: Buffer, work: Work): Buffer {
-  const { text } = decodeText(bytes, part.parameters.get("charset") ?? "");
-  return Buffer.from(counted(work, work.replacers.quoted.html(text)));
+  return Buffer.from(counted(work, work.replacers.quoted.html(readText(part, bytes))));
 }
 
 function counted(work: Work, { text, count }: Replaced): string {

@@ -11,11 +11,11 @@ const ADDRESS = /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])/g;
 /** Not routed on the Internet, and written about everywhere (RFC 6890). */
 const PRIVATE = /^(?:0|10|127|169\.254|172\.(?:1[6-9]|2\d|3[01])|192\.168|22[4-9]|2[3-5]\d)\./;
 
-/** Host names and public IPv4 addresses of earlier hops and of `helo`, without those of `ours`. */
-export function serverNames(
-  bytes: Buffer,
-  { helo, remote_ip, ours }: { helo: string; remote_ip: string | null; ours: readonly string[] },
-): string[] {
+/** `given`: addresses that the recipients see anyhow; a name that stands in one of them tells nothing. */
+export type Origin = { helo: string; remote_ip: string | null; ours: readonly string[]; given: readonly string[] };
+
+/** Host names and public IPv4 addresses of earlier hops and of `helo`, without those of `ours` and of `given`. */
+export function serverNames(bytes: Buffer, { helo, remote_ip, ours, given }: Origin): string[] {
   const hops = headerValues(splitMessage(bytes).headers, "received").slice(0, FIELDS_MAX);
   const names = new Set<string>();
   for (const text of [...hops.map(pathOf), helo, remote_ip ?? ""]) {
@@ -23,7 +23,9 @@ export function serverNames(
     for (const [name] of lower.matchAll(NAME)) if (isTelling(name)) names.add(name);
     for (const [ip] of lower.matchAll(ADDRESS)) if (!PRIVATE.test(ip)) names.add(ip);
   }
-  return [...names].filter((name) => !ours.includes(name)).slice(0, NAMES_MAX);
+  const seen = given.map((address) => address.toLowerCase());
+  const telling = [...names].filter((name) => !ours.includes(name) && !seen.some((address) => address.includes(name)));
+  return telling.slice(0, NAMES_MAX);
 }
 
 /** `from … by …`, without the recipient and the date behind it. */

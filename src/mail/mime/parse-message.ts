@@ -2,6 +2,7 @@
 // takes anything, throws for nothing, says in `defects` what was wrong. Own walker instead of postal-mime: see
 // docs/decisions/0010-mime-parser.md. HTML is not cleaned here, and nothing is fetched.
 
+import { automaticMark } from "../automatic-marks.ts";
 import { chooseBodies } from "./choose-bodies.ts";
 import { readableValue, unfoldedValue } from "./header-text.ts";
 import { type ParsedAddress, parseAddressList } from "./parse-addresses.ts";
@@ -84,6 +85,5 @@ function readIds(value: string | null): string[] {
 function isAutoSubmitted(fields: Fields, type: string): boolean {
   const submitted = fields.first("auto-submitted")?.toLowerCase() ?? "no";
   if (!/^no\b/.test(submitted) && submitted !== "") return true;
-  if (fields.first("x-autoreply") !== null || fields.first("x-autorespond") !== null) return true;
-  return /^auto[_-]reply$/i.test(fields.first("precedence") ?? "") || type === "multipart/report";
+  return automaticMark(fields.first) !== null || type === "multipart/report";
 }

@@ -1,0 +1,70 @@
+// What text holds in encodings that are made for text, for the leak gate: base64 (links that track, pasted certificates),
+// quoted-printable (pasted mail), uuencode, yEnc, hexadecimal digits, escapes of JSON. Readers of such text decode it, or may.
+// In bounds; one layer.
+
+const RUNS_MAX = 16_000_000;
+const BASE64_RUN = /[A-Za-z0-9+/_-]{20,40000}/g;
+const HEX_RUN = /[0-9A-Fa-f]{20,40000}/g;
+
+/** The decoded texts, one octet or character in each character; none where there is nothing encoded. */
+export function encodedReadings(given: string): string[] {
+  const text = given.slice(0, RUNS_MAX);
+  const joined = text.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, "");
+  const sources = text.includes("<") ? [joined, joined.replace(/<[^<>]*>/g, "")] : [joined];
+  const found = [...sources.flatMap(base64Runs), ...sources.flatMap(hexRuns)];
+  if (/=(?:[0-9A-Fa-f]{2}|\r?\n)/.test(text)) found.push(fromQuoted(text));
+  if (/\\(?:u00|x)[0-9A-Fa-f]{2}/.test(text)) found.push(text.replace(/\\(?:u00|x)([0-9A-Fa-f]{2})/g, character));
+  if (/^[> \t]*begin [0-7]{3,4} /m.test(text)) found.push(fromUu(text));
+  if (text.includes("=ybegin ")) found.push(fromYenc(text));
+  return found;
+}
+
+function character(_: string, hex: string): string {
+  return String.fromCharCode(Number.parseInt(hex, 16));
+}
+
+/** A run may begin before the encoded text does: it is read from each of four places. */
+function base64Runs(text: string): string[] {
+  const runs = text.match(BASE64_RUN) ?? [];
+  if (runs.length === 0) return [];
+  return [0, 1, 2, 3].map((start) =>
+    runs.map((run) => Buffer.from(run.slice(start), "base64").toString("latin1")).join("\n"),
+  );
+}
+
+function hexRuns(text: string): string[] {
+  const runs = text.match(HEX_RUN) ?? [];
+  if (runs.length === 0) return [];
+  return [0, 1].map((start) => runs.map((run) => Buffer.from(run.slice(start), "hex").toString("latin1")).join("\n"));
+}
+
+function fromQuoted(text: string): string {
+  return text.replace(/=[ \t]*\r?\n[> \t]*/g, "").replace(/=([0-9A-Fa-f]{2})/g, character);
+}
+
+/** All lines are read as if they were of the file: what is none gives nonsense. */
+function fromUu(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => uuLine(line.replace(/^[> \t]*(?=M)|\r$/g, "")))
+    .join("");
+}
+
+function uuLine(line: string): string {
+  const count = (line.charCodeAt(0) - 32) & 63;
+  let out = "";
+  for (let at = 1; out.length < count && at < line.length; at += 4) {
+    const [a = 0, b = 0, c = 0, d = 0] = [0, 1, 2, 3].map((n) => ((line.charCodeAt(at + n) || 32) - 32) & 63);
+    out += String.fromCharCode((a << 2) | (b >> 4), ((b & 15) << 4) | (c >> 2), ((c & 3) << 6) | d);
+  }
+  return out.slice(0, count);
+}
+
+function fromYenc(text: string): string {
+  const octet = (char: string, less: number) => String.fromCharCode((char.charCodeAt(0) - less) & 0xff);
+  return text
+    .replace(/\r?\n/g, "")
+    .replace(/=([\s\S])|[^=]/g, (char, escaped: string | undefined) =>
+      escaped === undefined ? octet(char, 42) : octet(escaped, 106),
+    );
+}

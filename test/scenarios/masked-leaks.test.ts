@@ -1,0 +1,165 @@
+// Ways by which a correspondent could learn of the mailbox, or of the owner's other correspondents, through everything from
+// the session to the message that leaves (POST /v1/inbound-emails/simulate).
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { domainToASCII } from "node:url";
+import PostalMime from "postal-mime";
+import { dkimRecord, generateDkimKey, loadSigningKey } from "../../src/mail/dkim/key.ts";
+import { signMessage } from "../../src/mail/dkim/sign.ts";
+import { type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+
+const C = "shop@contact.example";
+const D = "anna@home.example";
+const IDN = `anna@${domainToASCII("bücher.example")}`;
+const IP_C = "198.51.100.7";
+const IP_D = "198.51.100.8";
+
+let api: TestApi;
+let dns: DnsServer;
+before(async () => {
+  dns = await startDnsServer({
+    "contact.example": { TXT: [`v=spf1 ip4:${IP_C} -all`] },
+    "home.example": { TXT: [`v=spf1 ip4:${IP_D} -all`] },
+    [domainToASCII("bücher.example")]: { TXT: [`v=spf1 ip4:${IP_D} -all`] },
+  });
+  api = await testApi({ POSTERN_DNS: dns.address });
+});
+after(async () => {
+  await api.close();
+  await dns.stop();
+});
+
+const ask = (method: string, path: string, body?: unknown) => api.ask(method, path, body, { key: api.test_key });
+const alias = async (mailbox = D) => {
+  const { status, body } = await ask("POST", "/v1/masked/aliases", { forward_to: [mailbox] });
+  assert.equal(status, 201, JSON.stringify(body));
+  return { id: body.alias.id as string, full: `${body.alias.address}@${body.alias.domain}` };
+};
+const reverse = async (id: string, email = C): Promise<string> =>
+  (await ask("POST", `/v1/masked/aliases/${id}/contacts`, { email })).body.contact.reply_address;
+type Mail = {
+  to: string;
+  from?: string;
+  envelope?: string;
+  ip?: string;
+  helo?: string;
+  head?: string;
+  text?: string;
+  raw?: Buffer;
+};
+/** What SMTP said, and the messages that would have left. */
+const simulate = async ({
+  to,
+  from = D,
+  envelope = from,
+  ip = IP_D,
+  helo = "mx.example",
+  head = "",
+  text = "hi",
+  raw,
+}: Mail) => {
+  const own = Buffer.from(`From: ${from}\r\nTo: ${to}\r\nSubject: order\r\n${head}\r\n${text}\r\n`);
+  const request = { to, envelope_from: envelope, remote_ip: ip, helo, raw_base64: (raw ?? own).toString("base64") };
+  const { status, body } = await ask("POST", "/v1/inbound-emails/simulate", request);
+  assert.equal(status, 200, JSON.stringify(body));
+  const messages = body.messages.map(({ recipient, raw_base64 }: { recipient: string; raw_base64: string }) => ({
+    recipient,
+    mime: Buffer.from(raw_base64, "base64").toString(),
+  }));
+  return { said: body.results[0].smtp_code as number, messages: messages as { recipient: string; mime: string }[] };
+};
+const lastEntry = async (id: string) => {
+  const { type, outcome, reason } = (await ask("GET", `/v1/masked/aliases/${id}/activity`)).body.activity[0];
+  return `${type} ${outcome} ${reason ?? "-"}`;
+};
+
+test("reverse addresses in what a reply quotes are their contacts', those of other aliases the alias", async () => {
+  const [a, b] = [await alias(), await alias()];
+  const [r, friend, foreign] = [await reverse(a.id), await reverse(a.id, "friend@party.example"), await reverse(b.id)];
+  const ics = `BEGIN:VCALENDAR\r\nATTENDEE:mailto:${friend}\r\nATTENDEE:mailto:${foreign}\r\nEND:VCALENDAR`;
+  const { messages } = await simulate({
+    to: r,
+    head: "Content-Type: multipart/mixed; boundary=b\r\n",
+    text: `--b\r\n\r\n> From: friend at party.example <${friend}>\r\n> Cc: ${foreign}\r\n--b\r\nContent-Type: text/calendar\r\n\r\n${ics}\r\n--b\r\nContent-Type: message/rfc822\r\n\r\nCc: ${friend}\r\n\r\nask ${foreign}\r\n--b--`,
+  });
+  assert.deepEqual(
+    messages.map(({ recipient }) => recipient),
+    [C],
+  );
+  const text = messages[0]?.mime ?? "";
+  assert.doesNotMatch(text, /r\.[a-z2-7]{26}@/);
+  assert.match(text, /^> From: friend@party\.example <friend@party\.example>\r$/m);
+  assert.ok(text.includes(`> Cc: ${a.full}\r\n`) && text.includes(`ask ${a.full}`));
+  assert.match(text, /^ATTENDEE:mailto:friend@party\.example\r$/m);
+  assert.match(text, /^Cc: friend@party\.example\r$/m);
+});
+
+test("what the mailbox's programs send by themselves is dropped, whatever it is marked with", async () => {
+  const a = await alias();
+  const r = await reverse(a.id);
+  for (const head of ["Precedence: bulk\r\n", "X-Vacation: yes\r\n", "X-Auto-Reply-From: a\r\n"]) {
+    const { said, messages } = await simulate({ to: r, head });
+    assert.deepEqual([said, messages.length, await lastEntry(a.id)], [250, 0, "auto_reply dropped auto_reply"], head);
+  }
+  const { private_key_pem, public_key } = await generateDkimKey("rsa");
+  dns.set("k._domainkey.home.example", "TXT", [dkimRecord(public_key, "rsa")]);
+  const text = Buffer.from(
+    `From: ${D}\r\nTo: ${r}\r\nSubject: I read it\r\nDate: Fri, 20 Nov 2026 10:00:00 +0000\r\n\r\nx\r\n`,
+  );
+  const key = loadSigningKey(private_key_pem, { domain: "home.example", selector: "k" });
+  const raw = Buffer.concat([await signMessage(text, [key], { now_s: Date.now() / 1000 }), text]);
+  const { said, messages } = await simulate({ to: r, raw, envelope: "" });
+  assert.deepEqual([said, messages.length, await lastEntry(a.id)], [250, 0, "auto_reply dropped auto_reply"]);
+});
+
+test("a mailbox at an international domain writes from either form, and shows neither", async () => {
+  const a = await alias(IDN);
+  const r = await reverse(a.id);
+  for (const from of [IDN, "anna@bücher.example"]) {
+    const { said, messages } = await simulate({
+      to: r,
+      from,
+      envelope: IDN,
+      head: "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n",
+      text: "-- \r\nAnna <anna@bücher.example>",
+    });
+    assert.deepEqual([said, messages.map(({ recipient }) => recipient)], [250, [C]], from);
+    assert.match(messages[0]?.mime ?? "", new RegExp(`Anna <${a.full}>`));
+  }
+});
+
+test("a reply into the company whose server greets with its domain is not held", async () => {
+  const a = await alias();
+  const r = await reverse(a.id, "bob@company.example");
+  const head = "Received: from pc.company.example by company.example; Fri, 20 Nov 2026 10:00:00 +0100\r\n";
+  const { messages } = await simulate({ to: r, helo: "company.example", head, text: `On Friday ${r} wrote:\r\n> x` });
+  assert.deepEqual(
+    messages.map(({ recipient }) => recipient),
+    ["bob@company.example"],
+  );
+  assert.match(messages[0]?.mime ?? "", /On Friday bob@company\.example wrote/);
+});
+
+test("an invitation with a crowd lets the mailbox answer nobody but reverse addresses", async () => {
+  const a = await alias();
+  const guests = Array.from({ length: 40 }, (_, n) => `ATTENDEE:mailto:guest${n}@x.example\r\n`).join("");
+  const ics = `BEGIN:VCALENDAR\r\n${guests}ATTENDEE:mailto:${a.full}\r\nORGANIZER;SENT-BY="mailto:c@x.example":mailto:boss%40x.example\r\nEND:VCALENDAR`;
+  const head = "Content-Type: text/calendar; method=REQUEST\r\n";
+  const { messages } = await simulate({ to: a.full, from: C, ip: IP_C, head, text: ics });
+  const forwarded = await PostalMime.parse(messages[0]?.mime ?? "");
+  const text = Buffer.from(forwarded.attachments[0]?.content as ArrayBuffer)
+    .toString()
+    .replace(/\r\n /g, "");
+  const people = [...text.matchAll(/^(\w+):mailto:(.*?)\r?$/gm)];
+  assert.equal(people.length, 42);
+  for (const [line, , address] of people)
+    assert.match(address as string, /^r\.[a-z2-7]{26}@|^anna@home\.example$/, line);
+  const organizer = people.find(([, name]) => name === "ORGANIZER")?.[2] ?? "";
+  const { contacts } = (await ask("GET", `/v1/masked/aliases/${a.id}/contacts?limit=100`)).body;
+  assert.equal(
+    contacts.find((one: { reply_address: string }) => one.reply_address === organizer)?.email,
+    "boss@x.example",
+    "the organizer is among those that get an address of their own",
+  );
+});
