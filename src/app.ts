@@ -12,17 +12,17 @@ import { mountDkim } from "./dkim/routes.ts";
 import { startDmarcWork } from "./dmarc/background.ts";
 import { mountDmarc } from "./dmarc/routes.ts";
 import type { DmarcPorts } from "./dmarc/types.ts";
-import { startDomainChecks } from "./domains/checking.ts";
+import { startDomainChecks } from "./domains/background.ts";
 import { findHolder, findReceiver, findSender } from "./domains/domains.ts";
 import { mountDomains } from "./domains/routes.ts";
 import type { DomainPorts } from "./domains/types.ts";
+import { startInboundWork } from "./inbound/background.ts";
 import { keepBlobs } from "./inbound/blob-references.ts";
 import { describeHeld } from "./inbound/findings.ts";
 import { forgetBlobs, forgetReceived } from "./inbound/forget.ts";
 import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound/inbound.ts";
 import { type Mx, startMx } from "./inbound/mx.ts";
 import { deferUnproven, reportDecider, reportHandler } from "./inbound/report-address.ts";
-import { startInboundWork } from "./inbound/retention.ts";
 import { mountInbound } from "./inbound/routes.ts";
 import { rulesStep } from "./inbound/rules-step.ts";
 import { createSpamFilter } from "./inbound/spam-step.ts";
@@ -46,6 +46,7 @@ import {
 } from "./masked/masked.ts";
 import { mountMaskedPages } from "./masked/open-routes.ts";
 import { mountMasked } from "./masked/routes.ts";
+import { startOutboundWork } from "./outbound/background.ts";
 import { guardSending } from "./outbound/guard.ts";
 import {
   exitChooser,
@@ -60,7 +61,6 @@ import {
 import { mountPools } from "./outbound/pool-endpoints.ts";
 import { mountRelays } from "./outbound/relay-endpoints.ts";
 import { findSources } from "./outbound/sources.ts";
-import { startOutboundUpkeep } from "./outbound/upkeep.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
 import { createClock, sleep } from "./platform/clock.ts";
 import { openDb } from "./platform/db.ts";
@@ -80,7 +80,7 @@ import { serverTls } from "./platform/server-tls.ts";
 import { guardEventLoop, watchRoles } from "./platform/watchdog.ts";
 import type { World } from "./platform/world.ts";
 import { forgetWindows, usedOf } from "./sending/allowances.ts";
-import { startSendingWork } from "./sending/housekeeping.ts";
+import { startSendingWork } from "./sending/background.ts";
 import { mountSending, type SendingRouteDeps } from "./sending/routes.ts";
 import { createSending } from "./sending/sending.ts";
 import { mountUnsubscribe } from "./sending/unsubscribe-routes.ts";
@@ -374,7 +374,7 @@ function startClockWork(world: World, engine: Engine): Part[] {
     domains: startDomainChecks(world, domainPorts(world)),
     suppressions: startSuppressionWork(world),
     dmarc: startDmarcWork(world),
-    outbound: startOutboundUpkeep(world),
+    outbound: startOutboundWork(world),
     inbound: startInboundWork(world),
     masked: startMaskedWork(world, settlingPorts(world, engine)),
     warming: startWarmingWork(world, warmingPorts(world)),

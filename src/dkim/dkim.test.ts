@@ -6,7 +6,7 @@ import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { addVerifiedDomain, publish } from "../../test/support/verified-domain.ts";
 import { domainPorts } from "../app.ts";
-import { runDueChecks } from "../domains/checking.ts";
+import { runDueChecks } from "../domains/background.ts";
 import { findSender } from "../domains/domains.ts";
 import { fixedClock } from "../platform/clock.ts";
 import type { Db } from "../platform/db.ts";

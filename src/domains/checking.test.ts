@@ -8,7 +8,7 @@ import { addVerifiedDomain, publish } from "../../test/support/verified-domain.t
 import { domainPorts } from "../app.ts";
 import { fixedClock } from "../platform/clock.ts";
 import type { Db } from "../platform/db.ts";
-import { runDueChecks, startDomainChecks } from "./checking.ts";
+import { runDueChecks, startDomainChecks } from "./background.ts";
 import { findReceiver, findSender } from "./domains.ts";
 import type { DnsRecord } from "./types.ts";
 

@@ -6,7 +6,7 @@ import { type TestApi, testApi } from "../../test/support/api.ts";
 import { fixedClock } from "../platform/clock.ts";
 import { uuidFloor } from "../platform/random.ts";
 import { collectBlobs, keepBlobs, releaseBlobs } from "./blob-references.ts";
-import { sweepBlobs } from "./retention.ts";
+import { sweepBlobs } from "./background.ts";
 
 let api: TestApi;
 const DAY_MS = 86_400_000;

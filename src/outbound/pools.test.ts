@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type SendingApi, sendingApi } from "../../test/api/sender.ts";
-import { sweepSources } from "./upkeep.ts";
+import { sweepSources } from "./background.ts";
 
 let api: SendingApi;
 let other: Awaited<ReturnType<SendingApi["organization"]>>;

@@ -17,7 +17,7 @@ const USAGE_KEPT_MS = 100 * DAY_MS;
 const SWEEP_ROWS_MAX = 5_000;
 
 /** Starts the work; `stop` ends it after the step at hand. */
-export function startOutboundUpkeep(world: UpkeepWorld): { stop(): Promise<void> } {
+export function startOutboundWork(world: UpkeepWorld): { stop(): Promise<void> } {
   return startRounds(world, {
     name: "upkeep of sending",
     every_ms: EVERY_MS,

@@ -9,7 +9,7 @@ import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts
 import { byClock, type MovedClock, runningClock } from "../../test/support/moved-clock.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { changeSetting } from "../accounts/accounts.ts";
-import { sweepOrganizations } from "./retention.ts";
+import { sweepOrganizations } from "./background.ts";
 
 const DAY_MS = 86_400_000;
 const LARGE = Buffer.alloc(300_000, "x").toString("base64");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
-import { forgetOld } from "./housekeeping.ts";
+import { forgetOld } from "./background.ts";
 
 const HOUR_MS = 3_600_000;
 let api: TestApi;
