@@ -31,7 +31,6 @@ import { threadFinder } from "./inbound/threads.ts";
 import type { Handler, Kind, Mail, SpamReport, SpamStep } from "./inbound/types.ts";
 import { startMaskedWork } from "./masked/background.ts";
 import {
-  type AliasPorts,
   type CarryPorts,
   forwardHandler,
   hasMaskedAliases,
@@ -50,6 +49,7 @@ import { startOutboundWork } from "./outbound/background.ts";
 import { guardSending } from "./outbound/guard.ts";
 import {
   exitChooser,
+  type FindLane,
   hasQueuedMail,
   laneFinder,
   MTA_CHANNEL,
@@ -160,11 +160,35 @@ async function followDatabaseClock(world: World): Promise<void> {
   world.clock.setSkew(await world.db.clockSkewMs());
 }
 
-/** The engines of this process: delivery once the `mta` role runs here, receiving once `mx` does. */
-export type Engine = { outbound: Outbound | null; inbound?: Inbound };
+/**
+ * What there is once in a process, for all its roles: they remember, and gather what comes at the same moment. The engines
+ * are there once their roles run here: delivery with `mta`, receiving with `mx`.
+ */
+export type Engine = {
+  outbound: Outbound | null;
+  inbound?: Inbound;
+  findLane: FindLane;
+  /** Says that mail was queued: to the engine here, and to those of other processes. */
+  notify(): void;
+  sending: SendingRouteDeps;
+  spool: Spool;
+};
+
+/** Nothing runs yet. */
+export function createEngine(world: World): Engine {
+  const findLane = laneFinder(world);
+  const tellOthers = notifier(world);
+  const notify = (): void => {
+    engine.outbound?.wake();
+    tellOthers();
+  };
+  const sending = sendingParts(world, { findLane, notify, outbound: () => engine.outbound });
+  const engine: Engine = { outbound: null, findLane, notify, sending, spool: createSpool(world) };
+  return engine;
+}
 
 /** Mounts every feature's routes, in the order of the flow. */
-export function mountFeatures(api: Api, world: World, engine: Engine = { outbound: null }): void {
+export function mountFeatures(api: Api, world: World, engine: Engine = createEngine(world)): void {
   mountAccounts(api, world);
   const ports = domainPorts(world);
   mountDomains(api, world, ports);
@@ -176,16 +200,11 @@ export function mountFeatures(api: Api, world: World, engine: Engine = { outboun
   mountStats(api, world);
   mountRelays(api, world);
   mountPools(api, world);
-  mountSending(api, world, sendingParts(world, engine));
+  mountSending(api, world, engine.sending);
   mountAliases(api, world, { isMasked: maskedAddresses(world) });
   mountDmarc(api, world, dmarcPorts(world));
-  mountMasked(api, world, maskedPorts(world, engine));
+  mountMasked(api, world, { findLane: engine.findLane, notify: engine.notify, findAlias: aliasFinder(world) });
   mountInbound(api, world, engine.inbound ?? ownInbound(api, world, engine));
-}
-
-/** What masked addresses borrow of other features. */
-function maskedPorts(world: World, engine: Engine): AliasPorts {
-  return { findLane: laneFinder(world), notify: outboundNotifier(world, engine), findAlias: aliasFinder(world) };
 }
 
 /** The keys that a domain's mail is signed with: an organization's own, or the service's. */
@@ -194,47 +213,36 @@ export function allSigningKeys(world: World): ReturnType<typeof withMaskedKey> {
 }
 
 /** Mounts what is open to people without an API key: each link carries its own proof. */
-export function mountOpenRoutes(api: Api, world: World, engine: Engine = { outbound: null }): void {
+export function mountOpenRoutes(api: Api, world: World, engine: Engine = createEngine(world)): void {
   // A scope each: both read forms, in their own way.
   api.register(async (scope) => mountMaskedPages(scope as unknown as Api, world, settlingPorts(world, engine)));
   api.register(async (scope) => mountUnsubscribe(scope as unknown as Api, world));
 }
 
+type Delivering = Pick<Engine, "findLane" | "notify"> & { outbound(): Outbound | null };
+
 /** The sending pipeline with what it borrows of other features. */
-function sendingParts(world: World, engine: Engine): SendingRouteDeps {
-  const findLane = laneFinder(world);
-  const chooseExit = exitChooser(world);
-  const notify = outboundNotifier(world, engine);
+function sendingParts(world: World, delivering: Delivering): SendingRouteDeps {
   const deps = {
     findSender: findSender(world),
     render: renderForSend(world),
     findSuppressed: findSuppressed(world),
     countSuppressed: suppressedCounter(world),
     warmingAllowances: warmingAllowances(world),
-    chooseExit,
-    findLane,
-    outbound: () => engine.outbound,
-    notify,
+    chooseExit: exitChooser(world),
+    ...delivering,
   };
   return { ...deps, sending: createSending(world, deps), shapeRefusal, refusalBody };
-}
-
-/** Says that mail was queued: to the engine here, and to those of other processes. */
-function outboundNotifier(world: World, engine: Engine): () => void {
-  const tellOthers = notifier(world);
-  return () => {
-    engine.outbound?.wake();
-    tellOthers();
-  };
 }
 
 /** What receiving borrows of other features; features to its right plug in here. */
 export function inboundPorts(world: World, engine: Engine): InboundPorts {
   const spam = createSpamFilter(world);
+  const forward = forwardHandler(world, carryPorts(world), maskedJudging(world, spam.step));
   return {
-    findLane: laneFinder(world),
-    notifyOutbound: outboundNotifier(world, engine),
-    first: maskedFirst(world, engine, spam.step),
+    findLane: engine.findLane,
+    notifyOutbound: engine.notify,
+    first: maskedFirst(world, engine, forward),
     exact: [maskedDecider(world, { findReceiver: findReceiver(world) })],
     own: [reportDecider(world)],
     checks: [deferUnproven(), maskedCheck(world), withActivity(world, spam.check)],
@@ -242,17 +250,12 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
     spam: spam.step,
     findHolder: (domain) => findHolder(world, domain),
     rules: rulesStep(world),
-    handlers: new Map<Kind, Handler>([["report", reportHandler(world)], ...maskedHandlers(world, spam.step)]),
+    handlers: new Map<Kind, Handler>([
+      ["report", reportHandler(world)],
+      ["masked", forward],
+      ["reverse", replyHandler(world, carryPorts(world))],
+    ]),
   };
-}
-
-/** Forwards and replies through masked addresses. */
-function maskedHandlers(world: World, spam: SpamStep): [Kind, Handler][] {
-  const carrying = carryPorts(world);
-  return [
-    ["masked", forwardHandler(world, carrying, maskedJudging(world, spam))],
-    ["reverse", replyHandler(world, carrying)],
-  ];
 }
 
 /** Mail of masked addresses that waits in quarantine is shown like any other. */
@@ -272,16 +275,15 @@ function carryPorts(world: World): CarryPorts {
 export function settlingPorts(world: World, engine: Engine): TracePorts {
   return {
     ...carryPorts(world),
-    findLane: laneFinder(world),
-    notify: outboundNotifier(world, engine),
+    findLane: engine.findLane,
+    notify: engine.notify,
     forgetReceived: (mails) => forgetReceived(world, mails),
     forgetBlobs: (orgId, ownerId) => forgetBlobs(world, orgId, ownerId),
   };
 }
 
 /** Bounces of what left through masked addresses are no customer's bounces. */
-function maskedFirst(world: World, engine: Engine, spam: SpamStep): NonNullable<InboundPorts["first"]> {
-  const forward = forwardHandler(world, carryPorts(world), maskedJudging(world, spam));
+function maskedFirst(world: World, engine: Engine, forward: Handler): NonNullable<InboundPorts["first"]> {
   const take = maskedReturnPath(world, settlingPorts(world, engine), forward);
   return async (mail) => ("message_id" in mail.route ? take(mail, mail.route.message_id) : null);
 }
@@ -300,7 +302,7 @@ export async function startReceiving(
   pressure: Shortages = NO_SHORTAGE,
 ): Promise<Mx & { inbound: Inbound; close(): Promise<void> }> {
   const inbound = createInbound(world, inboundPorts(world, engine), { claims: true });
-  const mx = await startMx(world, { ...inbound, spool: pressedSpool(world, pressure), tls: serverTls(world) });
+  const mx = await startMx(world, { ...inbound, spool: pressed(engine.spool, pressure), tls: serverTls(world) });
   return {
     ...mx,
     inbound,
@@ -314,8 +316,8 @@ export async function startReceiving(
 
 /** Starts SMTP submission over the sending pipeline. */
 export function startSubmitting(world: World, engine: Engine, pressure: Shortages = NO_SHORTAGE): Promise<Submission> {
-  const { sending } = sendingParts(world, engine);
-  return startSubmission(world, { sending, spool: pressedSpool(world, pressure), tls: serverTls(world) });
+  const { sending } = engine.sending;
+  return startSubmission(world, { sending, spool: pressed(engine.spool, pressure), tls: serverTls(world) });
 }
 
 type Shortages = Pick<Pressure, "shortage">;
@@ -323,12 +325,11 @@ type Shortages = Pick<Pressure, "shortage">;
 const NO_SHORTAGE: Shortages = { shortage: () => null };
 
 /** A spool that has no room either while the process is short of something: mail is answered 452 then. */
-function pressedSpool(world: World, pressure: Shortages): Spool {
-  const spool = createSpool(world);
+function pressed(spool: Spool, pressure: Shortages): Spool {
   return { ...spool, hasRoom: async () => pressure.shortage() === null && (await spool.hasRoom()) };
 }
 
-/** What the domains feature needs of features to its right; each answers "none" until its feature is there. */
+/** What the domains feature needs of features to its right. */
 export function domainPorts(world: World): DomainPorts {
   return {
     dkim: dkimKeys(world),
@@ -357,7 +358,8 @@ export type Running = { address: string | null; internal: string; stop(): Promis
 
 /** The delivery engine, from now on the one that accepted mail is handed to. */
 async function startSendingOut(world: World, roles: readonly Role[], engine: Engine): Promise<() => Promise<void>> {
-  const outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: [...roles] });
+  const { findLane } = engine;
+  const outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: [...roles], findLane });
   engine.outbound = outbound;
   const ears = await world.db.listen([MTA_CHANNEL], outbound.wake);
   // The engine first: it begins nothing more from this very moment.
@@ -416,7 +418,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   const internal = await startInternalServer(world);
   const pressure = await watchPressure(world);
   const [guard, roleWatch] = [guardEventLoop(world), watchRoles(world)];
-  const engine: Engine = { outbound: null };
+  const engine = createEngine(world);
   const parts: Part[] = [];
   if (roles.includes("mta")) {
     const { stop } = await guardSending(world, () => startSendingOut(world, roles, engine));

@@ -7,6 +7,7 @@ import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { resumeSending } from "./outbound/outbound.ts";
 import { migrate } from "./platform/migrate.ts";
+import type { World } from "./platform/world.ts";
 
 const STOP_WITHIN_MS = 60_000;
 
@@ -69,48 +70,46 @@ async function migrateOnly(): Promise<void> {
   await opened.close();
 }
 
-async function createKeyCommand(options: { name: string; env: "live" | "test" }): Promise<void> {
+/** For the commands that work on a database once. */
+async function withWorld(work: (world: World) => Promise<void>): Promise<void> {
   const opened = await openWorld(readConfig());
   try {
-    const organization = await firstOrganization(opened.world);
+    await work(opened.world);
+  } finally {
+    await opened.close();
+  }
+}
+
+function createKeyCommand(options: { name: string; env: "live" | "test" }): Promise<void> {
+  return withWorld(async (world) => {
+    const organization = await firstOrganization(world);
     if (!organization) throw new Error("there is no organization yet; run `postern start` once first");
     const account = { org_id: organization.id, environment: "live" as const };
-    const { secret } = await createKey(opened.world, account, { name: options.name, environment: options.env });
+    const { secret } = await createKey(world, account, { name: options.name, environment: options.env });
     console.log(secret);
-  } finally {
-    await opened.close();
-  }
+  });
 }
 
-async function operatorMail(id: string | undefined): Promise<void> {
-  const opened = await openWorld(readConfig());
-  try {
-    if (id === undefined) return console.log(await describeOperatorMail(opened.world));
-    const bytes = await readOperatorMail(opened.world, id);
+function operatorMail(id: string | undefined): Promise<void> {
+  return withWorld(async (world) => {
+    if (id === undefined) return console.log(await describeOperatorMail(world));
+    const bytes = await readOperatorMail(world, id);
     if (!bytes) throw new Error(`there is no mail for the operator with the id ${id}`);
     process.stdout.write(bytes);
-  } finally {
-    await opened.close();
-  }
+  });
 }
 
-async function changeSettingCommand(name: string, value: string, options: { organization?: string }): Promise<void> {
-  const opened = await openWorld(readConfig());
-  try {
-    await changeSetting(opened.world, options.organization ?? null, name, value);
+function changeSettingCommand(name: string, value: string, options: { organization?: string }): Promise<void> {
+  return withWorld(async (world) => {
+    await changeSetting(world, options.organization ?? null, name, value);
     console.log(`${name} is ${value} now.`);
-  } finally {
-    await opened.close();
-  }
+  });
 }
 
-async function resume(): Promise<void> {
-  const opened = await openWorld(readConfig());
-  try {
-    console.log((await resumeSending(opened.world)) ? "Mail leaves again." : "Sending was not paused.");
-  } finally {
-    await opened.close();
-  }
+function resume(): Promise<void> {
+  return withWorld(async (world) => {
+    console.log((await resumeSending(world)) ? "Mail leaves again." : "Sending was not paused.");
+  });
 }
 
 async function doctor(options: { json?: boolean; trySmtp?: string }): Promise<void> {

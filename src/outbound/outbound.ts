@@ -13,6 +13,7 @@ import { createFinisher } from "./finish.ts";
 import { type Forgotten, watchForgotten } from "./forgotten.ts";
 import { createIntake, type Intake } from "./intake.ts";
 import type { Journal } from "./journal.ts";
+import { type FindLane, laneFinder } from "./lanes.ts";
 import { holdLeases, type Leases } from "./leases.ts";
 import type { Errand } from "./links.ts";
 import { createMemory, type Memory } from "./memory.ts";

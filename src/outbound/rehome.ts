@@ -2,7 +2,7 @@
 // needed now. They move to a lane of that way, where whoever drives it claims them; once, and not back.
 import { sleep } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
-import { type FindLane, laneFinder } from "./lanes.ts";
+import type { FindLane } from "./lanes.ts";
 import * as queries from "./queries.ts";
 import { DEFAULT_SOURCE_ID, type Job, type Lane } from "./types.ts";
 
@@ -22,11 +22,12 @@ type Hooks = {
   /** The job left this process's memory. */
   done(job: Job): void;
   moved(): void;
+  findLane: FindLane;
 };
 
 /** Moves each pushed job to the lane of its sender domain's relay. Until that is committed it stays this node's. */
 export function createRehomer(world: Pick<World, "db" | "clock" | "log">, hooks: Hooks): Rehomer {
-  const findLane = laneFinder(world);
+  const { findLane } = hooks;
   let waiting: Move[] = [];
   let running: Promise<void> | null = null;
 

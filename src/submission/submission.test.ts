@@ -4,7 +4,7 @@ import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { type RawSmtp, rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
-import { startSubmitting } from "../app.ts";
+import { createEngine, startSubmitting } from "../app.ts";
 import type { Submission } from "./submission.ts";
 
 let api: TestApi;
@@ -24,7 +24,7 @@ before(async () => {
   other = await api.organization();
   await addVerifiedDomain(api, dns, "other.example", { key: other.live_key });
   assert.equal((await api.ask("POST", "/v1/domains", { domain: "pending.example", type: "outbound" })).status, 201);
-  submission = await startSubmitting(api.world, { outbound: null });
+  submission = await startSubmitting(api.world, createEngine(api.world));
 });
 
 after(async () => {
@@ -410,10 +410,12 @@ describe("suppressions and limits at submission", () => {
     const left = 100;
     const poor = await api.organization("scale");
     await addVerifiedDomain(api, dns, "poor.example", { key: poor.live_key });
-    const month = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth(), 1));
+    // This month and the next, which may begin while this runs.
+    const months = [0, 1].map((n) => new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + n, 1)));
     await api.world.db.execute(
-      `insert into allowance (org_id, scope_id, kind, starts_at, used, ceiling) values ($1, $1, 'monthly_quota', $2, $3, $4)`,
-      [poor.org_id, month, 10_000_000 - left, 10_000_000],
+      `insert into allowance (org_id, scope_id, kind, starts_at, used, ceiling)
+       select $1, $1, 'monthly_quota', month, $3, $4 from unnest($2::timestamptz[]) as month`,
+      [poor.org_id, months, 10_000_000 - left, 10_000_000],
     );
     const content = message().replace("sender.example", "poor.example");
     const answers: string[] = [];
@@ -461,7 +463,7 @@ describe("suppressions and limits at submission", () => {
 
 describe("guessing keys at submission", () => {
   it("is put off after five failures of one client, whatever it says then", async () => {
-    const own = await startSubmitting(api.world, { outbound: null });
+    const own = await startSubmitting(api.world, createEngine(api.world));
     try {
       const wrong = ["", "x", api.live_key.slice(0, -1), `${api.live_key}0`, api.live_key.toUpperCase()];
       const smtp = await secured(own.port);
@@ -481,7 +483,7 @@ describe("guessing keys at submission", () => {
   });
 
   it("does not work with another user name", async () => {
-    const own = await startSubmitting(api.world, { outbound: null });
+    const own = await startSubmitting(api.world, createEngine(api.world));
     try {
       const smtp = await secured(own.port);
       assert.match((await smtp.ask(plain(api.live_key, "root"))).text, /^535 5\.7\.8 /);

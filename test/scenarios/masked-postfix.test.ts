@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import PostalMime, { type Email } from "postal-mime";
-import { allSigningKeys, type Engine, startReceiving } from "../../src/app.ts";
+import { allSigningKeys, createEngine, type Engine, startReceiving } from "../../src/app.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
 import { nodeStyleResolver } from "../../src/platform/resolver.ts";
 import { type TestApi, testApi } from "../support/api.ts";
@@ -29,7 +29,7 @@ let dns: DnsServer;
 let mx: Awaited<ReturnType<typeof startReceiving>>;
 let contact: Postfix;
 let mailbox: Postfix;
-const engine: Engine = { outbound: null };
+let engine: Engine;
 
 before(async () => {
   if (missing) return;
@@ -41,6 +41,7 @@ before(async () => {
     POSTERN_TESTING_OUTBOUND_PORT: String(port),
   });
   engine.outbound = await startOutbound(api.world, { signingKeys: allSigningKeys(api.world), roles: ["mta"] });
+  engine = createEngine(api.world);
   mx = await startReceiving(api.world, engine);
   const start = (host: typeof HOST_C, domain: string) =>
     startPostfix((dir) => mailboxOf(dir, domain, host.address), { ...host, port });

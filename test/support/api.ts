@@ -7,7 +7,7 @@ import { bootstrap } from "../../src/accounts/accounts.ts";
 import { newSecret, secretDigest } from "../../src/accounts/keys.ts";
 import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
 import { createHttpServer } from "../../src/api/server.ts";
-import { allSigningKeys, buildWorld, type Engine, mountFeatures, mountOpenRoutes } from "../../src/app.ts";
+import { allSigningKeys, buildWorld, createEngine, mountFeatures, mountOpenRoutes } from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
 import type { Account, Api } from "../../src/platform/http.ts";
@@ -68,11 +68,11 @@ export async function testApi(
   const world = change(buildWorld(config, createLog({ level: config.log_level, role: "test" }), database.url));
   const first = await bootstrap(world, { live_key: null, test_key: null });
   if (!first) throw new Error("the template database must be empty");
-  const engine: Engine = { outbound: null };
+  const engine = createEngine(world);
   const server = await createHttpServer(
     world,
     (api) => mountFeatures(api, world, engine),
-    (api) => mountOpenRoutes(api, world),
+    (api) => mountOpenRoutes(api, world, engine),
   );
   return {
     world,

@@ -1,6 +1,6 @@
 // A live service for masked addresses in one process: MX, delivery engine, name server, and one SMTP server that plays both
 // the contact's and the mailbox's. The log is kept, to be searched.
-import { allSigningKeys, type Engine, settlingPorts, startReceiving } from "../../src/app.ts";
+import { allSigningKeys, createEngine, settlingPorts, startReceiving } from "../../src/app.ts";
 import { settleTraces } from "../../src/masked/settling.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -50,7 +50,7 @@ export async function startMaskedStage(): Promise<MaskedStage> {
     { POSTERN_DNS: dns.address, POSTERN_MX: "127.0.0.1:0", POSTERN_TESTING_OUTBOUND_PORT: String(sink.port) },
     (world) => ({ ...world, log: createLog({ level: "trace", role: "test", destination }) }),
   );
-  const engine: Engine = { outbound: null };
+  const engine = createEngine(api.world);
   engine.outbound = await startOutbound(api.world, { signingKeys: allSigningKeys(api.world), roles: ["mta"] });
   const mx = await startReceiving(api.world, engine);
   for (const [domain, ip] of [

@@ -1,7 +1,7 @@
 // A whole receiving end for tests: API, name server and MX in one process, a verified domain, and the events that webhooks
 // would get, read from where they wait.
 import nodemailer from "nodemailer";
-import { type Engine, startReceiving } from "../../src/app.ts";
+import { createEngine, startReceiving } from "../../src/app.ts";
 import { signingKeys } from "../../src/dkim/dkim.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
 import { type TestApi, testApi } from "./api.ts";
@@ -37,7 +37,7 @@ export async function startTestReceiving(
   const api = await testApi({ POSTERN_DNS: dns.address, POSTERN_MX: "127.0.0.1:0", ...env });
   const domain = await addVerifiedDomain(api, dns, "in.example", { type });
   const webhook = await api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/in", domain_id: domain.id });
-  const engine: Engine = { outbound: null };
+  const engine = createEngine(api.world);
   if (env.POSTERN_TESTING_OUTBOUND_PORT) {
     engine.outbound = await startOutbound(api.world, { signingKeys: signingKeys(api.world), roles: ["mta"] });
   }
