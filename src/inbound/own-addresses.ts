@@ -16,8 +16,9 @@ export const RETURN_PATH_LABEL = "pt-bounces.";
 /** Stands for the operator where mail names its organization. No organization has this id, so none can read it. */
 export const OPERATOR_ORG_ID = "00000000-0000-7000-8000-0000000005e5";
 
+/** The answer to every address that takes nothing, whatever the reason: it tells nobody what else there is. */
+export const UNKNOWN: Refused = { kind: "refuse", code: 550, enhanced: "5.1.1", text: "no such mailbox here" };
 const MAILBOXES = new Set(["postmaster", "abuse", "feedback", "fbl", "hostmaster", "security"]);
-const UNKNOWN: Refused = { kind: "refuse", code: 550, enhanced: "5.1.1", text: "no such mailbox here" };
 
 /** Is this a name of ours, not of a customer's domain? */
 export function isOurHost({ config }: Pick<World, "config">, domain: string): boolean {

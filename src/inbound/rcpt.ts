@@ -6,7 +6,7 @@ import type { ReceivingDomain } from "../domains/types.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
 import { readSrs } from "../mail/srs.ts";
 import type { World } from "../platform/world.ts";
-import { isOurHost, operatorDecider, RETURN_PATH_LABEL, tokenDecider } from "./own-addresses.ts";
+import { isOurHost, operatorDecider, RETURN_PATH_LABEL, tokenDecider, UNKNOWN } from "./own-addresses.ts";
 import type { RcptDecider, RcptDecision, RcptQuestion, Refused, Route } from "./types.ts";
 
 export type PolicyWorld = Pick<World, "db" | "clock" | "config" | "seal">;
@@ -23,7 +23,6 @@ export type PolicyPorts = {
 export const SRS_CONTEXT = "srs";
 
 const RELAY: Refused = { kind: "refuse", code: 550, enhanced: "5.7.1", text: "relaying denied" };
-const UNKNOWN: Refused = { kind: "refuse", code: 550, enhanced: "5.1.1", text: "no such mailbox here" };
 
 /** The policy of this process. The decider throws only when the database cannot be asked. */
 export function createRcptPolicy(

@@ -15,6 +15,7 @@ import { findLeaving } from "../sending/sending.ts";
 import type { Inbound } from "./inbound.ts";
 import { MESSAGE_BYTES_MAX } from "./limits.ts";
 import { findForwardIds } from "./list-queries.ts";
+import { UNKNOWN } from "./own-addresses.ts";
 import { CUSTOMER_KINDS, type Incoming, type Origin, type RcptDecision, type Refused, type Route } from "./types.ts";
 
 export type SimulateRequest = {
@@ -96,8 +97,6 @@ async function findMessages(world: World, orgId: string, ids: readonly string[])
   }
   return messages;
 }
-
-const UNKNOWN = { code: 550, enhanced: "5.1.1", text: "no such mailbox here" };
 
 function taken(decision: RcptDecision, account: Account, path: Path): { path: Path; route: Route }[] {
   const isOwn = decision.kind === "accept" && decision.route.org_id === account.org_id;

@@ -1,11 +1,11 @@
 // Finds out how much a mail looks like spam, once a message and engine, whoever asks: the built-in signs with lists in the
 // DNS, or rspamd over HTTP. Ends in seconds; what an engine could not find out is a value. Not here: what is done about it.
 import { askBlockLists, domainsIn, readBlockList } from "../mail/spam/block-lists.ts";
-import { REPLY_BYTES_MAX, readRspamdReply, rspamdHeaders } from "../mail/spam/rspamd.ts";
 import { findSymptoms, isTestText, type Symptom } from "../mail/spam/spam.ts";
-import { createOperatorPost, type OperatorPost } from "../platform/operator-post.ts";
+import { type RspamdAnswer, rspamdAt } from "../platform/rspamd.ts";
 import type { World } from "../platform/world.ts";
 import { readMail } from "./findings.ts";
+import { onceAMessage } from "./once-a-message.ts";
 import type { Engine } from "./spam-queries.ts";
 import type { Envelope, Examination, Origin } from "./types.ts";
 
@@ -30,18 +30,14 @@ const TELL_AGAIN_MS = 600_000;
 
 /** The engines of this process. */
 export function createJudge(world: JudgeWorld): Judge {
-  const known = new WeakMap<Examination, Map<Engine, Promise<Judgement>>>();
+  const once = onceAMessage<Judgement>();
   const lookUp = listAsker(world);
   const askRspamd = rspamdAsker(world);
   return (suspected, wanted) => {
     const engine = world.config.rspamd_url === null ? "builtin" : wanted;
-    const ofMessage = known.get(suspected.examination) ?? new Map<Engine, Promise<Judgement>>();
-    known.set(suspected.examination, ofMessage);
-    const before = ofMessage.get(engine);
-    if (before) return before;
-    const judging = engine === "builtin" ? askBuiltin(lookUp, suspected) : askRspamd(suspected);
-    ofMessage.set(engine, judging);
-    return judging;
+    return once(suspected.examination, engine, () =>
+      engine === "builtin" ? askBuiltin(lookUp, suspected) : askRspamd(suspected),
+    );
   };
 }
 
@@ -89,7 +85,7 @@ export async function within<T>(work: Promise<T>, ms: number): Promise<T | null>
 }
 
 function rspamdAsker(world: JudgeWorld): (suspected: Suspected) => Promise<Judgement> {
-  const post = createOperatorPost();
+  const ask = rspamdAt(world.config.rspamd_url ?? "");
   const failed = world.metrics.counter("postern_spam_engine_failures_total", "Mail that rspamd did not judge");
   let failures = 0;
   let restsUntilMs = 0;
@@ -98,32 +94,29 @@ function rspamdAsker(world: JudgeWorld): (suspected: Suspected) => Promise<Judge
       failed.inc();
       return { kind: "failed", reason: "rspamd did not judge the last mails" };
     }
-    const judgement = await askRspamd(world, post, suspected);
-    failures = judgement.kind === "failed" && !judgement.answered ? failures + 1 : 0;
+    const { examination, origin, envelope, recipients } = suspected;
+    const host = world.config.mx_host;
+    const told = { ip: origin.remote_ip, helo: origin.helo, from: envelope.from, recipients, host };
+    const answer = await ask(told, await examination.bytes(), RSPAMD_TIMEOUT_MS);
+    failures = answer.kind === "silent" || answer.kind === "refused" ? failures + 1 : 0;
     if (failures >= FAILURES_MAX) restsUntilMs = world.clock.monotonic() + REST_MS;
-    if (judgement.kind !== "failed") return judgement;
+    if (answer.kind === "judged") return { kind: "judged", symptoms: answer.symptoms, insists: answer.forced };
     failed.inc();
-    world.log.warn({ reason: judgement.reason }, "rspamd did not judge a mail");
-    return { kind: "failed", reason: judgement.reason };
+    const reason = whyNot(answer);
+    world.log.warn({ reason }, "rspamd did not judge a mail");
+    return { kind: "failed", reason };
   };
 }
 
-type Asked = Exclude<Judgement, { kind: "failed" }> | { kind: "failed"; reason: string; answered: boolean };
-
-async function askRspamd(world: JudgeWorld, post: OperatorPost, suspected: Suspected): Promise<Asked> {
-  const { examination, origin, envelope, recipients } = suspected;
-  const told = { ip: origin.remote_ip, helo: origin.helo, from: envelope.from, recipients, host: world.config.mx_host };
-  const answer = await post({
-    url: `${world.config.rspamd_url}/checkv2`,
-    headers: rspamdHeaders(told),
-    body: await examination.bytes(),
-    timeout_ms: RSPAMD_TIMEOUT_MS,
-    response_bytes_max: REPLY_BYTES_MAX,
-  });
-  if (answer.kind === "failed") return { kind: "failed", reason: `rspamd: ${answer.reason}`, answered: false };
-  if (answer.status !== 200) return { kind: "failed", reason: `rspamd answered ${answer.status}`, answered: false };
-  const reply = readRspamdReply(answer.body);
-  if (reply.kind === "judged") return { kind: "judged", symptoms: reply.symptoms, insists: reply.forced };
-  const reason = reply.kind === "later" ? "rspamd wants it to come again" : reply.reason;
-  return { kind: "failed", reason, answered: true };
+function whyNot(answer: Exclude<RspamdAnswer, { kind: "judged" }>): string {
+  switch (answer.kind) {
+    case "silent":
+      return `rspamd: ${answer.reason}`;
+    case "refused":
+      return `rspamd answered ${answer.status}`;
+    case "later":
+      return "rspamd wants it to come again";
+    case "failed":
+      return answer.reason;
+  }
 }

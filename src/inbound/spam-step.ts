@@ -7,9 +7,10 @@ import { addUp, type Symptom } from "../mail/spam/spam.ts";
 import { rule } from "../mail/spam/verdict.ts";
 import type { World } from "../platform/world.ts";
 import { readMail } from "./findings.ts";
+import { onceAMessage } from "./once-a-message.ts";
 import { DEFAULTS, type SpamSettings, settingsFinder } from "./spam.ts";
 import { createJudge, type Judge, type JudgeWorld, type Suspected, within } from "./spam-judge.ts";
-import type { AcceptCheck, Examination, Kind, Refused, Route, SpamReport, SpamStep } from "./types.ts";
+import type { AcceptCheck, Kind, Refused, Route, SpamReport, SpamStep } from "./types.ts";
 
 /** A client waits ten minutes for the answer to its dot (RFC 5321 §4.5.3.2.6); ours to many must not take seconds each. */
 const SESSION_MS = 6_000;
@@ -92,18 +93,9 @@ async function refusalOfLate(settingsOf: SettingsOf, owners: readonly Owner[]): 
 }
 
 function rememberingDecider(judge: Judge, settingsOf: SettingsOf) {
-  const known = new WeakMap<Examination, Map<string, Promise<Decision>>>();
-  return (suspected: Suspected, owner: Owner): Promise<Decision> => {
-    const ofMessage = known.get(suspected.examination) ?? new Map<string, Promise<Decision>>();
-    known.set(suspected.examination, ofMessage);
-    const before = ofMessage.get(keyOf(owner));
-    if (before) return before;
-    const deciding = settingsOf(owner).then((settings) => decideBy(settings, judge, suspected));
-    ofMessage.set(keyOf(owner), deciding);
-    // What could not be decided for want of the database is tried again by whoever asks next.
-    deciding.catch(() => ofMessage.delete(keyOf(owner)));
-    return deciding;
-  };
+  const once = onceAMessage<Decision>();
+  return (suspected: Suspected, owner: Owner): Promise<Decision> =>
+    once(suspected.examination, keyOf(owner), async () => decideBy(await settingsOf(owner), judge, suspected));
 }
 
 async function decideBy(settings: SpamSettings, judge: Judge, suspected: Suspected): Promise<Decision> {

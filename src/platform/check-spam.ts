@@ -2,10 +2,9 @@
 // its test entries (RFC 5782 §5): 127.0.0.2 or TEST in it, 127.0.0.1 or INVALID not.
 import type { Config } from "../config.ts";
 import { askBlockLists, type BlockList, readBlockList } from "../mail/spam/block-lists.ts";
-import { REPLY_BYTES_MAX, readRspamdReply, rspamdHeaders } from "../mail/spam/rspamd.ts";
 import { type Check, ok, problem, warning } from "./check.ts";
-import { createOperatorPost } from "./operator-post.ts";
 import type { Resolver } from "./resolver.ts";
+import { rspamdAt } from "./rspamd.ts";
 
 const LISTS = "block lists";
 const RSPAMD = "rspamd";
@@ -41,16 +40,10 @@ async function checkList(list: BlockList, resolver: Pick<Resolver, "a">): Promis
 }
 
 async function checkRspamd(url: string, host: string): Promise<Check> {
-  const answer = await createOperatorPost()({
-    url: `${url}/checkv2`,
-    headers: rspamdHeaders({ ip: "127.0.0.1", helo: host, from: "", recipients: [`postmaster@${host}`], host }),
-    body: MAIL,
-    timeout_ms: ANSWER_MS,
-    response_bytes_max: REPLY_BYTES_MAX,
-  });
-  const reply = answer.kind === "answered" && answer.status === 200 ? readRspamdReply(answer.body) : null;
-  if (reply && reply.kind !== "failed") return ok(RSPAMD, `rspamd at ${url} judges mail.`);
-  const why = answer.kind === "failed" ? answer.reason : (reply?.reason ?? `it answers ${answer.status}`);
+  const told = { ip: "127.0.0.1", helo: host, from: "", recipients: [`postmaster@${host}`], host };
+  const answer = await rspamdAt(url)(told, MAIL, ANSWER_MS);
+  if (answer.kind === "judged" || answer.kind === "later") return ok(RSPAMD, `rspamd at ${url} judges mail.`);
+  const why = answer.kind === "refused" ? `it answers ${answer.status}` : answer.reason;
   return problem(
     RSPAMD,
     `rspamd at ${url} does not judge mail: ${why}.`,
