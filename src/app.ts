@@ -17,7 +17,7 @@ import { findHolder, findReceiver, findSender } from "./domains/domains.ts";
 import { mountDomains } from "./domains/routes.ts";
 import type { DomainPorts } from "./domains/types.ts";
 import { startInboundWork } from "./inbound/background.ts";
-import { keepBlobs } from "./inbound/blob-references.ts";
+import { keepIfLarge } from "./inbound/blob-references.ts";
 import { describeHeld } from "./inbound/findings.ts";
 import { forgetBlobs, forgetReceived } from "./inbound/forget.ts";
 import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound/inbound.ts";
@@ -267,7 +267,7 @@ function maskedJudging(world: World, spam: SpamStep) {
 function carryPorts(world: World): CarryPorts {
   return {
     findSender: findSender(world),
-    keepBlob: async (owner, bytes) => (await keepBlobs(world, owner, [bytes]))[0] as string,
+    keepIfLarge: (owner, bytes) => keepIfLarge(world, owner, bytes),
   };
 }
 

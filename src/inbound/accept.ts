@@ -4,7 +4,7 @@ import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
-import { keepBlobs } from "./blob-references.ts";
+import { keepIfLarge } from "./blob-references.ts";
 import type { Examined } from "./examination.ts";
 import { CLAIM_LEASE_MS, type Job, type Processor } from "./processor.ts";
 import * as queries from "./queries.ts";
@@ -96,11 +96,9 @@ async function prepare(
 ): Promise<Prepared> {
   const rawId = world.random.uuid();
   const orgIds = [...new Set(incoming.recipients.map(({ route }) => route.org_id))];
-  const isLarge = incoming.bytes.length > world.config.body_inline_bytes_max;
   const blobKeys = new Map<string, string | null>();
   for (const org_id of orgIds) {
-    const [key] = isLarge ? await keepBlobs(world, { org_id, owner_id: rawId }, [incoming.bytes]) : [];
-    blobKeys.set(org_id, key ?? null);
+    blobKeys.set(org_id, await keepIfLarge(world, { org_id, owner_id: rawId }, incoming.bytes));
   }
   const emails = incoming.recipients.map((recipient) => emailColumns(world, incoming, recipient, rawId));
   const claim_id = world.random.uuid();
@@ -117,7 +115,7 @@ async function prepare(
       claim_id: isOurs ? claim_id : null,
     })),
     jobs: isOurs ? jobs : null,
-    isLarge,
+    isLarge: [...blobKeys.values()].some((key) => key !== null),
   };
 }
 

@@ -29,6 +29,16 @@ export async function keepBlobs(
   return keys;
 }
 
+/** Keeps bytes that are too large for their row; their key, else null. Commits on its own, like `keepBlobs`. */
+export async function keepIfLarge(
+  world: BlobWorld & Pick<World, "config">,
+  owner: { org_id: string; owner_id: string },
+  bytes: Buffer,
+): Promise<string | null> {
+  if (bytes.length <= world.config.body_inline_bytes_max) return null;
+  return (await keepBlobs(world, owner, [bytes]))[0] as string;
+}
+
 /** Gives up the references of an owner; the keys are for `collectBlobs`, after the commit. */
 export async function releaseBlobs(tx: Tx, orgId: string, ownerId: string): Promise<string[]> {
   return (await queries.deleteReferences(tx, orgId, ownerId)).map(({ blob_key }) => blob_key);

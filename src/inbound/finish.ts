@@ -1,13 +1,12 @@
 // From outcomes to durable state: the mail's row, its place in the queue, its alias's counters, its forwards and its
 // webhooks, in one transaction for many mails. While one batch commits, the next gathers.
 import { countReceived } from "../aliases/aliases.ts";
-import type { Lane } from "../outbound/outbound.ts";
+import type { FindLane } from "../outbound/outbound.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable, type Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
-import { enqueueRaw } from "../sending/sending.ts";
-import type { RawMessage } from "../sending/types.ts";
+import { enqueueRaw, type Laned, withLane } from "../sending/sending.ts";
 import { enqueueWebhooks, wakeHooks } from "../webhooks/webhooks.ts";
 import type { Job } from "./processor.ts";
 import * as queries from "./queries.ts";
@@ -26,8 +25,7 @@ export type Finisher = {
 };
 
 export type FinishPorts = {
-  /** The lane of a forward; null for mail that is never sent (tests). */
-  findLane(message: RawMessage): Promise<Lane | null>;
+  findLane: FindLane;
   /** Forwards were queued. */
   notifyOutbound(): void;
 };
@@ -44,7 +42,6 @@ const NOTHING_FOUND: Found = {
   findings: null,
 };
 
-type Laned = RawMessage & { lane: Lane | null };
 type Waiting = { job: Job; outcome: Outcome; forwards: Laned[]; done: (failure: unknown) => void };
 
 /** Collects outcomes and commits them in batches. */
@@ -61,7 +58,7 @@ export function createFinisher(world: FinishWorld, ports: FinishPorts): Finisher
   return {
     async finish(job, outcome) {
       const forwards: Laned[] = [];
-      for (const message of outcome.forwards) forwards.push({ ...message, lane: await ports.findLane(message) });
+      for (const message of outcome.forwards) forwards.push(await withLane(ports.findLane, message));
       return new Promise((done) => {
         waiting.push({ job, outcome, forwards, done });
         if (!running) setImmediate(() => (running ? undefined : pump()));

@@ -12,7 +12,7 @@ import { spamFields, withoutSpamFields } from "../mail/spam/spam-fields.ts";
 import { writeSrs } from "../mail/srs.ts";
 import type { World } from "../platform/world.ts";
 import type { RawMessage } from "../sending/types.ts";
-import { keepBlobs } from "./blob-references.ts";
+import { keepIfLarge } from "./blob-references.ts";
 import { SRS_CONTEXT } from "./rcpt.ts";
 import { ourReceived } from "./stored-copy.ts";
 import type { Found, Mail, RouteOf, SpamReport } from "./types.ts";
@@ -61,8 +61,7 @@ export async function makeForwards(
   const messages = [];
   for (const recipient of order.forward_to) {
     const id = world.random.uuid();
-    const isLarge = mime.length > world.config.body_inline_bytes_max;
-    const [blob_key = null] = isLarge ? await keepBlobs(world, { org_id: mail.org_id, owner_id: id }, [mime]) : [];
+    const blob_key = await keepIfLarge(world, { org_id: mail.org_id, owner_id: id }, mime);
     messages.push({ ...describe(world, mail, order, rewrites), id, recipient, envelope_from, mime, blob_key });
   }
   return messages;

@@ -8,11 +8,9 @@
 import { planFinder, showsAuthResults } from "../accounts/accounts.ts";
 import { aliasFinder } from "../aliases/aliases.ts";
 import { findReceiver, findSender } from "../domains/domains.ts";
-import { domainOf } from "../mail/address.ts";
-import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type FindLane } from "../outbound/outbound.ts";
+import type { FindLane } from "../outbound/outbound.ts";
 import { createParsePool } from "../platform/parse-pool.ts";
 import type { World } from "../platform/world.ts";
-import type { RawMessage } from "../sending/types.ts";
 import { type Acceptor, createAcceptor } from "./accept.ts";
 import { refuseLoops } from "./checks.ts";
 import { customerHandler } from "./customer.ts";
@@ -96,10 +94,7 @@ export function createInbound(world: World, ports: InboundPorts, options: { clai
     handle: async (mail) => (await ports.first?.(mail)) ?? (await handlers.get(mail.route.kind)?.(mail)) ?? KEPT,
     poison: putAside,
     toMail,
-    finisher: createFinisher(world, {
-      findLane: (message) => laneOf(ports, message),
-      notifyOutbound: ports.notifyOutbound,
-    }),
+    finisher: createFinisher(world, ports),
     claims: options.claims,
   });
   const { exact, own } = ports;
@@ -154,13 +149,6 @@ function allHandlers(world: World, ports: InboundPorts): Map<Kind, Handler> {
     ["srs", relayBounce(world, { findSender: findForwarder })],
     ...ports.handlers,
   ]);
-}
-
-async function laneOf(ports: InboundPorts, message: RawMessage) {
-  if (message.environment === "test") return null;
-  const domain = domainOf(message.recipient);
-  const { org_id } = message;
-  return ports.findLane({ org_id, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL });
 }
 
 function fromRow(row: queries.MailRow, examine: (about: Pick<Mail, "origin" | "envelope">) => Examined): Mail {

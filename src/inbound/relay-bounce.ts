@@ -3,7 +3,7 @@
 // with a null reverse-path.
 import { stripForged } from "../mail/auth/strip-forged.ts";
 import type { World } from "../platform/world.ts";
-import { keepBlobs } from "./blob-references.ts";
+import { keepIfLarge } from "./blob-references.ts";
 import type { ForwardSender, ForwardWorld } from "./forward.ts";
 import { KEPT } from "./outcome.ts";
 import { ourReceived } from "./stored-copy.ts";
@@ -20,8 +20,7 @@ export function relayBounce(world: ForwardWorld & Pick<World, "config">, ports: 
     const bytes = await mail.examination.bytes();
     const mime = Buffer.concat([Buffer.from(ourReceived(world, mail)), stripForged(bytes, world.config.mx_host)]);
     const id = world.random.uuid();
-    const isLarge = mime.length > world.config.body_inline_bytes_max;
-    const [blob_key = null] = isLarge ? await keepBlobs(world, { org_id: mail.org_id, owner_id: id }, [mime]) : [];
+    const blob_key = await keepIfLarge(world, { org_id: mail.org_id, owner_id: id }, mime);
     const message = {
       org_id: mail.org_id,
       id,

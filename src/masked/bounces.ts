@@ -1,13 +1,10 @@
 // What bounces behind a masked address. A forward: it counts against the destination, three hard ones within a day suspend
 // it, and the contact hears nothing. A reply: its author is told, in our words. Each message's bounce counts once, whether
 // the server refused it in session or sent a report later.
-import { domainOf } from "../mail/address.ts";
-import type { Lane } from "../outbound/outbound.ts";
-import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type FindLane } from "../outbound/outbound.ts";
+import type { FindLane } from "../outbound/outbound.ts";
 import type { Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
-import { enqueueRaw } from "../sending/sending.ts";
-import type { RawMessage } from "../sending/types.ts";
+import { enqueueRaw, type Laned, withLane } from "../sending/sending.ts";
 import { recordActivity } from "./activity.ts";
 import { openContact, openText } from "./addresses.ts";
 import type * as carry from "./carry.ts";
@@ -88,7 +85,7 @@ async function noticeOf(
   ports: BouncePorts,
   trace: queries.TraceRow,
   fault: Fault,
-): Promise<(RawMessage & { lane: Lane | null }) | null> {
+): Promise<Laned | null> {
   const { org_id, alias_id, owner_id, contact_id } = trace;
   if (alias_id === null || owner_id === null || contact_id === null) return null;
   const [alias] = await findAlias(world.db, org_id, alias_id);
@@ -104,9 +101,7 @@ async function noticeOf(
     reverse_address: `${reply_local}@${alias.domain}`,
     refusal: { kind: "bounced", contact: email, code: fault.code, reason: sentenceOf(fault) },
   });
-  const domain = domainOf(to);
-  const wanted = { org_id, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL };
-  return { ...raw, lane: alias.environment === "test" ? null : await ports.findLane(wanted) };
+  return withLane(ports.findLane, raw);
 }
 
 function sentenceOf({ code, class: word }: Fault): string {

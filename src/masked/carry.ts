@@ -18,8 +18,8 @@ export type CarryWorld = ArrivalWorld & Pick<World, "blobs">;
 
 export type CarryPorts = {
   findSender(orgId: string, domain: string): Promise<{ id: string; return_path_host: string } | undefined>;
-  /** Keeps what is too large for its row; its key. */
-  keepBlob(owner: { org_id: string; owner_id: string }, bytes: Buffer): Promise<string>;
+  /** Keeps bytes that are too large for their row; their key, else null. */
+  keepIfLarge(owner: { org_id: string; owner_id: string }, bytes: Buffer): Promise<string | null>;
 };
 
 export type ArrivedMail = {
@@ -89,7 +89,6 @@ export async function toRaw(
       ? { id: MASKED_DOMAIN_ID, return_path_host: world.config.bounce_host }
       : await ports.findSender(alias.org_id, alias.domain);
   if (!sender) throw new Error("the domain of a masked alias is gone");
-  const isLarge = mime.length > world.config.body_inline_bytes_max;
   return {
     org_id: alias.org_id,
     id,
@@ -105,7 +104,7 @@ export async function toRaw(
     envelope_from: null,
     return_path_host: sender.return_path_host,
     mime,
-    blob_key: isLarge ? await ports.keepBlob({ org_id: alias.org_id, owner_id: id }, mime) : null,
+    blob_key: await ports.keepIfLarge({ org_id: alias.org_id, owner_id: id }, mime),
     created_at: new Date(world.clock.now()),
   };
 }

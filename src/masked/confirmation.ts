@@ -1,14 +1,11 @@
 // The mail that asks a mailbox's owner for consent, and the signed link in it. The link names organization and
 // destination, ends after 7 days, and holds no address. Opening it changes nothing (mail scanners do that); its button does.
-import { domainOf } from "../mail/address.ts";
 import { buildMessage } from "../mail/mime/build-message.ts";
 import { isSame, uuidBytes, uuidText } from "../mail/token-bytes.ts";
-import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID, type Lane } from "../outbound/outbound.ts";
 import type { Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
-import { enqueueRaw } from "../sending/sending.ts";
-import type { RawMessage } from "../sending/types.ts";
+import { enqueueRaw, type Laned, withLane } from "../sending/sending.ts";
 import { mailboxDigest, openText } from "./addresses.ts";
 import type { ConfirmationWorld, MaskedPorts } from "./destinations.ts";
 import { noteConfirmationSent, takeConfirmation } from "./people-queries.ts";
@@ -59,9 +56,7 @@ export async function queueConfirmations(
   const mails: Ready[] = [];
   for (const row of rows) {
     const email = openText(world, orgId, row.sealed);
-    const domain = domainOf(email);
-    const wanted = { org_id: orgId, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL };
-    const mail = { ...compose(world, row, email), lane: await ports.findLane(wanted) };
+    const mail = await withLane(ports.findLane, compose(world, row, email));
     mails.push({ row, mail, mailbox: mailboxDigest(world, email) });
   }
   // In one order for all writers: counting locks the mailbox's day.
@@ -71,7 +66,7 @@ export async function queueConfirmations(
   return queued;
 }
 
-type Ready = { row: DestinationRow; mail: RawMessage & { lane: Lane }; mailbox: Buffer };
+type Ready = { row: DestinationRow; mail: Laned; mailbox: Buffer };
 
 async function queueAllowed(world: ConfirmationWorld, tx: Tx, mails: readonly Ready[]): Promise<number> {
   const at = new Date(world.clock.now());

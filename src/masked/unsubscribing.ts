@@ -2,13 +2,12 @@
 // a forward leads to a page of ours, and its button sends the mail from the alias. The link is sealed: it shows and holds
 // nothing for others. Opening it does nothing, because mail scanners open links.
 
-import { domainOf, parseAddress } from "../mail/address.ts";
+import { parseAddress } from "../mail/address.ts";
 import { buildMessage } from "../mail/mime/build-message.ts";
-import { CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID } from "../outbound/outbound.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import { SealBroken } from "../platform/seal.ts";
 import type { World } from "../platform/world.ts";
-import { enqueueRaw } from "../sending/sending.ts";
+import { enqueueRaw, withLane } from "../sending/sending.ts";
 import type { RawMessage } from "../sending/types.ts";
 import { toActivityRow } from "./activity.ts";
 import type { BouncePorts } from "./bounces.ts";
@@ -100,14 +99,11 @@ export async function leaveList(
   if (!alias.active || !alias.reply_enabled) return "off";
   if (!(await takeReply(windowCounter(world), alias))) return "later";
   const raw = await compose(world, ports, alias, target);
-  const { org_id } = leave;
-  const domain = domainOf(target.email);
-  const wanted = { org_id, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL };
-  const lane = raw.environment === "test" ? null : await ports.findLane(wanted);
+  const mail = await withLane(ports.findLane, raw);
   const fact = factOf(world, leave, { ...raw, alias_id: alias.id });
   await withPartitions(world, () =>
-    world.db.asOrg(org_id, async (tx) => {
-      await enqueueRaw(tx, [{ ...raw, lane }]);
+    world.db.asOrg(leave.org_id, async (tx) => {
+      await enqueueRaw(tx, [mail]);
       await concludeMails(tx, [fact]);
     }),
   );

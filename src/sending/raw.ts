@@ -1,13 +1,29 @@
 // Messages that come ready-made, MIME and all: forwards of received mail, notices. They leave through the same queue as
 // everything else. No validation here: who makes one vouches for it (reliability rule 13).
-import { CLASS_TRANSACTIONAL, KEEP_TRYING_MS, type Lane } from "../outbound/outbound.ts";
+import { domainOf } from "../mail/address.ts";
+import {
+  CLASS_TRANSACTIONAL,
+  DEFAULT_SOURCE_ID,
+  type FindLane,
+  KEEP_TRYING_MS,
+  type Lane,
+} from "../outbound/outbound.ts";
 import type { Tx } from "../platform/db.ts";
 import { acceptMessages } from "./accept-queries.ts";
 import type { RawMessage } from "./types.ts";
 
 export { findHead, findMessageOwner, findSentByMessageId, isBlobOfMessage } from "./raw-queries.ts";
 
-type Laned = RawMessage & { lane: Lane | null };
+export type Laned = RawMessage & { lane: Lane | null };
+
+/** The message with the lane it leaves by; test mail, which is only recorded, has none. */
+export async function withLane(findLane: FindLane, message: RawMessage): Promise<Laned> {
+  const { org_id, recipient, environment } = message;
+  if (environment === "test") return { ...message, lane: null };
+  const domain = domainOf(recipient);
+  const wanted = { org_id, source_id: DEFAULT_SOURCE_ID, domain, class: CLASS_TRANSACTIONAL };
+  return { ...message, lane: await findLane(wanted) };
+}
 
 /**
  * Queues ready-made messages in the caller's transaction, all in one statement; without a lane (test mail) they are only

@@ -32,6 +32,8 @@ export {
   findMessageOwner,
   findSentByMessageId,
   isBlobOfMessage,
+  type Laned,
+  withLane,
 } from "./raw.ts";
 
 export type Sending = {
