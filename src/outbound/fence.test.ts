@@ -137,6 +137,29 @@ test("a delivery that is known under an earlier id is not known under this one",
   assert.deepEqual([memory.holds({ ...key, owner: BEFORE }), memory.holds({ ...key, owner: NOW })], [false, true]);
 });
 
+test("what a dead node of the machine left behind may go once its end is committed, not before", async () => {
+  const [dead] = await api.world.db.query<{ id: number }>(
+    "insert into node (machine, pid, roles) values ('machine/boot/space', 999999, '{mta}') returning id",
+  );
+  const heard: string[] = [];
+  const leases = await holdLeases(api.world, {
+    roles: ["mta"],
+    host: { machine: "machine/boot/space", pid: process.pid, isAlive: (pid) => pid === process.pid },
+    isIdle: () => true,
+    lookAround: async () => undefined,
+    holders: async (_tx, _node, nodes) => {
+      heard.push("shared out");
+      return () => nodes;
+    },
+    onRegistered: () => undefined,
+    onBuried: async (_tx, { id }) => void heard.push(`buried ${id}`),
+    onForgotten: ({ id }) => void heard.push(`forgotten ${id}`),
+    onLost: () => undefined,
+  });
+  await leases.stop();
+  assert.deepEqual(heard.slice(0, 3), [`buried ${dead?.id}`, "shared out", `forgotten ${dead?.id}`]);
+});
+
 test("a process that leaves puts what did not end in doubt, in the transaction that frees it", async () => {
   const buried: number[] = [];
   const leases = await holdLeases(api.world, {
@@ -153,6 +176,7 @@ test("a process that leaves puts what did not end in doubt, in the transaction t
       assert.equal(row?.found, true, "it is still there");
       buried.push(dead.id);
     },
+    onForgotten: () => undefined,
     onLost: () => undefined,
   });
   const node = leases.node();

@@ -9,7 +9,7 @@ import type { World } from "../platform/world.ts";
 import { addSuppressed } from "../stats/stats.ts";
 import * as queries from "./queries.ts";
 import { retryDelayMs } from "./retry.ts";
-import type { Job, Outcome } from "./types.ts";
+import { type Job, type Outcome, type Owned, ownedName } from "./types.ts";
 
 const BATCH_MAX = 250;
 const GATHER_MS = 15;
@@ -22,8 +22,6 @@ const ABSENT_FOR_MS = 3_600_000;
 const ASK_AGAIN_MS = ABSENT_FOR_MS + 60_000;
 
 export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log" | "metrics" | "seal">;
-
-type Owned = { message_id: string; position: number; owner: number };
 
 export type Finisher = {
   push(job: Job, outcome: Outcome): void;
@@ -64,7 +62,7 @@ export function createFinisher(
     counter.inc({ outcome: decided.event.event_type });
     if (outcome.kind !== "delivered") troubles.inc({ class: outcome.class ?? "other" });
     waiting.push(decided);
-    unrecorded.add(nameOf(job));
+    unrecorded.add(ownedName(job));
     on.done(job);
     if (!running) void pump();
   }
@@ -87,7 +85,7 @@ export function createFinisher(
     for (;;) {
       try {
         await withPartitions(world, () => commit(world, batch));
-        for (const { row } of batch) unrecorded.delete(nameOf(row));
+        for (const { row } of batch) unrecorded.delete(ownedName(row));
         on.committed(batch.map(({ row }) => row));
         return;
       } catch (err) {
@@ -117,14 +115,9 @@ export function createFinisher(
   return {
     push,
     pending: () => waiting.length,
-    holds: (key) => unrecorded.has(nameOf(key)),
+    holds: (key) => unrecorded.has(ownedName(key)),
     drain: () => idle.promise,
   };
-}
-
-/** With its owner: a process that was declared dead may meet the same delivery again while it has an outcome of old. */
-function nameOf({ message_id, position, owner }: Owned): string {
-  return `${owner}/${message_id}/${position}`;
 }
 
 async function commit(world: FinishWorld, batch: Result[]): Promise<void> {

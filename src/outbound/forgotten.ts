@@ -3,15 +3,14 @@
 // row goes back to the queue; one look alone could meet a claim or a hand-over that is just being answered.
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
+import { type Owned, ownedName } from "./types.ts";
 
 const EVERY_MS = 10_000;
-
-type Key = { message_id: string; position: number; owner: number };
 
 export type ForgottenParts = {
   node(): number;
   /** Is it in this process's hands: waiting, on the wire, or with an outcome that is not yet recorded? */
-  knows(key: Key): boolean;
+  knows(key: Owned): boolean;
   /** Some went back to the queue. */
   returned(): void;
 };
@@ -31,9 +30,8 @@ export function watchForgotten(world: Pick<World, "db" | "log">, parts: Forgotte
     const node = parts.node();
     const owned = (await queries.ownedKeys(world.db, node)).map((row) => ({ ...row, owner: node }));
     const unknown = owned.filter((row) => !parts.knows(row));
-    const nameOf = ({ message_id, position, owner }: Key): string => `${owner}/${message_id}/${position}`;
-    const forgotten = unknown.filter((row) => suspects.has(nameOf(row)));
-    suspects = new Set(unknown.map(nameOf));
+    const forgotten = unknown.filter((row) => suspects.has(ownedName(row)));
+    suspects = new Set(unknown.map(ownedName));
     if (forgotten.length === 0) return 0;
     world.log.warn(
       { node, deliveries: forgotten.length },

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { type InFlight, openJournal, readJournal, removeJournal } from "./journal.ts";
+import { folderJournals, type InFlight, openJournal, readJournal } from "./journal.ts";
 
 let folder: string;
 let nodes = 0;
@@ -50,7 +50,7 @@ test("a slot is used again once its outcome is committed, so the file does not g
   }
   assert.equal(statSync(join(folder, `node-${node}.journal`)).size, size);
   assert.equal(readJournal(folder, node)?.length, 1);
-  removeJournal(folder, node);
+  folderJournals(folder).remove(node);
   assert.equal(readJournal(folder, node), null);
 });
 

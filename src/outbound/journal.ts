@@ -24,6 +24,8 @@ export type Journals = {
   open(node: number): Journal;
   /** What a node of this machine noted; null when it left no journal. */
   read(node: number): InFlight[] | null;
+  /** What a dead node noted was read and recorded for good. */
+  remove(node: number): void;
 };
 
 const SLOT_BYTES = 20;
@@ -38,7 +40,11 @@ export function journalFolder({ config }: Pick<World, "config">): string {
 
 /** Journals as files of `folder`. */
 export function folderJournals(folder: string): Journals {
-  return { open: (node) => openJournal(folder, node), read: (node) => readJournal(folder, node) };
+  return {
+    open: (node) => openJournal(folder, node),
+    read: (node) => readJournal(folder, node),
+    remove: (node) => removeJournal(folder, node),
+  };
 }
 
 /** Starts an empty journal of a node. */
@@ -96,9 +102,13 @@ export function readJournal(folder: string, node: number): InFlight[] | null {
   return found;
 }
 
-/** Forgets a journal that has been read. */
-export function removeJournal(folder: string, node: number): void {
-  rmSync(pathOf(folder, node), { force: true });
+/** Forgets a journal that has been read. One that a process still has open (it stood still) is left to it, on Windows. */
+function removeJournal(folder: string, node: number): void {
+  try {
+    rmSync(pathOf(folder, node), { force: true });
+  } catch (error) {
+    if (!/^(EBUSY|EPERM)$/.test((error as NodeJS.ErrnoException).code ?? "")) throw error;
+  }
 }
 
 function pathOf(folder: string, node: number): string {

@@ -50,6 +50,8 @@ export type LeaseHooks = {
   onRegistered(node: number): void;
   /** Called in the transaction that frees what a dead node held. */
   onBuried(tx: Tx, dead: { id: number; machine: string }): Promise<unknown>;
+  /** Called once that is committed. */
+  onForgotten(dead: { id: number; machine: string }): void;
   /** Called after this node was declared dead: drop everything that is not yet sent. */
   onLost(): void;
 };
@@ -109,6 +111,7 @@ async function balance(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, st
   const startedAt = world.clock.monotonic();
   await hooks.lookAround();
   const leases = await withPartitions(world, () => world.db.transaction((tx) => moveLeases(tx, hooks, state)));
+  for (const dead of leases.buried) hooks.onForgotten(dead);
   const given = new Set(leases.give.map((slot) => key(slot.source_id, slot.slot)));
   state.draining = new Set(leases.drain.map((slot) => key(slot.source_id, slot.slot)));
   state.owned = new Map(
@@ -121,17 +124,17 @@ async function balance(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, st
 
 async function moveLeases(tx: Tx, hooks: LeaseHooks, state: State) {
   await queries.lockLeases(tx);
-  await bury(tx, hooks, state);
+  const buried = await bury(tx, hooks, state);
   const nodes = (await queries.sendingNodes(tx)).map((node) => node.id);
   const all = await queries.allLeases(tx);
   const change = shareBySource(all, await hooks.holders(tx, state.node, nodes), state.node, hooks.isIdle);
   await queries.setLeases(tx, state.node, change.take);
   await queries.setLeases(tx, null, change.give);
-  return { all, ...change };
+  return { all, buried, ...change };
 }
 
 /** Nodes of this machine whose process is gone, at once; others after their silence. */
-async function bury(tx: Tx, hooks: LeaseHooks, state: State): Promise<void> {
+async function bury(tx: Tx, hooks: LeaseHooks, state: State): Promise<{ id: number; machine: string }[]> {
   const before = await queries.sendingNodes(tx);
   const dead = before.filter((node) => node.machine === hooks.host.machine && !hooks.host.isAlive(node.pid));
   const buried = await queries.buryNodes(
@@ -143,6 +146,7 @@ async function bury(tx: Tx, hooks: LeaseHooks, state: State): Promise<void> {
   if (buried.length > 0) await queries.freeLeases(tx);
   if (buried.length > 0 || state.beats % ORPHANS_EVERY_BEATS === 0) await queries.freeOrphans(tx);
   state.beats += 1;
+  return buried;
 }
 
 /** Each source's slots among the nodes that may hold them; a node that may not lets go of them. */

@@ -1,7 +1,7 @@
 // What this process holds: how many deliveries and bytes, per lane and slot. Bounds hand-over and claims, and tells
 // which slots are idle. Pure bookkeeping.
 import type { Slot } from "./leases.ts";
-import type { Job, Lane } from "./types.ts";
+import { type Job, type Lane, type Owned, ownedName } from "./types.ts";
 
 /** Postfix's active queue is 20,000 messages as well. */
 const JOBS_MAX = 20_000;
@@ -17,8 +17,6 @@ const REFILL = 400;
 type Held = { jobs: number; org_id: string; slot: string; backlog: boolean };
 type Tenant = { jobs: number; backlogs: number; crowded: boolean };
 
-type OwnedName = Pick<Job, "message_id" | "position" | "owner">;
-
 export type Memory = {
   /** Counts a hand-over, unless there is no room or older mail of the lane waits in the queue. */
   admit(lane: Lane, bytes: number, nowMs: number): boolean;
@@ -27,7 +25,7 @@ export type Memory = {
   remove(lane: Lane, bytes: number): void;
   /** Notes that the job, counted already, is in this process's hands until `finish`. */
   hold(job: Job): void;
-  holds(key: OwnedName): boolean;
+  holds(key: Owned): boolean;
   finish(job: Job): void;
   /** How many rows may be claimed for a lane now. */
   room(laneId: number): number;
@@ -120,10 +118,10 @@ export function createMemory(): Memory {
     },
     claimed: (lane) => add(held(lane), 0),
     remove: (lane, size) => subtract(lane.id, size),
-    hold: (job) => void inHand.add(nameOf(job)),
-    holds: (key) => inHand.has(nameOf(key)),
+    hold: (job) => void inHand.add(ownedName(job)),
+    holds: (key) => inHand.has(ownedName(key)),
     finish(job) {
-      inHand.delete(nameOf(job));
+      inHand.delete(ownedName(job));
       subtract(job.lane_id, job.mime?.length ?? 0);
     },
     room: (laneId) => Math.max(0, LANE_WINDOW - (lanes.get(laneId)?.jobs ?? 0)),
@@ -149,8 +147,4 @@ export function createMemory(): Memory {
     isIdle: (slot) => (slots.get(slotKey(slot)) ?? 0) === 0,
     size: () => jobs,
   };
-}
-
-function nameOf({ message_id, position, owner }: OwnedName): string {
-  return `${owner}/${message_id}/${position}`;
 }

@@ -75,10 +75,3 @@ export function setLeases(tx: Query, node: number | null, slots: { source_id: st
 export function leaveNode(tx: Tx, node: number) {
   return tx.execute("delete from node where id = $1", [node]);
 }
-
-export function countNodes(db: Query, role: string) {
-  return db.query<{ total: number }>(
-    `select count(*) as total from node where $1 = any(roles) and seen_at > clock_timestamp() - interval '30 seconds'`,
-    [role],
-  );
-}

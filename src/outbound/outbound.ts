@@ -125,6 +125,9 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
       engine.journal = journals.open(node);
     },
     onBuried: (tx, dead) => recordInDoubt(tx, world, dead, outside),
+    onForgotten({ id, machine }) {
+      if (machine === host.machine) journals.remove(id);
+    },
     onLost: () => forgetAll(engine),
   });
   engine.parts = pathParts(engine, open);

@@ -21,6 +21,14 @@ export type Job = {
   source_id?: string | undefined;
 };
 
+/** A delivery under the node id it was taken under: a process that was declared dead may meet it again under another. */
+export type Owned = Pick<Job, "message_id" | "position" | "owner">;
+
+/** Its name in this process's books. */
+export function ownedName({ message_id, position, owner }: Owned): string {
+  return `${owner}/${message_id}/${position}`;
+}
+
 /** What an attempt and its events need to know of the message. */
 export type MessageAbout = {
   domain_id: string;

@@ -115,6 +115,7 @@ function outsideOf({ network, forgetful }: ProcessParts, { life, machine, pid }:
     journals: {
       open: (node) => openJournal(machine, node, forgetful),
       read: (node) => machine.journals.get(node) ?? null,
+      remove: (node) => void machine.journals.delete(node),
     },
   };
 }
