@@ -5,8 +5,8 @@ import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { fixedClock } from "../platform/clock.ts";
 import { uuidFloor } from "../platform/random.ts";
-import { collectBlobs, keepBlobs, releaseBlobs } from "./blob-references.ts";
 import { sweepBlobs } from "./background.ts";
+import { collectBlobs, keepBlobs, releaseBlobs } from "./blob-references.ts";
 
 let api: TestApi;
 const DAY_MS = 86_400_000;

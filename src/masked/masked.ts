@@ -1,6 +1,6 @@
 // Masked addresses: aliases that forward to real mailboxes without showing them, and replies that leave from the alias.
 // Face of the feature: what app.ts wires and what features to the right may ask.
-export { type AliasPorts, maskedAddresses } from "./aliases.ts";
+export { maskedAddresses } from "./aliases.ts";
 export { maskedCheck, maskedDecider, withActivity } from "./arrival.ts";
 export type { CarryPorts } from "./carry.ts";
 export { forwardHandler } from "./forwarding.ts";
