@@ -1,9 +1,8 @@
 // What happens to mail for an organization's own addresses: verdicts and parts → spam → rules → webhook, forward, store or
 // drop. The steps of spam and rules come in from app.ts; without them nothing is judged and the alias alone decides.
 import type { AliasAction, ForwardMode } from "../aliases/aliases.ts";
-import { coalesceListsByOrg, type Found } from "../platform/coalesce.ts";
+import { coalesceListsByOrg } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
-import type { WebhookChoice } from "../webhooks/types.ts";
 import { findDomainWebhooks } from "../webhooks/webhooks.ts";
 import { type Gathered, gather, readMail } from "./findings.ts";
 import { type ForwardSender, isLoop, makeForwards } from "./forward.ts";
@@ -106,19 +105,17 @@ async function forward(world: CustomerWorld, ports: CustomerPorts, { mail, gathe
 
 /** The endpoints of a domain's catch-all: those bound to the domain, and those it names. */
 function domainEndpoints(world: Pick<World, "db">): FindEndpoints {
-  const find = coalesceListsByOrg<WebhookChoice>({
+  const find = coalesceListsByOrg<string>({
     keys_max: 100,
     lanes: 2,
     load: async (keys) => {
-      const found: Found<WebhookChoice>[] = [];
-      for (const { org_id, key } of keys) {
-        for (const choice of await findDomainWebhooks(world.db, org_id, key)) found.push([org_id, key, choice]);
-      }
-      return found;
+      const domains = keys.map(({ org_id, key }) => ({ org_id, domain_id: key }));
+      const rows = await findDomainWebhooks(world.db, domains);
+      return rows.map(({ org_id, domain_id, id }) => [org_id, domain_id, id]);
     },
   });
   return async ({ org_id, domain_id, domain_webhook_ids }) => {
     const bound = domain_id === null ? [] : await find(org_id, domain_id);
-    return [...new Set([...bound.map(({ id }) => id), ...domain_webhook_ids])];
+    return [...new Set([...bound, ...domain_webhook_ids])];
   };
 }

@@ -116,7 +116,7 @@ test("other features find the endpoints of their organization, and those of a do
   const [found, foreign, route] = await api.world.db.asOrg(org_id, async (tx) => [
     await findWebhooks(tx, org_id, [all.id, off.id, "x", org_id]),
     await findWebhooks(tx, api.org_id, [all.id]),
-    await findDomainWebhooks(tx, org_id, domain.body.id),
+    await findDomainWebhooks(tx, [{ org_id, domain_id: domain.body.id }]),
   ]);
   assert.deepEqual(
     found?.map((row) => [row.id, row.enabled]).sort(),

@@ -60,12 +60,16 @@ export function findChoices(db: Query, orgId: string, ids: readonly string[]) {
   ]);
 }
 
-/** Enabled endpoints bound to the domain that want received mail. */
-export function findDomainChoices(db: Query, orgId: string, domainId: string) {
-  return db.query<WebhookChoice>(
-    `select ${CHOICE} from webhook
-      where org_id = $1 and domain_id = $2 and enabled and 'email.received' = any(event_types) order by id`,
-    [orgId, domainId],
+export type OfDomain = { org_id: string; domain_id: string };
+
+/** Enabled endpoints bound to these domains that want received mail. Index: primary key. */
+export function findDomainChoices(db: Query, domains: readonly OfDomain[]) {
+  return db.query<WebhookChoice & OfDomain>(
+    `select w.org_id, w.id, w.enabled, w.event_types, w.domain_id, w.match_pattern
+       from unnest($1::uuid[], $2::uuid[]) as k (org_id, domain_id)
+       join webhook w on w.org_id = k.org_id and w.domain_id = k.domain_id
+      where w.enabled and 'email.received' = any(w.event_types) order by w.id`,
+    [domains.map(({ org_id }) => org_id), domains.map(({ domain_id }) => domain_id)],
   );
 }
 

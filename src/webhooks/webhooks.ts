@@ -199,7 +199,10 @@ export async function findWebhooks(tx: Tx, orgId: string, ids: readonly string[]
   return known.length === 0 ? [] : queries.findChoices(tx, orgId, known);
 }
 
-/** Enabled endpoints that are bound to this domain and want `email.received`: its catch-all route. */
-export async function findDomainWebhooks(tx: Query, orgId: string, domainId: string): Promise<WebhookChoice[]> {
-  return queries.findDomainChoices(tx, orgId, domainId);
+/** Enabled endpoints that are bound to these domains and want `email.received`: their catch-all routes. */
+export function findDomainWebhooks(
+  tx: Query,
+  domains: readonly queries.OfDomain[],
+): Promise<(WebhookChoice & queries.OfDomain)[]> {
+  return queries.findDomainChoices(tx, domains);
 }
