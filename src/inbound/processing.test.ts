@@ -8,6 +8,7 @@ import { after, before, test } from "node:test";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
 import { until } from "../../test/support/until.ts";
+import { NotNow } from "../platform/not-now.ts";
 import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound.ts";
 import { KEPT } from "./outcome.ts";
 import * as queries from "./queries.ts";
@@ -218,6 +219,28 @@ test("mail that breaks its handler is tried three times, then kept aside; its ne
   const kept = (await r.api.ask("GET", `/v1/inbound-emails/${ids[0]}`)).body.email;
   assert.deepEqual([kept.status, kept.subject], ["failed", "poison"], "what was known of it stays");
   await broken.stop();
+});
+
+test("mail whose handler asks for another time is given back, however often, and never put aside", async () => {
+  const handlers = new Map([["alias", () => Promise.reject(new NotNow("the resolver does not answer"))]]) as never;
+  const waiting = createInbound(r.api.world, ports({ handlers }), { claims: false });
+  const { ids, processed } = await taken(waiting, incoming("another time"));
+  await processed;
+  const { world } = r.api;
+  for (let attempt = 2; attempt <= 5; attempt += 1) {
+    const claim_id = world.random.uuid();
+    await world.db.query("update inbound_queue set claim_id = $1, attempts = $2", [claim_id, attempt]);
+    const [row] = await queries.loadMail(world.db, [{ org_id: r.api.org_id, id: ids[0] as string }]);
+    const job = { mail: waiting.toMail(row as queries.MailRow), claim_id, attempts: attempt, faults: 0 };
+    assert.ok(waiting.processor.reserve([job]));
+    await waiting.processor.offer([job]);
+    const [given] = await queued();
+    assert.deepEqual([given?.claim_id, given?.faults], [null, 0], `attempt ${attempt}`);
+  }
+  await waiting.stop();
+  await world.db.query("update inbound_queue set next_attempt_at = $1", [new Date(0)]);
+  const [row] = await r.processed("subject=another%20time");
+  assert.equal(row.status, "delivered");
 });
 
 test("while the store of bodies is in trouble mail that was taken waits for it, however often it is tried", async () => {
