@@ -6,6 +6,7 @@ import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
 import { type Received, type SmtpSink, startSmtpSink } from "../../test/support/smtp-sink.ts";
 import { receiveAt } from "../../test/support/stories.ts";
+import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../mail/dkim/key.ts";
 import { signMessage } from "../mail/dkim/sign.ts";
@@ -31,15 +32,11 @@ const deliver = async (mail: { from: string; to: string[]; content: string | Buf
   smtp.destroy();
   return answer;
 };
-const arrived = async (predicate: (message: Received) => boolean): Promise<Received> => {
-  const until = Date.now() + 10_000;
-  for (;;) {
-    const found = sink.messages.find(predicate);
-    if (found) return found;
-    if (Date.now() > until) throw new Error(`not among ${sink.messages.length} messages`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-};
+const arrived = (predicate: (message: Received) => boolean): Promise<Received> =>
+  until(
+    () => `not among ${sink.messages.length} messages`,
+    () => sink.messages.find(predicate),
+  );
 const bodyOf = (message: Received) => message.bytes.toString("latin1");
 
 /** A message signed by its author's domain, whose key is in the DNS. */
@@ -185,9 +182,7 @@ test("forwards announce nothing to outbound webhooks, and are told on the timeli
   const [row] = await r.processed("subject=quiet");
   const { body } = await r.api.ask("GET", `/v1/inbound-emails/${row.id}`);
   const forward = `/v1/emails/${body.email.forwards[0]}`;
-  const until = Date.now() + 20_000;
-  while ((await r.api.ask("GET", forward)).body.email.status !== "delivered" && Date.now() < until);
-  assert.equal((await r.api.ask("GET", forward)).body.email.status, "delivered");
+  await until("it is delivered", async () => (await r.api.ask("GET", forward)).body.email.status === "delivered");
   const events = await r.api.world.db.query("select 1 from webhook_event where event = 'email.delivered'");
   assert.equal(events.length, 0);
 });

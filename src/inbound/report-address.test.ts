@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
+import { until } from "../../test/support/until.ts";
 import { type GivenReport, reportXml } from "../mail/dmarc-report/report.fixture.ts";
 import { makeZip } from "../mail/dmarc-report/zip.fixture.ts";
 
@@ -51,26 +52,20 @@ async function sendRaw(to: string, bytes: Buffer): Promise<void> {
 }
 
 async function reportsOf(id: string, count = 1) {
-  const until = Date.now() + 10_000;
-  for (;;) {
+  return until(`${count} reports`, async () => {
     const { body } = await r.api.ask("GET", `/v1/domains/${id}/dmarc/reports`);
-    if (body.reports.length >= count) return body.reports;
-    if (Date.now() > until) throw new Error(`${body.reports.length} of ${count} reports`);
-    await new Promise((done) => setTimeout(done, 10));
-  }
+    return body.reports.length >= count && body.reports;
+  });
 }
 
 async function outcomes(domainId: string, count: number) {
-  const until = Date.now() + 10_000;
-  for (;;) {
+  return until(`${count} mails`, async () => {
     const rows = await r.api.world.db.query<{ status: string; reason: string | null }>(
       "select status, reason from inbound_email where domain_id = $1 and status not in ('received', 'processing') order by id",
       [domainId],
     );
-    if (rows.length >= count) return rows;
-    if (Date.now() > until) throw new Error(`${rows.length} of ${count} mails`);
-    await new Promise((done) => setTimeout(done, 10));
-  }
+    return rows.length >= count && rows;
+  });
 }
 const totalOf = async (id: string) => (await r.api.ask("GET", `/v1/domains/${id}/dmarc/summary`)).body.total_messages;
 

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
+import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { createSpamFilter } from "./spam-step.ts";
 
@@ -320,7 +321,7 @@ test("what is spam is not forwarded through a masked alias, and its owner sees w
   assert.equal((await send({ text: GTUBE, to: ["mask@in.example"] })).reply.code, 550);
   await settings({ thresholds: { reject: null } });
   assert.equal((await send({ text: SPAMMY, to: ["mask@in.example"] })).reply.code, 250);
-  const activity = await until(async () => {
+  const activity = await until("the owner sees it", async () => {
     const { body: shown } = await r.api.ask("GET", `/v1/masked/aliases/${alias.id}/activity`);
     return shown.activity.find(({ type }: { type: string }) => type === "quarantine");
   });
@@ -332,16 +333,6 @@ test("what is spam is not forwarded through a masked alias, and its owner sees w
   );
   assert.ok((sent?.total ?? 0) <= 1, "no more than the question whether they agree");
 });
-
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check
-async function until(look: () => Promise<any>) {
-  const deadline = Date.now() + 20_000;
-  for (;;) {
-    const found = await look();
-    if (found || Date.now() > deadline) return found;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
 
 test("an rspamd that fails again and again is left alone for a while", async () => {
   await settings({ engine: "rspamd" });

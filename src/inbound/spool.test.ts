@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { until } from "../../test/support/until.ts";
 import type { Config } from "../config.ts";
 import { fixedClock } from "../platform/clock.ts";
 import { createRandom } from "../platform/random.ts";
@@ -20,9 +21,7 @@ const own = join(data_dir, "spool", String(process.pid));
 
 /** Files of messages that were given up go a moment later. */
 async function emptied(): Promise<void> {
-  const until = Date.now() + 20_000;
-  while (readdirSync(own).length > 0 && Date.now() < until) await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual(readdirSync(own), []);
+  await until("the folder is empty", () => readdirSync(own).length === 0);
 }
 
 test("a small message stays in memory, a large one goes over the disk, both come back whole", async () => {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
+import { until } from "../../test/support/until.ts";
 import { openSession } from "../mail/smtp/session.ts";
 import { fixedClock } from "../platform/clock.ts";
 import { type Reach, watchReach } from "./reach.ts";
@@ -54,13 +55,8 @@ async function watchFromNow(machine = MACHINE): Promise<Reach> {
 /** Where nobody listens. */
 const hop = (n: number) => ({ host: `mx${n}.example`, address: "127.0.0.77" });
 
-async function closedOf(machine = MACHINE) {
-  for (let tries = 0; tries < 100; tries += 1) {
-    const [row] = await queries.findClosed(api.world.db, machine);
-    if (row) return row;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  return null;
+function closedOf(machine = MACHINE) {
+  return until("it is written down", async () => (await queries.findClosed(api.world.db, machine))[0]);
 }
 
 test("three sites out of reach, and none within it, mean that the machine is", async () => {
@@ -103,10 +99,7 @@ test("one connection ends it, here and in the database", async () => {
   await closedOf();
   reach.connected();
   assert.equal(reach.isClosed(), false);
-  for (let tries = 0; tries < 100 && (await queries.findClosed(api.world.db, MACHINE)).length > 0; tries += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  assert.deepEqual(await queries.findClosed(api.world.db, MACHINE), []);
+  await until("it is taken back", async () => (await queries.findClosed(api.world.db, MACHINE)).length === 0);
 });
 
 test("it is looked for by connecting; any greeting will do", async () => {

@@ -274,14 +274,16 @@ describe("the allowance of a batch", () => {
   async function organizationWith(left: number, domain: string) {
     const other = await api.organization("free");
     await addVerifiedDomain(api, dns, domain, { key: other.live_key });
-    const month = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth(), 1));
+    // This month and the next, which may begin while this runs.
+    const months = [0, 1].map((n) => new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + n, 1)));
     await api.world.db.execute(
-      `insert into allowance (org_id, scope_id, kind, starts_at, used, ceiling) values ($1, $1, 'monthly_quota', $2, $3, 3000)`,
-      [other.org_id, month, 3000 - left],
+      `insert into allowance (org_id, scope_id, kind, starts_at, used, ceiling)
+       select $1, $1, 'monthly_quota', month, $3, 3000 from unnest($2::timestamptz[]) as month`,
+      [other.org_id, months, 3000 - left],
     );
     const used = async () => {
       const rows = await api.world.db.query<{ used: number }>(
-        "select used from allowance where org_id = $1 and kind = 'monthly_quota'",
+        "select max(used)::int as used from allowance where org_id = $1 and kind = 'monthly_quota'",
         [other.org_id],
       );
       return rows[0]?.used;

@@ -4,6 +4,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { byClock, standingClock } from "../../test/support/moved-clock.ts";
+import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { warmingPorts } from "../app.ts";
 import { countEvents } from "../stats/stats.ts";
@@ -285,8 +286,7 @@ test("a domain that cannot be decided holds up no other and is tried again", asy
 test("the clock role's loop decides what is due, and stops", async () => {
   const work = startWarmingWork(api.world, ports);
   clock.nextDay(MINUTE);
-  const until = performance.now() + 20_000;
-  while ((await history()).total === 0 && performance.now() < until) await new Promise((done) => setTimeout(done, 20));
+  await until("a day is decided", async () => (await history()).total > 0);
   await work.stop();
   assert.equal((await history()).total, 1);
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type Answer, type TestApi, testApi } from "../support/api.ts";
+import { until } from "../support/until.ts";
 
 let api: TestApi;
 before(async () => {
@@ -21,16 +22,13 @@ async function whileDeleting(statement: string, id: string, request: () => Promi
   await api.world.db.transaction(async (tx) => {
     await tx.execute(statement, [api.org_id, id]);
     answer = request();
-    const until = Date.now() + 10_000;
-    for (;;) {
+    await until("the request waits", async () => {
       const [row] = await api.world.db.query<{ waits: boolean }>(
         `select exists (select 1 from pg_stat_activity
                          where datname = current_database() and wait_event_type = 'Lock') as waits`,
       );
-      if (row?.waits) return;
-      if (Date.now() > until) throw new Error(`the request did not wait: ${JSON.stringify(await answer)}`);
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
+      return row?.waits;
+    });
   });
   return answer as Promise<Answer>;
 }

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { receiveAt } from "../support/stories.ts";
+import { until } from "../support/until.ts";
 import { headersOf, type SendingApi, sendingApi } from "./sender.ts";
 
 const VICTIM = "victim@evil.example";
@@ -128,12 +129,10 @@ describe("an injection", () => {
 
 /** All recipients, once none is open. */
 async function settled() {
-  const until = Date.now() + 15_000;
-  for (;;) {
+  return until("no recipient is open", async () => {
     const rows = await api.world.db.query<{ email: string; status: string }>("select email, status from recipient");
-    if (rows.every(({ status }) => status !== "queued") || Date.now() > until) return rows;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return rows.every(({ status }) => status !== "queued") && rows;
+  });
 }
 
 function checkArrived(to: string[], bytes: Buffer): void {

@@ -1,6 +1,6 @@
 // npm run corpora -- [name] [--data DIR] [--json]: third-party cases through the product itself. DIR has the layout of
 // ../shared/data and may hold other cases. Exit code 1 when a difference has no explanation,
-// or a folder no runner.
+// a folder no runner, a named corpus is not there, or there is none at all.
 import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -29,10 +29,13 @@ if (unknown.length > 0) {
 }
 const chosen = CORPORA.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 const results: ReturnType<typeof toResult>[] = [];
+const missing: string[] = [];
 for (const corpus of chosen) {
   const dir = join(data, corpus.name);
   if (!existsSync(dir)) {
-    console.log(`${corpus.name}: not in ${data}, skipped`);
+    const isAskedFor = positionals.includes(corpus.name);
+    console.log(`${isAskedFor ? "FAILED " : ""}${corpus.name}: not in ${data}${isAskedFor ? "" : ", skipped"}`);
+    if (isAskedFor) missing.push(corpus.name);
     continue;
   }
   process.stdout.write(`${corpus.name}: `);
@@ -44,8 +47,10 @@ await closeMxStage();
 await closeReturnedStage();
 const lacking = positionals.length === 0 ? withoutRunner() : [];
 for (const folder of lacking) console.log(`FAILED ${folder}: no runner`);
-if (values.json) console.log(JSON.stringify({ corpora: results, without_runner: lacking }));
-process.exit(lacking.length > 0 || results.some(({ failed }) => failed > 0) ? 1 : 0);
+if (results.length === 0) console.log(`FAILED: ${data} holds no corpus, nothing was run`);
+if (values.json) console.log(JSON.stringify({ corpora: results, without_runner: lacking, missing }));
+const isWrong = results.length === 0 || missing.length > 0 || lacking.length > 0;
+process.exit(isWrong || results.some(({ failed }) => failed > 0) ? 1 : 0);
 
 /** Counts, and every difference in full: what was expected, what came, and why it may differ. */
 function toResult(name: string, { cases, passed, explained, failed, notes }: Tally) {

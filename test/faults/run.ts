@@ -38,7 +38,7 @@ const SCENARIOS: Record<string, Scenario> = {
     run: runLostCommit,
   },
   "bad-mx": {
-    rounds: 1,
+    rounds: 3,
     what: "dead, silent, slow, lying and forgetful mail servers beside a good one",
     run: runBadMx,
   },

@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { makeToken } from "../../src/mail/bounce-token.ts";
 import { TOKEN_CONTEXT } from "../../src/outbound/outbound.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
-import { addAlias, type Receiving, startTestReceiving } from "../support/receiving.ts";
+import { addAlias, processedMail, type Receiving, startTestReceiving, takenId } from "../support/receiving.ts";
 import { type Copy, feedbackReport, postfixBounce } from "../support/returned-mail.ts";
 import { type Received, type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
@@ -61,17 +61,7 @@ async function mail(to: string, content: string): Promise<{ code: number; text: 
 async function taken(to: string, content: string): Promise<{ status: string; reason: string | null }> {
   const { code, text } = await mail(to, content);
   assert.equal(code, 250, text);
-  const id = /taken as (\S+)/.exec(text)?.[1];
-  const until = Date.now() + 10_000;
-  for (;;) {
-    const [row] = await r.api.world.db.query<{ status: string; reason: string | null }>(
-      "select status, reason from inbound_email where id = $1",
-      [id],
-    );
-    if (row && !["received", "processing"].includes(row.status)) return row;
-    if (Date.now() > until) throw new Error(`the mail ${id} is ${row?.status}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  return processedMail(r, takenId(text));
 }
 
 const token = (id: string) => makeToken(id, 0, (text) => r.api.world.seal.hash(text, TOKEN_CONTEXT));

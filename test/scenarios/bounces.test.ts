@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { describeOperatorMail, readOperatorMail } from "../../src/inbound/operator-mail.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
-import { type Receiving, startTestReceiving } from "../support/receiving.ts";
+import { processedMail, type Receiving, startTestReceiving, takenId } from "../support/receiving.ts";
 import { type Copy, feedbackReport, fieldOf, postfixBounce } from "../support/returned-mail.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
@@ -53,16 +53,7 @@ function mail(to: string, content: string, from = ""): Promise<{ code: number; t
 async function taken(to: string, content: string, from = ""): Promise<void> {
   const { code, text } = await mail(to, content, from);
   assert.equal(code, 250, text);
-  const id = /taken as (\S+)/.exec(text)?.[1];
-  const until = Date.now() + 10_000;
-  for (;;) {
-    const [row] = await r.api.world.db.query<{ status: string }>("select status from inbound_email where id = $1", [
-      id,
-    ]);
-    if (row && !["received", "processing"].includes(row.status)) return;
-    if (Date.now() > until) throw new Error(`the mail ${id} is ${row?.status}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await processedMail(r, takenId(text));
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check

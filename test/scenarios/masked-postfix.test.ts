@@ -15,6 +15,7 @@ import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Postfix, postfixMissing, startPostfix } from "../support/postfix.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
+import { until } from "../support/until.ts";
 
 const missing = postfixMissing();
 const C = "shop@contact.example";
@@ -40,8 +41,8 @@ before(async () => {
     POSTERN_MX: "127.0.0.1:0",
     POSTERN_TESTING_OUTBOUND_PORT: String(port),
   });
-  engine.outbound = await startOutbound(api.world, { signingKeys: allSigningKeys(api.world), roles: ["mta"] });
   engine = createEngine(api.world);
+  engine.outbound = await startOutbound(api.world, { signingKeys: allSigningKeys(api.world), roles: ["mta"] });
   mx = await startReceiving(api.world, engine);
   const start = (host: typeof HOST_C, domain: string) =>
     startPostfix((dir) => mailboxOf(dir, domain, host.address), { ...host, port });
@@ -92,20 +93,17 @@ type Stored = { raw: string; mail: Email };
 /** The mails in a mailbox once there are so many, in the order in which they came. */
 async function stored(postfix: Postfix, count: number): Promise<Stored[]> {
   const folder = join(postfix.dir, "mail/inbox/new");
-  const until = Date.now() + 20_000;
-  for (;;) {
+  const filled = async () => {
     const names = existsSync(folder) ? readdirSync(folder) : [];
-    if (names.length >= count) {
-      const paths = names.map((name) => join(folder, name));
-      // Names of one second are not in the order of their times (https://cr.yp.to/proto/maildir.html).
-      const writtenAt = new Map(paths.map((path) => [path, statSync(path, { bigint: true }).mtimeNs]));
-      paths.sort((a, b) => Number((writtenAt.get(a) as bigint) - (writtenAt.get(b) as bigint)));
-      const raws = paths.map((path) => readFileSync(path, "latin1"));
-      return Promise.all(raws.map(async (raw) => ({ raw, mail: await PostalMime.parse(Buffer.from(raw, "latin1")) })));
-    }
-    if (Date.now() > until) throw new Error(`${names.length} of ${count} mails\n${logs()}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+    return names.length >= count && names;
+  };
+  const names = await until(() => `${count} mails\n${logs()}`, filled);
+  const paths = names.map((name) => join(folder, name));
+  // Names of one second are not in the order of their times (https://cr.yp.to/proto/maildir.html).
+  const writtenAt = new Map(paths.map((path) => [path, statSync(path, { bigint: true }).mtimeNs]));
+  paths.sort((a, b) => Number((writtenAt.get(a) as bigint) - (writtenAt.get(b) as bigint)));
+  const raws = paths.map((path) => readFileSync(path, "latin1"));
+  return Promise.all(raws.map(async (raw) => ({ raw, mail: await PostalMime.parse(Buffer.from(raw, "latin1")) })));
 }
 
 function logs(): string {

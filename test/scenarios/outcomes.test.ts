@@ -10,6 +10,7 @@ import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
+import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const HOUR_S = 3_600;
@@ -69,13 +70,15 @@ async function events(id: string): Promise<{ event_type: string; smtp_code: stri
 
 /** Waits until the timeline has an event of this type (the `n`-th one). */
 async function eventOf(id: string, type: string, n = 1) {
-  const until = Date.now() + 10_000;
-  for (;;) {
-    const found = (await events(id)).filter((event) => event.event_type === type);
-    if (found.length >= n) return found[n - 1];
-    if (Date.now() > until) throw new Error(`no ${type} in ${JSON.stringify(await events(id))}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  let seen: unknown;
+  return until(
+    () => `no ${type} in ${JSON.stringify(seen)}`,
+    async () => {
+      const all = await events(id);
+      seen = all;
+      return all.filter((event) => event.event_type === type)[n - 1];
+    },
+  );
 }
 
 test("an unknown user bounces hard, is suppressed, and the next send to it alone is 422", async () => {

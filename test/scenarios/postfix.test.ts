@@ -11,6 +11,7 @@ import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { type Postfix, postfixMissing, startPostfix } from "../support/postfix.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
+import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const missing = postfixMissing();
@@ -84,16 +85,14 @@ test("a message stored by Postfix verifies with dkimverify and mailauth", { skip
   assert.match(parsed.text ?? "", /^\.\n?/);
 });
 
-async function waitForMessage(): Promise<string> {
-  const until = Date.now() + 10_000;
-  for (;;) {
+function waitForMessage(): Promise<string> {
+  return until("Postfix has stored the message", () => {
     try {
       return stored();
-    } catch (error) {
-      if (Date.now() > until) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
+    } catch {
+      return null; // not yet there
     }
-  }
+  });
 }
 
 /** dkimpy with the key record handed in: it needs no name server. */

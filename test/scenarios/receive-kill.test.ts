@@ -17,6 +17,7 @@ import {
   startPostern,
 } from "../support/postern-process.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
+import { until } from "../support/until.ts";
 
 let dns: DnsServer;
 let settings: Posterns;
@@ -80,8 +81,7 @@ test("two kills under load lose nothing that was acknowledged, and make no event
   const senders = Array.from({ length: 8 }, (_, at) => sendUntil(stop.signal, `s${at}`, acknowledged));
   for (let round = 1; round <= 2; round += 1) {
     const wanted = acknowledged.size + 60;
-    const until = Date.now() + 10_000;
-    while (acknowledged.size < wanted && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until("60 more are acknowledged", () => acknowledged.size >= wanted);
     mx.child.kill("SIGKILL");
     await mx.exited;
     mx = await startMx();
@@ -92,8 +92,7 @@ test("two kills under load lose nothing that was acknowledged, and make no event
   await client.connect();
   // Leases of the dead run out after 30 s; the test does not wait for them.
   await client.query("update inbound_queue set lease_until = now() - interval '1 second' where claim_id is not null");
-  const until = Date.now() + 15_000;
-  while ((await client.query("select 1 from inbound_queue limit 1")).rowCount && Date.now() < until);
+  await until("all are processed", async () => !(await client.query("select 1 from inbound_queue limit 1")).rowCount);
   const { rows } = await client.query(
     `select e.subject, e.status, (select count(*)::int from webhook_event w
         where w.org_id = e.org_id and convert_from(w.body, 'utf8')::jsonb ->> 'email_id' = e.id::text) as events

@@ -21,6 +21,7 @@ import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
 import { type CertificateAuthority, type IssuedCertificate, makeCertificateAuthority } from "../support/tls.ts";
 import { hasUnbound, startUnbound, type Unbound } from "../support/unbound.ts";
+import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const APEX = "dane.test";
@@ -132,11 +133,10 @@ const awaited = new Map<string, string[]>();
 /** What was stored for reports of today. */
 async function results(domain: string, atLeast: number) {
   const day = new Date(clock.now()).toISOString().slice(0, 10);
-  for (let tries = 0; ; tries += 1) {
+  return until(`${atLeast} results of ${domain}`, async () => {
     const rows = await listTlsResults(api.world.db, day, domain);
-    if (rows.length >= atLeast || tries > 100) return rows;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+    return rows.length >= atLeast && rows;
+  });
 }
 
 // --- DANE -----------------------------------------------------------------------------------------------------------------

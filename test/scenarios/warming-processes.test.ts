@@ -52,11 +52,12 @@ after(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
+/** One and the same for the whole file, also when a real midnight passes meanwhile. */
+const TOMORROW_MS = (Math.floor(Date.now() / 86_400_000) + 1) * 86_400_000;
+
 /** Ten seconds past this minute of this hour of tomorrow, by the clock of the processes. */
 async function setClock(hour: number, minute: number): Promise<void> {
-  const nowMs = Date.now();
-  const tomorrowMs = nowMs - (nowMs % 86_400_000) + 86_400_000;
-  writeFileSync(clockFile, String((tomorrowMs - nowMs) / 1000 + hour * 3_600 + minute * 60 + 10));
+  writeFileSync(clockFile, String((TOMORROW_MS - Date.now()) / 1000 + hour * 3_600 + minute * 60 + 10));
   await new Promise((done) => setTimeout(done, CLOCK_REREAD_MS));
 }
 

@@ -8,6 +8,7 @@ import { type TestApi, testApi } from "./api.ts";
 import { type DnsServer, startDnsServer } from "./dns-server.ts";
 import { rawSmtp } from "./raw-smtp.ts";
 import { type Received, type SmtpSink, startSmtpSink } from "./smtp-sink.ts";
+import { until } from "./until.ts";
 
 export const C = "shop.keeper@contact.example";
 export const D = "anna.real@home.example";
@@ -74,7 +75,7 @@ export async function startMaskedStage(): Promise<MaskedStage> {
       return answer;
     },
     arrived: (email, count = 1) =>
-      waitFor(() => {
+      until(`${count} messages for ${email}`, () => {
         const found = sink.messages.filter(({ to }) => to[0] === email);
         return found.length >= count ? found : null;
       }),
@@ -93,7 +94,7 @@ export async function startMaskedStage(): Promise<MaskedStage> {
       );
     },
     async settle() {
-      await waitFor(async () => {
+      await until("nothing is left to do", async () => {
         await api.world.db.execute("update masked_trace set due_at = to_timestamp(0) where due_at is not null");
         await settleTraces(api.world, settlingPorts(api.world, engine));
         const [row] = await api.world.db.query<{ open: number }>(
@@ -112,14 +113,4 @@ export async function startMaskedStage(): Promise<MaskedStage> {
     },
   };
   return stage;
-}
-
-async function waitFor<T>(look: () => T | null | Promise<T | null>): Promise<T> {
-  const until = Date.now() + 10_000;
-  for (;;) {
-    const found = await look();
-    if (found !== null) return found;
-    if (Date.now() > until) throw new Error("it did not happen within 10 s");
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }

@@ -6,6 +6,7 @@ import { signingKeys } from "../../src/dkim/dkim.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
 import { type TestApi, testApi } from "./api.ts";
 import { type DnsServer, startDnsServer } from "./dns-server.ts";
+import { until } from "./until.ts";
 import { addVerifiedDomain } from "./verified-domain.ts";
 
 export type Receiving = {
@@ -61,16 +62,16 @@ export async function startTestReceiving(
       }
     },
     async processed(query, count = 1) {
-      const until = Date.now() + 10_000;
-      for (;;) {
-        const { body } = await api.ask("GET", `/v1/inbound-emails?direction=asc&${query}`);
-        const done = body.emails.filter(
-          (email: { status: string }) => !["received", "processing"].includes(email.status),
-        );
-        if (done.length >= count) return done;
-        if (Date.now() > until) throw new Error(`${done.length} of ${count} mails: ${JSON.stringify(body)}`);
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
+      let seen: unknown;
+      return until(
+        () => `${count} mails are processed: ${JSON.stringify(seen)}`,
+        async () => {
+          const { body } = await api.ask("GET", `/v1/inbound-emails?direction=asc&${query}`);
+          seen = body;
+          const done = body.emails.filter((email: { status: string }) => isProcessed(email.status));
+          return done.length >= count && done;
+        },
+      );
     },
     async events(emailId) {
       const rows = await api.world.db.query<{ body: Buffer; endpoints: string[] }>(
@@ -95,6 +96,28 @@ export async function startTestReceiving(
     },
   };
   return receiving;
+}
+
+function isProcessed(status: string): boolean {
+  return !["received", "processing"].includes(status);
+}
+
+/** The id that the answer to the final dot names. */
+export function takenId(text: string): string {
+  const [, id] = /taken as (\S+)/.exec(text) ?? [];
+  if (!id) throw new Error(`the mail was not taken: ${text}`);
+  return id;
+}
+
+/** What became of a mail that was taken, of whichever organization, once it is processed. */
+export async function processedMail({ api }: Pick<Receiving, "api">, id: string) {
+  return until(`the mail ${id} is processed`, async () => {
+    const [row] = await api.world.db.query<{ status: string; reason: string | null }>(
+      "select status, reason from inbound_email where id = $1",
+      [id],
+    );
+    return row && isProcessed(row.status) && row;
+  });
 }
 
 /** Adds an alias; its record. */

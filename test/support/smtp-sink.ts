@@ -2,6 +2,7 @@
 // message; everything received is counted by Message-ID.
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
+import { until } from "./until.ts";
 
 export type Received = {
   from: string;
@@ -94,12 +95,11 @@ export async function startSmtpSink(
       message = decide;
     },
     async waitFor(count, timeoutMs = 10_000) {
-      const until = Date.now() + timeoutMs;
-      while (messages.length < count) {
-        if (Date.now() > until)
-          throw new Error(`the sink has ${messages.length} of ${count} messages after ${timeoutMs} ms`);
-        await new Promise((resolve) => setTimeout(resolve, 10));
-      }
+      await until(
+        () => `the sink has ${messages.length} of ${count} messages`,
+        () => messages.length >= count,
+        timeoutMs,
+      );
       return messages;
     },
     stop: () => new Promise<void>((resolve) => server.close(() => resolve())),

@@ -1,6 +1,7 @@
 // A domain that may send, and one that receives at loopback: what most sending stories begin with.
 import type { TestApi } from "./api.ts";
 import type { DnsServer } from "./dns-server.ts";
+import { until } from "./until.ts";
 
 /** Makes `domain` receive its mail at this machine's loopback address. */
 export function receiveAt(dns: DnsServer, domain: string, host = `mx.${domain}`): void {
@@ -10,11 +11,11 @@ export function receiveAt(dns: DnsServer, domain: string, host = `mx.${domain}`)
 
 /** Polls `GET /v1/emails/{id}` until its status is one of `statuses`. */
 export async function emailWithStatus(api: TestApi, id: string, statuses: string[], timeoutMs = 20_000) {
-  const until = Date.now() + timeoutMs;
-  for (;;) {
+  let status: string | undefined;
+  const look = async () => {
     const { body } = await api.ask("GET", `/v1/emails/${id}`);
-    if (statuses.includes(body.email?.status)) return body.email;
-    if (Date.now() > until) throw new Error(`e-mail ${id} is ${body.email?.status}, not ${statuses.join(" or ")}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+    status = body.email?.status;
+    return statuses.includes(body.email?.status) && body.email;
+  };
+  return until(() => `e-mail ${id} is ${status}, not ${statuses.join(" or ")}`, look, timeoutMs);
 }

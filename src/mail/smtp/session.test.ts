@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { until } from "../../../test/support/until.ts";
 import { greet, type Peer, takeEnvelope } from "./scripted-server.ts";
 import { ENVELOPE, failed, MESSAGE, opened, type Script, toData, tryOpen } from "./scripted-session.ts";
 import type { Envelope } from "./transaction.ts";
@@ -312,8 +313,7 @@ test("beforeData is asked once, after 354; false leaves the server without a byt
   const outcome = await session.send(ENVELOPE, [MESSAGE], hooks);
   assert.equal(outcome.kind === "broken" && outcome.stage, "data");
   assert.equal(asked, 1);
-  while (rest === null) await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.equal((rest as Buffer).length, 0);
+  assert.equal((await until("the rest is read", () => rest as Buffer | null)).length, 0);
 });
 
 test("an abort ends connecting, a command and the wait after the dot, each with its own outcome", async () => {
