@@ -23,7 +23,7 @@ export function cutArmor(given: string): Unarmored {
     const line = lines[at] as string;
     const [, marks = "", kind] = BEGIN.exec(line) ?? [];
     if (kind === undefined) {
-      out.push(isSigned ? line.replace(/^([\s>|]*)- /, "$1") : line);
+      out.push(isSigned ? line.replace(/^((?:[>|] ?)*)- /, "$1") : line);
       continue;
     }
     found.cut += 1;

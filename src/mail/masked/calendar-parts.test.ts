@@ -105,6 +105,16 @@ describe("an invitation", () => {
     assert.ok(odd("application/xml").includes(STRANGER));
   });
 
+  it("that stands in the text as old programs attach files is text only", () => {
+    const text = guardCalendars(
+      mail(`Content-Type: text/plain; charset=utf-8\n\nGrüße\nbegin 644 invite.ics\nM0D5'24XZ\n\`\nend\n`),
+      INVITED,
+    ).toString();
+    assert.match(text, /^Gr=C3=BC=C3=9Fe\r\n\| begin 644 invite\.ics\r\nM0D5/m);
+    const other = mail("Content-Type: text/plain\n\nbegin 644 notes.txt\nM0D5'24XZ\n`\nend\n");
+    assert.equal(guardCalendars(other, INVITED), other);
+  });
+
   it("in an archive stays: nothing imports it but its reader", () => {
     const zip = makeZip([{ name: "invite.ics", content: Buffer.from(event(`ORGANIZER:mailto:${STRANGER}`)) }]);
     const given = mail(`Content-Type: application/zip\nContent-Transfer-Encoding: base64\n\n${zip.toString("base64")}`);

@@ -24,6 +24,7 @@ const SNIFFED_MAX = 600;
 const OPAQUE = /^application\/(?:(?:vnd\.)?ms-tnef|(?:x-)?pkcs7-mime)$/;
 const OPAQUE_NAME = /\.(?:p7m|tnef)$|^win\s?mail\.dat$/i;
 const MEETING = /IPM\.(?:Microsoft )?(?:Schedule|Appointment)|BEGIN:VCALENDAR|text\/calendar/i;
+const INLINE = /^begin(?:-base64)? [0-7]{3,4} [^\r\n]{0,300}\.(?:ics|ical|icalendar|ifb|vcs)/im;
 const LEFT_OUT = "[A calendar, or what may have held one, was left out here: it could not be read safely.]\r\n";
 
 /** `known`: whom calendars may name, and what stands for them; `author` is whom everybody else becomes. */
@@ -78,7 +79,7 @@ function guardPart(part: Part, work: Work): Edit[] {
   const range = rangeOf(part.body, work.bytes);
   if (isUnreadable(part, work)) return replaced(work, part, range);
   if (isCalendar(part)) return rewritten(work, part, range);
-  if (!isMessage(part)) return [];
+  if (!isMessage(part)) return part.type === "text/plain" ? quenched(work, part, range) : [];
   const content = contentOf(part);
   if (work.nesting >= NESTING_MAX) return MEETING.test(content.toString("latin1")) ? replaced(work, part, range) : [];
   const guarded = guardMessage(content, work.people, work.nesting + 1);
@@ -154,6 +155,16 @@ function written(work: Work, part: Part, range: Range, by: { type: string; encod
   const head = name === "" ? `${type}\r\n` : fileHeader(type, "name", name);
   const fields = `${head}Content-Transfer-Encoding: ${by.encoding}\r\n`;
   return [...inHead(part, work.bytes, /^content-(?:type|transfer-encoding)$/i, fields), bodyEdit(range, by.body)];
+}
+
+/** Old programs show a file that stands in the text (uuencode) as attached: a calendar there begins no more. */
+function quenched(work: Work, part: Part, range: Range): Edit[] {
+  const content = contentOf(part);
+  if (!INLINE.test(content.toString("latin1"))) return [];
+  const { text } = decodeText(content, part.parameters.get("charset") ?? "");
+  const { encoding, body } = encodeText(text.replace(new RegExp(INLINE, "gim"), "| $&"));
+  const bytes = typeof body === "string" ? Buffer.from(body, "latin1") : body;
+  return written(work, part, range, { type: "text/plain; charset=utf-8", encoding, body: bytes });
 }
 
 /** A part with a sentence in its place. */

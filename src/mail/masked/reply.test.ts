@@ -244,11 +244,12 @@ describe("a reply", () => {
   it("loses keys and signatures in its text, quoted ones too; signed text is unwrapped", () => {
     const armor = (kind: string) =>
       `-----BEGIN PGP ${kind}-----\nVersion: GnuPG v2\n\n${Buffer.from(`Anna <${D}> and some more`).toString("base64")}\n=njUN\n-----END PGP ${kind}-----\n`;
-    const signed = `-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nYes.\n- -- \nAnna\n${armor("SIGNATURE")}`;
+    const signed = `-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nYes.\n  - item\n- -- \nAnna\n${armor("SIGNATURE")}`;
     const key = armor("PUBLIC KEY BLOCK");
     for (const type of ["text/plain", "text/html"]) {
       const text = built(`Content-Type: ${type}\n\nHello\n${signed}\n${key}\n${key.replace(/^/gm, "> ")}\nBye\n`);
       assert.match(text, /Hello.*Yes\..*Anna.*Bye/s);
+      assert.match(text, /^ {2}- item\r$/m);
       assert.doesNotMatch(text, /PGP|Hash|QW5uYS|njUN/);
     }
     assert.equal(kindOf(`Content-Type: text/plain\n\n${armor("MESSAGE")}`), "refused");
