@@ -14,7 +14,7 @@ import { testerExamples } from "./contract-examples.ts";
 import { readReport, type Verdict } from "./contract-report.ts";
 import { FULL_MAILBOXES, makeSubjects, testerConfiguration } from "./contract-subjects.ts";
 
-const MISSING = "The contract tester is not installed (schemathesis is not on the PATH): pip install schemathesis";
+const MISSING = "The contract tester is not installed (schemathesis is not on the PATH): pipx install schemathesis";
 const CHECKS = [
   "not_a_server_error",
   "status_code_conformance",
