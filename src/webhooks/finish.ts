@@ -1,7 +1,6 @@
 // Outcomes of attempts, committed in batches: while one commit is on its way the next batch gathers, no timer. A row
 // whose claim is not ours any more is left alone.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
@@ -31,8 +30,9 @@ export function createFinisher(world: FinishWorld, patienceMs: number): Finisher
   let idle = Promise.withResolvers<void>();
 
   async function run(): Promise<void> {
-    // One turn of the event loop gathers the attempts that ended together.
-    await nextTurn();
+    // One turn of the event loop gathers the attempts that ended together. Deliberate: the global setImmediate, which the
+    // simulation plays; that of node:timers/promises goes past it.
+    await new Promise((resolve) => setImmediate(resolve));
     while (waiting.length > 0) {
       const batch = waiting.splice(0, BATCH_MAX);
       committing = batch.length;
