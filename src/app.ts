@@ -26,7 +26,6 @@ import { deferUnproven, reportDecider, reportHandler } from "./inbound/report-ad
 import { mountInbound } from "./inbound/routes.ts";
 import { rulesStep } from "./inbound/rules-step.ts";
 import { createSpamFilter } from "./inbound/spam-step.ts";
-import { createSpool, type Spool } from "./inbound/spool.ts";
 import { threadFinder } from "./inbound/threads.ts";
 import type { Handler, Kind, Mail, SpamReport, SpamStep } from "./inbound/types.ts";
 import { startMaskedWork } from "./masked/background.ts";
@@ -77,6 +76,7 @@ import { createResolver } from "./platform/resolver.ts";
 import { createSafeFetch } from "./platform/safe-fetch.ts";
 import { createSeal } from "./platform/seal.ts";
 import { serverTls } from "./platform/server-tls.ts";
+import { createSpool, type Spool } from "./platform/spool.ts";
 import { guardEventLoop, watchRoles } from "./platform/watchdog.ts";
 import type { World } from "./platform/world.ts";
 import { forgetWindows, usedOf } from "./sending/allowances.ts";
@@ -302,7 +302,7 @@ export async function startReceiving(
   pressure: Shortages = NO_SHORTAGE,
 ): Promise<Mx & { inbound: Inbound; close(): Promise<void> }> {
   const inbound = createInbound(world, inboundPorts(world, engine), { claims: true });
-  const mx = await startMx(world, { ...inbound, spool: pressed(engine.spool, pressure), tls: serverTls(world) });
+  const mx = await startMx(world, { ...inbound, ...intake(world, engine, pressure) });
   return {
     ...mx,
     inbound,
@@ -317,16 +317,16 @@ export async function startReceiving(
 /** Starts SMTP submission over the sending pipeline. */
 export function startSubmitting(world: World, engine: Engine, pressure: Shortages = NO_SHORTAGE): Promise<Submission> {
   const { sending } = engine.sending;
-  return startSubmission(world, { sending, spool: pressed(engine.spool, pressure), tls: serverTls(world) });
+  return startSubmission(world, { sending, ...intake(world, engine, pressure) });
 }
 
 type Shortages = Pick<Pressure, "shortage">;
 
 const NO_SHORTAGE: Shortages = { shortage: () => null };
 
-/** A spool that has no room either while the process is short of something: mail is answered 452 then. */
-function pressed(spool: Spool, pressure: Shortages): Spool {
-  return { ...spool, hasRoom: async () => pressure.shortage() === null && (await spool.hasRoom()) };
+/** What both SMTP servers take mail in with; while the process is short of something mail is answered 452. */
+function intake(world: World, { spool }: Engine, pressure: Shortages) {
+  return { spool, hasRoom: () => pressure.shortage() === null, tls: serverTls(world) };
 }
 
 /** What the domains feature needs of features to its right. */

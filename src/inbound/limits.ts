@@ -54,8 +54,5 @@ export const FEEDBACK_AGE_MS_MAX = 60 * 86_400_000;
 /** From a message's id to its delivery: the longest schedule and the longest retry, and a day. */
 export const SCHEDULE_MS_MAX = 34 * 86_400_000;
 
-/** Large messages that are held in memory at once, in bytes; others wait for their turn. */
+/** Large messages that are worked on at once, in bytes; others wait for their turn. */
 export const LARGE_BYTES_MAX = 96 * MIB;
-
-/** Below this much free space in the data folder mail is refused for now. */
-export const FREE_BYTES_MIN = 100 * MIB;

@@ -8,15 +8,17 @@ import { isLoopbackAddress } from "../platform/addresses.ts";
 import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
+import type { Incomer, Spool } from "../platform/spool.ts";
 import type { World } from "../platform/world.ts";
 import { mayPass } from "./greylist.ts";
 import type { Inbound } from "./inbound.ts";
 import { GATE, SESSION } from "./limits.ts";
-import type { Incomer, Spool } from "./spool.ts";
 import type { Incoming, RcptQuestion, Refused, Route } from "./types.ts";
 
 export type MxParts = Pick<Inbound, "decide" | "take"> & {
   spool: Spool;
+  /** Is there room for mail at all? */
+  hasRoom(): boolean;
   tls: (() => SecureContext) | null;
 };
 
@@ -44,7 +46,7 @@ export async function startMx(world: World, parts: MxParts): Promise<Mx> {
     sleep,
     onFailure: (err) => world.log.error({ err }, "an SMTP session failed on our side"),
     hooks: {
-      mail: async () => ((await parts.spool.hasRoom()) ? null : NO_ROOM),
+      mail: async () => (parts.hasRoom() ? null : NO_ROOM),
       rcpt: (client, transaction, path) => decideRcpt(world, parts, { client, from: transaction.from, to: path }),
       data: async (client, transaction) => {
         const receiver = receive(world, parts, client, transaction);

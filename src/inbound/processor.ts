@@ -2,12 +2,12 @@
 // crash, a full memory) is claimed from the queue. A claim has a lease that is renewed while the work goes on, and an
 // outcome counts only while its claim stands, so any number of processes may run and any may be killed.
 import { isStoreTrouble } from "../platform/blobs.ts";
+import { createBudget } from "../platform/budget.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
 import { NotNow } from "../platform/not-now.ts";
 import { beatOf } from "../platform/watchdog.ts";
 import type { World } from "../platform/world.ts";
-import { createBudget } from "./budget.ts";
 import type { Finisher } from "./finish.ts";
 import { LARGE_BYTES_MAX } from "./limits.ts";
 import * as queries from "./queries.ts";

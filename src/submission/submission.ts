@@ -13,6 +13,7 @@ import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
+import type { Spool } from "../platform/spool.ts";
 import type { World } from "../platform/world.ts";
 import type { Sending } from "../sending/sending.ts";
 import type { Prepared } from "../sending/types.ts";
@@ -20,17 +21,12 @@ import { GATE, SESSION } from "./limits.ts";
 import { createLogins, LOGIN_GONE, type Logins } from "./logins.ts";
 import { toReply } from "./replies.ts";
 
-/** A message while it comes in; large ones wait on the disk. */
-export type Incomer = {
-  write(piece: Buffer): void | Promise<void>;
-  whole(): Promise<{ bytes: Buffer; giveBack(): void }>;
-  discard(): void;
-};
-
 export type SubmissionParts = {
   sending: Sending;
   tls: () => SecureContext;
-  spool: { open(): Incomer; hasRoom(): Promise<boolean> };
+  spool: Spool;
+  /** Is there room for mail at all? */
+  hasRoom(): boolean;
 };
 
 type Recipient = { email: string; domain: string };
@@ -108,7 +104,7 @@ function hooksOf(context: Context): Hooks<Recipient> {
 /** The envelope sender must be the organization's own; the null reverse-path names nobody. */
 async function checkSender(context: Context, client: Client, from: Path): Promise<Reply | null> {
   const { world, parts, logins } = context;
-  if (!(await parts.spool.hasRoom())) return NO_ROOM;
+  if (!parts.hasRoom()) return NO_ROOM;
   const account = await logins.current(client);
   if (!account) return LOGIN_GONE;
   await logins.countMessage(account);

@@ -1,13 +1,13 @@
 // A message while it comes in: in memory up to 256 KiB (less when thousands come at once), then in a temporary file, so
-// that neither many nor large messages cost memory. Nothing here is a promise to anybody; the file is gone with the process or the next start.
+// that neither many nor large messages cost memory. Whether there is room at all is pressure.ts. Nothing here is a promise to anybody; the file is gone with the process or the next start.
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
-import { type FileHandle, open, readFile, rm, statfs } from "node:fs/promises";
-import { join } from "node:path";
-import type { World } from "../platform/world.ts";
+import { type FileHandle, mkdir, open, readFile, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { createBudget } from "./budget.ts";
-import { FREE_BYTES_MIN, LARGE_BYTES_MAX } from "./limits.ts";
+import type { World } from "./world.ts";
 
-const FREE_EVERY_MS = 2_000;
+/** Large messages that are held in memory at once; others wait for their turn. */
+const LARGE_BYTES_MAX = 96 * 1024 * 1024;
 /** Pieces that wait for the disk before the client is held back. */
 const UNWRITTEN_BYTES_MAX = 1024 * 1024;
 /** Of all messages that are on their way in; above it even a small one goes over the disk. */
@@ -21,13 +21,9 @@ export type Incomer = {
   discard(): void;
 };
 
-export type Spool = {
-  open(): Incomer;
-  /** Is there room on the disk to take mail at all? */
-  hasRoom(): Promise<boolean>;
-};
+export type Spool = { open(): Incomer };
 
-export type SpoolWorld = Pick<World, "config" | "random" | "clock">;
+export type SpoolWorld = Pick<World, "config" | "random">;
 
 /** A spool below the data folder. What processes left there that are gone is removed. */
 export function createSpool(world: SpoolWorld): Spool {
@@ -38,18 +34,7 @@ export function createSpool(world: SpoolWorld): Spool {
     if (/^\d+$/.test(name) && !isAlive(Number(name))) rmSync(join(parent, name), { recursive: true, force: true });
   }
   const shared: Shared = { dir, budget: createBudget(LARGE_BYTES_MAX), held: 0 };
-  let checkedAtMs = Number.NEGATIVE_INFINITY;
-  let room: Promise<boolean> = Promise.resolve(true);
-  return {
-    open: () => createIncomer(world, shared),
-    hasRoom() {
-      if (world.clock.monotonic() - checkedAtMs > FREE_EVERY_MS) {
-        checkedAtMs = world.clock.monotonic();
-        room = statfs(dir).then(({ bavail, bsize }) => bavail * bsize > FREE_BYTES_MIN);
-      }
-      return room;
-    },
-  };
+  return { open: () => createIncomer(world, shared) };
 }
 
 /** Signal 0 asks and does nothing. */
@@ -121,7 +106,8 @@ function keep(state: State, bytes: number): void {
 
 function openFile(state: State, path: string): void {
   state.path = path;
-  state.file = open(path, "wx", 0o600);
+  // Whoever cleaned up may have taken the folder away.
+  state.file = mkdir(dirname(path), { recursive: true, mode: 0o700 }).then(() => open(path, "wx", 0o600));
   // It is waited for by the first write; until then its failure must not end the process.
   state.file.catch(() => undefined);
 }
