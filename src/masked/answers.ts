@@ -5,6 +5,7 @@ import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { World } from "../platform/world.ts";
 import { openContact } from "./addresses.ts";
 import { findContacts } from "./people-queries.ts";
+import { canonicalAddress } from "./sender-proof.ts";
 import type { TraceRow } from "./trace-queries.ts";
 
 type AnswerWorld = Pick<World, "db" | "seal">;
@@ -22,5 +23,6 @@ export async function isFromContact(
 ): Promise<boolean> {
   const [contact] = contact_id === null ? [] : await findContacts(world.db, org_id, [contact_id]);
   if (!contact || from.length !== 1) return false;
-  return openContact(world, org_id, contact.sealed).email.toLowerCase() === from[0]?.email?.toLowerCase();
+  const author = canonicalAddress(from[0]?.email ?? "").toLowerCase();
+  return openContact(world, org_id, contact.sealed).email.toLowerCase() === author;
 }

@@ -11,7 +11,7 @@ import { addressOf, correspondents, everybody, type Named, type Person } from ".
 import { addressFinder, contactFinder, contextFinder, type FindContact } from "./lookups.ts";
 import { isLoop, loopMark } from "./loops.ts";
 import { readParts } from "./parts.ts";
-import { verdictsOf } from "./sender-proof.ts";
+import { canonicalAddress, verdictsOf } from "./sender-proof.ts";
 import { shownName } from "./shown-name.ts";
 import { mapIds, sameIds } from "./thread-ids.ts";
 import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "./types.ts";
@@ -63,7 +63,7 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
       return mail.released ? hold("alias_disabled") : stop("alias_disabled", "block");
     }
     if (isRefusedByPolicy(verdicts)) return stop("dmarc", "block");
-    const from = (parsed.from[0]?.email ?? envelope.from).toLowerCase();
+    const from = canonicalAddress(parsed.from[0]?.email ?? envelope.from).toLowerCase();
     if (await isLoop(world, findAddress, alias, { bytes, from, envelope_from: envelope.from })) return stop("loop");
     if (destinations.some(({ email }) => email.toLowerCase() === from)) return stop("own_destination");
     if (quarantine !== null && !mail.released) return hold("spam", quarantine);

@@ -5,11 +5,13 @@ import { after, before, test } from "node:test";
 import PostalMime from "postal-mime";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { NotNow } from "../platform/not-now.ts";
+import { isFromContact } from "./answers.ts";
 import { maskedCheck, routeTo } from "./arrival.ts";
 import type * as carry from "./carry.ts";
 import { forwardHandler } from "./forwarding.ts";
 import { findAlias } from "./queries.ts";
 import { replyHandler } from "./replying.ts";
+import type { TraceRow } from "./trace-queries.ts";
 import type { AliasRow } from "./types.ts";
 
 const C = "shop@contact.example";
@@ -122,4 +124,18 @@ test("nobody is told about a reply that somebody else wrote in their name", asyn
   const forged = arrived("eve@elsewhere.example", contact.id, { parser: true });
   const outcome = await replyHandler(world, ports)(forged);
   assert.deepEqual([outcome.status, outcome.reason, outcome.forwards], ["failed", "unauthorised_sender", []]);
+});
+
+test("a contact's answer is its own whichever form of its domain it shows", async () => {
+  const email = "laden@b\u00fccher.example";
+  const path = `/v1/masked/aliases/${alias.id}/contacts`;
+  const { body } = await api.ask("POST", path, { email }, { key: api.test_key });
+  assert.equal(body.contact.email, "laden@xn--bcher-kva.example");
+  const trace = { org_id: alias.org_id, contact_id: body.contact.id } as TraceRow;
+  const from = (...emails: string[]) => ({ from: emails.map((one) => ({ name: null, email: one })) as never });
+  assert.equal(await isFromContact(world, trace, from(email)), true);
+  assert.equal(await isFromContact(world, trace, from("Laden@xn--bcher-kva.example")), true);
+  assert.equal(await isFromContact(world, trace, from("laden@bucher.example")), false);
+  assert.equal(await isFromContact(world, trace, from(email, C)), false);
+  assert.equal(await isFromContact(world, { ...trace, contact_id: null }, from(email)), false);
 });
