@@ -20,7 +20,7 @@ import { startInboundWork } from "./inbound/background.ts";
 import { keepIfLarge } from "./inbound/blob-references.ts";
 import { describeHeld } from "./inbound/findings.ts";
 import { forgetBlobs, forgetReceived } from "./inbound/forget.ts";
-import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound/inbound.ts";
+import { createInbound, type Inbound, type InboundPorts } from "./inbound/inbound.ts";
 import { type Mx, startMx } from "./inbound/mx.ts";
 import { deferUnproven, reportDecider, reportHandler } from "./inbound/report-address.ts";
 import { mountInbound } from "./inbound/routes.ts";
@@ -246,7 +246,6 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
     exact: [maskedDecider(world, { findReceiver: findReceiver(world) })],
     own: [reportDecider(world)],
     checks: [deferUnproven(), maskedCheck(world), withActivity(world, spam.check)],
-    ...NO_STEPS,
     spam: spam.step,
     findHolder: (domain) => findHolder(world, domain),
     rules: rulesStep(world),

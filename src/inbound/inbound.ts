@@ -75,12 +75,6 @@ const PARSERS = 2;
 const PARSE_WALL_MS = 10_000;
 const PARSE_MEMORY_MIB = 256;
 
-/** Nobody judges and no rule is there. */
-export const NO_STEPS: Pick<InboundPorts, "spam" | "rules"> = {
-  spam: async () => ({ report: { score: null, verdict: null, symbols: [] }, quarantine: null }),
-  rules: async () => null,
-};
-
 /** The engine of this process. `claims`: it also works on mail that other processes left behind (role mx). */
 export function createInbound(world: World, ports: InboundPorts, options: { claims: boolean }): Inbound {
   const parser = createParsePool({ size: PARSERS, wall_ms: PARSE_WALL_MS, memory_mib: PARSE_MEMORY_MIB });

@@ -9,7 +9,7 @@ import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
 import { until } from "../../test/support/until.ts";
 import { NotNow } from "../platform/not-now.ts";
-import { createInbound, type Inbound, type InboundPorts, NO_STEPS } from "./inbound.ts";
+import { createInbound, type Inbound, type InboundPorts } from "./inbound.ts";
 import { KEPT } from "./outcome.ts";
 import * as queries from "./queries.ts";
 import type { AcceptCheck, Handler, Incoming, Mail, Route } from "./types.ts";
@@ -35,6 +35,12 @@ before(async () => {
   };
 });
 after(() => r.close());
+
+/** Nobody judges and no rule is there. */
+const NO_STEPS: Pick<InboundPorts, "spam" | "rules"> = {
+  spam: async () => ({ report: { score: null, verdict: null, symbols: [] }, quarantine: null }),
+  rules: async () => null,
+};
 
 const ports = (more: Partial<InboundPorts> = {}): InboundPorts => ({
   findLane: async () => {
