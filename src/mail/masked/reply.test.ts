@@ -235,7 +235,7 @@ describe("a reply", () => {
     ]) {
       assert.match(
         built(`Content-Type: text/plain; charset=utf-8\n\n<${text}>\n`, undefined, D_IDN),
-        new RegExp(`<${A}>`),
+        new RegExp(`^<${A}>\\r$`, "m"),
         text,
       );
     }
