@@ -14,12 +14,12 @@ import { type Forgotten, watchForgotten } from "./forgotten.ts";
 import { createIntake, type Intake } from "./intake.ts";
 import type { Journal } from "./journal.ts";
 import { type FindLane, laneFinder } from "./lanes.ts";
-import { holdLeases, type Leases } from "./leases.ts";
+import { holdLeases, type LeaseHooks, type Leases } from "./leases.ts";
 import type { Errand } from "./links.ts";
 import { createMemory, type Memory } from "./memory.ts";
 import { type OtherSource, rememberRefused } from "./other-source.ts";
-import { type OpenSession, type Outside, realOutside } from "./outside.ts";
-import { createParking, type Parking } from "./parking.ts";
+import { type Outside, realOutside } from "./outside.ts";
+import { createParking, type Parking, type ParkingParts } from "./parking.ts";
 import { closePath, createPath, drive, isSuspended, type Path, type PathParts } from "./path.ts";
 import * as queries from "./queries.ts";
 import { type Reach, watchReach } from "./reach.ts";
@@ -74,7 +74,6 @@ const AGAIN_MS = 1_000;
 
 type Engine = {
   world: World;
-  deps: OutboundDeps;
   paths: Map<string, Path>;
   lanePaths: Map<number, Path>;
   sources: Sources;
@@ -83,7 +82,7 @@ type Engine = {
   memory: Memory;
   results: TlsResults;
   leases: Leases;
-  journal: Journal | null;
+  journal: HeldJournal;
   claimer: Claimer;
   forgotten: Forgotten;
   reach: Reach;
@@ -96,72 +95,97 @@ type Engine = {
   stopping: boolean;
 };
 
+/** Of the node id that the process has now. */
+type HeldJournal = { open: Journal | null };
+
 /** Starts the engine: takes leases, begins to claim. */
 export async function startOutbound(world: World, deps: OutboundDeps): Promise<Outbound> {
-  const engine = {
-    world,
-    deps,
-    paths: new Map(),
-    lanePaths: new Map(),
-    reserved: 0,
-    stopping: false,
-  } as unknown as Engine;
+  let built: Engine | null = null;
+  // The parts reach each other through the whole, which stands before any of them has mail.
+  const whole = (): Engine => {
+    if (!built) throw new Error("the engine of sending is still being built");
+    return built;
+  };
   const outside = deps.outside ?? realOutside(world);
-  const { host, open, journals } = outside;
-  engine.sources = await createSources(world);
-  engine.usage = gatherUsage(world);
-  engine.otherSource = rememberRefused(engine.sources);
-  engine.memory = createMemory();
-  engine.results = gatherTlsResults(world);
-  engine.reach = await watchReach({ ...world, open }, host.machine, () => divertAll(engine));
-  engine.leases = await holdLeases(world, {
+  const { host, open } = outside;
+  const held = { paths: new Map<string, Path>(), lanePaths: new Map<number, Path>(), memory: createMemory() };
+  const journal: HeldJournal = { open: null };
+  const sources = await createSources(world);
+  const reach = await watchReach({ ...world, open }, host.machine, () => {
+    if (built) divertAll(built);
+  });
+  const leases = await holdLeases(world, {
+    ...journalHooks(world, outside, journal),
     roles: deps.roles,
     host,
-    isIdle: (slot) => engine.memory.isIdle(slot),
-    lookAround: () => engine.sources.refresh(),
-    holders: (tx, node, nodes) => engine.sources.holders(tx, node, nodes),
-    onRegistered: (node) => {
-      engine.journal?.close();
-      engine.journal = journals.open(node);
+    isIdle: (slot) => held.memory.isIdle(slot),
+    lookAround: () => sources.refresh(),
+    holders: (tx, node, nodes) => sources.holders(tx, node, nodes),
+    onLost: () => forgetAll(held),
+  });
+  const [usage, results, otherSource] = [gatherUsage(world), gatherTlsResults(world), rememberRefused(sources)];
+  const finisher = createFinisher(world, {
+    done: (job) => held.memory.finish(job),
+    committed: (rows) => committed(whole(), rows),
+  });
+  const { signingKeys } = deps;
+  const loadBody = bodyLoader(world);
+  const parts = pathParts(whole, { open, loadBody, signingKeys, results, usage, reach, finisher });
+  const parking = parkingFor(whole, world, { memory: held.memory, finisher });
+  const rehomer = rehomerFor(whole, world, deps.findLane ?? laneFinder(world));
+  const intake = createIntake(world, {
+    routes: createRoutes(world, results),
+    relays: relayFinder(world),
+    planRelay: relayPlanner(world),
+    reach,
+    rehomer,
+    finisher,
+    secondLook: createSecondLook(world),
+    admit: (errand) => admit(whole(), errand),
+  });
+  const claimer = createClaimer(world, {
+    leases,
+    memory: held.memory,
+    sources,
+    take: (lane, job) => take(whole(), lane, job),
+  });
+  const forgotten = watchForgotten(world, {
+    node: () => leases.node(),
+    knows: (key) => held.memory.holds(key) || finisher.holds(key),
+    returned: () => claimer.wake(),
+  });
+  const gathered = { sources, usage, otherSource, results, leases, journal, reach };
+  const working = { parts, parking, rehomer, intake, claimer, forgotten };
+  built = { world, ...held, ...gathered, ...working, reserved: 0, stopping: false };
+  gauges(built);
+  return faceOf(built);
+}
+
+function journalHooks(
+  world: World,
+  outside: Outside,
+  journal: HeldJournal,
+): Pick<LeaseHooks, "onRegistered" | "onBuried" | "onForgotten"> {
+  const { host, journals } = outside;
+  return {
+    onRegistered(node) {
+      journal.open?.close();
+      journal.open = journals.open(node);
     },
     onBuried: (tx, dead) => recordInDoubt(tx, world, dead, outside),
     onForgotten({ id, machine }) {
       if (machine === host.machine) journals.remove(id);
     },
-    onLost: () => forgetAll(engine),
+  };
+}
+
+function parkingFor(whole: () => Engine, world: World, fixed: Pick<ParkingParts, "memory" | "finisher">): Parking {
+  return createParking(world, {
+    ...fixed,
+    lanesOf: (path) => lanesOf(whole(), path),
+    drive: (path) => driveNow(whole(), path),
+    woken: () => whole().claimer.wake(),
   });
-  engine.parts = pathParts(engine, open);
-  engine.parking = createParking(world, {
-    memory: engine.memory,
-    finisher: engine.parts.finisher,
-    lanesOf: (path) => lanesOf(engine, path),
-    drive: (path) => drive(world, engine.parts, path),
-    woken: () => engine.claimer.wake(),
-  });
-  engine.rehomer = rehomer(engine);
-  engine.intake = createIntake(world, {
-    routes: createRoutes(world, engine.results),
-    relays: relayFinder(world),
-    planRelay: relayPlanner(world),
-    reach: engine.reach,
-    rehomer: engine.rehomer,
-    finisher: engine.parts.finisher,
-    secondLook: createSecondLook(world),
-    admit: (errand) => admit(engine, errand),
-  });
-  engine.claimer = createClaimer(world, {
-    leases: engine.leases,
-    memory: engine.memory,
-    sources: engine.sources,
-    take: (lane, job) => take(engine, lane, job),
-  });
-  engine.forgotten = watchForgotten(world, {
-    node: () => engine.leases.node(),
-    knows: (key) => engine.memory.holds(key) || engine.parts.finisher.holds(key),
-    returned: () => engine.claimer.wake(),
-  });
-  gauges(engine);
-  return faceOf(engine);
 }
 
 function faceOf(engine: Engine): Outbound {
@@ -216,7 +240,7 @@ function admit(engine: Engine, errand: Errand): void {
   const path = pathOf(engine, source, plan);
   engine.lanePaths.set(lane.id, path);
   path.fairness.push(lane, errand);
-  drive(engine.world, engine.parts, path);
+  driveNow(engine, path);
 }
 
 /** Of its lane it is this message alone that leaves from another address. */
@@ -228,7 +252,7 @@ function admitElsewhere(engine: Engine, errand: Errand, usual: KnownSource): voi
       const path = pathOf(engine, source, plan);
       const source_id = source === usual ? job.source_id : source.id;
       path.fairness.push(lane, { ...errand, job: { ...job, source_id } });
-      drive(engine.world, engine.parts, path);
+      driveNow(engine, path);
     })
     .catch((err) => {
       engine.world.log.error({ err, message_id: job.message_id }, "another address could not be chosen");
@@ -252,13 +276,13 @@ function sourceOf(engine: Engine, lane: Lane, job: Job): KnownSource | string {
   return departure.source;
 }
 
-function rehomer(engine: Engine): Rehomer {
-  const tellOthers = notifier(engine.world);
-  return createRehomer(engine.world, {
-    findLane: engine.deps.findLane ?? laneFinder(engine.world),
-    done: (job) => engine.memory.finish(job),
+function rehomerFor(whole: () => Engine, world: World, findLane: FindLane): Rehomer {
+  const tellOthers = notifier(world);
+  return createRehomer(world, {
+    findLane,
+    done: (job) => whole().memory.finish(job),
     moved() {
-      engine.claimer.wake();
+      whole().claimer.wake();
       tellOthers();
     },
   });
@@ -275,40 +299,38 @@ function divertAll(engine: Engine): void {
   }
 }
 
-function pathParts(engine: Engine, open: OpenSession): PathParts {
-  const { world } = engine;
+type FixedParts = Pick<PathParts, "open" | "loadBody" | "signingKeys" | "results" | "usage" | "reach" | "finisher">;
+
+function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
   return {
-    open,
-    loadBody: bodyLoader(world),
-    signingKeys: engine.deps.signingKeys,
-    mayStart: () => engine.leases.mayStart(),
-    mayEnd: (job) => mayEnd(engine, job),
-    stopping: () => engine.stopping,
-    results: engine.results,
-    usage: engine.usage,
-    isForOther: (job, source) => engine.otherSource.note(job, source),
-    reach: engine.reach,
-    divert: ({ lane, job }) => engine.intake.divert(lane, job),
-    finisher: createFinisher(world, {
-      done: (job) => engine.memory.finish(job),
-      committed: (rows) => {
-        engine.journal?.settle(rows);
-        wakeHooks(world);
-        if (engine.memory.hasBacklog()) engine.claimer.wake();
-      },
-    }),
-    suspend: (path) => engine.parking.suspend(path),
-    park: (path) => engine.parking.park(path),
-    resume: (path) => engine.parking.resume(path),
-    shares: createShares((path) => drive(world, engine.parts, path)),
+    ...fixed,
+    mayStart: () => whole().leases.mayStart(),
+    mayEnd: (job) => mayEnd(whole(), job),
+    stopping: () => whole().stopping,
+    isForOther: (job, source) => whole().otherSource.note(job, source),
+    divert: ({ lane, job }) => whole().intake.divert(lane, job),
+    suspend: (path) => whole().parking.suspend(path),
+    park: (path) => whole().parking.park(path),
+    resume: (path) => whole().parking.resume(path),
+    shares: createShares((path) => driveNow(whole(), path)),
   };
+}
+
+function driveNow({ world, parts }: Engine, path: Path): void {
+  drive(world, parts, path);
+}
+
+function committed({ world, journal, memory, claimer }: Engine, rows: queries.FinishRow[]): void {
+  journal.open?.settle(rows);
+  wakeHooks(world);
+  if (memory.hasBacklog()) claimer.wake();
 }
 
 /** What another node owns by now is not ended, and what the journal cannot note is not either: it would be sent twice. */
 function mayEnd({ world, leases, journal }: Engine, job: Job): boolean {
-  if (!leases.mayStart() || job.owner !== leases.node() || !journal) return false;
+  if (!leases.mayStart() || job.owner !== leases.node() || !journal.open) return false;
   try {
-    journal.note(job);
+    journal.open.note(job);
     return true;
   } catch (err) {
     world.log.error({ err }, "the journal of what is in flight cannot be written");
@@ -321,9 +343,9 @@ function lanesOf({ lanePaths }: Engine, path: Path): number[] {
 }
 
 /** Declared dead: others own the deliveries now. What is on the wire ends by itself; its results touch no row. */
-function forgetAll(engine: Engine): void {
-  for (const path of engine.paths.values()) {
-    for (const { job } of path.fairness.drain()) engine.memory.finish(job);
+function forgetAll({ paths, memory }: Pick<Engine, "paths" | "memory">): void {
+  for (const path of paths.values()) {
+    for (const { job } of path.fairness.drain()) memory.finish(job);
   }
 }
 
@@ -362,7 +384,7 @@ async function stop(engine: Engine): Promise<void> {
   await Promise.all([engine.results.stop(), engine.usage.stop()]);
   if (held.length > 0) await queries.returnDeliveries(world.db, held, new Date(0));
   await leases.stop();
-  engine.journal?.close();
+  engine.journal.open?.close();
 }
 
 function isBusy({ paths, reserved }: Engine): boolean {
