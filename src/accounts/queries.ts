@@ -78,12 +78,12 @@ export function findPlans(db: Query, orgIds: string[]) {
   ]);
 }
 
-/** Serializes first starts: only one process may create the first organization. */
 /** Index: organization_suspended. */
 export function findSuspended(db: Query) {
   return db.query<{ id: string }>("select id from organization where state = 'suspended'", []);
 }
 
+/** Serializes first starts: only one process may create the first organization. */
 export function lockBootstrap(tx: Tx) {
   return tx.query("select pg_advisory_xact_lock(1886352244)");
 }

@@ -131,7 +131,7 @@ function quotes(text: string): string {
 }
 
 const BEGINNING =
-  /^\s{0,4}>|^-{3,}.{1,80}-{3,}\s*$|^_{10,}\s*$|^(?:from|von|de|da|van|från|fra|od|от|差出人|发件人):\s|<blockquote|[_-]quote\b|yahoo_quoted|rplyfwdmsg|appendonsend|cite-prefix|border-top:\s*solid #(?:e1e1e1|b5c4df)/im;
+  /^\s{0,4}>|^-{3,200}[^-\n].{0,80}?-{3,200}\s*$|^_{10,}\s*$|^(?:from|von|de|da|van|från|fra|od|от|差出人|发件人):\s|<blockquote|[_-]quote\b|yahoo_quoted|rplyfwdmsg|appendonsend|cite-prefix|border-top:\s*solid #(?:e1e1e1|b5c4df)/im;
 
 function undoTransfer(body: string, encoding: string): Buffer {
   if (encoding === "base64") return Buffer.from(body, "base64");

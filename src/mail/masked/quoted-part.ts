@@ -7,7 +7,7 @@ const HTML_MARK =
 
 /** A quoted line, a line of dashes or underscores over the head of an earlier mail, or that head itself. */
 const TEXT_MARK =
-  /^[ \t]{0,4}>|^[ \t]*-{3,}[ \t]*\S.{0,60}[ \t]*-{3,}[ \t]*$|^_{10,}[ \t]*$|^(?:From|Von|De|Da|Van|Från|Fra|Od|От|差出人|发件人):[ \t].{0,300}$/im;
+  /^[ \t]{0,4}>|^[ \t]{0,40}-{3,200}[ \t]{0,40}[^-\s].{0,60}?-{3,200}[ \t]{0,40}$|^_{10,}[ \t]*$|^(?:From|Von|De|Da|Van|Från|Fra|Od|От|差出人|发件人):[ \t].{0,300}$/im;
 
 const INTRODUCTION_LINES_MAX = 3;
 
