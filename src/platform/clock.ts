@@ -8,6 +8,8 @@ import { readFileSync } from "node:fs";
  */
 export type Clock = { now(): number; monotonic(): number; setSkew(ms: number): void };
 
+const LOOKS_MAX = 10;
+const LOOK_MS_MAX = 0.2;
 /** The offset file is looked at again after this long; between looks `now` costs no system call on the file. */
 const OFFSET_REREAD_MS = 50;
 /** setTimeout takes a signed 32-bit number and fires at once above it. */
@@ -19,14 +21,27 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
  */
 export function createClock(options: { offsetFile?: string | null }): Clock {
   const offset = options.offsetFile ? readOffset(options.offsetFile) : () => 0;
-  let aheadMs = Date.now() - performance.now();
+  let aheadMs = wallAheadMs();
   return {
     now: () => Math.round(performance.now() + aheadMs + offset()),
     monotonic: () => performance.now(),
     setSkew: (ms) => {
-      aheadMs = Date.now() + ms - performance.now();
+      aheadMs = wallAheadMs() + ms;
     },
   };
+}
+
+/** How far the wall clock is ahead of the monotonic one; looked at again when something came between the two. */
+function wallAheadMs(): number {
+  let ahead = 0;
+  for (let look = 0; look < LOOKS_MAX; look += 1) {
+    const before = performance.now();
+    const wall = Date.now() + 0.5; // in whole milliseconds
+    const after = performance.now();
+    ahead = wall - (before + after) / 2;
+    if (after - before < LOOK_MS_MAX) break;
+  }
+  return ahead;
 }
 
 function readOffset(path: string): () => number {
