@@ -1,11 +1,23 @@
-// Loading stored bodies at the moment of the attempt, many at a time.
+// Loading stored bodies at the moment of the attempt, many at a time. That a large one cannot be read is trouble of the store
+// (another machine's folder, a backup without its blobs, a bucket that does not answer) and never the message's end: only a
+// message of which nothing was kept is beyond sending.
+import { BlobsUnavailable, isStoreTrouble } from "../platform/blobs.ts";
 import { coalesceByOrg } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 import type { Job } from "./types.ts";
 
-/** A loader of the canonical message of a job; null when it is stored no longer. */
-export function bodyLoader(world: Pick<World, "db" | "blobs">): (job: Job) => Promise<Buffer | null> {
+type BodyWorld = Pick<World, "db" | "blobs" | "log" | "metrics">;
+
+/**
+ * A loader of the canonical message of a job; null when nothing of it is stored any longer. A blob that is named and not
+ * there, or cannot be read, is thrown as trouble of the store (`isStoreTrouble`), logged and counted.
+ */
+export function bodyLoader(world: BodyWorld): (job: Pick<Job, "org_id" | "message_id">) => Promise<Buffer | null> {
+  const unread = world.metrics.counter(
+    "postern_bodies_unread_total",
+    "Times that a stored large body could not be read",
+  );
   const load = coalesceByOrg<{ mime: Buffer | null; blob_key: string | null }>({
     keys_max: 50,
     lanes: 3,
@@ -19,9 +31,23 @@ export function bodyLoader(world: Pick<World, "db" | "blobs">): (job: Job) => Pr
       });
     },
   });
-  return async (job) => {
-    const row = await load(job.org_id, job.message_id);
+  return async ({ org_id, message_id }) => {
+    const row = await load(org_id, message_id);
     if (!row) return null;
-    return row.mime ?? (row.blob_key ? world.blobs.get(row.blob_key) : null);
+    if (row.mime !== null || row.blob_key === null) return row.mime;
+    try {
+      return await readBlob(world, row.blob_key);
+    } catch (err) {
+      if (!isStoreTrouble(err)) throw err;
+      unread.inc();
+      world.log.error({ err, message_id, blob_key: row.blob_key }, "the stored body of a message cannot be read");
+      throw err;
+    }
   };
+}
+
+async function readBlob({ blobs }: Pick<World, "blobs">, key: string): Promise<Buffer> {
+  const bytes = await blobs.get(key);
+  if (bytes === null) throw new BlobsUnavailable(`blob ${key} is not in the store of this process`);
+  return bytes;
 }

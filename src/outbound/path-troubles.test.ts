@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { describe, it } from "node:test";
 import { until } from "../../test/support/until.ts";
+import { BlobsUnavailable } from "../platform/blobs.ts";
 import { assertDelivered, push, type Stage, stageFor, startGreeter, startSink } from "./path.fixture.ts";
 import { drive } from "./path.ts";
 
@@ -60,6 +61,37 @@ describe("while stored messages cannot be loaded, a path", () => {
     assert.ok(stage.outcomes.every(({ kind }) => kind === "delivered"));
     assert.ok(sink.sockets.length <= 5, `${sink.sockets.length} connections for ${tries} tries`);
     assert.equal(stage.path.idle.length, sink.sockets.filter(({ destroyed }) => !destroyed).length);
+  });
+
+  it("puts those off whose large bodies cannot be read, and sends the others", async () => {
+    const sink = await startGreeter();
+    let tries = 0;
+    const stage = stageFor(sink, {
+      loadBody: async () => {
+        tries += 1;
+        throw new BlobsUnavailable("the store fails", { cause: { code: "ECONNREFUSED" } });
+      },
+    });
+    push(stage, 2, { mime: null });
+    push(stage, 2);
+    go(stage);
+    await until("each has its outcome", () => stage.outcomes.length === 4);
+    const kinds = stage.outcomes.map(({ kind, class: why, suppress }) => `${kind} ${why} ${suppress}`);
+    assert.deepEqual(kinds.sort(), [
+      "deferred local false",
+      "deferred local false",
+      "delivered null false",
+      "delivered null false",
+    ]);
+    assert.equal(tries, 2);
+  });
+
+  it("ends only those of which nothing is stored any more", async () => {
+    const stage = stageFor(await startGreeter(), { loadBody: async () => null });
+    push(stage, 1, { mime: null });
+    go(stage);
+    await until("its outcome", () => stage.outcomes.length === 1);
+    assert.equal(stage.outcomes[0]?.kind, "failed");
   });
 });
 

@@ -3,6 +3,7 @@
 // when the site cannot be reached. Where to and on which TLS terms is each message's own plan: domains that share a site
 // share its limits, never a server or a policy that is not theirs.
 import { isIP } from "node:net";
+import { isStoreTrouble } from "../platform/blobs.ts";
 import { isUnavailable } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import { type Attempt, type AttemptResult, attempt, deferredLocally, tooLate } from "./attempt.ts";
@@ -182,7 +183,7 @@ export function closePath(path: Path): void {
 }
 
 async function runWorker(yard: Yard, first: Errand): Promise<void> {
-  const { world, parts, path } = yard;
+  const { parts } = yard;
   let link: Link | null = null;
   for (let errand: Errand | null = first; errand; errand = nextErrand(yard)) {
     const held = link;
@@ -190,17 +191,26 @@ async function runWorker(yard: Yard, first: Errand): Promise<void> {
     try {
       link = await sendOne(yard, held, errand);
     } catch (err) {
-      world.log.error({ err, message_id: errand.job.message_id }, "an attempt could not be made");
-      if (isUnavailable(err)) {
-        // The database was away while the message was loaded: no fault of it, and soon over.
-        path.fairness.push(errand.lane, errand);
-        rest(world, path, UNRECORDED_PAUSE_MS);
-      } else parts.finisher.push(errand.job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
+      notMade(yard, errand, err);
     } finally {
       parts.shares.leave(errand);
     }
   }
   if (link) keep(yard, link);
+}
+
+/** Nothing was said to the server; why the message could not be loaded or signed decides when it is tried again. */
+function notMade({ world, parts, path }: Yard, errand: Errand, err: unknown): void {
+  world.log.error({ err, message_id: errand.job.message_id }, "an attempt could not be made");
+  // First: what a store says of its connection reads as what the database says of its own, and may last for hours.
+  if (isStoreTrouble(err)) {
+    const told = "the stored message cannot be read at the moment; trying again";
+    parts.finisher.push(errand.job, deferredLocally(told, "4.3.0", "local"));
+  } else if (isUnavailable(err)) {
+    // The database was away while the message was loaded: no fault of it, and soon over.
+    path.fairness.push(errand.lane, errand);
+    rest(world, path, UNRECORDED_PAUSE_MS);
+  } else parts.finisher.push(errand.job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
 }
 
 function nextErrand({ world, parts, path }: Yard): Errand | null {
