@@ -63,7 +63,8 @@ async function clientFrom(ip: string): Promise<RawSmtp> {
 /** From a kind of its own each: silent, in the middle of a command, in the middle of a message. */
 async function slowClient(number: number): Promise<RawSmtp> {
   const smtp = await clientFrom(`198.51.100.${1 + Math.floor(number / (PER_CLIENT_MAX - 1))}`);
-  assert.equal((await smtp.reply()).code, 220);
+  const greeting = await smtp.reply();
+  assert.equal(greeting.code, 220, greeting.text);
   if (number % 3 === 1) smtp.write("EHL");
   if (number % 3 === 2) {
     for (const line of ["EHLO x", "MAIL FROM:<a@b.example>", "RCPT TO:<desk@in.example>", "DATA"]) await smtp.ask(line);
