@@ -128,6 +128,8 @@ async function moveLeases(tx: Tx, hooks: LeaseHooks, state: State) {
   const nodes = (await queries.sendingNodes(tx)).map((node) => node.id);
   const all = await queries.allLeases(tx);
   const change = shareBySource(all, await hooks.holders(tx, state.node, nodes), state.node, hooks.isIdle);
+  // From the moment it was seen idle: what is begun in it until the commit would be overtaken by its new holder's mail.
+  for (const { source_id, slot } of change.give) state.draining.add(key(source_id, slot));
   await queries.setLeases(tx, state.node, change.take);
   await queries.setLeases(tx, null, change.give);
   return { all, buried, ...change };
