@@ -10,24 +10,28 @@ const BYTES_MAX = 1024 * 1024;
 export type BlockWriter = {
   bytes: Buffer;
   length: number;
-  /** Of each row, how many entries it has. */
-  entry_counts: number[];
+  /** Of each row, how many entries it has; a row that was counted as a duplicate is not in the job's figures. */
+  rows: { entry_count: number; is_duplicate: boolean }[];
   entry_count: number;
 };
 
 /** An empty block; its Buffer is used again by `clear`. */
 export function createBlock(): BlockWriter {
-  return { bytes: Buffer.allocUnsafe(BYTES_FIRST), length: 0, entry_counts: [], entry_count: 0 };
+  return { bytes: Buffer.allocUnsafe(BYTES_FIRST), length: 0, rows: [], entry_count: 0 };
 }
 
 /** Adds one row, an entry for each scope. */
-export function addRow(block: BlockWriter, row: ImportEntry, scopes: readonly Scope[]): void {
+export function addRow(
+  block: BlockWriter,
+  row: ImportEntry & { is_duplicate: boolean },
+  scopes: readonly Scope[],
+): void {
   for (const scope of scopes) {
     put(block, block.entry_count === 0 ? "[" : ",");
     put(block, JSON.stringify(record(row, scope)));
     block.entry_count += 1;
   }
-  block.entry_counts.push(scopes.length);
+  block.rows.push({ entry_count: scopes.length, is_duplicate: row.is_duplicate });
 }
 
 // Fields without a value are left out: JSON.stringify skips undefined.
@@ -68,6 +72,6 @@ export function contents(block: BlockWriter): Buffer {
 /** Empties the block for the next rows. */
 export function clear(block: BlockWriter): void {
   block.length = 0;
-  block.entry_counts = [];
+  block.rows = [];
   block.entry_count = 0;
 }

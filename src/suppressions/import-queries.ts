@@ -138,17 +138,24 @@ export async function advance(tx: Tx, claim: Claim, position: number, leaseSecon
 const ENTRY_ID = `(lpad(to_hex(floor(extract(epoch from $1::timestamptz) * 1000)::bigint), 12, '0') || '7'
   || lpad(to_hex(e.place), 3, '0') || right(replace(gen_random_uuid()::text, '-', ''), 16))::uuid`;
 
+// A block may hold an address twice, the later one stronger; one statement cannot write a row twice. The strongest reason
+// stays and the longest time, as MERGE has it for what is there already.
+const KEY = `e.email collate "C", coalesce(e.scope_type, 'org'), coalesce(e.scope_id, '') collate "C"`;
+const LONGEST = `case when bool_or(e.expires_at is null) over same then null else max(e.expires_at) over same end`;
+
 /** Turns one block into entries, inside the database. */
 export function commitBlock(tx: Tx, claim: Claim, { now, position }: { now: Date; position: number }) {
   return tx.execute(
     `insert into suppression as s (${INSERT_COLUMNS})
-     select $2, ${ENTRY_ID}, e.email, e.reason, coalesce(e.scope_type, 'org'), coalesce(e.scope_id, ''),
-            'import:' || $5, null, e.bounce_code, e.diag_code, null, e.note, e.expires_at, $1
+     select distinct on (${KEY})
+            $2, ${ENTRY_ID}, e.email, e.reason, coalesce(e.scope_type, 'org'), coalesce(e.scope_id, ''),
+            'import:' || $5, null, e.bounce_code, e.diag_code, null, e.note, ${LONGEST}, $1
        from suppression_import_block b,
             rows from (json_to_recordset(b.entries) as (${ENTRY_FIELDS})) with ordinality
               as e (email, reason, scope_type, scope_id, bounce_code, diag_code, note, expires_at, place)
       where b.org_id = $2 and b.job_id = $3 and b.position = $4
-      order by e.email collate "C", coalesce(e.scope_type, 'org'), coalesce(e.scope_id, '') collate "C"
+     window same as (partition by ${KEY})
+      order by ${KEY}, suppression_rank(e.reason) desc, e.place
      ${MERGE}`,
     [now, claim.org_id, claim.id, position, claim.provider],
   );

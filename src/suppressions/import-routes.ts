@@ -43,7 +43,11 @@ const Job = Type.Object({
     minimum: 0,
     description: "Bad addresses, and rows that do not suppress (soft bounces)",
   }),
-  duplicate_rows: Type.Integer({ minimum: 0, description: "An earlier row has the same address and scope" }),
+  duplicate_rows: Type.Integer({
+    minimum: 0,
+    description:
+      "An earlier row has the same address and scope; the stronger reason and the longer time of both are kept",
+  }),
   already_suppressed_rows: Type.Integer({ minimum: 0, description: "Valid rows that are on the list already" }),
   by_reason: ReasonCounts,
   sample: Type.Array(Sample, { description: "The first 20 valid rows" }),

@@ -318,6 +318,86 @@ describe("suppression imports", () => {
       assert.equal((await list(live_key, "source=manual")).total, 0);
     });
 
+    it("keeps the strongest reason and the longest time of a file's rows for one address, in whatever order", async () => {
+      const day = (days: number) => new Date(clock.now() + days * DAY_MS).toISOString();
+      const rows = [
+        "a,manual,",
+        `a,complaint,${day(1)}`,
+        `b,bounce,${day(2)}`,
+        `b,manual,${day(3)}`,
+        "c,bounce,",
+        "c,manual,",
+      ];
+      // Blocks hold 2,000 entries: of the second list the stronger rows come in another block than the weaker ones.
+      const filler = Array.from({ length: 2_100 }, (_, at) => `filler${at},manual,`);
+      for (const between of [[], filler]) {
+        for (const order of [rows, rows.toReversed()]) {
+          const { live_key } = await api.organization();
+          const all = [...order.slice(0, 3), ...between, ...order.slice(3)].map((row) =>
+            row.replace(",", "@example.com,"),
+          );
+          const csv = ["email,reason,expires_at", ...all].join("\n");
+          const { job } = (await preview({ csv }, live_key)).body;
+          assert.deepEqual([job.valid_rows, job.duplicate_rows, job.invalid_rows], [3 + between.length, 3, 0]);
+          assert.equal((await commit(job.id, live_key)).status, 202);
+          await commitImports(api.world);
+          const ended = (await jobOf(job.id, live_key)).body.job;
+          assert.deepEqual([ended.status, ended.committed_rows], ["committed", 3 + between.length]);
+          const kept = [];
+          for (const name of ["a", "b", "c"]) kept.push(...(await list(live_key, `query=${name}@e`)).suppressions);
+          assert.deepEqual(
+            kept.map(({ email, reason, expires_at }) => [email[0], reason, expires_at]),
+            [
+              ["a", "complaint", null],
+              ["b", "hard_bounce", day(3)],
+              ["c", "hard_bounce", null],
+            ],
+          );
+          const again = (await preview({ csv }, live_key)).body.job;
+          assert.equal(again.already_suppressed_rows, 3 + between.length);
+        }
+      }
+    });
+
+    it("is of every row that the preview called valid: odd times are declined there", async () => {
+      const { live_key } = await api.organization();
+      const times = ["46023", "12/31/12000", "0", "2020-01-01", "9999-12-31T23:59:59Z"];
+      const csv = ["email,reason,expires_at", ...times.map((time, at) => `odd${at}@example.com,bounce,${time}`)].join(
+        "\n",
+      );
+      const { job } = (await preview({ csv }, live_key)).body;
+      assert.deepEqual([job.valid_rows, job.invalid_rows], [1, 4]);
+      assert.deepEqual(
+        job.errors.map(({ message }: { message: string }) => message),
+        [...Array(3).fill("'expires_at' is not a time"), "'expires_at' is in the past"],
+      );
+      await commit(job.id, live_key);
+      await commitImports(api.world);
+      const { suppressions } = await list(live_key);
+      assert.deepEqual([suppressions.length, suppressions[0].expires_at], [1, "9999-12-31T23:59:59.000Z"]);
+    });
+
+    it("answers with a preview where a character is half, in a note, a scope, a name of a column or a value", async () => {
+      const { live_key } = await api.organization();
+      const rows = [
+        { email: "n1@example.com", reason: "bounce", note: "\ud800" },
+        { email: "n2@example.com", reason: "bounce", note: `${"x ".repeat(249)}y😀 z` },
+        { email: "n3@example.com", reason: "manual", scope_type: "list", scope_id: "\udc00" },
+        { email: "n4@example.com", reason: "never heard \ud800", expires_at: "\udfff" },
+        { email: "n\ud800@example.com", reason: "bounce", "od\u0000d\ud800": "x" },
+      ];
+      const answer = await upload(rows.map((row) => JSON.stringify(row)).join("\n"), {
+        key: live_key,
+        name: "list.json",
+      });
+      assert.equal(answer.status, 201, JSON.stringify(answer.body));
+      assert.equal(answer.body.job.total_rows, 5);
+      const csv = `email,reason,"sco\u0000pe_type",scope_id\na@example.com,manual,list,x\nb@example.com,manual,nowhere,x\n`;
+      const named = await upload(csv, { key: live_key });
+      assert.equal(named.status, 201, JSON.stringify(named.body));
+      assert.equal(named.body.job.errors.length, 1);
+    });
+
     it("expires after a day, as seen and as committed", async () => {
       const { job } = (await upload(BOUNCES)).body;
       clock.advance(DAY_MS);

@@ -1,6 +1,6 @@
 // A list from another provider becomes a job: preview reads and stages the whole file and answers what it would do; commit
 // lets the clock role add the valid rows in the background. Reading costs memory by the piece, not by the file: rows go
-// to the database in blocks, and what must be remembered of a row is 16 bytes.
+// to the database in blocks, and what must be remembered of a row is 24 bytes.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   createImportReader,
@@ -14,7 +14,7 @@ import type { World } from "../platform/world.ts";
 import { addRow, type BlockWriter, clear, contents, createBlock, isFull } from "./block.ts";
 import * as queries from "./import-queries.ts";
 import { createKeySet, type KeySet } from "./key-set.ts";
-import type { Job, JobError, JobSample, Provider } from "./types.ts";
+import { type Job, type JobError, type JobSample, type Provider, STRENGTH } from "./types.ts";
 
 export type Upload = {
   /** The field of the request that the content came in, for errors. */
@@ -84,7 +84,7 @@ function openStaging(world: Pick<World, "db" | "clock" | "random">, orgId: strin
 }
 
 async function readAll(staging: Staging, { content, provider, filename, field }: Upload): Promise<void> {
-  const reader = createImportReader({ provider, filename });
+  const reader = createImportReader({ provider, filename, now_ms: staging.world.clock.now() });
   let bytes = 0;
   for await (const piece of content) {
     bytes += piece.length;
@@ -128,17 +128,26 @@ function noteError(found: queries.Findings, error: JobError): void {
 
 function noteEntry(staging: Staging, entry: ImportEntry): void {
   const { block, found } = staging;
-  const scopes = entry.scopes.filter(({ scope_type, scope_id }) =>
-    staging.seen.add(`${entry.email}\n${scope_type}\n${scope_id}`),
-  );
-  if (scopes.length === 0) {
-    found.duplicate_rows += 1;
-    return;
-  }
+  const strength = {
+    rank: STRENGTH[entry.reason],
+    until_ms: entry.expires_at === null ? null : Date.parse(entry.expires_at),
+  };
+  let is_duplicate = true;
+  const scopes = entry.scopes.filter(({ scope_type, scope_id }) => {
+    const added = staging.seen.add(`${entry.email}\n${scope_type}\n${scope_id}`, strength);
+    if (added === "new") is_duplicate = false;
+    return added !== "seen";
+  });
+  if (is_duplicate) found.duplicate_rows += 1;
+  else noteValid(found, entry);
+  // A duplicate with a stronger reason or a longer time is written as well: the order of a file's rows decides nothing.
+  if (scopes.length > 0) addRow(block, { ...entry, is_duplicate }, scopes);
+}
+
+function noteValid(found: queries.Findings, entry: ImportEntry): void {
   found.valid_rows += 1;
   found.by_reason[entry.reason] += 1;
   if (found.sample.length < SAMPLE_MAX) found.sample.push(sampleOf(entry));
-  addRow(block, entry, scopes);
 }
 
 function sampleOf({ row, email, reason, scopes, bounce_code, diag_code, note }: ImportEntry): JobSample {
@@ -147,30 +156,36 @@ function sampleOf({ row, email, reason, scopes, bounce_code, diag_code, note }: 
 }
 
 async function storeBlock({ world, org_id, job_id, block, found }: Staging): Promise<void> {
-  const { entry_count, entry_counts } = block;
+  const { entry_count, rows } = block;
   if (entry_count === 0) return;
   const position = found.block_count;
-  const stored = { job_id, position, row_count: entry_counts.length, entry_count, entries: contents(block) };
+  const stored = {
+    job_id,
+    position,
+    row_count: rows.filter((row) => !row.is_duplicate).length,
+    entry_count,
+    entries: contents(block),
+  };
   const known = await world.db.asOrg(org_id, async (tx) => {
     await queries.insertBlock(tx, org_id, stored);
     return queries.findSuppressedIn(tx, org_id, new Date(world.clock.now()), stored);
   });
-  found.already_suppressed_rows += countRows(entry_counts, new Set(known));
+  found.already_suppressed_rows += countRows(rows, new Set(known));
   found.block_count += 1;
   clear(block);
 }
 
-/** How many rows have all of their entries in `known`. */
-function countRows(entryCounts: number[], known: ReadonlySet<number>): number {
-  let rows = 0;
+/** How many counted rows have all of their entries in `known`. */
+function countRows(rows: BlockWriter["rows"], known: ReadonlySet<number>): number {
+  let counted = 0;
   let at = 0;
-  for (const count of entryCounts) {
-    let all = true;
-    for (let entry = at; entry < at + count; entry += 1) all &&= known.has(entry);
-    if (all) rows += 1;
-    at += count;
+  for (const { entry_count, is_duplicate } of rows) {
+    let all = !is_duplicate;
+    for (let entry = at; entry < at + entry_count; entry += 1) all &&= known.has(entry);
+    if (all) counted += 1;
+    at += entry_count;
   }
-  return rows;
+  return counted;
 }
 
 /** A job as it stands, with its progress. */

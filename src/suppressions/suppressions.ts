@@ -15,7 +15,16 @@ import { invalid, notFound } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { hasTemplate } from "../templates/templates.ts";
 import * as queries from "./queries.ts";
-import type { Blocking, Entry, Filter, MailScope, NewEntry, Reason, ScopeType } from "./types.ts";
+import {
+  type Blocking,
+  type Entry,
+  type Filter,
+  type MailScope,
+  type NewEntry,
+  type Reason,
+  type ScopeType,
+  STRENGTH,
+} from "./types.ts";
 
 export { scopeOf } from "./scope.ts";
 export type { Blocking, Entry, MailScope } from "./types.ts";
@@ -30,8 +39,6 @@ const SEARCH_SECONDS = 25;
 /** SQLSTATE query_canceled: what a statement beyond its time ends with. */
 const CANCELED = "57014";
 const NOTE_CHARS_MAX = 1_000;
-
-const STRENGTH: Record<Reason, number> = { manual: 0, unsubscribe: 1, hard_bounce: 2, complaint: 3 };
 
 /**
  * The look-up of the send path: which of these addresses must not get this mail, and why. Addresses in any case; the map

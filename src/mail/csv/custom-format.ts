@@ -2,6 +2,7 @@
 // by its name, else by what it holds; a reason by the words in it. Without a reason an entry is `manual`.
 import type { Columns, Get } from "./columns.ts";
 import { accept, decline, type Format, noteOf, type Provider, type Verdict, verdictOn } from "./formats.ts";
+import { readTime } from "./read-time.ts";
 import { isYes, type kindOfFile, type Meaning, readCodes, readReason } from "./reasons.ts";
 import { readScope, SCOPE_TYPES, type ScopeType } from "./scope.ts";
 
@@ -173,9 +174,8 @@ function withExpiry(judge: (get: Get) => Verdict): (get: Get) => Verdict {
     const verdict = judge(get);
     const text = get("expiresat");
     if (!verdict.ok || text === "" || verdict.expires_at !== null) return verdict;
-    const at = Date.parse(text);
-    if (Number.isNaN(at)) return decline("expiresat", "is not a time");
-    return { ...verdict, expires_at: new Date(at).toISOString() };
+    const expires_at = readTime(text);
+    return expires_at === null ? decline("expiresat", "is not a time") : { ...verdict, expires_at };
   };
 }
 

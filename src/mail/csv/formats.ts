@@ -98,10 +98,10 @@ export function decline(column: string, message: string): Declined {
   return { ok: false, column, message };
 }
 
-/** Text for the note: one line, no controls, at most 500 characters. */
+/** Text for the note: one line, no controls, at most 500 characters, none of them cut in two. */
 export function noteOf(text: string): string | null {
   const line = ONE_LINE.test(text) ? text : text.replace(/[\s\p{Cc}]+/gu, " ").trim();
-  return line === "" ? null : line.slice(0, NOTE_CHARS_MAX);
+  return line === "" ? null : line.slice(0, NOTE_CHARS_MAX).toWellFormed();
 }
 
 /** The verdict on a meaning: suppressing ones are accepted, the others declined in words. */
@@ -164,7 +164,10 @@ function listScopes(names: string[]): Scope[] {
   if (lists.length === 0 || lists.includes("*")) return [ORG_SCOPE];
   return lists.map((name) => ({
     scope_type: "list",
-    scope_id: name.replace(/\p{Cc}/gu, " ").slice(0, SCOPE_ID_CHARS_MAX),
+    scope_id: name
+      .replace(/\p{Cc}/gu, " ")
+      .slice(0, SCOPE_ID_CHARS_MAX)
+      .toWellFormed(),
   }));
 }
 

@@ -7,7 +7,7 @@ import { createImportReader, type ImportRow } from "./import-reader.ts";
 type Options = { provider?: Provider; filename?: string; piece?: number };
 
 function read(content: string | Buffer, { provider, filename = "", piece = 64 * 1024 }: Options = {}) {
-  const reader = createImportReader({ provider: provider ?? null, filename });
+  const reader = createImportReader({ provider: provider ?? null, filename, now_ms: Date.UTC(2026, 10, 20) });
   const bytes = typeof content === "string" ? Buffer.from(content) : content;
   const rows: ImportRow[] = [];
   for (let at = 0; at < bytes.length; at += piece) rows.push(...reader.push(bytes.subarray(at, at + piece)));
@@ -297,6 +297,63 @@ describe("a list of no known provider", () => {
       expires_at: "2031-01-02T02:04:05.000Z",
     });
     assert.deepEqual(rows[1], { row: 2, column: "expires_at", value: "soon", message: "'expires_at' is not a time" });
+  });
+
+  it("takes an expiry that can be read in one way only, and none that is over", () => {
+    const expiry = (text: string) => {
+      const [row] = read(`email,reason,expires_at\na@x.example,bounce,"${text}"\n`).rows;
+      assert.ok(row);
+      return "message" in row ? row.message : row.expires_at;
+    };
+    const times: [string, string][] = [
+      ["2031-01-02", "2031-01-02T00:00:00.000Z"],
+      ["2031/01/02 03:04", "2031-01-02T03:04:00.000Z"],
+      ["2031-01-02 03:04:05", "2031-01-02T03:04:05.000Z"],
+      ["2031-01-02 03:04:05.1239 UTC", "2031-01-02T03:04:05.123Z"],
+      ["2031-01-02T03:04:05-0530", "2031-01-02T08:34:05.000Z"],
+      ["2032-02-29t00:00:00z", "2032-02-29T00:00:00.000Z"],
+      ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59.000Z"],
+      ["1925424000", "2031-01-06T00:00:00.000Z"],
+      ["1925424000123", "2031-01-06T00:00:00.123Z"],
+    ];
+    for (const [text, at] of times) assert.equal(expiry(text), at, text);
+    const none = [
+      "46023",
+      "12/31/12000",
+      "12/31/2031",
+      "0",
+      "1",
+      "may 1 2031",
+      "2031-02-29",
+      "2031-13-01",
+      "2031-01-02T24:00",
+    ];
+    const beyond = [
+      "+046023-01-01",
+      "9999-12-31T23:59:59-01:00",
+      "2031-01-02T03:04:05+25:00",
+      "-000001-01-01",
+      "10000-01-01",
+    ];
+    for (const text of [...none, ...beyond]) assert.equal(expiry(text), "'expires_at' is not a time", text);
+    for (const text of ["2026-11-20", "1999-01-01", "0001-01-01", "1763000000"]) {
+      assert.equal(expiry(text), "'expires_at' is in the past", text);
+    }
+  });
+
+  it("holds no half of a surrogate pair, cut by a limit or written by JSON", () => {
+    const note = `${"x ".repeat(249)}y😀 more`;
+    const list = `${"l".repeat(255)}😀`;
+    const [noted] = read(`email,reason,note\na@x.example,bounce,${note}\n`).rows as [ImportRow];
+    assert.deepEqual("note" in noted && [noted.note?.length, noted.note?.isWellFormed()], [500, true]);
+    const [listed] = read(`email,created,group_id,group_name\na@x.example,1,7,${list}\n`).rows as [ImportRow];
+    assert.deepEqual("scopes" in listed && listed.scopes.map(({ scope_id }) => scope_id), [`${"l".repeat(255)}\ufffd`]);
+    const json = '{"email":"a@x.example","reason":"bounce","note":"half \\ud800 a pair"}\n';
+    const [written] = read(json.repeat(2)).rows as [ImportRow];
+    assert.equal("note" in written && written.note, "half \ufffd a pair");
+    const scoped = '{"email":"a@x.example","reason":"manual","scope_type":"list","scope_id":"\\udc00"}\n';
+    const [inList] = read(scoped.repeat(2)).rows as [ImportRow];
+    assert.ok("scopes" in inList && inList.scopes.every(({ scope_id }) => scope_id.isWellFormed()));
   });
 
   it("takes the provider that is given, with the file's own columns", () => {

@@ -6,7 +6,7 @@ import { type Columns, columnName } from "./columns.ts";
 import { type CsvDefect, type CsvRecord, createCsvReader, detectSeparator } from "./csv.ts";
 import { customFormat, headerlessFormat, type Looks } from "./custom-format.ts";
 import { HEAD_BYTES, openText, type TextSource } from "./encoding.ts";
-import { type Accepted, type Format, type Provider, recognizeFormat } from "./formats.ts";
+import { type Accepted, decline, type Format, type Provider, recognizeFormat, type Verdict } from "./formats.ts";
 import { createJsonReader, type JsonRecord, looksLikeJson } from "./json-records.ts";
 import { kindOfFile } from "./reasons.ts";
 
@@ -38,6 +38,7 @@ type Values = { fields: string[]; places: Map<string, number> } | { values: Map<
 type Plain = Values | Defect;
 type Source = { push(text: string): Plain[]; end(): Plain[] };
 type Reading = {
+  now_ms: number;
   hint: Provider | null;
   file: ReturnType<typeof kindOfFile>;
   head: Buffer;
@@ -52,9 +53,17 @@ type Reading = {
   row: number;
 };
 
-/** A reader for one file. `provider` is what the caller says it is (null: find out), `filename` may be empty. */
-export function createImportReader(options: { provider: Provider | null; filename: string }): ImportReader {
+/**
+ * A reader for one file. `provider` is what the caller says it is (null: find out), `filename` may be empty; entries that
+ * have expired at `now_ms` are declined.
+ */
+export function createImportReader(options: {
+  provider: Provider | null;
+  filename: string;
+  now_ms: number;
+}): ImportReader {
   const reading: Reading = {
+    now_ms: options.now_ms,
     hint: options.provider,
     file: kindOfFile(options.filename),
     head: Buffer.alloc(0),
@@ -227,13 +236,19 @@ function judgeRow(reading: Reading, row: Plain): ImportRow {
   const given = get(format.email);
   const email = readAddress(given);
   if (email === null) return problem(reading, format.email, given, addressProblem(given));
-  const verdict = format.judge(get);
+  const verdict = notExpired(reading, format.judge(get));
   if (!verdict.ok) {
-    const message = `'${reading.headings.get(verdict.column) ?? verdict.column}' ${verdict.message}`;
+    const message = `'${printable(reading.headings.get(verdict.column) ?? verdict.column)}' ${verdict.message}`;
     return problem(reading, verdict.column, get(verdict.column), message);
   }
   const { reason, scopes, bounce_code, diag_code, note, expires_at } = verdict;
   return { row: reading.row, email, reason, scopes, bounce_code, diag_code, note, expires_at };
+}
+
+// As POST /v1/suppressions refuses it: an entry that is over blocks nobody, whatever the preview would count it as.
+function notExpired({ now_ms }: Reading, verdict: Verdict): Verdict {
+  const isOver = verdict.ok && verdict.expires_at !== null && Date.parse(verdict.expires_at) <= now_ms;
+  return isOver ? decline("expiresat", "is in the past") : verdict;
 }
 
 function columnWithNul(row: Values): string | null {

@@ -72,11 +72,11 @@ function parse(text: string): Record<string, unknown> | null {
   }
 }
 
-/** Scalars as text; an array of scalars joined by commas; an object's members under `outer.inner`; deeper is left out. */
+/** Scalars as text, well-formed (JSON can write half a surrogate pair); an array of scalars joined by commas; an object's members under `outer.inner`; deeper is left out. */
 function flatten(record: Record<string, unknown>): Map<string, string> {
   const values = new Map<string, string>();
   const put = (name: string, value: unknown): void => {
-    if (values.size < VALUES_MAX) values.set(name, asText(value).slice(0, VALUE_CHARS_MAX));
+    if (values.size < VALUES_MAX) values.set(name, asText(value).slice(0, VALUE_CHARS_MAX).toWellFormed());
   };
   for (const [name, value] of Object.entries(record)) {
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
