@@ -1,11 +1,22 @@
 // The command line: reads the command, the roles and the signals, nothing else.
 import { Command, InvalidArgumentError } from "commander";
-import { bootstrap, changeSetting, createKey, firstOrganization } from "./accounts/accounts.ts";
+import {
+  bootstrap,
+  changeOrganization,
+  changeSetting,
+  createKey,
+  createOrganization,
+  listOrganizations,
+  type OrganizationOptions,
+  organizationNamed,
+  organizationTable,
+} from "./accounts/accounts.ts";
 import { openWorld, startRoles } from "./app.ts";
 import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
 import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { resumeSending } from "./outbound/outbound.ts";
+import { answerLines, askDatabase } from "./platform/ask-database.ts";
 import { migrate } from "./platform/migrate.ts";
 import type { World } from "./platform/world.ts";
 
@@ -80,11 +91,10 @@ async function withWorld(work: (world: World) => Promise<void>): Promise<void> {
   }
 }
 
-function createKeyCommand(options: { name: string; env: "live" | "test" }): Promise<void> {
+function createKeyCommand(options: { name: string; env: "live" | "test"; organization?: string }): Promise<void> {
   return withWorld(async (world) => {
-    const organization = await firstOrganization(world);
-    if (!organization) throw new Error("there is no organization yet; run `postern start` once first");
-    const account = { org_id: organization.id, environment: "live" as const };
+    const org_id = await organizationNamed(world, options.organization ?? null);
+    const account = { org_id, environment: "live" as const };
     const { secret } = await createKey(world, account, { name: options.name, environment: options.env });
     console.log(secret);
   });
@@ -103,6 +113,35 @@ function changeSettingCommand(name: string, value: string, options: { organizati
   return withWorld(async (world) => {
     await changeSetting(world, options.organization ?? null, name, value);
     console.log(`${name} is ${value} now.`);
+  });
+}
+
+function listOrganizationsCommand(options: { json?: boolean }): Promise<void> {
+  return withWorld(async (world) => {
+    const organizations = await listOrganizations(world);
+    console.log(options.json ? JSON.stringify({ organizations }) : organizationTable(organizations));
+  });
+}
+
+function createOrganizationCommand(options: OrganizationOptions): Promise<void> {
+  return withWorld(async (world) => {
+    const { organization, live_key, test_key } = await createOrganization(world, options);
+    const { id, name, plan, state } = organization;
+    console.log(
+      `The organization "${name}" was created (${plan}, ${state}). These keys are shown once.\n` +
+        `  id        ${id}\n  live key  ${live_key}\n  test key  ${test_key}`,
+    );
+  });
+}
+
+function changeOrganizationCommand(id: string, options: OrganizationOptions): Promise<void> {
+  return withWorld(async (world) => console.log(organizationTable([await changeOrganization(world, id, options)])));
+}
+
+function sql(query: string, options: { json?: boolean }): Promise<void> {
+  return withWorld(async (world) => {
+    const answer = await askDatabase(world.db, query);
+    console.log(options.json ? JSON.stringify(answer) : answerLines(answer));
   });
 }
 
@@ -160,6 +199,37 @@ program
   .argument("<value>", 'the value, or "default"')
   .option("--organization <id>", "its id; without it the first organization")
   .action(changeSettingCommand);
+const organizations = program.command("organizations").description("who may use this installation, and how much");
+organizations
+  .command("list")
+  .description("every organization with its state, plan and limits")
+  .option("--json", "one JSON object")
+  .action(listOrganizationsCommand);
+organizations
+  .command("create")
+  .description("create an organization and print a live and a test key once")
+  .requiredOption("--name <name>", "what it is called")
+  .option("--plan <plan>", "free, starter, growth, scale or enterprise (the default)")
+  .option("--state <state>", "pending_review, active (the default) or suspended")
+  .option("--requests-per-second <n>", "its own rate instead of the plan's")
+  .option("--monthly-quota <n>", "its own quota of recipients a month instead of the plan's")
+  .action(createOrganizationCommand);
+organizations
+  .command("set")
+  .description("change an organization; it counts from the next request on")
+  .argument("<id>", "its id: `postern organizations list`")
+  .option("--state <state>", "pending_review (live sends 403), active, or suspended (sends 403, queued mail waits)")
+  .option("--plan <plan>", "free, starter, growth, scale or enterprise")
+  .option("--requests-per-second <n>", 'a rate of its own, or "default"')
+  .option("--monthly-quota <n>", 'recipients a month of its own, or "default"')
+  .option("--name <name>", "what it is called")
+  .action(changeOrganizationCommand);
+program
+  .command("sql")
+  .description("ask the database, over every organization's rows; it only reads")
+  .argument("<query>", "a select")
+  .option("--json", "one JSON object")
+  .action(sql);
 program.command("migrate").description("bring the database up to date").action(migrateOnly);
 program
   .command("keys")
@@ -168,6 +238,7 @@ program
   .description("create an API key and print its secret once")
   .requiredOption("--name <name>", "what the key is for")
   .requiredOption("--env <env>", "live or test", parseEnvironment)
+  .option("--organization <id>", "whose it is; without it the first organization's")
   .action(createKeyCommand);
 
 program.parseAsync().catch((error) => {

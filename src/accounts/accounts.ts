@@ -4,11 +4,20 @@ import { isUuid } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import { createWithKeys, keyRecord } from "./first-keys.ts";
 import { type Environment, newSecret, secretDigest, secretEnvironment } from "./keys.ts";
 import { PLANS } from "./plans.ts";
 import * as queries from "./queries.ts";
-import type { KeyRow, OrganizationRow } from "./types.ts";
+import type { KeyRow } from "./types.ts";
 
+export {
+  changeOrganization,
+  createOrganization,
+  listOrganizations,
+  type OrganizationOptions,
+  organizationNamed,
+  organizationTable,
+} from "./operator.ts";
 export { requestRates } from "./rates.ts";
 export { changeSetting, organizationSetting, organizationsWith } from "./settings.ts";
 
@@ -111,21 +120,6 @@ function checkName(text: string): string {
   return name;
 }
 
-function keyRecord(world: Pick<World, "clock" | "random">, name: string, secret: string): queries.NewKey {
-  const environment = secretEnvironment(secret);
-  if (!environment)
-    throw new Error("an API key begins with svc_live_ or svc_test_, then at least 16 letters or digits");
-  return {
-    id: world.random.uuid(),
-    name,
-    environment,
-    digest: secretDigest(secret),
-    key_prefix: secret.slice(0, 12),
-    last_four: secret.slice(-4),
-    created_at: new Date(world.clock.now()),
-  };
-}
-
 /** One page of the organization's keys, newest first, with the exact total. */
 export async function listKeys(world: Pick<World, "db">, orgId: string, page: { limit: number; offset: number }) {
   return world.db.asOrg(orgId, async (tx) => {
@@ -171,13 +165,7 @@ export async function bootstrap(
     await queries.lockBootstrap(tx);
     const [count] = await queries.countOrganizations(tx);
     if (count && count.total > 0) return null;
-    const org_id = world.random.uuid();
-    await queries.insertOrganization(tx, { id: org_id, name: "My organization", plan: "enterprise", state: "active" });
-    const live_key = given.live_key ?? newSecret(world.random, "live");
-    const test_key = given.test_key ?? newSecret(world.random, "test");
-    await queries.insertKey(tx, org_id, keyRecord(world, "First live key", live_key));
-    await queries.insertKey(tx, org_id, keyRecord(world, "First test key", test_key));
-    return { org_id, live_key, test_key };
+    return createWithKeys(world, tx, { name: "My organization", plan: "enterprise", state: "active", given });
   });
 }
 
@@ -188,11 +176,6 @@ export function planFinder(world: Pick<World, "db">): (orgId: string) => Promise
     lanes: 2,
     load: async (ids) => new Map((await queries.findPlans(world.db, ids)).map(({ id, plan }) => [id, plan])),
   });
-}
-
-/** The organization that the command line acts for. */
-export async function firstOrganization(world: Pick<World, "db">): Promise<OrganizationRow | null> {
-  return (await queries.firstOrganization(world.db))[0] ?? null;
 }
 
 /** The organizations whose mail waits because they are suspended. */

@@ -48,6 +48,42 @@ export function firstOrganization(db: Query) {
   );
 }
 
+export type ListedOrganization = OrganizationRow & { created_at: Date };
+
+/** Every organization; for the command line only. */
+export function listOrganizations(db: Query) {
+  return db.query<ListedOrganization>(
+    `select id, name, plan, state, monthly_quota, requests_per_second, created_at from organization
+      order by created_at, id`,
+  );
+}
+
+/** What is absent stays; a limit that is null becomes the plan's again. */
+export type OrganizationChanges = Partial<
+  Pick<OrganizationRow, "name" | "plan" | "state" | "requests_per_second" | "monthly_quota">
+>;
+
+export function changeOrganization(db: Query, id: string, changes: OrganizationChanges) {
+  return db.query<ListedOrganization>(
+    `update organization set
+       name = coalesce($2, name), plan = coalesce($3, plan), state = coalesce($4, state),
+       requests_per_second = case when $5 then $6 else requests_per_second end,
+       monthly_quota = case when $7 then $8 else monthly_quota end
+     where id = $1
+     returning id, name, plan, state, monthly_quota, requests_per_second, created_at`,
+    [
+      id,
+      changes.name ?? null,
+      changes.plan ?? null,
+      changes.state ?? null,
+      changes.requests_per_second !== undefined,
+      changes.requests_per_second ?? null,
+      changes.monthly_quota !== undefined,
+      changes.monthly_quota ?? null,
+    ],
+  );
+}
+
 /** One of the organization's settings as text; null when it is not set. */
 export function readSetting(tx: Query, orgId: string, name: string) {
   return tx.query<{ value: string | null }>("select settings ->> $2::text as value from organization where id = $1", [

@@ -1,0 +1,165 @@
+// Organizations as the operator lists, makes and changes them (`postern organizations`). What is changed counts from the
+// next request on; mail that is queued looks every few seconds. Not here: their other settings (settings.ts), and what
+// a plan includes (plans.ts).
+import { isUuid, type Query } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import { createWithKeys, type Secrets } from "./first-keys.ts";
+import { PLANS } from "./plans.ts";
+import * as queries from "./queries.ts";
+import type { OrganizationRow, Plan } from "./types.ts";
+
+/** Options of the command line as they were given; undefined where one was not. */
+export type OrganizationOptions = {
+  name?: string;
+  plan?: string;
+  state?: string;
+  requestsPerSecond?: string;
+  monthlyQuota?: string;
+};
+
+/** What holds for an organization now: its own limits, else its plan's. */
+export type ShownOrganization = {
+  id: string;
+  name: string;
+  plan: Plan;
+  state: OrganizationRow["state"];
+  requests_per_second: number;
+  monthly_quota: number;
+  /** The limits that are its own: a change of plan leaves them. */
+  own: ("requests_per_second" | "monthly_quota")[];
+  created_at: Date;
+};
+
+const NAME_LENGTH_MAX = 191;
+const REQUESTS_PER_SECOND_MAX = 1_000_000;
+const MONTHLY_QUOTA_MAX = 1_000_000_000_000;
+const STATES = ["pending_review", "active", "suspended"] as const;
+const PLAN_NAMES = Object.keys(PLANS) as Plan[];
+
+/** All of them, the oldest first. */
+export async function listOrganizations({ db }: Pick<World, "db">): Promise<ShownOrganization[]> {
+  return (await queries.listOrganizations(db)).map(shown);
+}
+
+/** A further organization with a live and a test key, whose secrets are in the answer and nowhere else. */
+export async function createOrganization(
+  world: Pick<World, "db" | "clock" | "random">,
+  options: OrganizationOptions,
+): Promise<{ organization: ShownOrganization } & Secrets> {
+  if (options.name === undefined) throw new Error("'--name' is needed: what the organization is called");
+  const changes = readOptions(options);
+  return world.db.transaction(async (tx) => {
+    const { org_id, ...secrets } = await createWithKeys(world, tx, {
+      name: changes.name as string,
+      plan: changes.plan ?? "enterprise",
+      state: changes.state ?? "active",
+    });
+    return { organization: await change(tx, org_id, changes), ...secrets };
+  });
+}
+
+/** Changes what is given. Throws a sentence for the operator that names the option, or that there is no such one. */
+export async function changeOrganization(
+  { db }: Pick<World, "db">,
+  id: string,
+  options: OrganizationOptions,
+): Promise<ShownOrganization> {
+  const changes = readOptions(options);
+  if (Object.keys(changes).length === 0) {
+    throw new Error("say what to change: --state, --plan, --requests-per-second, --monthly-quota or --name");
+  }
+  return change(db, id, changes);
+}
+
+/** The id of the organization a command is about: the one that is named, else the first. Throws a sentence without one. */
+export async function organizationNamed({ db }: Pick<World, "db">, id: string | null): Promise<string> {
+  if (id === null) {
+    const [first] = await queries.firstOrganization(db);
+    if (!first) throw new Error("there is no organization yet; run `postern start` once first");
+    return first.id;
+  }
+  const [found] = isUuid(id) ? await queries.findPlans(db, [id]) : [];
+  if (!found) throw new Error(`there is no organization with the id ${id}; \`postern organizations list\` shows them`);
+  return found.id;
+}
+
+async function change(db: Query, id: string, changes: queries.OrganizationChanges): Promise<ShownOrganization> {
+  const [row] = isUuid(id) ? await queries.changeOrganization(db, id, changes) : [];
+  if (!row) throw new Error(`there is no organization with the id ${id}; \`postern organizations list\` shows them`);
+  return shown(row);
+}
+
+function readOptions(options: OrganizationOptions): queries.OrganizationChanges {
+  const { name, plan, state, requestsPerSecond, monthlyQuota } = options;
+  return {
+    ...(name === undefined ? {} : { name: readName(name) }),
+    ...(plan === undefined ? {} : { plan: oneOf("--plan", PLAN_NAMES, plan) }),
+    ...(state === undefined ? {} : { state: oneOf("--state", STATES, state) }),
+    ...(requestsPerSecond === undefined
+      ? {}
+      : { requests_per_second: readLimit("--requests-per-second", requestsPerSecond, [1, REQUESTS_PER_SECOND_MAX]) }),
+    ...(monthlyQuota === undefined
+      ? {}
+      : { monthly_quota: readLimit("--monthly-quota", monthlyQuota, [0, MONTHLY_QUOTA_MAX]) }),
+  };
+}
+
+function readName(text: string): string {
+  const name = text.trim();
+  // A line of the list is one organization.
+  if (name.length === 0 || name.length > NAME_LENGTH_MAX || /\p{Cc}/u.test(name)) {
+    throw new Error(`'--name' is 1 to ${NAME_LENGTH_MAX} characters on one line`);
+  }
+  return name;
+}
+
+function oneOf<Word extends string>(option: string, words: readonly Word[], text: string): Word {
+  const word = words.find((known) => known === text);
+  if (word === undefined) throw new Error(`'${option}' is one of ${words.join(", ")}, not "${text}"`);
+  return word;
+}
+
+/** Null: the plan's. */
+function readLimit(option: string, text: string, [least, most]: [number, number]): number | null {
+  if (text === "default") return null;
+  const value = /^\d{1,13}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= least && value <= most) return value;
+  throw new Error(`'${option}' is a whole number from ${least} to ${most}, or default for the plan's, not "${text}"`);
+}
+
+function shown({ requests_per_second, monthly_quota, ...row }: queries.ListedOrganization): ShownOrganization {
+  const limits = { requests_per_second, monthly_quota };
+  return {
+    ...row,
+    requests_per_second: requests_per_second ?? PLANS[row.plan].requests_per_second,
+    monthly_quota: monthly_quota ?? PLANS[row.plan].monthly_quota,
+    own: (["requests_per_second", "monthly_quota"] as const).filter((name) => limits[name] !== null),
+  };
+}
+
+/** Lines for people: a head, then one for each, the name last. */
+export function organizationTable(organizations: ShownOrganization[]): string {
+  const limit = (one: ShownOrganization, name: ShownOrganization["own"][number]) =>
+    `${one[name]}${one.own.includes(name) ? " (own)" : ""}`;
+  const rows = [
+    ["id", "state", "plan", "requests/s", "a month", "created", "name"],
+    ...organizations.map((one) => [
+      one.id,
+      one.state,
+      one.plan,
+      limit(one, "requests_per_second"),
+      limit(one, "monthly_quota"),
+      one.created_at.toISOString().slice(0, 10),
+      one.name,
+    ]),
+  ];
+  const widths = rows[0]?.map((_cell, at) => rows.reduce((most, row) => Math.max(most, row[at]?.length ?? 0), 0)) ?? [];
+  return rows
+    .map((row) =>
+      row
+        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}

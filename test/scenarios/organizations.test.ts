@@ -1,0 +1,123 @@
+// Organizations through the operator's command line (`postern organizations`, `postern sql`), and what of it an API that
+// runs beside it does from the next request on.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { promisify } from "node:util";
+import { type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
+import { emailWithStatus, receiveAt } from "../support/stories.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
+
+const MAIN = join(import.meta.dirname, "../../src/main.ts");
+
+let dns: DnsServer;
+let sink: SmtpSink;
+let api: TestApi;
+
+before(async () => {
+  dns = await startDnsServer();
+  sink = await startSmtpSink();
+  receiveAt(dns, "recipient.example");
+  api = await testApi({ POSTERN_DNS: dns.address, POSTERN_TESTING_OUTBOUND_PORT: String(sink.port) });
+  await addVerifiedDomain(api, dns, "sender.example");
+});
+
+after(async () => {
+  await api?.close();
+  await sink?.stop();
+  await dns?.stop();
+});
+
+type Ran = { code: number; stdout: string; stderr: string };
+
+/** The program as an operator runs it, on the database of the API. */
+async function postern(...args: string[]): Promise<Ran> {
+  const env = {
+    PATH: process.env.PATH,
+    DATABASE_URL: api.database_url,
+    POSTERN_DATA: api.config.data_dir,
+    POSTERN_LOG_LEVEL: "warn",
+  };
+  try {
+    return { code: 0, ...(await promisify(execFile)(process.execPath, [MAIN, ...args], { env })) };
+  } catch (error) {
+    return error as Ran;
+  }
+}
+
+async function done(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await postern(...args);
+  assert.equal(code, 0, stderr);
+  return stdout;
+}
+
+const set = (...options: string[]) => done("organizations", "set", api.org_id, ...options);
+
+const mail = { from: "a@sender.example", to: ["b@recipient.example"], subject: "x", text_body: "x" };
+const send = (key: string = api.live_key) => api.ask("POST", "/v1/send", mail, { key });
+describe("postern organizations", () => {
+  it("creates one whose keys work at once, and lists it", async () => {
+    const printed = await done("organizations", "create", "--name", "Shop of Ann", "--plan", "growth");
+    const [id, live, test] = ["id", "live key", "test key"].map(
+      (name) => new RegExp(`^ {2}${name} +(\\S+)$`, "m").exec(printed)?.[1] ?? "",
+    ) as [string, string, string];
+    assert.match(live, /^svc_live_/);
+    assert.match(test, /^svc_test_/);
+    const keys = await api.ask("GET", "/v1/api-keys", undefined, { key: live });
+    assert.deepEqual([keys.status, keys.body.total], [200, 2]);
+    assert.equal((await api.ask("GET", "/v1/api-keys", undefined, { key: test })).status, 200);
+    const { organizations } = JSON.parse(await done("organizations", "list", "--json"));
+    assert.equal(organizations.length, 2);
+    const { created_at, ...rest } = organizations[1];
+    assert.ok(Date.parse(created_at) > 0);
+    assert.deepEqual(rest, {
+      id,
+      name: "Shop of Ann",
+      plan: "growth",
+      state: "active",
+      requests_per_second: 100,
+      monthly_quota: 500_000,
+      own: [],
+    });
+    const further = (await done("keys", "create", "--name", "x", "--env", "live", "--organization", id)).trim();
+    assert.equal((await api.ask("GET", "/v1/api-keys", undefined, { key: further })).body.total, 3);
+  });
+
+  it("suspends: sends are refused, what is queued waits and leaves once it is active again", async () => {
+    const { body } = await send();
+    const [head, line] = (await set("--state", "suspended")).split("\n") as [string, string];
+    assert.match(head, /^id +state +plan +requests\/s +a month +created +name$/);
+    assert.match(line, new RegExp(`^${api.org_id} +suspended +enterprise +5000 +1000000000 +\\S+ +My organization$`));
+    const refused = await send();
+    assert.deepEqual([refused.status, refused.body.code], [403, "organization_suspended"]);
+    await api.startMta();
+    const { live_key: other } = await api.organization();
+    await addVerifiedDomain(api, dns, "other.example", { key: other });
+    const { body: theirs } = await api.ask("POST", "/v1/send", { ...mail, from: "a@other.example" }, { key: other });
+    const asOther: TestApi = { ...api, ask: (method, path, body) => api.ask(method, path, body, { key: other }) };
+    await emailWithStatus(asOther, theirs.id, ["delivered"], 15_000);
+    assert.equal((await api.ask("GET", `/v1/emails/${body.id}`)).body.email.status, "queued", "it waits");
+    await set("--state", "active");
+    await emailWithStatus(api, body.id, ["delivered"], 15_000);
+  });
+
+  it("declines what it does not understand with one sentence that names the option", async () => {
+    const { code, stdout, stderr } = await postern("organizations", "set", api.org_id, "--state", "asleep");
+    assert.deepEqual([code, stdout], [1, ""]);
+    assert.match(stderr, /^postern: '--state' is one of pending_review, active, suspended, not "asleep"\n$/);
+  });
+});
+
+describe("postern sql", () => {
+  it("sees every organization's rows, and changes none", async () => {
+    const [head, ...ids] = (await done("sql", "select id from organization order by created_at")).trim().split("\n");
+    assert.deepEqual([head, ids[0]], ["id", api.org_id]);
+    assert.ok(ids.length > 1);
+    const refused = await postern("sql", "update organization set state = 'suspended' returning id");
+    assert.equal(refused.code, 1);
+    assert.equal((await api.ask("GET", "/v1/api-keys")).status, 200);
+  });
+});
