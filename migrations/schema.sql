@@ -179,10 +179,13 @@ create table blob_reference (
   org_id uuid not null,
   blob_key text not null,
   owner_id uuid not null,
-  constraint blob_reference_pkey PRIMARY KEY (org_id, blob_key, owner_id)
+  sent_state text,
+  constraint blob_reference_pkey PRIMARY KEY (org_id, blob_key, owner_id),
+  constraint blob_reference_sent_state_check CHECK ((sent_state = ANY (ARRAY['accepting'::text, 'accepted'::text])))
 );
 CREATE INDEX blob_reference_by_key ON blob_reference USING btree (blob_key);
 CREATE INDEX blob_reference_by_owner ON blob_reference USING btree (owner_id);
+CREATE INDEX blob_reference_sent ON blob_reference USING btree (sent_state, owner_id) WHERE (sent_state IS NOT NULL);
 alter table blob_reference enable row level security;
 alter table blob_reference force row level security;
 create policy tenant on blob_reference as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
@@ -974,6 +977,7 @@ create table sending_guard (
   beats bigint default 0 not null,
   paused_at timestamp with time zone,
   reason text,
+  id uuid default gen_random_uuid() not null,
   constraint sending_guard_pkey PRIMARY KEY (is_only),
   constraint sending_guard_is_only_check CHECK (is_only)
 );

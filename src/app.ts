@@ -45,7 +45,7 @@ import {
 import { mountMaskedPages } from "./masked/open-routes.ts";
 import { mountMasked } from "./masked/routes.ts";
 import { startOutboundWork } from "./outbound/background.ts";
-import { guardSending } from "./outbound/guard.ts";
+import { guardSending, type Mark } from "./outbound/guard.ts";
 import {
   exitChooser,
   type FindLane,
@@ -356,13 +356,13 @@ export function warmingPorts(world: World): WarmingPorts {
 export type Running = { address: string | null; internal: string; stop(): Promise<void> };
 
 /** The delivery engine, from now on the one that accepted mail is handed to. */
-async function startSendingOut(world: World, roles: readonly Role[], engine: Engine): Promise<() => Promise<void>> {
-  const { findLane } = engine;
-  const outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: [...roles], findLane });
+async function startSendingOut(world: World, roles: readonly Role[], { engine, mark }: { engine: Engine; mark: Mark }) {
+  const deps = { signingKeys: allSigningKeys(world), roles: [...roles], findLane: engine.findLane, mark };
+  const outbound = await startOutbound(world, deps);
   engine.outbound = outbound;
   const ears = await world.db.listen([MTA_CHANNEL], outbound.wake);
-  // The engine first: it begins nothing more from this very moment.
-  return async () => void (await Promise.all([outbound.stop(), ears.close()]));
+  // The engine first: it begins nothing more from this very moment, and takes no more mail that is accepted.
+  return async (): Promise<void> => void (await Promise.all([outbound.stop(), ears.close()]));
 }
 
 type Part = { name: string; stop(): Promise<unknown> };
@@ -420,7 +420,7 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
   const engine = createEngine(world);
   const parts: Part[] = [];
   if (roles.includes("mta")) {
-    const { stop } = await guardSending(world, () => startSendingOut(world, roles, engine));
+    const { stop } = await guardSending(world, (mark) => startSendingOut(world, roles, { engine, mark }));
     parts.push({ name: "mta", stop });
   }
   const doors = await startDoors(world, roles, engine, pressure);

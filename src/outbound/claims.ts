@@ -3,6 +3,7 @@
 import type { Query } from "../platform/db.ts";
 import { beatOf } from "../platform/watchdog.ts";
 import type { World } from "../platform/world.ts";
+import type { Mark } from "./guard.ts";
 import type { Leases } from "./leases.ts";
 import type { Memory } from "./memory.ts";
 import * as queries from "./queries.ts";
@@ -23,7 +24,14 @@ const LINGER_MS = 2_000;
 
 export type Claimer = { wake(): void; stop(): Promise<void> };
 
-type Parts = { leases: Leases; memory: Memory; sources: Sources; take(lane: Lane, job: Job): void };
+type Parts = {
+  leases: Leases;
+  memory: Memory;
+  sources: Sources;
+  /** Absent: nobody watches whether the database was restored. */
+  mark?: Mark | undefined;
+  take(lane: Lane, job: Job): void;
+};
 
 /** Starts claiming; `take` gets each claimed job, already counted in `memory`. */
 export function createClaimer(world: World, parts: Parts): Claimer {
@@ -52,7 +60,7 @@ export function createClaimer(world: World, parts: Parts): Claimer {
     if (now - sweptAtMs < SWEEP_MS) return;
     sweptAtMs = now;
     await queries.wakeForgottenLanes(world.db, parts.leases.slots(), new Date(world.clock.now()));
-    await takeExpired(world, parts);
+    await takeExpired(world, parts, await state.suspended());
     await queries.dropIdleLanes(world.db, new Date(world.clock.now() - LANES_KEPT_MS));
   }
 
@@ -78,18 +86,19 @@ type State = { lingering: Set<number>; suspended(): Promise<string[]> };
 
 /** One round; true when there may be more due mail than was taken. */
 async function claimOnce(world: World, parts: Parts, { lingering, suspended }: State): Promise<boolean> {
-  const { leases, memory, sources, take } = parts;
+  const { leases, memory, sources, take, mark = null } = parts;
   const held = leases.slots();
   const resting = new Set([...new Set(held.map(({ source_id }) => source_id))].filter((id) => rests(sources, id)));
   const slots = held.filter(({ source_id }) => !resting.has(source_id));
-  if (slots.length === 0 || !leases.mayStart() || memory.roomInAll() <= 0) return false;
+  if (slots.length === 0 || !mayClaim(parts) || memory.roomInAll() <= 0) return false;
   const now = new Date(world.clock.now());
   const taken = { busy: memory.busyLanes(), crowded: [...memory.crowded(), ...(await suspended())] };
   const lanes = await queries.dueLanes(world.db, slots, { ...taken, now, limit: LANES_PER_CLAIM });
   if (lanes.length === 0) return false;
   const rationed = await ration(sources, lanes, shareRows(lanes, memory));
   const { wanted } = rationed;
-  const claimed = wanted.length > 0 ? queries.claimDue(world.db, leases.node(), wanted, now) : Promise.resolve([]);
+  const claimed =
+    wanted.length > 0 ? queries.claimDue(world.db, leases.node(), wanted, { now, mark }) : Promise.resolve([]);
   const rows = await claimed.catch(async (err) => {
     await rationed.settle([]);
     throw err;
@@ -100,6 +109,11 @@ async function claimOnce(world: World, parts: Parts, { lingering, suspended }: S
   await hand(world, rows, byId, { memory, take: counted });
   await settleLanes(world, { wanted, rows, lingering, memory });
   return rows.length > 0;
+}
+
+/** An engine that others may take for dead takes nothing, nor one that lost sight of its database. */
+function mayClaim({ leases, mark }: Parts): boolean {
+  return leases.mayStart() && (mark?.isFresh() ?? true);
 }
 
 /** Nothing of this address's mail may leave before tomorrow. */
@@ -140,11 +154,12 @@ async function settleLanes(world: World, { wanted, rows, lingering, memory }: Se
   }
 }
 
-async function takeExpired(world: World, { leases, memory, take }: Parts): Promise<void> {
-  const rows = await queries.claimExpired(world.db, leases.node(), leases.slots(), {
-    now: new Date(world.clock.now()),
-    limit: EXPIRED_PER_SWEEP,
-  });
+async function takeExpired(world: World, parts: Parts, suspended: string[]): Promise<void> {
+  const { leases, memory, take, mark = null } = parts;
+  if (!mayClaim(parts)) return;
+  const now = new Date(world.clock.now());
+  const asked = { now, mark, suspended, limit: EXPIRED_PER_SWEEP };
+  const rows = await queries.claimExpired(world.db, leases.node(), leases.slots(), asked);
   if (rows.length === 0) return;
   const lanes = await queries.findLanes(world.db, [...new Set(rows.map((row) => row.lane_id))]);
   await hand(world, rows, new Map(lanes.map((lane) => [lane.id, lane])), { memory, take });

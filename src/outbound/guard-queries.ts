@@ -1,7 +1,7 @@
 // SQL on sending_guard, the one row that tells a restored database from the one that was backed up.
 import type { Query } from "../platform/db.ts";
 
-export type Guard = { identity: string; beats: number; paused_at: Date | null; reason: string | null };
+export type Guard = { id: string; identity: string; beats: number; paused_at: Date | null; reason: string | null };
 
 /** Which cluster this is: the same after a restart, another one after a dump was restored or a standby promoted. */
 export function findCluster(db: Query) {
@@ -13,15 +13,21 @@ export function findCluster(db: Query) {
 /** The row, made by the first that asks. */
 export async function ensureGuard(db: Query, identity: string): Promise<Guard> {
   await db.execute("insert into sending_guard (identity) values ($1) on conflict do nothing", [identity]);
-  const [guard] = await db.query<Guard>("select identity, beats, paused_at, reason from sending_guard");
-  return guard as Guard;
+  return (await findGuard(db)) as Guard;
+}
+
+/** The row; null in a database that nobody sent from. */
+export async function findGuard(db: Query): Promise<Guard | null> {
+  const [guard] = await db.query<Guard>("select id, identity, beats, paused_at, reason from sending_guard");
+  return guard ?? null;
 }
 
 /** Under its new identity, so that everybody who looks sees the pause and not another restore. */
-export function pause(db: Query, identity: string, reason: string) {
+export function pause(db: Query, { id, identity, reason }: { id: string; identity: string; reason: string }) {
   return db.execute(
-    "update sending_guard set identity = $1, reason = $2, paused_at = coalesce(paused_at, clock_timestamp())",
-    [identity, reason],
+    `update sending_guard set identity = $2, reason = $3, paused_at = coalesce(paused_at, clock_timestamp())
+      where id = $1`,
+    [id, identity, reason],
   );
 }
 
@@ -33,6 +39,11 @@ export function resume(db: Query, leap: number) {
   );
 }
 
-export function beat(db: Query) {
-  return db.query<{ beats: number }>("update sending_guard set beats = beats + 1 returning beats");
+/** One further; no row where the database is another one, went back behind `seen`, or is paused. */
+export function beat(db: Query, seen: Pick<Guard, "id" | "beats">) {
+  return db.query<{ beats: number }>(
+    `update sending_guard set beats = beats + 1 where id = $1 and beats >= $2 and paused_at is null
+      returning beats`,
+    [seen.id, seen.beats],
+  );
 }

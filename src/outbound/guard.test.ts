@@ -1,10 +1,15 @@
-// When sending may begin without knowing whether the database was restored: never for want of an answer.
+// When sending may begin and go on: never for want of an answer, nor from a database that went back under it.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, it } from "node:test";
-import { guardSending } from "./guard.ts";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { type TestApi, testApi } from "../../test/support/api.ts";
+import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
+import { until } from "../../test/support/until.ts";
+import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
+import { guardSending, type Mark, resumeSending } from "./guard.ts";
+import * as queries from "./queries.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "postern-guard-"));
 after(() => rmSync(dir, { recursive: true, force: true }));
@@ -14,11 +19,14 @@ function worldOf(code: string, data_dir = dir) {
   const refuse = Object.assign(new Error("no answer"), { code });
   const query = async (text: string) => {
     if (text.includes("pg_control_system")) throw refuse;
-    return [{ identity: "unknown", beats: 1, paused_at: null, reason: null }];
+    return [
+      { id: "11111111-1111-4111-8111-111111111111", identity: "unknown", beats: 1, paused_at: null, reason: null },
+    ];
   };
   const quiet = () => undefined;
   return {
     db: { query, execute: async () => 1 },
+    clock: { monotonic: () => 0 },
     config: { database_url: "postgres://elsewhere", data_dir },
     log: { error: quiet, info: quiet, warn: quiet },
     metrics: { gauge: () => ({ set: quiet }) },
@@ -49,4 +57,151 @@ it("does not begin because its own mark cannot be read", async () => {
   const broken = join(dir, "broken");
   mkdirSync(join(broken, "sending.mark"), { recursive: true });
   await assert.rejects(startUnder(worldOf("42501", broken)), /EISDIR/);
+});
+
+describe("in a database of its own, sending", () => {
+  let api: TestApi;
+  let dns: DnsServer;
+  let folder: string;
+  let stop: (() => Promise<void>) | null = null;
+  /** What was asked of the engine, in order. */
+  let heard: string[] = [];
+  let mark: Mark | null = null;
+
+  before(async () => {
+    dns = await startDnsServer();
+    api = await testApi({ POSTERN_DNS: dns.address });
+    await addVerifiedDomain(api, dns, "sender.example");
+  });
+
+  after(async () => {
+    await api?.close();
+    await dns?.stop();
+  });
+
+  beforeEach(async () => {
+    await api.world.db.query("delete from sending_guard");
+    folder = mkdtempSync(join(dir, "folder-"));
+    heard = [];
+  });
+
+  afterEach(async () => {
+    await stop?.();
+    stop = null;
+  });
+
+  async function run(): Promise<string[]> {
+    const world = { ...api.world, config: { ...api.config, data_dir: folder } };
+    const guarded = await guardSending(world, async (seen) => {
+      mark = seen;
+      heard.push("begins");
+      return async () => void heard.push("ends");
+    });
+    stop = guarded.stop;
+    return heard;
+  }
+
+  async function runOnce(): Promise<string[]> {
+    heard = [];
+    await run();
+    await stop?.();
+    stop = null;
+    return heard;
+  }
+
+  const guard = async () => (await api.world.db.query("select id, beats, paused_at, reason from sending_guard"))[0];
+  const setBeats = (beats: number) => api.world.db.query("update sending_guard set beats = $1", [beats]);
+  const marks = () =>
+    Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), "utf8")]));
+
+  it("begins again after a restart, and not when the database is behind the folder's mark of it", async () => {
+    assert.deepEqual(await runOnce(), ["begins", "ends"]);
+    assert.deepEqual(await runOnce(), ["begins", "ends"]);
+    await setBeats(1);
+    assert.deepEqual(await runOnce(), []);
+    assert.match(String((await guard())?.reason), /behind/);
+    assert.equal(Object.values(marks())[0], "2\n", "what the folder remembers is not lowered");
+  });
+
+  it("begins in a new database, whatever the folder remembers of the one before it", async () => {
+    for (let times = 0; times < 3; times += 1) await runOnce();
+    await api.world.db.query("delete from sending_guard");
+    assert.deepEqual(await runOnce(), ["begins", "ends"]);
+    await api.world.db.query("delete from sending_guard");
+    writeFileSync(join(folder, "sending.mark"), "900\n");
+    assert.deepEqual(await runOnce(), ["begins", "ends"]);
+  });
+
+  it("goes on in two databases that share a folder", async () => {
+    const ids = ["22222222-2222-4222-8222-222222222222", "33333333-3333-4333-8333-333333333333"];
+    const beats = [0, 50];
+    for (let turn = 0; turn < 4; turn += 1) {
+      const n = turn % 2;
+      await api.world.db.query("delete from sending_guard");
+      const row = [ids[n], "unknown", beats[n]];
+      await api.world.db.query("insert into sending_guard (id, identity, beats) values ($1, $2, $3)", row);
+      assert.deepEqual(await runOnce(), ["begins", "ends"], `turn ${turn}`);
+      beats[n] = Number((await guard())?.beats);
+    }
+    assert.equal(Object.keys(marks()).length, 2);
+  });
+
+  it("knows the mark of an earlier version, which says not of which database it is", async () => {
+    await runOnce();
+    for (const name of readdirSync(folder)) rmSync(join(folder, name));
+    writeFileSync(join(folder, "sending.mark"), "900\n");
+    assert.deepEqual(await runOnce(), []);
+    await resumeSending(api.world);
+    assert.deepEqual(await runOnce(), ["begins", "ends"]);
+    assert.deepEqual(
+      Object.keys(marks()).filter((name) => name === "sending.mark"),
+      [],
+    );
+  });
+
+  it("ends when the database goes back under it, and begins again once that was confirmed", async () => {
+    await run();
+    const before = marks();
+    await setBeats(0);
+    await until("it has ended", () => heard.includes("ends"));
+    await until("the database says so", async () => (await guard())?.paused_at !== null);
+    assert.deepEqual(marks(), before, "the mark is not lowered");
+    assert.match(await api.world.metrics.text(), /^postern_sending_paused 1$/m);
+    assert.equal(await resumeSending(api.world), true);
+    await until("it has begun again", () => heard.length === 3);
+    assert.deepEqual(heard, ["begins", "ends", "begins"]);
+    assert.match(await api.world.metrics.text(), /^postern_sending_paused 0$/m);
+  });
+
+  it("begins anew where another process saw it first and it was confirmed already", async () => {
+    await run();
+    await api.world.db.query("update sending_guard set paused_at = now(), reason = 'seen elsewhere'");
+    await resumeSending(api.world);
+    await until("it has begun again", () => heard.length === 3);
+  });
+
+  it("claims nothing in the meantime: each claim looks for itself", async () => {
+    await run();
+    const mail = { from: "a@sender.example", to: ["b@recipient.example"], subject: "x", text_body: "x" };
+    const { body } = await api.ask("POST", "/v1/send", mail);
+    const [row] = await api.world.db.query<{ id: number; source_id: string; slot: number }>(
+      "select l.id, l.source_id, l.slot from delivery d join lane l on l.id = d.lane_id where d.message_id = $1",
+      [body.id],
+    );
+    const lane = row as NonNullable<typeof row>;
+    const soon = new Date(api.world.clock.now() + 60_000);
+    const late = { now: new Date(soon.getTime() + 100 * 3_600_000), limit: 10, suspended: [] };
+    const claim = () => queries.claimDue(api.world.db, 1, [{ id: lane.id, k: 5 }], { now: soon, mark });
+    const expire = () => queries.claimExpired(api.world.db, 1, [lane], { ...late, mark });
+    const { beats } = mark as Mark;
+    await setBeats(beats - 1);
+    assert.deepEqual([await claim(), await expire()], [[], []], "it went back");
+    await setBeats(beats);
+    await api.world.db.query("update sending_guard set paused_at = now()");
+    assert.deepEqual([await claim(), await expire()], [[], []], "it is paused");
+    await api.world.db.query("update sending_guard set paused_at = null, id = gen_random_uuid()");
+    assert.deepEqual([await claim(), await expire()], [[], []], "it is another one");
+    await api.world.db.query("update sending_guard set id = $1", [(mark as Mark).id]);
+    assert.equal((await claim()).length, 1);
+  });
 });

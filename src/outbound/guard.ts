@@ -1,41 +1,58 @@
 // A restored backup sends nothing until the operator says so (reliability rule 17): its queue holds mail that has left
 // since the backup was taken, and would leave a second time. A database is taken for a restored one when it is another
-// cluster than the one noted in it, or when it is behind what this machine's data folder remembers of it. Everything but
-// sending goes on meanwhile. Not noticed: a copy of an external database under the same identity, on a machine that never
-// sent from it.
-import { readFile, rename, stat, writeFile } from "node:fs/promises";
+// cluster than the one noted in it, or when it is behind what this machine's data folder, or this process, remembers of it.
+// Looked at before sending begins and every two seconds after that, since a database may be restored under running
+// processes; between two looks every claim asks for itself (queries.ts). Everything but sending goes on meanwhile. Not
+// noticed: a copy of an external database under the same identity, on a machine that never sent from it.
+import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sleep } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./guard-queries.ts";
 
-type GuardWorld = Pick<World, "db" | "config" | "log" | "metrics">;
+type GuardWorld = Pick<World, "db" | "clock" | "config" | "log" | "metrics">;
 type Stop = () => Promise<void>;
 
+/** How far this process has seen its database come: it claims from no other, and from none that is behind. */
+export type Mark = {
+  id: string;
+  beats: number;
+  /** Was it seen of late? After an outage nothing is claimed before the next look. */
+  isFresh(): boolean;
+};
+
 const BEAT_MS = 60_000;
-const LOOK_MS = 1_000;
+const LOOK_MS = 2_000;
+const FRESH_MS = 10_000;
 /** Beats of fifty years: more than any machine can have noted. */
 const LEAP_BEATS = 50 * 366 * 24 * 60;
 const UNKNOWN = "unknown";
 
-/** Calls `start` at once, or once sending was confirmed; `stop` ends what was started. */
-export async function guardSending(world: GuardWorld, start: () => Promise<Stop>): Promise<{ stop: Stop }> {
+type Seen = Mark & { identity: string; lookedAtMs: number; beatAtMs: number };
+type State = {
+  world: GuardWorld;
+  start(mark: Mark): Promise<Stop>;
+  ending: AbortController;
+  tell(isPaused: boolean): void;
+  seen: Seen | null;
+};
+
+/**
+ * Calls `start` at once, or once sending was confirmed; `stop` ends what was started. It is ended as well when the database
+ * turns out to have been restored meanwhile, and started anew once that was confirmed.
+ */
+export async function guardSending(
+  world: GuardWorld,
+  start: (mark: Mark) => Promise<Stop>,
+): Promise<{ stop(): Promise<void> }> {
   const paused = world.metrics.gauge("postern_sending_paused", "1 while nothing is sent until the operator confirms");
-  const ending = new AbortController();
-  const reason = await pausedBecause(world);
-  paused.set(reason === null ? 0 : 1);
-  if (reason === null) return { stop: await startBeating(world, ending, await start()) };
-  world.log.error({ reason }, "nothing is sent: run `postern resume` when the queue may be sent");
-  const running = untilResumed(world, ending.signal).then(async () => {
-    if (ending.signal.aborted) return null;
-    paused.set(0);
-    world.log.info("sending was confirmed and goes on");
-    return startBeating(world, ending, await start());
-  });
+  const tell = (isPaused: boolean) => paused.set(isPaused ? 1 : 0);
+  const state: State = { world, start, ending: new AbortController(), tell, seen: null };
+  const running = follow(state, await begin(state, await check(state)));
   return {
     async stop() {
-      ending.abort();
-      await (await running)?.();
+      state.ending.abort();
+      await running;
     },
   };
 }
@@ -45,18 +62,68 @@ export async function resumeSending({ db }: Pick<World, "db">): Promise<boolean>
   return (await queries.resume(db, LEAP_BEATS)) === 1;
 }
 
-async function pausedBecause(world: GuardWorld): Promise<string | null> {
+/** From here on by itself. That the engine cannot be ended or begun surfaces, and ends the process. */
+async function follow(state: State, started: Stop | null): Promise<void> {
+  const { signal } = state.ending;
+  for (let stop = started; ; stop = await begin(state, await checkUntilAnswered(state))) {
+    await (stop ? untilOther(state) : untilResumed(state));
+    await stop?.();
+    if (signal.aborted) return;
+  }
+}
+
+/** Sends, unless there is a reason not to. */
+async function begin(state: State, reason: string | null): Promise<Stop | null> {
+  const { world, seen } = state;
+  if (state.ending.signal.aborted) return null;
+  state.tell(reason !== null);
+  if (reason === null) return state.start(seen as Seen);
+  world.log.error({ reason }, "nothing is sent: run `postern resume` when the queue may be sent");
+  return null;
+}
+
+// The check ----------------------------------------------------------------------------------------------------------
+
+/** Why nothing may be sent; null once the first beat is noted. */
+async function check(state: State): Promise<string | null> {
+  const { world, seen } = state;
   const identity = await identityOf(world);
   const guard = await queries.ensureGuard(world.db, identity);
-  const found = guard.reason ?? restoredBecause(guard, identity, await readMark(world));
-  if (found !== null) await queries.pause(world.db, identity, found);
-  return found;
+  const mark = Math.max(await readMark(world, guard), seen?.id === guard.id ? seen.beats : 0);
+  const found = guard.reason ?? restoredBecause(guard, identity, mark);
+  if (found !== null) {
+    await queries.pause(world.db, { id: guard.id, identity, reason: found });
+    return found;
+  }
+  const now = world.clock.monotonic();
+  const isFresh = () => world.clock.monotonic() - next.lookedAtMs < FRESH_MS;
+  const next: Seen = { id: guard.id, beats: guard.beats, identity, lookedAtMs: now, beatAtMs: now, isFresh };
+  state.seen = next;
+  if (!(await beat(world, next))) return "it was paused by another process at this moment";
+  return null;
+}
+
+async function checkUntilAnswered(state: State): Promise<string | null> {
+  const { world, ending } = state;
+  for (;;) {
+    try {
+      return await check(state);
+    } catch (err) {
+      world.log.warn({ err }, "whether the database was restored cannot be seen; nothing is sent until it can");
+      await sleep(LOOK_MS, ending.signal);
+      if (ending.signal.aborted) return null;
+    }
+  }
 }
 
 function restoredBecause({ identity, beats }: queries.Guard, actual: string, mark: number): string | null {
   if (beats < mark) return "the database is behind what this machine has sent from it: it was restored from a backup";
-  if (identity === actual || identity === UNKNOWN || actual === UNKNOWN) return null;
+  if (isSame(identity, actual)) return null;
   return "this is another database cluster than the one its queue was written in: a copy, or restored from a backup";
+}
+
+function isSame(identity: string, actual: string): boolean {
+  return identity === actual || identity === UNKNOWN || actual === UNKNOWN;
 }
 
 /** A cluster that may not be asked who it is, as some providers have it, is known by its beats alone. */
@@ -79,42 +146,97 @@ function unlessAbsent(error: { code?: string }): null {
   throw error;
 }
 
-async function untilResumed({ db }: GuardWorld, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await sleep(LOOK_MS, signal);
-    const guard = await queries.ensureGuard(db, UNKNOWN).catch(() => null);
-    if (guard !== null && guard.paused_at === null) return;
-  }
+// While it runs ------------------------------------------------------------------------------------------------------
+
+/** Resolves when sending must end: it is to stop, or the database is not what it was. */
+async function untilOther({ world, ending, seen }: State): Promise<void> {
+  const { signal } = ending;
+  await untilEnded(signal, async () => {
+    while (!signal.aborted) {
+      await sleep(LOOK_MS, signal);
+      // Without an answer nothing is claimed before long, and what was seen still holds.
+      const stays = await isStill(world, seen as Seen).catch((err) => {
+        world.log.debug({ err }, "the sending mark could not be looked at");
+        return true;
+      });
+      if (stays) continue;
+      if (!signal.aborted)
+        world.log.error({}, "the database is not the one that was sent from; sending ends to look at it");
+      return;
+    }
+  });
+}
+
+/** Is it the database it was, not behind, and not paused? One that was restored and confirmed meanwhile has leapt ahead. */
+async function isStill(world: GuardWorld, seen: Seen): Promise<boolean> {
+  const startedAtMs = world.clock.monotonic();
+  const [identity, guard] = [await identityOf(world), await queries.findGuard(world.db)];
+  if (guard === null || guard.id !== seen.id || guard.paused_at !== null) return false;
+  if (guard.beats < seen.beats || guard.beats - seen.beats >= LEAP_BEATS || !isSame(seen.identity, identity))
+    return false;
+  if (startedAtMs - seen.beatAtMs >= BEAT_MS && !(await beat(world, seen))) return false;
+  seen.lookedAtMs = startedAtMs;
+  return true;
+}
+
+async function untilResumed({ world, ending }: State): Promise<void> {
+  const { signal } = ending;
+  await untilEnded(signal, async () => {
+    while (!signal.aborted) {
+      await sleep(LOOK_MS, signal);
+      const guard = await queries.findGuard(world.db).catch(() => undefined);
+      if (guard === undefined || (guard !== null && guard.paused_at !== null)) continue;
+      world.log.info("sending was confirmed and goes on");
+      return;
+    }
+  });
+}
+
+/** A statement that hangs holds nobody up who ends. */
+async function untilEnded(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  const ended = Promise.withResolvers<void>();
+  if (signal.aborted) ended.resolve();
+  signal.addEventListener("abort", () => ended.resolve(), { once: true });
+  await Promise.race([ended.promise, work()]);
 }
 
 // The mark ---------------------------------------------------------------------------------------------------------
 
-async function startBeating(world: GuardWorld, ending: AbortController, stop: Stop): Promise<Stop> {
-  const beatOrSay = () => beat(world).catch((err) => world.log.warn({ err }, "the sending mark could not be kept"));
-  await beatOrSay();
-  const timer = setInterval(beatOrSay, BEAT_MS);
-  timer.unref();
-  ending.signal.addEventListener("abort", () => clearInterval(timer));
-  return async () => {
-    ending.abort();
-    await stop();
-  };
+/** First in the database, then in the folder, which so is never ahead. False: the database is not what was seen of it. */
+async function beat(world: GuardWorld, seen: Seen): Promise<boolean> {
+  const [row] = await queries.beat(world.db, seen);
+  if (!row || row.beats - seen.beats >= LEAP_BEATS) return false;
+  seen.beats = row.beats;
+  seen.beatAtMs = world.clock.monotonic();
+  await keepMark(world, seen).catch((err) => world.log.warn({ err }, "the sending mark could not be kept"));
+  return true;
 }
 
-/** First in the database, then in the folder, which so is never ahead. */
-async function beat(world: GuardWorld): Promise<void> {
-  const [row] = await queries.beat(world.db);
-  const path = markOf(world);
-  const own = `${path}.${process.pid}`; // several processes may share the folder
-  await writeFile(own, `${row?.beats ?? 0}\n`, { mode: 0o600 });
+/** A folder may hold marks of several databases, each in a file of its own, and serve several processes. */
+async function keepMark(world: GuardWorld, { id, beats }: Seen): Promise<void> {
+  const path = markOf(world, id);
+  const own = `${path}.${process.pid}`;
+  await writeFile(own, `${beats}\n`, { mode: 0o600 });
   await rename(own, path);
+  await rm(oldMarkOf(world), { force: true });
 }
 
-async function readMark(world: GuardWorld): Promise<number> {
-  const text = await readFile(markOf(world), "utf8").catch(unlessAbsent);
-  return text !== null && /^\d+\n$/.test(text) ? Number(text) : 0;
+/** One that says not of which database it is, as it was kept before, counts for a database that was sent from. */
+async function readMark(world: GuardWorld, { id, beats }: queries.Guard): Promise<number> {
+  const own = await readCount(markOf(world, id));
+  if (own !== null || beats === 0) return own ?? 0;
+  return (await readCount(oldMarkOf(world))) ?? 0;
 }
 
-function markOf({ config }: GuardWorld): string {
+async function readCount(path: string): Promise<number | null> {
+  const text = await readFile(path, "utf8").catch(unlessAbsent);
+  return text !== null && /^\d+\n$/.test(text) ? Number(text) : null;
+}
+
+function markOf({ config }: GuardWorld, id: string): string {
+  return join(config.data_dir, `sending-${id}.mark`);
+}
+
+function oldMarkOf({ config }: GuardWorld): string {
   return join(config.data_dir, "sending.mark");
 }

@@ -11,6 +11,7 @@ import { doubtCounter, recordInDoubt } from "./bury.ts";
 import { type Claimer, createClaimer } from "./claims.ts";
 import { createFinisher } from "./finish.ts";
 import { type Forgotten, watchForgotten } from "./forgotten.ts";
+import type { Mark } from "./guard.ts";
 import { createIntake, type Intake } from "./intake.ts";
 import type { Journal } from "./journal.ts";
 import { type FindLane, laneFinder } from "./lanes.ts";
@@ -61,6 +62,8 @@ export type Outbound = {
 export type OutboundDeps = {
   signingKeys(orgId: string, domainId: string): Promise<SigningKey[]>;
   roles: string[];
+  /** Of the database, as it was seen (guard.ts); absent: nobody watches over it. */
+  mark?: Mark;
   /** Absent: one of its own. */
   findLane?: FindLane;
   /** Absent: this machine. */
@@ -147,6 +150,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     leases,
     memory: held.memory,
     sources,
+    mark: deps.mark,
     take: (lane, job) => take(whole(), lane, job),
   });
   const forgotten = watchForgotten(world, {
@@ -401,6 +405,8 @@ function gauges(engine: Engine): void {
   );
   doubtCounter(engine.world);
   const timer = setInterval(() => {
+    // Another engine of this process may follow.
+    if (engine.stopping) clearInterval(timer);
     inMemory.set(engine.memory.size());
     slots.set(engine.leases.slots().length);
     unrecorded.set(engine.parts.finisher.pending());

@@ -1,6 +1,7 @@
 // All SQL on delivery and lane: claim, finish, lanes. Every write after a claim names the owner; zero rows
 // means that the node was buried meanwhile and its result is dropped (reliability rule 3).
 import type { Query, Tx } from "../platform/db.ts";
+import type { Mark } from "./guard.ts";
 import type { Job, Lane } from "./types.ts";
 
 /**
@@ -28,8 +29,17 @@ export function dueLanes(
 
 export type ClaimedRow = Omit<Job, "mime" | "about">;
 
+/** When a claim is made, and what was seen of the database (guard.ts); null: nobody watches over it. */
+type Claim = { now: Date; mark: Pick<Mark, "id" | "beats"> | null };
+
+/** Nothing is taken out of a database that was restored since it was seen, or is paused: each claim looks for itself. */
+function unlessRestored(place: number): string {
+  return `($${place}::uuid is null or exists (select 1 from sending_guard where id = $${place}
+                                                and beats >= $${place + 1} and paused_at is null))`;
+}
+
 /** Takes up to k due rows of each lane. Index: delivery_claim. 5 ms for 200 rows at 10 M rows and 100,000 lanes. */
-export function claimDue(db: Query, node: number, lanes: { id: number; k: number }[], now: Date) {
+export function claimDue(db: Query, node: number, lanes: { id: number; k: number }[], { now, mark }: Claim) {
   return db.query<ClaimedRow>(
     `update delivery d set owner = $1
        from (select c.org_id, c.message_id, c.position
@@ -37,11 +47,12 @@ export function claimDue(db: Query, node: number, lanes: { id: number; k: number
                cross join lateral (
                  select org_id, message_id, position from delivery
                   where lane_id = l.id and owner is null and due_at <= $4
-                  order by due_at limit l.k for update skip locked) c) picked
+                  order by due_at limit l.k for update skip locked) c
+              where ${unlessRestored(5)}) picked
       where d.org_id = picked.org_id and d.message_id = picked.message_id and d.position = picked.position
       returning d.org_id, d.message_id, d.position, d.lane_id, d.email, d.attempts, d.created_at, d.expires_at,
                 d.deferred_event_at, d.absent_since, d.return_path_host, d.owner`,
-    [node, lanes.map((lane) => lane.id), lanes.map((lane) => lane.k), now],
+    [node, lanes.map((lane) => lane.id), lanes.map((lane) => lane.k), now, mark?.id ?? null, mark?.beats ?? 0],
   );
 }
 
@@ -369,24 +380,33 @@ export function wakeForgottenLanes(db: Query, slots: { source_id: string; slot: 
   );
 }
 
-/** Rows past their time in lanes that nobody works on (paused destinations). Index: delivery_expiry. */
+/** Rows past their time in lanes that nobody works on (paused destinations), but those of `suspended` organizations. Index: delivery_expiry. */
 export function claimExpired(
   db: Query,
   node: number,
   slots: { source_id: string; slot: number }[],
-  { now, limit }: { now: Date; limit: number },
+  { now, mark, limit, suspended }: Claim & { limit: number; suspended: string[] },
 ) {
   return db.query<ClaimedRow>(
     `update delivery d set owner = $1
        from (select e.org_id, e.message_id, e.position from delivery e
-              where e.owner is null and e.expires_at <= $4
+              where e.owner is null and e.expires_at <= $4 and e.org_id <> all($8::uuid[]) and ${unlessRestored(6)}
                 and exists (select 1 from lane l join unnest($2::uuid[], $3::smallint[]) as s (source_id, slot)
                               on l.source_id = s.source_id and l.slot = s.slot where l.id = e.lane_id)
               order by e.expires_at limit $5 for update skip locked) picked
       where d.org_id = picked.org_id and d.message_id = picked.message_id and d.position = picked.position
       returning d.org_id, d.message_id, d.position, d.lane_id, d.email, d.attempts, d.created_at, d.expires_at,
                 d.deferred_event_at, d.absent_since, d.return_path_host, d.owner`,
-    [node, slots.map((s) => s.source_id), slots.map((s) => s.slot), now, limit],
+    [
+      node,
+      slots.map((s) => s.source_id),
+      slots.map((s) => s.slot),
+      now,
+      limit,
+      mark?.id ?? null,
+      mark?.beats ?? 0,
+      suspended,
+    ],
   );
 }
 

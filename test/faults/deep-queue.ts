@@ -202,7 +202,7 @@ async function measureClaims(stage: Stage): Promise<number[]> {
         const now = new Date();
         const lanes = await dueLanes(tx, slots, { busy: [], now, limit: LANES_PER_CLAIM });
         const wanted = lanes.map(({ id }) => ({ id, k: ROWS_PER_LANE_AND_CLAIM }));
-        await claimDue(tx, -1, wanted, now);
+        await claimDue(tx, -1, wanted, { now, mark: null });
         times.push(performance.now() - startedAt);
         throw new RollBack();
       });

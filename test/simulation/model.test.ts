@@ -191,11 +191,11 @@ const STEPS_BY_NAME: Record<string, Step> = {
   claim: async (side, { chance, now }) => {
     const node = nodeOf(side, chance);
     const lanes = laneIds(side, chance).map((id) => ({ id, k: chance.between(1, 3) }));
-    return names(await queries.claimDue(side.query as Db, node, lanes, new Date(now)));
+    return names(await queries.claimDue(side.query as Db, node, lanes, { now: new Date(now), mark: null }));
   },
   "claim expired": async (side, { chance, now }) => {
     const node = nodeOf(side, chance);
-    const limits = { now: new Date(now), limit: 100 };
+    const limits = { now: new Date(now), mark: null, limit: 100, suspended: chance.float() < 0.2 ? [ORG_ID] : [] };
     return names(await queries.claimExpired(side.query as Db, node, SLOTS_OF_ALL, limits));
   },
   finish: async (side, { chance, now, live }) => {

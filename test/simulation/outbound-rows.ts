@@ -220,7 +220,7 @@ function claimStatements(rows: OutboundRows): [string, Statement][] {
   };
   return [
     [
-      textOf((db) => queries.claimDue(db, 0, [], new Date(0))),
+      textOf((db) => queries.claimDue(db, 0, [], { now: new Date(0), mark: null })),
       ([node, ids, counts, now]) =>
         ids.flatMap((id: number, n: number) =>
           [...deliveries.values()]
@@ -231,10 +231,11 @@ function claimStatements(rows: OutboundRows): [string, Statement][] {
         ),
     ],
     [
-      textOf((db) => queries.claimExpired(db, 0, [], { now: new Date(0), limit: 0 })),
-      ([node, , slots, now, limit]) =>
+      textOf((db) => queries.claimExpired(db, 0, [], { now: new Date(0), mark: null, limit: 0, suspended: [] })),
+      ([node, , slots, now, limit, , , suspended]) =>
         [...deliveries.values()]
           .filter(({ owner, expires_at }) => owner === null && expires_at <= ms(now))
+          .filter(({ org_id }) => !suspended.includes(org_id))
           .filter(({ lane_id }) => slots.includes(lanes.get(lane_id)?.slot))
           .slice(0, limit)
           .map((row) => take(row, node)),
