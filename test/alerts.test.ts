@@ -1,7 +1,7 @@
 // docs/alerts.yml against the program: every metric that a rule names is in /metrics of a process with all roles, with the
 // labels it is asked for, and every runbook is a heading of docs/operations.md.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type Running, startRoles } from "../src/app.ts";
@@ -9,6 +9,7 @@ import { ROLES } from "../src/config.ts";
 import { type TestApi, testApi } from "./support/api.ts";
 
 const DOCS = join(import.meta.dirname, "../docs");
+const SOURCE = join(import.meta.dirname, "../src");
 const rules = readFileSync(join(DOCS, "alerts.yml"), "utf8");
 
 let api: TestApi;
@@ -73,13 +74,62 @@ function namesOf(name: string, type: string): string[] {
   return type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name];
 }
 
-test("a label that an alert asks for is on the metric, where it has been counted already", () => {
-  const shown = new Map([...metrics.matchAll(/^(\w+)\{([^}]*)\}/gm)].map(([, name, labels]) => [name!, labels!]));
+test("every label that an alert asks for is one of the metric's, and every value is one the program knows", () => {
+  const kinds = new Map([...metrics.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, kind]) => [name!, kind!]));
+  const sources = program();
+  let asked = 0;
   for (const { name, expr } of readRules()) {
-    for (const [, metric, label] of expr.matchAll(/\b(postern_[a-z0-9_]+)\{([a-z_]+)(?:=|!)/g)) {
-      const labels = shown.get(metric!);
-      if (labels !== undefined)
-        assert.match(labels, new RegExp(`\\b${label}=`), `${name}: ${metric} has no label ${label}`);
+    for (const [, metric, matchers] of expr.matchAll(/\b(postern_[a-z0-9_]+)\{([^}]*)\}/g)) {
+      const labels = labelsOf(metric!, kinds);
+      for (const [, label, operator, value] of matchers!.matchAll(/(\w+)(=~|!~|!=|=)"([^"]*)"/g)) {
+        asked += 1;
+        assert.ok(labels.includes(label!), `${name}: ${metric} has no label ${label}, it has ${labels.join(", ")}`);
+        if (!operator!.includes("~")) assert.ok(sources.includes(`"${value}"`), `${name}: nothing says ${value}`);
+      }
     }
+  }
+  assert.ok(asked >= 10, `${asked} labels were looked at`);
+});
+
+/** As it was registered: what has not been counted yet shows none. */
+function labelsOf(metric: string, kinds: Map<string, string>): string[] {
+  const registered = kinds.has(metric) ? metric : metric.replace(/_(bucket|sum|count)$/, "");
+  const kind = kinds.get(registered) as "counter" | "gauge" | "histogram";
+  const found = api.world.metrics[kind](registered, "") as unknown as { labelNames: string[] };
+  return kind === "histogram" ? [...found.labelNames, "le"] : [...found.labelNames];
+}
+
+function program(): string {
+  const files = readdirSync(SOURCE, { recursive: true, encoding: "utf8" });
+  const own = files.filter((path) => path.endsWith(".ts") && !/\.(test|fixture)\.ts$/.test(path));
+  return own.map((path) => readFileSync(join(SOURCE, path), "utf8")).join("\n");
+}
+
+test("a metric is compared with another as sums of both, since labels of one would have to be those of the other", () => {
+  const shares = readRules().filter(({ expr }) => /[<>]=? *[\d.e]+ *\*/.test(expr));
+  assert.ok(shares.length >= 8, `${shares.length} alerts compare two metrics`);
+  for (const { name, expr } of shares) {
+    const bare = [...expr.matchAll(/(.{0,4})\b(rate|increase)\(/g)].filter(([, before]) => !before!.endsWith("sum("));
+    assert.deepEqual(
+      bare.map(([text]) => text),
+      [],
+      `${name}: ${expr}`,
+    );
+  }
+});
+
+test("what is missing when its last process is gone is missed", () => {
+  const gone = ["postern_slots_held", 'postern_oldest_due_seconds{queue="mail"}', 'up{job="postern"}'];
+  gone.push('postern_oldest_due_seconds{queue="webhooks"}');
+  const expressions = readRules().map(({ expr }) => expr);
+  for (const series of gone)
+    assert.ok(
+      expressions.some((expr) => expr.includes(`or absent(${series})`)),
+      series,
+    );
+  for (const { name, expr } of readRules()) {
+    const [, metric] = /\bsum\((postern_\w+)\) </.exec(expr) ?? [];
+    if (metric !== undefined)
+      assert.ok(expr.includes(`or absent(${metric})`), `${name}: without a process it is silent`);
   }
 });
