@@ -833,6 +833,14 @@ alter table masked_window enable row level security;
 alter table masked_window force row level security;
 create policy tenant on masked_window as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table master_key (
+  is_only boolean default true not null,
+  key_id smallint,
+  digest bytea,
+  constraint master_key_pkey PRIMARY KEY (is_only),
+  constraint master_key_is_only_check CHECK (is_only)
+);
+
 create table message (
   org_id uuid not null,
   id uuid not null,

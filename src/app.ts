@@ -114,11 +114,10 @@ export async function openWorld(
 ): Promise<Opened> {
   const embedded = config.database_url ? null : await openOwnDatabase(config.data_dir, log);
   const database_url = config.database_url ?? (embedded?.url as string);
-  const applied = await migrate(database_url);
-  if (applied.length > 0) log.info({ migrations: applied }, "database brought up to date");
-  const world = buildWorld(config, log, database_url);
-  await followDatabaseClock(world);
-  await makePartitions(world.db, world.clock.now());
+  const world = await openMigrated(config, log, database_url).catch(async (error) => {
+    await embedded?.stop();
+    throw error;
+  });
   const timer = setInterval(() => followDatabaseClock(world).catch(() => undefined), SKEW_EVERY_MS);
   return {
     world,
@@ -129,6 +128,20 @@ export async function openWorld(
       await embedded?.stop();
     },
   };
+}
+
+async function openMigrated(config: Config, log: Log, databaseUrl: string): Promise<World> {
+  const applied = await migrate(databaseUrl);
+  if (applied.length > 0) log.info({ migrations: applied }, "database brought up to date");
+  const world = buildWorld(config, log, databaseUrl);
+  try {
+    await followDatabaseClock(world);
+    await makePartitions(world.db, world.clock.now());
+    return world;
+  } catch (error) {
+    await world.db.close();
+    throw error;
+  }
 }
 
 /** A World over a database that is up already; tests use it with parts of their own. */
@@ -230,9 +243,16 @@ function sendingParts(world: World, delivering: Delivering): SendingRouteDeps {
     countSuppressed: suppressedCounter(world),
     warmingAllowances: warmingAllowances(world),
     chooseExit: exitChooser(world),
+    keepIfLarge: keepSent(world),
     ...delivering,
   };
   return { ...deps, sending: createSending(world, deps), shapeRefusal, refusalBody };
+}
+
+/** Blobs of sent mail are kept track of beside those of received mail, since they may be the same. */
+function keepSent(world: World) {
+  return ({ org_id, id }: { org_id: string; id: string }, mime: Buffer) =>
+    keepIfLarge(world, { org_id, owner_id: id, sent_state: "accepting" }, mime);
 }
 
 /** What receiving borrows of other features; features to its right plug in here. */
@@ -301,7 +321,10 @@ export async function startReceiving(
   pressure: Shortages = NO_SHORTAGE,
 ): Promise<Mx & { inbound: Inbound; close(): Promise<void> }> {
   const inbound = createInbound(world, inboundPorts(world, engine), { claims: true });
-  const mx = await startMx(world, { ...inbound, ...intake(world, engine, pressure) });
+  const mx = await startMx(world, { ...inbound, ...intake(world, engine, pressure) }).catch(async (error) => {
+    await inbound.stop();
+    throw error;
+  });
   return {
     ...mx,
     inbound,
@@ -384,63 +407,74 @@ function startClockWork(world: World, engine: Engine): Part[] {
   return Object.entries(works).map(([name, { stop }]) => ({ name: `clock: ${name}`, stop }));
 }
 
-/** What takes mail and requests in, and behind it what works on received mail, which ends when nothing comes any more. */
-async function startDoors(world: World, roles: readonly Role[], engine: Engine, pressure: Shortages) {
+/**
+ * What takes mail and requests in, and behind it what works on received mail, which ends when nothing comes any more. The
+ * part is among `parts` from the beginning, so that one that cannot be opened leaves none of the others open.
+ */
+async function startDoors(world: World, roles: readonly Role[], engine: Engine, { parts, pressure }: Beginning) {
   const doors: Part["stop"][] = [];
   let receiving: Awaited<ReturnType<typeof startReceiving>> | null = null;
-  let address: string | null = null;
+  const stop = async (): Promise<void> => {
+    await Promise.all(doors.map((close) => close()));
+    await receiving?.inbound.stop();
+  };
+  parts.push({ name: "doors", stop });
   if (roles.includes("mx")) {
     receiving = await startReceiving(world, engine, pressure);
     engine.inbound = receiving.inbound;
     doors.push(receiving.close);
   }
   if (roles.includes("submission")) doors.push((await startSubmitting(world, engine, pressure)).stop);
-  if (roles.includes("api")) {
-    const server = await createHttpServer(
-      world,
-      (api) => mountFeatures(api, world, engine),
-      (api) => mountOpenRoutes(api, world, engine),
-      pressure,
-    );
-    address = await server.listen();
-    doors.push(server.stop);
-  }
-  const stop = async (): Promise<void> => {
-    await Promise.all(doors.map((close) => close()));
-    await receiving?.inbound.stop();
-  };
-  return { address, part: { name: "doors", stop } };
+  if (!roles.includes("api")) return null;
+  const server = await createHttpServer(
+    world,
+    (api) => mountFeatures(api, world, engine),
+    (api) => mountOpenRoutes(api, world, engine),
+    pressure,
+  );
+  doors.push(server.stop);
+  return await server.listen();
 }
+
+type Beginning = { parts: Part[]; pressure: Pressure };
 
 /** Starts the roles of this process; `stop` ends all of them at once, within 50 s, and rejects when one did not end. */
 export async function startRoles(world: World, roles: readonly Role[]): Promise<Running> {
   const internal = await startInternalServer(world);
   const pressure = await watchPressure(world);
   const [guard, roleWatch] = [guardEventLoop(world), watchRoles(world)];
-  const engine = createEngine(world);
   const parts: Part[] = [];
+  const stop = async (): Promise<void> => {
+    internal.unready();
+    const trouble = await endTogether(parts);
+    pressure.stop();
+    roleWatch.stop();
+    await guard.stop();
+    await internal.stop();
+    if (trouble) throw trouble;
+  };
+  try {
+    const address = await startParts(world, roles, { parts, pressure });
+    internal.ready();
+    return { address, internal: internal.address, stop };
+  } catch (error) {
+    await stop().catch((err) => world.log.error({ err }, "what had been started did not end in good order"));
+    throw error;
+  }
+}
+
+/** Answers where the API is, if it is here. What was started is in `parts` even when the rest cannot be. */
+async function startParts(world: World, roles: readonly Role[], beginning: Beginning): Promise<string | null> {
+  const { parts } = beginning;
+  const engine = createEngine(world);
   if (roles.includes("mta")) {
     const { stop } = await guardSending(world, (mark) => startSendingOut(world, roles, { engine, mark }));
     parts.push({ name: "mta", stop });
   }
-  const doors = await startDoors(world, roles, engine, pressure);
-  parts.push(doors.part);
+  const address = await startDoors(world, roles, engine, beginning);
   if (roles.includes("hooks")) parts.push({ name: "hooks", stop: (await startHooks(world)).stop });
   if (roles.includes("clock")) parts.push(...startClockWork(world, engine));
-  internal.ready();
-  return {
-    address: doors.address,
-    internal: internal.address,
-    async stop() {
-      internal.unready();
-      const trouble = await endTogether(parts);
-      pressure.stop();
-      roleWatch.stop();
-      await guard.stop();
-      await internal.stop();
-      if (trouble) throw trouble;
-    },
-  };
+  return address;
 }
 
 /**

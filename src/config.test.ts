@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { ConfigProblems, readConfig } from "./config.ts";
+import { ConfigProblems, findConfig, readConfig } from "./config.ts";
 
 let dir: string;
 
@@ -36,6 +36,53 @@ describe("the master key file", () => {
         JSON.stringify(text),
       );
       assert.equal(readFileSync(join(data, "master.key"), "utf8"), text);
+    }
+  });
+});
+
+describe("looking at the settings", () => {
+  it("makes no folder and no key, and reads the key that is there", () => {
+    const data = join(dir, "looked-at");
+    assert.equal(findConfig({ POSTERN_DATA: data }).master_key, null);
+    assert.equal(existsSync(data), false);
+    const { master_key } = readConfig({ POSTERN_DATA: data });
+    assert.deepEqual(findConfig({ POSTERN_DATA: data }).master_key, master_key);
+  });
+});
+
+describe("settings that belong together", () => {
+  const problemsOf = (change: Record<string, string>): string[] => {
+    try {
+      readConfig({ POSTERN_DATA: join(dir, "fresh"), ...change });
+      return [];
+    } catch (error) {
+      assert.ok(error instanceof ConfigProblems);
+      return error.problems;
+    }
+  };
+
+  it("are both files of the certificate: one alone is a problem that names the other", () => {
+    const file = join(dir, "file.pem");
+    writeFileSync(file, "");
+    assert.deepEqual(problemsOf({ POSTERN_TLS_CERT: file, POSTERN_TLS_KEY: file }), []);
+    assert.match(problemsOf({ POSTERN_TLS_CERT: file }).join(), /^POSTERN_TLS_CERT is set without POSTERN_TLS_KEY;/);
+    assert.match(problemsOf({ POSTERN_TLS_KEY: file }).join(), /^POSTERN_TLS_KEY is set without POSTERN_TLS_CERT;/);
+    assert.match(
+      problemsOf({ POSTERN_TLS_CERT: join(dir, "absent"), POSTERN_TLS_KEY: file }).join(),
+      /^POSTERN_TLS_CERT names .*, which does not exist\.$/,
+    );
+  });
+
+  it("are the first keys and their variables, and a wrong key is not repeated", () => {
+    const [live, probe] = [`svc_live_${"a".repeat(16)}`, `svc_test_${"a".repeat(16)}`];
+    assert.deepEqual(problemsOf({ POSTERN_BOOTSTRAP_LIVE_KEY: live, POSTERN_BOOTSTRAP_TEST_KEY: probe }), []);
+    const swapped = problemsOf({ POSTERN_BOOTSTRAP_LIVE_KEY: probe, POSTERN_BOOTSTRAP_TEST_KEY: live });
+    assert.match(swapped[0] ?? "", /^POSTERN_BOOTSTRAP_LIVE_KEY must begin with svc_live_ /);
+    assert.match(swapped[1] ?? "", /^POSTERN_BOOTSTRAP_TEST_KEY must begin with svc_test_ /);
+    for (const key of [live, live.slice(0, -1), `${live}!`, "secret"]) {
+      const found = problemsOf({ POSTERN_BOOTSTRAP_TEST_KEY: key });
+      assert.equal(found.length, 1, key);
+      assert.ok(!found.join().includes(key), "a secret is not printed");
     }
   });
 });

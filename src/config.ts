@@ -73,15 +73,33 @@ export class ConfigProblems extends Error {
 
 type Reader = { env: NodeJS.ProcessEnv; problems: string[] };
 
+/** Settings as they are found, where nothing may be made: without a master key when there is none yet. */
+export type FoundConfig = Omit<Config, "master_key"> & { master_key: Buffer | null };
+
 /** Reads and checks the environment; throws ConfigProblems naming every bad variable. Creates the data folder and the master key file when absent. */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const reader: Reader = { env, problems: [] };
+  return finished(reader, { ...settings(reader), master_key: masterKey(reader, makeIfAbsent) });
+}
+
+/** The same without making anything. */
+export function findConfig(env: NodeJS.ProcessEnv = process.env): FoundConfig {
+  const reader: Reader = { env, problems: [] };
+  return finished(reader, { ...settings(reader), master_key: masterKey(reader, existsSync) });
+}
+
+function finished<T>({ problems }: Reader, config: T): T {
+  if (problems.length > 0) throw new ConfigProblems(problems);
+  return config;
+}
+
+function settings(reader: Reader): Omit<Config, "master_key"> {
+  const { env } = reader;
   const hostname = hostName(reader, "POSTERN_HOSTNAME", "postern.localhost");
   const http = hostPort(reader, "POSTERN_HTTP", "127.0.0.1:8080");
-  const dataDir = resolve(env.POSTERN_DATA || "data");
-  const config: Config = {
+  return {
     database_url: databaseUrl(reader),
-    data_dir: dataDir,
+    data_dir: dataFolder(reader),
     hostname,
     ...derivedHosts(reader, hostname),
     base_url: baseUrl(reader, http),
@@ -91,25 +109,25 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     mx: hostPort(reader, "POSTERN_MX", "127.0.0.1:2525"),
     submission: hostPort(reader, "POSTERN_SUBMISSION", "127.0.0.1:2587"),
     submissions: env.POSTERN_SUBMISSIONS ? hostPort(reader, "POSTERN_SUBMISSIONS", "") : null,
-    tls_cert_file: readableFile(reader, "POSTERN_TLS_CERT"),
-    tls_key_file: readableFile(reader, "POSTERN_TLS_KEY"),
+    ...certificate(reader),
     dns_servers: dnsServers(reader),
     dns_validating: flag(reader, "POSTERN_DNS_VALIDATING"),
     dns_block_lists: blockLists(reader),
-    master_key: masterKey(reader, dataDir),
     s3: s3Store(reader),
     rspamd_url: rspamdUrl(reader),
     proxy_protocol_from: words(env.POSTERN_PROXY_PROTOCOL_FROM),
     greylisting: flag(reader, "POSTERN_GREYLISTING"),
     log_level: env.POSTERN_LOG_LEVEL || "info",
-    bootstrap_live_key: env.POSTERN_BOOTSTRAP_LIVE_KEY || null,
-    bootstrap_test_key: env.POSTERN_BOOTSTRAP_TEST_KEY || null,
+    bootstrap_live_key: firstKey(reader, "live"),
+    bootstrap_test_key: firstKey(reader, "test"),
     retention_days: retentionDays(reader),
     body_inline_bytes_max: 256 * 1024,
     testing: testingSettings(reader),
   };
-  if (reader.problems.length > 0) throw new ConfigProblems(reader.problems);
-  return config;
+}
+
+function dataFolder({ env }: Reader): string {
+  return resolve(env.POSTERN_DATA || "data");
 }
 
 /** The values that may be printed at start: no key, no password, no database credential. */
@@ -202,7 +220,10 @@ function rspamdUrl(reader: Reader): string | null {
   return null;
 }
 
-function masterKey(reader: Reader, dataDir: string): Buffer {
+/** `isThere` looks for the file with the key, and may make it. */
+function masterKey(reader: Reader, isThere: (path: string) => true): Buffer;
+function masterKey(reader: Reader, isThere: (path: string) => boolean): Buffer | null;
+function masterKey(reader: Reader, isThere: (path: string) => boolean): Buffer | null {
   const text = reader.env.POSTERN_MASTER_KEY;
   if (text) {
     const key = /^[0-9a-fA-F]{64}$/.test(text) ? Buffer.from(text, "hex") : Buffer.from(text, "base64");
@@ -210,24 +231,30 @@ function masterKey(reader: Reader, dataDir: string): Buffer {
     reader.problems.push("POSTERN_MASTER_KEY must be 32 bytes in hex or base64 (make one with: openssl rand -hex 32).");
     return Buffer.alloc(32);
   }
-  return masterKeyFile(reader, dataDir);
+  return masterKeyFile(reader, isThere);
 }
 
-function masterKeyFile(reader: Reader, dataDir: string): Buffer {
+function masterKeyFile(reader: Reader, isThere: (path: string) => boolean): Buffer | null {
+  const dataDir = dataFolder(reader);
   const path = join(dataDir, "master.key");
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o755 });
-    if (!existsSync(path)) makeMasterKey(path);
+    if (!isThere(path)) return null;
     const text = readFileSync(path, "utf8").trim();
     if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, "hex");
     reader.problems.push(`${path} is damaged: put your copy of it back. Without it no stored secret can be read.`);
     return Buffer.alloc(32);
   } catch (error) {
     reader.problems.push(
-      `the data folder ${dataDir} cannot be used (${(error as Error).message}); set POSTERN_DATA to a writable folder.`,
+      `the data folder ${dataDir} cannot be used (${(error as Error).message}); set POSTERN_DATA to a writable folder, and start Postern as the user whom it belongs to.`,
     );
     return Buffer.alloc(32);
   }
+}
+
+function makeIfAbsent(path: string): true {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+  if (!existsSync(path)) makeMasterKey(path);
+  return true;
 }
 
 /** Whole and on disk before its name is there: everything that is sealed with it would be lost with it. */
@@ -301,11 +328,43 @@ function flag(reader: Reader, variable: string): boolean {
   return false;
 }
 
+/** Both files or none: with one of them alone mail servers would be shown another certificate than was meant. */
+function certificate(reader: Reader): Pick<Config, "tls_cert_file" | "tls_key_file"> {
+  const tls_cert_file = readableFile(reader, "POSTERN_TLS_CERT");
+  const tls_key_file = readableFile(reader, "POSTERN_TLS_KEY");
+  if ((tls_cert_file === null) !== (tls_key_file === null)) {
+    const [set, missing] = tls_cert_file ? ["POSTERN_TLS_CERT", "_KEY"] : ["POSTERN_TLS_KEY", "_CERT"];
+    reader.problems.push(
+      `${set} is set without POSTERN_TLS${missing}; a certificate needs both, set the other as well.`,
+    );
+  }
+  return { tls_cert_file, tls_key_file };
+}
+
 function readableFile(reader: Reader, variable: string): string | null {
   const path = reader.env[variable];
   if (!path) return null;
-  if (!existsSync(path)) reader.problems.push(`${variable} names ${path}, which does not exist.`);
+  try {
+    closeSync(openSync(path, "r"));
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code === "ENOENT" ? "does not exist" : "cannot be read by this user";
+    reader.problems.push(`${variable} names ${path}, which ${why}.`);
+  }
   return path;
+}
+
+/** A key that the operator gives for the first start; wrong ones would be noticed only when they are used. */
+function firstKey(reader: Reader, environment: "live" | "test"): string | null {
+  const variable = `POSTERN_BOOTSTRAP_${environment.toUpperCase()}_KEY`;
+  const key = reader.env[variable];
+  if (!key) return null;
+  // The same shape as in accounts/keys.ts. The value is not repeated: it is a secret.
+  if (!new RegExp(`^svc_${environment}_[0-9A-Za-z_-]{16,128}$`).test(key)) {
+    reader.problems.push(
+      `${variable} must begin with svc_${environment}_ and go on with 16 to 128 letters, digits, _ or -.`,
+    );
+  }
+  return key;
 }
 
 function words(text: string | undefined): string[] {

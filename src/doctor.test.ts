@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,9 +10,12 @@ import pg from "pg";
 import { type TestDatabase, testDatabase } from "../test/support/database.ts";
 import { type DnsServer, startDnsServer } from "../test/support/dns-server.ts";
 import { makeCertificateAuthority } from "../test/support/tls.ts";
-import { readConfig } from "./config.ts";
+import { findConfig } from "./config.ts";
 import { checkNode, examine, printable } from "./doctor.ts";
 import type { Check } from "./platform/check.ts";
+import { openDb } from "./platform/db.ts";
+import { acceptMasterKey } from "./platform/master-key.ts";
+import { createSeal } from "./platform/seal.ts";
 
 let dns: DnsServer;
 let database: TestDatabase;
@@ -50,7 +53,7 @@ function environment(change: Record<string, string> = {}): Record<string, string
 }
 
 async function look(change: Record<string, string> = {}, trySmtp: string | null = null): Promise<Check[]> {
-  return examine({ try_smtp: trySmtp }, () => readConfig(environment(change)));
+  return examine({ try_smtp: trySmtp }, () => findConfig(environment(change)));
 }
 
 function named(checks: Check[], name: string): Check[] {
@@ -100,14 +103,14 @@ describe("the doctor", () => {
     const file = join(dir, "no-folder");
     writeFileSync(file, "");
     const key = { POSTERN_MASTER_KEY: "ab".repeat(32) };
-    for (const [POSTERN_DATA, says] of [
-      [join(dir, "nowhere"), /nowhere does not exist\.$/],
-      [file, /no-folder cannot be looked at: it is no folder\.$/],
-      [join(file, "below"), /cannot be looked at: ENOTDIR\.$/],
+    for (const [POSTERN_DATA, status, says] of [
+      [join(dir, "nowhere"), "warning", /nowhere does not exist\.$/],
+      [file, "problem", /no-folder cannot be looked at: it is no folder\.$/],
+      [join(file, "below"), "problem", /cannot be looked at: ENOTDIR\.$/],
     ] as const) {
       const checks = await look({ ...key, POSTERN_DATA });
       const found = only(checks, "data folder");
-      assert.equal(found.status, "problem");
+      assert.equal(found.status, status);
       assert.match(found.says, says);
       assert.equal(only(checks, "DNS").status, "ok");
     }
@@ -195,6 +198,38 @@ describe("the doctor and the database", () => {
     }
   });
 
+  it("sees a master key that is not the one the database was sealed with, and none at all", async () => {
+    const db = openDb(database.url, { onError: () => undefined });
+    const right = { POSTERN_MASTER_KEY: "ab".repeat(32) };
+    try {
+      assert.equal(named(await look(right), "master key").length, 1, "a database that has sealed nothing knows none");
+      await acceptMasterKey({ db, seal: createSeal(Buffer.alloc(32, 0xab)) });
+      assert.deepEqual([...new Set(named(await look(right), "master key").map(({ status }) => status))], ["ok"]);
+      for (const [change, says] of [
+        [{ POSTERN_MASTER_KEY: "cd".repeat(32) }, /was sealed with another master key/],
+        [{}, /There is no master key here, and the database was sealed with one/],
+      ] as const) {
+        const bad = named(await look(change), "master key").filter(({ status }) => status === "problem");
+        assert.match(bad.map((check) => check.says).join(), says);
+      }
+    } finally {
+      await db.execute("delete from master_key");
+      await db.close();
+    }
+  });
+
+  it("tells where the embedded one lies, and that it is gone from there", async () => {
+    const data = mkdtempSync(join(dir, "inside-"));
+    mkdirSync(join(data, "postgres/cluster"), { recursive: true });
+    const inside = named(await look({ DATABASE_URL: "", POSTERN_DATA: data }), "database");
+    assert.deepEqual([inside[0]?.status, inside[0]?.says], ["ok", `Its files are in ${data}/postgres.`]);
+    const gone = mkdtempSync(join(dir, "gone-"));
+    writeFileSync(join(gone, "database-name"), `${"0".repeat(32)}\n`);
+    const missing = only(await look({ DATABASE_URL: "", POSTERN_DATA: gone }), "database");
+    assert.equal(missing.status, "problem");
+    assert.match(missing.says, /which is not there: put it back/);
+  });
+
   it("compares the clocks", async () => {
     assert.equal(only(await look(), "clock").status, "ok");
   });
@@ -246,6 +281,46 @@ describe("the doctor and the outside world", () => {
     assert.equal(only(await look(port, "127.0.0.1"), "port 25").status, "problem");
   });
 
+  it("writes, reads and removes an object in the bucket", async () => {
+    const objects = new Map<string, Buffer>();
+    let refuses = false;
+    const server = createHttpServer((request, response) => {
+      const [path, chunks] = [request.url ?? "", [] as Buffer[]];
+      request.on("data", (chunk) => chunks.push(chunk));
+      request.on("end", () => {
+        if (refuses) return void response.writeHead(403).end("<Error><Code>AccessDenied</Code></Error>");
+        if (request.method === "PUT") objects.set(path, Buffer.concat(chunks));
+        const found = objects.get(path);
+        if (request.method === "DELETE") objects.delete(path);
+        response.writeHead(found ? (request.method === "DELETE" ? 204 : 200) : 404);
+        response.end(request.method === "GET" ? found : undefined);
+      });
+    });
+    const endpoint = `http://${await listening(server)}`;
+    const keys = { POSTERN_S3_ACCESS_KEY: "id", POSTERN_S3_SECRET_KEY: "secret" };
+    const bucket = { POSTERN_S3_ENDPOINT: endpoint, POSTERN_S3_BUCKET: "mail", ...keys };
+    const good = only(await look(bucket), "large bodies");
+    assert.deepEqual([good.status, objects.size], ["ok", 0], good.says);
+    refuses = true;
+    const bad = only(await look(bucket), "large bodies");
+    assert.equal(bad.status, "problem");
+    assert.match(bad.says, /The bucket mail at .* cannot be used: .*403/);
+    assert.deepEqual(named(await look(), "large bodies"), [], "nothing is asked where no bucket is set");
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+  });
+
+  it("sees a key that does not belong to the certificate", async () => {
+    const authority = makeCertificateAuthority(dir);
+    const [first, second] = [authority.issue(["mail.example.eu"]), authority.issue(["mail.example.eu"])];
+    const [cert, key] = [join(dir, "first.pem"), join(dir, "second-key.pem")];
+    writeFileSync(cert, first.cert);
+    writeFileSync(key, second.key);
+    const found = only(await look({ POSTERN_TLS_CERT: cert, POSTERN_TLS_KEY: key }), "certificate");
+    assert.equal(found.status, "problem");
+    assert.match(found.says, /first\.pem with the key .*second-key\.pem cannot be used: .*mismatch/);
+  });
+
   it("reads the certificate's last day", async () => {
     const authority = makeCertificateAuthority(dir);
     const judge = async (days: number) => {
@@ -281,6 +356,14 @@ describe("postern doctor", () => {
     const json = await run(["--json"], { DATABASE_URL: "" });
     assert.equal(json.status, 0, json.stdout + json.stderr);
     assert.deepEqual([JSON.parse(json.stdout).ok, JSON.parse(json.stdout).checks.length > 8], [true, true]);
+  });
+
+  it("makes nothing where nothing is yet", async () => {
+    const data = join(dir, "not-yet");
+    const { stdout } = await run([], { POSTERN_DATA: data, DATABASE_URL: "" });
+    assert.match(stdout, /skipped {2}master key {4}There is none yet; the first start makes it\./);
+    assert.match(stdout, /skipped {2}database {6}There is no embedded database yet/);
+    assert.equal(existsSync(data), false);
   });
 
   it("says the remedy below what is wrong", () => {

@@ -1,13 +1,16 @@
 // `postern doctor`: looks at the machine, the settings and the outside world as Postern would meet them, and says in plain
-// sentences what is wrong and what to do. It changes nothing and starts nothing. Not here: watching a running Postern
+// sentences what is wrong and what to do. It changes nothing and starts nothing; only into an S3 bucket it puts an object of
+// a few bytes, reads it and takes it away. Not here: watching a running Postern
 // (metrics, docs/operations.md), and the DNS records of customers' domains (POST /v1/domains/{id}/verify).
 import { X509Certificate } from "node:crypto";
 import { access, constants, readFile, stat, statfs } from "node:fs/promises";
 import { get } from "node:http";
 import { createConnection, createServer } from "node:net";
 import { join } from "node:path";
-import { type Config, ConfigProblems, type HostPort, readConfig } from "./config.ts";
+import { createSecureContext } from "node:tls";
+import { ConfigProblems, type FoundConfig, findConfig, type HostPort } from "./config.ts";
 import { type Check, ok, problem, skipped, warning } from "./platform/check.ts";
+import { checkBlobs } from "./platform/check-blobs.ts";
 import { checkDatabase } from "./platform/check-database.ts";
 import { checkSpam } from "./platform/check-spam.ts";
 import { createClock } from "./platform/clock.ts";
@@ -25,9 +28,9 @@ const CERTIFICATE_DAYS_MIN = 14;
 const DAY_MS = 86_400_000;
 
 /** Everything at once; never rejects for what it finds. `read` is where the settings come from. */
-export async function examine(options: DoctorOptions, read: () => Config = readConfig): Promise<Check[]> {
+export async function examine(options: DoctorOptions, read: () => FoundConfig = findConfig): Promise<Check[]> {
   const node = checkNode(process.versions.node);
-  let config: Config;
+  let config: FoundConfig;
   try {
     config = read();
   } catch (error) {
@@ -46,6 +49,7 @@ export async function examine(options: DoctorOptions, read: () => Config = readC
     checkDataFolder(config),
     checkMasterKey(config),
     checkDatabase(config),
+    checkBlobs(config.s3),
     checkPorts(config),
     checkBaseUrl(config),
     checkCertificate(config),
@@ -82,13 +86,17 @@ export function checkNode(version: string): Check {
   );
 }
 
-async function checkDataFolder({ data_dir }: Config): Promise<Check[]> {
+async function checkDataFolder({ data_dir }: FoundConfig): Promise<Check[]> {
   const name = "data folder";
   const found = await stat(data_dir).catch((error: NodeJS.ErrnoException) => error);
   if (found instanceof Error || !found.isDirectory()) {
     const why = found instanceof Error ? (found.code ?? found.message) : "it is no folder";
-    const says = why === "ENOENT" ? `${data_dir} does not exist.` : `${data_dir} cannot be looked at: ${why}.`;
-    return [problem(name, says, "Make that folder for the user that runs Postern, or set POSTERN_DATA.")];
+    if (why === "ENOENT") {
+      const remedy = "The first start makes it; if there was one before, set POSTERN_DATA to where it is.";
+      return [warning(name, `${data_dir} does not exist.`, remedy)];
+    }
+    const remedy = "Make that folder for the user that runs Postern, or set POSTERN_DATA.";
+    return [problem(name, `${data_dir} cannot be looked at: ${why}.`, remedy)];
   }
   const { mode, uid } = found;
   const checks: Check[] = [];
@@ -128,10 +136,11 @@ async function checkDataFolder({ data_dir }: Config): Promise<Check[]> {
     : [ok(name, `${data_dir} belongs to user ${uid} and has ${Math.floor(free / 1024 ** 3)} GiB free.`)];
 }
 
-async function checkMasterKey({ data_dir }: Config): Promise<Check> {
+async function checkMasterKey({ data_dir, master_key }: FoundConfig): Promise<Check> {
   const name = "master key";
   const path = join(data_dir, "master.key");
   const found = await stat(path).catch(() => null);
+  if (master_key === null) return skipped(name, "There is none yet; the first start makes it.");
   if (!found) return ok(name, "The master key comes from POSTERN_MASTER_KEY.");
   if ((found.mode & 0o077) !== 0) {
     return problem(
@@ -143,7 +152,7 @@ async function checkMasterKey({ data_dir }: Config): Promise<Check> {
   return ok(name, `${path} is readable by its owner only. Keep a copy apart from the database's backup.`);
 }
 
-async function checkPorts(config: Config): Promise<Check[]> {
+async function checkPorts(config: FoundConfig): Promise<Check[]> {
   const { http, internal, mx, submission, submissions } = config;
   const wanted: [variable: string, place: HostPort | null][] = [
     ["POSTERN_HTTP", http],
@@ -205,7 +214,7 @@ function isLocal(host: string): boolean {
   return host === "localhost" || host.endsWith(".localhost") || /^(127\.|\[?::1\]?$)/.test(host);
 }
 
-function checkBaseUrl({ base_url }: Config): Check {
+function checkBaseUrl({ base_url }: FoundConfig): Check {
   const { protocol, hostname } = new URL(base_url);
   if (protocol === "https:") return ok("base URL", `${base_url} is encrypted.`);
   if (isLocal(hostname))
@@ -221,31 +230,34 @@ function checkBaseUrl({ base_url }: Config): Check {
   );
 }
 
-async function checkCertificate({ tls_cert_file }: Config): Promise<Check> {
-  if (!tls_cert_file) {
+async function checkCertificate({ tls_cert_file, tls_key_file }: FoundConfig): Promise<Check> {
+  const name = "certificate";
+  if (!tls_cert_file || !tls_key_file) {
     return skipped(
-      "certificate",
+      name,
       "POSTERN_TLS_CERT is not set: mail servers are offered a self-signed certificate.",
       "Set POSTERN_TLS_CERT and POSTERN_TLS_KEY.",
     );
   }
   try {
-    const { validTo } = new X509Certificate(await readFile(tls_cert_file));
+    const cert = await readFile(tls_cert_file);
+    const { validTo } = new X509Certificate(cert);
+    createSecureContext({ cert, key: await readFile(tls_key_file) });
     const days = Math.floor((Date.parse(validTo) - createClock({}).now()) / DAY_MS);
-    if (days >= CERTIFICATE_DAYS_MIN) return ok("certificate", `${tls_cert_file} is valid for ${days} days.`);
+    if (days >= CERTIFICATE_DAYS_MIN) return ok(name, `${tls_cert_file} is valid for ${days} days, and its key fits.`);
     const says = days < 0 ? `${tls_cert_file} has expired.` : `${tls_cert_file} expires in ${days} days.`;
-    return (days < 0 ? problem : warning)("certificate", says, "Renew it; Postern reads it again by itself.");
+    return (days < 0 ? problem : warning)(name, says, "Renew it; Postern reads it again by itself.");
   } catch (error) {
     return problem(
-      "certificate",
-      `${tls_cert_file} cannot be read: ${(error as Error).message}.`,
-      "It must be a certificate in PEM form.",
+      name,
+      `${tls_cert_file} with the key ${tls_key_file} cannot be used: ${(error as Error).message}.`,
+      "They must be a certificate with its chain and the private key that belongs to it, both in PEM form.",
     );
   }
 }
 
 /** That DNS answers at all, and that this machine's names lead here and back (RFC 5321 §2.3.5, RFC 1912 §2.1). */
-async function checkNames(config: Config, resolver: Resolver): Promise<Check[]> {
+async function checkNames(config: FoundConfig, resolver: Resolver): Promise<Check[]> {
   const { hostname, mx_host } = config;
   if (isLocal(hostname)) {
     return [
@@ -308,7 +320,11 @@ const MAIL_NAMES: MailName[] = [
 ];
 
 /** RFC 5321 §5.1: an MX that is ours, or an address of its own. */
-async function checkMailName(config: Config, { name, host, without }: MailName, resolver: Resolver): Promise<Check> {
+async function checkMailName(
+  config: FoundConfig,
+  { name, host, without }: MailName,
+  resolver: Resolver,
+): Promise<Check> {
   const domain = config[host];
   const mx = await resolver.mx(domain);
   const exchanges = mx.kind === "found" ? mx.records.map(({ exchange }) => exchange.toLowerCase()) : [];
@@ -339,7 +355,7 @@ async function checkReverse(hostname: string, address: string, resolver: Resolve
 }
 
 /** The one check that talks to a stranger, hence only when asked for. */
-async function checkWayOut({ try_smtp }: DoctorOptions, { testing }: Config): Promise<Check> {
+async function checkWayOut({ try_smtp }: DoctorOptions, { testing }: FoundConfig): Promise<Check> {
   const name = "port 25";
   if (try_smtp === null) {
     return skipped(

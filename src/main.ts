@@ -11,12 +11,14 @@ import {
   organizationNamed,
   organizationTable,
 } from "./accounts/accounts.ts";
-import { openWorld, startRoles } from "./app.ts";
+import { type Opened, openWorld, type Running, startRoles } from "./app.ts";
 import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
 import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { resumeSending } from "./outbound/outbound.ts";
 import { answerLines, askDatabase } from "./platform/ask-database.ts";
+import { createLog, type Log } from "./platform/log.ts";
+import { acceptMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
 import { migrate } from "./platform/migrate.ts";
 import type { World } from "./platform/world.ts";
 
@@ -25,12 +27,10 @@ const STOP_WITHIN_MS = 60_000;
 async function start(options: { roles: Role[] }): Promise<void> {
   const config = readConfig();
   const opened = await openWorld(config);
-  const { world } = opened;
-  world.log.info(printableConfig(config), "configuration");
-  const first = await bootstrap(world, { live_key: config.bootstrap_live_key, test_key: config.bootstrap_test_key });
-  const running = await startRoles(world, options.roles);
-  if (first) printFirstStart(config, first);
-  console.log(`Postern is ready: ${options.roles.join(", ")}${running.address ? ` on ${running.address}` : ""}`);
+  const running = await startIn(opened, config, options.roles).catch(async (error) => {
+    await opened.close();
+    throw error;
+  });
   onSignal(async () => {
     try {
       await running.stop();
@@ -38,6 +38,17 @@ async function start(options: { roles: Role[] }): Promise<void> {
       await opened.close();
     }
   });
+  const where = running.address ? ` on ${running.address}` : "";
+  console.log(`Postern is ready: ${options.roles.join(", ")}${where} (metrics on ${running.internal})`);
+}
+
+async function startIn({ world }: Opened, config: Config, roles: Role[]): Promise<Running> {
+  world.log.info(printableConfig(config), "configuration");
+  await keepMasterKey(world);
+  const first = await bootstrap(world, { live_key: config.bootstrap_live_key, test_key: config.bootstrap_test_key });
+  // At once: they are nowhere else, and a port that is taken ends the start.
+  if (first) printFirstStart(config, first);
+  return await startRoles(world, roles);
 }
 
 /** Keys that the operator gave are not repeated: what is printed here is kept by whatever keeps the log. */
@@ -76,19 +87,40 @@ async function migrateOnly(): Promise<void> {
     console.log(applied.length ? `Applied: ${applied.join(", ")}` : "The database is up to date.");
     return;
   }
-  const opened = await openWorld(config);
+  const opened = await openWorld(config, logBeside(config));
   console.log("The embedded database is up to date.");
   await opened.close();
 }
 
+/** Of a command whose answer is on standard output: that is taken as it is (`KEY=$(postern keys create …)`). */
+function logBeside(config: Config): Log {
+  const destination = { write: (line: string) => void process.stderr.write(line) };
+  return createLog({ level: config.log_level, role: "postern", destination });
+}
+
 /** For the commands that work on a database once. */
-async function withWorld(work: (world: World) => Promise<void>): Promise<void> {
-  const opened = await openWorld(readConfig());
+async function withAnyKey(work: (world: World) => Promise<void>): Promise<void> {
+  const config = readConfig();
+  const opened = await openWorld(config, logBeside(config));
   try {
     await work(opened.world);
   } finally {
     await opened.close();
   }
+}
+
+function withWorld(work: (world: World) => Promise<void>): Promise<void> {
+  return withAnyKey(async (world) => {
+    await refuseOtherMasterKey(world);
+    await work(world);
+  });
+}
+
+function acceptMasterKeyCommand(): Promise<void> {
+  return withAnyKey(async (world) => {
+    await acceptMasterKey(world);
+    console.log("This master key counts from now on. docs/operations.md says what has to be made anew.");
+  });
 }
 
 function createKeyCommand(options: { name: string; env: "live" | "test"; organization?: string }): Promise<void> {
@@ -154,8 +186,9 @@ function resume(): Promise<void> {
 async function doctor(options: { json?: boolean; trySmtp?: string }): Promise<void> {
   const checks = await examine({ try_smtp: options.trySmtp ?? null });
   const isWell = checks.every(({ status }) => status !== "problem");
-  console.log(options.json ? JSON.stringify({ ok: isWell, checks }) : printable(checks));
-  process.exitCode = isWell ? 0 : 1;
+  const text = options.json ? JSON.stringify({ ok: isWell, checks }) : printable(checks);
+  await new Promise<void>((done) => process.stdout.write(`${text}\n`, () => done()));
+  process.exit(isWell ? 0 : 1); // what has not answered in time is not waited for
 }
 
 function parseRoles(text: string): Role[] {
@@ -230,6 +263,10 @@ program
   .argument("<query>", "a select")
   .option("--json", "one JSON object")
   .action(sql);
+program
+  .command("accept-master-key")
+  .description("go on with the present master key after the right one was lost for good")
+  .action(acceptMasterKeyCommand);
 program.command("migrate").description("bring the database up to date").action(migrateOnly);
 program
   .command("keys")

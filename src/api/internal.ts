@@ -24,10 +24,15 @@ export async function startInternalServer(world: World): Promise<InternalServer>
   await listen(server, host, port).catch(async (error: NodeJS.ErrnoException) => {
     if (error.code !== "EADDRINUSE" || !world.config.internal_is_default) throw error;
     await listen(server, host, 0);
+    const { port: instead } = server.address() as AddressInfo;
+    world.log.warn(
+      { taken: port, instead },
+      "the port of POSTERN_INTERNAL is taken: /metrics and /readyz are on another",
+    );
   });
   const bound = server.address() as AddressInfo;
   return {
-    address: `http://${bound.address}:${bound.port}`,
+    address: `http://${bound.family === "IPv6" ? `[${bound.address}]` : bound.address}:${bound.port}`,
     ready: () => {
       state.ready = true;
     },

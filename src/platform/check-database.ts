@@ -1,26 +1,51 @@
 // The database as `postern doctor` sees it: reachable, recent enough, durable, with a role that row-level security binds,
 // in time with this machine, and migrated. Reads only.
 import pg from "pg";
-import type { Config } from "../config.ts";
+import type { FoundConfig } from "../config.ts";
 import { type Check, ok, problem, skipped, warning } from "./check.ts";
 import { createClock } from "./clock.ts";
-import { databaseFolder } from "./database-folder.ts";
+import { type DatabasePlace, findDatabase } from "./database-folder.ts";
 import { runningEmbeddedPostgres } from "./embedded-postgres.ts";
+import { judgeMasterKey } from "./master-key.ts";
 import { readMigrations } from "./migrate.ts";
+import { createSeal } from "./seal.ts";
 
 const OLDEST_POSTGRES = 150_000;
 const SKEW_MS_MAX = 1_000;
-const CONNECTIONS_MIN = 60;
+/** Two pools of ten, and two that listen. */
+const CONNECTIONS_MIN = 22;
 const ANSWER_MS = 5_000;
 
+type DatabaseConfig = Pick<FoundConfig, "database_url" | "data_dir" | "master_key">;
+
 /** Reaches the database of these settings and judges it; a database that is not there is a finding, not a failure. */
-export async function checkDatabase(config: Pick<Config, "database_url" | "data_dir">): Promise<Check[]> {
-  const name = "database";
-  const url = config.database_url ?? (await embeddedUrl(config.data_dir));
-  if (!url)
-    return [
-      skipped(name, "The embedded database is not running; Postern starts it.", "Run this again while Postern runs."),
-    ];
+export async function checkDatabase(config: DatabaseConfig): Promise<Check[]> {
+  if (config.database_url) return judge(config.database_url, config);
+  let place: DatabasePlace | null;
+  try {
+    place = await findDatabase(config.data_dir);
+  } catch (error) {
+    return [problem("database", (error as Error).message, "Until then Postern does not start.")];
+  }
+  if (place === null) return [skipped("database", "There is no embedded database yet; the first start makes it.")];
+  const url = (await runningEmbeddedPostgres(place.folder).catch(() => null))?.url;
+  const found = url ? await judge(url, config) : [notRunning(place)];
+  return [...whereItLies(place), ...found];
+}
+
+function whereItLies({ folder, moved, unused }: DatabasePlace): Check[] {
+  const place = ok("database", `Its files are in ${folder}${moved ? ", not in the data folder: back up both" : ""}.`);
+  if (unused === null) return [place];
+  const says = `There is a second database of this data folder in ${unused}; it is not used.`;
+  return [place, warning("database", says, "Look into both before you remove either.")];
+}
+
+function notRunning({ folder }: DatabasePlace): Check {
+  const says = "The embedded database is not running, or is another user's; Postern starts it.";
+  return skipped("database", says, `Run this again while Postern runs, as the user that owns ${folder} or as root.`);
+}
+
+async function judge(url: string, config: DatabaseConfig): Promise<Check[]> {
   const client = new pg.Client({
     connectionString: url,
     options: "-c postern.scope=system",
@@ -30,11 +55,11 @@ export async function checkDatabase(config: Pick<Config, "database_url" | "data_
   client.on("error", () => undefined);
   try {
     await client.connect();
-    return await readDatabase(client);
+    return [...(await readDatabase(client)), ...(await checkKey(client, config))];
   } catch (error) {
     return [
       problem(
-        name,
+        "database",
         `The database does not answer: ${(error as Error).message}.`,
         "Check DATABASE_URL, that the server runs, and that it takes connections from here.",
       ),
@@ -44,9 +69,26 @@ export async function checkDatabase(config: Pick<Config, "database_url" | "data_
   }
 }
 
-async function embeddedUrl(dataDir: string): Promise<string | null> {
-  const { folder } = await databaseFolder(dataDir);
-  return (await runningEmbeddedPostgres(folder))?.url ?? null;
+/** Is the key of these settings the one that the database's secrets are sealed with? */
+async function checkKey(client: pg.Client, { master_key, data_dir }: DatabaseConfig): Promise<Check[]> {
+  const { rows } = await client.query<{ found: boolean }>("select to_regclass('master_key') is not null as found");
+  if (!rows[0]?.found) return [];
+  const query = async <Row>(text: string, values: readonly unknown[] = []) =>
+    (await client.query(text, [...values])).rows as Row[];
+  const execute = () => Promise.reject(new Error("the doctor changes nothing"));
+  // Without a key none is right: any other one tells whether the database knows one.
+  const found = await judgeMasterKey({ query, execute }, createSeal(master_key ?? Buffer.alloc(32)));
+  if (found === "unknown") return [];
+  if (found === "right") return [ok("master key", "It is the one that the database was sealed with.")];
+  return [
+    problem(
+      "master key",
+      master_key === null
+        ? "There is no master key here, and the database was sealed with one."
+        : "The database was sealed with another master key: Postern does not start with this one.",
+      `Set POSTERN_MASTER_KEY to that key, or put your copy of it back as ${data_dir}/master.key.`,
+    ),
+  ];
 }
 
 type Server = {
@@ -54,6 +96,7 @@ type Server = {
   full_version: string;
   settings: Record<string, string>;
   is_super: boolean;
+  /** For roles that are no superuser. */
   connections_max: number;
   at_ms: number;
 };
@@ -66,7 +109,8 @@ async function readDatabase(client: pg.Client): Promise<Check[]> {
             (select json_object_agg(name, setting) from pg_settings
               where name in ('fsync', 'full_page_writes', 'synchronous_commit', 'data_checksums')) as settings,
             (select rolsuper or rolbypassrls from pg_roles where rolname = current_user) as is_super,
-            current_setting('max_connections')::int as connections_max,
+            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+              - coalesce(current_setting('reserved_connections', true), '0')::int as connections_max,
             (extract(epoch from clock_timestamp()) * 1000)::float8 as at_ms`,
   );
   const server = rows[0] as Server;
@@ -123,8 +167,8 @@ function checkDurability({ settings, connections_max }: Server): Check[] {
     checks.push(
       problem(
         "database",
-        `max_connections is ${connections_max}; a Postern of all roles uses up to ${CONNECTIONS_MIN}.`,
-        "Raise max_connections.",
+        `The server takes ${connections_max} connections; each process of Postern uses up to ${CONNECTIONS_MIN}.`,
+        `Raise max_connections to ${CONNECTIONS_MIN} for each process, and some in reserve.`,
       ),
     );
   }

@@ -1,0 +1,114 @@
+// What an operator meets at the first starts: a start that fails tells the keys and leaves nothing running, another master
+// key is refused before anything is taken, a command's standard output is its answer alone, and metrics are where they are said
+// to be.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { type TestDatabase, testDatabase } from "../support/database.ts";
+import { posternSettings, startPostern } from "../support/postern-process.ts";
+
+const MAIN = join(import.meta.dirname, "../../src/main.ts");
+
+let folder: string;
+let database: TestDatabase;
+/** Embedded database, keys of its own making, a log that is not silent. */
+let env: Record<string, string>;
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "postern-first-"));
+  chmodSync(folder, 0o711); // run by root, the embedded database runs as an ordinary user
+  database = await testDatabase();
+  const settings = await posternSettings(join(folder, "data"), { POSTERN_LOG_LEVEL: "info" });
+  const { POSTERN_BOOTSTRAP_LIVE_KEY: _live, POSTERN_BOOTSTRAP_TEST_KEY: _test, ...rest } = settings.env;
+  env = rest;
+});
+
+after(async () => {
+  await database?.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+type Ended = { code: number; stdout: string; stderr: string };
+
+function postern(args: string[], change: Record<string, string> = {}): Promise<Ended> {
+  const options = { env: { PATH: process.env.PATH ?? "", ...env, ...change }, timeout: 60_000 };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
+    );
+  });
+}
+
+/** Somebody listens where Postern would, while `work` goes on. */
+async function whileTaken<T>(place: string, work: () => Promise<T>): Promise<T> {
+  const [host, port] = place.split(":");
+  const stranger = createServer();
+  await new Promise<void>((done) => stranger.listen(Number(port), host, done));
+  try {
+    return await work();
+  } finally {
+    await new Promise((done) => stranger.close(done));
+  }
+}
+
+const pidFile = () => join(folder, "data/postgres/cluster/postmaster.pid");
+
+test("a first start that finds its port taken tells the keys and leaves no database running", async () => {
+  const failed = await whileTaken(env.POSTERN_HTTP as string, () => postern(["start"]));
+  assert.equal(failed.code, 1);
+  assert.match(failed.stderr, /postern: listen EADDRINUSE/);
+  assert.match(
+    failed.stdout,
+    /These keys are shown once\.\n.*\n {2}live key {2}svc_live_\w+\n {2}test key {2}svc_test_\w+/,
+  );
+  assert.equal(existsSync(pidFile()), false, "the embedded database has ended in good order");
+
+  const running = await startPostern({ base_url: "", live_key: "", test_key: "", env });
+  assert.match(running.output(), new RegExp(`\\(metrics on http://${env.POSTERN_INTERNAL}\\)`));
+  const beside = await postern(["keys", "create", "--name", "n", "--env", "test"]);
+  assert.match(beside.stdout, /^svc_test_\w+\n$/, "nothing but the key");
+  assert.equal(await running.stop(), 0);
+  const alone = await postern(["keys", "create", "--name", "n", "--env", "live"]);
+  assert.match(alone.stdout, /^svc_live_\w+\n$/, "nor when the command starts the database");
+});
+
+test("another master key ends the start before anything is taken, until the operator accepts it", async () => {
+  const key = () => randomBytes(32).toString("hex");
+  const right = { DATABASE_URL: database.url, POSTERN_MASTER_KEY: key() };
+  const settings = { base_url: "", live_key: "", test_key: "", env: { ...env, ...right } };
+  const first = await startPostern(settings);
+  assert.equal(await first.stop(), 0);
+
+  const wrong = { ...right, POSTERN_MASTER_KEY: key() };
+  for (const args of [["start"], ["keys", "create", "--name", "n", "--env", "live"]]) {
+    const refused = await postern(args, wrong);
+    assert.equal(refused.code, 1);
+    assert.match(
+      refused.stderr,
+      /postern: this is not the master key that the database was sealed with: set POSTERN_MAS/,
+    );
+    assert.doesNotMatch(refused.stdout, /ready|svc_/);
+  }
+  assert.equal((await postern(["accept-master-key"], wrong)).code, 0);
+  const ours: Record<string, string> = { ...env, ...wrong };
+  delete ours.POSTERN_INTERNAL;
+  const start = () => startPostern({ ...settings, env: ours }, ["clock"]);
+  // The default place of the metrics: when another process of this machine has it now, that is as good.
+  const later = await whileTaken("127.0.0.1:9180", start).catch((error) => {
+    if (error.code !== "EADDRINUSE") throw error;
+    return start();
+  });
+  try {
+    const place = /metrics on (http:\/\/\S+)\)/.exec(later.output())?.[1] ?? "";
+    assert.notEqual(place, "http://127.0.0.1:9180");
+    assert.match(later.output(), new RegExp(`"taken":9180,"instead":${new URL(place).port}\\b`));
+    assert.match(await (await fetch(`${place}/metrics`)).text(), /^postern_database_up 1$/m);
+  } finally {
+    assert.equal(await later.stop(), 0);
+  }
+});
