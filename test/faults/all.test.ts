@@ -2,13 +2,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { table } from "./all.ts";
+import { type Figures, lineOf, lineWithout } from "./line.ts";
+
+function figures([acknowledged, lost, duplicates, flagged]: [number, number, number, number], ok: boolean): Figures {
+  return { acknowledged, lost, duplicates, flagged, ok };
+}
 
 test("the table says of each scenario whether it passed, failed or was not played, and why", () => {
+  const run = { rounds: 1, seed: 1, seconds: 1 };
   const lines = table([
-    { scenario: "kill", acknowledged: 500, lost: 0, duplicates: 3, flagged: 3, seconds: 12.5, ok: true },
-    { scenario: "bad-mx", acknowledged: 100, lost: 1, duplicates: 0, flagged: 0, seconds: 1, ok: false },
-    { scenario: "power-cut", skipped: "mounting a loop device needs root", ok: false },
-    { scenario: "upgrade", error: "ended with 1", ok: false },
+    lineOf({ ...run, scenario: "kill", seconds: 12.5 }, figures([500, 0, 3, 3], true)),
+    lineOf({ ...run, scenario: "bad-mx" }, figures([100, 1, 0, 0], false)),
+    lineWithout({ ...run, scenario: "power-cut" }, { skipped: "mounting a loop device needs root" }),
+    lineWithout({ ...run, scenario: "upgrade" }, { error: "ended with 1" }),
   ]);
   assert.match(lines[0] as string, /^scenario +verdict +acknowledged +lost +duplicates +flagged +seconds$/);
   assert.match(lines[1] as string, /^kill +passed +500 +0 +3 +3 +12\.5$/);

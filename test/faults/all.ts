@@ -1,28 +1,27 @@
 // `all`: every scenario in order, each in a process of its own, so that none meets what another left; a table at the end.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+import { type Figures, type Line, lineWithout, sumOf } from "./line.ts";
 import type { ScenarioOptions } from "./round.ts";
 
-export type Played = Record<string, unknown> & { scenario: string; ok: boolean };
-
-export type AllResult = { results: Played[]; ok: boolean };
+/** The sums of what was played, and the line of each. */
+export type AllResult = Figures & { results: Line[] };
 
 const RUN = `${import.meta.dirname}/run.ts`;
-/** What every scenario has a figure for, or most have. */
-const COLUMNS = ["acknowledged", "lost", "duplicates", "flagged", "seconds"];
+const COLUMNS: (keyof Line)[] = ["acknowledged", "lost", "duplicates", "flagged", "seconds"];
 
 /** Plays them; options other than the rounds are passed on. `ok` only when each was played and passed. */
 export async function runAll(
   names: string[],
   { say = () => undefined, ...options }: ScenarioOptions,
 ): Promise<AllResult> {
-  const results: Played[] = [];
+  const results: Line[] = [];
   for (const name of names) results.push(await playOne(name, options, say));
   for (const line of table(results)) say(line);
-  return { results, ok: results.every(({ ok }) => ok) };
+  return { ...sumOf(results), results };
 }
 
-async function playOne(name: string, options: ScenarioOptions, say: (text: string) => void): Promise<Played> {
+async function playOne(name: string, options: ScenarioOptions, say: (text: string) => void): Promise<Line> {
   const wanted = (["seed", "sends", "rows"] as const).filter((option) => options[option] !== undefined);
   const args = wanted.flatMap((option) => [`--${option}`, String(options[option])]);
   const child = spawn(process.execPath, [RUN, name, "--json", ...args], { stdio: ["ignore", "pipe", "inherit"] });
@@ -36,30 +35,31 @@ async function playOne(name: string, options: ScenarioOptions, say: (text: strin
   }
   const code = await exited;
   process.off("exit", end);
-  const result = parse(last);
-  return { ...(result ?? { error: `ended with ${code}` }), scenario: name, ok: code === 0 && result?.ok === true };
+  const run = { scenario: name, rounds: 0, seed: options.seed, seconds: 0 };
+  const line = parse(last) ?? lineWithout(run, { error: `ended with ${code}` });
+  return { ...line, ok: code === 0 && line.ok };
 }
 
-function parse(line: string): Played | null {
+function parse(line: string): Line | null {
   try {
-    return line.startsWith("{") ? (JSON.parse(line) as Played) : null;
+    return line.startsWith("{") ? (JSON.parse(line) as Line) : null;
   } catch {
     return null;
   }
 }
 
 /** Lines with a column for each figure. */
-export function table(results: Played[]): string[] {
+export function table(results: Line[]): string[] {
   const head = ["scenario".padEnd(18), "verdict".padEnd(10), ...COLUMNS.map((name) => name.padStart(12))].join(" ");
   const rows = results.map((result) => {
-    const figures = COLUMNS.map((name) => String(result[name] ?? "–").padStart(12));
     const why = result.skipped ?? result.error;
+    const figures = COLUMNS.map((name) => String(why === undefined ? result[name] : "–").padStart(12));
     return [result.scenario.padEnd(18), verdictOf(result).padEnd(10), ...figures, why ?? ""].join(" ").trimEnd();
   });
   return [head, ...rows];
 }
 
-function verdictOf({ ok, skipped }: Played): string {
+function verdictOf({ ok, skipped }: Line): string {
   if (skipped !== undefined) return "not played";
   return ok ? "passed" : "FAILED";
 }

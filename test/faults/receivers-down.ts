@@ -2,6 +2,7 @@
 // 6 min, 36 min, 2 h 36, 10 h 36 and 34 h 36 (contract: retry policy); events of the first 84 minutes end as `failed` and
 // can be replayed, all later ones arrive by themselves.
 import { ask } from "../support/postern-process.ts";
+import { judge } from "./drain.ts";
 import { sendAll, sleep } from "./load.ts";
 import type { ScenarioOptions } from "./round.ts";
 import { type Stage, setStage } from "./stage.ts";
@@ -20,6 +21,10 @@ const STEP_S = 1;
 
 export type ReceiversVerdict = {
   acknowledged: number;
+  /** The e-mails that the events are about: those that did not arrive, and copies as everywhere. */
+  lost: number;
+  duplicates: number;
+  flagged: number;
   events: number;
   failed_replayed: number;
   delivered_late: number;
@@ -32,6 +37,9 @@ export type ReceiversVerdict = {
 export async function runReceiversDown({ rounds, sends = EVENTS, say }: ScenarioOptions): Promise<ReceiversVerdict> {
   const total: ReceiversVerdict = {
     acknowledged: 0,
+    lost: 0,
+    duplicates: 0,
+    flagged: 0,
     events: 0,
     failed_replayed: 0,
     delivered_late: 0,
@@ -133,7 +141,7 @@ async function replayFailed(stage: Stage, began: number): Promise<number> {
   return Number(failed.body.total);
 }
 
-function judgeStories(stage: Stage, stories: Map<string, Story>, replayed: number): ReceiversVerdict {
+async function judgeStories(stage: Stage, stories: Map<string, Story>, replayed: number): Promise<ReceiversVerdict> {
   const lastAttempt = OFFSETS_S.at(-1) as number;
   let offSchedule = 0;
   let late = 0;
@@ -149,17 +157,20 @@ function judgeStories(stage: Stage, stories: Map<string, Story>, replayed: numbe
     if (!isDoomed && delivered) late += 1;
   }
   const events = stories.size;
-  const acknowledged = stage.recorder.all().length;
+  const { acknowledged, lost, duplicates, flagged, ok: isMailWell } = await judge(stage);
   const missing = acknowledged - [...stories.values()].filter(({ delivered }) => delivered).length;
-  const ok =
+  const areEventsWell =
     events === acknowledged && missing === 0 && offSchedule === 0 && replayed > 0 && late === events - replayed;
   return {
     acknowledged,
+    lost,
+    duplicates,
+    flagged,
     events,
     failed_replayed: replayed,
     delivered_late: late,
     attempts_off_schedule: offSchedule,
     missing,
-    ok,
+    ok: isMailWell && areEventsWell,
   };
 }

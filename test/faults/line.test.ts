@@ -1,0 +1,62 @@
+// The last line of each scenario: whoever reads it as JSON finds the same fields, however the run ended.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import { type Figures, lineOf, lineWithout, sumOf } from "./line.ts";
+import { SCENARIOS } from "./scenarios.ts";
+
+const RUN = join(import.meta.dirname, "run.ts");
+const NUMBERS = ["rounds", "seed", "acknowledged", "lost", "duplicates", "flagged", "seconds"];
+
+/** What a scenario's run resolves with; tsc holds every one of scenarios.ts to it. */
+const figures: Figures = { acknowledged: 42, lost: 1, duplicates: 2, flagged: 2, ok: false };
+const run = { scenario: "kill", rounds: 2, seed: 7, seconds: 1.5 };
+
+function assertWhole(line: Record<string, unknown>, scenario: string): void {
+  assert.equal(line.scenario, scenario);
+  for (const name of NUMBERS) assert.equal(typeof line[name], "number", `${name} of ${JSON.stringify(line)}`);
+  assert.equal(typeof line.ok, "boolean");
+}
+
+test("a scenario's own figures stand between the fixed ones, and ok is the last", () => {
+  const line = lineOf(run, { ...figures, kills: { mta: 3 } } as Figures);
+  assert.deepEqual(line, { ...run, ...figures, kills: { mta: 3 } });
+  assert.equal(Object.keys(line).at(-1), "ok");
+});
+
+test("what was not played, or failed before its verdict, has counted nothing and is not ok", () => {
+  for (const why of [{ skipped: "needs root" }, { error: "ended with 1" }]) {
+    const nothing = { acknowledged: 0, lost: 0, duplicates: 0, flagged: 0 };
+    assert.deepEqual(lineWithout(run, why), { ...run, ...nothing, ...why, ok: false });
+  }
+});
+
+test("without a round nothing passes", () => {
+  assert.equal(lineOf({ ...run, rounds: 0 }, { ...figures, ok: true }).ok, false);
+});
+
+test("`all` has the sums, and is ok when each is", () => {
+  const good = { ...figures, ok: true };
+  assert.deepEqual(sumOf([good, good]), { acknowledged: 84, lost: 2, duplicates: 4, flagged: 4, ok: true });
+  assert.equal(sumOf([good, figures]).ok, false);
+  assert.equal(sumOf([]).ok, false);
+});
+
+test("the program prints it, whether a scenario had no rounds or the machine lacks what it takes", () => {
+  const cases: [string, number, (line: Record<string, unknown>) => boolean][] = [
+    ["receivers-down", 1, ({ error }) => error === undefined],
+    ["dns-failures", 1, ({ error }) => error === undefined],
+    ["power-cut", 3, ({ skipped }) => typeof skipped === "string"],
+  ];
+  for (const [name, code, isSo] of cases) {
+    assert.ok(SCENARIOS.has(name));
+    const ran = spawnSync(process.execPath, [RUN, name, "--rounds", "0", "--json"], {
+      encoding: "utf8",
+      env: { PATH: "/nowhere" },
+    });
+    const line = JSON.parse(ran.stdout.trim().split("\n").at(-1) ?? "");
+    assertWhole(line, name);
+    assert.deepEqual([line.ok, ran.status, isSo(line)], [false, code, true], ran.stdout + ran.stderr);
+  }
+});
