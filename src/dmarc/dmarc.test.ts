@@ -109,9 +109,10 @@ describe("an upload", () => {
       ["", /required/],
       ["hello", /neither an XML nor a JSON/],
       ["<!DOCTYPE x><feedback/>", /document type/],
+      ['<?xml version="1.0" encoding="windows-1259"?><feedback></feedback>', /domain of the policy/],
       [JSON.stringify({ policies: [] }), /no SMTP TLS report/],
       [reportXml({ domain: "refused.example", begin_s: day("2026-11-24") }), /days to come/],
-      [gzipSync(Buffer.concat([Buffer.from("<feedback>"), Buffer.alloc(30e6, " ")])), /200 times|too long/],
+      [gzipSync(Buffer.concat([Buffer.from("<feedback>"), Buffer.alloc(30e6, " ")])), /too long/],
     ];
     for (const [file, words] of cases) {
       const answer = await upload(file);

@@ -2,11 +2,13 @@
 // address of a domain, or uploaded with a key of the organization.
 import { findByReportToken, findDomain } from "../domains/domains.ts";
 import { readReport } from "../mail/dmarc-report/read-report.ts";
-import { readReportMail } from "../mail/dmarc-report/report-mail.ts";
+import { findReports } from "../mail/dmarc-report/report-mail.ts";
 import type { AggregateReport } from "../mail/dmarc-report/types.ts";
+import type { Allowance } from "../mail/dmarc-report/unpack.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { TlsReport } from "../mail/tls-report.ts";
 import type { Tx } from "../platform/db.ts";
+import { createGate } from "../platform/gate.ts";
 import { uuidFloor } from "../platform/random.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -27,6 +29,12 @@ const DAY_MS = 86_400_000;
 const TOKEN = /^[0-9a-f]{32}$/;
 
 type IntakeWorld = Pick<World, "db" | "clock" | "random" | "config">;
+
+/**
+ * One report of this process at a time, from its first byte to its last row, whichever way it came and whoever's it is: the
+ * records of a large one take 200 MB.
+ */
+const reading = createGate(1);
 
 /** The domain whose reports go to this address; null when it is none of ours. */
 export async function findReportAddress(
@@ -51,25 +59,39 @@ export async function takeReportMail(
 ): Promise<Taken> {
   const refusal = await world.db.asOrg(domain.org_id, (tx) => whyNotNow(world, tx, domain));
   if (refusal !== null) return { kind: "ignored", reason: refusal };
-  const read = await readReportMail(mail);
-  if (read.kind === "failure_report") {
+  const found = findReports(mail);
+  if (found.kind === "failure_report") {
     return {
       kind: "ignored",
       reason: "a DMARC failure report, which quotes other people's mail and is not collected",
     };
   }
-  if (read.kind === "refused") return takeNothing(world, domain, arrival, read.reason);
-  const reasons: string[] = [];
-  for (const one of read.reports) {
-    const reason = one.kind === "tls" ? tlsMismatch(one.report, domain) : mismatch(world, one.report, domain);
-    if (reason !== null) reasons.push(reason);
-    else if (one.kind === "tls") await storeTlsReport(world, domain, one.report, arrival);
-    else await storeReport(world, domain, one.report, arrival);
+  if (found.kind === "refused") return takeNothing(world, domain, arrival, found.reason);
+  const outcomes: Outcome[] = [];
+  for (const file of found.files) {
+    const packed = { file, allowance: found.allowance };
+    outcomes.push(await reading(domain.org_id, () => takeFile(world, domain, packed, arrival)));
   }
-  const [reason] = reasons;
-  return reason !== undefined && reasons.length === read.reports.length
-    ? takeNothing(world, domain, arrival, reason)
-    : { kind: "kept" };
+  if (outcomes.some(({ kind }) => kind === "kept")) return { kind: "kept" };
+  const told = outcomes.find(({ kind }) => kind === "mismatch") ?? outcomes.at(-1);
+  return takeNothing(world, domain, arrival, (told as Exclude<Outcome, { kind: "kept" }>).reason);
+}
+
+type Outcome = { kind: "kept" } | { kind: "mismatch" | "refused"; reason: string };
+
+async function takeFile(
+  world: IntakeWorld,
+  domain: DomainOfReport,
+  { file, allowance }: { file: Buffer; allowance: Allowance },
+  arrival: Arrival,
+): Promise<Outcome> {
+  const read = await readReport(file, allowance);
+  if (read.kind === "refused") return read;
+  const reason = read.kind === "tls" ? tlsMismatch(read.report, domain) : mismatch(world, read.report, domain);
+  if (reason !== null) return { kind: "mismatch", reason };
+  if (read.kind === "tls") await storeTlsReport(world, domain, read.report, arrival);
+  else await storeReport(world, domain, read.report, arrival);
+  return { kind: "kept" };
 }
 
 async function whyNotNow(world: IntakeWorld, tx: Tx, domain: DomainOfReport): Promise<string | null> {
@@ -115,7 +137,11 @@ function isAhead(world: Pick<World, "clock">, report: AggregateReport): boolean 
 }
 
 /** Takes an uploaded file of the organization; its key vouches for it. 400 for what is no report, 403 for others' domains. */
-export async function uploadReport(world: IntakeWorld, orgId: string, file: Buffer): Promise<Stored> {
+export function uploadReport(world: IntakeWorld, orgId: string, file: Buffer): Promise<Stored> {
+  return reading(orgId, () => takeUpload(world, orgId, file));
+}
+
+async function takeUpload(world: IntakeWorld, orgId: string, file: Buffer): Promise<Stored> {
   const read = await readReport(file);
   if (read.kind === "refused") throw invalid("file", `the 'file' field is no DMARC report: ${read.reason}`);
   if (read.kind === "tls") {

@@ -11,7 +11,7 @@ import * as schemas from "./schemas.ts";
 import type { DmarcPorts } from "./types.ts";
 import { readBytes, readUpload } from "./upload.ts";
 
-/** Uploads that this process reads at once: each may hold 25 MiB and what is in it. */
+/** Uploads that this process holds at once, 25 MiB each; they are read one after the other. */
 const READING_MAX = 4;
 const DAYS_DEFAULT = 30;
 const SOURCES_DEFAULT = 20;

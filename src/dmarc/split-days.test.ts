@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readReport } from "../mail/dmarc-report/read-report.ts";
 import { type GivenReport, reportXml } from "../mail/dmarc-report/report.fixture.ts";
-import { dayShares, splitDays } from "./split-days.ts";
+import { dayShares, sourcesOfDay, splitDays } from "./split-days.ts";
 
 const DAY = 86_400;
 const MONDAY = Date.parse("2026-11-16T00:00:00Z") / 1_000;
@@ -10,7 +10,10 @@ const MONDAY = Date.parse("2026-11-16T00:00:00Z") / 1_000;
 async function split(given: GivenReport) {
   const read = await readReport(Buffer.from(reportXml(given)));
   assert.equal(read.kind, "aggregate", JSON.stringify(read));
-  return splitDays((read as Extract<typeof read, { kind: "aggregate" }>).report);
+  const { report } = read as Extract<typeof read, { kind: "aggregate" }>;
+  const days = await splitDays(report);
+  const sources = await Promise.all(days.days.map((_, at) => sourcesOfDay(report, days, at)));
+  return { days: days.days, sources: sources.flat() };
 }
 
 test("a report of up to 24 hours belongs to the day it begins on", () => {

@@ -1,6 +1,7 @@
 // Puts the messages of a report on days (UTC), pure. A report of up to 24 hours belongs to the day it begins on; a longer one
 // is split by the share of its span on each day. Messages stay whole: what rounding takes from a day it gets back with the
 // next record, so that a thousand records of one message spread as evenly as one of a thousand.
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AggregateReport, ReportRecord } from "../mail/dmarc-report/types.ts";
 import type { DayRow, DaySourceRow } from "./types.ts";
 
@@ -8,25 +9,39 @@ const DAY_S = 86_400;
 const NAMES_MAX = 10;
 const FORWARDED = new Set(["forwarded", "trusted_forwarder", "mailing_list"]);
 
-export type Split = { days: DayRow[]; sources: DaySourceRow[] };
+const RECORDS_A_TURN = 2_000;
 
-/** The sums of a report by day, and by day and source. */
-export function splitDays(report: AggregateReport): Split {
+/** `counts`: for each record, how many of its messages are on each of the days. */
+export type Split = { days: DayRow[]; counts: Uint32Array };
+
+/** The sums of a report by day. A large report is some hundred thousand records: others run in between. */
+export async function splitDays(report: AggregateReport): Promise<Split> {
   const shares = dayShares(report.begin_s, report.end_s);
   const days = shares.map(({ day }) => emptyDay(day));
-  const sources = shares.map(() => new Map<string, DaySourceRow>());
+  const counts = new Uint32Array(report.records.length * shares.length);
   const debts = new Map<string, number[]>();
-  for (const record of report.records) {
+  for (const [index, record] of report.records.entries()) {
     const kind = `${record.dkim} ${record.spf} ${record.disposition}`;
     const debt = debts.get(kind) ?? shares.map(() => 0);
     debts.set(kind, debt);
-    spread(record.count, shares, debt).forEach((count, at) => {
-      if (count === 0) return;
-      addToDay(days[at]!, record, count);
-      addToSource(sources[at]!, days[at]!.day, { report, record, count });
-    });
+    const given = spread(record.count, shares, debt);
+    counts.set(given, index * shares.length);
+    for (const [at, count] of given.entries()) if (count > 0) addToDay(days[at]!, record, count);
+    if (index % RECORDS_A_TURN === RECORDS_A_TURN - 1) await nextTurn();
   }
-  return { days, sources: sources.flatMap((map) => [...map.values()]) };
+  return { days, counts };
+}
+
+/** The sums of one day by source: of a month they would not be held together. `at` is the day's place in `days`. */
+export async function sourcesOfDay(report: AggregateReport, split: Split, at: number): Promise<DaySourceRow[]> {
+  const { day } = split.days[at]!;
+  const rows = new Map<string, DaySourceRow>();
+  for (const [index, record] of report.records.entries()) {
+    const count = split.counts[index * split.days.length + at]!;
+    if (count > 0) addToSource(rows, day, { report, record, count });
+    if (index % RECORDS_A_TURN === RECORDS_A_TURN - 1) await nextTurn();
+  }
+  return [...rows.values()];
 }
 
 type Share = { day: string; share: number };

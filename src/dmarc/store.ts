@@ -8,7 +8,7 @@ import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import * as dayQueries from "./day-queries.ts";
 import * as queries from "./queries.ts";
-import { dayOf, dayShares, type Split, splitDays } from "./split-days.ts";
+import { dayOf, dayShares, type Split, sourcesOfDay, splitDays } from "./split-days.ts";
 import type { Arrival, DomainOfReport, RecordRow, ReportRow } from "./types.ts";
 
 const CHUNK = 2_000;
@@ -33,7 +33,7 @@ export async function storeReport(
     report.end_s,
   ]);
   const of = { domain_id: domain.id, fingerprint };
-  const split = row.status === "counted" ? splitDays(report) : null;
+  const split = row.status === "counted" ? await splitDays(report) : null;
   return world.db.asOrg(domain.org_id, async (tx) => {
     let [stored] = await queries.insertReport(tx, domain.org_id, of, row);
     if (!stored) {
@@ -44,7 +44,7 @@ export async function storeReport(
     }
     if (!stored) throw new Error("a report was neither new nor there");
     await storeRecords(tx, domain.org_id, stored.id, report);
-    if (split) await addSums(tx, domain, split);
+    if (split) await addSums(tx, domain, report, split);
     return { report: stored, duplicate: false };
   });
 }
@@ -58,16 +58,16 @@ async function storeRecords(tx: Tx, orgId: string, id: string, report: Aggregate
   }
 }
 
-async function addSums(tx: Tx, domain: DomainOfReport, split: Split): Promise<void> {
+// The rows of the days are locked first, in their order and until the end: whoever holds a day's row is alone with its
+// sources, so that theirs need no order.
+async function addSums(tx: Tx, domain: DomainOfReport, report: AggregateReport, split: Split): Promise<void> {
   await dayQueries.addDays(tx, domain.org_id, domain.id, split.days);
-  const sorted = split.sources.toSorted((a, b) => compare(a.day, b.day) || compare(a.source_ip, b.source_ip));
-  for (let at = 0; at < sorted.length; at += CHUNK) {
-    await dayQueries.addSources(tx, domain.org_id, domain.id, sorted.slice(at, at + CHUNK));
+  for (let day = 0; day < split.days.length; day += 1) {
+    const sources = await sourcesOfDay(report, split, day);
+    for (let at = 0; at < sources.length; at += CHUNK) {
+      await dayQueries.addSources(tx, domain.org_id, domain.id, sources.slice(at, at + CHUNK));
+    }
   }
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function digest(parts: (string | number)[]): Buffer {

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { readReport } from "../../src/mail/dmarc-report/read-report.ts";
-import { readReportMail } from "../../src/mail/dmarc-report/report-mail.ts";
+import { findReports } from "../../src/mail/dmarc-report/report-mail.ts";
 import type { AggregateReport } from "../../src/mail/dmarc-report/types.ts";
 import { makeZip } from "../../src/mail/dmarc-report/zip.fixture.ts";
 import { parseMessage } from "../../src/mail/mime/parse-message.ts";
@@ -79,9 +79,9 @@ async function aboutOf(bytes: Buffer, expected: Summary): Promise<About | null> 
   if (!("reference_reader_failed" in expected)) {
     return { domain: expected.domain.toLowerCase(), end_s: Math.floor(Number(expected.end)) };
   }
-  const read = isMail(bytes)
-    ? await readReportMail(parseMessage(bytes)).then((mail) => (mail.kind === "reports" ? mail.reports[0] : undefined))
-    : await readReport(bytes);
+  const found = isMail(bytes) ? findReports(parseMessage(bytes)) : null;
+  const file = found?.kind === "files" ? found.files[0] : found === null ? bytes : undefined;
+  const read = file && (await readReport(file));
   if (read?.kind !== "aggregate") return null;
   return { domain: read.report.policy.domain, end_s: read.report.end_s };
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import pg from "pg";
 import { readReport } from "../../src/mail/dmarc-report/read-report.ts";
-import { readReportMail } from "../../src/mail/dmarc-report/report-mail.ts";
+import { findReports } from "../../src/mail/dmarc-report/report-mail.ts";
 import { corpusFiles } from "../../src/mail/mime/parse-corpora.fixture.ts";
 import { parseMessage } from "../../src/mail/mime/parse-message.ts";
 import type { TlsReport } from "../../src/mail/tls-report.ts";
@@ -80,11 +80,9 @@ async function judgeMail({ stage, database, tally }: Bench, name: string, { mail
 }
 
 async function domainOf(mail: Buffer, source: Buffer | null): Promise<string | null> {
-  const read = source
-    ? await readReport(source)
-    : await readReportMail(parseMessage(mail)).then((found) =>
-        found.kind === "reports" ? found.reports[0] : undefined,
-      );
+  const found = findReports(parseMessage(mail));
+  const file = source ?? (found.kind === "files" ? found.files[0] : undefined);
+  const read = file && (await readReport(file));
   const policies = read?.kind === "tls" ? (read.report as TlsReport).policies : [];
   return policies.find(({ policy_domain }) => policy_domain !== null)?.policy_domain ?? null;
 }

@@ -5,7 +5,8 @@ import { DISPOSITIONS, POLICIES } from "./types.ts";
 import * as values from "./values.ts";
 import type { LeafHandler } from "./xml-leaves.ts";
 
-export const RECORDS_MAX = 50_000;
+/** A record with all that the schemas demand has 290 characters: this is more than 100 MiB of them. */
+export const RECORDS_MAX = 400_000;
 /** RFC 7489 knows days; some reporters collect weeks. Longer spans cannot be put on days. */
 const SPAN_S_MAX = 32 * 86_400;
 const REASONS_MAX = 10;
@@ -13,8 +14,12 @@ const DKIM_RESULTS_MAX = 20;
 const SPF_RESULTS_MAX = 5;
 const ERRORS_MAX = 20;
 const TEXT_MAX = 255;
-/** Of all texts of a report together: what is kept of it in memory. */
-const KEPT_CHARS_MAX = 32 * 1024 * 1024;
+/** What a report's records are reckoned to take in memory; the densest that 100 MiB can hold stay below. */
+const KEPT_BYTES_MAX = 256 * 1024 * 1024;
+const RECORD_BYTES = 250;
+const GROUP_BYTES = 100;
+/** Distinct texts that are kept once for all records; the rest are kept as often as they come. */
+const SHARED_MAX = 50_000;
 
 type Leaves = Map<string, string>;
 type Draft = {
@@ -23,7 +28,8 @@ type Draft = {
   record: RecordDraft | null;
   records: ReportRecord[];
   rejected: Map<string, number>;
-  kept_chars: number;
+  kept_bytes: number;
+  shared: Map<string, string>;
 };
 type RecordDraft = { leaves: Leaves; reasons: Leaves[]; dkim: Leaves[]; spf: Leaves[] };
 
@@ -47,7 +53,7 @@ export type ReportBuilder = LeafHandler & {
 export function createReportBuilder(): ReportBuilder {
   const draft: Draft = {
     ...{ leaves: new Map(), errors: [], record: null },
-    ...{ records: [], rejected: new Map(), kept_chars: 0 },
+    ...{ records: [], rejected: new Map(), kept_bytes: 0, shared: new Map() },
   };
   return {
     open: (path) => open(draft, path),
@@ -74,13 +80,11 @@ function open(draft: Draft, path: string): string | null {
 function close(draft: Draft, path: string, text: string): string | null {
   if (path === RECORD) {
     takeRecord(draft);
-    return null;
+    return draft.kept_bytes > KEPT_BYTES_MAX ? "the report holds too much" : null;
   }
   if (text === "") return null;
   const leaves = leavesFor(draft, path);
   if (!leaves) return null;
-  draft.kept_chars += text.length;
-  if (draft.kept_chars > KEPT_CHARS_MAX) return "the report holds too much text";
   if (path === "report_metadata/error") {
     if (draft.errors.length < ERRORS_MAX) draft.errors.push(values.readText(text, TEXT_MAX) ?? "");
   } else leaves.set(path.slice(path.lastIndexOf("/") + 1), text);
@@ -110,48 +114,72 @@ function takeRecord(draft: Draft): void {
   const count = values.readCount(record.leaves.get("count") ?? "");
   if (source_ip === null) reject(draft, "has no valid source_ip");
   else if (count === null) reject(draft, "has no valid count");
-  else draft.records.push(toRecord(record, source_ip, count));
+  else draft.records.push(toRecord(draft, record, { source_ip, count }));
 }
 
 function reject(draft: Draft, why: string): void {
   draft.rejected.set(why, (draft.rejected.get(why) ?? 0) + 1);
 }
 
-function toRecord({ leaves, reasons, dkim, spf }: RecordDraft, source_ip: string, count: number): ReportRecord {
+type Numbers = Pick<ReportRecord, "source_ip" | "count">;
+
+function toRecord(draft: Draft, { leaves, reasons, dkim, spf }: RecordDraft, numbers: Numbers): ReportRecord {
+  const keep = <T extends string | null>(text: T) => share(draft, text);
+  const kept = <T>(groups: T[]): T[] => {
+    draft.kept_bytes += GROUP_BYTES * groups.length;
+    return groups.length === 0 ? NONE : groups;
+  };
+  draft.kept_bytes += RECORD_BYTES;
   const passed = (name: string) => (leaves.get(name)?.toLowerCase() === "pass" ? "pass" : "fail");
   return {
-    source_ip,
-    count,
+    ...numbers,
     disposition: values.readWord(DISPOSITIONS, leaves.get("disposition")) ?? "none",
     dkim: passed("dkim"),
     spf: passed("spf"),
-    reasons: reasons.flatMap((reason) => {
-      const type = values.readText(reason.get("type"));
-      const comment = values.readText(reason.get("comment"), TEXT_MAX);
-      return type || comment ? [{ type: (type ?? "other").toLowerCase(), comment }] : [];
-    }),
-    header_from: values.readName(leaves.get("header_from")),
-    envelope_from: values.readName(leaves.get("envelope_from")),
-    envelope_to: values.readName(leaves.get("envelope_to")),
-    dkim_results: dkim.flatMap(toDkimAuth),
-    spf_results: spf.flatMap(toSpfAuth),
+    reasons: kept(reasons.flatMap((reason) => toReason(reason, keep))),
+    header_from: keep(values.readName(leaves.get("header_from"))),
+    envelope_from: keep(values.readName(leaves.get("envelope_from"))),
+    envelope_to: keep(values.readName(leaves.get("envelope_to"))),
+    dkim_results: kept(dkim.flatMap((auth) => toDkimAuth(auth, keep))),
+    spf_results: kept(spf.flatMap((auth) => toSpfAuth(auth, keep))),
   };
 }
 
-function toDkimAuth(leaves: Leaves): DkimAuth[] {
-  const domain = values.readName(leaves.get("domain"));
-  if (domain === null) return [];
-  const selector = values.readName(leaves.get("selector"));
-  const human_result = values.readText(leaves.get("human_result"), TEXT_MAX);
-  return [{ domain, selector, result: values.readResult(leaves.get("result")), human_result }];
+type Keep = <T extends string | null>(text: T) => T;
+
+/** One text for all that say the same; a copy, because a piece of a string keeps all of it in memory. */
+function share<T extends string | null>(draft: Draft, text: T): T {
+  if (text === null) return text;
+  const known = draft.shared.get(text);
+  if (known !== undefined) return known as T;
+  draft.kept_bytes += text.length * 2;
+  const copy = Buffer.from(text).toString();
+  if (draft.shared.size < SHARED_MAX) draft.shared.set(copy, copy);
+  return copy as T;
 }
 
-function toSpfAuth(leaves: Leaves): SpfAuth[] {
-  const domain = values.readName(leaves.get("domain"));
+const NONE: never[] = [];
+
+function toReason(leaves: Leaves, keep: Keep): ReportRecord["reasons"] {
+  const type = values.readText(leaves.get("type"));
+  const comment = keep(values.readText(leaves.get("comment"), TEXT_MAX));
+  return type || comment ? [{ type: keep((type ?? "other").toLowerCase()), comment }] : [];
+}
+
+function toDkimAuth(leaves: Leaves, keep: Keep): DkimAuth[] {
+  const domain = keep(values.readName(leaves.get("domain")));
+  if (domain === null) return [];
+  const selector = keep(values.readName(leaves.get("selector")));
+  const human_result = keep(values.readText(leaves.get("human_result"), TEXT_MAX));
+  return [{ domain, selector, result: keep(values.readResult(leaves.get("result"))), human_result }];
+}
+
+function toSpfAuth(leaves: Leaves, keep: Keep): SpfAuth[] {
+  const domain = keep(values.readName(leaves.get("domain")));
   if (domain === null) return [];
   const scope = values.readWord(["mfrom", "helo"], leaves.get("scope"));
-  const human_result = values.readText(leaves.get("human_result"), TEXT_MAX);
-  return [{ domain, scope, result: values.readResult(leaves.get("result")), human_result }];
+  const human_result = keep(values.readText(leaves.get("human_result"), TEXT_MAX));
+  return [{ domain, scope, result: keep(values.readResult(leaves.get("result"))), human_result }];
 }
 
 // --- the whole ----------------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { parseMessage } from "../mime/parse-message.ts";
-import { readReport } from "./read-report.ts";
-import { readReportMail } from "./report-mail.ts";
+import { type ReadReport, readReport } from "./read-report.ts";
+import { findReports } from "./report-mail.ts";
 import type { AggregateReport } from "./types.ts";
 import { makeZip } from "./zip.fixture.ts";
 
@@ -31,11 +31,17 @@ async function readAny(name: string): Promise<AggregateReport> {
     assert.equal(read.kind, "aggregate", `${name}: ${JSON.stringify(read)}`);
     return (read as { report: AggregateReport }).report;
   }
-  const mail = await readReportMail(parseMessage(bytes));
-  assert.equal(mail.kind, "reports", `${name}: ${JSON.stringify(mail)}`);
-  const [first] = (mail as { reports: { kind: string; report: AggregateReport }[] }).reports;
-  assert.equal(first?.kind, "aggregate");
-  return first!.report;
+  const [first] = await readMail(bytes);
+  assert.equal(first?.kind, "aggregate", `${name}: ${JSON.stringify(first)}`);
+  return (first as { report: AggregateReport }).report;
+}
+
+async function readMail(bytes: Buffer): Promise<ReadReport[]> {
+  const found = findReports(parseMessage(bytes));
+  assert.equal(found.kind, "files", JSON.stringify(found));
+  const read: ReadReport[] = [];
+  if (found.kind === "files") for (const file of found.files) read.push(await readReport(file, found.allowance));
+  return read;
 }
 
 function sumsOf(report: AggregateReport): Record<string, unknown> {
@@ -111,14 +117,14 @@ describe("failure reports and TLS reports", { skip }, () => {
   ];
   for (const name of names) {
     it(`takes no aggregate report for ${name.slice(0, 40)}`, async () => {
-      const mail = await readReportMail(parseMessage(readFileSync(join(failures, name))));
+      const mail = findReports(parseMessage(readFileSync(join(failures, name))));
       assert.deepEqual(mail, { kind: "failure_report" });
     });
   }
 
   it("finds no report in a failure report of plain text", async () => {
     const bytes = readFileSync(join(failures, "exim_plain_text_only_no_arf_part.eml"));
-    assert.deepEqual(await readReportMail(parseMessage(bytes)), {
+    assert.deepEqual(findReports(parseMessage(bytes)), {
       kind: "refused",
       reason: "the mail holds no report",
     });
@@ -126,10 +132,9 @@ describe("failure reports and TLS reports", { skip }, () => {
 
   for (const name of ["mail-auth/rpt01.eml", "mail-auth/rpt02.eml", "mox/example.eml"]) {
     it(`recognises the TLS report in ${name}`, async () => {
-      const mail = await readReportMail(parseMessage(readFileSync(join(DATA, "tls-rpt", name))));
-      assert.equal(mail.kind, "reports", JSON.stringify(mail));
+      const read = await readMail(readFileSync(join(DATA, "tls-rpt", name)));
       assert.deepEqual(
-        (mail as { reports: { kind: string }[] }).reports.map(({ kind }) => kind),
+        read.map(({ kind }) => kind),
         ["tls"],
       );
     });

@@ -3,7 +3,7 @@
 import { parseTlsReport, TLS_REPORT_BYTES_MAX, type TlsReport } from "../tls-report.ts";
 import { createReportBuilder } from "./build-report.ts";
 import type { AggregateReport } from "./types.ts";
-import { unpack } from "./unpack.ts";
+import { type Allowance, UNPACKED_BYTES_MAX, unpack } from "./unpack.ts";
 import { createXmlReader } from "./xml-leaves.ts";
 
 export type ReadReport =
@@ -13,10 +13,16 @@ export type ReadReport =
 
 type Consumer = { write(bytes: Buffer): string | null; end(): ReadReport };
 
-/** Reads a packed or plain report of at most 25 MiB; `refused` says in a sentence what is wrong with it. */
-export async function readReport(packed: Buffer): Promise<ReadReport> {
+/**
+ * Reads a packed or plain report of at most 25 MiB, 100 MiB (or what is left of `allowance`) unpacked; `refused` says in a
+ * sentence what is wrong with it.
+ */
+export async function readReport(
+  packed: Buffer,
+  allowance: Allowance = { bytes_left: UNPACKED_BYTES_MAX },
+): Promise<ReadReport> {
   let consumer: Consumer | null = null;
-  const reason = await unpack(packed, (piece) => {
+  const reason = await unpack(packed, allowance, (piece) => {
     consumer ??= consumerFor(piece);
     return consumer === null ? "this is neither an XML nor a JSON report" : consumer.write(piece);
   });

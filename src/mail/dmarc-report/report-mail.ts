@@ -1,30 +1,27 @@
 // Which reports a mail to a report address carries. What its parts call themselves is not believed: the first bytes tell.
 // Failure reports (RFC 6591, RFC 9991) are recognised by their part and not read: they quote other people's mail.
 import type { ParsedMail } from "../mime/parsed-mail.ts";
-import { type ReadReport, readReport } from "./read-report.ts";
+import { type Allowance, UNPACKED_BYTES_MAX } from "./unpack.ts";
 
 /** One is the rule; a few reporters send the days they missed together. */
 const REPORTS_MAX = 10;
 
 export type ReportMail =
-  | { kind: "reports"; reports: Exclude<ReadReport, { kind: "refused" }>[] }
+  | { kind: "files"; files: Buffer[]; allowance: Allowance }
   | { kind: "failure_report" }
   | { kind: "refused"; reason: string };
 
-/** Reads the reports of a mail; `refused` says why there is none that can be read. */
-export async function readReportMail(mail: Pick<ParsedMail, "attachments" | "text">): Promise<ReportMail> {
+/**
+ * The files of a mail that may be reports, packed as they came. Whoever reads them does so one after the other, with the
+ * one allowance for all: what is in them is many times their size.
+ */
+export function findReports(mail: Pick<ParsedMail, "attachments" | "text">): ReportMail {
   if (mail.attachments.some((part) => part.content_type === "message/feedback-report"))
     return { kind: "failure_report" };
   const files = mail.attachments.map((part) => part.content).filter(mayBeReport);
   if (files.length === 0 && mail.text !== null) files.push(...[Buffer.from(mail.text)].filter(mayBeReport));
-  const reports: Exclude<ReadReport, { kind: "refused" }>[] = [];
-  let reason = "the mail holds no report";
-  for (const file of files.slice(0, REPORTS_MAX)) {
-    const read = await readReport(file);
-    if (read.kind === "refused") reason = read.reason;
-    else reports.push(read);
-  }
-  return reports.length > 0 ? { kind: "reports", reports } : { kind: "refused", reason };
+  if (files.length === 0) return { kind: "refused", reason: "the mail holds no report" };
+  return { kind: "files", files: files.slice(0, REPORTS_MAX), allowance: { bytes_left: UNPACKED_BYTES_MAX } };
 }
 
 /** gzip, ZIP, XML or JSON by the first bytes. */

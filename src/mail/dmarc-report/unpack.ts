@@ -8,11 +8,7 @@ import { createGunzip } from "node:zlib";
 import { type Entry, fromBuffer, type ZipFile } from "yauzl";
 
 export const PACKED_BYTES_MAX: number = 25 * 1024 * 1024;
-const UNPACKED_BYTES_MAX: number = 100 * 1024 * 1024;
-/** The most repetitive real reports reach some 60:1; deflate itself 1,032:1. */
-const RATIO_MAX = 200;
-/** Below this nothing is a bomb, however well it was packed. */
-const RATIO_FREE_BYTES = 1024 * 1024;
+export const UNPACKED_BYTES_MAX: number = 100 * 1024 * 1024;
 const PIECE_BYTES = 32 * 1024;
 /** Folders and what macOS adds are no files; an archive of more entries is not looked into. */
 const ENTRIES_MAX = 20;
@@ -20,20 +16,26 @@ const ENTRIES_MAX = 20;
 /** Gets one piece; a sentence is why no more is wanted. */
 export type Take = (piece: Buffer) => string | null;
 
-/** Hands the unpacked bytes to `take`, piece by piece. Null when all of them were taken, else why not. */
-export async function unpack(packed: Buffer, take: Take): Promise<string | null> {
+/** What may still be unpacked; files that share one have 100 MiB together. */
+export type Allowance = { bytes_left: number };
+
+/**
+ * Hands the unpacked bytes to `take`, piece by piece, and lets others run between two pieces. Null when all of them were
+ * taken, else why not.
+ */
+export async function unpack(packed: Buffer, allowance: Allowance, take: Take): Promise<string | null> {
   if (packed.length === 0) return "the file is empty";
   if (packed.length > PACKED_BYTES_MAX) return "the file is larger than 25 MiB";
-  if (packed[0] === 0x1f && packed[1] === 0x8b) return gunzip(packed, take);
-  if (packed.subarray(0, 4).toString("latin1") === "PK\x03\x04") return unzip(packed, take);
-  return pass(cut(packed), packed.length, take);
+  if (packed[0] === 0x1f && packed[1] === 0x8b) return gunzip(packed, allowance, take);
+  if (packed.subarray(0, 4).toString("latin1") === "PK\x03\x04") return unzip(packed, allowance, take);
+  return pass(cut(packed), allowance, take);
 }
 
-async function gunzip(packed: Buffer, take: Take): Promise<string | null> {
+async function gunzip(packed: Buffer, allowance: Allowance, take: Take): Promise<string | null> {
   const stream = createGunzip({ chunkSize: PIECE_BYTES });
   stream.end(withoutLineEnds(packed));
   try {
-    return await pass(stream, packed.length, take);
+    return await pass(stream, allowance, take);
   } catch (error) {
     if (!isZlibError(error)) throw error;
     return "the gzip file is damaged or cut off";
@@ -56,30 +58,29 @@ function isZlibError(error: unknown): boolean {
   return /^Z_|^ERR_PADDING_2$/.test((error as { code?: string }).code ?? "");
 }
 
-async function* cut(bytes: Buffer): AsyncGenerator<Buffer> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-    yield bytes.subarray(at, at + PIECE_BYTES);
-    await nextTurn();
-  }
+function* cut(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }
 
-async function pass(pieces: AsyncIterable<Buffer>, packedBytes: number, take: Take): Promise<string | null> {
-  let bytes = 0;
+type Pieces = AsyncIterable<Buffer> | Iterable<Buffer>;
+
+async function pass(pieces: Pieces, allowance: Allowance, take: Take): Promise<string | null> {
+  let isEmpty = true;
   for await (const piece of pieces) {
-    bytes += piece.length;
-    if (bytes > UNPACKED_BYTES_MAX) return "the file unpacks to more than 100 MiB";
-    if (bytes > RATIO_FREE_BYTES && bytes > packedBytes * RATIO_MAX) {
-      return `the file unpacks to more than ${RATIO_MAX} times its size`;
-    }
+    isEmpty &&= piece.length === 0;
+    allowance.bytes_left -= piece.length;
+    if (allowance.bytes_left < 0) return "the file unpacks to more than 100 MiB";
     const refusal = take(piece);
     if (refusal !== null) return refusal;
+    // A stream that has its pieces ready hands them over without a turn of the event loop in between.
+    await nextTurn();
   }
-  return bytes === 0 ? "the file is empty" : null;
+  return isEmpty ? "the file is empty" : null;
 }
 
 // --- ZIP ----------------------------------------------------------------------------------------------------------------
 
-async function unzip(packed: Buffer, take: Take): Promise<string | null> {
+async function unzip(packed: Buffer, allowance: Allowance, take: Take): Promise<string | null> {
   let zip: ZipFile | null = null;
   try {
     zip = await openZip(packed);
@@ -89,7 +90,7 @@ async function unzip(packed: Buffer, take: Take): Promise<string | null> {
     if (files[0] === undefined) return "the archive holds no file";
     const stream = await openEntry(zip, files[0]);
     try {
-      return await pass(stream, packed.length, take);
+      return await pass(stream, allowance, take);
     } finally {
       stream.destroy();
     }

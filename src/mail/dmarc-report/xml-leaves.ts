@@ -169,5 +169,8 @@ function encodingOf(first: Buffer): string {
   const head = first.subarray(0, 200).toString("latin1");
   const declared = /^[^<]{0,3}\s*<\?xml[^>]*encoding\s*=\s*["']([\w.:-]{1,40})["']/.exec(head)?.[1]?.toLowerCase();
   // A document whose declaration could be read byte by byte is not in UTF-16, whatever it says.
-  return declared && /^(iso-8859-\d+|windows-125\d|us-ascii)$/.test(declared) ? declared : "utf-8";
+  return declared && ONE_BYTE.test(declared) ? declared : "utf-8";
 }
+
+/** The sets of one byte that TextDecoder has under these names (WHATWG Encoding §4.2); it throws at any other. */
+const ONE_BYTE = /^(?:iso-8859-(?:[1-9]|1[013-6])|windows-(?:125[0-8]|874)|us-ascii|ascii|latin1|koi8-[ru])$/;
