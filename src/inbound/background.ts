@@ -1,5 +1,6 @@
-// What the clock role does for receiving: lets go of the blobs of mail past its retention (its rows go with their day
-// partitions), deletes mail of organizations that keep it for a shorter time, and forgets what greylisting remembers too long.
+// What the clock role does for receiving: lets go of the blobs of mail past its retention, received and sent (its rows go
+// with their day partitions), deletes mail of organizations that keep it for a shorter time, and forgets what greylisting
+// remembers too long.
 import { organizationsWith } from "../accounts/accounts.ts";
 import { uuidFloor } from "../platform/random.ts";
 import { type RoundsWorld, startRounds } from "../platform/rounds.ts";
@@ -10,11 +11,13 @@ import { forgetReceived } from "./forget.ts";
 import { REMEMBER_MS } from "./greylist.ts";
 import * as greylistQueries from "./greylist-queries.ts";
 import * as list from "./list-queries.ts";
+import { releaseSent } from "./sent-blobs.ts";
 
 export type RetentionWorld = Pick<World, "db" | "blobs" | "clock" | "config" | "log">;
 
 const LOOK_EVERY_MS = 60_000;
 const AT_ONCE_MAX = 500;
+const FAILURES_MAX = 10;
 const DAY_MS = 86_400_000;
 
 /** Starts the work; `stop` ends it after the batch at hand. */
@@ -23,7 +26,7 @@ export function startInboundWork(world: RetentionWorld & RoundsWorld): { stop():
     name: "inbound retention",
     every_ms: LOOK_EVERY_MS,
     async round(signal, beat) {
-      while (!signal.aborted && (await sweepBlobs(world)) === AT_ONCE_MAX) beat();
+      while (!signal.aborted && (await sweepBlobs(world)) >= AT_ONCE_MAX) beat();
       await sweepOrganizations(world, signal, beat);
       const before = new Date(world.clock.now() - REMEMBER_MS);
       while (!signal.aborted && (await greylistQueries.forget(world.db, before, AT_ONCE_MAX)) === AT_ONCE_MAX) beat();
@@ -31,16 +34,29 @@ export function startInboundWork(world: RetentionWorld & RoundsWorld): { stop():
   });
 }
 
-/** Gives up the references of mail past its retention, and deletes blobs that nobody needs then; how many references. */
+/** Gives up the references of mail past its retention, and deletes blobs that nobody needs then; how many were looked at. */
 export async function sweepBlobs(world: RetentionWorld): Promise<number> {
   const keptMs = (world.config.retention_days.inbound + 1) * DAY_MS;
   const before = uuidFloor(world.clock.now() - keptMs);
-  const rows = await blobQueries.deleteExpiredReferences(world.db, before, AT_ONCE_MAX);
-  await collectBlobs(
+  const expired = await blobQueries.findExpiredOwners(world.db, before, AT_ONCE_MAX);
+  await blobQueries.releaseReferences(world.db, expired);
+  const sent = await releaseSent(world, AT_ONCE_MAX);
+  const released = await blobQueries.findReleased(world.db, AT_ONCE_MAX);
+  await collectAll(
     world,
-    rows.map(({ blob_key }) => blob_key),
+    released.map(({ blob_key }) => blob_key),
   );
-  return rows.length;
+  return Math.max(expired.length, sent, released.length);
+}
+
+/** One that the store cannot delete does not hold up the others; a store that deletes none is left alone. */
+async function collectAll(world: RetentionWorld, keys: string[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const key of keys) {
+    await collectBlobs(world, [key]).catch((err) => failures.push(err));
+    if (failures.length === FAILURES_MAX) break;
+  }
+  if (failures.length > 0) throw failures[0];
 }
 
 /** Deletes mail that is older than its own organization keeps it (`postern settings`, inbound_retention_days). */

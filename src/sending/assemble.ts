@@ -36,7 +36,7 @@ export type Draft = {
 
 /** Throws 422 when every recipient is suppressed, 429 when a window is full; nothing is written but a large body. */
 export async function assemble(context: Preparing, account: Account, draft: Draft): Promise<Prepared> {
-  const { world, deps } = context;
+  const { deps } = context;
   const { mime, recipients } = draft;
   const exit = await deps.chooseExit(account, {
     domain_id: draft.sender.id,
@@ -48,7 +48,7 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
   const count = recipients.length - suppressed.length;
   const windows = await openAllowances(context, account, draft, count);
   const about = describe(account, draft);
-  if (mime.length > world.config.body_inline_bytes_max) about.blob_key = await world.blobs.put(mime);
+  about.blob_key = await deps.keepIfLarge({ org_id: account.org_id, id: draft.id }, mime);
   const { id, scheduled_at, expires_at, template, from_header, reply_to, origin, sender } = draft;
   return {
     org_id: account.org_id,

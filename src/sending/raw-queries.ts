@@ -1,13 +1,22 @@
 // SQL that finds messages for those who make ready-made ones, and for bounces and complaints about any.
 import type { Query } from "../platform/db.ts";
 
-/** Index: message_body_by_blob. */
-export async function isBlobOfMessage(tx: Query, key: string): Promise<boolean> {
-  const [row] = await tx.query<{ found: boolean }>(
-    "select exists (select 1 from message_body where blob_key = $1) as found",
+/** The newest message whose body is this blob. Index: message_body_by_blob. */
+export async function findBlobOwner(tx: Query, key: string): Promise<{ org_id: string; id: string } | null> {
+  const [row] = await tx.query<{ org_id: string; id: string }>(
+    "select org_id, id from message_body where blob_key = $1 order by id desc limit 1",
     [key],
   );
-  return row?.found ?? false;
+  return row ?? null;
+}
+
+/** Those of these messages whose body is stored, as a blob. Index: message_body_pkey. */
+export function findLarge(db: Query, keys: readonly { org_id: string; id: string }[]) {
+  return db.query<{ org_id: string; id: string }>(
+    `select b.org_id, b.id from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+       join message_body b on b.org_id = k.org_id and b.id = k.id and b.blob_key is not null`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)],
+  );
 }
 
 export type SentMatch = { org_id: string; message_id: string; id: string };

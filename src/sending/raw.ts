@@ -12,7 +12,7 @@ import type { Tx } from "../platform/db.ts";
 import { acceptMessages } from "./accept-queries.ts";
 import type { RawMessage } from "./types.ts";
 
-export { findHead, findMessageOwner, findSentByMessageId, isBlobOfMessage } from "./raw-queries.ts";
+export { findBlobOwner, findHead, findLarge, findMessageOwner, findSentByMessageId } from "./raw-queries.ts";
 
 export type Laned = RawMessage & { lane: Lane | null };
 

@@ -14,6 +14,7 @@ import { prepareSubmitted } from "./prepare-submitted.ts";
 import { readySender } from "./sender.ts";
 import type { Prepared, Preparing, SendAnswer, SendingDeps, SendRequest, Submitted } from "./types.ts";
 
+export { settleAccept } from "./accept-queries.ts";
 export { type EndedMessage, findDeferred, findEnded, findLeaving, forgetMessages } from "./forget-queries.ts";
 export {
   type DeliveryKey,
@@ -28,10 +29,11 @@ export {
 } from "./late-reports.ts";
 export {
   enqueueRaw,
+  findBlobOwner,
   findHead,
+  findLarge,
   findMessageOwner,
   findSentByMessageId,
-  isBlobOfMessage,
   type Laned,
   withLane,
 } from "./raw.ts";

@@ -43,6 +43,8 @@ export type SendingDeps = {
   /** Where the mail leaves from; refuses a pool that there is not, or that the plan does not include. */
   chooseExit: ChooseExit;
   findLane: FindLane;
+  /** Keeps a message that is too large for its row, in its name, before it is accepted; the blob's key, else null. */
+  keepIfLarge(message: { org_id: string; id: string }, mime: Buffer): Promise<string | null>;
   outbound: () => Outbound | null;
   notify: () => void;
 };
