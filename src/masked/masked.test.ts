@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { addressDigest } from "./addresses.ts";
+import { forgetUnconfirmed } from "./background.ts";
 import { confirmationToken } from "./confirmation.ts";
 
 let api: TestApi;
@@ -417,4 +418,38 @@ test("the service's masked domain shows what its operator publishes", async () =
 
 test("addresses are compared without regard to case", () => {
   assert.deepEqual(addressDigest(api.world, "Shop@Masked.example"), addressDigest(api.world, "shop@masked.example"));
+});
+
+test("who never confirmed in 90 days is forgotten, unless an alias waits for it or it was asked again", async () => {
+  const { live_key: key } = await api.organization();
+  const add = async (email: string) =>
+    (await api.ask("POST", "/v1/masked/destinations", { email }, { key })).body.destination.id as string;
+  const [unused, asked, confirmed] = [
+    await add("u@old.example"),
+    await add("a@old.example"),
+    await add("c@old.example"),
+  ];
+  await create({ forward_to: ["w@old.example"] }, key);
+  const aged = (days: number, ids: string[]) =>
+    api.world.db.execute(
+      `update masked_destination set created_at = created_at - $2 * interval '1 day',
+              confirmation_sent_at = confirmation_sent_at - $2 * interval '1 day' where id = any($1)`,
+      [ids, days],
+    );
+  const { body } = await api.ask("GET", "/v1/masked/destinations?email=w@old.example", undefined, { key });
+  await aged(89, [unused, asked, confirmed, body.destinations[0].id]);
+  await api.world.db.execute("update masked_destination set status = 'verified', confirmed_at = now() where id = $1", [
+    confirmed,
+  ]);
+  assert.equal(await forgetUnconfirmed(api.world), 0, "not yet");
+  assert.equal((await api.ask("POST", `/v1/masked/destinations/${asked}/resend`, undefined, { key })).status, 200);
+  await aged(2, [unused, asked, confirmed, body.destinations[0].id]);
+  assert.equal(await forgetUnconfirmed(api.world), 1);
+  const left = await api.ask("GET", "/v1/masked/destinations", undefined, { key });
+  assert.deepEqual(left.body.destinations.map(({ email }: { email: string }) => email).sort(), [
+    "a@old.example",
+    "c@old.example",
+    "w@old.example",
+  ]);
+  assert.equal((await api.ask("GET", `/v1/masked/destinations/${unused}`, undefined, { key })).status, 404);
 });

@@ -135,6 +135,8 @@ function mountDestinations(api: Api, world: World, ports: destinations.MaskedPor
         ...aboutDestinations,
         operationId: "createMaskedDestination",
         summary: "Add a destination and mail it the confirmation link; 200 when it is there already",
+        description:
+          "One that is not confirmed within 90 days after its last confirmation mail, and that no alias forwards to, is removed: add it again then.",
         body: Closed({ email: Type.String({ maxLength: EMAIL_MAX }) }),
         response: answers({ 200: OneDestination, 201: OneDestination }),
       },

@@ -191,3 +191,18 @@ export function purgeAliases(db: Query, before: Date, limit: number) {
     [before, limit],
   );
 }
+
+/**
+ * Destinations of all organizations that were asked last before `before`, never confirmed, and belong to no alias. Reads the
+ * table: once a day.
+ */
+export function purgeUnconfirmed(db: Query, before: Date, limit: number) {
+  return db.execute(
+    `delete from masked_destination where (org_id, id) in (
+       select org_id, id from masked_destination d
+        where status = 'pending' and coalesce(confirmation_sent_at, created_at) < $1
+          and not exists (select 1 from masked_alias_destination ad where ad.org_id = d.org_id and ad.destination_id = d.id)
+        limit $2 for update skip locked)`,
+    [before, limit],
+  );
+}
