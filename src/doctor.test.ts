@@ -13,6 +13,7 @@ import { makeCertificateAuthority } from "../test/support/tls.ts";
 import { findConfig } from "./config.ts";
 import { checkNode, examine, printable } from "./doctor.ts";
 import type { Check } from "./platform/check.ts";
+import { checkConnections } from "./platform/check-database.ts";
 import { openDb } from "./platform/db.ts";
 import { acceptMasterKey } from "./platform/master-key.ts";
 import { createSeal } from "./platform/seal.ts";
@@ -216,6 +217,11 @@ describe("the doctor and the database", () => {
       await db.execute("delete from master_key");
       await db.close();
     }
+  });
+
+  it("asks for as many connections as a process uses", () => {
+    assert.deepEqual(checkConnections(22), []);
+    assert.match(checkConnections(21)[0]?.says ?? "", /^The server takes 21 connections; each process .* up to 22\.$/);
   });
 
   it("tells where the embedded one lies, and that it is gone from there", async () => {

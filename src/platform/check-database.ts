@@ -118,6 +118,7 @@ async function readDatabase(client: pg.Client): Promise<Check[]> {
   return [
     checkVersion(server),
     ...checkDurability(server),
+    ...checkConnections(server.connections_max),
     checkRole(server),
     checkClock(skewMs),
     await checkSchema(client),
@@ -133,7 +134,7 @@ function checkVersion({ version, full_version }: Server): Check {
   );
 }
 
-function checkDurability({ settings, connections_max }: Server): Check[] {
+function checkDurability({ settings }: Server): Check[] {
   const checks: Check[] = [];
   for (const setting of ["fsync", "full_page_writes"]) {
     if (settings[setting] === "on") continue;
@@ -163,16 +164,16 @@ function checkDurability({ settings, connections_max }: Server): Check[] {
       ),
     );
   }
-  if (connections_max < CONNECTIONS_MIN) {
-    checks.push(
-      problem(
-        "database",
-        `The server takes ${connections_max} connections; each process of Postern uses up to ${CONNECTIONS_MIN}.`,
-        `Raise max_connections to ${CONNECTIONS_MIN} for each process, and some in reserve.`,
-      ),
-    );
-  }
   return checks.length > 0 ? checks : [ok("durability", "fsync, full_page_writes and synchronous_commit are on.")];
+}
+
+/** Exported for its test: `max` is what roles that are no superuser may have. */
+export function checkConnections(max: number): Check[] {
+  if (max >= CONNECTIONS_MIN) return [];
+  const says = `The server takes ${max} connections; each process of Postern uses up to ${CONNECTIONS_MIN}.`;
+  return [
+    problem("database", says, `Raise max_connections to ${CONNECTIONS_MIN} for each process, and some in reserve.`),
+  ];
 }
 
 function checkRole({ is_super }: Server): Check {
