@@ -1,28 +1,33 @@
-// What the clock role does for sending: keeps other domains' TLS policies fresh, and forgets what nobody needs any more
-// (results for reports, figures of addresses, addresses taken out of pools). Nothing waits for it.
+// What the clock role does for sending: keeps other domains' TLS policies fresh, gives mail of suspended organizations time, and
+// forgets what nobody needs any more (results for reports, figures of addresses, addresses taken out of pools). Nothing waits
+// for it.
 import { suspendedOrganizations } from "../accounts/accounts.ts";
-import { startRounds } from "../platform/rounds.ts";
+import { atMostEvery, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as pools from "./pool-queries.ts";
 import { oldestDue } from "./queries.ts";
 import { refreshPolicies, type StsWorld } from "./sts.ts";
+import { keepSuspended } from "./suspended.ts";
 import { sweepTlsResults } from "./tls-results.ts";
 import { dayOf } from "./warmup.ts";
 
 type UpkeepWorld = StsWorld & Pick<World, "metrics">;
 
 const EVERY_MS = 60_000;
+const KEEP_EVERY_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const USAGE_KEPT_MS = 100 * DAY_MS;
 const SWEEP_ROWS_MAX = 5_000;
 
 /** Starts the work; `stop` ends it after the step at hand. */
 export function startOutboundWork(world: UpkeepWorld): { stop(): Promise<void> } {
+  const keepWaiting = atMostEvery(world, KEEP_EVERY_MS, () => keepSuspended(world));
   return startRounds(world, {
     name: "upkeep of sending",
     every_ms: EVERY_MS,
     async round(signal) {
       await tellAge(world);
+      await keepWaiting();
       await refreshPolicies(world, signal);
       await sweepTlsResults(world);
       await sweepSources(world);

@@ -173,6 +173,29 @@ describe("in a database of its own, sending", () => {
     assert.match(await api.world.metrics.text(), /^postern_sending_paused 0$/m);
   });
 
+  it("gives what waited in the pause a day from the moment it was confirmed, but where its sender set the time", async () => {
+    const { clock, db } = api.world;
+    const hour = 3_600_000;
+    const mail = { from: "a@sender.example", to: ["b@recipient.example"], subject: "x", text_body: "x" };
+    const own = { ...mail, expires_at: new Date(clock.now() + hour).toISOString() };
+    const ids = [];
+    for (const one of [mail, mail, own]) ids.push((await api.ask("POST", "/v1/send", one)).body.id);
+    await db.query("update delivery set expires_at = $2 where message_id = any($1)", [
+      ids,
+      new Date(clock.now() - hour),
+    ]);
+    await db.query("update delivery set owner = 77 where message_id = $1", [ids[1]]);
+    await db.query("insert into sending_guard (identity, paused_at) values ('unknown', now())");
+    const at = clock.now();
+    await resumeSending(api.world);
+    const leftHours = async (id: string) => {
+      const [row] = await db.query<{ expires_at: Date }>("select expires_at from delivery where message_id = $1", [id]);
+      return Math.round((Number(row?.expires_at) - at) / hour);
+    };
+    assert.deepEqual(await Promise.all(ids.map(leftHours)), [24, 24, -1]);
+    await db.query("delete from delivery where message_id = any($1)", [ids]);
+  });
+
   it("begins anew where another process saw it first and it was confirmed already", async () => {
     await run();
     await api.world.db.query("update sending_guard set paused_at = now(), reason = 'seen elsewhere'");
@@ -202,6 +225,8 @@ describe("in a database of its own, sending", () => {
     await api.world.db.query("update sending_guard set paused_at = null, id = gen_random_uuid()");
     assert.deepEqual([await claim(), await expire()], [[], []], "it is another one");
     await api.world.db.query("update sending_guard set id = $1", [(mark as Mark).id]);
+    const theirs = { ...late, mark, suspended: [api.org_id] };
+    assert.deepEqual(await queries.claimExpired(api.world.db, 1, [lane], theirs), [], "it is suspended");
     assert.equal((await claim()).length, 1);
   });
 });

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { sleep } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./guard-queries.ts";
+import { giveTime } from "./suspended.ts";
 
 type GuardWorld = Pick<World, "db" | "clock" | "config" | "log" | "metrics">;
 type Stop = () => Promise<void>;
@@ -57,9 +58,15 @@ export async function guardSending(
   };
 }
 
-/** What `postern resume` does: the operator has looked. Answers whether sending was paused. */
-export async function resumeSending({ db }: Pick<World, "db">): Promise<boolean> {
-  return (await queries.resume(db, LEAP_BEATS)) === 1;
+/**
+ * What `postern resume` does: the operator has looked. Answers whether sending was paused. What waited meanwhile has a day
+ * left before anything is claimed: the pause was ours.
+ */
+export async function resumeSending(world: Pick<World, "db" | "clock">): Promise<boolean> {
+  const guard = await queries.findGuard(world.db);
+  if (guard === null || guard.paused_at === null) return false;
+  await giveTime(world, null);
+  return (await queries.resume(world.db, LEAP_BEATS)) === 1;
 }
 
 /** From here on by itself. That the engine cannot be ended or begun surfaces, and ends the process. */

@@ -410,6 +410,26 @@ export function claimExpired(
   );
 }
 
+/**
+ * Mail of these organizations (null: of all) that would be out of time before `until` has until then, unless its sender set
+ * the time; how many. `held`: mail that was in the hands of a node. Indexes: delivery_expiry, delivery_owned.
+ */
+export function extendWaiting(
+  db: Query,
+  orgs: string[] | null,
+  { held, until, limit }: { held: boolean; until: Date; limit: number },
+) {
+  return db.execute(
+    `update delivery d set expires_at = $1
+       from (select e.org_id, e.message_id, e.position from delivery e
+               join message m on m.org_id = e.org_id and m.id = e.message_id and m.expires_at is null
+              where e.owner is ${held ? "not " : ""}null and e.expires_at < $1 and ($2::uuid[] is null or e.org_id = any($2))
+              order by e.expires_at limit $3 for update of e skip locked) picked
+      where d.org_id = picked.org_id and d.message_id = picked.message_id and d.position = picked.position`,
+    [until, orgs, limit],
+  );
+}
+
 /** Forgets lanes that nobody used for `days` and that hold nothing. */
 export function dropIdleLanes(db: Query, before: Date) {
   return db.execute(

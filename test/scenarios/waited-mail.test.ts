@@ -2,6 +2,7 @@
 // suspended it stays where it is.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { keepSuspended } from "../../src/outbound/suspended.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { byClock, type MovedClock, runningClock } from "../support/moved-clock.ts";
@@ -130,4 +131,22 @@ test("while an organization is suspended its mail waits, and no other's; then it
 
   await setState("active");
   await emailWithStatus(api, id, ["delivered"]);
+});
+
+test("mail that waited for its organization longer than mail is kept leaves when it is active again", async () => {
+  const id = await send(["gina@recipient.example"], { scheduled_at: inAnHour() });
+  const own = await send(["hans@recipient.example"], {
+    scheduled_at: inAnHour(),
+    expires_at: new Date(clock.now() + 5 * HOUR_MS).toISOString(),
+  });
+  const setState = (state: string) =>
+    api.world.db.query("update organization set state = $2 where id = $1", [api.org_id, state]);
+  await setState("suspended");
+  await until("the engine has heard of it", () => suspended.includes(api.org_id));
+  clock.move(90 * HOUR_MS);
+  await keepSuspended(api.world);
+  await setState("active");
+  await emailWithStatus(api, id, ["delivered"], 15_000);
+  await emailWithStatus(api, own, ["expired"], 15_000);
+  assert.ok(!recipientsOf().includes("hans@recipient.example"));
 });
