@@ -1,7 +1,7 @@
 // The text of a part of a report: transfer encoding, charset and HTML taken off. RFC 2045 §6, tolerant of what is cut
 // off or mislabelled. It returns lines as they stand and never throws.
 
-import iconv from "iconv-lite";
+import { decodeTable } from "../mime/decode-charset.ts";
 import { stripHtml } from "../mime/strip-html.ts";
 import type { Part } from "./parts.ts";
 
@@ -38,7 +38,11 @@ function withAddresses(html: string): string {
 }
 
 function decodeQuotedPrintable(octets: Buffer): Buffer {
-  const text = octets.toString("latin1").replace(/=[ \t]{0,100}\n/g, "");
+  // RFC 2045 §6.7 (3): blanks at the end of a line were added on the way. Behind the first of them none is looked at again.
+  const text = octets
+    .toString("latin1")
+    .replace(/(?<![ \t])[ \t]+(?![^\n])/g, "")
+    .replaceAll("=\n", "");
   const decoded = text.replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   return Buffer.from(decoded, "latin1");
 }
@@ -80,5 +84,5 @@ function decodeAs(octets: Buffer, charset: string): string {
   } catch {
     // A label that the platform does not know.
   }
-  return iconv.encodingExists(charset) ? iconv.decode(octets, charset) : octets.toString("latin1");
+  return decodeTable(octets, charset) ?? octets.toString("latin1");
 }

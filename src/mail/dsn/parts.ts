@@ -4,6 +4,7 @@
 // nothing (body-text.ts does) and knows nothing about bounces. postal-mime is not used: it takes the field groups of
 // a broken message/delivery-status apart and drops what it holds for malformed, which is what odd reports live on.
 
+import { withoutComments } from "../mime/comments.ts";
 import { type Header, headerValues, splitMessage } from "../mime/parse-head.ts";
 
 /** `body` is still in its transfer encoding. `depth` counts the multiparts around the part. */
@@ -61,9 +62,9 @@ type Entity = Omit<Part, "depth">;
 
 function readEntity(bytes: Buffer, defaultType: string): Entity {
   const head = splitMessage(bytes);
-  const contentType = firstHeader(head.headers, "content-type");
+  const contentType = withoutComments(firstHeader(head.headers, "content-type"));
   const { type, parameters } = readContentType(contentType, defaultType);
-  const encoding = firstHeader(head.headers, "content-transfer-encoding").trim().toLowerCase();
+  const encoding = withoutComments(firstHeader(head.headers, "content-transfer-encoding")).trim().toLowerCase();
   return { type, parameters, encoding, headers: head.headers, body: bytes.subarray(head.body_offset) };
 }
 

@@ -1,11 +1,12 @@
 // Content-Transfer-Encoding undone (RFC 2045 §6, and uuencode from before it), as tolerant as mail readers are: what is
 // not of the encoding is passed over or kept, and said in `defect`. Linear. Charsets are not known here.
+import { withoutComments } from "./comments.ts";
 
 export type DecodedBytes = { bytes: Buffer; defect: "bad_base64" | "bad_quoted_printable" | "unknown_encoding" | null };
 
 /** Undoes an encoding by its name in the mail. Bytes that are not changed are a view of `body`. */
 export function decodeTransfer(body: Buffer, encoding: string): DecodedBytes {
-  switch (encoding.trim().toLowerCase().replace(/["';]/g, "")) {
+  switch (withoutComments(encoding.slice(0, nameCharsMax)).trim().toLowerCase().replace(/["';]/g, "")) {
     case "base64":
     case "b64":
       return decodeBase64(body);
@@ -30,6 +31,7 @@ export function decodeTransfer(body: Buffer, encoding: string): DecodedBytes {
   }
 }
 
+const nameCharsMax = 1_000;
 const LF = 0x0a;
 const CR = 0x0d;
 const EQUALS = 0x3d;
@@ -85,8 +87,11 @@ function decodeQuotedPrintable(body: Buffer): DecodedBytes {
   const out = Buffer.allocUnsafeSlow(body.length);
   let length = 0;
   let bad = false;
+  // RFC 2045 §6.7 (3): blanks that stand there themselves at the end of a line were added on the way; =20 was not.
+  let kept = 0;
   for (let at = 0; at < body.length; at++) {
     const byte = body[at]!;
+    if (byte === LF || (byte === CR && body[at + 1] === LF)) length = kept;
     if (byte === EQUALS) {
       const high = hexValue(body[at + 1]);
       const low = hexValue(body[at + 2]);
@@ -100,8 +105,9 @@ function decodeQuotedPrintable(body: Buffer): DecodedBytes {
         out[length++] = byte;
       }
     } else out[length++] = byte;
+    if (byte !== 0x20 && byte !== 0x09) kept = length;
   }
-  return { bytes: exact(out, length), defect: bad ? "bad_quoted_printable" : null };
+  return { bytes: exact(out, kept), defect: bad ? "bad_quoted_printable" : null };
 }
 
 function hexValue(byte: number | undefined): number {

@@ -65,6 +65,9 @@ const latin1: ReadonlyMap<string, string> = new Map(
   latin1Names.map((name, index) => [name, String.fromCharCode(0xa0 + index)]),
 );
 
+// Writers who took windows-1252 for Unicode: HTML maps these numbers (Living Standard §13.2.5.80); five stand for nothing.
+const windows1252 = Array.from("€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ");
+
 /** Replaces character references; unknown names stay as written, numbers that are no character become U+FFFD. */
 export function decodeEntities(text: string): string {
   if (!text.includes("&")) return text;
@@ -75,6 +78,7 @@ export function decodeEntities(text: string): string {
 }
 
 function fromCodePoint(code: number): string {
+  if (code >= 0x80 && code <= 0x9f) return windows1252[code - 0x80]!;
   const isCharacter = code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
   return isCharacter ? String.fromCodePoint(code) : "\ufffd";
 }

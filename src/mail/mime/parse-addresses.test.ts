@@ -131,4 +131,35 @@ describe("parseAddressList", () => {
       assert.ok(processorMs(() => parseAddressList(text)) < 1_000);
     }
   });
+
+  it("gives the first thousand of a field that is nothing but addresses, without commas too", () => {
+    for (const separator of [" ", ",", ", ", ";"]) {
+      const found = parseAddressList(`@${separator}`.repeat(131_072));
+      assert.ok(found.length <= 1_000, separator);
+    }
+    assert.equal(parseAddressList("a@b.example ".repeat(20_000)).length, 1_000);
+    for (const text of [`${"<>".repeat(131_000)},`, "<".repeat(262_000), `${"<".repeat(262_000)};`]) {
+      assert.equal(parseAddressList(text).length, 1_000, text.slice(0, 4));
+    }
+  });
+
+  it("reads an encoded word as one piece, with commas, colons and parentheses that it must not hold", () => {
+    const jane = "jane@a.example";
+    assert.deepEqual(parseAddressList("=?utf-8?q?Doe,_Jane?= <jane@a.example>"), [{ name: "Doe, Jane", email: jane }]);
+    assert.deepEqual(parseAddressList("=?UTF-8?Q?Shop:_(News);_x?= <jane@a.example>, b@c.example"), [
+      { name: "Shop: (News); x", email: jane },
+      { name: null, email: "b@c.example" },
+    ]);
+    assert.deepEqual(parseAddressList("Team =?utf-8?q?a,b?= =?utf-8?q?,c?= <jane@a.example>"), [
+      { name: "Team a,b,c", email: jane },
+    ]);
+    // What is no encoded word ends where it always did, and no address is hidden in one that has blanks or brackets.
+    for (const text of ["=?utf-8?q?x, jane@a.example", "=?utf-8?q?x,_<jane@a.example>?=", "=?x,jane@a.example"]) {
+      assert.ok(
+        parseAddressList(text).some(({ email }) => email === jane),
+        text,
+      );
+    }
+    assert.ok(processorMs(() => parseAddressList("=?x?q?".repeat(40_000))) < 1_000);
+  });
 });

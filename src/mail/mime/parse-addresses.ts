@@ -19,12 +19,21 @@ export function parseAddressList(value: string): ParsedAddress[] {
   for (const token of tokens(value.slice(0, textCharsMax))) {
     if (token.kind === "group") pending = [];
     else if (token.kind === "end") {
-      found.push(...readMailboxes(pending));
+      addTo(found, readMailboxes(pending));
       pending = [];
     } else pending.push(token);
     if (found.length >= addressesMax) break;
   }
-  return [...found, ...readMailboxes(pending)].slice(0, addressesMax);
+  addTo(found, readMailboxes(pending));
+  return found;
+}
+
+// One by one: between two commas may stand more addresses than a call can have arguments.
+function addTo(found: ParsedAddress[], mailboxes: readonly ParsedAddress[]): void {
+  for (const mailbox of mailboxes) {
+    if (found.length >= addressesMax) return;
+    found.push(mailbox);
+  }
 }
 
 // --- tokens ----------------------------------------------------------------------------------------------------------
@@ -103,14 +112,18 @@ function endOfAngle(cursor: Cursor, start: number): number {
   return comma === -1 ? text.length : comma;
 }
 
+// An encoded word is one piece: some writers leave commas, colons and parentheses in it as they are (RFC 2047 §5 (3) forbids).
+const wholeWord = /=\?[^?\s<"]{1,80}\?[bq]\?[^?\s<"]*\?=/iy;
+
 // A domain literal may hold colons.
 function endOfText({ text }: Cursor, start: number): number {
-  let at = start + 1;
-  while (at < text.length && !'"(<,;:'.includes(text[at]!)) {
+  let at = start;
+  do {
     const isLiteral = text[at] === "[" && text[at - 1] === "@";
     const close = isLiteral ? text.slice(at, at + 100).indexOf("]") : -1;
-    at += close + 1 || 1;
-  }
+    wholeWord.lastIndex = at;
+    at = text[at] === "=" && wholeWord.test(text) ? wholeWord.lastIndex : at + (close + 1 || 1);
+  } while (at < text.length && !'"(<,;:'.includes(text[at]!));
   return at;
 }
 

@@ -147,7 +147,7 @@ function decodeQ(payload: string): Buffer {
 
 // Charsets with escape sequences: each word starts and ends in ASCII, and a decoder takes the end of one next to the
 // start of another for an attack (WHATWG Encoding §12.2).
-const stateful = /^(?:iso-2022-|csiso2022|hz-gb|utf-7)/;
+const stateful = /^(?:iso-2022-|csiso2022|hz-gb|(?:cs)?(?:unicode-?1-?1-?)?utf[-_]?7)/;
 
 // Neighbours in one charset are decoded together: some writers split a character over two words.
 function decodeRun(run: readonly EncodedWord[]): string {

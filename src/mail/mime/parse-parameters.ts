@@ -1,6 +1,7 @@
-// Content-Type and Content-Disposition as other people's software wrote them: RFC 2045 §5.1, RFC 2183, RFC 2231, RFC 2047
-// where it must not stand, missing semicolons and quotes. Never throws. The strict reading of what customers give us is
+// Content-Type and Content-Disposition as other people's software wrote them: RFC 2045 §5.1 (its comments are taken off, but
+// not out of the names of files), RFC 2183, RFC 2231, RFC 2047 where it must not stand, missing semicolons and quotes. Never throws. The strict reading of what customers give us is
 // in part-headers.ts.
+import { withoutComments } from "./comments.ts";
 import { decodeText } from "./decode-charset.ts";
 import { decodeWords } from "./parse-head.ts";
 
@@ -16,11 +17,11 @@ type Section = { value: string; encoded: boolean };
 
 /** Reads an unfolded field value. */
 export function parseParameters(text: string): FieldWithParameters {
-  const input = text.slice(0, fieldCharsMax);
-  const value = /^[^;\s,]*/.exec(input.trimStart())![0].toLowerCase();
+  const input = withoutComments(text.slice(0, fieldCharsMax)).trimStart();
+  const value = /^[^;\s,]*/.exec(input)![0].toLowerCase();
   const plain = new Map<string, string>();
   const sections = new Map<string, Map<number, Section>>();
-  for (const { name, raw } of rawParameters(input.trimStart().slice(value.length))) {
+  for (const { name, raw } of rawParameters(input.slice(value.length))) {
     const match = /^([^*]+)\*(?:(\d{1,3})(\*?))?$/.exec(name);
     if (match === null) {
       if (!plain.has(name)) plain.set(name, decodeWords(raw));
