@@ -38,7 +38,15 @@ function suggestRecord(row: Pick<DomainRow, "checks">, rua: string): string {
   const [record] = records;
   if (record === undefined || records.length > 1) return `v=DMARC1; p=none; rua=${rua}`;
   if (record.toLowerCase().includes(rua)) return record;
-  if (/;\s*rua\s*=/i.test(record)) return record.replace(/(;\s*rua\s*=\s*[^;]*?)\s*(?=;|$)/i, `$1,${rua}`);
+  const [, before, addresses] = /^(.*?;\s*rua\s*=)([^;]*)/is.exec(record) ?? [];
+  if (before !== undefined && addresses !== undefined) {
+    // An empty one, or a comma too many, is a syntax error that reporters answer with silence.
+    const others = addresses
+      .split(",")
+      .map((uri) => uri.trim())
+      .filter((uri) => uri !== "");
+    return `${before}${[...others, rua].join(",")}${record.slice(before.length + addresses.length)}`;
+  }
   return `${record.replace(/[\s;]*$/, "")}; rua=${rua}`;
 }
 

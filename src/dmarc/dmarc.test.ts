@@ -209,6 +209,9 @@ describe("the summary", () => {
     const { recommendation } = (await get(id, "summary")).body;
     assert.equal(recommendation.next_policy, "quarantine");
     assert.match(recommendation.reason, /100\.0 % of 300 messages in 15 days pass/);
+    // Two weeks of mail are needed, however few days the figures are asked for.
+    const week = (await get(id, "summary?days=7")).body;
+    assert.deepEqual([week.total_messages, week.recommendation], [40, recommendation]);
   });
 
   it("refuses days below 1 and above 400, and unknown parameters", async () => {
@@ -435,6 +438,11 @@ describe("the address", () => {
       `v=DMARC1; p=reject; rua=mailto:a@b.example,${rua}; adkim=s`,
     );
     assert.equal(await suggestion(`v=DMARC1; p=none; rua=${rua}`), `v=DMARC1; p=none; rua=${rua}`);
+    for (const empty of ["rua=", "rua= ,", "rua = , ,"]) {
+      const record = await suggestion(`v=DMARC1; p=none; ${empty}; adkim=s`);
+      assert.equal(record.replaceAll(" ", ""), `v=DMARC1;p=none;rua=${rua};adkim=s`);
+    }
+    assert.equal(await suggestion("v=DMARC1; p=none; rua="), `v=DMARC1; p=none; rua=${rua}`);
   });
 });
 

@@ -14,6 +14,8 @@ import type { Classification, Counts, DayRow, Dispositions, DmarcPorts, SourceRo
 
 const DAY_MS = 86_400_000;
 const REPORTERS_MAX = 50;
+/** The least that a recommendation looks back, however few days are asked for: it needs two weeks of mail. */
+const RECOMMENDED_DAYS_MIN = 30;
 /** Sources that fail, looked at for the recommendation: a hundred of half a percent each would be half of all mail. */
 const FAILING_MAX = 100;
 
@@ -58,15 +60,18 @@ export async function summarize(world: FigureWorld, ports: DmarcPorts, orgId: st
   const read = await world.db.asOrg(orgId, async (tx) => {
     const domain = await requireDomain(tx, orgId, ask.id);
     const span = spanOf(world, domain.id, ask.days);
+    const longer = spanOf(world, domain.id, Math.max(ask.days, RECOMMENDED_DAYS_MIN));
+    const seen = await dayQueries.listDays(tx, orgId, longer);
+    const policyIn = async (of: Span) =>
+      (await queries.findPolicy(tx, orgId, { ...of, domain: domain.domain }))[0]?.published_policy ?? null;
     return {
-      ...{ domain, span, days: await dayQueries.listDays(tx, orgId, span) },
+      ...{ domain, span, seen, days: seen.filter(({ day }) => day >= span.from) },
       reporters: await queries.listReporters(tx, orgId, span, REPORTERS_MAX),
-      policy: (await queries.findPolicy(tx, orgId, { ...span, domain: domain.domain }))[0]?.published_policy ?? null,
-      failing: await withNames(tx, orgId, span, { by: "failed", limit: FAILING_MAX, offset: 0 }),
+      ...{ policy: await policyIn(span), latest: await policyIn(longer) },
+      failing: await withNames(tx, orgId, longer, { by: "failed", limit: FAILING_MAX, offset: 0 }),
     };
   });
   const counts = sumDays(read.days);
-  const failing = await classified(world, ports, read.domain, read.failing);
   return {
     domain: read.domain.domain,
     ...{ days: ask.days, from: read.span.from, to: read.span.to },
@@ -82,14 +87,19 @@ export async function summarize(world: FigureWorld, ports: DmarcPorts, orgId: st
     reporters: read.reporters.map(({ report_count: _all, ...reporter }) => reporter),
     disposition: sumDispositions(read.days),
     published_policy: read.policy,
-    recommendation: recommend({
-      policy: read.policy,
-      total: counts.total,
-      aligned: counts.aligned,
-      days: daysBetween(read.days),
-      failing: failing.map((source) => ({ ...source, failed: source.total - source.aligned })),
-    }),
+    recommendation: await recommendation(world, ports, read),
   };
+}
+
+type Seen = { domain: DomainRow; seen: DayRow[]; latest: PublishedPolicy | null; failing: SourceRow[] };
+
+async function recommendation(world: FigureWorld, ports: DmarcPorts, read: Seen): Promise<Recommendation> {
+  const { total, aligned } = sumDays(read.seen);
+  const failing = await classified(world, ports, read.domain, read.failing);
+  return recommend({
+    ...{ policy: read.latest, total, aligned, days: daysBetween(read.seen) },
+    failing: failing.map((source) => ({ ...source, failed: source.total - source.aligned })),
+  });
 }
 
 function sumDays(days: DayRow[]): Counts {

@@ -67,7 +67,7 @@ export const Summary = Type.Object({
     next_policy: Nullable(
       OneOf(POLICIES, { description: "The policy to publish next; the present one while nothing should change" }),
     ),
-    reason: Type.String(),
+    reason: Type.String({ description: "Of the mail of the days asked for, 30 at least" }),
     blocking_sources: Type.Array(Type.String(), {
       description: "Addresses that send more than 0.5 % of the mail without passing; forwarders are left out",
     }),
