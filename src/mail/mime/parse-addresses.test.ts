@@ -161,5 +161,11 @@ describe("parseAddressList", () => {
       );
     }
     assert.ok(processorMs(() => parseAddressList("=?x?q?".repeat(40_000))) < 1_000);
+    // Octets that are no UTF-8 are U+FFFD for the verdict and Latin-1 for the reader: both see the same mailboxes.
+    for (const octet of ["\xa0", "\x85", "\ufffd", "\x01"]) {
+      const found = parseAddressList(`=?x?q?a,${octet}?= <jane@a.example>`);
+      assert.equal(found.length, parseAddressList("=?x?q?a,\ufffd?= <jane@a.example>").length, JSON.stringify(octet));
+      assert.equal(found.length, 2);
+    }
   });
 });

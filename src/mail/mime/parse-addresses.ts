@@ -113,7 +113,8 @@ function endOfAngle(cursor: Cursor, start: number): number {
 }
 
 // An encoded word is one piece: some writers leave commas, colons and parentheses in it as they are (RFC 2047 §5 (3) forbids).
-const wholeWord = /=\?[^?\s<"]{1,80}\?[bq]\?[^?\s<"]*\?=/iy;
+// ASCII without blanks, `<` and `"` only: what is no UTF-8 is read in two ways (auth/author.ts), and must not end otherwise.
+const wholeWord = /=\?[!#-;=>@-~]{1,80}\?[bq]\?[!#-;=>@-~]*\?=/iy;
 
 // A domain literal may hold colons.
 function endOfText({ text }: Cursor, start: number): number {
