@@ -1,5 +1,6 @@
 // The author's domain: what DMARC is about (RFC 9989 §5.3.1). One From field, whose mailboxes all have one domain; anything
 // else has no author, because what a reader sees and what was signed may then be two things.
+import { isUtf8 } from "node:buffer";
 import { domainToASCII } from "node:url";
 import { parseAddressList } from "../mime/parse-addresses.ts";
 
@@ -34,9 +35,10 @@ export function findAuthor(fromFields: Buffer[]): Author {
 
 function unfoldedValue(field: Buffer): string {
   const octets = field.subarray(field.indexOf(0x3a) + 1);
-  // RFC 6532 §3.2: UTF-8 and nothing else. In another charset a reader may see another domain; what is no UTF-8 becomes
-  // U+FFFD here, which is in no domain name.
-  return octets.toString("utf8").replace(/\r?\n/g, "");
+  // RFC 6532 §3.2: UTF-8 and nothing else. In another charset a reader may see another domain; where one octet is no UTF-8,
+  // all beyond ASCII become U+FFFD here, which is in no domain name.
+  const text = isUtf8(octets) ? octets.toString("utf8") : octets.toString("latin1").replace(/[\x80-\xff]/g, "\ufffd");
+  return text.replace(/\r?\n/g, "");
 }
 
 /** The domain of an address in the form of the DNS; null when there is not exactly one. */

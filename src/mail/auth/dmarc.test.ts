@@ -283,6 +283,12 @@ describe("DMARC", () => {
   it("finds no author where the domain is in another charset than UTF-8, which a reader may read otherwise", () => {
     assert.equal(findAuthor([Buffer.from("From: a@b\u00fccher.example\r\n", "latin1")]).domain, null);
     assert.equal(findAuthor([Buffer.from("From: J\u00f6rg <a@b.example>\r\n", "latin1")]).domain, "b.example");
+    // A reader takes the whole field for Latin-1 when one octet is no UTF-8: another domain than the UTF-8 one.
+    const mixed = Buffer.concat([
+      Buffer.from("From: J\u00f6rg ", "latin1"),
+      Buffer.from("<a@b\u00fccher.example>\r\n"),
+    ]);
+    assert.equal(findAuthor([mixed]).domain, null);
   });
 
   it("fails without an author, and with two From fields, whatever they hold", async () => {

@@ -3,6 +3,7 @@
 // the side of holding a message. It opens ZIP archives (documents are), gzip and the streams of PDFs, and decodes what text
 // holds in base64 and its like, once and in bounds; what is encrypted it cannot read, so armor of OpenPGP is held.
 import iconv from "iconv-lite";
+import { withoutComments } from "../mime/comments.ts";
 import { encodedReadings } from "./encoded-readings.ts";
 import { packedContents } from "./packed-contents.ts";
 
@@ -86,7 +87,8 @@ function lookInto(look: Look, raw: string, where: string, depth: number): void {
 type Found = { head: string; body: string; type: string };
 
 function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, depth: number): void {
-  const encoding = /^content-transfer-encoding:\s*([^\s;]+)/im.exec(head)?.[1]?.toLowerCase() ?? "7bit";
+  const transfer = withoutComments(/^content-transfer-encoding:([^\n]*)/im.exec(head)?.[1] ?? "");
+  const encoding = /[^\s;]+/.exec(transfer)?.[0].toLowerCase() ?? "7bit";
   const charset = /^content-type:[^\n]*?charset\s*=\s*"?([^\s;"]+)/im.exec(head)?.[1] ?? "utf-8";
   const bytes = undoTransfer(body, encoding);
   const place = `${where} (${type.slice(0, 60)})`;
