@@ -24,7 +24,11 @@ export type Scenario = {
 };
 
 const ONES = {
-  kill: { rounds: 1, what: "kill -9 of every process and of PostgreSQL in the middle of sends, 5,000 a round unless told", run: runKill },
+  kill: {
+    rounds: 1,
+    what: "kill -9 of every process and of PostgreSQL in the middle of sends, 5,000 a round unless told",
+    run: runKill,
+  },
   "postgres-restart": {
     rounds: 3,
     what: "the database stops, at once, in good order or killed",
