@@ -71,23 +71,13 @@ export function findTrace(tx: Query, orgId: string, id: string) {
 
 export type Outcome = Key & { outcome: "sent" | "deferred" | "failed" };
 
-/**
- * What became of messages, in the entries of the activity that have their ids. Index: masked_activity_pkey; the bounds let
- * only the days be looked at that the ids are of.
- */
+/** What became of messages, in the entries of the activity that have their ids. Index: masked_activity_pkey. */
 export function setOutcomes(db: Query, rows: readonly Outcome[]) {
-  const ids = rows.map(({ id }) => id).sort();
   return db.execute(
     `update masked_activity a set outcome = k.outcome
        from unnest($1::uuid[], $2::uuid[], $3::text[]) as k (org_id, id, outcome)
-      where a.org_id = k.org_id and a.id = k.id and a.outcome <> k.outcome and a.id between $4 and $5`,
-    [
-      rows.map(({ org_id }) => org_id),
-      rows.map(({ id }) => id),
-      rows.map(({ outcome }) => outcome),
-      ids[0],
-      ids.at(-1),
-    ],
+      where a.org_id = k.org_id and a.id = k.id and a.outcome <> k.outcome`,
+    [rows.map(({ org_id }) => org_id), rows.map(({ id }) => id), rows.map(({ outcome }) => outcome)],
   );
 }
 
