@@ -113,8 +113,10 @@ function isBareLf(bytes: Buffer, at: number): boolean {
   return bytes[at] === 0x0a && (at === 0 || bytes[at - 1] !== 0x0d);
 }
 
-function fromFields(fields: HeaderField[]): Buffer[] {
-  return fields.filter((field) => field.name.toLowerCase() === "from").map((field) => field.bytes);
+/** The From fields that a reader sees: readers pass over a byte order mark at the very beginning, which is in no name. */
+export function fromFields(fields: HeaderField[]): Buffer[] {
+  const nameOf = ({ name }: HeaderField, at: number) => (at === 0 ? name.replace(/^\xef\xbb\xbf/, "") : name);
+  return fields.filter((field, at) => nameOf(field, at).toLowerCase() === "from").map(({ bytes }) => bytes);
 }
 
 type Signed = { signatures: DkimSignatureVerdict[]; ignored: number; arc: ArcVerdict };

@@ -291,6 +291,13 @@ describe("DMARC", () => {
     assert.equal(findAuthor([mixed]).domain, null);
   });
 
+  it("sees a From field behind a byte order mark, as readers do", async () => {
+    const marked = (text: string) => Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(text), plainMail]);
+    const two = await judge(marked("From: ceo@bank.example\r\n"), dnsOfExample, { remote_ip: "192.0.2.1" });
+    assert.deepEqual([two.dmarc.result, two.dmarc.from_domain], ["fail", null]);
+    assert.equal((await judge(marked("")))?.dmarc.from_domain, (await judge(plainMail)).dmarc.from_domain);
+  });
+
   it("fails without an author, and with two From fields, whatever they hold", async () => {
     const without = Buffer.from(plainMail.toString().replace(/^From:.*\r\n/, ""));
     assert.deepEqual([(await judge(without)).dmarc.result, (await judge(without)).dmarc.from_domain], ["fail", null]);

@@ -29,6 +29,12 @@ const forward = (text: string, parts: Partial<ForwardParts> = {}) =>
 const fieldNames = (text: string) => text.slice(0, text.indexOf("\r\n\r\n")).match(/^[A-Za-z-]+(?=:)/gm);
 
 describe("a forward", () => {
+  it("writes no blanks before a colon, which may be read only", () => {
+    const text = forward("From: a@b.example\nContent-Type\t: text/plain;\n charset=utf-8\n\nhi\n");
+    assert.match(text, /^Content-Type: text\/plain;\r\n charset=utf-8\r$/m);
+    assert.doesNotMatch(text.slice(0, text.indexOf("\r\n\r\n")), /^[A-Za-z-]+[ \t]+:/m);
+  });
+
   it("has the fields of the allow-list and no other", () => {
     const text = forward(`Return-Path: <shop@example.com>
 Received: from a by b

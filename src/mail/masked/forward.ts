@@ -91,7 +91,7 @@ function unsubscribeFields(links: readonly string[], oneClick: boolean): string 
   return `List-Unsubscribe: ${links.map((link) => `<${link}>`).join(",\r\n ")}\r\n${more}`;
 }
 
-/** The first of each Content field, its bytes as they came, so that the body reads as it was meant. */
+/** The first of each Content field, its value as it came, so that the body reads as it was meant. */
 function contentFields(headers: readonly Header[]): string[] {
   const seen = new Set<string>();
   return headers.flatMap(({ name, raw }) => {
@@ -100,6 +100,7 @@ function contentFields(headers: readonly Header[]): string[] {
     seen.add(lower);
     if (!isKept) return [];
     const lines = raw.toString("latin1").trimEnd();
-    return [`${lines.replace(/\r?\n/g, "\r\n")}\r\n`];
+    // RFC 5322 §4.5: blanks before the colon may be read, not written.
+    return [`${name}:${lines.slice(lines.indexOf(":") + 1).replace(/\r?\n/g, "\r\n")}\r\n`];
   });
 }

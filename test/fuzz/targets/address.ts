@@ -2,6 +2,7 @@
 // readings of one text disagree about whom it names.
 import assert from "node:assert/strict";
 import { formatMailbox, normalizeDomain, parseAddress, parseMailbox } from "../../../src/mail/address.ts";
+import { fromFields } from "../../../src/mail/auth/authenticate.ts";
 import { findAuthor } from "../../../src/mail/auth/author.ts";
 import { splitFields } from "../../../src/mail/dkim/canonicalize.ts";
 import { mailboxHeader } from "../../../src/mail/mime/encode-header.ts";
@@ -166,8 +167,7 @@ const author: Target = {
     const all = splitFields(input).fields;
     // Nobody is judged in a head beyond the limits (authenticate.ts), and parsed mail shows its first thousand fields.
     if (all.length > headersMax) return "too many fields";
-    const fields = all.filter(({ name }) => name.toLowerCase() === "from");
-    const judged = findAuthor(fields.map(({ bytes }) => bytes));
+    const judged = findAuthor(fromFields(all));
     if (judged.domain === null) return judged.reason;
     const shown = parseMessage(input).from.map(({ email }) => email);
     assert.ok(shown.length >= 1, "DMARC judges an author whom the parsed mail does not show");
