@@ -90,7 +90,11 @@ function startClaiming(slots: number[]): { claimed: Job[]; memory: Memory } {
       mayStart: () => true,
     } as unknown as Leases,
     memory,
-    sources: { departure: () => ({ problem: "none" }), isUnlimited: () => true } as unknown as Sources,
+    sources: {
+      departure: () => ({ problem: "none" }),
+      isUnlimited: () => true,
+      today: () => "2026-11-20",
+    } as unknown as Sources,
     take: (_lane, job) => claimed.push(job),
   });
   return { claimed, memory };

@@ -105,7 +105,7 @@ async function claimOnce(world: World, parts: Parts, { lingering, suspended }: S
   });
   await rationed.settle(rows);
   const byId = new Map(lanes.map((lane) => [lane.id, lane]));
-  const counted = (lane: Lane, job: Job) => take(lane, { ...job, source_id: rationed.sourceOf(lane.id) });
+  const counted = (lane: Lane, job: Job) => take(lane, { ...job, counted: rationed.countedOf(lane.id) });
   await hand(world, rows, byId, { memory, take: counted });
   await settleLanes(world, { wanted, rows, lingering, memory });
   return rows.length > 0;

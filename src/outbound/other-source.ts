@@ -1,7 +1,8 @@
 // A message that was refused for the address it came from gets one more try, from another address of its pool. Which ones
 // these are is remembered in memory: after a crash such a message may be refused once more, nothing else.
+import { giveBackAttempts } from "./ration.ts";
 import type { KnownSource, Sources } from "./sources.ts";
-import type { Job } from "./types.ts";
+import type { Counted, Job } from "./types.ts";
 
 export type OtherSource = {
   /** Notes a refusal; true when there is another address and it was not tried yet. */
@@ -12,13 +13,13 @@ export type OtherSource = {
    * The address to use instead of `usual`, with an attempt of today set aside for it where these are counted, and that of
    * `usual` given back; `usual` when no other has one left.
    */
-  instead(job: Job, usual: KnownSource): Promise<KnownSource>;
+  instead(job: Job, usual: KnownSource): Promise<{ source: KnownSource; counted: Counted | undefined }>;
 };
 
 const REMEMBERED_MAX = 10_000;
 
 /** Nothing refused yet. */
-export function rememberRefused(sources: Pick<Sources, "sibling" | "grant" | "giveBack">): OtherSource {
+export function rememberRefused(sources: Pick<Sources, "sibling" | "today" | "grant" | "giveBack">): OtherSource {
   const refused = new Map<string, string>();
   const keyOf = ({ message_id, position }: Job) => `${message_id}/${position}`;
   return {
@@ -34,11 +35,12 @@ export function rememberRefused(sources: Pick<Sources, "sibling" | "grant" | "gi
       const asked = new Set<string>();
       for (let other = sources.sibling(usual.id); other && !asked.has(other.id); other = sources.sibling(usual.id)) {
         asked.add(other.id);
+        const counted = { source_id: other.id, day: sources.today() };
         if ((await sources.grant(other, 1)) === 0) continue;
-        if (job.source_id === usual.id) await sources.giveBack(usual.id, 1);
-        return other;
+        await giveBackAttempts(sources, [job]);
+        return { source: other, counted };
       }
-      return usual;
+      return { source: usual, counted: job.counted };
     },
   };
 }

@@ -23,6 +23,7 @@ import { type Outside, realOutside } from "./outside.ts";
 import { createParking, type Parking, type ParkingParts } from "./parking.ts";
 import { closePath, createPath, drive, isSuspended, type Path, type PathParts } from "./path.ts";
 import * as queries from "./queries.ts";
+import { giveBackAttempts } from "./ration.ts";
 import { type Reach, watchReach } from "./reach.ts";
 import { createRehomer, type Rehomer } from "./rehome.ts";
 import { relayFinder, relayPlanner } from "./relays.ts";
@@ -188,6 +189,7 @@ function parkingFor(whole: () => Engine, world: World, fixed: Pick<ParkingParts,
     ...fixed,
     lanesOf: (path) => lanesOf(whole(), path),
     drive: (path) => driveNow(whole(), path),
+    returned: (jobs) => giveBackAttempts(whole().sources, jobs),
     woken: () => whole().claimer.wake(),
   });
 }
@@ -252,10 +254,9 @@ function admitElsewhere(engine: Engine, errand: Errand, usual: KnownSource): voi
   const { lane, job, plan } = errand;
   engine.otherSource
     .instead(job, usual)
-    .then((source) => {
+    .then(({ source, counted }) => {
       const path = pathOf(engine, source, plan);
-      const source_id = source === usual ? job.source_id : source.id;
-      path.fairness.push(lane, { ...errand, job: { ...job, source_id } });
+      path.fairness.push(lane, { ...errand, job: { ...job, counted } });
       driveNow(engine, path);
     })
     .catch((err) => {
@@ -273,7 +274,7 @@ function pathOf({ paths }: Engine, source: KnownSource, plan: Errand["plan"]): P
 
 /** The address a message leaves from now; a text says why there is none. */
 function sourceOf(engine: Engine, lane: Lane, job: Job): KnownSource | string {
-  const counted = job.source_id === undefined ? undefined : engine.sources.get(job.source_id);
+  const counted = job.counted && engine.sources.get(job.counted.source_id);
   if (counted) return counted;
   const departure = engine.sources.departure(lane.source_id);
   if (!("source" in departure)) return "wait" in departure ? departure.wait : departure.problem;
@@ -387,6 +388,7 @@ async function stop(engine: Engine): Promise<void> {
   await engine.parking.drain();
   await Promise.all([engine.results.stop(), engine.usage.stop()]);
   if (held.length > 0) await queries.returnDeliveries(world.db, held, new Date(0));
+  await giveBackAttempts(engine.sources, held);
   await leases.stop();
   engine.journal.open?.close();
 }

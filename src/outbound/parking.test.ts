@@ -22,6 +22,7 @@ function parkingFor() {
     },
     finisher: { push: (_job: Job, outcome: Outcome) => void ended.push(outcome) },
     lanesOf: () => [1, 2],
+    returned: async (jobs) => void statements.push(`returned ${jobs.map(({ message_id }) => message_id)}`),
     drive: () => void statements.push("drive"),
     woken: () => void statements.push("woken"),
   });
@@ -38,7 +39,10 @@ it("goes back to the queue, behind lanes that sleep, and sleep on once it is the
   suspend(stage.path);
   assert.deepEqual(finished, ["message-0", "message-1"]);
   await parking.drain();
-  assert.deepEqual(statements, ["pause 1,2", "update lane", "with given", "update lane"]);
+  assert.deepEqual(statements, [
+    ...["pause 1,2", "update lane", "with given", "update lane"],
+    "returned message-0,message-1",
+  ]);
 });
 
 it("ends there when its time is over: it was claimed for that", async () => {

@@ -17,6 +17,8 @@ export type ParkingParts = {
   lanesOf(path: Path): number[];
   /** The path is suspended no longer and holds mail. */
   drive(path: Path): void;
+  /** Deliveries are in the queue again and were not attempted. */
+  returned(jobs: Job[]): Promise<void>;
   /** Lanes have due mail again. */
   woken(): void;
 };
@@ -47,7 +49,7 @@ export function createParking(world: Pick<World, "db" | "clock" | "log">, parts:
     const jobs = takeOut(path);
     const lanes = parts.lanesOf(path);
     parts.memory.pause(lanes, path.suspended.untilMs);
-    write("suspension", () => putBack(world, path, lanes, jobs));
+    write("suspension", () => putBack(world, parts, path, { lanes, jobs }));
   }
 
   /** What is past its time ends now; it would be claimed for that again and again. */
@@ -73,7 +75,7 @@ export function createParking(world: Pick<World, "db" | "clock" | "log">, parts:
     const lanes = [...new Set(jobs.map(({ lane_id }) => lane_id))];
     if (lanes.length === 0) return;
     parts.memory.pause(lanes, path.suspended.untilMs);
-    write("suspension", () => putBack(world, path, lanes, jobs));
+    write("suspension", () => putBack(world, parts, path, { lanes, jobs }));
   }
 
   return {
@@ -97,7 +99,12 @@ export function createParking(world: Pick<World, "db" | "clock" | "log">, parts:
   };
 }
 
-async function putBack({ db }: Pick<World, "db">, { suspended }: Path, lanes: number[], jobs: Job[]): Promise<void> {
+async function putBack(
+  { db }: Pick<World, "db">,
+  { returned }: Pick<ParkingParts, "returned">,
+  { suspended }: Path,
+  { lanes, jobs }: { lanes: number[]; jobs: Job[] },
+): Promise<void> {
   const { untilMs, reason } = suspended;
   const pause = () => queries.pauseLanes(db, lanes, new Date(untilMs), reason.slice(0, REASON_MAX));
   await pause();
@@ -105,4 +112,5 @@ async function putBack({ db }: Pick<World, "db">, { suspended }: Path, lanes: nu
   await queries.returnDeliveries(db, jobs, new Date(0));
   // Rows that come back say when their lane has work: it is to sleep on, or every poll would look at it.
   await pause();
+  await returned(jobs);
 }

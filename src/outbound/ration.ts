@@ -1,21 +1,21 @@
 // How many rows of each lane may be claimed under the daily limits of addresses that are being warmed up. What is claimed
 // has been set aside in the database before, so the limit holds exactly over any number of processes.
 import type { KnownSource, Sources } from "./sources.ts";
-import type { Lane } from "./types.ts";
+import type { Counted, Job, Lane } from "./types.ts";
 
 type Share = { id: number; k: number };
 
 export type Ration = {
   wanted: Share[];
-  /** The source that the lane's rows were counted at; undefined where nothing is counted. */
-  sourceOf(laneId: number): string | undefined;
+  /** Where the lane's rows were counted; undefined where nothing is counted. */
+  countedOf(laneId: number): Counted | undefined;
   /** To be told what was really claimed, also when that failed: the rest is given back. */
   settle(rows: { lane_id: number }[]): Promise<void>;
 };
 
 /** Cuts `wanted` to what may be attempted now. */
 export async function ration(
-  sources: Pick<Sources, "departure" | "isUnlimited" | "grant" | "giveBack">,
+  sources: Pick<Sources, "departure" | "isUnlimited" | "today" | "grant" | "giveBack">,
   lanes: Lane[],
   wanted: Share[],
 ): Promise<Ration> {
@@ -30,12 +30,13 @@ export async function ration(
       limited.set(departure.source, [...(limited.get(departure.source) ?? []), share]);
     }
   }
+  const day = sources.today();
   const grants = new Map<string, number>();
-  const counted = new Map<number, string>();
+  const counted = new Map<number, Counted>();
   async function settle(rows: { lane_id: number }[]): Promise<void> {
     for (const [sourceId, granted] of grants) {
-      const used = rows.filter(({ lane_id }) => counted.get(lane_id) === sourceId).length;
-      await sources.giveBack(sourceId, granted - used);
+      const used = rows.filter(({ lane_id }) => counted.get(lane_id)?.source_id === sourceId).length;
+      await sources.giveBack({ source_id: sourceId, day }, granted - used);
     }
   }
   for (const [source, shares] of limited) {
@@ -48,9 +49,20 @@ export async function ration(
     for (const { id, k } of shares) {
       const share = { id, k: Math.min(k, left) };
       left -= share.k;
-      counted.set(id, source.id);
+      counted.set(id, { source_id: source.id, day });
       if (share.k > 0) kept.push(share);
     }
   }
-  return { wanted: kept, sourceOf: (laneId) => counted.get(laneId), settle };
+  return { wanted: kept, countedOf: (laneId) => counted.get(laneId), settle };
+}
+
+/** Gives back what was set aside for mail that goes back to the queue without an attempt: it is counted anew when claimed. */
+export async function giveBackAttempts(
+  sources: Pick<Sources, "giveBack">,
+  jobs: Pick<Job, "counted">[],
+): Promise<void> {
+  const counted = jobs.flatMap((job) => job.counted ?? []);
+  for (const same of Map.groupBy(counted, ({ source_id, day }) => `${source_id} ${day}`).values()) {
+    await sources.giveBack(same[0] as Counted, same.length);
+  }
 }

@@ -4,9 +4,9 @@ import { beforeEach, describe, it } from "node:test";
 import { choose } from "./exits.ts";
 import { shareBySource } from "./leases.ts";
 import { rememberRefused } from "./other-source.ts";
-import { ration } from "./ration.ts";
+import { giveBackAttempts, ration } from "./ration.ts";
 import { type Departure, holdersOf, type KnownSource } from "./sources.ts";
-import type { Job, Lane } from "./types.ts";
+import type { Counted, Job, Lane } from "./types.ts";
 import { dailyLimit, warmupDay } from "./warmup.ts";
 
 const DAY_MS = 86_400_000;
@@ -107,6 +107,7 @@ describe("what may be claimed", () => {
   const lane = (id: number, source_id: string) => ({ id, source_id }) as Lane;
   const lanes = [lane(1, "warm"), lane(2, "new"), lane(3, "new"), lane(4, "gone")];
   const wanted = lanes.map(({ id }) => ({ id, k: 30 }));
+  const ofNew = { source_id: "new", day: "2026-11-20" };
 
   /** `room` attempts are left to the new address. */
   function book(room: number) {
@@ -119,7 +120,8 @@ describe("what may be claimed", () => {
       isUnlimited: (id: string) => id === "warm",
       departure: (id: string) => departures.get(id) as Departure,
       grant: async (_source: KnownSource, count: number) => Math.min(count, room),
-      giveBack: async (id: string, count: number) => void given.push([id, count]),
+      today: () => "2026-11-20",
+      giveBack: async ({ source_id }: Counted, count: number) => void given.push([source_id, count]),
     };
     return { sources, given };
   }
@@ -136,7 +138,7 @@ describe("what may be claimed", () => {
         { id: 4, k: 30 },
       ],
     );
-    assert.deepEqual([1, 2, 3, 4].map(cut.sourceOf), [undefined, "new", "new", undefined]);
+    assert.deepEqual([1, 2, 3, 4].map(cut.countedOf), [undefined, ofNew, ofNew, undefined]);
     await cut.settle([...Array(25).fill({ lane_id: 2 }), { lane_id: 3 }, { lane_id: 1 }]);
     assert.deepEqual(given, [["new", 14]]);
   });
@@ -153,6 +155,16 @@ describe("what may be claimed", () => {
     assert.deepEqual(given, [["new", 40]]);
   });
 
+  it("is given back, on its own day, by mail that was put back without an attempt", async () => {
+    const { sources, given } = book(40);
+    const [monday, tuesday] = [ofNew, { ...ofNew, day: "2026-11-21" }];
+    await giveBackAttempts(sources, [{ counted: monday }, {}, { counted: tuesday }, { counted: monday }]);
+    assert.deepEqual(given, [
+      ["new", 2],
+      ["new", 1],
+    ]);
+  });
+
   it("is nothing from lanes whose address has none left", async () => {
     const cut = await ration(book(0).sources, lanes, wanted);
     assert.deepEqual(cut.wanted.map(({ id }) => id).sort(), [1, 4]);
@@ -161,6 +173,7 @@ describe("what may be claimed", () => {
 
 describe("a message that was refused for its address", () => {
   const job = { message_id: "m", position: 0 } as Job;
+  const yesterday = { source_id: "1", day: "2026-11-20" };
   const booked: string[] = [];
   /** Each of `others` has as many attempts left. */
   const pool = (others: KnownSource[], left = 1) => ({
@@ -169,7 +182,9 @@ describe("a message that was refused for its address", () => {
       booked.push(left > 0 ? `${wanted} at ${id}` : `none left at ${id}`);
       return Math.min(left, wanted);
     },
-    giveBack: async (id: string, count: number) => void booked.push(`${count} back at ${id}`),
+    today: () => "2026-11-21",
+    giveBack: async ({ source_id, day }: Counted, count: number) =>
+      void booked.push(`${count} back at ${source_id} on ${day}`),
   });
   beforeEach(() => void booked.splice(0));
 
@@ -178,7 +193,7 @@ describe("a message that was refused for its address", () => {
     assert.equal(memory.avoids(job, source("1")), false);
     assert.equal(memory.note(job, { id: "1" }), true);
     assert.equal(memory.avoids(job, source("1")), true);
-    assert.equal((await memory.instead(job, source("1"))).id, "2");
+    assert.equal((await memory.instead(job, source("1"))).source.id, "2");
     assert.equal(memory.avoids(job, source("2")), false);
     assert.equal(memory.note(job, { id: "2" }), false);
   });
@@ -192,8 +207,9 @@ describe("a message that was refused for its address", () => {
   it("is counted where it leaves from, and no longer where it was", async () => {
     const memory = rememberRefused(pool([source("2")]));
     memory.note(job, { id: "1" });
-    await memory.instead({ ...job, source_id: "1" }, source("1"));
-    assert.deepEqual(booked, ["1 at 2", "1 back at 1"]);
+    const { counted } = await memory.instead({ ...job, counted: yesterday }, source("1"));
+    assert.deepEqual(booked, ["1 at 2", "1 back at 1 on 2026-11-20"]);
+    assert.deepEqual(counted, { source_id: "2", day: "2026-11-21" });
     booked.splice(0);
     await memory.instead(job, source("1"));
     assert.deepEqual(booked, ["1 at 2"], "nothing was counted at an address without a limit");
@@ -202,7 +218,8 @@ describe("a message that was refused for its address", () => {
   it("passes over others that have no attempt left today", async () => {
     const memory = rememberRefused(pool([source("2"), source("3")], 0));
     memory.note(job, { id: "1" });
-    assert.equal((await memory.instead({ ...job, source_id: "1" }, source("1"))).id, "1");
+    const { source: same, counted } = await memory.instead({ ...job, counted: yesterday }, source("1"));
+    assert.deepEqual([same.id, counted], ["1", yesterday]);
     assert.deepEqual(booked, ["none left at 2", "none left at 3"]);
   });
 });

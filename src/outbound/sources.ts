@@ -6,7 +6,7 @@ import { canBind } from "../platform/local-addresses.ts";
 import type { World } from "../platform/world.ts";
 import type { Source } from "./links.ts";
 import * as queries from "./pool-queries.ts";
-import { DEFAULT_SOURCE_ID } from "./types.ts";
+import { type Counted, DEFAULT_SOURCE_ID } from "./types.ts";
 import { dailyLimit, dayOf } from "./warmup.ts";
 
 export type KnownSource = Source & Pick<queries.SourceRow, "org_id" | "pool" | "warmup_started_at" | "removed_at">;
@@ -25,10 +25,12 @@ export type Sources = {
   sibling(sourceId: string): KnownSource | null;
   /** May first attempts of this source's mail be made without a claim, that is, without counting? */
   isUnlimited(sourceId: string): boolean;
+  /** The day (UTC) whose attempts are given out now. */
+  today(): string;
   /** Sets attempts of today aside; a source without a limit gives all. */
   grant(source: KnownSource, wanted: number): Promise<number>;
   /** What cannot be given back now, for want of a database, is remembered and given back later. */
-  giveBack(sourceId: string, count: number): Promise<void>;
+  giveBack(counted: Counted, count: number): Promise<void>;
 };
 
 /** An address that could not be bound is tried again this often. */
@@ -100,11 +102,9 @@ export async function createSources(world: SourcesWorld): Promise<Sources> {
       const own = known.get(sourceId);
       return own !== undefined && canSend(own) && dailyLimit(own.warmup_started_at, world.clock.now()) === null;
     },
+    today: () => dayOf(world.clock.now()),
     grant: budget.grant,
-    async giveBack(sourceId, count) {
-      const source = known.get(sourceId);
-      if (source) await budget.giveBack(source, count);
-    },
+    giveBack: budget.giveBack,
   };
 }
 
@@ -166,11 +166,10 @@ function watchBudgets(world: Pick<World, "db" | "clock">) {
       if (granted < wanted) full.set(id, { day, untilMs: world.clock.monotonic() + FULL_FOR_MS });
       return granted;
     },
-    async giveBack({ id, warmup_started_at }: KnownSource, count: number): Promise<void> {
-      const nowMs = world.clock.now();
-      if (count <= 0 || dailyLimit(warmup_started_at, nowMs) === null) return;
-      full.delete(id);
-      owe(id, dayOf(nowMs), count);
+    async giveBack({ source_id, day }: Counted, count: number): Promise<void> {
+      if (count <= 0) return;
+      full.delete(source_id);
+      owe(source_id, day, count);
       // Where that fails now, the next look at the sources pays.
       await payBack().catch(() => undefined);
     },

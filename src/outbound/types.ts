@@ -17,9 +17,12 @@ export type Job = {
   owner: number;
   mime: Buffer | null;
   about: MessageAbout;
-  /** The source whose attempts of today this one was counted in; absent where its lane's source has no limit. */
-  source_id?: string | undefined;
+  /** Where this attempt is counted already; absent where its lane's source has no limit. */
+  counted?: Counted | undefined;
 };
+
+/** An attempt that was set aside: among those of which source, on which day (UTC). */
+export type Counted = { source_id: string; day: string };
 
 /** A delivery under the node id it was taken under: a process that was declared dead may meet it again under another. */
 export type Owned = Pick<Job, "message_id" | "position" | "owner">;
