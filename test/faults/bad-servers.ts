@@ -61,14 +61,24 @@ async function endDead(child: ChildProcess, fillers: Socket[]): Promise<void> {
 
 const [MADE, KNOCKING] = ["01", "02"];
 
-/** Sockets whose other end is that place, made or being made (the states of proc(5), /proc/net/tcp). */
-function countSockets({ host, port }: Place, states = [MADE, KNOCKING]): number {
+/**
+ * How many sockets there are at a time whose other end is that place. The kernel's table is read in pieces, and may show
+ * sockets that are gone by now beside those that came instead: those count that a second reading shows as well.
+ */
+function countSockets(place: Place, states: (string | undefined)[] = [MADE, KNOCKING]): number {
+  const seen = socketsTo(place, states);
+  return seen.intersection(socketsTo(place, states)).size;
+}
+
+/** Their own ends, made or being made (the states of proc(5), /proc/net/tcp). */
+function socketsTo({ host, port }: Place, states: (string | undefined)[]): Set<string | undefined> {
   const address = [...Buffer.from(host.split(".").map(Number)).reverse()];
   const remote = `${Buffer.from(address).toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
   const lines = readFileSync("/proc/net/tcp", "latin1").split("\n");
-  return lines
+  const open = lines
     .map((line) => line.trim().split(/\s+/))
-    .filter(([, , to, state]) => to === remote && states.includes(state ?? "")).length;
+    .filter(([, , to, state]) => to === remote && states.includes(state));
+  return new Set(open.map(([, from]) => from));
 }
 
 /** A half-open one: takes connections and never says a word. */
