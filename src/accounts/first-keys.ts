@@ -31,7 +31,7 @@ export async function createWithKeys(
 export function keyRecord(world: Pick<World, "clock" | "random">, name: string, secret: string): queries.NewKey {
   const environment = secretEnvironment(secret);
   if (!environment)
-    throw new Error("an API key begins with svc_live_ or svc_test_, then at least 16 letters or digits");
+    throw new Error("an API key begins with svc_live_ or svc_test_, then 16 to 128 letters, digits, _ or -");
   return {
     id: world.random.uuid(),
     name,

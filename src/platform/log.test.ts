@@ -71,11 +71,12 @@ test("local parts of addresses do not reach the log, whatever the field, message
 
 test("our keys, bearer tokens and passwords in URLs do not reach the log", () => {
   const { text } = logged((log) => {
-    log.info({ note: "key svc_live_abcdef123456 and whsec_Zm9vYmFy" });
+    log.info({ note: "key svc_live_abcdef123456 and svc_test_prod_2026-secret and whsec_Zm9vYmFy" });
     log.info("got Authorization: Bearer abc.def-123");
     log.info({ note: "connecting to postgres://postern:hunter2@db.internal/postern" });
   });
-  for (const secret of ["abcdef123456", "Zm9vYmFy", "abc.def", "hunter2"]) assert.ok(!text.includes(secret), text);
+  for (const secret of ["abcdef123456", "prod_", "-secret", "Zm9vYmFy", "abc.def", "hunter2"])
+    assert.ok(!text.includes(secret), text);
   assert.ok(text.includes("db.internal"));
 });
 

@@ -65,7 +65,7 @@ export function cleanText(text: string, lengthMax: number = STRING_LENGTH_MAX): 
 
 function withoutSecrets(text: string): string {
   return text
-    .replace(/\b(whsec_|svc_live_|svc_test_)[0-9A-Za-z]+/g, `$1${REDACTED}`)
+    .replace(/\b(whsec_|svc_live_|svc_test_)[0-9A-Za-z_-]+/g, `$1${REDACTED}`)
     .replace(/\b(Bearer|Basic) +[0-9A-Za-z+/=._~-]+/gi, `$1 ${REDACTED}`)
     .replace(/(\w:\/\/[^\s:/@]{0,200}):[^\s/@]{1,200}@/g, `$1:${REDACTED}@`);
 }

@@ -2,26 +2,17 @@
 // and bodies are planted in every surface: HTTP, SMTP in both directions, submission, webhooks, imports, reports, a cut
 // database. None of it may be there (docs: reliability rule 15); domains, ids and codes may.
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { Client } from "pg";
-import { testDatabase } from "../support/database.ts";
-import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
-import {
-  type PosternProcess,
-  type Posterns,
-  posternSettings,
-  setUpDomain,
-  startPostern,
-} from "../support/postern-process.ts";
+import { makeSelfSigned } from "../../src/platform/self-signed.ts";
+import type { PosternProcess } from "../support/postern-process.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
-import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
+import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
-import { makeCertificateAuthority } from "../support/tls.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 /** Stands in every planted text; what follows names the surface, so that a finding says where it came from. */
 const MARK = "zqplant";
@@ -32,49 +23,29 @@ function plant(surface: string): string {
   return `${MARK}${surface}`;
 }
 
-let dns: DnsServer;
-let sink: SmtpSink;
-let folder: string;
-let settings: Posterns;
-let database: Awaited<ReturnType<typeof testDatabase>>;
+let s: Scene;
 let postern: PosternProcess;
 let said = "";
 let domainId: string;
 
 before(async () => {
-  dns = await startDnsServer();
-  sink = await startSmtpSink();
-  receiveAt(dns, "recipient.example");
-  dns.set("hooks.example", "A", ["127.0.0.1"]);
-  folder = mkdtempSync(join(tmpdir(), "postern-redaction-"));
-  chmodSync(folder, 0o711);
-  const { key, cert } = makeCertificateAuthority(folder).issue(["localhost", "127.0.0.1"]);
-  writeFileSync(join(folder, "key.pem"), key);
-  writeFileSync(join(folder, "cert.pem"), cert);
-  database = await testDatabase();
-  settings = await posternSettings(join(folder, "data"), {
-    ...{ POSTERN_DNS: dns.address, POSTERN_TESTING_OUTBOUND_PORT: String(sink.port), POSTERN_LOG_LEVEL: "trace" },
-    ...{ DATABASE_URL: database.url, POSTERN_GREYLISTING: "0" },
-    ...{ POSTERN_TLS_CERT: join(folder, "cert.pem"), POSTERN_TLS_KEY: join(folder, "key.pem") },
-  });
-  postern = await startPostern(settings);
+  s = await setScene({ env: { POSTERN_LOG_LEVEL: "trace", POSTERN_GREYLISTING: "0" } });
+  receiveAt(s.dns, "recipient.example");
+  s.dns.set("hooks.example", "A", ["127.0.0.1"]);
+  const { key, cert } = makeSelfSigned(["localhost"], Date.now());
+  const tls = { POSTERN_TLS_KEY: join(s.dir, "key.pem"), POSTERN_TLS_CERT: join(s.dir, "cert.pem") };
+  writeFileSync(tls.POSTERN_TLS_KEY, key);
+  writeFileSync(tls.POSTERN_TLS_CERT, cert);
+  postern = await s.start(undefined, tls);
   said = postern.output();
   for (const stream of [postern.child.stdout, postern.child.stderr]) {
     stream?.on("data", (chunk: Buffer) => {
       said += chunk.toString();
     });
   }
-  domainId = await setUpDomain(settings, dns, "sender.example", "both");
+  ({ id: domainId } = await addVerifiedDomain(s, s.dns, "sender.example", { type: "both" }));
 });
-
-after(async () => {
-  postern?.child.kill("SIGKILL");
-  await postern?.exited;
-  await sink?.stop();
-  await dns?.stop();
-  await database?.drop();
-  rmSync(folder, { recursive: true, force: true });
-});
+after(() => s?.close());
 
 type Asking = { method?: string; path: string; body?: unknown; key?: string; headers?: Record<string, string> };
 
@@ -82,11 +53,11 @@ async function request({
   method = "POST",
   path,
   body,
-  key = settings.live_key,
+  key = s.live_key,
   headers = {},
 }: Asking): Promise<number> {
   const isText = typeof body === "string" || Buffer.isBuffer(body);
-  const response = await fetch(settings.base_url + path, {
+  const response = await fetch(s.base_url + path, {
     ...{ method, headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers } },
     ...(body === undefined ? {} : { body: isText ? (body as string) : JSON.stringify(body) }),
   });
@@ -121,7 +92,7 @@ test("requests: good ones, bad ones, ones that are no HTTP", async () => {
   assert.equal(await request({ path: "/v1/send", body: mail("good") }), 202);
   assert.equal(await request({ path: "/v1/send", body: mail("bad", { to: ["no address zqplantinvalid@"] }) }), 400);
   await request({ path: "/v1/send", body: `{"subject":"${plant("json")}` });
-  await request({ path: "/v1/send", body: mail("key"), key: `svc_live_${plant("badkey")}` });
+  await request({ path: "/v1/send", body: mail("key"), key: `svc_live_of-ours_${plant("badkey")}` });
   await request({ path: "/v1/send", body: mail("idem"), headers: { "idempotency-key": plant("idempotency") } });
   await request({ path: "/v1/send", body: "x".repeat(26 * 1024 * 1024) });
   await request({ method: "GET", path: `/v1/suppressions/check?email=${plant("query")}@recipient.example` });
@@ -136,7 +107,7 @@ test("requests: good ones, bad ones, ones that are no HTTP", async () => {
   await request({ path: "/v1/imports/suppressions/preview", body: { csv, provider: "custom" } });
   const broken = { name: plant("template"), slug: "a", subject: `{{${plant("variable")}`, text_body: plant("source") };
   await request({ path: "/v1/templates", body: broken });
-  const port = Number(new URL(settings.base_url).port);
+  const port = Number(new URL(s.base_url).port);
   for (const text of [
     `${plant("nohttp")}\r\n\r\n`,
     `GET /${plant("smuggled")} HTTP/1.1\r\nContent-Length: x\r\n\r\n`,
@@ -149,7 +120,6 @@ test("requests: good ones, bad ones, ones that are no HTTP", async () => {
 });
 
 test("mail that comes in, by SMTP, well and badly", async () => {
-  const port = Number(settings.env.POSTERN_MX?.split(":")[1]);
   const content = (surface: string) =>
     `From: ${plant(`${surface}from`)}@stranger.example\r\nSubject: ${plant(`${surface}subject`)}\r\n` +
     `Content-Type: multipart/mixed; boundary=${plant(`${surface}boundary`)}\r\n\r\n${plant(`${surface}body`)}\r\n`;
@@ -183,7 +153,7 @@ test("mail that comes in, by SMTP, well and badly", async () => {
     },
   ];
   for (const attempt of attempts) {
-    const smtp = await rawSmtp(port);
+    const smtp = await rawSmtp(s.mx_port);
     await smtp.reply();
     await attempt(smtp).catch(() => undefined);
     smtp.destroy();
@@ -191,34 +161,33 @@ test("mail that comes in, by SMTP, well and badly", async () => {
 });
 
 test("submission: a password that is wrong, and one that is right", async () => {
-  const port = Number(settings.env.POSTERN_SUBMISSION?.split(":")[1]);
-  for (const password of [`svc_live_${plant("password")}`, settings.live_key]) {
-    const smtp = await rawSmtp(port);
+  for (const password of [`svc_live_${plant("password")}`, s.live_key]) {
+    const smtp = await rawSmtp(s.submission_port);
     await smtp.reply();
     await smtp.ask("EHLO a.example");
     await smtp.ask("STARTTLS");
     await smtp.startTls();
     await smtp.ask("EHLO a.example");
-    const user = password === settings.live_key ? "postern" : plant("user");
+    const user = password === s.live_key ? "postern" : plant("user");
     const login = Buffer.from(`\0${user}\0${password}`).toString("base64");
     const { code } = await smtp.ask(`AUTH PLAIN ${login}`);
-    assert.equal(code, password === settings.live_key ? 235 : 535);
+    assert.equal(code, password === s.live_key ? 235 : 535);
     const content = `From: orders@sender.example\r\nTo: ${plant("subto")}@recipient.example\r\nSubject: ${plant("subsubject")}\r\n\r\n${plant("subtext")}\r\n`;
     const last = await smtp.deliver({ from: "orders@sender.example", to: [`${MARK}subto@recipient.example`], content });
-    assert.equal(last.code, password === settings.live_key ? 250 : 530);
+    assert.equal(last.code, password === s.live_key ? 250 : 530);
     smtp.destroy();
   }
 });
 
 test("mail that leaves, and servers that answer with what they were told", async () => {
-  sink.onRcpt((address) => ({ code: 550, text: `5.1.1 no mailbox ${address} here, ${plant("reply")}` }));
+  s.sink.onRcpt((address) => ({ code: 550, text: `5.1.1 no mailbox ${address} here, ${plant("reply")}` }));
   await request({ path: "/v1/send", body: mail("refused") });
   await settled();
-  sink.onRcpt((address) => ({ code: 451, text: `4.7.1 ${address} try later, token=${plant("later")}` }));
+  s.sink.onRcpt((address) => ({ code: 451, text: `4.7.1 ${address} try later, token=${plant("later")}` }));
   await request({ path: "/v1/send", body: mail("deferred") });
   await settled();
-  sink.onRcpt(() => null);
-  dns.set("broken.example", "MX", [{ exchange: "nowhere.broken.example", preference: 10 }]);
+  s.sink.onRcpt(() => null);
+  s.dns.set("broken.example", "MX", [{ exchange: "nowhere.broken.example", preference: 10 }]);
   await request({ path: "/v1/send", body: mail("unreachable", { to: [`${plant("away")}@broken.example`] }) });
 });
 
@@ -241,8 +210,7 @@ test("webhooks with secrets in their URLs that cannot be reached; reports that c
 });
 
 test("a database that goes away in the middle of requests and deliveries", async () => {
-  const admin = new Client({ connectionString: database.admin_url });
-  await admin.connect();
+  const admin = await s.admin();
   const sends = Array.from({ length: 12 }, (_, index) =>
     request({ path: "/v1/send", body: mail(`cut${index}`) }).catch(() => 0),
   );
@@ -257,7 +225,6 @@ test("a database that goes away in the middle of requests and deliveries", async
   await request({ path: "/v1/send", body: mail("notable") });
   await request({ method: "GET", path: `/v1/emails?search=${plant("search")}` });
   await admin.query("alter table message_away rename to message");
-  await admin.end();
   await settled();
 });
 
@@ -272,7 +239,7 @@ test("nothing of it was printed, nor a key", async () => {
   );
   const leaks = lines.filter((line) => line.toLowerCase().includes(MARK));
   assert.deepEqual(leaks.map((line) => line.slice(0, 600)).slice(0, 5), [], `${leaks.length} lines of ${lines.length}`);
-  for (const secret of [settings.live_key, settings.test_key]) assert.ok(!said.includes(secret), "a key was printed");
+  for (const secret of [s.live_key, s.test_key]) assert.ok(!said.includes(secret), "a key was printed");
   assert.ok(!/-----BEGIN|whsec_[0-9A-Za-z]{10}/.test(said));
   assert.ok(planted.size > 100, `${planted.size} plants`);
 });
