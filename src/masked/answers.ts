@@ -1,9 +1,9 @@
 // An automatic answer to a reply comes back to the reply's return path, which its contact knows and nobody else should. It
 // is that contact's mail to the alias, and goes the way of such mail with its limits; from anybody else it is nothing.
-import { parseBounce } from "../mail/dsn/dsn.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { World } from "../platform/world.ts";
 import { openContact } from "./addresses.ts";
+import type { Examined } from "./parts.ts";
 import { findContacts } from "./people-queries.ts";
 import { canonicalAddress } from "./sender-proof.ts";
 import type { TraceRow } from "./trace-queries.ts";
@@ -11,8 +11,13 @@ import type { TraceRow } from "./trace-queries.ts";
 type AnswerWorld = Pick<World, "db" | "seal">;
 
 /** Was it written by a machine, in answer to a reply that this trace is of? */
-export function isAnswer({ kind }: Pick<TraceRow, "kind">, bytes: Buffer): boolean {
-  return kind === "reply" && parseBounce(bytes).kind === "auto_reply";
+export async function isAnswer(
+  { kind }: Pick<TraceRow, "kind">,
+  examination: Pick<Examined, "returned">,
+): Promise<boolean> {
+  if (kind !== "reply") return false;
+  const read = await examination.returned();
+  return read.kind === "parsed" && read.returned.kind === "auto_reply";
 }
 
 /** Is its only author the contact that the reply went to? Whether that is proven, the policy of the author's domain says. */

@@ -180,7 +180,7 @@ async function checkAnswer(
   { org_id, message_id }: Arriving["recipients"][number]["route"],
 ): Promise<Refused | null> {
   const [trace] = message_id === undefined ? [] : await findTrace(world.db, org_id, message_id);
-  if (!trace || trace.alias_id === null || !isAnswer(trace, about.incoming.bytes)) return null;
+  if (!trace || trace.alias_id === null || !(await isAnswer(trace, about.examination))) return null;
   const { alias } = (await about.find(org_id, trace.alias_id)) ?? {};
   if (!alias) return null;
   const checked = { ...about, route: routeTo(alias, null, null) };

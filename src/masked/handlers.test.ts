@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import PostalMime from "postal-mime";
 import { type TestApi, testApi } from "../../test/support/api.ts";
+import { readReturnedMail } from "../mail/returned-mail.ts";
 import { NotNow } from "../platform/not-now.ts";
 import { isFromContact } from "./answers.ts";
 import { maskedCheck, routeTo } from "./arrival.ts";
@@ -79,6 +80,7 @@ function arrived(from: string, contactId: string | null, { dns, parser, age_ms =
         const mail = { ...parts, from: mailbox(from), to: mailbox(to), cc: [], reply_to: [] };
         return { kind: "parsed", mail: mail as never };
       },
+      returned: async () => ({ kind: "parsed", returned: readReturnedMail(bytes) }),
       reply: never,
     },
   };

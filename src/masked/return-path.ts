@@ -1,12 +1,11 @@
 // Mail to the return path of what left through a masked address: a report counts as the bounce it is, what answers by
 // itself goes no further. One exception: an automatic answer to a reply is a contact's mail to the alias.
-import { parseBounce } from "../mail/dsn/dsn.ts";
-import type { BounceRecipient, BounceResult } from "../mail/dsn/types.ts";
+import type { ReturnedMail } from "../mail/returned-mail.ts";
 import { isFromContact } from "./answers.ts";
 import { routeTo } from "./arrival.ts";
 import { type BouncePorts, type Fault, takeBounce } from "./bounces.ts";
 import * as carry from "./carry.ts";
-import { readParts } from "./parts.ts";
+import { type Examined, readParts } from "./parts.ts";
 import { findAlias } from "./queries.ts";
 import { findTrace, type TraceRow } from "./trace-queries.ts";
 
@@ -22,11 +21,15 @@ export function maskedReturnPath<M extends carry.ArrivedMail, O>(
   return async (mail: M, messageId: string) => {
     const [trace] = await findTrace(world.db, mail.org_id, messageId);
     if (!trace || trace.kind === "received") return null;
-    const read = parseBounce(await mail.examination.bytes());
-    const fault = read.kind === "bounce" ? faultOf(read.recipients) : null;
+    const examined = await mail.examination.returned();
+    const fault = faultOf(examined);
     if (fault) await takeBounce(world, ports, trace, fault);
     const [alias] = trace.alias_id === null ? [] : await findAlias(world.db, trace.org_id, trace.alias_id);
     if (!alias || alias.deleted_at !== null) return carry.gone(world, mail);
+    if (examined.kind === "failed") {
+      return carry.conclude(world, { alias, mail }, { status: "failed", reason: examined.reason, entries: [], counts: {} });
+    }
+    const read = examined.returned;
     if (read.kind === "auto_reply" && trace.kind === "reply") {
       // In session it was the same, or the message went to others as well.
       if (!(await isFromContact(world, trace, await readParts(mail.examination)))) {
@@ -52,14 +55,16 @@ function answered({ destination_id, contact_id }: TraceRow, { size }: carry.Arri
 }
 
 /** The mailbox's owner called a forward spam (RFC 5965): the activity says so, nobody else hears of it. */
-function complained({ destination_id, contact_id, kind }: TraceRow, { size }: carry.ArrivedMail, read: BounceResult) {
+function complained({ destination_id, contact_id, kind }: TraceRow, { size }: carry.ArrivedMail, read: ReturnedMail) {
   if (read.kind !== "complaint" || kind !== "forward") return [];
   const about = { destination_id, contact_id, size, reason: "complaint" };
   return [{ ...about, type: "bounce" as const, outcome: "failed" as const }];
 }
 
 /** The final failure that a report tells of; null for a delay or a delivery. Each message has one recipient. */
-function faultOf(recipients: readonly BounceRecipient[]): Fault | null {
+function faultOf(examined: Awaited<ReturnType<Examined["returned"]>>): Fault | null {
+  if (examined.kind === "failed" || examined.returned.kind !== "bounce") return null;
+  const { recipients } = examined.returned.bounce;
   const failed = recipients.find(({ action, permanent }) => action === "failed" && permanent);
   if (!failed) return null;
   return { hard: failed.bounce_type === "hard", code: failed.status, class: failed.class };
