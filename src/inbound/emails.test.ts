@@ -329,6 +329,11 @@ test("a deleted mail is gone with its attachments, and the message with its last
   const deleted = await del(rows[0].id);
   assert.deepEqual([deleted.status, deleted.body], [200, { deleted: true, id: rows[0].id }]);
   assert.equal((await get(`/${rows[0].id}`)).status, 404);
+  const bytes = (await blobs.get(rawKey)) as Buffer;
+  await blobs.delete(rawKey);
+  assert.equal((await get(`/${rows[1].id}/raw`)).status, 503, "missing is not deleted");
+  assert.equal((await get(`/${rows[1].id}`)).status, 503, "nor without a text");
+  await blobs.put(bytes);
   assert.deepEqual(
     [await blobs.exists(attachmentKey), await blobs.exists(rawKey)],
     [true, true],

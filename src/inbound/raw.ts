@@ -1,5 +1,5 @@
 // The bytes of a stored message, wherever they are.
-import { BlobsUnavailable } from "../platform/blobs.ts";
+import { readHeld } from "../platform/blobs.ts";
 import { coalesceByOrg } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
@@ -20,21 +20,14 @@ export function bytesLoader(world: RawWorld): LoadBytes {
   });
   return async (orgId, rawId) => {
     const row = await load(orgId, rawId);
-    if (!row) throw new Error(`the received message ${rawId} is not stored any more`);
-    const bytes = await open(world, row);
-    // A folder that is not mounted, a bucket of another name: it may be there again.
-    if (!bytes) throw new BlobsUnavailable(`the blob of the received message ${rawId} is missing`);
+    const bytes = row ? await readHeld(world.blobs, row) : null;
+    if (!bytes) throw new Error(`the received message ${rawId} is not stored any more`);
     return bytes;
   };
 }
 
-/** The message as it came; null when it is not stored any more. */
+/** The message as it came; null when it is not stored any more. Throws BlobsUnavailable when its blob is missing. */
 export async function findBytes(world: RawWorld, orgId: string, rawId: string): Promise<Buffer | null> {
   const [row] = await queries.loadRaws(world.db, [{ org_id: orgId, id: rawId }]);
-  return open(world, row);
-}
-
-async function open(world: RawWorld, row: queries.StoredBytes | undefined): Promise<Buffer | null> {
-  if (!row) return null;
-  return row.bytes ?? (row.blob_key === null ? null : world.blobs.get(row.blob_key));
+  return row ? readHeld(world.blobs, row) : null;
 }

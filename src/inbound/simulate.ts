@@ -8,6 +8,7 @@ import { buildMessage } from "../mail/mime/build-message.ts";
 import { normalizeContentId, normalizeContentType } from "../mail/mime/part-headers.ts";
 import { validateHeaders, validateHeaderText } from "../mail/mime/validate-headers.ts";
 import { type Path, parsePathCommand } from "../mail/smtp-server/command.ts";
+import { readHeld } from "../platform/blobs.ts";
 import type { Account } from "../platform/http.ts";
 import { invalid } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -90,7 +91,7 @@ async function findMessages(world: World, orgId: string, ids: readonly string[])
   const messages: SimulatedMessage[] = [];
   for (const id of await findForwardIds(world.db, orgId, ids)) {
     const found = await findLeaving(world.db, orgId, id);
-    const mime = found?.mime ?? (found?.blob_key ? await world.blobs.get(found.blob_key) : null);
+    const mime = found ? await readHeld(world.blobs, { bytes: found.mime, blob_key: found.blob_key }) : null;
     if (!found || !mime) continue;
     const { recipient, from_address: from } = found;
     messages.push({ id, recipient, from, raw: mime.toString(), raw_base64: mime.toString("base64") });

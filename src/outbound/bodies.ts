@@ -1,7 +1,7 @@
 // Loading stored bodies at the moment of the attempt, many at a time. That a large one cannot be read is trouble of the store
 // (another machine's folder, a backup without its blobs, a bucket that does not answer) and never the message's end: only a
 // message of which nothing was kept is beyond sending.
-import { BlobsUnavailable, isStoreTrouble } from "../platform/blobs.ts";
+import { isStoreTrouble, readHeld } from "../platform/blobs.ts";
 import { coalesceByOrg } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
@@ -34,9 +34,8 @@ export function bodyLoader(world: BodyWorld): (job: Pick<Job, "org_id" | "messag
   return async ({ org_id, message_id }) => {
     const row = await load(org_id, message_id);
     if (!row) return null;
-    if (row.mime !== null || row.blob_key === null) return row.mime;
     try {
-      return await readBlob(world, row.blob_key);
+      return await readHeld(world.blobs, { bytes: row.mime, blob_key: row.blob_key });
     } catch (err) {
       if (!isStoreTrouble(err)) throw err;
       unread.inc();
@@ -44,10 +43,4 @@ export function bodyLoader(world: BodyWorld): (job: Pick<Job, "org_id" | "messag
       throw err;
     }
   };
-}
-
-async function readBlob({ blobs }: Pick<World, "blobs">, key: string): Promise<Buffer> {
-  const bytes = await blobs.get(key);
-  if (bytes === null) throw new BlobsUnavailable(`blob ${key} is not in the store of this process`);
-  return bytes;
 }

@@ -49,6 +49,20 @@ export function isStoreTrouble(error: unknown): boolean {
   return error instanceof BlobsUnavailable || error instanceof BlobDamaged || error instanceof FsyncFailure;
 }
 
+/** A row that holds its bytes itself while they are few, and names a blob else; neither once they are gone for good. */
+export type Held = { bytes: Buffer | null; blob_key: string | null };
+
+/**
+ * The bytes of a row; null when it holds none. A blob that is named and not there is BlobsUnavailable: a folder that is not
+ * mounted or of another machine, a backup without its blobs. It may be there again.
+ */
+export async function readHeld(blobs: Pick<Blobs, "get">, { bytes, blob_key }: Held): Promise<Buffer | null> {
+  if (bytes !== null || blob_key === null) return bytes;
+  const found = await blobs.get(blob_key);
+  if (found === null) throw new BlobsUnavailable(`blob ${blob_key} is not in the store of this process`);
+  return found;
+}
+
 const KEY = /^[0-9a-f]{64}$/;
 /** A temporary file this old was left by a process that died. */
 const ABANDONED_MS = 24 * 60 * 60 * 1000;

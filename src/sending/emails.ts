@@ -1,5 +1,6 @@
 // Sent e-mails as they are shown: list, one with its recipients, timeline, content. Changing them: cancel.ts, retry.ts.
 import { type EventView, timeline } from "../events/events.ts";
+import { readHeld } from "../platform/blobs.ts";
 import { endOf, readDayOrTime } from "../platform/date-range.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
 import { uuidFloor } from "../platform/random.ts";
@@ -58,7 +59,7 @@ async function withRecipients(tx: Tx, orgId: string, rows: queries.EmailRow[]) {
 }
 
 /** The record of the contract: an e-mail with what became of each recipient. */
-export function toEmail(row: queries.EmailRow, recipients: queries.RecipientRow[]) {
+function toEmail(row: queries.EmailRow, recipients: queries.RecipientRow[]) {
   const addressed = (kind: string) => recipients.filter((r) => r.kind === kind).map(({ email }) => email);
   return {
     ...row,
@@ -141,13 +142,13 @@ function idOfPlace(id: string, place: number): string {
   return id.slice(0, -6) + end.toString(16).padStart(6, "0");
 }
 
-/** The stored message as bytes (canonical, before signing); 404 once retention has removed it. */
+/** The stored message as bytes (canonical, before signing); 404 once retention has removed it, 503 while its blob is missing. */
 export async function loadContent(world: Pick<World, "db" | "blobs">, orgId: string, id: string) {
   const { row, body } = await world.db.asOrg(orgId, async (tx) => {
     const found = await requireRow(tx, orgId, id);
     return { row: found, body: (await queries.findBody(tx, orgId, found.id))[0] };
   });
-  const mime = body?.mime ?? (body?.blob_key ? await world.blobs.get(body.blob_key) : null);
+  const mime = body ? await readHeld(world.blobs, { bytes: body.mime, blob_key: body.blob_key }) : null;
   if (!mime) throw notFound("stored content of this e-mail");
   return { row, mime };
 }

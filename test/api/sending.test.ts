@@ -254,6 +254,20 @@ describe("content", () => {
     assert.ok(Buffer.from(mail.attachments[0]?.content as ArrayBuffer).equals(content));
   });
 
+  it("is not said to be gone while its blob is missing: the folder may be another machine's", async () => {
+    const { answer } = await sent({ attachments: [{ filename: "large.bin", content: "x".repeat(400_000) }] });
+    const { blobs, db } = api.world;
+    const [row] = await db.query<{ blob_key: string }>("select blob_key from message_body where id = $1", [answer.id]);
+    const key = row?.blob_key as string;
+    const bytes = (await blobs.get(key)) as Buffer;
+    await blobs.delete(key);
+    const missing = await api.ask("GET", `/v1/emails/${answer.id}/content`);
+    assert.deepEqual([missing.status, missing.body.code], [503, "unavailable"]);
+    assert.ok(Number(missing.headers["retry-after"]) > 0);
+    await blobs.put(bytes);
+    assert.equal((await api.ask("GET", `/v1/emails/${answer.id}/content`)).status, 200);
+  });
+
   it("is shown as JSON too, attachments without their bytes", async () => {
     const { answer } = await sent({
       attachments: [
