@@ -12,6 +12,11 @@ const DEPTH_MAX = 32;
  * keys are 400 `invalid_json`.
  */
 export function readJsonBodies(app: FastifyInstance): void {
+  // Of what type nothing is does not matter: clients of many languages name one all the same.
+  app.addHook("onRequest", async ({ raw: { headers } }) => {
+    const isEmpty = headers["content-length"] === undefined || Number(headers["content-length"]) === 0;
+    if (isEmpty && headers["transfer-encoding"] === undefined) delete headers["content-type"];
+  });
   const parse = app.getDefaultJsonParser("error", "error");
   app.removeContentTypeParser(["application/json", "text/plain"]);
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {

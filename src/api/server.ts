@@ -70,10 +70,7 @@ export async function createHttpServer(
   app.decorateRequest("unstorable", false);
   refuseWhenStopping(app, state);
   app.setErrorHandler((error, request, reply) => answerError(world.log, error, request, reply));
-  app.setNotFoundHandler((request, reply) => {
-    const error = `there is no ${request.method} ${request.url.split("?")[0]?.slice(0, 200)}`;
-    reply.code(404).send({ error, code: "not_found", request_id: request.id });
-  });
+  answerUnknown(app);
   limitLoad(app, world, pressure);
   countRequests(app, world);
 
@@ -115,6 +112,15 @@ function refuseWhenStopping(app: Api, state: { stopping: boolean }): void {
   });
   app.addHook("onSend", async (_request, reply) => {
     if (state.stopping) reply.header("connection", "close");
+  });
+}
+
+/** Before anything of a body is read: whatever it holds, there is nothing here. */
+function answerUnknown(app: Api): void {
+  app.addHook("onRequest", async (request, reply) => {
+    if (!request.is404) return;
+    const error = `there is no ${request.method} ${request.url.split("?")[0]?.slice(0, 200)}`;
+    return reply.code(404).send({ error, code: "not_found", request_id: request.id });
   });
 }
 

@@ -228,7 +228,32 @@ describe("POST /v1/send refuses", () => {
   });
 });
 
+describe("a request without a body", () => {
+  for (const type of ["application/x-www-form-urlencoded", "text/plain;charset=UTF-8", ""]) {
+    it(`may name the type ${type || "''"}: there is nothing of it`, async () => {
+      const { status, body } = await api.ask("POST", "/v1/domains/00000000-0000-7000-8000-000000000000/verify", "", {
+        headers: { "content-type": type },
+      });
+      assert.deepEqual([status, body.code], [404, "not_found"]);
+    });
+  }
+});
+
 describe("a body that cannot be read", () => {
+  it("is not looked at where there is nothing: 404", async () => {
+    for (const [method, path] of [
+      ["PATCH", "/v1/webhooks"],
+      ["POST", "/v2/send"],
+    ] as const) {
+      for (const payload of ["{", "x".repeat(2 * MIB)]) {
+        refuses(await api.ask(method, path, payload, { headers: { "content-type": "application/json" } }), {
+          status: 404,
+          code: "not_found",
+        });
+      }
+    }
+  });
+
   const raw = (payload: string | Buffer, type = "application/json") =>
     api.ask("POST", "/v1/send", payload, { headers: { "content-type": type } });
 
