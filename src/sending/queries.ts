@@ -131,10 +131,11 @@ export function findEmail(tx: Query, orgId: string, id: string) {
   return tx.query<EmailRow>(`select ${EMAIL} from message m where m.org_id = $1 and m.id = $2`, [orgId, id]);
 }
 
-/** Index: message_by_message_id. */
+/** The e-mail that was sent, whatever forwarded it later under the same Message-ID; the newest. Index: message_by_message_id. */
 export function findEmailByMessageId(tx: Query, orgId: string, messageId: string) {
   return tx.query<EmailRow>(
-    `select ${EMAIL} from message m where m.org_id = $1 and m.message_id = $2 order by m.id desc limit 1`,
+    `select ${EMAIL} from message m where m.org_id = $1 and m.message_id = $2 and m.origin <> 'masked'
+      order by m.origin in ('forward', 'system'), m.id desc limit 1`,
     [orgId, messageId],
   );
 }
