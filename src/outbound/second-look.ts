@@ -1,13 +1,10 @@
-// Who must not get a mail any more: what was accepted some time ago (scheduled for later, deferred for days) is looked up
-// among the suppressions once more before each attempt, as it was when it was accepted. Mail that leaves at once is not.
+// Who must not get a mail any more: what comes from the queue (scheduled for later, deferred for days) is looked up among the
+// suppressions once more before each attempt, as it was when it was accepted. Mail that was handed over in memory then is not.
 import { isSentByCustomer } from "../events/events.ts";
 import type { World } from "../platform/world.ts";
 import { findSuppressed, scopeOf } from "../suppressions/suppressions.ts";
 import { deferredLocally } from "./attempt.ts";
 import type { Job, Outcome } from "./types.ts";
-
-/** What was looked up this recently is believed. */
-const FRESH_MS = 10 * 60_000;
 
 export type SecondLook = {
   isDue(job: Job): boolean;
@@ -19,7 +16,7 @@ export type SecondLook = {
 export function createSecondLook(world: Pick<World, "db" | "clock">): SecondLook {
   const findBlocking = findSuppressed(world);
   return {
-    isDue: ({ created_at, about }) => world.clock.now() - created_at.getTime() > FRESH_MS && isSentByCustomer(about),
+    isDue: ({ mime, about }) => mime === null && isSentByCustomer(about),
     async find({ org_id, email, about }) {
       const { domain_id, template_id = null, tags, unsubscribe_list = null } = about;
       const mail = scopeOf({ domain_id, template_id, tags, unsubscribe_list });

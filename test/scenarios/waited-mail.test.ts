@@ -55,7 +55,8 @@ async function send(to: string[], change: Record<string, unknown> = {}): Promise
 }
 
 const suppress = (email: string, scope: object = {}) => api.ask("POST", "/v1/suppressions", { email, ...scope });
-const inAnHour = (): string => new Date(clock.now() + HOUR_MS).toISOString();
+const later = (ms: number): string => new Date(clock.now() + ms).toISOString();
+const inAnHour = (): string => later(HOUR_MS);
 const recipientsOf = (): string[] => sink.messages.flatMap(({ to }) => to);
 
 async function suppressedCount(): Promise<number> {
@@ -87,6 +88,14 @@ test("who was suppressed since a scheduled mail was accepted does not get it, th
       ["suppressed", null],
     ],
   );
+});
+
+test("nor does who was suppressed since a mail was scheduled for a few minutes later", async () => {
+  const id = await send(["gus@recipient.example"], { scheduled_at: later(5 * MINUTE_MS) });
+  assert.equal((await suppress("gus@recipient.example")).status, 201);
+  clock.move(5 * MINUTE_MS);
+  await emailWithStatus(api, id, ["suppressed"]);
+  assert.ok(!recipientsOf().includes("gus@recipient.example"));
 });
 
 test("who left the list of a mail that was deferred gets it no more, and other mail still", async () => {
