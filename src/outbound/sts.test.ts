@@ -74,9 +74,9 @@ describe("a policy that DNS announces", () => {
     });
     assert.equal(await modeOf(stsFinder(world)), "enforce");
     assert.equal(asked.length, 1);
-    const { url, method, timeout_ms, response_bytes_max, when_too_large } = asked[0] as FetchRequest;
+    const { url, method, timeout_ms, response_bytes_max, when_cut_short } = asked[0] as FetchRequest;
     assert.deepEqual([url, method], [URL_OF_POLICY, "GET"]);
-    assert.deepEqual([timeout_ms, response_bytes_max, when_too_large], [60_000, 65_536, undefined]);
+    assert.deepEqual([timeout_ms, response_bytes_max, when_cut_short], [60_000, 65_536, undefined]);
   });
 
   it("is fetched again when its id changes, and the older one holds if that fails", async () => {

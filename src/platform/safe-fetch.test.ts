@@ -342,8 +342,25 @@ test("a body of exactly the limit is answered; one byte more is too large, or cu
   const whole = await fetch(post(sink.url, { response_bytes_max: 100 }));
   assert.equal(whole.kind === "answered" && whole.body.length, 100);
   assert.equal(failureCode(await fetch(post(sink.url, { response_bytes_max: 99 }))), "too_large");
-  const cut = await fetch(post(sink.url, { response_bytes_max: 99, when_too_large: "cut" }));
+  const cut = await fetch(post(sink.url, { response_bytes_max: 99, when_cut_short: "keep" }));
   assert.equal(cut.kind === "answered" && cut.body.length, 99);
+});
+
+test("a body that breaks off or never ends is no answer, or the status is when the caller says so", async () => {
+  for (const [code, breaksOff] of [
+    ["protocol", true],
+    ["timeout", false],
+  ] as const) {
+    const server = await rawServer((socket) => {
+      socket.write("HTTP/1.1 410 Gone\r\nContent-Length: 9\r\n\r\npart");
+      if (breaksOff) socket.end();
+    });
+    const asked = post(server.url, { timeout_ms: 300 });
+    assert.equal(failureCode(await fetcher()(asked)), code);
+    const kept = await fetcher()({ ...asked, when_cut_short: "keep" });
+    assert.deepEqual(kept.kind === "answered" && [kept.status, String(kept.body)], [410, "part"], code);
+    await server.stop();
+  }
 });
 
 test("a compressed body is handed over as it is", async () => {

@@ -15,8 +15,11 @@ export type FetchRequest = {
   /** For the whole request: DNS, connection, TLS, headers and body. */
   timeout_ms: number;
   response_bytes_max: number;
-  /** What a longer response means: `fail` (the default) is `too_large`; `cut` answers with the first bytes. */
-  when_too_large?: "fail" | "cut";
+  /**
+   * What it means that the body is longer than that, breaks off or does not end in time: `fail` (the default) is no answer,
+   * with `keep` the status is the answer, with as much of the body as came.
+   */
+  when_cut_short?: "fail" | "keep";
 };
 
 export type FetchFailure = "blocked" | "dns" | "connect" | "tls" | "timeout" | "too_large" | "protocol";
@@ -115,7 +118,7 @@ async function fetchOnce(agent: Agent, options: SafeFetchOptions, request: Fetch
   if (refusal !== null) return { kind: "failed", reason: refusal, code: "blocked", duration_ms: took() };
   const limit = timeLimit(request.timeout_ms);
   try {
-    const answer = await Promise.race([limit.reached, exchange(agent, request, limit.signal)]);
+    const answer = await exchange(agent, request, limit);
     return { kind: "answered", ...answer, duration_ms: took() };
   } catch (error) {
     return { kind: "failed", ...explain(error), duration_ms: took() };
@@ -124,11 +127,14 @@ async function fetchOnce(agent: Agent, options: SafeFetchOptions, request: Fetch
   }
 }
 
+type TimeLimit = { reached: Promise<never>; signal: AbortSignal; end(): void };
+
 // undici heeds the signal only once a request has a connection, hence the promise beside it: it covers waiting for DNS,
 // for TLS and for a free connection.
-function timeLimit(ms: number): { reached: Promise<never>; signal: AbortSignal; end(): void } {
+function timeLimit(ms: number): TimeLimit {
   const abort = new AbortController();
   const { promise: reached, reject } = Promise.withResolvers<never>();
+  reached.catch(() => undefined);
   const timer = setTimeout(() => {
     const error = new FetchError("timeout", `no complete answer within ${ms} ms`);
     reject(error);
@@ -139,9 +145,9 @@ function timeLimit(ms: number): { reached: Promise<never>; signal: AbortSignal; 
 
 type Answered = { status: number; headers: Map<string, string>; body: Buffer };
 
-async function exchange(agent: Agent, request: FetchRequest, signal: AbortSignal): Promise<Answered> {
+async function exchange(agent: Agent, request: FetchRequest, { reached, signal }: TimeLimit): Promise<Answered> {
   const url = new URL(request.url);
-  const response = await agent.request({
+  const asked = agent.request({
     origin: url.origin,
     path: url.pathname + url.search,
     method: request.method,
@@ -149,22 +155,28 @@ async function exchange(agent: Agent, request: FetchRequest, signal: AbortSignal
     body: request.body ?? null,
     signal,
   });
+  const response = await Promise.race([reached, asked]);
   // Reading may end early, and then the stream's own error has nobody waiting for it.
   response.body.on("error", () => {});
-  const body = await readLimited(response.body, request);
+  const reading = readLimited(response.body, request);
+  // What is kept as it comes ends with the signal.
+  const body = await (request.when_cut_short === "keep" ? reading : Promise.race([reached, reading]));
   return { status: response.statusCode, headers: headerMap(response.headers), body };
 }
 
 async function readLimited(stream: AsyncIterable<Buffer>, request: FetchRequest): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  // Leaving the loop early destroys the stream and with it the connection.
-  for await (const chunk of stream) {
-    chunks.push(chunk.subarray(0, request.response_bytes_max - length));
-    length += chunk.length;
-    if (length <= request.response_bytes_max) continue;
-    if (request.when_too_large === "cut") break;
-    throw new FetchError("too_large", `the response is longer than ${request.response_bytes_max} bytes`);
+  try {
+    // Leaving the loop early destroys the stream and with it the connection.
+    for await (const chunk of stream) {
+      chunks.push(chunk.subarray(0, request.response_bytes_max - length));
+      length += chunk.length;
+      if (length <= request.response_bytes_max) continue;
+      throw new FetchError("too_large", `the response is longer than ${request.response_bytes_max} bytes`);
+    }
+  } catch (error) {
+    if (request.when_cut_short !== "keep") throw error;
   }
   return Buffer.concat(chunks);
 }

@@ -37,7 +37,7 @@ export async function makeAttempt(world: AttemptWorld, endpoint: EndpointRow, wh
     body: what.body,
     timeout_ms: what.timeout_ms ?? ATTEMPT_TIMEOUT_MS,
     response_bytes_max: RESPONSE_BYTES_MAX,
-    when_too_large: "cut",
+    when_cut_short: "keep",
   });
   const duration_ms = Math.round(result.duration_ms);
   if (result.kind === "failed") return { attempt_id, status_code: null, error: failure(result), duration_ms };
