@@ -27,6 +27,7 @@ const ADDED: Record<Exclude<WebhookEventType, "email.received">, (world: SampleW
   "email.delivered": () => ({}),
   "email.bounced": () => ({
     bounce_type: "hard",
+    bounce_class: "invalid_recipient",
     bounce_code: "550",
     diag_code: "5.1.1",
     diag_message: "550 5.1.1 no such user (sample)",
@@ -63,6 +64,17 @@ function received(world: SampleWorld): OutgoingEvent["payload"] {
     attachments: [],
     spf: "pass",
     dkim: "pass",
+    auth_results: {
+      dkim: {
+        result: "pass",
+        domain: "example.net",
+        selector: "sample",
+        passed_domains: ["example.net"],
+        from_aligned: true,
+      },
+      spf: { result: "pass", domain: "example.net", from_aligned: true },
+      dmarc: { result: "pass", from_domain: "example.net", dkim_aligned: true, spf_aligned: true },
+    },
     envelope: {
       from: "anna@example.net",
       to: "support@example.com",
