@@ -60,7 +60,7 @@ export function unknownPool(name: string) {
 type PoolRow = Awaited<ReturnType<typeof pools.findChoices>>[number];
 
 function poolFinder(world: Pick<World, "db" | "clock">) {
-  const known = new Map<string, { choices: pools.ChoiceRow[] | null; untilMs: number }>();
+  const known = new Map<string, { choices: pools.ChoiceRow[]; untilMs: number }>();
   const load = coalesceListsByOrg<PoolRow>({
     keys_max: 200,
     lanes: 1,
@@ -78,7 +78,8 @@ function poolFinder(world: Pick<World, "db" | "clock">) {
     // A pool without addresses is one row without an id.
     const choices = rows.length === 0 ? null : (rows.filter((row) => row.id !== null) as pools.ChoiceRow[]);
     if (known.size >= REMEMBERED_MAX) known.clear();
-    known.set(key, { choices, untilMs: world.clock.monotonic() + KNOWN_FOR_MS });
+    // That there is none is not remembered: it may be made the next moment.
+    if (choices) known.set(key, { choices, untilMs: world.clock.monotonic() + KNOWN_FOR_MS });
     return choices;
   };
 }

@@ -114,6 +114,15 @@ describe("a new address", () => {
 });
 
 describe("a pool's mail", () => {
+  it("leaves from it as soon as it is made, also when it was asked for before", async () => {
+    const mail = { from: "a@sender.example", to: ["anna@recipient.example"], subject: "x", text_body: "x" };
+    const ask = () => api.ask("POST", "/v1/send", { ...mail, ip_pool: "late" });
+    assert.equal((await ask()).status, 400);
+    const ips = [{ ip: "127.0.0.16", warmup: false }];
+    assert.equal((await api.ask("POST", "/v1/ip-pools", { name: "late", ips })).status, 201);
+    assert.equal((await ask()).status, 202);
+  });
+
   it("leaves from its addresses, each with its name, and the timeline shows which", async () => {
     const ids = await send("plain", 40);
     const received = await arrived(ids);
