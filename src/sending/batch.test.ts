@@ -188,7 +188,7 @@ describe("POST /v1/send/batch", () => {
     assert.deepEqual([permissive.status, permissive.body.accepted], [202, 2]);
   });
 
-  it("answers 422 when nothing is left but suppressed recipients, in either mode", async () => {
+  it("answers 422 when nothing is left but suppressed recipients, 400 when one item is why the others stay", async () => {
     await api.ask("POST", "/v1/suppressions", { email: "gone@recipient.example" });
     const gone = () => mail({ to: ["gone@recipient.example"] });
     const all = await batch([gone(), gone()]);
@@ -200,7 +200,8 @@ describe("POST /v1/send/batch", () => {
       Array(2).fill("all_recipients_suppressed"),
     );
     const strict = await batch({ emails: [mail(), gone()], validation: "strict" });
-    assert.equal(strict.status, 422);
+    assert.deepEqual([strict.status, strict.body.code], [400, "validation_error"]);
+    assert.match(strict.body.error, /item 1: all recipients are suppressed/);
     assert.deepEqual(
       strict.body.results.map((result: Change) => result.code),
       ["batch_rejected", "all_recipients_suppressed"],

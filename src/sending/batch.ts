@@ -163,14 +163,14 @@ function toResult(refusalBody: BatchDeps["refusalBody"], outcome: Outcome, index
   return { index, status, id, message_id: about.rfc_message_id, suppressed };
 }
 
-/** 422 when all were suppressed, 429 when a limit is in the way of one, else 400; each with every result. */
+/** 422 when each item was suppressed, 429 when a limit is in the way of one, else 400; each with every result. */
 function noneAccepted({ refusalBody }: BatchDeps, outcomes: Outcome[]): Refusal {
   const refusals = outcomes as Refusal[];
   const results = refusals.map((refusal, index) => toResult(refusalBody, refusal, index));
   const counts = { accepted: 0, rejected: results.length, results };
   const own = refusals.filter((refusal) => !(refusal instanceof Withheld));
-  if (own.every(({ kind }) => kind === "all_recipients_suppressed")) {
-    const suppressed = own.flatMap(({ detail }) => (detail.body?.suppressed ?? []) as Suppressed[]);
+  if (refusals.every(({ kind }) => kind === "all_recipients_suppressed")) {
+    const suppressed = refusals.flatMap(({ detail }) => (detail.body?.suppressed ?? []) as Suppressed[]);
     return new Refusal("all_recipients_suppressed", "all recipients are suppressed; nothing was sent", {
       body: { suppressed, ...counts },
     });

@@ -4,6 +4,8 @@ import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
 import { Closed, ErrorBody, OneOf } from "../platform/http.ts";
 
 export const RECIPIENTS_MAX = 50;
+/** Addresses in one of the lists, repeated ones included. */
+const LISTED_MAX = 500;
 const ATTACHMENTS_MAX = 20;
 export const MESSAGE_BYTES_MAX = 25 * 1024 * 1024;
 export const REQUEST_BYTES_MAX = 40 * 1024 * 1024;
@@ -31,11 +33,13 @@ const AttachmentBody = Closed({
 
 export const SendBody = Closed({
   from: Type.String({ minLength: 1, maxLength: 998, description: "`addr@example.eu` or `Name <addr@example.eu>`" }),
-  to: Type.Array(AddressText, { minItems: 1, maxItems: RECIPIENTS_MAX }),
-  cc: Type.Optional(Type.Array(AddressText, { maxItems: RECIPIENTS_MAX })),
-  bcc: Type.Optional(
-    Type.Array(AddressText, { maxItems: RECIPIENTS_MAX, description: "Never written into the message" }),
-  ),
+  to: Type.Array(AddressText, {
+    minItems: 1,
+    maxItems: LISTED_MAX,
+    description: `To, cc and bcc together name at most ${RECIPIENTS_MAX} recipients; repeated ones count once`,
+  }),
+  cc: Type.Optional(Type.Array(AddressText, { maxItems: LISTED_MAX })),
+  bcc: Type.Optional(Type.Array(AddressText, { maxItems: LISTED_MAX, description: "Never written into the message" })),
   reply_to: Type.Optional(Type.Union([AddressText, Type.Array(AddressText, { minItems: 1, maxItems: 10 })])),
   subject: Type.Optional(Type.String({ maxLength: 2000, description: "Required unless a template gives it" })),
   html_body: Type.Optional(Type.String()),

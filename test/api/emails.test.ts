@@ -151,6 +151,21 @@ describe("the list", () => {
 });
 
 describe("one e-mail", () => {
+  it("has a recipient once that was named 60 times", async () => {
+    const { status, body } = await api.send({ to: Array(60).fill("same@recipient.example") });
+    assert.equal(status, 202, JSON.stringify(body));
+    assert.equal((await get(`/v1/emails/${body.id}`)).body.email.recipients.length, 1);
+  });
+
+  it("is found by its Message-ID, not a forward of it that keeps that", async () => {
+    const [sent, later] = [await api.send(), await api.send()];
+    await api.world.db.query("update message set origin = 'forward', message_id = $2 where id = $1", [
+      later.body.id,
+      sent.body.message_id,
+    ]);
+    assert.equal((await api.ask("GET", `/v1/emails/${sent.body.message_id}`)).body.email.id, sent.body.id);
+  });
+
   it("is found by id, by Message-ID, and by Message-ID in angle brackets", async () => {
     const { body } = await api.send();
     for (const name of [body.id, body.message_id, `<${body.message_id}>`]) {
