@@ -189,6 +189,13 @@ describe("/v1/suppressions", () => {
       assert.equal((await check(`email=${email}`)).entry.reason, "manual");
     });
 
+    it("takes a plus as it is, and as it is in a query", async () => {
+      await add({ email: "plus+tag@example.com", scope_type: "org" });
+      for (const text of ["plus+tag@example.com", "plus%2Btag%40example.com", "%20plus%20tag@example.com"]) {
+        assert.equal((await check(`email=${text}`)).suppressed, true, text);
+      }
+    });
+
     it("refuses a missing or broken address, a domain that is no id, an unknown parameter and NUL", async () => {
       for (const [query, field] of [
         ["", "email"],

@@ -235,7 +235,9 @@ export async function checkSuppression(
   orgId: string,
   request: { email: string; domain_id?: string; template_id?: string; list?: string; stream?: string },
 ): Promise<{ suppressed: boolean; entry: Entry | null; entries: Entry[] }> {
-  const email = readEmail(request.email, "email");
+  // In a query string `+` is a blank to many (HTML forms) and a plus to others (RFC 3986). Blanks stand in quotes only.
+  const given = request.email.trim();
+  const email = readEmail(given.startsWith('"') ? given : given.replaceAll(" ", "+"), "email");
   const mail: MailScope = {
     domain_id: request.domain_id?.toLowerCase() ?? null,
     template_id: request.template_id?.toLowerCase() ?? null,
