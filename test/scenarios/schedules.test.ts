@@ -1,15 +1,12 @@
 // Mail that waits for its time: sent when the clock gets there, never when it was canceled, never after its own end.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { signingKeys } from "../../src/dkim/dkim.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { byClock, type MovedClock, runningClock } from "../support/moved-clock.ts";
-import { ask, posternSettings, setUpDomain, startPostern } from "../support/postern-process.ts";
+import { setScene } from "../support/scene.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
 import { until } from "../support/until.ts";
@@ -154,32 +151,25 @@ describe("a scheduled e-mail", () => {
 
 describe("a jump of the clock, in a process of its own", () => {
   it("sends what is due", async (t) => {
-    const dir = mkdtempSync(join(tmpdir(), "postern-schedules-"));
-    const clockFile = join(dir, "clock");
-    writeFileSync(clockFile, "0");
-    const settings = await posternSettings(join(dir, "data"), {
-      POSTERN_DNS: dns.address,
-      POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
-      POSTERN_TESTING_CLOCK_FILE: clockFile,
-    });
-    const postern = await startPostern(settings, ["api", "mta"]);
+    const s = await setScene();
     try {
-      await setUpDomain(settings, dns, "jump.example");
+      await s.start(["api", "mta"]);
+      receiveAt(s.dns, "recipient.example");
+      await addVerifiedDomain(s, s.dns, "jump.example");
       const scheduled_at = new Date(Date.now() + 2 * DAY_MS).toISOString();
       const message = { from: "a@jump.example", to: ["b@recipient.example"], text_body: "x" };
       const emails = Array.from({ length: 100 }, (_, n) => ({ ...message, subject: `jump ${n}`, scheduled_at }));
-      const sent = await ask(settings, "POST", "/v1/send/batch", emails);
+      const sent = await s.ask("POST", "/v1/send/batch", emails);
       assert.equal(sent.body.accepted, 100, JSON.stringify(sent.body));
-      const count = () => sink.messages.filter(({ bytes }) => bytes.includes("Subject: jump ")).length;
+      const count = () => s.sink.messages.filter(({ bytes }) => bytes.includes("Subject: jump ")).length;
       assert.equal(count(), 0);
       const jumpedAt = performance.now();
-      writeFileSync(clockFile, String((2 * DAY_MS) / 1000 + 1));
+      await s.moveClock(2 * DAY_MS + 1_000);
       await until("all 100 were sent", () => count() >= 100);
       t.diagnostic(`it took ${Math.round(performance.now() - jumpedAt)} ms; two seconds are wanted`);
       assert.equal(count(), 100);
     } finally {
-      await postern.stop();
-      rmSync(dir, { recursive: true, force: true });
+      await s.close();
     }
   });
 });
