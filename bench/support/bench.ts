@@ -8,12 +8,13 @@ import { runningEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import {
+  apiOf,
   type PosternProcess,
   type Posterns,
   posternSettings,
-  setUpDomain,
   startPostern,
 } from "../../test/support/postern-process.ts";
+import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { processorSeconds } from "./processor.ts";
 import { type BenchSink, startBenchSink } from "./sink.ts";
 
@@ -68,7 +69,7 @@ export async function setStage(
     processes.push(await startPostern(settings, roles, index === 0 ? {} : own));
   }
   const domain = "shop.example";
-  const domain_id = await setUpDomain(settings, dns, domain);
+  const { id: domain_id } = await addVerifiedDomain(apiOf(settings), dns, domain);
   const database_url = (await runningEmbeddedPostgres(join(dir, "postgres")))?.url ?? "";
   const postmaster = postmasterOf(dir) ?? 0;
   return {
@@ -85,7 +86,10 @@ export async function setStage(
       return rows[0].synchronous_commit;
     }),
     processor: () => ({
-      postern: processorSeconds(processes.map(({ pid }) => pid)),
+      postern: processorSeconds(
+        processes.map(({ pid }) => pid),
+        postmaster,
+      ),
       database: processorSeconds([postmaster]),
     }),
     async close() {

@@ -8,12 +8,13 @@ type Stat = { pid: number; parent: number; seconds: number };
 
 /**
  * Seconds of processor time, user and system, of these processes, of the processes they started that still run, and of
- * those that have ended. 0 but on Linux. Grandchildren count once their parent has ended.
+ * those that have ended. 0 but on Linux. Grandchildren count once their parent has ended; a child that is counted by itself
+ * (the database that Postern starts) is left out with `without`.
  */
-export function processorSeconds(pids: readonly number[]): number {
+export function processorSeconds(pids: readonly number[], without?: number): number {
   if (process.platform !== "linux") return 0;
   const all = readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? (readStat(Number(name)) ?? []) : []));
-  const counted = all.filter(({ pid, parent }) => pids.includes(pid) || pids.includes(parent));
+  const counted = all.filter(({ pid, parent }) => pid !== without && (pids.includes(pid) || pids.includes(parent)));
   return counted.reduce((sum, { seconds }) => sum + seconds, 0);
 }
 
