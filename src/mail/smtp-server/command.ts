@@ -102,7 +102,8 @@ function parseOddPath(text: string): Path | null {
   if (/[\s<>\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text)) return null;
   const at = text.lastIndexOf("@");
   const local = at === -1 ? text : text.slice(0, at);
-  if (local === "") return null;
+  // Behind a source route there is no second one; kept, it would be taken for one the next time it is read.
+  if (local === "" || local.startsWith("@")) return null;
   const domain = at === -1 ? null : normalizeDomain(text.slice(at + 1));
   const shown = domain === null ? text : `${local}@${domain}`;
   return { text: shown, local, domain, smtputf8: /[^\x00-\x7f]/.test(shown) };

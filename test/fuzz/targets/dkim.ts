@@ -5,12 +5,12 @@ import { readFileSync } from "node:fs";
 import { authenticate as authenticateTheirs } from "mailauth";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import { authenticate } from "../../../src/mail/auth/authenticate.ts";
-import { hashBody } from "../../../src/mail/auth/body-hash.ts";
 import { fixedResolver } from "../../../src/mail/auth/look-ups.fixture.ts";
 import { parseDkimSignature, signedNamesMax } from "../../../src/mail/auth/signature.ts";
 import { readKeyRecord } from "../../../src/mail/auth/signing-key.ts";
 import { stripForged } from "../../../src/mail/auth/strip-forged.ts";
-import { canonicalizeBody, canonicalizeHeader, splitFields } from "../../../src/mail/dkim/canonicalize.ts";
+import { hashBody } from "../../../src/mail/dkim/body-hash.ts";
+import { type Canonicalization, canonicalizeHeader, canonicalSlices, splitFields } from "../../../src/mail/dkim/canonicalize.ts";
 import { compareDkimRecord, dkimRecord } from "../../../src/mail/dkim/key.ts";
 import { type SigningKey, signMessage } from "../../../src/mail/dkim/sign.ts";
 import { splitMessage } from "../../../src/mail/mime/parse-head.ts";
@@ -88,7 +88,9 @@ async function verifyBoth(input: Buffer): Promise<Passed> {
   };
   const { dkim } = await authenticate({ bytes: input, ...given, resolver, now_ms: NOW_S * 1_000 });
   const ours = dkim.signatures.filter(({ result }) => result === "pass").map((one) => `${one.domain} ${one.selector}`);
-  const verified = await dkimVerify(input, { resolver: resolver as never, curTime: new Date(NOW_S * 1_000) } as never);
+  const theirGiven = { resolver: resolver as never, curTime: new Date(NOW_S * 1_000) } as never;
+  // It throws at a `c=` that it does not know: then nothing passes there.
+  const verified = await dkimVerify(input, theirGiven).catch(() => ({ results: [] }));
   const results = (verified as { results: { status: { result: string }; signingDomain: string; selector: string }[] })
     .results;
   const theirs = results
@@ -214,13 +216,12 @@ const dkimCanonical: Target = {
     const joined = Buffer.concat(fields.map(({ bytes }) => bytes));
     assertSameBytes("fields", joined, input.subarray(0, joined.length));
     assert.ok(joined.length + body.length >= input.length - 2);
-    // White space behind the last line end is "at the end of a line" to some and not to others: see relaxLines.
-    const endsInBlank = /[ \t]$/.test(body.toString("latin1"));
+    const canonical = (bytes: Buffer, mode: Canonicalization) => Buffer.concat([...canonicalSlices(bytes, mode)]);
     for (const mode of ["simple", "relaxed"] as const) {
-      const once = canonicalizeBody(body, mode);
-      if (!endsInBlank) assertSameBytes(`${mode} body`, canonicalizeBody(once, mode), once);
+      const once = canonical(body, mode);
+      assertSameBytes(`${mode} body`, canonical(once, mode), once);
       const { by_length } = await hashBody(body, mode, [null, 0, Math.min(5, once.length)]);
-      if (!endsInBlank) assert.equal(by_length.get(null), createHash("sha256").update(once).digest("base64"));
+      assert.equal(by_length.get(null), createHash("sha256").update(once).digest("base64"));
       for (const { bytes } of fields) {
         const field = canonicalizeHeader(bytes, mode);
         assertSameBytes(`${mode} field`, canonicalizeHeader(field, mode), field);
@@ -230,9 +231,7 @@ const dkimCanonical: Target = {
     const lines = text.split("\r\n").map((line) => withoutBlanksAtEnd(line).replace(/[ \t]+/g, " "));
     while (lines.at(-1) === "") lines.pop();
     const defined = lines.map((line) => `${line}\r\n`).join("");
-    if (!endsInBlank) {
-      assert.equal(canonicalizeBody(body, "relaxed").toString("latin1"), defined);
-    }
+    assert.equal(canonical(body, "relaxed").toString("latin1"), defined);
     return `${fields.length > 0} ${body.length > 0}`;
   },
 };
