@@ -275,6 +275,7 @@ test("URLs are checked before anything is asked or sent", () => {
     ["https://example.com:25/", /Port 25/],
     ["https://example.com:6379/", /Port 6379/],
     ["https://redis/", /full domain name/],
+    [`https://${"a.".repeat(130)}example/`, /full domain name/],
     ["https://exa\nmple.com/", /control characters/],
     [" https://example.com/", /spaces/],
     [`https://example.com/${"x".repeat(2_048)}`, /longer than 2048/],

@@ -38,6 +38,8 @@ export type SafeFetchOptions = {
 };
 
 const URL_LENGTH_MAX = 2_048;
+/** RFC 1035 §2.3.4, written out. */
+const NAME_LENGTH_MAX = 253;
 const RESPONSE_HEADER_BYTES_MAX = 16_384;
 const KEEP_ALIVE_MS = 4_000;
 const KEEP_ALIVE_MS_MAX = 10_000;
@@ -94,7 +96,8 @@ function checkHost(hostname: string, allowLoopback: boolean): string | null {
     return isAllowed(literal, allowLoopback)
       ? null
       : "The URL must not lead to a private, loopback, link-local or otherwise internal address.";
-  return hostname.includes(".") && hostname !== "." ? null : "The URL's host must be a full domain name.";
+  const isName = hostname.includes(".") && hostname !== "." && hostname.length <= NAME_LENGTH_MAX;
+  return isName ? null : "The URL's host must be a full domain name.";
 }
 
 function isAllowed(address: string, allowLoopback: boolean): boolean {

@@ -423,6 +423,13 @@ describe("a damaged list", () => {
     for (const piece of [1_000, 16_384, 17_002]) assert.deepEqual(read(content, { piece }).rows, whole, `in ${piece}s`);
   });
 
+  it("is read the same in pieces of any size, also when rows behind its first ones have more columns", () => {
+    const first = Array.from({ length: 50 }, (_, n) => `a${n}@x.example,${n % 2 === 0 ? "bounce" : ""}\n`).join("");
+    const content = `${first}b@x.example,bounce,x,y,z\n`;
+    const whole = read(content).rows;
+    for (const piece of [1, 100]) assert.deepEqual(read(content, { piece }).rows, whole, `in ${piece}s`);
+  });
+
   it("shows a row with NUL, more fields than headings, or a quote that is never closed", () => {
     const { rows } = read(
       'email,reason\na@x.example,bou\0nce\nb@x.example,bounce,more\nc@x.example,bounce,,\nd@x.example,"open\ne@x.example,bounce\n',

@@ -203,7 +203,7 @@ function judge(reading: Reading, rows: Plain[], final: boolean): ImportRow[] {
 function chooseFormat(reading: Reading, rows: Plain[]): Format | null {
   const values = rows.flatMap((row) => ("defect" in row ? [] : [row]));
   const columns: Columns = {
-    names: new Set([...reading.headings.keys()].filter((name) => name !== "")),
+    names: new Set(namesIn(reading, values).filter((name) => name !== "")),
     sample: (name) => values.map((row) => readValue(reading, row, name)),
   };
   const looks: Looks = {
@@ -215,6 +215,15 @@ function chooseFormat(reading: Reading, rows: Plain[]): Format | null {
   const known = reading.hint === "custom" ? null : recognizeFormat(columns, reading.file);
   if (known !== null && (reading.hint === null || reading.hint === known.provider)) return known;
   return customFormat(columns, looks);
+}
+
+/** Where no heading tells them, the columns of these rows alone: how much of what follows was read already is chance. */
+function namesIn({ headings, hasHeading }: Reading, rows: Values[]): string[] {
+  const named = rows.flatMap((row) => ("values" in row ? [...row.values.keys()] : []));
+  if (named.length > 0) return named;
+  const count = Math.max(0, ...rows.map((row) => ("fields" in row ? row.fields.length : 0)));
+  const names = [...headings.keys()];
+  return hasHeading ? names : names.slice(0, count);
 }
 
 function readValue(reading: Reading, row: Values, name: string): string {

@@ -15,6 +15,11 @@ import { addUp, findSymptoms } from "../../../src/mail/spam/spam.ts";
 import type { Target } from "../target.ts";
 
 const MAILBOX = "anna.real@home.real.example";
+/** The mailbox, and no longer address that begins or ends like it; GAP is where a line ended. */
+const GAP = "\uffff";
+const SHOWN = new RegExp(
+  `(?<![a-z0-9]|[a-z0-9][.-])${[...MAILBOX].map((char) => char.replace(".", "\\.")).join(`${GAP}?`)}(?![a-z0-9.-]*[a-z0-9])`,
+);
 const ALIAS = "k3x@mask.example";
 const REVERSE = "r.aaaaaaaaaaaaaaaaaaaaaaaaaa@mask.example";
 const CONTACT = "shop@example.com";
@@ -59,6 +64,9 @@ function order(): ReplyOrder {
   };
 }
 
+/** Between what stands in different places: nobody reads on from one into the next. */
+const BETWEEN = "\0";
+
 /** What a reader of the finished message could see, by a parser that is not ours. */
 async function readable(bytes: Buffer): Promise<string> {
   const texts = [bytes.toString("latin1")];
@@ -67,7 +75,7 @@ async function readable(bytes: Buffer): Promise<string> {
   for (const { filename, content } of mail.attachments) {
     texts.push(filename ?? "", Buffer.from(content as ArrayBuffer).toString("utf8"));
   }
-  return texts.join("\n").toLowerCase();
+  return texts.join(BETWEEN).toLowerCase();
 }
 
 const maskedReply: Target = {
@@ -81,10 +89,10 @@ const maskedReply: Target = {
     const built = buildReply(input, order());
     if (built.kind !== "built") return built.kind;
     const text = await readable(built.bytes);
-    assert.ok(!text.includes(MAILBOX), "the mailbox is shown");
+    assert.doesNotMatch(text, SHOWN, "the mailbox is shown");
     assert.doesNotMatch(text, /r\.[a-z2-7]{26}@/, "a reverse address is shown");
     assert.doesNotMatch(text, /-----begin pgp[^\n]*-----[\s\S]{0,300}?[a-z0-9+/]{40}/, "a key or signature is shown");
-    const joined = text.replace(/(?<![ \t])[ \t]*\r?\n[> \t]*/g, "");
+    const joined = text.replace(/(?<![ \t])[ \t]*\r?\n[> \t]*/g, "").replaceAll(BETWEEN, "\n");
     assert.ok(!joined.includes(MAILBOX), "the mailbox is shown in two lines");
     const runs = joined.match(/[a-z0-9+/]{24,}/gi) ?? [];
     assert.ok(!runs.some((run) => Buffer.from(run, "hex").includes(MAILBOX)), "the mailbox is shown in digits");
@@ -118,7 +126,8 @@ const maskedForward: Target = {
     if (/\0|\r(?!\n)|(?<!\r)\n/.test(input.toString("latin1"))) return "refused at the door";
     const bytes = buildForward(input, {
       ...{ from: { name: "Shop", email: REVERSE }, to: [{ name: null, email: ALIAS }], cc: [], reply_to: [] },
-      ...{ in_reply_to: [], references: [], fallback_id: "f1@mask.example", loop_mark: "mark" },
+      ...{ in_reply_to: [], references: [], message_id: "f1@mask.example", loop_mark: "mark" },
+      received_ms: 1_795_000_000_000,
       unsubscribe_page: () => "https://mask.example/unsubscribe/x",
       calendar: [{ from: ALIAS, to: MAILBOX }],
     });
@@ -176,14 +185,17 @@ const replaceAddresses: Target = {
   name: "replace-addresses",
   holds: "no plain spelling of an address is left in a text, nothing else is lost, and a second look finds nothing",
   seeds: { lines: "replace-addresses.jsonl" },
-  words: [...DISGUISED, "&#64;", "%40", "<b>", "</b>", "\u200b", "+tag", "@", "mailto:"],
+  words: [
+    ...[...DISGUISED, "&#64;", "%40", "<b>", "</b>", "\u200b", "+tag", "@", "mailto:"],
+    ...["<!--", "-->", '<b title="', '">', "&NoBreak;", "\\40 ", "\\", "kunden", ".com", "=", "&"],
+  ],
   bytes_max: 32_768,
   check(input) {
     const replacer = createReplacer([{ from: MAILBOX, to: ALIAS }]);
     const text = input.toString("utf8");
     for (const kind of ["text", "html"] as const) {
       const { text: replaced, count } = replacer[kind](text);
-      assert.ok(!replaced.toLowerCase().includes(MAILBOX), `${kind}: the address is left`);
+      assert.doesNotMatch(replaced.toLowerCase(), SHOWN, `${kind}: the address is left`);
       assert.ok(replaced.length <= text.length + count * ALIAS.length);
       if (count === 0) assert.equal(replaced, text);
       else assert.equal(replacer[kind](replaced).count, 0, `${kind}: a second look finds more`);
