@@ -3,12 +3,16 @@ import type { FastifyRequest } from "fastify";
 import { PACKED_BYTES_MAX } from "../mail/dmarc-report/unpack.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 
-/** Reads a body that is the file. */
-export async function readBytes(stream: AsyncIterable<Buffer>): Promise<Buffer> {
+/** Reads a stream that is the file; `count` hears of its pieces and may throw. */
+export async function readBytes(
+  stream: AsyncIterable<Buffer>,
+  count: (bytes: number) => void = () => undefined,
+): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   for await (const piece of stream) {
     bytes += piece.length;
+    count(piece.length);
     if (bytes > PACKED_BYTES_MAX) throw tooLarge();
     pieces.push(piece);
   }
@@ -28,10 +32,12 @@ async function readMultipart(request: FastifyRequest): Promise<Buffer | null> {
     for await (const part of request.parts()) {
       const isFile = part.type === "file" && part.fieldname === "file" && file === null;
       if (!isFile) throw unknownPart(part.type, part.fieldname);
-      file = await readBytes(part.file);
+      file = await readBytes(part.file, (bytes) => request.holdBytes(bytes));
       if (part.file.truncated) throw tooLarge();
     }
   } catch (error) {
+    // The rest goes by, so that the connection can be used again.
+    request.raw.unpipe().resume();
     // What the parser says of a stranger's bytes carries no code, only words.
     const told = error as { code?: string; message: string };
     if (error instanceof Refusal || told.code || !/multipart|header|part/i.test(told.message)) throw error;

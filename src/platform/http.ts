@@ -39,6 +39,8 @@ declare module "fastify" {
     account: Account;
     /** The exact bytes of a JSON body. */
     rawBody: Buffer | null;
+    /** Counts bytes of a body that its route reads by itself, in parts; throws the 503 when they are too many. */
+    holdBytes(bytes: number): void;
     /** The body holds text that cannot be stored (storable.ts), and the route judges it item by item. */
     unstorable: boolean;
   }

@@ -34,6 +34,8 @@ export async function readMultipart(world: Room, request: FastifyRequest): Promi
     return await readParts(request, file);
   } catch (error) {
     await file.discard();
+    // The rest goes by, so that the connection can be used again.
+    request.raw.unpipe().resume();
     // What the parser says of a stranger's bytes carries no code, only words.
     const told = error as { code?: string; message: string };
     if (error instanceof Refusal || told.code || !/multipart|header|part/i.test(told.message)) throw error;
@@ -46,7 +48,7 @@ async function readParts(request: FastifyRequest, file: TempFile): Promise<ReadU
   let provider: Provider | null = null;
   for await (const part of request.parts()) {
     if (part.type === "file" && part.fieldname === "file" && given === null) {
-      await readFile(part.file, file);
+      await readFile(request, part.file, file);
       given = { filename: (part.filename ?? "").slice(0, FILENAME_CHARS_MAX) };
     } else if (part.type === "field" && part.fieldname === "provider") {
       provider = readProvider(part.value);
@@ -61,8 +63,13 @@ async function readParts(request: FastifyRequest, file: TempFile): Promise<ReadU
   return { field: "file", filename: given.filename, provider, content, discard: () => file.discard() };
 }
 
-async function readFile(stream: AsyncIterable<Buffer> & { truncated: boolean }, file: TempFile): Promise<void> {
-  for await (const piece of stream) await file.write(piece);
+type Pieces = AsyncIterable<Buffer> & { truncated: boolean };
+
+async function readFile(request: FastifyRequest, stream: Pieces, file: TempFile): Promise<void> {
+  for await (const piece of stream) {
+    request.holdBytes(piece.length);
+    await file.write(piece);
+  }
   if (stream.truncated) {
     throw new Refusal("payload_too_large", "the 'file' field is larger than 25 MiB; gzip or split it", {
       field: "file",
