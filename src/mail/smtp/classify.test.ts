@@ -16,7 +16,9 @@ const missing = (path: string) => (existsSync(path) ? false : `${path} is not he
 const differences = JSON.parse(here("classify.differences.json"));
 
 type Entry = { id: string; class: string; site?: string; site_only?: boolean; reason: string; example: string };
-const entries: Entry[] = ["provider-patterns.json", "reply-texts.json"].flatMap((name) => JSON.parse(here(name)));
+const entries: Entry[] = ["provider-patterns.json", "reply-texts.json", "not-the-recipient.json"].flatMap((name) =>
+  JSON.parse(here(name)),
+);
 const CLASSES = new Set(
   (
     "invalid_recipient bad_domain inactive_mailbox routing mailbox_full too_large busy connection dns greylisted " +
@@ -151,6 +153,157 @@ test("the stage decides: the same words are about the recipient at RCPT only", (
   assert.deepEqual(pick(classify("535 5.7.8 bad credentials", "auth")), ["auth", "soft", true, false]);
   assert.equal(classify("535 5.7.8 bad credentials", "auth").path_action, "suspend");
 });
+
+// What is unknown, invalid or not listed is our address, host or DNS: Postfix and Exim check the sender when RCPT comes.
+const aboutUs = `
+Your IP address is unknown
+mx.example.com is not registered in DNS, address invalid
+Rejected, client address is not valid
+Host address is not in our list of accepted senders
+Invalid return address
+Reply-To address does not exist
+Originating address does not exist
+Sender address is not in the recipient's whitelist
+Address is not listed in our whitelist
+Mailbox of the sender does not exist
+The account of your domain was not found
+Envelope-from: no such user
+Requested action not taken: mailbox unavailable invalid DNS MX or A/AAAA resource record
+Your domain has no MX record
+No MX record for your domain, address invalid
+Adresse expéditeur inexistante
+L'adresse de l'expéditeur n'existe pas
+L'adresse de retour n'existe pas
+Indirizzo mittente inesistente
+Casella del mittente non trovata
+Dirección de remitente inexistente
+Endereço do remetente inexistente
+Adresa expeditorului nu exista: utilizator inexistent
+Ungültige Adresse des Absenders
+Postfach nimmt keine Mail von unbekannten Absendern an
+Het adres van de afzender bestaat niet
+Adres nadawcy nie istnieje
+Adresa odesílatele neexistuje
+Adresa pošiljatelja ne postoji: korisnik nepoznat
+Avsändaradressen finns inte
+Afsenderadressen findes ikke
+Avsenderadressen finnes ikke
+Lähettäjän osoitetta ei löydy
+Gönderen adresi geçersiz
+A feladó címe ismeretlen
+Адрес отправителя неизвестен
+Адреса відправника: користувач не знайдений
+Η διεύθυνση του αποστολέα δεν υπάρχει
+כתובת השולח לא קיימת
+عنوان المرسل غير صالح: المستخدم غير موجود
+發件人地址不存在
+发件人邮箱不存在
+差出人のアドレスが存在しません
+발신자 주소가 존재하지 않습니다
+Địa chỉ người gửi không tồn tại
+`;
+
+test("a plain refusal of our own address, host or DNS is soft and suppresses nobody, in any language", () => {
+  for (const text of lines(aboutUs)) {
+    for (const code of [550, 551, 553]) {
+      const result = classifyReply({ stage: "rcpt", code, enhanced: null, text });
+      assert.deepEqual([result.bounce_type, result.suppress], ["soft", false], `${code} ${text} (${result.rule})`);
+      assert.ok(["auth", "content", "dns"].includes(result.class), `${text} (${result.rule})`);
+    }
+  }
+  const gmx = "Requested action not taken: mailbox unavailable invalid DNS MX or A/AAAA resource record";
+  const own = classifyReply({ stage: "rcpt", code: 550, enhanced: null, text: gmx, site: "gmx" });
+  assert.deepEqual(pick(own), ["auth", "soft", false, false]);
+});
+
+const passing = `
+User not found: temporary directory error
+LDAP lookup failure, recipient could not be found, try again later
+Recipient unknown, database error
+User unknown, please try again
+Utilisateur inconnu (erreur temporaire)
+Destinataire inconnu, réessayez plus tard
+Benutzer unbekannt, vorübergehender Fehler
+Usuario desconocido, inténtelo más tarde
+Utente sconosciuto: errore temporaneo
+Gebruiker onbekend (tijdelijk)
+Nieznany użytkownik, spróbuj później
+Пользователь не найден, попробуйте позже
+用户不存在，请稍后再试
+宛先が見つかりません。しばらくしてから
+사용자를 찾을 수 없습니다. 나중에
+`;
+
+test("a passing trouble of theirs is soft and suppresses nobody, whatever else the words say", () => {
+  for (const text of lines(passing)) {
+    const result = classifyReply({ stage: "rcpt", code: 550, enhanced: null, text });
+    assert.deepEqual([result.bounce_type, result.suppress], ["soft", false], `${text} (${result.rule})`);
+  }
+});
+
+const unknown = `
+No such user here
+Unknown user; please check the address and try again
+The mailbox does not exist. Check for typos, see https://example.com/sender/ip?later
+<sender@temporary.example> no such user
+<user@mx.example.com>: user unknown
+Sorry, no mailbox here by that name is currently available
+Requested action not taken: mailbox unavailable: no such user
+Destinatário inexistente
+Kullanıcı bulunamadı, ileti gönderilemedi
+المستخدم غير موجود، المرسل إليه غير معروف
+收件人不存在，请检查后再试
+`;
+
+test("words that are about the recipient still suppress", () => {
+  for (const text of lines(unknown)) {
+    const result = classifyReply({ stage: "rcpt", code: 550, enhanced: null, text });
+    assert.deepEqual(pick(result), ["invalid_recipient", "hard", false, true], `${text} (${result.rule})`);
+  }
+});
+
+// Reply | class, type, retry, path action
+const mistaken = `
+552 5.2.2 <u@x.example> Recipient quota exceeded | mailbox_full soft - -
+552 5.2.2 Email quota exceeded | mailbox_full soft - -
+552 5.2.2 Storage limit reached | mailbox_full soft - -
+552 Recipient quota exceeded | mailbox_full soft - -
+552 Storage limit reached | mailbox_full soft - -
+452 4.2.2 message quota exceeded | mailbox_full soft retry -
+552 5.2.3 Message limit exceeded | too_large soft - -
+552 5.3.4 Message limit exceeded | too_large soft - -
+550 5.4.5 Daily email quota exceeded | rate_limited soft retry slow
+452 Your email quota exceeded | rate_limited soft retry slow
+450 4.1.1 <u@x.example>: Recipient address rejected: unverified address: connect to mail.x.example[192.0.2.10]:25: Connection refused | connection soft retry -
+450 4.1.1 <u@x.example>: Recipient address rejected: unverified address: host 10.0.0.5[10.0.0.5] said: 554 5.7.1 Client host rejected | busy soft retry -
+451 4.4.1 connect to 10.0.0.5[10.0.0.5]:24: Connection refused | connection soft retry -
+451 connection to 10.0.0.5: connection refused | connection soft retry -
+421 Connection refused from 192.0.2.1, blocked | blocked soft retry suspend
+550-Verification failed for <b+t@b.example> 550-The mail server could not deliver mail to b+t@b.example.  The account or domain may not exist, they may be blacklisted, or missing the proper dns entries. 550 Sender verify failed | auth soft - -
+550 Sender verify failed | auth soft - -
+550 5.7.1 domain example.com does not accept mail from external senders | content soft - -
+550 This domain does not accept mail from you | content soft - -
+550 Your domain has no MX record | auth soft - -
+550 Sender domain has no MX record | auth soft - -
+556 Domain does not accept mail | bad_domain hard - -
+550 Host does not accept messages | bad_domain hard - -
+`;
+
+test("words that stand in replies of several kinds are read by what stands around them", () => {
+  for (const row of lines(mistaken)) {
+    const [raw = "", want = ""] = row.split(" | ");
+    const { class: mailClass, bounce_type, retry, path_action, rule } = classify(raw);
+    assert.equal(
+      `${mailClass} ${bounce_type} ${retry ? "retry" : "-"} ${path_action ?? "-"}`,
+      want,
+      `${raw} (${rule})`,
+    );
+  }
+});
+
+function lines(table: string): string[] {
+  return table.trim().split("\n");
+}
 
 function pick(result: ReturnType<typeof classifyReply>) {
   return [result.class, result.bounce_type, result.retry, result.suppress];

@@ -1,7 +1,9 @@
 // What a refusal means for the address, the message and the path: class, hard or soft, retry, suppress, path action.
-// Order: provider patterns, texts that overrule a code, enhanced code (RFC 3463), other texts, reply code. The three data
-// files beside this one give a reason for every entry. Knows no queue, no history, no clock; parses nothing (reply.ts).
+// Order: provider patterns, texts that overrule a code, enhanced code (RFC 3463), other texts, reply code; words that say
+// "no such user" are believed only where no others say that it is the sender or a trouble of theirs. The four data files
+// beside this one give a reason for every entry. Knows no queue, no history, no clock; parses nothing (reply.ts).
 import codeTable from "./enhanced-codes.json" with { type: "json" };
+import doubtTable from "./not-the-recipient.json" with { type: "json" };
 import providerTable from "./provider-patterns.json" with { type: "json" };
 import textTable from "./reply-texts.json" with { type: "json" };
 
@@ -123,12 +125,20 @@ type Rule = {
   retry_after_min?: number;
 };
 
-type Pattern = Rule & { regexp: RegExp; codes: string; site?: string; site_only: boolean; weak: boolean };
+type Pattern = Rule & {
+  regexp: RegExp;
+  unless: RegExp | null;
+  codes: string;
+  site?: string;
+  site_only: boolean;
+  weak: boolean;
+};
 
 type PatternEntry = {
   id: string;
   class: string;
   match: string;
+  unless?: string;
   codes?: string;
   site?: string;
   site_only?: boolean;
@@ -139,15 +149,19 @@ type PatternEntry = {
 
 const PROVIDERS = (providerTable as PatternEntry[]).map(compile);
 const TEXTS = (textTable as PatternEntry[]).map(compile);
+const DOUBTS = (doubtTable as PatternEntry[]).map(compile);
 const STRONG = TEXTS.filter((pattern) => !pattern.weak);
 const WEAK = TEXTS.filter((pattern) => pattern.weak);
 const NO_SUCH_USER = WEAK.filter((pattern) => pattern.no_such_user);
+// "Our domain does not accept mail from …" under a code of policy (x.7) is no word about a domain that is not there.
+const WEAK_OF_POLICY = WEAK.filter((pattern) => pattern.class !== "bad_domain");
 
 function compile(entry: PatternEntry): Pattern {
   return {
     id: entry.id,
     class: entry.class as ReplyClass,
     regexp: new RegExp(withoutAccents(entry.match), "u"),
+    unless: entry.unless === undefined ? null : new RegExp(withoutAccents(entry.unless), "u"),
     codes: entry.codes ?? "",
     by_text: true,
     site: entry.site,
@@ -161,14 +175,29 @@ function compile(entry: PatternEntry): Pattern {
 function findRule(refusal: Refusal): Rule {
   const said = foldText(refusal.text.slice(0, 1000));
   const provider = firstProvider(said, refusal);
-  if (provider) return provider;
+  if (provider && !provider.no_such_user) return provider;
   // Names and addresses in the text must not speak: spam@example.com is not a word about spam.
   const masked = said.replace(/<?[^\s<>@,;:"]{1,128}@[^\s<>,;"]{1,255}>?/gu, "<address>");
+  if (provider) return orDoubt(provider, masked, refusal);
   const code = byEnhancedCode(refusal.enhanced);
   const strong = firstMatch(STRONG, masked, refusal.code);
-  if (strong && !(yieldsToRecipient(strong) && agreeOnRecipient(masked, refusal, code))) return strong;
+  if (strong && !yieldsToSpace(strong, code)) {
+    if (!(yieldsToRecipient(strong) && agreeOnRecipient(masked, refusal, code))) return strong;
+  }
   if (code && !code.vague) return code;
-  return firstMatch(WEAK, masked, refusal.code) ?? code ?? byReplyCode(refusal);
+  const weak = firstMatch(code?.id.startsWith("x.7.") ? WEAK_OF_POLICY : WEAK, masked, refusal.code);
+  return weak ? orDoubt(weak, masked, refusal) : (code ?? byReplyCode(refusal));
+}
+
+/** Words alone say "no such user": then none may say that it is the sender, our host or a passing trouble. */
+function orDoubt(found: Pattern, masked: string, { code, enhanced }: Refusal): Pattern {
+  if (!found.no_such_user || (enhanced !== null && SUPPRESSING.has(enhanced))) return found;
+  return doubtOf(masked, code) ?? found;
+}
+
+function doubtOf(masked: string, code: number): Pattern | undefined {
+  // Where to read more is no word about this reply.
+  return firstMatch(DOUBTS, masked.replace(/https?:\/\/\S{1,300}/gu, " "), code);
 }
 
 function firstProvider(said: string, refusal: Refusal): Pattern | undefined {
@@ -178,19 +207,28 @@ function firstProvider(said: string, refusal: Refusal): Pattern | undefined {
 }
 
 function firstMatch(patterns: readonly Pattern[], said: string, code: number): Pattern | undefined {
-  return patterns.find((pattern) => String(code).startsWith(pattern.codes) && pattern.regexp.test(said));
+  return patterns.find(
+    (pattern) =>
+      String(code).startsWith(pattern.codes) && pattern.regexp.test(said) && !(pattern.unless?.test(said) ?? false),
+  );
 }
 
 /** Words about spam, lists or rates also stand in the footers of honest "user unknown" replies. */
 function yieldsToRecipient(strong: Rule): boolean {
   const isAboutUs = ["content", "blocked", "rate_limited", "auth", "routing"].includes(strong.class);
-  return isAboutUs && strong.id !== "sender-refused";
+  return isAboutUs && !strong.id.startsWith("sender-");
+}
+
+/** "Message quota exceeded" under a code of storage or size (RFC 3463 §3.3, §3.4) is no rate of ours. */
+function yieldsToSpace(strong: Rule, code: CodeRule | null): boolean {
+  return strong.class === "rate_limited" && code !== null && ["x.2.2", "x.2.3", "x.3.4"].includes(code.id);
 }
 
 /** The code and the text both say that there is no such recipient. */
 function agreeOnRecipient(masked: string, refusal: Refusal, code: CodeRule | null): boolean {
   const isRecipientCode = code !== null && !code.vague && ABOUT_RECIPIENT.has(code.class);
-  return isRecipientCode && firstMatch(NO_SUCH_USER, masked, refusal.code) !== undefined;
+  const saysSo = isRecipientCode && firstMatch(NO_SUCH_USER, masked, refusal.code) !== undefined;
+  return saysSo && doubtOf(masked, refusal.code) === undefined;
 }
 
 /** Lower case, without accents, so that one pattern fits how servers spell. */
