@@ -3,8 +3,8 @@
 
 import { createHash, type KeyObject, verify } from "node:crypto";
 import { domainOf } from "../address.ts";
+import { type BodyHashes, hashBody } from "../dkim/body-hash.ts";
 import { type Canonicalization, canonicalizeHeader, type HeaderField } from "../dkim/canonicalize.ts";
-import { type BodyHashes, hashBody } from "./body-hash.ts";
 import type { LookUps } from "./look-ups.ts";
 import type { KeyType, Signature } from "./signature.ts";
 import { findKeys } from "./signing-key.ts";

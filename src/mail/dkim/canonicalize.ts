@@ -8,6 +8,7 @@ const CR = 0x0d;
 const SP = 0x20;
 const COLON = 0x3a;
 const CRLF = Buffer.from("\r\n");
+const SLICE_BYTES = 1 << 20;
 
 export type Canonicalization = "simple" | "relaxed";
 
@@ -102,17 +103,24 @@ function writeValue(value: Buffer, out: Buffer, at: number): number {
 }
 
 /**
- * The body in canonical form (RFC 6376 §3.4.3, §3.4.4). An empty body is CRLF when simple and nothing when relaxed; any
- * other body that does not end with CRLF gets one.
+ * The body in canonical form (RFC 6376 §3.4.3, §3.4.4), in slices of about 1 MiB: a large body is never held twice, and
+ * the caller may let others have a turn between them. An empty body is CRLF when simple and nothing when relaxed; any
+ * other that does not end with CRLF gets one, and is then read as if it had always been there.
  */
-export function canonicalizeBody(body: Buffer, mode: Canonicalization): Buffer {
-  const content = body.subarray(0, endOfContent(body, mode));
-  if (mode === "relaxed") return content.length === 0 ? content : relaxLines(content);
-  return endsWithCrlf(content, content.length) ? content : Buffer.concat([content, CRLF]);
+export function* canonicalSlices(body: Buffer, mode: Canonicalization): Generator<Buffer> {
+  const complete = body.length === 0 || endsWithCrlf(body, body.length) ? body : Buffer.concat([body, CRLF]);
+  const content = complete.subarray(0, endOfContent(complete, mode));
+  if (mode === "simple" && content.length === 0) yield CRLF;
+  for (let start = 0; start < content.length; ) {
+    const end = endOfSlice(content, start);
+    const slice = content.subarray(start, end);
+    yield mode === "relaxed" ? relaxLines(slice) : slice;
+    start = end;
+  }
 }
 
 /** Where the body ends once the empty lines at its end are gone; a last line of white space counts as empty if relaxed. */
-export function endOfContent(body: Buffer, mode: Canonicalization): number {
+function endOfContent(body: Buffer, mode: Canonicalization): number {
   let end = body.length;
   while (endsWithCrlf(body, end)) {
     let lineEnd = end - 2;
@@ -123,13 +131,16 @@ export function endOfContent(body: Buffer, mode: Canonicalization): number {
   return end;
 }
 
-/**
- * Relaxes white space in a run of whole lines and keeps every line, also empty ones; ends with CRLF unless empty.
- * Deliberate: white space at the very end without a CRLF is not "at the end of a line" (§3.4.4 a) and stays as one
- * space, as dkimpy has it. The signer never meets this: it signs the message as it leaves, ended by CRLF.
- */
-export function relaxLines(lines: Buffer): Buffer {
-  const out = Buffer.allocUnsafe(lines.length + 2);
+// Whole lines: relaxing is local to a line.
+function endOfSlice(content: Buffer, start: number): number {
+  if (content.length - start <= SLICE_BYTES) return content.length;
+  const lineEnd = content.indexOf(CRLF, start + SLICE_BYTES);
+  return lineEnd < 0 ? content.length : lineEnd + 2;
+}
+
+/** Relaxes the white space of whole lines, each ended by CRLF, and keeps every line, also empty ones. */
+function relaxLines(lines: Buffer): Buffer {
+  const out = Buffer.allocUnsafe(lines.length);
   let n = 0;
   let space = false;
   for (let i = 0; i < lines.length; i++) {
@@ -146,11 +157,6 @@ export function relaxLines(lines: Buffer): Buffer {
       space = false;
       out[n++] = byte;
     }
-  }
-  if (space) out[n++] = SP;
-  if (n > 0 && !endsWithCrlf(out, n)) {
-    out[n++] = CR;
-    out[n++] = LF;
   }
   return out.subarray(0, n);
 }

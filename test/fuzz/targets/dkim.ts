@@ -10,7 +10,12 @@ import { parseDkimSignature, signedNamesMax } from "../../../src/mail/auth/signa
 import { readKeyRecord } from "../../../src/mail/auth/signing-key.ts";
 import { stripForged } from "../../../src/mail/auth/strip-forged.ts";
 import { hashBody } from "../../../src/mail/dkim/body-hash.ts";
-import { type Canonicalization, canonicalizeHeader, canonicalSlices, splitFields } from "../../../src/mail/dkim/canonicalize.ts";
+import {
+  type Canonicalization,
+  canonicalizeHeader,
+  canonicalSlices,
+  splitFields,
+} from "../../../src/mail/dkim/canonicalize.ts";
 import { compareDkimRecord, dkimRecord } from "../../../src/mail/dkim/key.ts";
 import { type SigningKey, signMessage } from "../../../src/mail/dkim/sign.ts";
 import { splitMessage } from "../../../src/mail/mime/parse-head.ts";

@@ -1,14 +1,11 @@
 // SHA-256 of canonical message bodies (RFC 6376 §3.7), for all signatures of a message in one pass for each mode, also
-// for those that cover only the first bytes (l=). In slices, so that a large body does not hold up the process.
+// for those that cover only the first bytes (l=). Slice by slice, so that a large body does not hold up the process.
 import { createHash, type Hash } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Canonicalization, endOfContent, relaxLines } from "../dkim/canonicalize.ts";
+import { type Canonicalization, canonicalSlices } from "./canonicalize.ts";
 
 /** Base64 hashes by length (null: the whole body), and how long the whole canonical body is. */
 export type BodyHashes = { length: number; by_length: Map<number | null, string> };
-
-const sliceBytes = 1 << 20;
-const CRLF = Buffer.from("\r\n");
 
 /** Hashes a body in one mode; a length beyond the body's gives no hash (RFC 6376 §3.5 l=). */
 export async function hashBody(body: Buffer, mode: Canonicalization, lengths: (number | null)[]): Promise<BodyHashes> {
@@ -34,20 +31,5 @@ function takeUpTo(found: BodyHashes, hash: Hash, step: { wanted: number[]; slice
     const length = step.wanted.shift()!;
     const part = hash.copy().update(step.slice.subarray(0, length - found.length));
     found.by_length.set(length, part.digest("base64"));
-  }
-}
-
-// Whole lines, except that the simple mode needs none: relaxing is local to a line.
-function* canonicalSlices(body: Buffer, mode: Canonicalization): Generator<Buffer> {
-  const complete = body.length === 0 || body.subarray(-2).equals(CRLF) ? body : Buffer.concat([body, CRLF]);
-  const content = complete.subarray(0, endOfContent(complete, mode));
-  if (mode === "simple" && content.length === 0) yield CRLF;
-  for (let start = 0; start < content.length; ) {
-    const cut = start + sliceBytes;
-    const lineEnd = cut >= content.length ? -1 : content.indexOf(CRLF, cut);
-    const end = lineEnd === -1 ? content.length : lineEnd + 2;
-    const slice = content.subarray(start, end);
-    yield mode === "relaxed" ? relaxLines(slice) : slice;
-    start = end;
   }
 }
