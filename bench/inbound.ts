@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../src/mail/dkim/key.ts";
 import { signMessage } from "../src/mail/dkim/sign.ts";
 import type { DnsServer } from "../test/support/dns-server.ts";
-import { ask, setUpDomain } from "../test/support/postern-process.ts";
+import { apiOf, ask } from "../test/support/postern-process.ts";
 import { postfixVersion } from "../test/support/postfix.ts";
 import { makeCertificateAuthority } from "../test/support/tls.ts";
+import { addVerifiedDomain } from "../test/support/verified-domain.ts";
 import { startWebhookSink } from "../test/support/webhook-sink.ts";
 import { type BenchResult, conditions, costOf, ratioTo, round, setStage } from "./support/bench.ts";
 import { benchPostfixInbound, peerMissing } from "./support/postfix-inbound.ts";
@@ -41,7 +42,7 @@ export async function benchInbound(): Promise<BenchResult> {
   const stage = await setStage([["api", "clock", "hooks"], ["mx"]], { NODE_EXTRA_CA_CERTS: authority.ca_file });
   try {
     const { settings, dns } = stage;
-    const id = await setUpDomain(settings, dns, "in.example", "inbound");
+    const { id } = await addVerifiedDomain(apiOf(settings), dns, "in.example", { type: "inbound" });
     await ask(settings, "POST", "/v1/aliases", { domain_id: id, local_part: RECIPIENT.split("@")[0] });
     await ask(settings, "POST", "/v1/webhooks", { url: `${hooks.url}/in`, domain_id: id });
     const { publish, key, message: messages } = await makeSender(WARM + COUNT);

@@ -3,7 +3,8 @@
 // that it starts from (contract-examples.ts).
 import { join } from "node:path";
 import type { DnsServer } from "../support/dns-server.ts";
-import { ask, type Posterns, setUpDomain } from "../support/postern-process.ts";
+import { apiOf, ask, type Posterns } from "../support/postern-process.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 /** Dictionaries by name: ids, slugs, addresses. */
 export type Subjects = Record<string, string[]>;
@@ -27,8 +28,8 @@ export async function makeSubjects(settings: Posterns, dns: DnsServer): Promise<
     if (answer.status >= 300) throw new Error(`POST ${path} answers ${answer.status}: ${JSON.stringify(answer.body)}`);
     return idIn(answer.body);
   };
-  const domain = await setUpDomain(settings, dns, "shop.example", "both");
-  const young = await setUpDomain(settings, dns, "young.example");
+  const { id: domain } = await addVerifiedDomain(apiOf(settings), dns, "shop.example", { type: "both" });
+  const { id: young } = await addVerifiedDomain(apiOf(settings), dns, "young.example");
   const subjects: Subjects = { domain: [domain], young: [young], selectors: ["postern1", "postern2", "other"] };
   const makers = makersFor(settings, create, domain);
   for (const [name, make] of Object.entries(makers)) {
@@ -36,7 +37,7 @@ export async function makeSubjects(settings: Posterns, dns: DnsServer): Promise<
     for (let at = 0; at < EACH; at += 1) ids.push(await make(`subject${at}`));
     subjects[name] = ids;
   }
-  const held = await setUpDomain(settings, dns, "held.example", "both");
+  const { id: held } = await addVerifiedDomain(apiOf(settings), dns, "held.example", { type: "both" });
   subjects.quarantined = await quarantineAll(settings, create, held);
   subjects.reports = await idsOf(settings, `/v1/domains/${domain}/dmarc/reports`, "reports");
   const [withContacts = "", ...masked] = subjects.masked ?? [];

@@ -3,13 +3,12 @@
 // not have, or a 500, is a failure. --only takes operationIds, --keep keeps the tester's reports. Everything on loopback.
 // Not here: whether the answers are right (the request tests), the tester itself.
 import { spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, writeFileSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { startDnsServer } from "../support/dns-server.ts";
-import { type PosternProcess, type Posterns, posternSettings, startPostern } from "../support/postern-process.ts";
-import { startSmtpSink } from "../support/smtp-sink.ts";
+import type { PosternProcess, Posterns } from "../support/postern-process.ts";
+import { setScene } from "../support/scene.ts";
+import { receiveAt } from "../support/stories.ts";
 import { testerExamples } from "./contract-examples.ts";
 import { readReport, type Verdict } from "./contract-report.ts";
 import { FULL_MAILBOXES, makeSubjects, testerConfiguration } from "./contract-subjects.ts";
@@ -76,44 +75,34 @@ function onPath(program: string): string | undefined {
 
 /** Sets the scene, runs the tester with the live and then with the test key, takes everything away again. */
 async function judge(program: string): Promise<Run[]> {
-  const dir = mkdtempSync(join(tmpdir(), "postern-contract-"));
-  chmodSync(dir, 0o711);
-  const dns = await startDnsServer();
-  const mx = await startSmtpSink();
-  const settings = await posternSettings(join(dir, "data"), {
-    POSTERN_DNS: dns.address,
-    POSTERN_TESTING_OUTBOUND_PORT: String(mx.port),
-    POSTERN_LOG_LEVEL: "error",
-  });
-  let postern: PosternProcess | null = null;
+  const scene = await setScene({ embedded: true, env: { POSTERN_LOG_LEVEL: "error" } });
+  const { dir, dns, sink } = scene;
   try {
-    postern = await startPostern(settings);
-    dns.set("recipient.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
-    dns.set("mx.recipient.example", "A", ["127.0.0.1"]);
-    dns.set(FULL_MAILBOXES, "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
-    mx.onRcpt((address) => (address.endsWith(`@${FULL_MAILBOXES}`) ? { code: 552, text: "5.2.2 Mailbox full" } : null));
+    const postern = await scene.start();
+    receiveAt(dns, "recipient.example");
+    receiveAt(dns, FULL_MAILBOXES, "mx.recipient.example");
+    sink.onRcpt((address) =>
+      address.endsWith(`@${FULL_MAILBOXES}`) ? { code: 552, text: "5.2.2 Mailbox full" } : null,
+    );
     const config = join(dir, "schemathesis.toml");
-    const described = await describedOperations(settings);
-    const subjects = await makeSubjects(settings, dns);
+    const described = await describedOperations(scene);
+    const subjects = await makeSubjects(scene, dns);
     writeFileSync(config, testerConfiguration(subjects, described));
     writeFileSync(join(dir, EXAMPLES), testerExamples(subjects, described));
     const examples = Number(values.examples);
-    const live = { name: "live", key: settings.live_key, examples, phases: "examples,coverage,fuzzing,stateful" };
+    const live = { name: "live", key: scene.live_key, examples, phases: "examples,coverage,fuzzing,stateful" };
     const test = {
       name: "test",
-      key: settings.test_key,
+      key: scene.test_key,
       examples: Math.ceil(examples / TEST_KEY_PART),
       phases: "fuzzing",
     };
     const verdicts: Run[] = [];
-    for (const pass of [live, test]) verdicts.push(await run({ program, config, dir }, settings, pass));
+    for (const pass of [live, test]) verdicts.push(await run({ program, config, dir }, scene, pass));
     showServerErrors(postern, verdicts);
     return verdicts;
   } finally {
-    await postern?.stop();
-    await mx.stop();
-    await dns.stop();
-    rmSync(dir, { recursive: true, force: true });
+    await scene.close();
   }
 }
 

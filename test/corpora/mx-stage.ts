@@ -8,15 +8,16 @@ import { join } from "node:path";
 import { testDatabase } from "../support/database.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import {
+  apiOf,
   ask,
   type PosternProcess,
   type Posterns,
   posternSettings,
-  setUpDomain,
   startPostern,
 } from "../support/postern-process.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { makeCertificateAuthority } from "../support/tls.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
 
 export type Delivery = {
@@ -139,7 +140,7 @@ async function setMxStage(): Promise<MxStage> {
 }
 
 async function furnish({ settings, dns, sink }: Parts): Promise<string> {
-  const id = await setUpDomain(settings, dns, DOMAIN, "inbound");
+  const { id } = await addVerifiedDomain(apiOf(settings), dns, DOMAIN, { type: "inbound" });
   await expectMade(ask(settings, "POST", "/v1/aliases", { domain_id: id, local_part: RECIPIENT.split("@")[0] }));
   await expectMade(ask(settings, "POST", "/v1/webhooks", { url: `${sink.url}/in`, domain_id: id }));
   // Judged as spam, a case would lie in quarantine, without its event.

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { compileTree, type Facts, holds, readTree } from "../../src/mail/rules/rules.ts";
-import { setUpDomain } from "../support/postern-process.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { startProcessorTime } from "../support/processor-time.ts";
 import { type MxStage, mxStage } from "./mx-stage.ts";
 import { type Corpus, createTally } from "./tally.ts";
@@ -70,7 +70,7 @@ function reasonFor({ set }: Case, got: Tried & { held_up: boolean }): string | n
 }
 
 async function furnish(stage: MxStage): Promise<string> {
-  const id = await setUpDomain(stage.settings, stage.dns, DOMAIN, "inbound");
+  const { id } = await addVerifiedDomain(stage, stage.dns, DOMAIN, { type: "inbound" });
   await stage.ask("PUT", `/v1/domains/${id}/spam`, { enabled: false });
   const { status, body } = await stage.ask("POST", "/v1/aliases", { domain_id: id, local_part: "*", action: "store" });
   if (status !== 201) throw new Error(`the alias could not be made: ${JSON.stringify(body)}`);

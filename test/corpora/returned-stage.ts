@@ -8,12 +8,13 @@ import pg from "pg";
 import { parseAddress } from "../../src/mail/address.ts";
 import { testDatabase } from "../support/database.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
-import { ask, type Posterns, posternSettings, setUpDomain, startPostern } from "../support/postern-process.ts";
+import { apiOf, ask, type Posterns, posternSettings, startPostern } from "../support/postern-process.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { fieldOf } from "../support/returned-mail.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { receiveAt } from "../support/stories.ts";
 import { makeCertificateAuthority } from "../support/tls.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
 
 /** `recipients`: who the message went to, as the case names them; what is no address gets a stand-in. */
@@ -102,7 +103,7 @@ async function setReturnedStage(): Promise<ReturnedStage> {
   await client.connect();
   const finished = waitForProcessing(client);
   const parts: Parts = { settings, dns, sink, told: byEmail(hooks), arrivals: byMessageId(sink), finished };
-  await setUpDomain(settings, dns, SENDER, "both");
+  await addVerifiedDomain(apiOf(settings), dns, SENDER, { type: "both" });
   const events = ["email.bounced", "email.deferred", "email.complained"];
   await ask(settings, "POST", "/v1/webhooks", { url: `${hooks.url}/out`, events });
   return {

@@ -4,7 +4,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { withCrlf } from "../../src/mail/auth/look-ups.fixture.ts";
-import { setUpDomain } from "../support/postern-process.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { type MxStage, mxStage } from "./mx-stage.ts";
 import { type Corpus, createTally } from "./tally.ts";
 
@@ -61,7 +61,7 @@ function judgeHam(tally: ReturnType<typeof createTally>, name: string, outcome: 
 }
 
 async function furnish(stage: MxStage): Promise<void> {
-  const id = await setUpDomain(stage.settings, stage.dns, DOMAIN, "inbound");
+  const { id } = await addVerifiedDomain(stage, stage.dns, DOMAIN, { type: "inbound" });
   const { status, body } = await stage.ask("POST", "/v1/aliases", { domain_id: id, local_part: "*", action: "store" });
   if (status !== 201) throw new Error(`the alias could not be made: ${JSON.stringify(body)}`);
 }

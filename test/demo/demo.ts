@@ -1,38 +1,20 @@
 // npm run demo: the main job from end to end on this machine alone, in seconds. The embedded database, a real name
 // server, a real SMTP server as the recipient's MX and a real HTTPS webhook receiver, all on loopback. With --json the
 // last line is one JSON object.
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { styleText } from "node:util";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import PostalMime from "postal-mime";
 import Stripe from "stripe";
 import { createResolver, nodeStyleResolver } from "../../src/platform/resolver.ts";
-import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
-import {
-  ask,
-  type PosternProcess,
-  type Posterns,
-  posternSettings,
-  setUpDomain,
-  startPostern,
-} from "../support/postern-process.ts";
-import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
-import { makeCertificateAuthority } from "../support/tls.ts";
-import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
+import type { DnsServer } from "../support/dns-server.ts";
+import type { PosternProcess } from "../support/postern-process.ts";
+import { type Scene, setScene } from "../support/scene.ts";
+import { receiveAt } from "../support/stories.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
+import type { WebhookSink } from "../support/webhook-sink.ts";
 
 const INVOICE = Buffer.from("%PDF-1.4\n% a very small invoice\n");
 const WAIT_MS = 10_000;
-
-type Scene = {
-  settings: Posterns;
-  postern: PosternProcess;
-  dns: DnsServer;
-  mx: SmtpSink;
-  receiver: WebhookSink;
-  close(): Promise<void>;
-};
 
 type Story = {
   id: string;
@@ -49,50 +31,19 @@ function detail(text: string): void {
   console.log(`          ${styleText("gray", text)}`);
 }
 
-async function setScene(): Promise<Scene> {
-  const dir = mkdtempSync(join(tmpdir(), "postern-demo-"));
-  chmodSync(dir, 0o711);
-  const authority = makeCertificateAuthority(dir);
-  const tls = authority.issue(["localhost", "mx.recipient.example"]);
-  const dns = await startDnsServer();
-  const mx = await startSmtpSink({ key: tls.key, cert: tls.cert });
-  const receiver = await startWebhookSink({ tls });
-  const settings = await posternSettings(dir, {
-    POSTERN_DNS: dns.address,
-    POSTERN_TESTING_OUTBOUND_PORT: String(mx.port),
-    NODE_EXTRA_CA_CERTS: authority.ca_file,
-  });
-  const postern = await startPostern(settings);
-  return {
-    settings,
-    postern,
-    dns,
-    mx,
-    receiver,
-    async close() {
-      await postern.stop();
-      await receiver.stop();
-      await mx.stop();
-      await dns.stop();
-      rmSync(dir, { recursive: true, force: true });
-    },
-  };
-}
-
 async function tell(scene: Scene): Promise<Story> {
-  const { settings, dns, mx, receiver } = scene;
-  await setUpDomain(settings, dns, "shop.example");
-  dns.set("recipient.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
-  dns.set("mx.recipient.example", "A", ["127.0.0.1"]);
+  const { dns, sink, receiver } = scene;
+  await addVerifiedDomain(scene, dns, "shop.example");
+  receiveAt(dns, "recipient.example");
   say("domain", "shop.example created, its records published in the name server, verified");
-  const hook = await ask(settings, "POST", "/v1/webhooks", {
+  const hook = await scene.ask("POST", "/v1/webhooks", {
     url: `${receiver.url}/hook`,
     events: ["email.delivered"],
   });
   if (hook.status !== 201) throw new Error(`no webhook: ${JSON.stringify(hook.body)}`);
   say("webhook", `${receiver.url}/hook subscribes to email.delivered`);
 
-  const sent = await ask(settings, "POST", "/v1/send", {
+  const sent = await scene.ask("POST", "/v1/send", {
     from: "Shop <orders@shop.example>",
     to: ["Anna <anna@recipient.example>"],
     subject: "Ihre Rechnung für Größe M",
@@ -103,12 +54,12 @@ async function tell(scene: Scene): Promise<Story> {
   if (sent.status !== 202) throw new Error(`not accepted: ${JSON.stringify(sent.body)}`);
   const id = String(sent.body.id);
   say("202", `POST /v1/send accepted it durably: ${id}`);
-  const [received] = await mx.waitFor(1, WAIT_MS);
+  const [received] = await sink.waitFor(1, WAIT_MS);
   if (!received) throw new Error("nothing arrived");
   await showMessage(received.bytes, received.secure);
   const dkim = await verifySignature(dns, received.bytes);
   const webhook = await showWebhook(receiver, String((hook.body as { secret?: unknown }).secret));
-  const status = await showTimeline(settings, id);
+  const status = await showTimeline(scene, id);
   return { id, status, dkim, webhook };
 }
 
@@ -151,8 +102,8 @@ async function showWebhook(receiver: WebhookSink, secret: string): Promise<Story
   return { event, signature: isValid ? "valid" : "invalid", attempt };
 }
 
-async function showTimeline(settings: Posterns, id: string): Promise<string> {
-  const { body } = await ask(settings, "GET", `/v1/emails/${id}/events`);
+async function showTimeline(scene: Scene, id: string): Promise<string> {
+  const { body } = await scene.ask("GET", `/v1/emails/${id}/events`);
   say("timeline", `GET /v1/emails/${id}/events`);
   for (const event of body.events as unknown as Record<string, string>[]) {
     const where = event.mx_host
@@ -160,15 +111,17 @@ async function showTimeline(settings: Posterns, id: string): Promise<string> {
       : "";
     detail(`${event.timestamp} ${event.event_type}${where}`);
   }
-  const email = await ask(settings, "GET", `/v1/emails/${id}`);
+  const email = await scene.ask("GET", `/v1/emails/${id}`);
   return String((email.body.email as { status?: string } | undefined)?.status);
 }
 
 const startedAt = performance.now();
 console.log("Postern demo: everything on loopback, the database included\n");
-const scene = await setScene();
-say("started", `Postern with its embedded database on ${scene.settings.base_url}`);
+const scene = await setScene({ embedded: true });
+let postern: PosternProcess | null = null;
 try {
+  postern = await scene.start();
+  say("started", `Postern with its embedded database on ${scene.base_url}`);
   const { id, status, dkim, webhook } = await tell(scene);
   const seconds = Number(((performance.now() - startedAt) / 1000).toFixed(1));
   const ok = status === "delivered" && dkim === "pass" && webhook.signature === "valid";
@@ -181,7 +134,7 @@ try {
   }
   process.exitCode = ok ? 0 : 1;
 } catch (error) {
-  console.error(scene.postern.output());
+  console.error(postern?.output() ?? "");
   throw error;
 } finally {
   await scene.close();

@@ -9,7 +9,8 @@ import { claimDue, dueLanes } from "../../src/outbound/queries.ts";
 import { DEFAULT_SOURCE_ID } from "../../src/outbound/types.ts";
 import { type Db, openDb } from "../../src/platform/db.ts";
 import { makeDeepQueue } from "../support/deep-queue.ts";
-import { ask, type Posterns, setUpDomain } from "../support/postern-process.ts";
+import { apiOf, ask, type Posterns } from "../support/postern-process.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { type LoadResult, sendAll, sleep } from "./load.ts";
 import type { Acknowledged, Recorder } from "./recorder.ts";
 import type { ScenarioOptions } from "./round.ts";
@@ -133,7 +134,7 @@ async function addTenant(stage: Stage): Promise<Posterns> {
     });
   });
   const settings = { ...stage.settings, live_key };
-  await setUpDomain(settings, stage.dns, "newcomer.example");
+  await addVerifiedDomain(apiOf(settings), stage.dns, "newcomer.example");
   return settings;
 }
 

@@ -1,8 +1,9 @@
 // `receive-kill`: kill -9 of the mx process and of PostgreSQL at random points while mail comes in; clients try again what
 // was not answered, as mail servers do. Everything that got its 250 is there afterwards, whole, processed and told of by
 // its webhook. A second copy is allowed only where the connection broke between the final dot and the answer (RFC 1047).
-import { ask, setUpDomain } from "../support/postern-process.ts";
+import { apiOf, ask } from "../support/postern-process.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { sleep } from "./load.ts";
 import type { ScenarioOptions } from "./round.ts";
 import { type Chance, chanceOf } from "./seeded.ts";
@@ -69,7 +70,7 @@ export async function runReceiveKill(options: ScenarioOptions): Promise<ReceiveV
 }
 
 async function furnish(stage: Stage): Promise<void> {
-  const domain_id = await setUpDomain(stage.settings, stage.dns, DOMAIN, "inbound");
+  const { id: domain_id } = await addVerifiedDomain(apiOf(stage.settings), stage.dns, DOMAIN, { type: "inbound" });
   await stage.start("mx");
   for (const [path, body] of [
     ["/v1/aliases", { domain_id, local_part: RECIPIENT.split("@")[0] }],

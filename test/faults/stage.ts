@@ -7,14 +7,15 @@ import pg from "pg";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import {
+  apiOf,
   ask,
   type PosternProcess,
   type Posterns,
   posternSettings,
-  setUpDomain,
   startPostern,
 } from "../support/postern-process.ts";
 import { makeCertificateAuthority } from "../support/tls.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
 import { sleep } from "./load.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
@@ -206,7 +207,7 @@ async function readRows<Row>(postgres: EmbeddedPostgres, text: string, values: u
 }
 
 async function furnish(stage: Stage): Promise<void> {
-  await setUpDomain(stage.settings, stage.dns, stage.domain);
+  await addVerifiedDomain(apiOf(stage.settings), stage.dns, stage.domain);
   stage.dns.set("recipient.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);
   // Many domains behind one server: their mail is spread over all slots, and so over several nodes.
   stage.dns.set("*.recipients.example", "MX", [{ exchange: "mx.recipient.example", preference: 10 }]);

@@ -1,67 +1,32 @@
 // kill -9 of the receiving process under load: every mail that got its 250 is there, processed, with exactly one event.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { Client } from "pg";
-import { testDatabase } from "../support/database.ts";
-import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
-import { freePort } from "../support/free-port.ts";
-import {
-  ask,
-  type PosternProcess,
-  type Posterns,
-  posternSettings,
-  setUpDomain,
-  startPostern,
-} from "../support/postern-process.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
+import { type Scene, setScene } from "../support/scene.ts";
 import { until } from "../support/until.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 
-let dns: DnsServer;
-let settings: Posterns;
-let database: Awaited<ReturnType<typeof testDatabase>>;
-let dir: string;
-let mxPort: number;
-const processes: PosternProcess[] = [];
+let s: Scene;
 
 before(async () => {
-  dir = mkdtempSync(join(tmpdir(), "postern-kill-"));
-  dns = await startDnsServer();
-  database = await testDatabase();
-  mxPort = await freePort();
-  settings = await posternSettings(dir, {
-    DATABASE_URL: database.url,
-    POSTERN_DNS: dns.address,
-    POSTERN_MX: `127.0.0.1:${mxPort}`,
-  });
-  processes.push(await startPostern(settings, ["api"]));
-  const id = await setUpDomain(settings, dns, "in.example", "inbound");
-  const alias = await ask(settings, "POST", "/v1/aliases", { domain_id: id, local_part: "x" });
+  s = await setScene();
+  await s.start(["api"]);
+  const { id } = await addVerifiedDomain(s, s.dns, "in.example", { type: "inbound" });
+  const alias = await s.ask("POST", "/v1/aliases", { domain_id: id, local_part: "x" });
   assert.equal(alias.status, 201);
-  const webhook = await ask(settings, "POST", "/v1/webhooks", { url: "https://hooks.example/in", domain_id: id });
+  const webhook = await s.ask("POST", "/v1/webhooks", { url: "https://hooks.example/in", domain_id: id });
   assert.equal(webhook.status, 201);
 });
-after(async () => {
-  for (const process of processes) await process.stop();
-  await database.drop();
-  await dns.stop();
-  rmSync(dir, { recursive: true, force: true });
-});
+after(() => s?.close());
 
-const startMx = async () => {
-  const mx = await startPostern(settings, ["mx"], { POSTERN_INTERNAL: "127.0.0.1:0" });
-  processes.push(mx);
-  return mx;
-};
+const startMx = () => s.start(["mx"], { POSTERN_INTERNAL: "127.0.0.1:0" });
 
 /** Delivers mails one after another until told to stop; keeps what was acknowledged. */
 async function sendUntil(stop: AbortSignal, name: string, acknowledged: Set<string>): Promise<void> {
   for (let n = 0; !stop.aborted; n += 1) {
     const subject = `${name}-${n}`;
     try {
-      const smtp = await rawSmtp(mxPort);
+      const smtp = await rawSmtp(s.mx_port);
       await smtp.reply();
       const content = `From: a@b.example\r\nSubject: ${subject}\r\n\r\n${"x".repeat(500)}\r\n`;
       const { code } = await smtp.deliver({ from: "a@b.example", to: ["x@in.example"], content });
@@ -88,17 +53,15 @@ test("two kills under load lose nothing that was acknowledged, and make no event
   }
   stop.abort();
   await Promise.all(senders);
-  const client = new Client({ connectionString: database.url, options: "-c postern.scope=system" });
-  await client.connect();
+  const admin = await s.admin();
   // Leases of the dead run out after 30 s; the test does not wait for them.
-  await client.query("update inbound_queue set lease_until = now() - interval '1 second' where claim_id is not null");
-  await until("all are processed", async () => !(await client.query("select 1 from inbound_queue limit 1")).rowCount);
-  const { rows } = await client.query(
+  await admin.query("update inbound_queue set lease_until = now() - interval '1 second' where claim_id is not null");
+  await until("all are processed", async () => !(await admin.query("select 1 from inbound_queue limit 1")).rowCount);
+  const { rows } = await admin.query(
     `select e.subject, e.status, (select count(*)::int from webhook_event w
         where w.org_id = e.org_id and convert_from(w.body, 'utf8')::jsonb ->> 'email_id' = e.id::text) as events
        from inbound_email e`,
   );
-  await client.end();
   const stored = Map.groupBy(rows, (row) => row.subject as string);
   const lost = [...acknowledged].filter((subject) => !stored.has(subject));
   assert.deepEqual(lost, [], `${lost.length} of ${acknowledged.size}`);

@@ -1,22 +1,12 @@
 // Clients that connect and take their time do not stop a normal one, at a process of its own: silent ones, ones that
 // trickle a command, ones that trickle a message. 300 by default; POSTERN_SLOW_CLIENTS sets another number.
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { type TestDatabase, testDatabase } from "../support/database.ts";
-import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
-import {
-  ask,
-  type PosternProcess,
-  type Posterns,
-  posternSettings,
-  setUpDomain,
-  startPostern,
-} from "../support/postern-process.ts";
+import type { PosternProcess } from "../support/postern-process.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
 import { residentMib } from "../support/resident.ts";
+import { type Scene, setScene } from "../support/scene.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const SLOW = Number(process.env.POSTERN_SLOW_CLIENTS ?? 300);
 /** Of one client address (src/inbound/limits.ts); the slow ones come from many. */
@@ -25,37 +15,19 @@ const NORMAL_MAILS = 20;
 const MEMORY_MIB_MAX = 200;
 const TRICKLE_MS = 200;
 
-let dns: DnsServer;
-let database: TestDatabase;
-let dir: string;
-let settings: Posterns;
+let s: Scene;
 let postern: PosternProcess;
-let port: number;
 
 before(async () => {
-  dir = mkdtempSync(join(tmpdir(), "postern-slow-"));
-  chmodSync(dir, 0o711);
-  dns = await startDnsServer();
-  database = await testDatabase();
-  settings = await posternSettings(dir, {
-    DATABASE_URL: database.url,
-    POSTERN_DNS: dns.address,
-    POSTERN_PROXY_PROTOCOL_FROM: "127.0.0.9",
-  });
-  postern = await startPostern(settings, ["api", "mx"]);
-  port = Number(settings.env.POSTERN_MX?.split(":")[1]);
-  const id = await setUpDomain(settings, dns, "in.example", "inbound");
-  await ask(settings, "POST", "/v1/aliases", { domain_id: id, local_part: "desk", action: "store" });
+  s = await setScene({ env: { POSTERN_PROXY_PROTOCOL_FROM: "127.0.0.9" } });
+  postern = await s.start(["api", "mx"]);
+  const { id } = await addVerifiedDomain(s, s.dns, "in.example", { type: "inbound" });
+  await s.ask("POST", "/v1/aliases", { domain_id: id, local_part: "desk", action: "store" });
 });
-after(async () => {
-  await postern?.stop();
-  await dns?.stop();
-  await database?.drop();
-  rmSync(dir, { recursive: true, force: true });
-});
+after(() => s?.close());
 
 async function clientFrom(ip: string): Promise<RawSmtp> {
-  const smtp = await rawSmtp(port, { localAddress: "127.0.0.9" });
+  const smtp = await rawSmtp(s.mx_port, { localAddress: "127.0.0.9" });
   smtp.write(`PROXY TCP4 ${ip} 192.0.2.25 4711 25\r\n`);
   return smtp;
 }
@@ -107,7 +79,7 @@ test(`${SLOW} slow clients do not stop a normal one`, async (t) => {
     `beside ${SLOW} slow clients: normal mail in ${median} ms (median), ${worst} ms (worst); ${grown} MiB more`,
   );
   assert.ok(grown === null || grown < MEMORY_MIB_MAX, `${grown} MiB`);
-  const { body } = await ask(settings, "GET", "/v1/inbound-emails?subject=normal");
+  const { body } = await s.ask("GET", "/v1/inbound-emails?subject=normal");
   assert.equal(body.total, NORMAL_MAILS + 1);
 });
 

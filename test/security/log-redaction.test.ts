@@ -49,13 +49,7 @@ after(() => s?.close());
 
 type Asking = { method?: string; path: string; body?: unknown; key?: string; headers?: Record<string, string> };
 
-async function request({
-  method = "POST",
-  path,
-  body,
-  key = s.live_key,
-  headers = {},
-}: Asking): Promise<number> {
+async function request({ method = "POST", path, body, key = s.live_key, headers = {} }: Asking): Promise<number> {
   const isText = typeof body === "string" || Buffer.isBuffer(body);
   const response = await fetch(s.base_url + path, {
     ...{ method, headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers } },

@@ -1,9 +1,8 @@
-// Postern as its users run it: a process of its own (`src/main.ts start`), reached over HTTP. For the demo, the
-// benchmarks and the fault scenarios.
+// Postern as its users run it: a process of its own (`src/main.ts start`), reached over HTTP. Not here: what surrounds it
+// (scene.ts for stories; the faults and the benchmarks have their own).
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { join, resolve } from "node:path";
-import type { DnsServer } from "./dns-server.ts";
 import { freePort } from "./free-port.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -108,28 +107,7 @@ export async function ask(
   return { status: response.status, body: text.startsWith("{") ? JSON.parse(text) : { text } };
 }
 
-type PublishedRecord = { type: string; name: string; value: string; priority: number | null };
-
-/** Creates a domain, publishes its records in `dns`, verifies it; one that sends is `warmed` at once. Returns its id. */
-export async function setUpDomain(
-  settings: Posterns,
-  dns: DnsServer,
-  name: string,
-  type = "outbound",
-): Promise<string> {
-  const created = await ask(settings, "POST", "/v1/domains", { domain: name, type });
-  if (created.status !== 201) throw new Error(`the domain was not created: ${JSON.stringify(created.body)}`);
-  const id = String(created.body.id);
-  const shown = await ask(settings, "GET", `/v1/domains/${id}/dns`);
-  for (const record of shown.body.records as unknown as PublishedRecord[]) {
-    const value = record.type === "MX" ? { exchange: record.value, preference: record.priority } : record.value;
-    dns.set(record.name, record.type, [value]);
-  }
-  const verified = await ask(settings, "POST", `/v1/domains/${id}/verify`);
-  if (!verified.body.verified) throw new Error(`the domain was not verified: ${JSON.stringify(verified.body)}`);
-  if (type === "outbound" || type === "both") {
-    const warmed = await ask(settings, "POST", `/v1/domains/${id}/warming/start`, { phase: "warmed" });
-    if (warmed.status !== 200) throw new Error(`warming was not started: ${JSON.stringify(warmed.body)}`);
-  }
-  return id;
+/** The API of these processes, as `addVerifiedDomain` and others take it. */
+export function apiOf(settings: Pick<Posterns, "base_url" | "live_key">) {
+  return { ask: (method: string, path: string, body?: unknown) => ask(settings, method, path, body) };
 }

@@ -1,6 +1,6 @@
 // Domains for tests: the records that the API asks for, published on the test name server, and verified through the API.
 import assert from "node:assert/strict";
-import type { TestApi } from "./api.ts";
+import type { Answer } from "./api.ts";
 import type { DnsServer } from "./dns-server.ts";
 
 export type ShownRecord = { purpose: string; type: string; name: string; value: string; priority: number | null };
@@ -12,12 +12,17 @@ export function publish(dns: DnsServer, records: ShownRecord[]): void {
   }
 }
 
+/** The API in process (api.ts) or that of a process (`apiOf` of postern-process.ts), which asks with its one key. */
+type Asking = {
+  ask(method: string, path: string, body?: unknown, as?: { key?: string }): Promise<Pick<Answer, "status" | "body">>;
+};
+
 /**
  * Adds a domain, publishes all its records and verifies it; returns its record. One that sends is `warmed` at once, so
  * that no story meets the limits of a new domain by accident; `warm: false` leaves it in phase 1.
  */
 export async function addVerifiedDomain(
-  api: Pick<TestApi, "ask">,
+  api: Asking,
   dns: DnsServer,
   domain: string,
   options: { type?: "inbound" | "outbound" | "both" | "alias"; key?: string; warm?: boolean } = {},
