@@ -1,15 +1,25 @@
 // What can be found out about a message, each once and only when somebody asks: verdicts on its sender, and its parts,
 // read in a bounded worker. In session and in processing it is the same examination, so nothing is done twice.
-import { authenticate, type Verdicts } from "../mail/auth/authenticate.ts";
+import { authenticate } from "../mail/auth/authenticate.ts";
 import type { ParsePool } from "../platform/parse-pool.ts";
 import { nodeStyleResolver } from "../platform/resolver.ts";
 import type { World } from "../platform/world.ts";
-import type { Envelope, Examination, Origin, Parsed, Returned } from "./types.ts";
+import type { Envelope, Examination, Origin, Parsed, Returned, SenderVerdicts } from "./types.ts";
 
 export type ExaminationWorld = Pick<World, "resolver" | "clock" | "config">;
 
+/** `verdicts`: those that are known from before; null: to be found when somebody asks. */
+export type Examinable = {
+  origin: Origin;
+  envelope: Envelope;
+  received_at: Date;
+  verdicts: SenderVerdicts | null;
+};
+
 /** A simulated mail without a client is judged as if it came from an address that nobody may send from (RFC 5737). */
 const NOBODY = "192.0.2.1";
+/** Within this, who asks now finds what was found at receipt. */
+const FRESH_MS = 600_000;
 
 export type Examined = Examination & {
   /** Lets go of the bytes; who asks for them later waits until they are loaded. */
@@ -22,13 +32,14 @@ export type Load = () => Promise<Buffer>;
 export function createExamination(
   world: ExaminationWorld,
   parser: ParsePool,
-  about: { origin: Origin; envelope: Envelope },
+  about: Examinable,
   source: Buffer | Load,
 ): Examined {
   let held = Buffer.isBuffer(source) ? source : null;
   let load: Load | null = Buffer.isBuffer(source) ? null : source;
   let loading: Promise<Buffer> | null = null;
-  let verdicts: Promise<Verdicts> | null = null;
+  let verdicts = about.verdicts === null ? null : Promise.resolve(about.verdicts);
+  const receivedMs = about.received_at.getTime();
   let parsed: Promise<Parsed> | null = null;
   let returned: Promise<Returned> | null = null;
 
@@ -37,21 +48,27 @@ export function createExamination(
     loading ??= load?.() ?? Promise.reject(new Error("the bytes of a message are gone"));
     return loading;
   };
+  const judge = async (now_ms: number): Promise<SenderVerdicts> =>
+    authenticate({
+      bytes: await bytes(),
+      remote_ip: about.origin.remote_ip ?? NOBODY,
+      helo: about.origin.helo,
+      mail_from: about.envelope.from,
+      host: world.config.mx_host,
+      resolver: nodeStyleResolver(world.resolver) as never,
+      now_ms,
+    });
+  const asReceived = (): Promise<SenderVerdicts> => {
+    verdicts ??= judge(receivedMs);
+    return verdicts;
+  };
   return {
+    host: world.config.mx_host,
     bytes,
-    verdicts() {
-      verdicts ??= bytes().then((message) =>
-        authenticate({
-          bytes: message,
-          remote_ip: about.origin.remote_ip ?? NOBODY,
-          helo: about.origin.helo,
-          mail_from: about.envelope.from,
-          host: world.config.mx_host,
-          resolver: nodeStyleResolver(world.resolver) as never,
-          now_ms: world.clock.now(),
-        }),
-      );
-      return verdicts;
+    verdicts: asReceived,
+    verdictsNow() {
+      const nowMs = world.clock.now();
+      return about.verdicts === null && nowMs - receivedMs < FRESH_MS ? asReceived() : judge(nowMs);
     },
     parsed() {
       parsed ??= bytes().then((message) => parser.parse(message));

@@ -1,4 +1,5 @@
 // From verdicts and parts to what is kept and shown of a mail. A mail that could not be parsed still has its head.
+import { isForgedField } from "../mail/auth/strip-forged.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { readHead } from "../mail/mime/read-head.ts";
 import { derivedUuid } from "../platform/random.ts";
@@ -6,7 +7,7 @@ import type { World } from "../platform/world.ts";
 import { keepBlobs } from "./blob-references.ts";
 import { type Content, showFrom, showMailboxes, summarizeAuth, wellFormed } from "./payload.ts";
 import type { FindThread } from "./threads.ts";
-import type { Findings, Found, Mail, Parsed, SpamReport, StoredAttachment } from "./types.ts";
+import type { Findings, Found, Mail, Parsed, SenderVerdicts, SpamReport, StoredAttachment } from "./types.ts";
 
 const SUBJECT_CHARS_MAX = 10_000;
 const FROM_CHARS_MAX = 10_000;
@@ -48,11 +49,25 @@ export async function gather(
       auto_submitted: read.auto_submitted,
       spam,
       auth: summarizeAuth(verdicts),
+      dmarc_policy: { policy: verdicts.dmarc.policy, applied: verdicts.dmarc.applied },
       attachments,
       defects: read.defects,
     },
     content: { text: read.text, html: read.html, headers: read.headers },
   };
+}
+
+type Kept = { findings: Pick<Findings, "auth" | "dmarc_policy"> | null; authentication_results: string | null };
+
+/**
+ * The verdicts that were found when the mail was processed first. Null where it was not, or where DNS did not answer then:
+ * who sent a mail is told as of its receipt, since signatures lapse and keys and records change (RFC 6376 §3.5, x=).
+ */
+export function keptVerdicts({ findings, authentication_results: header }: Kept): SenderVerdicts | null {
+  if (!findings?.dmarc_policy || header === null) return null;
+  const { dkim, spf, dmarc } = findings.auth;
+  if ([dkim, spf, dmarc].some(({ result }) => result === "temperror")) return null;
+  return { dkim, spf, dmarc: { ...dmarc, ...findings.dmarc_policy }, header };
 }
 
 /** What the list and the record show of a mail that another feature's handler keeps in quarantine. */
@@ -61,9 +76,12 @@ export async function describeHeld(world: FindingsWorld, findThread: FindThread,
   return { ...found, findings };
 }
 
-/** The parts of a mail, or what its head tells when it could not be parsed. */
-export async function readMail(mail: Pick<Mail, "examination">, parsed: Parsed): Promise<ParsedMail> {
-  const read = parsed.kind === "parsed" ? parsed.mail : readHead(await mail.examination.bytes(), parsed.reason);
+/**
+ * The parts of a mail, or what its head tells when it could not be parsed. Without the fields that pretend to be ours: what
+ * rules, events and people read from here may be taken for our word (RFC 8601 §5).
+ */
+export async function readMail({ examination }: Pick<Mail, "examination">, parsed: Parsed): Promise<ParsedMail> {
+  const read = parsed.kind === "parsed" ? parsed.mail : readHead(await examination.bytes(), parsed.reason);
   return {
     ...read,
     message_id: storable(read.message_id, ID_CHARS_MAX),
@@ -72,7 +90,9 @@ export async function readMail(mail: Pick<Mail, "examination">, parsed: Parsed):
     subject: storable(read.subject, SUBJECT_CHARS_MAX),
     text: read.text === null ? null : wellFormed(read.text),
     html: read.html === null ? null : wellFormed(read.html),
-    headers: read.headers.map(({ name, value }) => ({ name: wellFormed(name), value: wellFormed(value) })),
+    headers: read.headers
+      .filter(({ name, value }) => !isForgedField(name, value, examination.host))
+      .map(({ name, value }) => ({ name: wellFormed(name), value: wellFormed(value) })),
   };
 }
 

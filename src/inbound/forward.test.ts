@@ -95,6 +95,22 @@ test("an author whose DMARC would not survive gets our From, and answers still r
   );
 });
 
+test("a mail replayed when its signature does not hold any more is forwarded with our From", async () => {
+  await addAlias(r, "late", { action: "forward", forward_to: ["late@real.example"] });
+  r.dns.set("_dmarc.author.example", "TXT", ["v=DMARC1; p=reject"]);
+  const content = await signedMail("author.example", "late forward");
+  assert.equal((await deliver({ from: "me@author.example", to: ["late@in.example"], content })).code, 250);
+  const [row] = await r.processed("subject=late%20forward");
+  r.dns.remove("s1._domainkey.author.example");
+  assert.equal((await r.api.ask("POST", `/v1/inbound-emails/${row.id}/replay`)).status, 200);
+  const forwards = await until("both forwards", () => {
+    const both = sink.messages.filter(({ to }) => to[0] === "late@real.example");
+    return both.length === 2 && both;
+  });
+  const froms = forwards.map((message) => /\r\nFrom: .*<(.*)>\r\n/.exec(bodyOf(message))?.[1]);
+  assert.deepEqual(froms, ["me@author.example", "late@in.example"]);
+});
+
 test("the masked mode rewrites From always and keeps a given Reply-To", async () => {
   await addAlias(r, "mask", { action: "forward", forward_to: ["mask@real.example"], forward_mode: "masked" });
   const content = "From: me@author.example\r\nReply-To: desk@author.example\r\nSubject: masked\r\n\r\nBody\r\n";

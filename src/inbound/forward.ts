@@ -95,7 +95,7 @@ function describe(
  * not at all (RFC 7960 §3.2).
  */
 async function breaksDmarc(mail: Mail): Promise<boolean> {
-  const { dmarc } = await mail.examination.verdicts();
+  const { dmarc } = await mail.examination.verdictsNow();
   return !dmarc.dkim_aligned && (dmarc.policy === "quarantine" || dmarc.policy === "reject");
 }
 

@@ -14,8 +14,9 @@ import type { World } from "../platform/world.ts";
 import { type Acceptor, createAcceptor } from "./accept.ts";
 import { refuseLoops } from "./checks.ts";
 import { customerHandler } from "./customer.ts";
-import { createExamination, type Examined } from "./examination.ts";
+import { createExamination, type Examinable, type Examined } from "./examination.ts";
 import type { ComplaintPorts } from "./find-complained.ts";
+import { keptVerdicts } from "./findings.ts";
 import { createFinisher } from "./finish.ts";
 import { KEPT, putAside } from "./outcome.ts";
 import { createProcessor, type Processor } from "./processor.ts";
@@ -78,7 +79,7 @@ const PARSE_MEMORY_MIB = 256;
 /** The engine of this process. `claims`: it also works on mail that other processes left behind (role mx). */
 export function createInbound(world: World, ports: InboundPorts, options: { claims: boolean }): Inbound {
   const parser = createParsePool({ size: PARSERS, wall_ms: PARSE_WALL_MS, memory_mib: PARSE_MEMORY_MIB });
-  const examine = (about: Pick<Incoming, "origin" | "envelope">, source: Buffer | (() => Promise<Buffer>)) =>
+  const examine = (about: Examinable, source: Buffer | (() => Promise<Buffer>)) =>
     createExamination(world, parser, about, source);
   const loadBytes = bytesLoader(world);
   const toMail = (row: queries.MailRow): Mail =>
@@ -98,7 +99,9 @@ export function createInbound(world: World, ports: InboundPorts, options: { clai
     deciderOf: (orgId) => createRcptPolicy(world, { findReceiver: ownReceiver(world, orgId), findAlias, exact, own }),
     take: taker({
       checks: [refuseLoops(world), ...ports.checks],
-      examine: (incoming) => examine(incoming, incoming.bytes),
+      // Not the incoming mail itself: an examination outlives the bytes of a large one.
+      examine: ({ origin, envelope, received_at, bytes }) =>
+        examine({ origin, envelope, received_at, verdicts: null }, bytes),
       acceptor: createAcceptor(world, processor, loadBytes),
     }),
     processor,
@@ -145,7 +148,7 @@ function allHandlers(world: World, ports: InboundPorts): Map<Kind, Handler> {
   ]);
 }
 
-function fromRow(row: queries.MailRow, examine: (about: Pick<Mail, "origin" | "envelope">) => Examined): Mail {
+function fromRow(row: queries.MailRow, examine: (about: Examinable) => Examined): Mail {
   const { remote_ip, remote_port, helo, protocol, tls } = row;
   const origin = { remote_ip, remote_port, helo, protocol, tls };
   const envelope = { from: row.envelope_from, smtputf8: row.smtputf8 };
@@ -163,6 +166,6 @@ function fromRow(row: queries.MailRow, examine: (about: Pick<Mail, "origin" | "e
     released: row.released_at !== null,
     replayed: row.processed_at !== null,
     rule_ids: row.rule_ids,
-    examination: examine({ origin, envelope }),
+    examination: examine({ origin, envelope, received_at: row.received_at, verdicts: keptVerdicts(row) }),
   };
 }

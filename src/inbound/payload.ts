@@ -1,17 +1,16 @@
 // The `email.received` payload, as the OpenAPI description has it: what was found about a mail, as customers get it. Every field is there, null where there is no value.
 import { formatMailbox } from "../mail/address.ts";
-import type { Verdicts } from "../mail/auth/authenticate.ts";
 import type { ParsedAddress } from "../mail/mime/parse-addresses.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { World } from "../platform/world.ts";
 import type { OutgoingEvent } from "../webhooks/types.ts";
-import type { AuthSummary, Findings, Found, Mail, StoredAttachment } from "./types.ts";
+import type { AuthSummary, Findings, Found, Mail, SenderVerdicts, StoredAttachment } from "./types.ts";
 
 /** text and html above this are cut in the event; the record holds all. */
 const BODY_BYTES_MAX = 1024 * 1024;
 
 /** The contract's three verdicts. */
-export function summarizeAuth({ spf, dkim, dmarc }: Verdicts): AuthSummary {
+export function summarizeAuth({ spf, dkim, dmarc }: SenderVerdicts): AuthSummary {
   return {
     dkim: {
       result: dkim.result,
@@ -43,7 +42,7 @@ export function showFrom(from: readonly ParsedAddress[]): string | null {
   return showMailboxes(from).join(", ") || null;
 }
 
-// PostgreSQL takes neither NUL nor lone surrogates; nor should a receiver have to.
+/** PostgreSQL takes neither NUL nor lone surrogates; nor should a receiver have to. */
 export function wellFormed(text: string): string {
   return text.toWellFormed().replaceAll("\0", "\ufffd");
 }

@@ -2,7 +2,7 @@
 // list-queries.ts.
 import { type ArrayWriter, arrayWriter, type ElementType } from "../platform/binary-arrays.ts";
 import type { Query, Tx } from "../platform/db.ts";
-import type { Found, Kind, Route, Status } from "./types.ts";
+import type { Findings, Found, Kind, Route, Status } from "./types.ts";
 
 type Columns = Record<string, ElementType>;
 
@@ -161,6 +161,22 @@ export async function requeue(tx: Tx, row: QueueRow, leaseMs: number): Promise<v
   );
 }
 
+/**
+ * For how many seconds the mail has waited that was received longest ago and never processed: attempts that fail put it off
+ * and do not make it younger. A reply from a masked address may wait for its sender's DNS, and what is done again is old: of
+ * these only what is due counts. Of the 1,000 with the oldest ids; a scan of the queue, which is empty but for trouble.
+ */
+export function oldestWaiting(db: Query, now: Date) {
+  return db.query<{ seconds: number }>(
+    `select greatest(0, coalesce(max(extract(epoch from $1::timestamptz -
+              case when e.processed_at is null and e.kind <> 'reverse' then e.received_at else q.next_attempt_at end)), 0)
+            )::float8 as seconds
+       from (select org_id, id, next_attempt_at from inbound_queue order by id limit 1000) q
+       join inbound_email e on e.org_id = q.org_id and e.id = q.id`,
+    [now],
+  );
+}
+
 export type MailRow = {
   org_id: string;
   id: string;
@@ -174,6 +190,8 @@ export type MailRow = {
   released_at: Date | null;
   processed_at: Date | null;
   rule_ids: string[];
+  authentication_results: string | null;
+  findings: Findings | null;
   size: number;
   smtputf8: boolean;
   remote_ip: string | null;
@@ -183,11 +201,12 @@ export type MailRow = {
   tls: string | null;
 };
 
-/** Claimed mail with its origin, without its bytes. */
+/** Claimed mail with its origin and what was found out before, without its bytes. */
 export function loadMail(db: Query, keys: readonly { org_id: string; id: string }[]) {
   return db.query<MailRow>(
     `select e.org_id, e.id, e.raw_id, e.environment, e.kind, e.route, e.recipient, e.envelope_from, e.received_at,
-            e.released_at, e.processed_at, e.rule_ids, e.size, r.smtputf8, r.remote_ip, r.remote_port, r.helo, r.protocol, r.tls
+            e.released_at, e.processed_at, e.rule_ids, e.authentication_results, e.findings, e.size,
+            r.smtputf8, r.remote_ip, r.remote_port, r.helo, r.protocol, r.tls
        from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
        join inbound_email e on e.org_id = k.org_id and e.id = k.id
        join inbound_raw r on r.org_id = e.org_id and r.id = e.raw_id`,

@@ -3,10 +3,9 @@
 // domain that publishes no policy, SPF or DKIM aligned with the author.
 import { findReportAddress, takeReportMail, takeUnparsable } from "../dmarc/dmarc.ts";
 import type { Arrival, DomainOfReport } from "../dmarc/types.ts";
-import type { Verdicts } from "../mail/auth/authenticate.ts";
 import type { World } from "../platform/world.ts";
 import { KEPT } from "./outcome.ts";
-import type { AcceptCheck, Handler, RcptDecider, Refused } from "./types.ts";
+import type { AcceptCheck, Handler, RcptDecider, Refused, SenderVerdicts } from "./types.ts";
 
 const NOT_NOW: Refused = {
   kind: "refuse",
@@ -62,6 +61,6 @@ export function reportHandler(world: Pick<World, "db" | "clock" | "random" | "co
 }
 
 /** Is it certain which domain sent a mail? DMARC passed, or SPF or DKIM aligned where its author publishes no policy. */
-export function isProven({ dmarc }: Verdicts): boolean {
+export function isProven({ dmarc }: SenderVerdicts): boolean {
   return dmarc.result === "pass" || (dmarc.result === "none" && (dmarc.dkim_aligned || dmarc.spf_aligned));
 }

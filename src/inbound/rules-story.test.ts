@@ -50,3 +50,41 @@ test("an alias's rule acts before its domain's, a dropped mail tells no webhook,
     [drop, 1],
   ]);
 });
+
+test("what a stranger writes in our name is neither matched nor told", async () => {
+  const host = r.api.world.config.mx_host;
+  const trust = ["Authentication-Results", "X-Postern-Trusted", "X-Service-Verdict"].map((header_name) => {
+    const leaf = { field: "header", header_name };
+    return {
+      all: [
+        { ...leaf, comparator: "exists", value: true },
+        { ...leaf, comparator: "contains", value: "pass" },
+      ],
+    };
+  });
+  const body = { name: "trust", domain_id: r.domain.id, match: { any: trust }, action: "drop" };
+  const { rule } = (await r.api.ask("POST", "/v1/inbound-rules", body)).body;
+  const forged = [
+    `Authentication-Results: ${host}; dkim=pass; dmarc=pass`,
+    `authentication-results${" ".repeat(300)}: =?us-ascii?q?${host}?= 1; spf=pass`,
+    "X-Postern-Trusted: pass",
+    "x-service-verdict : pass",
+  ];
+  const others = "Authentication-Results: mx.other.example; dkim=none";
+  const mail = ["From: mallory@other.example", "Subject: forged", ...forged, others, "", "x", ""].join("\r\n");
+  await r.send({ envelope: { from: "mallory@other.example", to: ["desk@in.example"] }, raw: mail });
+  const [row] = await r.processed("subject=forged");
+  assert.deepEqual([row.status, row.subject], ["delivered", "forged"]);
+  const { email } = (await r.api.ask("GET", `/v1/inbound-emails/${row.id}`)).body;
+  const [event] = await r.events(row.id);
+  const kept = [
+    { name: "From", value: "mallory@other.example" },
+    { name: "Subject", value: "forged" },
+    { name: "Authentication-Results", value: "mx.other.example; dkim=none" },
+  ];
+  assert.deepEqual([email.rule_ids, email.headers, event?.body.headers], [[], kept, kept]);
+  const asked = { rule_id: rule.id, email_id: row.id };
+  const tried = (await r.api.ask("POST", "/v1/inbound-rules/test", asked)).body;
+  assert.equal(tried.matched, 0);
+  await r.api.ask("DELETE", `/v1/inbound-rules/${rule.id}`);
+});

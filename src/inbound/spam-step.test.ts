@@ -285,8 +285,10 @@ test("without rspamd mail is put off or judged by the built-in engine, as the do
 test("a judgement that takes too long holds nobody up: the mail is taken, or put off where all wish so", async (t) => {
   const never = new Promise<never>(() => undefined);
   const examination = {
+    host: "mx.example",
     bytes: () => never,
     verdicts: () => never,
+    verdictsNow: () => never,
     parsed: () => never,
     returned: () => never,
     reply: () => never,

@@ -1,7 +1,6 @@
 // What is done about spam, each recipient by the settings of its domain: refused or put off in session, when everybody
 // whom the message is for wants that, else kept in quarantine or marked. In session there are a few seconds for it; a
 // message that takes longer is taken, and what would have been refused then lies in quarantine.
-import type { Verdicts } from "../mail/auth/authenticate.ts";
 import { compileSenders } from "../mail/spam/senders.ts";
 import { addUp, type Symptom } from "../mail/spam/spam.ts";
 import { rule } from "../mail/spam/verdict.ts";
@@ -10,7 +9,7 @@ import { readMail } from "./findings.ts";
 import { onceAMessage } from "./once-a-message.ts";
 import { DEFAULTS, type SpamSettings, settingsFinder } from "./spam.ts";
 import { createJudge, type Judge, type JudgeWorld, type Suspected, within } from "./spam-judge.ts";
-import type { AcceptCheck, Kind, Refused, Route, SpamReport, SpamStep } from "./types.ts";
+import type { AcceptCheck, Kind, Refused, Route, SenderVerdicts, SpamReport, SpamStep } from "./types.ts";
 
 /** A client waits ten minutes for the answer to its dot (RFC 5321 §4.5.3.2.6); ours to many must not take seconds each. */
 const SESSION_MS = 6_000;
@@ -128,7 +127,7 @@ async function conclude(
 type Standing = "allowed" | "blocked" | null;
 
 /** The domain's own word on the sender; the more exact entry wins, and between equals the one that keeps out. */
-async function standingOf(settings: SpamSettings, { examination, envelope }: Suspected, verdicts: Verdicts) {
+async function standingOf(settings: SpamSettings, { examination, envelope }: Suspected, verdicts: SenderVerdicts) {
   if (settings.allow.length === 0 && settings.block.length === 0) return null;
   const { from } = await readMail({ examination }, await examination.parsed());
   const authors = from.flatMap(({ email }) => email ?? []);
@@ -141,7 +140,7 @@ async function standingOf(settings: SpamSettings, { examination, envelope }: Sus
 }
 
 /** Does the author's domain say that this is not from it, or is that unknown? Where it says nothing the list decides. */
-function isDisowned({ spf, dkim, dmarc }: Verdicts): boolean {
+function isDisowned({ spf, dkim, dmarc }: SenderVerdicts): boolean {
   if (dmarc.result === "pass" || dkim.from_aligned || spf.from_aligned) return false;
   return dmarc.result !== "none" || !["none", "pass", "neutral"].includes(spf.result);
 }

@@ -1,7 +1,7 @@
 // A received mail from the decision at RCPT to what became of it: the shapes that the steps hand on, and those that
 // features plugged in from app.ts (rules, spam, bounces, reports, masked addresses) are written against.
 import type { AliasAction, ForwardMode } from "../aliases/types.ts";
-import type { Verdicts } from "../mail/auth/authenticate.ts";
+import type { Policy } from "../mail/auth/dmarc-record.ts";
 import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { ReturnedMail } from "../mail/returned-mail.ts";
@@ -91,8 +91,13 @@ export type Incoming = {
 
 /** What can be found out about a message, each once, when somebody asks: in session or later. */
 export type Examination = {
+  /** Our name in results: what says something under it when it comes is forged. */
+  readonly host: string;
   bytes(): Promise<Buffer>;
-  verdicts(): Promise<Verdicts>;
+  /** As of the time of receipt, and those that are kept with the mail once they are. */
+  verdicts(): Promise<SenderVerdicts>;
+  /** As a server would find them that the mail was handed to now. */
+  verdictsNow(): Promise<SenderVerdicts>;
   parsed(): Promise<Parsed>;
   /** Read as what may have come back: a bounce, a complaint, an automatic reply. */
   returned(): Promise<Returned>;
@@ -186,6 +191,8 @@ export type Findings = {
   auto_submitted: boolean;
   spam: SpamReport;
   auth: AuthSummary;
+  /** Missing in findings of before it was kept. */
+  dmarc_policy?: DmarcPolicy;
   attachments: StoredAttachment[];
   defects: string[];
 };
@@ -201,6 +208,15 @@ export type AuthSummary = {
   };
   spf: { result: string; domain: string | null; from_aligned: boolean };
   dmarc: { result: string; from_domain: string | null; dkim_aligned: boolean; spf_aligned: boolean };
+};
+
+/** What the author's domain publishes, and what it asks for this mail; null where it is not known. */
+export type DmarcPolicy = { policy: Policy | null; applied: Policy | null };
+
+/** What receiving and its features ask of authentication; `header` is the Authentication-Results field. */
+export type SenderVerdicts = Pick<AuthSummary, "dkim" | "spf"> & {
+  dmarc: AuthSummary["dmarc"] & DmarcPolicy;
+  header: string;
 };
 
 export type SpamSymbol = { name: string; score: number; description?: string };

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { headersMax } from "../mime/parse-head.ts";
+import { decodeWords, headersMax, splitMessage } from "../mime/parse-head.ts";
 import { fixedResolver } from "./look-ups.fixture.ts";
 import type { NodeResolver } from "./look-ups.ts";
 import { dnsOfExample, judge, plainMail, signed } from "./signed-mail.fixture.ts";
-import { stripForged } from "./strip-forged.ts";
+import { isForgedField, stripForged } from "./strip-forged.ts";
 
 describe("authenticate", () => {
   it("gives the payload fields of the contract and the field for the stored copy", async () => {
@@ -130,6 +130,7 @@ describe("stripForged", () => {
     'Authentication-Results: "mx.postern.test; spf=pass\r\n',
     `Authentication-Results: ${"\r\n ".repeat(50_000)}mx.postern.test; spf=pass\r\n`,
     `Authentication-Results: (${"a".repeat(50_000)}) mx.postern.test; spf=pass\r\n`,
+    `Authentication-Results${" ".repeat(300)}: mx.postern.test; spf=pass\r\n`,
   ];
   const honest = [
     "Authentication-Results: mx.example.org; spf=pass (mx.postern.test)\r\n",
@@ -149,6 +150,16 @@ describe("stripForged", () => {
       assert.equal(stripForged(bytes, host).toString("latin1"), first + second + body);
     });
   }
+
+  it("is of one mind with those who see fields and not bytes", () => {
+    const { headers } = splitMessage(Buffer.from(forged.join("") + honest.join(""), "latin1"));
+    const left = headers.filter(({ name, value }) => !isForgedField(name, value, host)).map(({ name }) => name);
+    assert.deepEqual(
+      left,
+      honest.filter((field) => field.includes(":")).map((field) => field.split(":")[0]),
+    );
+    assert.ok(isForgedField("Authentication-Results", decodeWords("=?us-ascii?q?mx.postern.test?=; spf=pass"), host));
+  });
 
   it("gives the very same bytes when there is nothing to take out", () => {
     const bytes = Buffer.from(honest.join("") + body, "latin1");

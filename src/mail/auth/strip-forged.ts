@@ -5,9 +5,19 @@ import { toDnsName } from "./author.ts";
 const LF = 0x0a;
 const CR = 0x0d;
 const ours = /^x-(?:service|postern)-/i;
+const results = /^authentication-results$/i;
 const commentDepthMax = 20;
 const nameOctetsMax = 200;
+const nameStart = /^[\x21-\x39\x3b-\x7e]*/;
 const valueOctetsMax = 65_536;
+
+/**
+ * May nobody but us have written this field of a received message, as a reader has it (unfolded, encoded words decoded)?
+ * What `stripForged` takes out, for those who see fields and not bytes.
+ */
+export function isForgedField(name: string, value: string, host: string): boolean {
+  return ours.test(name) || (results.test(name) && readServiceId(value.slice(0, valueOctetsMax)) === toDnsName(host));
+}
 
 /**
  * The message without received Authentication-Results of `host` and without X-Service-* and X-Postern-* fields. The very
@@ -47,19 +57,21 @@ function isForged(field: Buffer, id: string): boolean {
   const first = field[0]! | 0x20;
   // "a" or "x": most fields are done with here.
   if (first !== 0x61 && first !== 0x78) return false;
-  const colon = field.subarray(0, nameOctetsMax).indexOf(0x3a);
-  const name = field
-    .toString("latin1", 0, colon === -1 ? nameOctetsMax : colon)
-    .trimEnd()
-    .toLowerCase();
+  const [name] = nameStart.exec(field.toString("latin1", 0, nameOctetsMax))!;
   // However long the name is: what begins so is ours.
   if (ours.test(name)) return true;
-  if (colon === -1) return false;
-  if (name !== "authentication-results") return false;
-  // White space is no hiding place, however much of it there is.
-  let start = colon + 1;
-  while (start < field.length && field[start]! <= 0x20) start += 1;
+  if (!results.test(name)) return false;
+  // White space is no hiding place, however much of it there is, before the colon or behind.
+  const colon = skipBlanks(field, name.length);
+  if (field[colon] !== 0x3a) return false;
+  const start = skipBlanks(field, colon + 1);
   return readServiceId(field.toString("utf8", start, start + valueOctetsMax)) === id;
+}
+
+function skipBlanks(field: Buffer, from: number): number {
+  let at = from;
+  while (at < field.length && (field[at]! <= 0x20 || field[at] === 0xa0)) at += 1;
+  return at;
 }
 
 // RFC 8601 §2.2: [CFWS] authserv-id, a token or a quoted string, and then perhaps a version or results.
