@@ -1,6 +1,6 @@
 // What the clock role does for receiving: lets go of the blobs of mail past its retention, received and sent (its rows go
-// with their day partitions), deletes mail of organizations that keep it for a shorter time, and forgets what greylisting
-// remembers too long.
+// with their day partitions), deletes mail of organizations that keep it for a shorter time, forgets what greylisting
+// remembers too long, and tells how long mail has waited that was taken and is not processed.
 import { organizationsWith } from "../accounts/accounts.ts";
 import { uuidFloor } from "../platform/random.ts";
 import { type RoundsWorld, startRounds } from "../platform/rounds.ts";
@@ -11,6 +11,7 @@ import { forgetReceived } from "./forget.ts";
 import { REMEMBER_MS } from "./greylist.ts";
 import * as greylistQueries from "./greylist-queries.ts";
 import * as list from "./list-queries.ts";
+import { oldestWaiting } from "./queries.ts";
 import { releaseSent } from "./sent-blobs.ts";
 
 export type RetentionWorld = Pick<World, "db" | "blobs" | "clock" | "config" | "log">;
@@ -21,7 +22,27 @@ const FAILURES_MAX = 10;
 const DAY_MS = 86_400_000;
 
 /** Starts the work; `stop` ends it after the batch at hand. */
-export function startInboundWork(world: RetentionWorld & RoundsWorld): { stop(): Promise<void> } {
+export function startInboundWork(world: RetentionWorld & RoundsWorld & Pick<World, "metrics">): {
+  stop(): Promise<void>;
+} {
+  // Of its own: a sweep may take long, or fail as long as the store does.
+  const telling = startRounds(world, { name: "inbound age", every_ms: LOOK_EVERY_MS, round: () => tellAge(world) });
+  const sweeping = startSweeping(world);
+  return {
+    async stop() {
+      await Promise.all([telling.stop(), sweeping.stop()]);
+    },
+  };
+}
+
+/** It grows when nobody processes mail, or nobody can. */
+async function tellAge(world: Pick<World, "db" | "clock" | "metrics">): Promise<void> {
+  const gauge = world.metrics.gauge("postern_oldest_due_seconds", "How long the oldest due work has waited", ["queue"]);
+  const [row] = await oldestWaiting(world.db, new Date(world.clock.now()));
+  gauge.set({ queue: "inbound" }, row?.seconds ?? 0);
+}
+
+function startSweeping(world: RetentionWorld & RoundsWorld): { stop(): Promise<void> } {
   return startRounds(world, {
     name: "inbound retention",
     every_ms: LOOK_EVERY_MS,

@@ -8,7 +8,9 @@ import { after, before, test } from "node:test";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
 import { until } from "../../test/support/until.ts";
+import { BlobsUnavailable } from "../platform/blobs.ts";
 import { NotNow } from "../platform/not-now.ts";
+import { startInboundWork } from "./background.ts";
 import { createInbound, type Inbound, type InboundPorts } from "./inbound.ts";
 import { KEPT } from "./outcome.ts";
 import * as queries from "./queries.ts";
@@ -294,6 +296,31 @@ test("a stored message whose blob is missing waits until it is there again", asy
   assert.equal(row.status, "delivered");
   gate.reject(new Error("enough"));
   await stalled.stop();
+});
+
+test("how long mail has waited counts from its receipt, however often an attempt put it off", async () => {
+  const { world } = r.api;
+  const away: Handler = () => Promise.reject(new BlobsUnavailable("the store is away"));
+  const stuck = createInbound(world, ports({ handlers: new Map([["alias", away]]) }), { claims: false });
+  const received_at = new Date(world.clock.now() - 3_600_000);
+  const { processed } = await taken(stuck, { ...incoming("waits"), received_at });
+  await processed;
+  const [row] = await queued();
+  assert.ok(row && row.claim_id === null && row.next_attempt_at > new Date(world.clock.now()), "it was put off");
+  const age = async () => {
+    const work = startInboundWork(world);
+    const told = await until("the age is told", async () => {
+      const text = await world.metrics.text();
+      return /^postern_oldest_due_seconds\{queue="inbound"\} (\S+)$/m.exec(text)?.[1];
+    });
+    await work.stop();
+    return Number(told);
+  };
+  const seconds = await age();
+  assert.ok(seconds >= 3_600 && seconds < 4_200, `${seconds}`);
+  await stuck.stop();
+  await world.db.query("update inbound_queue set next_attempt_at = $1", [new Date(0)]);
+  await r.processed("subject=waits");
 });
 
 test("mail that the parser gives up on is listed, served raw and announced with what its head says", async () => {
