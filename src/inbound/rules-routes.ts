@@ -47,7 +47,7 @@ const conditions = {
       {
         additionalProperties: true,
         description:
-          "{all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20 conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at the first 2,048 of them, and where a text is cut there `$` does not hold",
+          "{all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20 conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at the first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a spam score that was given, a flag that is set",
       },
     ),
   ),

@@ -13,7 +13,6 @@ import {
   TEXT_COMPARATORS,
   TEXT_FIELDS,
   type Tree,
-  VERDICT_COMPARATORS,
   VERDICT_FIELDS,
 } from "./types.ts";
 
@@ -103,8 +102,7 @@ function readLeaf(given: Record<string, unknown>, at: string, leaves: Left): Rea
 }
 
 function comparatorsOf(field: Field) {
-  if (includes(TEXT_FIELDS, field)) return TEXT_COMPARATORS;
-  if (includes(VERDICT_FIELDS, field)) return VERDICT_COMPARATORS;
+  if (includes(TEXT_FIELDS, field) || includes(VERDICT_FIELDS, field)) return TEXT_COMPARATORS;
   return includes(NUMBER_FIELDS, field) ? NUMBER_COMPARATORS : FLAG_COMPARATORS;
 }
 
@@ -119,9 +117,9 @@ function problemOfValue(field: Field, comparator: Leaf["comparator"], value: unk
     return typeof value === "number" && Number.isFinite(value) ? null : bad("must be a number");
   }
   if (comparator === "in") return problemOfList(field, value);
-  const problem = problemOfText(field, value);
-  if (problem !== null) return bad(problem);
   const isWhole = comparator === "equals" || comparator === "not_equals";
+  const problem = problemOfText(value) ?? (isWhole ? problemOfWord(field, value as string) : null);
+  if (problem !== null) return bad(problem);
   if (value === "" && !isWhole) return bad("must not be empty");
   const expression = comparator === "matches" ? compileExpression(value as string) : null;
   return expression?.kind === "problem" ? bad(expression.problem) : null;
@@ -132,15 +130,19 @@ function problemOfList(field: Field, value: unknown): ValueProblem {
     return bad(`must be a list of 1 to ${VALUES_MAX} texts`);
   }
   for (const [index, one] of value.entries()) {
-    const problem = problemOfText(field, one);
+    const problem = problemOfText(one) ?? problemOfWord(field, one);
     if (problem !== null) return bad(problem, `[${index}]`);
   }
   return null;
 }
 
-function problemOfText(field: Field, value: unknown): string | null {
+function problemOfText(value: unknown): string | null {
   if (typeof value !== "string") return "must be a text";
-  if (value.length > VALUE_CHARS_MAX) return `must have at most ${VALUE_CHARS_MAX} characters`;
+  return value.length > VALUE_CHARS_MAX ? `must have at most ${VALUE_CHARS_MAX} characters` : null;
+}
+
+/** A verdict that is compared as a whole is one of few words: any other would never hold. */
+function problemOfWord(field: Field, value: string): string | null {
   if (!includes(VERDICT_FIELDS, field)) return null;
   const words = VERDICTS[field];
   return words.includes(value) ? null : `must be one of ${words.join(", ")}`;

@@ -74,6 +74,15 @@ const TRUE = [
   leaf("size", "not_equals", 1),
   leaf("has_attachments", "equals", true),
   leaf("auto_submitted", "not_equals", true),
+  leaf("spf", "matches", "^(pass|neutral)$"),
+  leaf("dkim", "contains", "ai"),
+  leaf("dkim", "not_contains", "pass"),
+  leaf("dkim", "starts_with", "F"),
+  leaf("spf", "ends_with", "ss"),
+  leaf("dkim", "exists"),
+  leaf("dmarc", "exists", false),
+  leaf("has_attachments", "exists"),
+  leaf("auto_submitted", "exists", false),
 ];
 const FALSE = [
   leaf("sender", "not_equals", "bob@b.example"),
@@ -85,6 +94,11 @@ const FALSE = [
   leaf("spf", "in", ["fail", "softfail"]),
   leaf("size", "lt", 2_000),
   leaf("has_attachments", "equals", false),
+  leaf("spf", "matches", "^(fail|softfail)$"),
+  leaf("spf", "contains", "fail"),
+  leaf("dmarc", "exists", true),
+  leaf("has_attachments", "exists", false),
+  leaf("auto_submitted", "exists", true),
 ];
 
 test("every field and comparator does what it says", async () => {
@@ -100,6 +114,27 @@ test("what is missing equals nothing, is not anything, and does not exist", asyn
   assert.equal(await asked(leaf("envelope_sender", "exists", true), bare), false);
   assert.equal(await asked(leaf("spam_score", "lt", 100), bare), false);
   assert.equal(await asked(leaf("spam_score", "exists", false), bare), true);
+});
+
+test("a part of a domain is found in it as people write it and as DNS has it", async () => {
+  const about = { ...facts, sender_domain: ["163.com", "bücher.example", "xn--mnchen-3ya.example"] };
+  const only = (domain: string) => ({ ...facts, sender_domain: [domain] });
+  for (const [comparator, value, domain] of [
+    ["starts_with", "163", "163.com"],
+    ["contains", "163", "mail.163.com"],
+    ["starts_with", "büch", "bücher.example"],
+    ["starts_with", "BU\u0308CH", "bücher.example"],
+    ["starts_with", "xn--bcher", "bücher.example"],
+    ["contains", "cher.", "BÜCHER.example"],
+    ["ends_with", "chen.example", "xn--mnchen-3ya.example"],
+    ["starts_with", "mün", "xn--mnchen-3ya.example"],
+    ["ends_with", ".Example", "a.example"],
+  ] as const) {
+    assert.equal(await asked(leaf("sender_domain", comparator, value), only(domain)), true, `${comparator} ${value}`);
+  }
+  assert.equal(await asked(leaf("sender_domain", "not_contains", "mün"), about), false);
+  assert.equal(await asked(leaf("sender_domain", "not_contains", "0.0"), about), true);
+  assert.equal(await asked(leaf("sender_domain", "starts_with", "0.0.0.163"), about), false);
 });
 
 test("all, any and not nest three deep", async () => {
@@ -143,6 +178,10 @@ test("what is wrong is named by its path", () => {
     [{ all: [ok, leaf("spf", "equals", "yes")] }, "match.all[1].value", /must be one of none/],
     [{ not: leaf("body", "equals", "x") }, "match.not.field", /must be one of/],
     [leaf("size", "contains", "x"), "match.comparator", /for size/],
+    [leaf("dkim", "in", ["pass", "good"]), "match.value[1]", /must be one of none/],
+    [leaf("spf", "matches", "("), "match.value", /./],
+    [leaf("dkim", "gt", 1), "match.comparator", /for dkim/],
+    [leaf("has_attachments", "contains", "x"), "match.comparator", /for has_attachments/],
     [leaf("size", "gt", "1"), "match.value", /a number/],
     [leaf("spam_score", "gt", Number.NaN), "match.value", /a number/],
     [leaf("has_attachments", "equals", "true"), "match.value", /true or false/],

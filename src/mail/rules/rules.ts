@@ -2,9 +2,9 @@
 // before each expression is run on a text, so that no rule holds up a process. Texts are compared without regard to case,
 // except by `matches`. A field with several values holds when one of them does; `not_…` is the opposite of its positive
 // form, so it holds for a field that is missing.
-import { domainToASCII } from "node:url";
+import { domainToASCII, domainToUnicode } from "node:url";
 import { compileExpression, type Expression } from "./expression.ts";
-import type { Facts, Leaf, TraceStep, Tree } from "./types.ts";
+import { type Facts, type Leaf, type TraceStep, type Tree, VERDICT_FIELDS } from "./types.ts";
 
 export { type Problem, readConditions, readTree } from "./read-tree.ts";
 export type { Facts, TraceStep, Tree } from "./types.ts";
@@ -109,14 +109,29 @@ function compileTest(leaf: Leaf): Test {
     const test = compileTest({ ...leaf, comparator: positive });
     return async (found, pause) => !(await test(found, pause));
   }
-  if (comparator === "exists") return (found) => found.some((one) => one !== "") === value;
+  if (comparator === "exists") {
+    const nothing = (VERDICT_FIELDS as readonly string[]).includes(leaf.field) ? "none" : "";
+    return (found) => found.some((one) => one !== nothing && one !== false) === value;
+  }
   if (comparator === "matches") return matchTest(value as string);
   if (typeof value === "number")
     return (found) => found.some((one) => compareNumbers(comparator, one as number, value));
   if (typeof value === "boolean") return (found) => found.includes(value);
-  const fold = leaf.field === "sender_domain" ? foldDomain : foldText;
-  const wanted = (Array.isArray(value) ? value : [value]).map(fold);
-  return (found) => found.some((one) => compareTexts(comparator, fold(String(one)), wanted));
+  if (leaf.field === "sender_domain") return domainTest(comparator, [value].flat());
+  const wanted = [value].flat().map(foldText);
+  return (found) => found.some((one) => compareTexts(comparator, foldText(String(one)), wanted));
+}
+
+/** Whole domains are one in all their forms; a part of one is no domain (`163`), and is looked for in both. */
+function domainTest(comparator: Leaf["comparator"], values: readonly string[]): Test {
+  const isWhole = comparator === "equals" || comparator === "in";
+  const wanted = values.map((one) => (isWhole ? foldDomain(one) : foldText(one.normalize("NFC"))));
+  return (found) =>
+    found.some((one) => {
+      const ascii = foldDomain(String(one));
+      const forms = isWhole ? [ascii] : [ascii, domainToUnicode(ascii) || ascii];
+      return forms.some((form) => compareTexts(comparator, form, wanted));
+    });
 }
 
 function matchTest(source: string): Test {
@@ -152,7 +167,7 @@ function foldText(text: string): string {
   return text.toLowerCase();
 }
 
-/** `bücher.example` and `xn--bcher-kva.example` are one domain; a part of one stays as it is. */
+/** `bücher.example` and `xn--bcher-kva.example` are one domain. */
 function foldDomain(text: string): string {
   return domainToASCII(text) || text.toLowerCase();
 }

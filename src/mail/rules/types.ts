@@ -27,13 +27,15 @@ export const TEXT_COMPARATORS = [
   "matches",
   "exists",
 ] as const;
-export const VERDICT_COMPARATORS = ["equals", "not_equals", "in"] as const;
 export const NUMBER_COMPARATORS = ["equals", "not_equals", "gt", "gte", "lt", "lte", "exists"] as const;
-export const FLAG_COMPARATORS = ["equals", "not_equals"] as const;
+export const FLAG_COMPARATORS = ["equals", "not_equals", "exists"] as const;
 export const COMPARATORS = [...TEXT_COMPARATORS, "gt", "gte", "lt", "lte"] as const;
 export type Comparator = (typeof COMPARATORS)[number];
 
-/** `value`: a list with `in`, true or false with `exists` and for flags, a number for numbers, else a text. */
+/**
+ * `value`: a list with `in`, true or false with `exists` and for flags, a number for numbers, else a text. What exists: a
+ * text that is not empty, a verdict that is not none, a score that was given, a flag that is set.
+ */
 export type Leaf = {
   field: Field;
   comparator: Comparator;
