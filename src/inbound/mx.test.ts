@@ -370,6 +370,37 @@ test("a client that names only its parent finds the thread through the mail that
   assert.equal(reply.thread_id, question.thread_id);
 });
 
+test("a mail that names only ours belongs where the mail is that ours answered, however that one was found", async () => {
+  await addAlias(r, "between");
+  const receive = async (subject: string, headers: string) => {
+    const smtp = await greeted();
+    const content = `${headers}Subject: ${subject}\r\n\r\nx\r\n`;
+    assert.equal((await smtp.deliver({ from: "a@b.example", to: ["between@in.example"], content })).code, 250);
+    smtp.destroy();
+    return (await r.processed(`subject=${subject}`))[0].thread_id as string;
+  };
+  const answer = async (headers: Record<string, string>) => {
+    const mail = { from: "desk@in.example", to: ["a@b.example"], subject: "Re", text_body: "x", headers };
+    const { status, body } = await r.api.ask("POST", "/v1/send", mail, { key: r.api.test_key });
+    assert.equal(status, 202, JSON.stringify(body));
+    return `<${body.message_id}>`;
+  };
+  // X began it, or came itself in answer to a mail that never came here.
+  const first = await receive("between1", "Message-ID: <x1@b.example>\r\n");
+  const second = await receive("between2", "Message-ID: <x2@b.example>\r\nReferences: <elsewhere@b.example>\r\n");
+  const s1 = await answer({ "In-Reply-To": "<x1@b.example>" });
+  const s2 = await answer({ "In-Reply-To": "<x2@b.example>", References: "<x2@b.example>" });
+  assert.equal(await receive("between3", `In-Reply-To: ${s1}\r\nReferences: ${s1}\r\n`), first);
+  assert.equal(await receive("between4", `In-Reply-To: ${s2}\r\n`), second);
+  const again = await answer({ "In-Reply-To": s1 });
+  assert.equal(await receive("between5", `References: ${s1} ${again}\r\n`), first);
+  assert.equal(await receive("between6", `In-Reply-To: ${again}\r\n`), first, "two of ours in a row");
+  // Nothing of it came here: all of them find the first id that anybody names.
+  const lone = await answer({ "In-Reply-To": "<lost@b.example>" });
+  const byReferences = await receive("between7", `References: ${lone}\r\n`);
+  assert.equal(await receive("between8", "In-Reply-To: <lost@b.example>\r\n"), byReferences);
+});
+
 test("actions: store keeps without an event, drop puts aside, chosen endpoints get it, patterns choose", async () => {
   const everywhere = await r.api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/all" });
   const picky = await r.api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/p", match_pattern: "vip*@*" });

@@ -16,6 +16,14 @@ export type FindThread = (orgId: string, headers: ThreadHeaders, fallback: strin
 /** The nearest ancestors tell most; a long list is cut. */
 const ANCESTORS_MAX = 20;
 const HEAD_OCTETS = 16_384;
+/** Our own mails whose heads are read for one mail: a conversation rarely has more of them in a row. */
+const HEADS_MAX = 5;
+const LEVELS_MAX = 3;
+
+type Find = (orgId: string, id: string) => Promise<string | undefined>;
+type LookUps = { findReceived: Find; findSent: Find; readAnswered(orgId: string, emailId: string): Promise<Answered> };
+/** What a mail of ours answered, nearest first, and the first of its conversation as far as it says. */
+type Answered = { ids: string[]; root: string | null };
 
 /** A look-up of threads: many mails per round trip. `fallback` stands for a mail without a Message-ID. */
 export function threadFinder(world: Pick<World, "db">): FindThread {
@@ -29,18 +37,14 @@ export function threadFinder(world: Pick<World, "db">): FindThread {
     const rows = await findSentByMessageId(world.db, bare);
     return rows.map((row) => [row.org_id, `<${row.message_id}>`, row.id]);
   });
+  const lookUps = { findReceived, findSent, readAnswered: answeredReader(world) };
   return async (orgId, headers, fallback) => {
     const ancestors = ancestorsOf(headers);
     if (ancestors.length === 0) {
       return { id: threadId(orgId, headers.message_id ?? fallback), matched_email_id: null };
     }
-    const [received, sent] = await Promise.all([
-      Promise.all(ancestors.map((id) => findReceived(orgId, id))),
-      Promise.all(ancestors.map((id) => findSent(orgId, id))),
-    ]);
-    const matched = sent.find((id) => id !== undefined) ?? null;
-    const known = received.find((id) => id !== undefined);
-    return { id: known ?? threadId(orgId, await rootOf(world, orgId, headers, matched)), matched_email_id: matched };
+    const found = await followBack(lookUps, orgId, { ids: ancestors, root: rootOf(headers) ?? "" });
+    return { id: found.thread ?? threadId(orgId, found.root), matched_email_id: found.matched };
   };
 }
 
@@ -49,25 +53,64 @@ function lookUp(load: (keys: OrgKey[]) => Promise<Found<string>[]>) {
 }
 
 /** Nearest first. Message-IDs with NUL do not reach the database. */
-function ancestorsOf({ in_reply_to, references }: ThreadHeaders): string[] {
+function ancestorsOf({ in_reply_to, references }: Omit<ThreadHeaders, "message_id">): string[] {
   const all = [...(in_reply_to === null ? [] : [in_reply_to]), ...[...references].reverse()];
   return [...new Set(all)].filter((id) => !id.includes("\0")).slice(0, ANCESTORS_MAX);
 }
 
-/** The first mail of the conversation as far as the headers tell; a client that names only its parent leads on to that. */
-async function rootOf(
-  world: Pick<World, "db">,
+function rootOf({ in_reply_to, references }: Omit<ThreadHeaders, "message_id">): string | null {
+  return references[0] ?? in_reply_to;
+}
+
+/** `thread`: that of the nearest ancestor received; `root`: the first id of the conversation as far as heads tell. */
+type Followed = { thread: string | null; root: string; matched: string | null };
+
+/**
+ * Looks for a received ancestor, and behind our own mails also among what those answered: a client that names only its
+ * parent, which is ours, belongs where the mail is that we answered.
+ */
+async function followBack(
+  { findReceived, findSent, readAnswered }: LookUps,
   orgId: string,
-  { in_reply_to, references }: ThreadHeaders,
-  matched: string | null,
-): Promise<string> {
-  const parent = references[0] ?? in_reply_to ?? "";
-  if (references.length > 0 || matched === null) return parent;
-  const [stored] = await findHead(world.db, orgId, matched, HEAD_OCTETS);
-  if (!stored?.head) return parent;
-  const { headers } = splitMessage(stored.head);
-  const ids = [...headerValues(headers, "references"), ...headerValues(headers, "in-reply-to")].join(" ");
-  return /<[^<>\s]{1,998}>/.exec(ids)?.[0] ?? parent;
+  first: { ids: string[]; root: string },
+): Promise<Followed> {
+  const seen = new Set(first.ids);
+  let { ids, root } = first;
+  let headsLeft = HEADS_MAX;
+  let matched: string | null = null;
+  for (let level = 1; ids.length > 0; level += 1) {
+    const [received, sent] = await Promise.all([
+      Promise.all(ids.map((id) => findReceived(orgId, id))),
+      Promise.all(ids.map((id) => findSent(orgId, id))),
+    ]);
+    if (level === 1) matched = sent.find((id) => id !== undefined) ?? null;
+    const thread = received.find((id) => id !== undefined);
+    if (thread !== undefined) return { thread, root, matched };
+    const ours = ids.flatMap((id, at) => (sent[at] === undefined ? [] : [{ id, email_id: sent[at] as string }]));
+    // The one at the root tells where the conversation began, however far back it is.
+    const read = ours.filter(({ id }, at) => at < headsLeft - 1 || id === root).slice(0, headsLeft);
+    if (level === LEVELS_MAX || read.length === 0) break;
+    headsLeft -= read.length;
+    const answered = await Promise.all(read.map(({ email_id }) => readAnswered(orgId, email_id)));
+    root = answered[read.findIndex(({ id }) => id === root)]?.root ?? root;
+    ids = [...new Set(answered.flatMap((one) => one.ids))].filter((id) => !seen.has(id)).slice(0, ANCESTORS_MAX);
+    for (const id of ids) seen.add(id);
+  }
+  return { thread: null, root, matched };
+}
+
+function answeredReader(world: Pick<World, "db">) {
+  return async (orgId: string, emailId: string): Promise<Answered> => {
+    const [stored] = await findHead(world.db, orgId, emailId, HEAD_OCTETS);
+    if (!stored?.head) return { ids: [], root: null };
+    const { headers } = splitMessage(stored.head);
+    const idsOf = (name: string) =>
+      headerValues(headers, name)
+        .join(" ")
+        .match(/<[^<>\s]{1,998}>/g) ?? [];
+    const named = { in_reply_to: idsOf("in-reply-to")[0] ?? null, references: idsOf("references") };
+    return { ids: ancestorsOf(named), root: rootOf(named) };
+  };
 }
 
 /** RFC 9562 §5.8: a UUID of our own making, from the organization and the root. */
