@@ -102,6 +102,24 @@ test("a raw message goes through as it is, text or base64", async () => {
   }
 });
 
+test("an address that is named twice is one recipient: one mail, one event, the same answer twice", async () => {
+  const subject = "named twice";
+  const to = ["desk@sim.example", "nobody@sim.example", "desk@sim.example", "nobody@sim.example"];
+  const { body } = await simulate({ to, from: "a@sender.example", subject, text: "x" });
+  const id = body.email.id;
+  assert.deepEqual(
+    body.results.map((one: Record<string, unknown>) => [one.recipient, one.smtp_code, one.email_id]),
+    [
+      ["desk@sim.example", 250, id],
+      ["nobody@sim.example", 550, null],
+      ["desk@sim.example", 250, id],
+      ["nobody@sim.example", 550, null],
+    ],
+  );
+  const listed = await api.ask("GET", `/v1/inbound-emails?subject=${encodeURIComponent(subject)}`);
+  assert.deepEqual([listed.body.total, body.email.deliveries.length], [1, 1]);
+});
+
 test("recipients that SMTP would refuse are told so, one by one", async () => {
   const { body } = await simulate({
     to: ["nobody@sim.example", "desk@sim.example", "x@elsewhere.example"],

@@ -67,16 +67,19 @@ export async function simulate(
   const origin = readOrigin(request);
   const client = { ip: origin.remote_ip ?? "", port: 0, helo: origin.helo, protocol: origin.protocol, tls: null };
   const decide = inbound.deciderOf(account.org_id);
-  const decisions = await Promise.all(to.map((path) => decide({ client, from, to: path })));
-  const accepted = decisions.flatMap((decision, index) => taken(decision, account, to[index] as Path));
+  // As in a session: an address that is named again is the same recipient.
+  const distinct = [...new Map(to.map((path) => [path.text, path])).values()];
+  const decided = await Promise.all(distinct.map((path) => decide({ client, from, to: path })));
+  const decisions = new Map(distinct.map(({ text }, index) => [text, decided[index] as RcptDecision]));
+  const accepted = distinct.flatMap((path, index) => taken(decided[index] as RcptDecision, account, path));
   const envelope = { from: from.text, smtputf8: [from, ...to].some(({ smtputf8 }) => smtputf8) };
   const received_at = new Date(world.clock.now());
   const recipients = accepted.map(({ path, route }) => ({ recipient: path.text, route }));
   const incoming: Incoming = { origin, envelope, environment: "test", received_at, recipients, bytes };
   const delivered = recipients.length > 0 ? await deliver(inbound, incoming) : null;
-  const results = to.map((path, index) => {
-    const decision = decisions[index] as RcptDecision;
-    const place = accepted.findIndex((one) => one.path === path);
+  const results = to.map((path) => {
+    const decision = decisions.get(path.text) as RcptDecision;
+    const place = accepted.findIndex((one) => one.path.text === path.text);
     if (place === -1) return refusal(path, decision.kind === "refuse" ? decision : UNKNOWN);
     if (delivered?.refused) return refusal(path, delivered.refused);
     // Mail to masked addresses is nobody's received mail: it is not listed and cannot be asked for.
