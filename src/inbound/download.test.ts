@@ -15,6 +15,11 @@ for (const type of [
   "text/xml",
   "text/xsl",
   "application/xslt+xml",
+  "application/vnd.google-earth.kml+xml",
+  "text/javascript1.5",
+  "text/x-javascript",
+  "text/vbscript",
+  "application/x-java-jnlp-file",
   "application/javascript",
   "text/ecmascript",
   "application/x-shockwave-flash",
@@ -29,7 +34,19 @@ for (const type of [
 }
 
 test("types that nothing runs stay", () => {
-  for (const type of ["text/plain", "application/pdf", "image/png", "application/vnd.ms-excel"]) {
+  for (const type of [
+    "text/plain",
+    "application/pdf",
+    "image/png",
+    "application/vnd.ms-excel",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+    "application/vnd.oasis.opendocument.text",
+    "application/postscript",
+    "text/calendar",
+    "application/zip",
+  ]) {
     assert.equal(typeOf(`${type}; name=x`), type);
   }
 });

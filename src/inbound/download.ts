@@ -2,7 +2,9 @@
 // (reliability rule 19; RFC 6266 for the name). What a browser would run is called octets.
 
 const CHECKED_TYPE = /^[a-z0-9!#$&^_.+-]{1,100}\/[a-z0-9!#$&^_.+-]{1,100}$/;
-const RUNNABLE = /html|xml|svg|script|xsl|mathml|java|ecma|flash|x-www|multipart|message/;
+// Words of a subtype, not parts of them: `vnd.openxmlformats-officedocument…` and `postscript` run nowhere.
+const RUNNABLE =
+  /^(?:multipart|message)\/|[/.+_-](?:x?html|xml|svg|xslt?|mathml|(?:java|ecma|j|live|vb)?script\d*|java|flash|www)(?:$|[.+_-])/;
 
 /** `filename` is safe for folders already; here it is made safe for a header. */
 export function downloadHeaders(filename: string, contentType: string): Record<string, string> {
