@@ -34,10 +34,12 @@ export function parseMailDate(value: string): string | null {
   const parts = readMailForm(text) ?? readIsoForm(text);
   if (parts === null) return null;
   const { year, month, day, hour, minute, second, offset } = parts;
-  if (month < 0 || month > 11 || day < 1 || day > 31 || hour > 24 || minute > 59 || second > 60) return null;
+  if (month < 0 || month > 11 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60) return null;
   // Not Date.UTC of the year: it takes 0 to 99 for 1900 to 1999.
   const instant = new Date(0);
   instant.setUTCFullYear(year, month, day);
+  // The 31st of April is no day, and not the first of May.
+  if (instant.getUTCDate() !== day) return null;
   instant.setUTCHours(hour, minute - offset, second);
   const ms = instant.getTime();
   return Number.isNaN(ms) || year < 1 || year > 9999 || instant.getUTCFullYear() < 1 || instant.getUTCFullYear() > 9999

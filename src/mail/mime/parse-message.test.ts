@@ -213,6 +213,9 @@ describe("parseMessage", () => {
     ],
     ["Content-Disposition: attachment; filename=\"plain.txt\"; filename*=utf-8''%C3%A4.txt", "ä.txt"],
     ['Content-Disposition: attachment; filename="=?utf-8?B?w6QudHh0?="', "ä.txt"],
+    ['Content-Disposition: attachment; filename="report.pdf"; filename*1="x"', "report.pdf"],
+    ['Content-Disposition: attachment; filename="report.pdf"; filename*=""', "report.pdf"],
+    ['Content-Disposition: attachment; filename*1="report"; filename*2=".pdf"; filename*4=x', "report.pdf"],
     ["Content-Type: application/pdf; name=n.pdf\r\nContent-Disposition: attachment", "n.pdf"],
     ["Content-Type: application/pdf name=n.pdf", "n.pdf"],
     ["Content-Disposition: attachment; filename=../../etc/passwd", "passwd"],
@@ -285,27 +288,6 @@ describe("parseMessage", () => {
     it(`undoes ${encoding} of ${JSON.stringify(body)}`, () => {
       const mail = parseMessage(Buffer.from(`Content-Transfer-Encoding: ${encoding}\r\n\r\n${body}`));
       assert.deepEqual([mail.text, mail.defects], [text, defects]);
-    });
-  }
-
-  const dates: [value: string, date: string | null][] = [
-    ["Fri, 20 Nov 2026 11:00:00 +0100 (CET)", "2026-11-20T10:00:00.000Z"],
-    ["20 Nov 2026 11:00 GMT", "2026-11-20T11:00:00.000Z"],
-    ["Thu, 1 Jan 70 00:00:00 EST", "1970-01-01T05:00:00.000Z"],
-    ["1 Jan 26 0:0:0 -0000", "2026-01-01T00:00:00.000Z"],
-    ["Fri Nov 20 11:00:00 2026", "2026-11-20T11:00:00.000Z"],
-    ["Fri Nov 20 11:00:00 +0100 2026", "2026-11-20T10:00:00.000Z"],
-    ["2026-11-20T11:00:00+01:00", "2026-11-20T10:00:00.000Z"],
-    ["Friday, 20-November-2026 11.00.00 +0530", "2026-11-20T05:30:00.000Z"],
-    ["20 Xyz 2026 11:00:00 +0000", null],
-    ["yesterday", null],
-    ["32 Nov 2026 11:00:00 +0000", null],
-    ["20 Nov 99999 11:00:00 +0000", null],
-  ];
-  for (const [value, date] of dates) {
-    it(`reads the date ${value} as ${date}`, () => {
-      const mail = parseMessage(Buffer.from(`Date: ${value}\r\n\r\n`));
-      assert.deepEqual([mail.date, mail.defects], [date, date === null ? ["bad_date"] : []]);
     });
   }
 

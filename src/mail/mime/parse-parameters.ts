@@ -35,7 +35,11 @@ export function parseParameters(text: string): FieldWithParameters {
     sections.set(base!, known);
   }
   // RFC 2231 forms win over plain ones of the same name: those are for readers that do not know RFC 2231.
-  for (const [name, known] of sections) plain.set(name, joinSections(known));
+  // Of a value whose beginning is missing the rest is better than nothing, and nothing else.
+  for (const [name, known] of sections) {
+    const joined = joinSections(known);
+    if (!plain.has(name) || (known.has(0) && joined !== "")) plain.set(name, joined);
+  }
   for (const [name, given] of plain) plain.set(name, given.slice(0, valueCharsMax).toWellFormed());
   return { value, parameters: plain };
 }
@@ -89,11 +93,12 @@ function closingQuote(text: string, start: number): number {
   return -1;
 }
 
-// RFC 2231 §3, §4.1: sections in order, the charset in the first, percent signs only in those with a star.
+// RFC 2231 §3, §4.1: sections in order, the charset in the first, percent signs only in those with a star. From the lowest
+// that is there.
 function joinSections(known: Map<number, Section>): string {
   const [, label, encodedRest] = /^([^']*)'[^']*'(.*)$/s.exec(known.get(0)?.value ?? "") ?? [];
   const chunks: Buffer[] = [];
-  for (let index = 0; known.has(index); index++) {
+  for (let index = Math.min(...known.keys()); known.has(index); index++) {
     const { value, encoded } = known.get(index)!;
     const text = index === 0 && encoded && encodedRest !== undefined ? encodedRest : value;
     chunks.push(encoded ? percentDecode(text) : Buffer.from(text));
