@@ -27,6 +27,10 @@ const GOOD: [Buffer, ProxyHeader][] = [
   [binary(0x20, 0x00, ""), own],
   [binary(0x20, 0x11, V4), own],
   [binary(0x21, 0x00, ""), own],
+  [binary(0x21, 0x12, V4), own], // UDP
+  [binary(0x21, 0x22, V6), own],
+  [binary(0x21, 0x31, "00".repeat(216)), own], // a Unix socket
+  [binary(0x21, 0x32, "00".repeat(216) + EXTRA_FIELD), own],
 ];
 
 test("a header is read whole, however it is cut, and what follows is left alone", () => {
@@ -50,8 +54,11 @@ test("what is no header is bad", () => {
     Buffer.from("x".repeat(107)),
     binary(0x11, 0x11, V4), // version 1 in binary
     binary(0x22, 0x11, V4), // no such command
-    binary(0x21, 0x12, V4), // UDP
-    binary(0x21, 0x31, "00".repeat(216)), // a Unix socket
+    binary(0x21, 0x12, V4.slice(0, 22)),
+    binary(0x21, 0x22, V4),
+    binary(0x21, 0x31, "00".repeat(215)),
+    binary(0x21, 0x10, V4), // no such transport
+    binary(0x21, 0x41, V4), // no such family
     binary(0x21, 0x11, V4.slice(0, 22)), // an address cut short
     binary(0x21, 0x21, V4),
     binary(0x21, 0x11, V4 + "00".repeat(PROXY_BINARY_OCTETS_MAX)),

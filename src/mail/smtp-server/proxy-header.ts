@@ -58,8 +58,18 @@ const PROXY = 0x21;
 const UNSPECIFIED = 0x00;
 const TCP4 = 0x11;
 const TCP6 = 0x21;
+/** §2.2: UDP over IPv4 and IPv6, Unix stream and datagram sockets, with the octets of both their addresses. */
+const OTHERS: ReadonlyMap<number, number> = new Map([
+  [0x12, 12],
+  [0x22, 36],
+  [0x31, 216],
+  [0x32, 216],
+]);
 
-/** Version and command, then family and transport, then both addresses and both ports. */
+/**
+ * Version and command, then family and transport, then both addresses and both ports. §2.2: what is valid and no TCP tells
+ * nothing that we could use, and is taken as unspecified.
+ */
 function parseBinary(bytes: Buffer): ProxyHeader {
   const [command, family] = [bytes[12], bytes[13]];
   if (command === LOCAL) return { kind: "own" };
@@ -69,6 +79,8 @@ function parseBinary(bytes: Buffer): ProxyHeader {
   if (family === TCP4 && addresses.length >= 12) {
     return { kind: "client", ip: [...addresses.subarray(0, 4)].join("."), port: addresses.readUInt16BE(8) };
   }
+  const octets = OTHERS.get(family ?? 0);
+  if (octets !== undefined && addresses.length >= octets) return { kind: "own" };
   if (family !== TCP6 || addresses.length < 36) return { kind: "bad" };
   const groups = Array.from({ length: 8 }, (_, index) => addresses.readUInt16BE(index * 2).toString(16));
   return { kind: "client", ip: groups.join(":"), port: addresses.readUInt16BE(32) };
