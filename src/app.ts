@@ -342,12 +342,13 @@ export function startSubmitting(world: World, engine: Engine, pressure: Shortage
   return startSubmission(world, { sending, ...intake(world, engine, pressure) });
 }
 
-type Shortages = Pick<Pressure, "shortage">;
+type Shortages = Pick<Pressure, "shortage" | "room">;
 
-const NO_SHORTAGE: Shortages = { shortage: () => null };
+const NO_SHORTAGE: Shortages = { shortage: () => null, room: () => ({ bytes: Number.POSITIVE_INFINITY, looks: 0 }) };
 
 /** What both SMTP servers take mail in with; while the process is short of something mail is answered 452. */
 function intake(world: World, { spool }: Engine, pressure: Shortages) {
+  spool.heed(pressure.room);
   return { spool, hasRoom: () => pressure.shortage() === null, tls: serverTls(world) };
 }
 

@@ -8,7 +8,7 @@ import { isLoopbackAddress } from "../platform/addresses.ts";
 import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
-import type { Incomer, Spool } from "../platform/spool.ts";
+import type { Spool } from "../platform/spool.ts";
 import type { World } from "../platform/world.ts";
 import { mayPass } from "./greylist.ts";
 import type { Inbound } from "./inbound.ts";
@@ -50,6 +50,10 @@ export async function startMx(world: World, parts: MxParts): Promise<Mx> {
       rcpt: (client, transaction, path) => decideRcpt(world, parts, { client, from: transaction.from, to: path }),
       data: async (client, transaction) => {
         const receiver = receive(world, parts, client, transaction);
+        if (receiver === null) {
+          accepted.inc({ answer: String(NO_ROOM.code) });
+          return NO_ROOM;
+        }
         return {
           ...receiver,
           finish: async () => {
@@ -97,8 +101,10 @@ function failureReply(world: Pick<World, "log">, error: unknown): Reply {
   return NOT_NOW;
 }
 
-function receive(world: World, parts: MxParts, client: Client, transaction: Transaction<Route>): Receiver {
-  const incomer: Incomer = parts.spool.open();
+/** Null when there is no room for it: much may have come since MAIL, and from many at once. */
+function receive(world: World, parts: MxParts, client: Client, transaction: Transaction<Route>): Receiver | null {
+  const incomer = parts.hasRoom() ? parts.spool.open(transaction.size) : null;
+  if (incomer === null) return null;
   return {
     write: (piece) => incomer.write(piece),
     abort: () => incomer.discard(),

@@ -27,7 +27,9 @@ test("a disk that fills up is noticed within a second, and is free again only wi
   const { pressure, metrics, become } = await watched({ free_bytes: 101 * MIB, memory_share: 0.1 });
   t.after(() => mock.timers.reset());
   assert.equal(pressure.shortage(), null);
+  assert.deepEqual(pressure.room(), { bytes: MIB, looks: 1 });
   assert.equal(await become({ free_bytes: 99 * MIB }), "disk");
+  assert.deepEqual(pressure.room(), { bytes: -MIB, looks: 2 });
   assert.match(await metrics.text(), /postern_short\{what="disk"\} 1/);
   assert.equal(await become({ free_bytes: 110 * MIB }), "disk");
   assert.equal(await become({ free_bytes: 121 * MIB }), null);

@@ -8,9 +8,14 @@ import type { World } from "./world.ts";
 
 export type Shortage = "disk" | "memory";
 
+/** `bytes` on the disk before it is short, and how often that was looked at. */
+export type Room = { bytes: number; looks: number };
+
 export type Pressure = {
   /** What is short now; null when nothing is. */
   shortage(): Shortage | null;
+  /** What is left for mail on its way in; without end while the folder could not be looked at. */
+  room(): Room;
   stop(): void;
 };
 
@@ -33,6 +38,7 @@ export async function watchPressure(
   measure: () => Promise<Measured> = () => measureHere(world.config.data_dir),
 ): Promise<Pressure> {
   const short = { disk: false, memory: false };
+  let room: Room = { bytes: Number.POSITIVE_INFINITY, looks: 0 };
   const gauges = {
     free: world.metrics.gauge("postern_disk_free_bytes", "Free space of the data folder's disk"),
     memory: world.metrics.gauge("postern_memory_share", "Memory used of what this process may have, 0 to 1"),
@@ -41,6 +47,7 @@ export async function watchPressure(
 
   async function look(): Promise<void> {
     const { free_bytes, memory_share } = await measure();
+    room = { bytes: free_bytes - FREE_BYTES_MIN, looks: room.looks + 1 };
     gauges.free.set(free_bytes);
     gauges.memory.set(memory_share);
     note("disk", free_bytes < (short.disk ? FREE_BYTES_AGAIN : FREE_BYTES_MIN));
@@ -61,6 +68,7 @@ export async function watchPressure(
   const timer = setInterval(lookOrSay, EVERY_MS);
   timer.unref();
   return {
+    room: () => room,
     shortage: () => (short.disk ? "disk" : short.memory ? "memory" : null),
     stop: () => clearInterval(timer),
   };

@@ -8,8 +8,9 @@ import { until } from "../../test/support/until.ts";
 import type { Config } from "../config.ts";
 import { createBudget } from "./budget.ts";
 import { fixedClock } from "./clock.ts";
+import type { Room } from "./pressure.ts";
 import { createRandom } from "./random.ts";
-import { createSpool } from "./spool.ts";
+import { createSpool, type Incomer, type Spool } from "./spool.ts";
 
 const data_dir = mkdtempSync(join(tmpdir(), "postern-spool-"));
 after(() => rmSync(data_dir, { recursive: true }));
@@ -19,6 +20,12 @@ const config = { data_dir, body_inline_bytes_max: 1_000 } as Config;
 const world = { config, random: createRandom(clock) };
 const own = join(data_dir, "spool", String(process.pid));
 
+function open(spool: Spool, announced: number | null = null): Incomer {
+  const incomer = spool.open(announced);
+  assert.ok(incomer);
+  return incomer;
+}
+
 /** Files of messages that were given up go a moment later. */
 async function emptied(): Promise<void> {
   await until("the folder is empty", () => readdirSync(own).length === 0);
@@ -27,7 +34,7 @@ async function emptied(): Promise<void> {
 test("a small message stays in memory, a large one goes over the disk, both come back whole", async () => {
   const spool = createSpool(world);
   for (const sizes of [[400, 600], [400, 601], [2_000_000, 3, 1_500_000], []]) {
-    const incomer = spool.open();
+    const incomer = open(spool);
     const pieces = sizes.map((size, index) => Buffer.alloc(size, 65 + index));
     for (const piece of pieces) await incomer.write(piece);
     const { bytes, giveBack } = await incomer.whole();
@@ -38,7 +45,7 @@ test("a small message stays in memory, a large one goes over the disk, both come
 });
 
 test("a writer is held back only when much waits for the disk", async () => {
-  const incomer = createSpool(world).open();
+  const incomer = open(createSpool(world));
   assert.equal(incomer.write(Buffer.alloc(900)), undefined);
   assert.equal(incomer.write(Buffer.alloc(900)), undefined);
   const held = incomer.write(Buffer.alloc(2 * 1024 * 1024));
@@ -50,17 +57,17 @@ test("a writer is held back only when much waits for the disk", async () => {
 
 test("when very many come at once even small ones go over the disk, and the memory comes back", async () => {
   const spool = createSpool({ ...world, config: { ...config, body_inline_bytes_max: 40 * 1024 * 1024 } as Config });
-  const first = [spool.open(), spool.open()];
+  const first = [open(spool), open(spool)];
   const block = Buffer.alloc(33 * 1024 * 1024, "a");
   await first[0]?.write(block);
   assert.deepEqual(readdirSync(own), []);
   await first[1]?.write(block);
-  const small = spool.open();
+  const small = open(spool);
   await small.write(Buffer.from("small"));
   assert.equal(readdirSync(own).length, 1, "the one that went over the line");
   for (const incomer of first) (await incomer.whole()).giveBack();
   assert.equal((await small.whole()).bytes.toString(), "small");
-  const later = spool.open();
+  const later = open(spool);
   await later.write(block);
   assert.deepEqual(readdirSync(own), []);
   later.discard();
@@ -68,7 +75,7 @@ test("when very many come at once even small ones go over the disk, and the memo
 
 test("a message that is given up leaves no file", async () => {
   const spool = createSpool(world);
-  const incomer = spool.open();
+  const incomer = open(spool);
   await incomer.write(Buffer.alloc(3_000_000));
   assert.equal(readdirSync(own).length, 1);
   incomer.discard();
@@ -90,14 +97,52 @@ test("a disk that refuses fails the message and no other", async () => {
   const spool = createSpool(world);
   rmSync(own, { recursive: true });
   writeFileSync(own, "a file where the folder was");
-  const incomer = spool.open();
+  const incomer = open(spool);
   incomer.write(Buffer.alloc(2_000));
   await assert.rejects(incomer.whole());
   rmSync(own);
-  const next = spool.open();
+  const next = open(spool);
   next.write(Buffer.alloc(2_000));
   assert.equal((await next.whole()).bytes.length, 2_000);
 });
+
+test("room is set aside before a message comes: many at once do not get the same", async () => {
+  const spool = createSpool(world);
+  const disk: Room = { bytes: 3_000_000, looks: 1 };
+  spool.heed(() => disk);
+  const first = open(spool, 2_000_000);
+  assert.equal(spool.open(2_000_000), null);
+  const second = open(spool, 1_000_000);
+  assert.equal(spool.open(null), null);
+  second.discard();
+  await first.write(Buffer.alloc(2_000_000));
+  assert.equal(spool.open(2_000_000), null, "what is on the disk was not seen yet");
+  const { giveBack } = await first.whole();
+  giveBack();
+  Object.assign(disk, { bytes: 1_000_000, looks: 3 });
+  open(spool, 1_000_000).discard();
+  await emptied();
+});
+
+test("a message for which there is no more room than it announced is dropped, and its end says why", async () => {
+  const spool = createSpool(world);
+  const disk: Room = { bytes: 1_500_000, looks: 1 };
+  spool.heed(() => disk);
+  for (const announced of [null, 10]) {
+    const incomer = open(spool, announced);
+    for (let piece = 0; piece < 20; piece += 1) await incomer.write(Buffer.alloc(100_000));
+    await emptied();
+    await assert.rejects(incomer.whole(), { code: "ENOSPC" });
+    disk.looks += 2;
+  }
+  const { bytes } = await writeAll(open(spool), 1_200_000);
+  assert.equal(bytes.length, 1_200_000, "the room of the others is there again");
+});
+
+async function writeAll(incomer: Incomer, size: number) {
+  await incomer.write(Buffer.alloc(size));
+  return incomer.whole();
+}
 
 test("a budget is given in order, never over its size, and one that wants more than all waits for all", async () => {
   const budget = createBudget(100);

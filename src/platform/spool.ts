@@ -1,9 +1,12 @@
 // A message while it comes in: in memory up to 256 KiB (less when thousands come at once), then in a temporary file, so
-// that neither many nor large messages cost memory. Whether there is room at all is pressure.ts. Nothing here is a promise to anybody; the file is gone with the process or the next start.
+// that neither many nor large messages cost memory. Room on the disk is set aside before a message comes (spool-room.ts). Nothing
+// here is a promise to anybody; the file is gone with the process or the next start.
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createBudget } from "./budget.ts";
+import type { Room } from "./pressure.ts";
+import { createSpoolRoom, type SpoolRoom } from "./spool-room.ts";
 import type { World } from "./world.ts";
 
 /** Large messages that are held in memory at once; others wait for their turn. */
@@ -12,16 +15,26 @@ const LARGE_BYTES_MAX = 96 * 1024 * 1024;
 const UNWRITTEN_BYTES_MAX = 1024 * 1024;
 /** Of all messages that are on their way in; above it even a small one goes over the disk. */
 const MEMORY_BYTES_MAX = 64 * 1024 * 1024;
+/** Room is set aside in steps of this where a message is larger than its client said, or nothing was said. */
+const ROOM_STEP_BYTES = 256 * 1024;
 
 export type Incomer = {
-  /** A promise when the client must wait for the disk. */
+  /** A promise when the client must wait for the disk. What goes wrong is told by `whole`, and the rest goes nowhere. */
   write(piece: Buffer): void | Promise<void>;
-  /** The whole message; `giveBack` its memory when it is stored. Waits while too many large ones are in memory. */
+  /**
+   * The whole message; `giveBack` its memory when it is stored. Waits while too many large ones are in memory. Rejects
+   * where the disk refused it, with ENOSPC also where there was no room left to set aside.
+   */
   whole(): Promise<{ bytes: Buffer; giveBack(): void }>;
   discard(): void;
 };
 
-export type Spool = { open(): Incomer };
+export type Spool = {
+  /** For a message of `announced` bytes (SIZE=, null when nothing was said); null when there is no room for it. */
+  open(announced: number | null): Incomer | null;
+  /** From now on room is what the looks at the disk say; before, there is enough. */
+  heed(look: () => Room): void;
+};
 
 export type SpoolWorld = Pick<World, "config" | "random">;
 
@@ -33,8 +46,18 @@ export function createSpool(world: SpoolWorld): Spool {
   for (const name of readdirSync(parent)) {
     if (/^\d+$/.test(name) && !isAlive(Number(name))) rmSync(join(parent, name), { recursive: true, force: true });
   }
-  const shared: Shared = { dir, budget: createBudget(LARGE_BYTES_MAX), held: 0 };
-  return { open: () => createIncomer(world, shared) };
+  let look = (): Room => ({ bytes: Number.POSITIVE_INFINITY, looks: 0 });
+  const room = createSpoolRoom(() => look());
+  const shared: Shared = { dir, room, budget: createBudget(LARGE_BYTES_MAX), held: 0 };
+  return {
+    open(announced) {
+      const granted = announced ?? ROOM_STEP_BYTES;
+      return room.take(granted) ? createIncomer(world, shared, granted) : null;
+    },
+    heed(next) {
+      look = next;
+    },
+  };
 }
 
 /** Signal 0 asks and does nothing. */
@@ -47,7 +70,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** `held`: bytes in memory, of all messages. */
-type Shared = { dir: string; budget: ReturnType<typeof createBudget>; held: number };
+type Shared = { dir: string; room: SpoolRoom; budget: ReturnType<typeof createBudget>; held: number };
 
 type State = {
   shared: Shared;
@@ -55,40 +78,49 @@ type State = {
   /** Bytes in `pieces`. */
   held: number;
   size: number;
+  /** The size up to which room was set aside, and how much of that is not on the disk. */
+  granted: number;
+  due: number;
   path: string | null;
   file: Promise<FileHandle> | null;
   writing: Promise<void>;
+  failure: unknown;
 };
 
-function createIncomer(world: SpoolWorld, shared: Shared): Incomer {
+function createIncomer(world: SpoolWorld, shared: Shared, granted: number): Incomer {
   const state: State = {
-    ...{ shared, pieces: [], held: 0, size: 0, path: null, file: null },
+    ...{ shared, pieces: [], held: 0, size: 0, granted, due: granted, path: null, file: null },
     writing: Promise.resolve(),
+    failure: null,
   };
   const inlineMax = world.config.body_inline_bytes_max;
   return {
     write(piece) {
-      state.pieces.push(piece);
+      if (state.failure !== null) return;
       state.size += piece.length;
+      if (!setAside(state)) return fail(state, noRoom());
+      state.pieces.push(piece);
       keep(state, piece.length);
       if (state.path === null && (state.size > inlineMax || shared.held > MEMORY_BYTES_MAX)) {
         openFile(state, join(shared.dir, world.random.uuid()));
       }
       if (state.path !== null && (state.held >= UNWRITTEN_BYTES_MAX || shared.held > MEMORY_BYTES_MAX)) {
-        return flush(state);
+        return flush(state).catch((error) => fail(state, error));
       }
     },
     async whole() {
+      if (state.failure !== null) throw state.failure;
       const waits = state.path === null ? null : await shared.budget.take(state.size);
       const giveBack = () => {
         waits?.();
         keep(state, -state.held);
+        landed(state, state.due);
       };
       try {
-        return {
-          bytes: state.path === null ? Buffer.concat(state.pieces) : await readBack(state, state.path),
-          giveBack,
-        };
+        const bytes = state.path === null ? Buffer.concat(state.pieces) : await readBack(state, state.path);
+        // It is about to be written where it stays.
+        owe(state, bytes.length);
+        return { bytes, giveBack };
       } catch (error) {
         giveBack();
         discard(state);
@@ -97,6 +129,38 @@ function createIncomer(world: SpoolWorld, shared: Shared): Incomer {
     },
     discard: () => discard(state),
   };
+}
+
+/** Room for all that came; false when there is none. */
+function setAside(state: State): boolean {
+  const missing = state.size - state.granted;
+  if (missing <= 0) return true;
+  const bytes = Math.max(missing, ROOM_STEP_BYTES);
+  if (!state.shared.room.take(bytes)) return false;
+  state.granted += bytes;
+  state.due += bytes;
+  return true;
+}
+
+function owe(state: State, bytes: number): void {
+  const { room } = state.shared;
+  if (bytes > state.due) room.keep(bytes - state.due);
+  else room.free(state.due - bytes);
+  state.due = bytes;
+}
+
+function landed(state: State, bytes: number): void {
+  state.due -= bytes;
+  state.shared.room.wrote(bytes);
+}
+
+function noRoom(): Error {
+  return Object.assign(new Error("there is no room for this message"), { code: "ENOSPC" });
+}
+
+function fail(state: State, error: unknown): void {
+  state.failure ??= error ?? new Error("a message could not be kept");
+  discard(state);
 }
 
 function keep(state: State, bytes: number): void {
@@ -129,6 +193,7 @@ function flush(state: State): Promise<void> {
     try {
       const file = await state.file;
       if (pieces.length > 0) await file?.writev(pieces);
+      landed(state, Math.min(bytes, state.due));
     } finally {
       state.shared.held -= bytes;
     }
@@ -145,6 +210,7 @@ async function closeFile(state: State): Promise<void> {
 function discard(state: State): void {
   state.pieces = [];
   keep(state, -state.held);
+  owe(state, 0);
   const { path } = state;
   if (path === null) return;
   state.writing

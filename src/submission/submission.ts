@@ -97,7 +97,11 @@ function hooksOf(context: Context): Hooks<Recipient> {
     login: (client, login) => logins.check(client, login),
     mail: (client, from) => answering(context, () => checkSender(context, client, from)),
     rcpt: async (_client, _transaction, path) => readRecipient(path),
-    data: async (client, transaction) => receive(context, client, transaction),
+    data: async (client, transaction) => {
+      const receiver = receive(context, client, transaction);
+      if (receiver === null) context.answered(NO_ROOM);
+      return receiver ?? NO_ROOM;
+    },
   };
 }
 
@@ -122,8 +126,11 @@ function readRecipient(path: Path): RcptAnswer<Recipient> {
   return { kind: "accept", route: { email: parsed.address.email, domain: parsed.address.domain } };
 }
 
-function receive(context: Context, client: Client, transaction: Transaction<Recipient>): Receiver {
-  const incomer = context.parts.spool.open();
+/** Null when there is no room for it: much may have come since MAIL, and from many at once. */
+function receive(context: Context, client: Client, transaction: Transaction<Recipient>): Receiver | null {
+  const { spool, hasRoom } = context.parts;
+  const incomer = hasRoom() ? spool.open(transaction.size) : null;
+  if (incomer === null) return null;
   return {
     write: (piece) => incomer.write(piece),
     abort: () => incomer.discard(),

@@ -6,15 +6,20 @@ import { createTransport } from "nodemailer";
 import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
 import { createEngine, mountFeatures, startReceiving, startSubmitting } from "../../src/app.ts";
 import type { Mx } from "../../src/inbound/mx.ts";
-import type { Shortage } from "../../src/platform/pressure.ts";
+import type { Room, Shortage } from "../../src/platform/pressure.ts";
 import type { Submission } from "../../src/submission/submission.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
+import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
-const pressure: { short: Shortage | null; shortage(): Shortage | null } = {
+const PLENTY: Room = { bytes: Number.POSITIVE_INFINITY, looks: 0 };
+const pressure: { short: Shortage | null; left: Room; shortage(): Shortage | null; room(): Room } = {
   short: null,
+  left: PLENTY,
   shortage: () => pressure.short,
+  room: () => pressure.left,
 };
 
 let dns: DnsServer;
@@ -49,6 +54,7 @@ after(async () => {
 
 beforeEach(() => {
   pressure.short = null;
+  pressure.left = PLENTY;
 });
 
 const MAIL = { from: "shop@in.example", to: "anna@in.example", subject: "x", text: "x" };
@@ -96,3 +102,40 @@ for (const short of ["disk", "memory"] as const) {
     assert.deepEqual([await mailTo(mx.port), await mailTo(submission.port, login)], [250, 250]);
   });
 }
+
+/** A client that is past RCPT, and what it is told at DATA. */
+async function toData(size: string): Promise<{ smtp: RawSmtp; told: number }> {
+  const smtp = await rawSmtp(mx.port);
+  await smtp.reply();
+  await smtp.ask("EHLO client.example");
+  assert.equal((await smtp.ask(`MAIL FROM:<a@b.example>${size}`)).code, 250);
+  assert.equal((await smtp.ask("RCPT TO:<anna@in.example>")).code, 250);
+  return { smtp, told: (await smtp.ask("DATA")).code };
+}
+
+test("what fits on the disk once is promised to one: the others hear 452 at DATA, and it is theirs when that one is gone", async () => {
+  pressure.left = { bytes: 50_000_000, looks: 1 };
+  const first = await toData(" SIZE=34000000");
+  const second = await toData(" SIZE=34000000");
+  assert.deepEqual([first.told, second.told], [354, 452]);
+  first.smtp.destroy();
+  await until("the room is there again", async () => {
+    const { smtp, told } = await toData(" SIZE=34000000");
+    smtp.destroy();
+    return told === 354;
+  });
+  second.smtp.destroy();
+});
+
+test("a client that says nothing of the size is told 452 at the end when the disk would be short", async () => {
+  pressure.left = { bytes: 1_000_000, looks: 1 };
+  const { smtp, told } = await toData("");
+  assert.equal(told, 354);
+  smtp.write(`Subject: large\r\n\r\n${`${"x".repeat(76)}\r\n`.repeat(20_000)}.\r\n`);
+  assert.match((await smtp.reply()).text, /^452 4\.3\.1 /);
+  assert.equal(
+    (await smtp.deliver({ from: "a@b.example", to: ["anna@in.example"], content: "x: y\r\n\r\nz" })).code,
+    250,
+  );
+  smtp.destroy();
+});
