@@ -13,7 +13,7 @@ import { isLoop, loopMark } from "./loops.ts";
 import { readParts } from "./parts.ts";
 import { canonicalAddress, verdictsOf } from "./sender-proof.ts";
 import { shownName } from "./shown-name.ts";
-import { mapIds, sameIds } from "./thread-ids.ts";
+import { idsForMailbox, sameIds, writableId } from "./thread-ids.ts";
 import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "./types.ts";
 import { unsubscribePage } from "./unsubscribing.ts";
 
@@ -85,12 +85,13 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { al
   const { people, parsed, mail } = building;
   const leaving: carry.Leaving[] = [];
   const contact_id = people.author.id;
-  const threads = await threadsOf(world, alias, parsed);
+  const ids = writableIds(world, alias, mail, parsed);
+  const threads = await threadsOf(world, alias, ids);
   for (const destination of ready) {
     const raw = await forwardTo(world, ports, alias, { ...building, threads, destination });
     leaving.push({ raw, trace: { kind: "forward", destination_id: destination.id, contact_id } });
   }
-  const { in_reply_to, references, message_id } = parsed;
+  const { message_id } = parsed;
   const entries = ready.map(({ id }, at) => ({
     ...about,
     id: leaving[at]?.raw.id as string,
@@ -109,11 +110,7 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { al
       entries,
       counts: { received: mail.released ? 0 : 1, forwarded: 1 },
       leaving,
-      ids: sameIds(
-        world,
-        alias.id,
-        [...references, in_reply_to, message_id].filter((id) => id !== null),
-      ),
+      ids: sameIds(world, alias.id, [...ids.references, ...ids.in_reply_to, ids.message_id]),
       contact: { id: contact_id, received: 1, sent: 0 },
     },
   );
@@ -161,15 +158,24 @@ async function introduce(world: carry.CarryWorld, find: FindContact, alias: Alia
   };
 }
 
-type Threads = { in_reply_to: string[]; references: string[] };
+/** `in_reply_to` holds one at most. */
+type Ids = { message_id: string; in_reply_to: string[]; references: string[] };
 
-/** The ids that the mail answers, as the mailbox knows them. */
-async function threadsOf(world: carry.CarryWorld, alias: AliasRow, parsed: ParsedMail): Promise<Threads> {
-  const side = { org_id: alias.org_id, alias_id: alias.id };
-  const keep = (ids: readonly string[]) => mapIds(world, world.db, side, { ids, unknown: "keep" });
-  const answered = parsed.in_reply_to ? [parsed.in_reply_to] : [];
-  const [in_reply_to, references] = await Promise.all([keep(answered), keep(parsed.references)]);
-  return { in_reply_to, references };
+/** The mail's ids in a form that goes on; a mail without one of its own gets one, so that an answer to it finds its place. */
+function writableIds(world: carry.CarryWorld, alias: AliasRow, { id }: carry.ArrivedMail, parsed: ParsedMail): Ids {
+  const writable = (given: string) => writableId(world, alias, given);
+  return {
+    message_id: writable(parsed.message_id ?? id),
+    in_reply_to: parsed.in_reply_to ? [writable(parsed.in_reply_to)] : [],
+    references: parsed.references.map(writable),
+  };
+}
+
+/** The same, with what the mail answers as the mailbox knows it. */
+async function threadsOf(world: carry.CarryWorld, alias: AliasRow, ids: Ids): Promise<Ids> {
+  const known = (some: readonly string[]) => idsForMailbox(world, world.db, alias, some);
+  const [in_reply_to, references] = await Promise.all([known(ids.in_reply_to), known(ids.references)]);
+  return { ...ids, in_reply_to, references };
 }
 
 type Building = { people: People; bytes: Buffer; parsed: ParsedMail; mail: carry.ArrivedMail };
@@ -178,21 +184,22 @@ async function forwardTo(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,
   alias: AliasRow,
-  { people, bytes, parsed, mail, threads, destination }: Building & { threads: Threads; destination: Destination },
+  { people, bytes, mail, threads, destination }: Building & { threads: Ids; destination: Destination },
 ) {
   const id = world.random.uuid();
+  const message_id = threads.message_id.slice(1, -1);
   const mime = buildForward(bytes, {
     from: people.from,
     to: people.to,
     cc: people.cc,
     reply_to: people.reply_to,
     ...threads,
-    fallback_id: `${id}@${alias.domain}`,
+    message_id,
+    received_ms: mail.received_at.getTime(),
     loop_mark: loopMark(world, alias),
     unsubscribe_page: (mailto) => unsubscribePage(world, alias, people.author.id, mailto),
     calendar: [...people.reverse, { from: addressOf(alias), to: destination.email }],
   });
-  const message_id = parsed.message_id?.slice(1, -1) ?? `${id}@${alias.domain}`;
   const outgoing = { id, message_id, from: people.from.email, recipient: destination.email, mime };
   return carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);
 }

@@ -19,7 +19,7 @@ import { findAddresses } from "./queries.ts";
 import { contactsBehind, restoring } from "./quoted-people.ts";
 import { canonicalAddress, mayReply, verdictsOf } from "./sender-proof.ts";
 import { undecorated } from "./shown-name.ts";
-import { mapIds, outerId, pairOfIds } from "./thread-ids.ts";
+import { idsForContacts, outerId, pairOfIds } from "./thread-ids.ts";
 import type { ActivityType, AliasRow, ContactSecrets } from "./types.ts";
 
 /** It was readable and proven when it was taken: what is in the way is a resolver or a parser that is not there now. */
@@ -89,8 +89,6 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
   const outgoing = { id, message_id: outer, from: addressOf(alias), recipient: people.contact.email, mime: bytes };
   const raw = await carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);
   const owner_id = ownerOf(reply)?.id ?? null;
-  const side = { org_id: alias.org_id, alias_id: alias.id };
-  const inner = parsed.message_id;
   const entry = {
     ...about,
     id,
@@ -108,7 +106,7 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
       entries: [{ ...entry, destination_id: owner_id }],
       counts: { replied: 1 },
       leaving: [{ raw, trace: { kind: "reply", contact_id: about.contact_id, owner_id } }],
-      ids: inner === null ? [] : pairOfIds(world, side, { inner, outer: `<${outer}>` }),
+      ids: parsed.message_id === null ? [] : pairOfIds(world, alias, parsed.message_id),
       contact: { id: about.contact_id as string, received: 0, sent: 1 },
     },
   );
@@ -190,10 +188,8 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
   const id = world.random.uuid();
   const outer = outerId(world, alias, parsed.message_id ?? id);
   const own = addressOf(alias);
-  const side = { org_id: alias.org_id, alias_id: alias.id };
-  const mapped = (ids: readonly string[]) => mapIds(world, world.db, side, { ids, unknown: "drop" });
-  const in_reply_to = await mapped(parsed.in_reply_to ? [parsed.in_reply_to] : []);
-  const references = await mapped(parsed.references);
+  const in_reply_to = await idsForContacts(world, world.db, alias, parsed.in_reply_to ? [parsed.in_reply_to] : []);
+  const references = await idsForContacts(world, world.db, alias, parsed.references);
   const bytes = await mail.examination.bytes();
   const quoted = await contactsBehind(
     world,

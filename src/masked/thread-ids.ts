@@ -1,36 +1,61 @@
-// Message-IDs on the two sides of an alias: what one side knows is shown to it, what it does not know is left out.
+// Message-IDs on the two sides of an alias: the mailbox's own (inner) are shown to it alone, what they are called outside
+// (outer) to everybody. What no contact knows is left out of replies.
+import { isMessageId } from "../mail/masked/header-fields.ts";
 import type { Query } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import { messageIdDigest, openText, sealText } from "./addresses.ts";
 import { findMessageIds, type KnownId } from "./queries.ts";
+import type { AliasRow } from "./types.ts";
 
-type Side = { org_id: string; alias_id: string };
+type Alias = Pick<AliasRow, "org_id" | "id" | "domain">;
 type SealWorld = Pick<World, "seal">;
 
 const IDS_MAX = 50;
 
 /** What a reply is called outside: the same for every copy of it that its author's server delivers. */
-export function outerId({ seal }: SealWorld, { id, domain }: { id: string; domain: string }, innerId: string): string {
+export function outerId({ seal }: SealWorld, { id, domain }: Omit<Alias, "org_id">, innerId: string): string {
   return `${seal.hash(`${id} ${innerId}`, "masked-outer-id").toString("hex").slice(0, 32)}@${domain}`;
 }
 
-/** The counterparts of ids, in order; those nobody knows as `unknown` says. */
-export async function mapIds(
-  world: SealWorld,
-  tx: Query,
-  { org_id, alias_id }: Side,
-  { ids, unknown }: { ids: readonly string[]; unknown: "keep" | "drop" },
-): Promise<string[]> {
+/** A contact's id as it can be written; in place of what no header field may hold one of ours, for all copies the same. */
+export function writableId({ seal }: SealWorld, { id, domain }: Omit<Alias, "org_id">, given: string): string {
+  if (isMessageId(given)) return given;
+  return `<${seal.hash(`${id} ${given}`, "masked-given-id").toString("hex").slice(0, 32)}@${domain}>`;
+}
+
+/** Ids in a contact's mail as the mailbox knows them: its own for those of its replies, the rest as they are. */
+export async function idsForMailbox(world: SealWorld, tx: Query, alias: Alias, ids: readonly string[]) {
+  return (await lookUp(world, tx, alias, ids)).map(({ id, sides }) => sides?.inner ?? id);
+}
+
+/** Ids in a reply as contacts know them; those that only the mailbox knows are left out. */
+export async function idsForContacts(world: SealWorld, tx: Query, alias: Alias, ids: readonly string[]) {
+  return [...new Set((await lookUp(world, tx, alias, ids)).flatMap(({ sides }) => sides?.outer ?? []))];
+}
+
+type Sides = { inner: string; outer: string };
+
+/** The last of the ids, in order; `sides` is null for one that nobody knows. */
+async function lookUp(world: SealWorld, tx: Query, alias: Alias, ids: readonly string[]) {
   if (ids.length === 0) return [];
   const last = ids.slice(-IDS_MAX);
-  const digests = last.map((id) => messageIdDigest(world, alias_id, id));
-  const rows = await findMessageIds(tx, org_id, alias_id, digests);
+  const digests = last.map((id) => messageIdDigest(world, alias.id, id));
+  const rows = await findMessageIds(tx, alias.org_id, alias.id, digests);
   const known = new Map(rows.map((row) => [row.digest.toString("hex"), row]));
-  return last.flatMap((id, at) => {
+  return last.map((id, at) => {
     const row = known.get((digests[at] as Buffer).toString("hex"));
-    if (!row) return unknown === "keep" ? [id] : [];
-    return [row.counterpart ? openText(world, org_id, row.counterpart) : id];
+    return { id, sides: row ? sidesOf(world, alias, id, row) : null };
   });
+}
+
+/**
+ * Which of the two ids is the mailbox's. Outer ids are seen in contacts' mail, and can come back as what a reply answers:
+ * taken for the mailbox's, they would be answered with its own. They can be told, because they are made from those.
+ */
+function sidesOf(world: SealWorld, alias: Alias, id: string, { counterpart }: KnownId): Sides {
+  if (counterpart === null) return { inner: id, outer: id };
+  const other = openText(world, alias.org_id, counterpart);
+  return id === `<${outerId(world, alias, other)}>` ? { inner: other, outer: id } : { inner: id, outer: other };
 }
 
 /** Ids that both sides know as they are. */
@@ -39,15 +64,12 @@ export function sameIds(world: SealWorld, aliasId: string, ids: readonly string[
   return digests.map((digest) => ({ digest, counterpart: null }));
 }
 
-/** `inner` (the mailbox's id) is `outer` to the contact, and the other way round. */
-export function pairOfIds(
-  world: SealWorld,
-  { org_id, alias_id }: Side,
-  { inner, outer }: { inner: string; outer: string },
-): KnownId[] {
+/** What is kept of a reply's id, so that it is found by what either side calls it. */
+export function pairOfIds(world: SealWorld, alias: Alias, inner: string): KnownId[] {
+  const outer = `<${outerId(world, alias, inner)}>`;
   const entry = (id: string, other: string): KnownId => ({
-    digest: messageIdDigest(world, alias_id, id),
-    counterpart: sealText(world, org_id, other),
+    digest: messageIdDigest(world, alias.id, id),
+    counterpart: sealText(world, alias.org_id, other),
   });
   return [entry(inner, outer), entry(outer, inner)];
 }

@@ -95,6 +95,40 @@ test("reverse addresses in what a reply quotes are their contacts', those of oth
   assert.match(text, /^Cc: friend@party\.example\r$/m);
 });
 
+test("what comes back with a reply's Message-ID is answered by that id, never by the mailbox's own", async () => {
+  const a = await alias();
+  const r = await reverse(a.id);
+  const other = await reverse(a.id, "boss@contact.example");
+  const field = (text: string, name: string) =>
+    new RegExp(`^${name}: ((?:<[^>]+>\\s*)+)\r$`, "m").exec(text)?.[1]?.split(/\s+/) ?? [];
+  const reply = async (to: string, own: string, head = "") =>
+    (await simulate({ to, head: `Message-ID: ${own}\r\n${head}` })).messages[0]?.mime ?? "";
+  const own = (n: number) => `<m${n}@annas-pc.home.example>`;
+  const [outer = ""] = field(await reply(r, own(1)), "Message-ID");
+  assert.match(outer, new RegExp(`@${a.full.split("@")[1]}>$`));
+
+  // A list that hands the post on under its own address, or somebody who writes so by hand.
+  const post = await simulate({ to: a.full, from: C, ip: IP_C, head: `Message-ID: ${outer}\r\n` });
+  assert.deepEqual(field(post.messages[0]?.mime ?? "", "Message-ID"), [outer]);
+  for (const [to, n] of [
+    [r, 2],
+    [other, 3],
+  ] as const) {
+    const answer = await reply(to, own(n), `In-Reply-To: ${outer}\r\nReferences: ${own(1)} ${outer}\r\n`);
+    assert.deepEqual([field(answer, "In-Reply-To"), field(answer, "References")], [[outer], [outer]]);
+    assert.doesNotMatch(answer, /annas-pc/);
+  }
+  const third = await reply(r, own(4), `In-Reply-To: ${own(2)}\r\nReferences: ${outer} ${own(2)}\r\n`);
+  const named = field(third, "References");
+  assert.deepEqual([named[0], named.length, field(third, "In-Reply-To")], [outer, 2, [named[1]]]);
+  assert.doesNotMatch(third, /annas-pc/);
+
+  const head = `In-Reply-To: ${named[1]}\r\nReferences: ${outer} ${own(2)} ${named[1]}\r\n`;
+  const last = (await simulate({ to: a.full, from: C, ip: IP_C, head })).messages[0]?.mime ?? "";
+  assert.deepEqual(field(last, "In-Reply-To"), [own(2)]);
+  assert.deepEqual(field(last, "References"), [own(1), own(2), own(2)], "the mailbox knows its mails by its own ids");
+});
+
 test("what the mailbox's programs send by themselves is dropped, whatever it is marked with", async () => {
   const a = await alias();
   const r = await reverse(a.id);

@@ -320,6 +320,34 @@ test("an alias never forwards to an alias: refused when it is made, and again wh
   assert.equal((await activity(early.id))[0], "forward dropped loop");
 });
 
+test("every forward has one Message-ID, and threads hold for a mail that came with none or a broken one", async () => {
+  const a = await alias({ forward_to: [D, "anna@second.example"] });
+  const r = await reverse(a.id);
+  const ours = new RegExp(`^<[0-9a-f]{32}@${DOMAIN}>$`);
+  const cases: [field: string, shown: RegExp][] = [
+    ["Message-ID: abc@contact.example", /^<abc@contact\.example>$/],
+    ["Message-ID: < ab cd@contact.example >", /^<abcd@contact\.example>$/],
+    ["Message-ID: <\u00fc1@contact.example>", ours],
+    ["Subject: none", ours],
+  ];
+  const seen = new Set<string>();
+  for (const [field, shown] of cases) {
+    const { messages } = await simulate({ from: C, to: a.full, head: `${field}\r\n` });
+    const ids: string[] = messages.map(({ raw }) => /^Message-ID: (.*)\r$/m.exec(raw)?.[1] ?? "");
+    assert.deepEqual([ids.length, new Set(ids).size], [2, 1], `${field}: the same for every mailbox`);
+    const [id = ""] = ids;
+    assert.match(id, shown);
+    seen.add(id);
+    assert.match(messages[0].raw, /^Date: .* \+0000\r$/m);
+    const answer = await simulate({ from: D, to: r, head: `In-Reply-To: ${id}\r\nReferences: ${id}\r\n` });
+    assert.deepEqual([answer.messages[0].mail.inReplyTo, answer.messages[0].mail.references], [id, id], field);
+  }
+  assert.equal(seen.size, cases.length);
+  const head = "References: <\u00fc1@contact.example>\r\nIn-Reply-To: <\u00fc1@contact.example>\r\n";
+  const { mail } = (await simulate({ from: C, to: a.full, head })).messages[0];
+  assert.ok(seen.has(mail.inReplyTo) && mail.references === mail.inReplyTo, "the next mail of that thread, too");
+});
+
 test("a domain alias and a masked alias cannot have the same address, whichever comes first", async () => {
   const domain = await addVerifiedDomain(api, dns, "both.example", { type: "both" });
   await alias({ domain_id: domain.id, local_part: "mine" });

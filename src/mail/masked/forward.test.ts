@@ -16,7 +16,8 @@ const PARTS: ForwardParts = {
   reply_to: [],
   in_reply_to: ["<d1@real.example>"],
   references: ["<d0@real.example>", "<d1@real.example>"],
-  fallback_id: "new@mask.example",
+  message_id: "c1@example.com",
+  received_ms: Date.UTC(2026, 10, 20, 11, 0, 7),
   loop_mark: "mark",
   unsubscribe_page: () => null,
   calendar: [
@@ -97,8 +98,12 @@ body
     assert.deepEqual(asked, ["mailto:u@example.com?subject=x"]);
   });
 
-  it("gives a mail without Message-ID one of ours", () => {
-    assert.match(forward("From: a@b.example\n\nx"), /^Message-ID: <new@mask\.example>\r$/m);
+  it("keeps a date that can be read as it stands, and is from when the mail came without one", () => {
+    const date = (field: string) => /^Date: (.*)\r$/m.exec(forward(`From: a@b.example\n${field}\n\nx`))?.[1];
+    assert.equal(date("Date: Fri, 20 Nov 2026 12:00 +0100 (CET)"), "Fri, 20 Nov 2026 12:00 +0100 (CET)");
+    for (const field of ["Subject: x", "Date: ", "Date: vendredi", "Date: Fri, 20 Nov 2026 12:00:00 +0100 (été)"]) {
+      assert.equal(date(field), "Fri, 20 Nov 2026 11:00:07 +0000", field);
+    }
   });
 
   it("shows invitations as if they were for the mailbox, in every encoding", async () => {

@@ -2,6 +2,7 @@
 // recipient as reverse addresses, To the alias and never the mailbox (clients quote that line in replies). The body stays
 // as it came, but for calendars, whose people are rewritten so that an answer comes back through the alias.
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
+import { parseMailDate } from "../mime/parse-date.ts";
 import { type Header, headerValues, splitMessage } from "../mime/parse-head.ts";
 import { guardCalendars } from "./calendar-parts.ts";
 import { idsField, oneLine, readField } from "./header-fields.ts";
@@ -15,8 +16,10 @@ export type ForwardParts = {
   /** Message-IDs as the mailbox knows them, with angle brackets. */
   in_reply_to: readonly string[];
   references: readonly string[];
-  /** Instead of a missing or unusable Message-ID; without angle brackets. */
-  fallback_id: string;
+  /** Without angle brackets. */
+  message_id: string;
+  /** When it came: the date of a mail without one that can be read. */
+  received_ms: number;
   loop_mark: string;
   /** Our page for a mailto: List-Unsubscribe; null when there can be none. */
   unsubscribe_page(mailto: string): string | null;
@@ -43,8 +46,8 @@ export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
     parts.cc.length > 0 ? mailboxHeader("Cc", parts.cc) : "",
     parts.reply_to.length > 0 ? mailboxHeader("Reply-To", parts.reply_to) : "",
     textHeader("Subject", oneLine(value("subject").slice(0, 2_000))),
-    machineField("Date", value("date")),
-    idsField("Message-ID", ownId(value("message-id"), parts.fallback_id)),
+    dateField(value("date"), parts.received_ms),
+    `Message-ID: <${parts.message_id}>\r\n`,
     idsField("In-Reply-To", parts.in_reply_to),
     idsField("References", parts.references),
     ...KEPT.map((name) => machineField(name, value(name.toLowerCase()))),
@@ -67,9 +70,10 @@ function machineField(name: string, value: string): string {
   return line === "" || !/^[\x20-\x7e]*$/.test(line) ? "" : rawHeader(name, line);
 }
 
-function ownId(value: string, fallback: string): string[] {
-  const id = /<[^<>\s]{1,900}>/.exec(value)?.[0];
-  return [id ?? `<${fallback}>`];
+/** RFC 5322 §3.6: there must be one, and nobody behind us adds it. Its own words where they can be read. */
+function dateField(value: string, receivedMs: number): string {
+  const own = parseMailDate(value) === null ? "" : machineField("Date", value);
+  return own || rawHeader("Date", new Date(receivedMs).toUTCString().replace("GMT", "+0000"));
 }
 
 /** RFC 2369, RFC 8058: https as it is; mail would leave from the real mailbox, so it goes through our page. */

@@ -10,8 +10,13 @@ export function readField(headers: readonly Header[], name: string): string {
 
 /** A field of message ids; "" when there are none. */
 export function idsField(name: string, ids: readonly string[]): string {
-  const safe = ids.filter((id) => /^<[\x21-\x3b\x3d\x3f-\x7e]{1,900}>$/.test(id));
+  const safe = ids.filter(isMessageId);
   return safe.length === 0 ? "" : `${name}: ${safe.join("\r\n ")}\r\n`;
+}
+
+/** May a header field hold it as a message id (RFC 5322 §3.6.4, with its angle brackets)? */
+export function isMessageId(id: string): boolean {
+  return /^<[\x21-\x3b\x3d\x3f-\x7e]{1,900}>$/.test(id);
 }
 
 /** One line that a header field may hold. */
