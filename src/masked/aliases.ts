@@ -19,7 +19,15 @@ import {
 } from "./destinations.ts";
 import { findDestinationsByDigest } from "./people-queries.ts";
 import * as queries from "./queries.ts";
-import type { AliasRecord, AliasRow, Format, OnDisabled, Redact } from "./types.ts";
+import {
+  type AliasRecord,
+  type AliasRow,
+  DESTINATION_BOUNCING,
+  type DestinationRow,
+  type Format,
+  type OnDisabled,
+  type Redact,
+} from "./types.ts";
 
 export const FORWARD_TO_MAX = 10;
 export const RESTORE_WITHIN_MS = 30 * 86_400_000;
@@ -311,13 +319,15 @@ async function writeChange(world: AliasWorld, tx: Tx, who: Who, { id, changes, s
   if (!locked || locked.deleted_at !== null) throw notFound("masked alias");
   const current: AliasSettings = { ...locked, description: locked.masked_description, forward_to: [] };
   const { forward_to, description, ...rest } = { ...current, ...pick(settings, changes) };
+  const asked = changes.forward_to === undefined ? [] : await ensureDestinations(world, tx, who, forward_to);
+  const active = rest.active || (changes.active === undefined && isTakenUpAgain(locked, asked));
   await queries.updateAlias(tx, who.org_id, id, {
     ...rest,
+    active,
     masked_description: description,
-    disabled_reason: disabledReason(rest.active, changes, locked),
+    disabled_reason: disabledReason(active, changes, locked),
     at: new Date(world.clock.now()),
   });
-  const asked = changes.forward_to === undefined ? [] : await ensureDestinations(world, tx, who, forward_to);
   if (changes.forward_to !== undefined) {
     const ids = asked.map((destination) => destination.id);
     await queries.setAliasDestinations(tx, who.org_id, id, ids);
@@ -325,6 +335,11 @@ async function writeChange(world: AliasWorld, tx: Tx, who: Who, { id, changes, s
   const reason = `changed: ${Object.keys(changes).sort().join(", ") || "nothing"}`;
   await recordConfig(world, tx, { org_id: who.org_id, alias_id: id, reason });
   return { record: await mustShow(world, tx, who, id), asked };
+}
+
+/** Off because of bounces only, and now with a mailbox that is confirmed already: no confirmation will come for it. */
+function isTakenUpAgain({ disabled_reason }: AliasRow, destinations: readonly DestinationRow[]): boolean {
+  return disabled_reason === DESTINATION_BOUNCING && destinations.some(({ status }) => status === "verified");
 }
 
 /** Who switches an alias off that bounces had switched off means it: no confirmation switches it on again. */

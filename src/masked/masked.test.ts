@@ -338,6 +338,32 @@ test("the only destination of an alias stays", async () => {
   assert.equal(destination.aliases, 1);
   assert.equal((await api.ask("DELETE", `/v1/masked/destinations/${destination.id}`)).status, 409);
   await api.ask("PUT", `/v1/masked/aliases/${alias.id}`, { forward_to: ["solo@real.example", "duo@real.example"] });
+test("an alias that bounces had switched off is on again with a mailbox that is confirmed already", async () => {
+  const alias = await create({ forward_to: ["full@real.example"] });
+  const path = `/v1/masked/aliases/${alias.id}`;
+  const off = (reason: string) =>
+    api.world.db.execute("update masked_alias set active = false, disabled_reason = $2 where id = $1", [
+      alias.id,
+      reason,
+    ]);
+  await create({ forward_to: ["empty@real.example"] });
+  const [known] = (await api.ask("GET", "/v1/masked/destinations?email=empty@real.example")).body.destinations;
+  const token = confirmationToken(api.world, { org_id: api.org_id, id: known.id });
+  assert.equal((await api.ask("POST", `/masked/confirm/${token}`, undefined, { key: null })).status, 200);
+  const state = async (changes: object) => {
+    const { status, body } = await api.ask("PUT", path, changes);
+    assert.equal(status, 200, JSON.stringify(body));
+    return [body.alias.active, body.alias.disabled_reason];
+  };
+  await off("destination_bouncing");
+  const bouncing = [false, "destination_bouncing"];
+  assert.deepEqual(await state({ forward_to: ["full@real.example", "new@real.example"] }), bouncing, "none confirmed");
+  assert.deepEqual(await state({ forward_to: ["empty@real.example"], active: false }), [false, "owner"]);
+  assert.deepEqual(await state({ forward_to: ["empty@real.example"] }), [false, "owner"], "the owner's switch holds");
+  await off("destination_bouncing");
+  assert.deepEqual(await state({ forward_to: ["new@real.example", "empty@real.example"] }), [true, null]);
+});
+
   const { status } = await api.ask("DELETE", `/v1/masked/destinations/${destination.id}`);
   assert.equal(status, 200);
   const { alias: after } = (await api.ask("GET", `/v1/masked/aliases/${alias.id}`)).body;

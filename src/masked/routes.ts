@@ -40,7 +40,7 @@ const Alias = Type.Object({
   disabled_reason: Type.Unsafe<string | null>({
     ...Nullable(Type.String()),
     description:
-      "owner, or destination_bouncing: every mailbox bounced, and mail is put off with 450; confirming one again switches the alias on",
+      "owner, or destination_bouncing: every mailbox bounced, and mail is put off with 450; confirming one again, or changing forward_to to one that is confirmed, switches the alias on",
   }),
   on_disabled: OneOf(ON_DISABLED),
   reply_enabled: Type.Boolean(),
