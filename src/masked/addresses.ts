@@ -37,14 +37,21 @@ export function addressDigest({ seal }: Sealing, address: string): Buffer {
   return seal.hash(address.toLowerCase(), "masked-address");
 }
 
+/** An address without its tag (RFC 5233), which mail to aliases may have and which makes no other mailbox. */
+export function untagged(address: string): string {
+  const plus = address.indexOf("+");
+  const at = address.lastIndexOf("@");
+  return plus > 0 && plus < at ? address.slice(0, plus) + address.slice(at) : address;
+}
+
 /** What a destination is looked up by, within its organization. */
 export function destinationDigest({ seal }: Sealing, orgId: string, email: string): Buffer {
   return seal.hash(`${orgId} ${email.toLowerCase()}`, "masked-destination");
 }
 
-/** What confirmation mails to a mailbox are counted by, over all organizations: a tag (RFC 5233) makes no other mailbox. */
+/** What confirmation mails to a mailbox are counted by, over all organizations. */
 export function mailboxDigest({ seal }: Sealing, email: string): Buffer {
-  return seal.hash(email.toLowerCase().replace(/\+[^@]*(?=@[^@]*$)/, ""), "masked-mailbox");
+  return seal.hash(untagged(email.toLowerCase()), "masked-mailbox");
 }
 
 /** What a contact is looked up by, within its alias. */
@@ -72,10 +79,12 @@ export function openText({ seal }: Sealing, orgId: string, sealed: Buffer): stri
   return seal.open(sealed, `masked:${orgId}`).toString();
 }
 
+/** Seals what is known of a contact, as `sealText` does. */
 export function sealContact(world: Sealing, orgId: string, secrets: ContactSecrets): Buffer {
   return sealText(world, orgId, JSON.stringify(secrets));
 }
 
+/** Opens what `sealContact` sealed; throws SealBroken under another master key. */
 export function openContact(world: Sealing, orgId: string, sealed: Buffer): ContactSecrets {
   return JSON.parse(openText(world, orgId, sealed)) as ContactSecrets;
 }

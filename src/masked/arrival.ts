@@ -3,7 +3,7 @@
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
 import type { World } from "../platform/world.ts";
-import { addressDigest, contactDigest, REPLY_LOCAL } from "./addresses.ts";
+import { addressDigest, contactDigest, REPLY_LOCAL, untagged } from "./addresses.ts";
 import { isAnswer, isFromContact } from "./answers.ts";
 import { addressOf, correspondents, everybody, type Named, usable } from "./correspondents.ts";
 import {
@@ -65,17 +65,17 @@ export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
   const note = refusalNoter(world);
   return async ({ to }: { to: Path }): Promise<{ kind: "accept"; route: MaskedRoute } | Refused | null> => {
     if (to.domain === null) return null;
-    const plus = to.local.indexOf("+");
-    const bare = plus > 0 ? to.local.slice(0, plus) : to.local;
-    const found = await findAddress(addressDigest(world, `${bare}@${to.domain}`));
+    const bare = untagged(`${to.local}@${to.domain}`);
+    const local = bare.slice(0, bare.lastIndexOf("@"));
+    const found = await findAddress(addressDigest(world, bare));
     // A forgotten reverse address must not fall to a catch-all.
-    if (!found) return REPLY_LOCAL.test(bare.toLowerCase()) && (await ports.findReceiver(to.domain)) ? UNKNOWN : null;
+    if (!found) return REPLY_LOCAL.test(local.toLowerCase()) && (await ports.findReceiver(to.domain)) ? UNKNOWN : null;
     const context = await findContext(found.org_id, found.alias_id);
     if (!context || context.alias.deleted_at !== null) return UNKNOWN;
     const { alias } = context;
     if (alias.domain_id !== null && (await ports.findReceiver(to.domain))?.id !== alias.domain_id) return null;
     if (found.kind === "reverse" && !(await isContact(world, found))) return UNKNOWN;
-    const tag = plus > 0 ? to.local.slice(plus + 1) || null : null;
+    const tag = to.local.slice(local.length + 1) || null;
     const route = routeTo(alias, found.kind === "alias" ? null : found.contact_id, tag);
     const turned = found.kind === "alias" ? whyNot(context) : null;
     if (!turned) return { kind: "accept", route };

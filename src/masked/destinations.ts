@@ -6,7 +6,7 @@ import { isUuid, type Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { addressDigest, destinationDigest, openText, sealText } from "./addresses.ts";
+import { addressDigest, destinationDigest, openText, sealText, untagged } from "./addresses.ts";
 import type { Who } from "./aliases.ts";
 import { CONFIRMATIONS_DAY_MAX, queueConfirmations } from "./confirmation.ts";
 import * as queries from "./people-queries.ts";
@@ -110,7 +110,7 @@ export async function refuseOwnAddress(
   const domain = domainOf(email).toLowerCase();
   const { masked_domain, bounce_host, report_domain } = world.config;
   const isOurs = [masked_domain, bounce_host, report_domain, also].includes(domain);
-  if (isOurs || (await findAddresses(world.db, [addressDigest(world, email)])).length > 0) {
+  if (isOurs || (await findAddresses(world.db, [addressDigest(world, untagged(email))])).length > 0) {
     throw invalid(field, `the '${field}' field is an address of this service: an alias cannot forward to an alias`);
   }
 }

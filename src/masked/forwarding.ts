@@ -3,7 +3,7 @@
 import { buildForward } from "../mail/masked/forward.ts";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
-import { addressDigest, openContact } from "./addresses.ts";
+import { addressDigest, openContact, untagged } from "./addresses.ts";
 import { isRefusedByPolicy, unreachableReason } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { ensureContacts } from "./contacts.ts";
@@ -123,7 +123,7 @@ async function outside(
   all: readonly Destination[],
 ): Promise<Destination[]> {
   const verified = all.filter(({ status }) => status === "verified");
-  const ours = await Promise.all(verified.map(({ email }) => findAddress(addressDigest(world, email))));
+  const ours = await Promise.all(verified.map(({ email }) => findAddress(addressDigest(world, untagged(email)))));
   return verified.filter((_, at) => !ours[at]);
 }
 

@@ -312,12 +312,17 @@ test("an alias never forwards to an alias: refused when it is made, and again wh
   assert.deepEqual([refused.status, refused.body.field], [400, "forward_to[0]"]);
   assert.equal((await ask("POST", "/v1/masked/destinations", { email: a.full })).status, 400);
   const domain = await addVerifiedDomain(api, dns, "late.example", { type: "both" });
-  const early = await alias({ forward_to: ["x@late.example"] });
+  const early = [await alias({ forward_to: ["x@late.example"] }), await alias({ forward_to: ["x+tag@late.example"] })];
   const late = await alias({ domain_id: domain.id, local_part: "x", forward_to: [D] });
   assert.equal(late.full, "x@late.example");
-  const { messages } = await simulate({ from: C, to: early.full });
-  assert.deepEqual(messages, []);
-  assert.equal((await activity(early.id))[0], "forward dropped loop");
+  for (const { id, full } of early) {
+    const { messages } = await simulate({ from: C, to: full });
+    assert.deepEqual(messages, []);
+    assert.equal((await activity(id))[0], "forward dropped loop");
+  }
+  const tagged = await ask("POST", "/v1/masked/aliases", { forward_to: ["X+shop@late.example"] });
+  assert.deepEqual([tagged.status, tagged.body.field], [400, "forward_to[0]"], "a tag makes no other mailbox");
+  assert.equal((await ask("POST", "/v1/masked/destinations", { email: "x+shop@late.example" })).status, 400);
 });
 
 test("every forward has one Message-ID, and threads hold for a mail that came with none or a broken one", async () => {
