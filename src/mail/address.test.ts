@@ -3,7 +3,14 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { domainOf, formatMailbox, normalizeDomain, parseAddress, parseMailbox } from "./address.ts";
+import {
+  domainOf,
+  formatMailbox,
+  normalizeDomain,
+  parseAddress,
+  parseMailbox,
+  parseWrittenAddress,
+} from "./address.ts";
 
 const folder = fileURLToPath(new URL("../../../shared/data/address-syntax/", import.meta.url));
 const missing = existsSync(folder) ? false : "third-party cases are not here (../shared/data/address-syntax)";
@@ -274,4 +281,18 @@ it("the domain of an address is what stands behind its last @", () => {
   assert.equal(domainOf('"a@b"@there.example'), "there.example");
   assert.equal(domainOf("there.example"), "there.example");
   assert.equal(domainOf(""), "");
+});
+
+it("an address that lacks only the quotes for its dots is read as if it had them", () => {
+  const read = (text: string) => {
+    const result = parseWrittenAddress(text);
+    return result.ok ? result.address.email : null;
+  };
+  assert.equal(read("a..b@Docomo.example"), '"a..b"@docomo.example');
+  assert.equal(read(".a.@docomo.example"), '".a."@docomo.example');
+  assert.equal(read("a.b@docomo.example"), "a.b@docomo.example");
+  assert.equal(read('"a..b"@docomo.example'), '"a..b"@docomo.example');
+  for (const text of ["a b@x.example", 'a".b@x.example', "a..b", "@x.example", "..@", "a..b@foo_bar.example"]) {
+    assert.equal(read(text), null, text);
+  }
 });

@@ -29,6 +29,7 @@ const asciiOnly = /^[\x00-\x7f]*$/;
 // RFC 5322 §3.2.3 atext, with RFC 6532 §3.2 UTF8-non-ascii.
 const dotAtom =
   /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u{80}-\u{10ffff}-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u{80}-\u{10ffff}-]+)*$/u;
+const dotsAndAtoms = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~.\u{80}-\u{10ffff}-]+$/u;
 // RFC 5321 §4.1.2 Quoted-string: qtextSMTP and quoted-pairSMTP, plus UTF-8 (RFC 6531 §3.3).
 const quotedLocal = /^"(?:[\x20\x21\x23-\x5b\x5d-\x7e\u{80}-\u{10ffff}]|\\[\x20-\x7e])+"$/u;
 // Controls (C0, DEL, C1), line and paragraph separators, lone surrogates, spaces beyond ASCII, and invisible format
@@ -56,6 +57,17 @@ export function parseAddress(text: string): AddressResult {
   const email = `${local.text}@${domain}`;
   if (Buffer.byteLength(email) > emailOctetsMax) return refuse(`longer than ${emailOctetsMax} octets`);
   return { ok: true, address: { local: local.text, domain, email, smtputf8: !asciiOnly.test(local.text) } };
+}
+
+/**
+ * Reads an address as somebody else wrote it in a header field: where only the quotes are missing because of its dots
+ * (`a..b@x.example`, `a.@x.example`, which some providers gave out), it has them then. Otherwise as `parseAddress`.
+ */
+export function parseWrittenAddress(text: string): AddressResult {
+  const strict = parseAddress(text);
+  const at = text.lastIndexOf("@");
+  if (strict.ok || at < 1 || !dotsAndAtoms.test(text.slice(0, at))) return strict;
+  return parseAddress(`"${text.slice(0, at)}"${text.slice(at)}`);
 }
 
 /**

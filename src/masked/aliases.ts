@@ -19,6 +19,7 @@ import {
 } from "./destinations.ts";
 import { findDestinationsByDigest } from "./people-queries.ts";
 import * as queries from "./queries.ts";
+import { canonicalAddress } from "./sender-proof.ts";
 import {
   type AliasRecord,
   type AliasRow,
@@ -272,7 +273,7 @@ export async function listAliases(
   return world.db.asOrg(who.org_id, async (tx) => {
     const filter: queries.AliasFilter = { ...query, environment: who.environment };
     if (forward_to !== undefined) {
-      const digest = destinationDigest(world, who.org_id, forward_to);
+      const digest = destinationDigest(world, who.org_id, canonicalAddress(forward_to));
       const [destination] = await findDestinationsByDigest(tx, who.org_id, who.environment, [digest]);
       if (!destination) return { aliases: [], total: 0, ...page };
       filter.destination_id = destination.id;

@@ -9,6 +9,7 @@ import { requireAlias, type Who } from "./aliases.ts";
 import type { FindContact } from "./lookups.ts";
 import * as queries from "./people-queries.ts";
 import { takeAddress } from "./queries.ts";
+import { canonicalAddress } from "./sender-proof.ts";
 import type { AliasRow, ContactRecord, ContactRow } from "./types.ts";
 
 type ContactWorld = Pick<World, "db" | "clock" | "random" | "seal">;
@@ -119,7 +120,7 @@ export async function listContacts(
 ) {
   return world.db.asOrg(who.org_id, async (tx) => {
     const alias = await requireAlias(tx, who, alias_id);
-    const digest = email === undefined ? undefined : contactDigest(world, alias.id, email);
+    const digest = email === undefined ? undefined : contactDigest(world, alias.id, canonicalAddress(email));
     const filter = { alias_id: alias.id, blocked, digest };
     const rows = await queries.listContacts(tx, who.org_id, filter, page);
     const total = await queries.countContacts(tx, who.org_id, filter);

@@ -1,12 +1,15 @@
 // The people that a mail names, once each and in bounds: what both the decision in session and the forward go by.
-import { parseAddress } from "../mail/address.ts";
+import { createHash } from "node:crypto";
+import { parseWrittenAddress } from "../mail/address.ts";
 import { calendarPeople } from "../mail/masked/calendar-parts.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { AliasRow } from "./types.ts";
 
 const PEOPLE_MAX = 30;
-/** Whose address cannot be read at all. RFC 2606: nothing is ever delivered there. */
-const NOBODY = { name: "unknown sender", email: "unknown@unknown.invalid" };
+/** RFC 2606: nothing is ever delivered there. */
+const NOWHERE = "unknown.invalid";
+/** Whose mail names no author. */
+const NOBODY = { name: "unknown sender", email: `unknown@${NOWHERE}` };
 
 export type Person = { name: string | null; email: string };
 /** `invited`: whom its calendars name. */
@@ -29,10 +32,24 @@ export function correspondents(alias: AliasAddress, { parsed, bytes, envelope_fr
   const own = addressOf(alias);
   const others = (list: readonly { name: string | null; email: string | null }[]) =>
     usable(list, PEOPLE_MAX).filter(({ email }) => email.toLowerCase() !== own && !isTagged(email, alias));
-  const [author] = usable([...parsed.from, { name: null, email: envelope_from }], 1);
   const [to, cc, reply_to] = [others(parsed.to), others(parsed.cc), others(parsed.reply_to)];
   const invited = others(calendarPeople(bytes).map((email) => ({ name: null, email })));
-  return { from: author ?? NOBODY, to, cc, reply_to, invited };
+  return { from: authorOf(parsed.from, envelope_from), to, cc, reply_to, invited };
+}
+
+/**
+ * The first author that can be written to. The envelope only tells for a mail without one: it is where bounces go. An
+ * address that nobody can write to is a person of its own all the same, so that blocking it blocks no other.
+ */
+function authorOf(from: Given["parsed"]["from"], envelopeFrom: string): Person {
+  const written = from.find(({ email }) => email !== null);
+  const [author] = usable(written ? from : [{ name: null, email: envelopeFrom }], 1);
+  if (author) return author;
+  if (!written?.email) return NOBODY;
+  const { name, email } = written;
+  const mark = createHash("sha256").update(email.toLowerCase()).digest("hex").slice(0, 20);
+  const shown = email.replace("@", " at ");
+  return { name: name === null ? shown : `${name}, ${shown}`, email: `unknown.${mark}@${NOWHERE}` };
 }
 
 /** All of them. */
@@ -50,7 +67,7 @@ export function usable(list: readonly { name: string | null; email: string | nul
   const seen = new Map<string, Person>();
   for (const { name, email } of list) {
     if (seen.size >= most) break;
-    const parsed = email === null ? null : parseAddress(email);
+    const parsed = email === null ? null : parseWrittenAddress(email);
     if (!parsed?.ok) continue;
     const known = parsed.address.email;
     if (!seen.has(known.toLowerCase())) seen.set(known.toLowerCase(), { name, email: known });

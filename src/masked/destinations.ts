@@ -11,6 +11,7 @@ import type { Who } from "./aliases.ts";
 import { CONFIRMATIONS_DAY_MAX, queueConfirmations } from "./confirmation.ts";
 import * as queries from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
+import { canonicalAddress } from "./sender-proof.ts";
 import { enableAliases } from "./trace-queries.ts";
 import { DESTINATION_BOUNCING, type DestinationRecord, type DestinationRow, type DestinationStatus } from "./types.ts";
 
@@ -142,7 +143,7 @@ export async function listDestinations(
   { status, email }: { status?: DestinationStatus | undefined; email?: string | undefined },
   page: { limit: number; offset: number },
 ) {
-  const digest = email === undefined ? undefined : destinationDigest(world, who.org_id, email);
+  const digest = email === undefined ? undefined : destinationDigest(world, who.org_id, canonicalAddress(email));
   return world.db.asOrg(who.org_id, async (tx) => {
     const filter = { environment: who.environment, status, digest };
     const rows = await queries.listDestinations(tx, who.org_id, filter, page);

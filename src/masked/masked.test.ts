@@ -190,6 +190,13 @@ test("the list is filtered and searched", async () => {
   assert.deepEqual(await ids(`q=${alias.address}@masked`), [alias.id]);
   assert.deepEqual(await ids("forward_to=Zach@real.example"), [alias.id]);
   assert.deepEqual(await ids("forward_to=unknown@real.example"), []);
+  const email = encodeURIComponent("zach@höme.example");
+  await api.ask("PUT", `/v1/masked/aliases/${alias.id}`, { forward_to: ["zach@höme.example"] });
+  await api.ask("POST", `/v1/masked/aliases/${alias.id}/contacts`, { email: "zach@höme.example" });
+  assert.deepEqual(await ids(`forward_to=${email}`), [alias.id], "as it was given");
+  for (const list of ["destinations", `aliases/${alias.id}/contacts`]) {
+    assert.equal((await api.ask("GET", `/v1/masked/${list}?email=${email}`)).body.total, 1, list);
+  }
   assert.ok((await ids("active=false")).includes(alias.id));
   assert.ok(!(await ids("active=true")).includes(alias.id));
   assert.deepEqual(await ids(`domain_id=${NOBODY}`), []);
@@ -331,13 +338,6 @@ test("an owner's switch holds, also on an alias that bounces had switched off be
   assert.equal((await api.ask("GET", path)).body.alias.active, false);
 });
 
-test("the only destination of an alias stays", async () => {
-  const alias = await create({ forward_to: ["solo@real.example"] });
-  const { body } = await api.ask("GET", "/v1/masked/destinations?email=solo@real.example");
-  const [destination] = body.destinations;
-  assert.equal(destination.aliases, 1);
-  assert.equal((await api.ask("DELETE", `/v1/masked/destinations/${destination.id}`)).status, 409);
-  await api.ask("PUT", `/v1/masked/aliases/${alias.id}`, { forward_to: ["solo@real.example", "duo@real.example"] });
 test("an alias that bounces had switched off is on again with a mailbox that is confirmed already", async () => {
   const alias = await create({ forward_to: ["full@real.example"] });
   const path = `/v1/masked/aliases/${alias.id}`;
@@ -364,6 +364,13 @@ test("an alias that bounces had switched off is on again with a mailbox that is 
   assert.deepEqual(await state({ forward_to: ["new@real.example", "empty@real.example"] }), [true, null]);
 });
 
+test("the only destination of an alias stays", async () => {
+  const alias = await create({ forward_to: ["solo@real.example"] });
+  const { body } = await api.ask("GET", "/v1/masked/destinations?email=solo@real.example");
+  const [destination] = body.destinations;
+  assert.equal(destination.aliases, 1);
+  assert.equal((await api.ask("DELETE", `/v1/masked/destinations/${destination.id}`)).status, 409);
+  await api.ask("PUT", `/v1/masked/aliases/${alias.id}`, { forward_to: ["solo@real.example", "duo@real.example"] });
   const { status } = await api.ask("DELETE", `/v1/masked/destinations/${destination.id}`);
   assert.equal(status, 200);
   const { alias: after } = (await api.ask("GET", `/v1/masked/aliases/${alias.id}`)).body;

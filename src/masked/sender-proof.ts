@@ -1,6 +1,6 @@
 // Who may write from an alias: one author, a confirmed destination of it, proven by our own verdict on this very message.
 // Authentication-Results and ARC of others count for nothing. Pure.
-import { parseAddress } from "../mail/address.ts";
+import { parseWrittenAddress } from "../mail/address.ts";
 
 /** What our verdict must say; the shape of mail/auth's Verdicts. */
 export type Proof = {
@@ -35,9 +35,9 @@ export function mayReply({ from, envelope_from, destinations }: Author, proof: P
   return refuse("the sender is not proven: neither an aligned DKIM signature nor SPF of that very address passed");
 }
 
-/** The address as destinations are kept: an international domain in its ASCII form; what is no address as it is. */
+/** The address as people's are kept: an international domain in its ASCII form; what is no address as it is. */
 export function canonicalAddress<T extends string | null>(email: T): T | string {
-  const parsed = email === null ? null : parseAddress(email);
+  const parsed = email === null ? null : parseWrittenAddress(email);
   return parsed?.ok ? parsed.address.email : email;
 }
 

@@ -353,6 +353,37 @@ test("every forward has one Message-ID, and threads hold for a mail that came wi
   assert.ok(seen.has(mail.inReplyTo) && mail.references === mail.inReplyTo, "the next mail of that thread, too");
 });
 
+test("an author is whom From names, never the envelope, also where the address needs quotes or leads nowhere", async () => {
+  const a = await alias();
+  const envelope = "bounces@bulk.contact.example";
+  const from = async (author: string) => {
+    const { messages } = await simulate({ from: author, to: a.full, envelope });
+    return messages[0]?.mail.from as { name: string; address: string } | undefined;
+  };
+  const dots = await from("Taro <a..b.@docomo.example>");
+  assert.equal(dots?.name, 'Taro ("a..b." at docomo.example)');
+  const answer = await simulate({ from: D, to: dots?.address ?? "" });
+  assert.deepEqual(
+    answer.messages.map(({ recipient }) => recipient),
+    ['"a..b."@docomo.example'],
+  );
+  const [one, two] = [await from("One <x@foo_bar.example>"), await from("y@foo_bar.example")];
+  assert.match(one?.name ?? "", /^One, x at foo_bar\.example \(unknown\.[0-9a-f]{20} at unknown\.invalid\)$/);
+  assert.notEqual(one?.address, two?.address);
+  assert.equal((await from("X@foo_bar.example"))?.address, one?.address);
+  const path = `/v1/masked/aliases/${a.id}/contacts`;
+  const contacts: { id: string; email: string; reply_address: string }[] = (await ask("GET", path)).body.contacts;
+  assert.deepEqual(contacts.map(({ email }) => email.replace(/[0-9a-f]{20}/, "?")).sort(), [
+    '"a..b."@docomo.example',
+    "unknown.?@unknown.invalid",
+    "unknown.?@unknown.invalid",
+  ]);
+  const blocked = contacts.find(({ reply_address }) => reply_address === one?.address);
+  await ask("PATCH", `${path}/${blocked?.id}`, { blocked: true });
+  assert.equal(await from("x@foo_bar.example"), undefined);
+  assert.equal((await from("y@foo_bar.example"))?.address, two?.address, "blocking one blocks no other");
+});
+
 test("a domain alias and a masked alias cannot have the same address, whichever comes first", async () => {
   const domain = await addVerifiedDomain(api, dns, "both.example", { type: "both" });
   await alias({ domain_id: domain.id, local_part: "mine" });
