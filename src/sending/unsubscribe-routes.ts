@@ -4,61 +4,33 @@
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Leave, readUnsubscribeToken, UNSUBSCRIBE_CONTEXT, UNSUBSCRIBE_PATH } from "../mail/unsubscribe-token.ts";
-import { type Buckets, createBuckets } from "../platform/buckets.ts";
 import type { Api } from "../platform/http.ts";
-import { Refusal } from "../platform/refusal.ts";
+import { FORM_BYTES_MAX, openPages, sendPage } from "../platform/public-page.ts";
 import type { World } from "../platform/world.ts";
 import { unsubscribe } from "../suppressions/suppressions.ts";
-import { askPage, donePage, errorPage, FIELD, PAGE_POLICY, VALUE } from "./unsubscribe-page.ts";
-
-const BODY_BYTES_MAX = 8 * 1024;
-/** A client: a mailbox provider passes on the clicks of all its users, or everybody stands behind one proxy. */
-const RATE = { per_s: 50, burst: 500, names_max: 10_000 };
+import { askPage, donePage, errorPage, FIELD, VALUE } from "./unsubscribe-page.ts";
 
 type Call = FastifyRequest<{ Params: { token: string } }>;
 
-/** Mounts the page and the one-click endpoint; without an API key. */
+/** Mounts the page and the one-click endpoint in a scope of their own; without an API key. */
 export function mountUnsubscribe(api: Api, world: World): void {
-  const buckets = createBuckets(RATE);
+  openPages(api, world);
   const schema = { hide: true, params: Type.Object({ token: Type.String({ maxLength: 1024 }) }) };
-  // RFC 8058 §3.1: multipart/form-data or application/x-www-form-urlencoded; both are searched as they are.
-  for (const type of ["application/x-www-form-urlencoded", "multipart/form-data"]) {
-    api.addContentTypeParser(type, { parseAs: "buffer", bodyLimit: BODY_BYTES_MAX }, (_request, body, done) =>
-      done(null, body),
-    );
-  }
   const path = `${UNSUBSCRIBE_PATH}:token`;
   api.get(path, { schema }, async (request, reply) => {
-    limit(world, buckets, request);
     const leave = leaveOf(world, request as Call);
-    return leave ? show(reply, 200, askPage(leave)) : showUnknown(reply);
+    return leave ? sendPage(reply, 200, askPage(leave)) : sendUnknown(reply);
   });
-  api.post(path, { schema, bodyLimit: BODY_BYTES_MAX }, async (request, reply) => {
-    limit(world, buckets, request);
+  api.post(path, { schema, bodyLimit: FORM_BYTES_MAX }, async (request, reply) => {
     const leave = leaveOf(world, request as Call);
-    if (!leave) return showUnknown(reply);
+    if (!leave) return sendUnknown(reply);
     if (!isOneClick(request)) {
-      return show(reply, 400, errorPage("Nothing has changed", "This request does not ask to unsubscribe."));
+      return sendPage(reply, 400, errorPage("Nothing has changed", "This request does not ask to unsubscribe."));
     }
     await world.db.asOrg(leave.org_id, (tx) =>
       unsubscribe(world, tx, { ...leave, source_message_id: leave.message_id }),
     );
-    return show(reply, 200, donePage(leave));
-  });
-}
-
-function limit(world: World, buckets: Buckets, request: FastifyRequest): void {
-  const waitS = buckets.take(request.ip, world.clock.monotonic());
-  if (waitS === 0) return;
-  throw new Refusal("rate_limit_exceeded", "too many requests from this address; try again shortly", {
-    retry_after_seconds: waitS,
-    body: {
-      limit_type: "requests_per_second",
-      limit: RATE.per_s,
-      used: RATE.per_s,
-      retry_after_seconds: Math.max(1, Math.ceil(waitS)),
-      warming_phase: "",
-    },
+    return sendPage(reply, 200, donePage(leave));
   });
 }
 
@@ -77,24 +49,10 @@ function isOneClick(request: FastifyRequest): boolean {
   return new URLSearchParams(body).getAll(FIELD).includes(VALUE);
 }
 
-function showUnknown(reply: FastifyReply) {
-  return show(
+function sendUnknown(reply: FastifyReply) {
+  return sendPage(
     reply,
     404,
     errorPage("Link not known", "This link is not complete or not one of ours. Copy it whole from the mail."),
   );
-}
-
-function show(reply: FastifyReply, status: number, html: string) {
-  return reply
-    .code(status)
-    .headers({
-      "content-type": "text/html; charset=utf-8",
-      "content-security-policy": PAGE_POLICY,
-      "referrer-policy": "no-referrer",
-      "cache-control": "no-store",
-      "x-content-type-options": "nosniff",
-      "x-robots-tag": "noindex",
-    })
-    .send(html);
 }
