@@ -73,11 +73,14 @@ export async function takeReportMail(
     outcomes.push(await reading(domain.org_id, () => takeFile(world, domain, packed, arrival)));
   }
   if (outcomes.some(({ kind }) => kind === "kept")) return { kind: "kept" };
-  const told = outcomes.find(({ kind }) => kind === "mismatch") ?? outcomes.at(-1);
-  return takeNothing(world, domain, arrival, (told as Exclude<Outcome, { kind: "kept" }>).reason);
+  // A TLS report on another domain is no DMARC report that could not be read.
+  const dmarc = outcomes.filter(({ kind }) => kind !== "other_tls");
+  const told = dmarc.find(({ kind }) => kind === "mismatch") ?? dmarc.at(-1) ?? outcomes.at(-1);
+  const { reason } = told as Exclude<Outcome, { kind: "kept" }>;
+  return dmarc.length === 0 ? { kind: "ignored", reason } : takeNothing(world, domain, arrival, reason);
 }
 
-type Outcome = { kind: "kept" } | { kind: "mismatch" | "refused"; reason: string };
+type Outcome = { kind: "kept" } | { kind: "mismatch" | "other_tls" | "refused"; reason: string };
 
 async function takeFile(
   world: IntakeWorld,
@@ -88,7 +91,7 @@ async function takeFile(
   const read = await readReport(file, allowance);
   if (read.kind === "refused") return read;
   const reason = read.kind === "tls" ? tlsMismatch(read.report, domain) : mismatch(world, read.report, domain);
-  if (reason !== null) return { kind: "mismatch", reason };
+  if (reason !== null) return { kind: read.kind === "tls" ? "other_tls" : "mismatch", reason };
   if (read.kind === "tls") await storeTlsReport(world, domain, read.report, arrival);
   else await storeReport(world, domain, read.report, arrival);
   return { kind: "kept" };

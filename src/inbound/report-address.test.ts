@@ -237,6 +237,16 @@ describe("the published mails", { skip: existsSync(DATA) ? false : `${DATA} is n
     assert.equal((await r.api.ask("GET", `/v1/domains/${domain.id}/dmarc/reports`)).body.total, 0);
   });
 
+  it("with TLS reports on another domain are dropped, and are no unreadable DMARC reports", async () => {
+    const domain = await addDomain("no-tls.example");
+    await sendRaw(domain.address, readFileSync(join(DATA, "tls-rpt/mox/example.eml")));
+    const [mail] = await outcomes(domain.id, 1);
+    assert.deepEqual([mail?.status, mail?.reason], ["dropped", "the TLS report is not about no-tls.example"]);
+    assert.equal((await r.api.ask("GET", `/v1/domains/${domain.id}/dmarc/reports`)).body.total, 0);
+    const kept = await r.api.world.db.query("select 1 from tls_report where domain_id = $1", [domain.id]);
+    assert.deepEqual(kept, []);
+  });
+
   it("with failure reports are dropped, and suppress nobody", async () => {
     const domain = await addDomain("failure.example");
     const name = "DMARC Failure Report for domain.de (mail-from=sharepoint@domain.de, ip=10.10.10.10).eml";
