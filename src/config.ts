@@ -13,7 +13,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { normalizeDomain } from "./mail/address.ts";
 import { readBlockList } from "./mail/spam/block-lists.ts";
 
@@ -59,8 +58,6 @@ export type Config = {
     dns_timeout_ms: number | null;
   };
 };
-
-export const PROJECT_ROOT: string = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 
 /** Raised once with all problems of the environment; `message` is ready to print. */
 export class ConfigProblems extends Error {

@@ -226,11 +226,22 @@ describe("exports", () => {
     const user = (path: string, text: string) => idle({ ...home, [path]: text });
     assert.deepEqual(user("src/events/events.ts", 'import { f as g, LIMIT } from "../mail/a.ts";'), []);
     assert.deepEqual(user("src/mail/a.test.ts", 'import { f } from "./a.ts";'), [
+      "src/mail/a.ts: only tests import f",
       "src/mail/a.ts: nobody imports LIMIT",
     ]);
     assert.deepEqual(idle(home, { "bench/a.ts": 'import { f, LIMIT } from "../src/mail/a.ts";' }), []);
-    assert.deepEqual(idle(home, { "test/a.test.ts": 'const { f } = await import("../src/mail/a.ts");' }), []);
-    assert.deepEqual(idle(home, { "test/a.test.ts": 'type A = typeof import("../src/mail/a.ts");' }), []);
+    assert.deepEqual(idle(home, { "bench/a.ts": 'const { f } = await import("../src/mail/a.ts");' }), []);
+    assert.deepEqual(idle(home, { "bench/a.ts": 'type A = typeof import("../src/mail/a.ts");' }), []);
+  });
+
+  it("that only tests import are used where they stand", () => {
+    const test = { "test/a.test.ts": 'import { f } from "../src/mail/a.ts";' };
+    const user = { "src/mail/b.ts": 'import { g } from "./a.ts";' };
+    const used = "export function f() {}\nexport const g = () => f();";
+    assert.deepEqual(idle({ ...user, "src/mail/a.ts": used }, test), []);
+    assert.deepEqual(idle({ ...user, "src/mail/a.ts": used.replace("=> f()", "=> 1") }, test), [
+      "src/mail/a.ts: only tests import f",
+    ]);
   });
 
   it("of a namespace are used by name, unless it is passed on whole", () => {
@@ -238,6 +249,14 @@ describe("exports", () => {
     assert.deepEqual(user("[...a.f(), a.LIMIT];"), []);
     assert.deepEqual(user("a.f(); b.a.LIMIT;"), ["src/mail/a.ts: nobody imports LIMIT"]);
     assert.deepEqual(user("show(a);"), []);
+    assert.deepEqual(user("show({ a });"), []);
+    assert.deepEqual(user('// It has a name: a.\nshow("/v1/a", { a: 1 }.a, a.f());'), [
+      "src/mail/a.ts: nobody imports LIMIT",
+    ]);
+    assert.deepEqual(
+      idle({ "src/mail/a.ts": "export type T = 1;", "src/mail/b.ts": 'import * as a from "./a.ts";\nlet x: a.T;' }),
+      [],
+    );
   });
 
   it("that pass on what others export are imported too", () => {

@@ -12,7 +12,7 @@ import * as queries from "./queries.ts";
 import type { AliasAction, AliasChoice, AliasMatch, AliasRecord, ForwardMode } from "./types.ts";
 
 export { hasAliases } from "./queries.ts";
-export type { AliasAction, AliasChoice, AliasMatch, AliasRecord, ForwardMode } from "./types.ts";
+export type { AliasAction, AliasMatch, ForwardMode } from "./types.ts";
 
 const PER_DOMAIN_MAX = 50_000;
 /** Every one of them is tried on each mail that no exact alias takes. */

@@ -13,7 +13,7 @@ import * as queries from "./queries.ts";
 import type { DnsTxt, KeyRecord, KeyRow } from "./types.ts";
 
 /** Mail signed by the old key is delivered, read and verified again for days: its record stays this long. */
-export const RETIRING_MS: number = 7 * 86_400_000;
+const RETIRING_MS = 7 * 86_400_000;
 /** Keys of one domain that are in use; each costs a look-up with every check. */
 const KEYS_MAX = 10;
 /** Keys of one domain ever; their selectors are never used again. */

@@ -9,7 +9,7 @@ import type { RecordRow, ReportRow } from "./types.ts";
 
 export { getReportAddress } from "./address.ts";
 export { listDaily, listSources, summarize } from "./figures.ts";
-export { findReportAddress, type Taken, takeReportMail, takeUnparsable, uploadReport } from "./intake.ts";
+export { findReportAddress, takeReportMail, takeUnparsable, uploadReport } from "./intake.ts";
 
 type Page = { limit: number; offset: number };
 

@@ -16,7 +16,7 @@ export function returnPathName(domain: string): string {
 }
 
 /** What the ownership record says. */
-export function ownershipValue(row: Pick<DomainRow, "ownership_token">): string {
+function ownershipValue(row: Pick<DomainRow, "ownership_token">): string {
   return `postern-verify=${row.ownership_token}`;
 }
 

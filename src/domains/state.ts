@@ -24,10 +24,12 @@ const REQUIRED: Record<DomainType, readonly Requirement[]> = {
   both: ["ownership", "spf", "dkim", "mx"],
 };
 
+/** Does mail leave under a domain of this type, so that SPF and DKIM are asked of it? */
 export function sends(type: DomainType): boolean {
   return REQUIRED[type].includes("spf");
 }
 
+/** Does mail arrive at a domain of this type, so that MX is asked of it? */
 export function receives(type: DomainType): boolean {
   return REQUIRED[type].includes("mx");
 }

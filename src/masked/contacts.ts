@@ -70,7 +70,7 @@ export async function ensureContacts(
 export type Wanted = { email: string; name: string | null; source: "inbound" | "api" };
 
 /** The contact of that address, made with a reverse address of its own when it is new. */
-export async function ensureContact(
+async function ensureContact(
   world: ContactWorld,
   tx: Tx,
   alias: Pick<AliasRow, "org_id" | "id" | "domain">,

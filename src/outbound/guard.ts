@@ -4,7 +4,7 @@
 // Looked at before sending begins and every two seconds after that, since a database may be restored under running
 // processes; between two looks every claim asks for itself (queries.ts). Everything but sending goes on meanwhile. Not
 // noticed: a copy of an external database under the same identity, on a machine that never sent from it.
-import { readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sleep } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
@@ -225,25 +225,14 @@ async function keepMark(world: GuardWorld, { id, beats }: Seen): Promise<void> {
   const own = `${path}.${process.pid}`;
   await writeFile(own, `${beats}\n`, { mode: 0o600 });
   await rename(own, path);
-  await rm(oldMarkOf(world), { force: true });
 }
 
-/** One that says not of which database it is, as it was kept before, counts for a database that was sent from. */
-async function readMark(world: GuardWorld, { id, beats }: queries.Guard): Promise<number> {
-  const own = await readCount(markOf(world, id));
-  if (own !== null || beats === 0) return own ?? 0;
-  return (await readCount(oldMarkOf(world))) ?? 0;
-}
-
-async function readCount(path: string): Promise<number | null> {
-  const text = await readFile(path, "utf8").catch(unlessAbsent);
-  return text !== null && /^\d+\n$/.test(text) ? Number(text) : null;
+/** How far this machine has seen the database come; 0 when it never sent from it. */
+async function readMark(world: GuardWorld, { id }: queries.Guard): Promise<number> {
+  const text = await readFile(markOf(world, id), "utf8").catch(unlessAbsent);
+  return text !== null && /^\d+\n$/.test(text) ? Number(text) : 0;
 }
 
 function markOf({ config }: GuardWorld, id: string): string {
   return join(config.data_dir, `sending-${id}.mark`);
-}
-
-function oldMarkOf({ config }: GuardWorld): string {
-  return join(config.data_dir, "sending.mark");
 }

@@ -125,19 +125,6 @@ export function addTlsResults(db: Query, counts: ResultCount[]) {
   );
 }
 
-export type TlsResultRow = ResultCount & Pick<PolicyText, "policy_type" | "policy_domain" | "policy_strings">;
-
-/** One day's results of one domain, as a report lists them. */
-export function listTlsResults(db: Query, day: string, domain: string) {
-  return db.query<TlsResultRow>(
-    `select r.day, r.domain, r.policy_hash, r.result, r.mx_host, r.mx_ip, r.source_ip, r.sessions, r.detail,
-            t.policy_type, t.policy_domain, t.policy_strings
-       from tls_result r join tls_policy_text t using (policy_hash)
-      where r.day = $1 and r.domain = $2 order by r.policy_hash, r.result, r.mx_host, r.mx_ip, r.source_ip`,
-    [day, domain],
-  );
-}
-
 /** Bounded: 0 rows means that all old ones are gone. */
 export function dropOldTlsResults(db: Query, before: string, limit: number) {
   return db.execute(

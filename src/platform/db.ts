@@ -87,19 +87,9 @@ export function isDuplicate(error: unknown, constraint?: string): boolean {
 const BY_KEYS = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
 
 /** Opens both pools; connections are made on demand. `onError` hears of connections lost while idle. */
-export function openDb(url: string, options: { onError: (error: Error) => void; connections_max?: number }): Db {
-  const system = openPool(
-    url,
-    `-c postern.scope=system ${BY_KEYS}`,
-    options.connections_max ?? SYSTEM_CONNECTIONS_MAX,
-    options,
-  );
-  const tenant = openPool(
-    url,
-    "-c statement_timeout=10000",
-    options.connections_max ?? TENANT_CONNECTIONS_MAX,
-    options,
-  );
+export function openDb(url: string, options: { onError: (error: Error) => void }): Db {
+  const system = openPool(url, `-c postern.scope=system ${BY_KEYS}`, SYSTEM_CONNECTIONS_MAX, options);
+  const tenant = openPool(url, "-c statement_timeout=10000", TENANT_CONNECTIONS_MAX, options);
   return {
     ...statements(system),
     transaction: (work) => inTransaction(system, "begin", work),

@@ -171,7 +171,7 @@ export async function endJob(tx: Tx, claim: Claim, status: "committed" | "failed
   if (ended === 1) await deleteBlocks(tx, claim.org_id, claim.id);
 }
 
-export function deleteBlocks(tx: Tx, orgId: string, jobId: string) {
+function deleteBlocks(tx: Tx, orgId: string, jobId: string) {
   return tx.execute("delete from suppression_import_block where org_id = $1 and job_id = $2", [orgId, jobId]);
 }
 

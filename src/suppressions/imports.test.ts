@@ -5,12 +5,11 @@ import { after, before, describe, it } from "node:test";
 import { gzipSync } from "node:zlib";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { until } from "../../test/support/until.ts";
-import { PROJECT_ROOT } from "../config.ts";
 import { fixedClock } from "../platform/clock.ts";
 import { commitImports, startSuppressionWork, sweepSuppressions } from "./background.ts";
 import * as queries from "./import-queries.ts";
 
-const CASES = join(PROJECT_ROOT, "../shared/data/suppression-csv");
+const CASES = join(import.meta.dirname, "../../../shared/data/suppression-csv");
 const PREVIEW = "/v1/imports/suppressions/preview";
 const DAY_MS = 86_400_000;
 const BOUNCES = "status,reason,email,created\n5.1.1,550 5.1.1 no such user,A@example.com,1731571200\n";

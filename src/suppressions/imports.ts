@@ -24,9 +24,9 @@ export type Upload = {
   content: AsyncIterable<Buffer> | Iterable<Buffer>;
 };
 
-export const ROWS_MAX = 2_000_000;
-export const ERRORS_MAX = 100;
-export const SAMPLE_MAX = 20;
+const ROWS_MAX = 2_000_000;
+const ERRORS_MAX = 100;
+const SAMPLE_MAX = 20;
 const JOB_LIFE_MS = 24 * 3_600_000;
 
 type Staging = {

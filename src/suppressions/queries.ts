@@ -138,7 +138,7 @@ const SEARCH_FILTER = `s.org_id = $1 and s.email like $7 and ${IN_RANGE} and ${K
 const LAST = "\u{10ffff}";
 
 /** Does the text stand at the beginning of an address, so that the index leads to it? It names a mailbox then. */
-export function isBeginning(query: string): boolean {
+function isBeginning(query: string): boolean {
   return query.indexOf("@") > 0;
 }
 

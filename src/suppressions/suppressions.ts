@@ -27,7 +27,6 @@ import {
 } from "./types.ts";
 
 export { scopeOf } from "./scope.ts";
-export type { Blocking, Entry, MailScope } from "./types.ts";
 
 const LOOKUPS_MAX = 1_000;
 const LOOKUP_LANES = 2;

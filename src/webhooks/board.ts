@@ -120,7 +120,7 @@ export function shareOut(on: Board, due: readonly DueLane[], rowsMax: number): {
 }
 
 /** The first lane of each organization, then the second of each, … */
-export function takeTurns<K extends LaneKey>(lanes: readonly K[]): K[] {
+function takeTurns<K extends LaneKey>(lanes: readonly K[]): K[] {
   const groups = [...Map.groupBy(lanes, (lane) => lane.org_id).values()];
   const longest = Math.max(0, ...groups.map((group) => group.length));
   const turns: K[] = [];
@@ -216,7 +216,7 @@ export function isIdle(lane: Lane): boolean {
 export type Rotation<T> = { add(group: string, item: T): void; remove(group: string, item: T): void; next(): T | null };
 
 /** An empty rotation; every step costs the same however many there are. */
-export function createRotation<T>(): Rotation<T> {
+function createRotation<T>(): Rotation<T> {
   // Map and Set keep the order of insertion: to delete and add again is to go to the end.
   const groups = new Map<string, Set<T>>();
   return {

@@ -95,7 +95,7 @@ export function bodyOf(event: Pick<OutgoingEvent, "event" | "event_id" | "at" | 
 const patterns = new Map<string, Pattern | null>();
 
 /** Does an endpoint's `match_pattern` take this recipient? No pattern takes all. */
-export function acceptsRecipient(pattern: string | null, recipient: string): boolean {
+function acceptsRecipient(pattern: string | null, recipient: string): boolean {
   if (pattern === null) return true;
   let compiled = patterns.get(pattern);
   if (compiled === undefined) {

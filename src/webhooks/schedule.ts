@@ -9,7 +9,6 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 /** Delay before attempts 2…7, counted from the end of the attempt before. */
 const DELAYS_MS = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 8 * HOUR_MS, 24 * HOUR_MS];
-export const ATTEMPTS_MAX = DELAYS_MS.length + 1;
 
 /**
  * Never early, and late by at most a second: a herd of retries is held back by the limits per endpoint, so jitter need

@@ -13,7 +13,7 @@ import { newSigningSecret } from "./sign.ts";
 import type { WebhookChoice, WebhookEventType, WebhookRecord } from "./types.ts";
 
 export { forgetEvents, listEventDeliveries } from "./deliveries.ts";
-export { acceptsRecipient, enqueueWebhooks } from "./enqueue.ts";
+export { enqueueWebhooks } from "./enqueue.ts";
 export { wakeHooks } from "./wake.ts";
 
 const WEBHOOKS_MAX = 1_000;

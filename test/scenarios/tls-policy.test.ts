@@ -10,7 +10,6 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { createSecureContext, getCACertificates, setDefaultCACertificates } from "node:tls";
 import { publicKeyOf } from "../../src/mail/dane.ts";
-import { listTlsResults } from "../../src/outbound/policy-queries.ts";
 import type { FetchRequest } from "../../src/platform/safe-fetch.ts";
 import type { World } from "../../src/platform/world.ts";
 import { type TestApi, testApi } from "../support/api.ts";
@@ -130,11 +129,19 @@ const deferred = (event: Event, enhanced: string, message: RegExp) => {
 /** What is to be stored for reports by the end, as `policy result`, by domain. */
 const awaited = new Map<string, string[]>();
 
+type TlsResult = Record<"result" | "mx_host" | "mx_ip" | "policy_type" | "policy_domain", string> & {
+  sessions: number;
+  detail: string | null;
+  policy_strings: string[];
+};
+const TLS_RESULTS = `select * from tls_result r join tls_policy_text t using (policy_hash)
+   where r.day = $1 and r.domain = $2 order by r.policy_hash, r.result, r.mx_host, r.mx_ip, r.source_ip`;
+
 /** What was stored for reports of today. */
 async function results(domain: string, atLeast: number) {
   const day = new Date(clock.now()).toISOString().slice(0, 10);
   return until(`${atLeast} results of ${domain}`, async () => {
-    const rows = await listTlsResults(api.world.db, day, domain);
+    const rows = await api.world.db.query<TlsResult>(TLS_RESULTS, [day, domain]);
     return rows.length >= atLeast && rows;
   });
 }

@@ -1,7 +1,7 @@
 // The house style as rules over what tidy-source.ts reads. A rule answers violations; which of them are put up with is
 // decided in test/tidy-exemptions.json. The order of the features is written down once, here.
 import { basename, posix } from "node:path";
-import type { Import, Source } from "./tidy-source.ts";
+import type { Export, Import, Source } from "./tidy-source.ts";
 
 export type Violation = { rule: string; path: string; line: number; message: string };
 export type Exemption = { rule: string; path: string; reason: string };
@@ -270,11 +270,34 @@ function insertionInto(table: string): RegExp {
 
 /**
  * Whatever `sources` export is imported somewhere: in them, or in what stands beside them (tests, benches). A type may
- * also be exported because something exported here is made of it.
+ * also be exported because something exported here is made of it. What only tests import has a use in its own file.
  */
 export function checkExports(sources: Source[], beside: Source[]): Violation[] {
-  const taken = new Set(
-    [...sources, ...beside].flatMap(({ path, imports }) =>
+  const [forTests, forUse] = [true, false].map((tests) =>
+    takenBy([...sources, ...beside].filter(({ path }) => tests === (isTest(path) || path.startsWith("test/")))),
+  );
+  const has = (taken: Set<string>, path: string, what: string) =>
+    [what, "*"].some((name) => taken.has(`${path} ${name}`));
+  const whyIdle = ({ path, text }: Source, { what, type }: Export): string | null => {
+    if (has(forUse!, path, what)) return null;
+    const isTested = has(forTests!, path, what);
+    if ((isTested || type) && isNamedTwice(text, what)) return null;
+    return isTested ? `only tests import ${what}` : `nobody imports ${what}`;
+  };
+  return sources
+    .filter(({ path }) => !isTest(path) && !path.endsWith(".d.ts"))
+    .flatMap((source) =>
+      source.exports.flatMap((exported) => {
+        const message = whyIdle(source, exported);
+        return message === null ? [] : [{ rule: "exports", path: source.path, line: exported.line, message }];
+      }),
+    );
+}
+
+/** `path name` of all that these import of the repository's own files. */
+function takenBy(sources: Source[]): Set<string> {
+  return new Set(
+    sources.flatMap(({ path, imports }) =>
       imports
         .filter(({ specifier }) => specifier.startsWith("."))
         .flatMap(({ specifier, taken: names }) => {
@@ -283,13 +306,6 @@ export function checkExports(sources: Source[], beside: Source[]): Violation[] {
         }),
     ),
   );
-  return sources
-    .filter(({ path }) => !isTest(path) && !path.endsWith(".d.ts") && !taken.has(`${path} *`))
-    .flatMap(({ path, exports, text }) =>
-      exports
-        .filter(({ what, type }) => !taken.has(`${path} ${what}`) && !(type && isNamedTwice(text, what)))
-        .map(({ what, line }) => ({ rule: "exports", path, line, message: `nobody imports ${what}` })),
-    );
 }
 
 function isNamedTwice(text: string, name: string): boolean {

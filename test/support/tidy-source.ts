@@ -129,7 +129,7 @@ function readImport(reader: Reader, node: ts.Node): void {
     const specifier = node.moduleSpecifier.text;
     const clause = node.importClause?.getText(reader.file) ?? "";
     const type_only = /^type\b/.test(clause) || /^\{(\s*type\s[^,}]+,?)+\s*\}$/.test(clause);
-    const taken = [...namedIn(clause), ...membersOf(clause, reader.text)];
+    const taken = [...namedIn(clause), ...membersOf(reader, node)];
     reader.imports.push({ specifier, names: importedValues(clause), taken, type_only, line: lineOf(reader, node) });
   } else if (ts.isExportDeclaration(node) && node.moduleSpecifier && ts.isStringLiteral(node.moduleSpecifier)) {
     const type_only = /^export type\b/.test(node.getText(reader.file));
@@ -160,15 +160,27 @@ function namedIn(clause: string): string[] {
 }
 
 /** What is used of a namespace; `*` when it is passed on whole. */
-function membersOf(clause: string, text: string): string[] {
-  const name = /\*\s+as\s+(\w+)/.exec(clause)?.[1];
-  if (name === undefined) return [];
-  const uses = [...text.matchAll(new RegExp(`(?<!\\w|(?<!\\.\\.)\\.)${name}(\\.\\w+)?(?!\\w)`, "g"))].map(
-    (match) => match[1],
-  );
-  // Once it is named by its own import; a word in a comment or a text counts as the whole, to be safe.
-  const whole = uses.filter((member) => member === undefined).length > 1;
-  return whole ? ["*"] : uses.flatMap((member) => (member === undefined ? [] : [member.slice(1)]));
+function membersOf(reader: Reader, declaration: ts.ImportDeclaration): string[] {
+  const bindings = declaration.importClause?.namedBindings;
+  if (!bindings || !ts.isNamespaceImport(bindings)) return [];
+  const { text } = bindings.name;
+  const members: string[] = [];
+  const look = (node: ts.Node): void => {
+    if (ts.isIdentifier(node) && node.text === text && !isNameOf(node)) members.push(memberOf(reader, node));
+    node.forEachChild(look);
+  };
+  look(reader.file);
+  return members;
+}
+
+/** The name that something is declared or reached by (`b.a`, `{ a: 1 }`), and not a use of what is imported as `a`. */
+function isNameOf(node: ts.Node): boolean {
+  return (node.parent as { name?: ts.Node }).name === node && !ts.isShorthandPropertyAssignment(node.parent);
+}
+
+function memberOf(reader: Reader, { parent }: ts.Identifier): string {
+  if (ts.isPropertyAccessExpression(parent)) return parent.name.getText(reader.file);
+  return ts.isQualifiedName(parent) ? parent.right.getText(reader.file) : "*";
 }
 
 /** The values an import clause brings in, under the names they have where they come from; `*` for all of them. */

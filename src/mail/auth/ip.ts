@@ -18,6 +18,7 @@ export function parseIpv6(text: string): Ip | null {
   return isIPv6(text) && !text.includes("%") ? ipv6Bytes(text) : null;
 }
 
+/** An IPv4 address as it is written: what an `ip4:` term of SPF names. */
 export function parseIpv4(text: string): Ip | null {
   return isIPv4(text) ? ipv4Bytes(text) : null;
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseBounce } from "./dsn.ts";
-import { daemon, one, only, plain, read, report, short } from "./sample-reports.ts";
+import { daemon, one, only, plain, read, report, short } from "./sample-reports.fixture.ts";
 
 function kind(mail: string): string {
   const result = parseBounce(Buffer.from(mail));
@@ -98,6 +98,31 @@ const weighed = `
 5.1.7  | smtp; 550 5.1.7 invalid sender                        | in reply to RCPT TO      | soft
 5.1.1  | x-unix; 67                                            | procmail: No such user   | soft
 4.4.7  | smtp; 421 4.4.2 timeout                               |                          | soft
+5.1.1  | SMTP; 550 Access denied                               | in reply to RCPT TO      | soft
+5.1.1  | SMTP; 550 Access denied                               |                          | soft
+5.1.1  | SMTP; 550 Denied by policy                            |                          | soft
+5.1.1  | SMTP; 550 Rejected                                    |                          | soft
+5.1.1  | SMTP; 550 go                                          |                          | hard
+5.1.1  | SMTP; 550 mailbox unavailable                         |                          | hard
+5.1.1  | SMTP; 550 Your IP address is unknown                  |                          | soft
+5.1.1  | SMTP; 550 User unknown, try again later               |                          | soft
+5.1.1  | SMTP; 550 User unknown                                |                          | hard suppress
+5.1.1  | SMTP; 550 User unknown                                | in reply to end of DATA  | soft
+5.1.3  | SMTP; 553 http://www.spamhaus.org/query/bl?ip=192.0.2.1 |                        | soft
+5.1.6  | SMTP; 551 not our customer                            |                          | hard suppress
+5.7.1  | smtp; 550 5.7.1 domain x.example does not accept mail from external senders |    | soft
+5.7.1  | smtp; 550 5.7.1 domain x.example does not accept mail |                          | soft
+       | smtp; 550 domain x.example does not accept mail from you | in reply to RCPT TO   | soft
+       | smtp; 550 Your domain has no MX record                | in reply to RCPT TO      | soft
+5.1.2  | smtp; 556 domain x.example does not accept mail       |                          | hard
+5.7.27 | SMTP; 550 Host does not accept mail                   |                          | hard
+5.0.0  | X-Notes; user@there.example not unique. Several matches found in Domino Directory. |  | soft
+5.0.0  | X-Notes; User (user@there.example) not listed in Domino Directory | | hard
+5.0.0  | X-Notes; User (user@there.example) non répertorié dans l'annuaire Domino | | hard
+5.0.0  | X-Notes; User (user@there.example) no se encuentra en el Directorio de Domino | | hard
+5.0.0  | X-Notes; Benutzer (user@there.example) nicht im Domino-Verzeichnis aufgeführt | | hard
+5.0.0  | X-Notes; ユーザー (user@there.example) は Domino ディレクトリには見つかりません。 | | hard
+5.0.0  | X-Notes; Domino Directory could not be opened        |                          | soft
        | smtp; 550 5.1.1 unknown user                          | after initial connection | soft
 `;
 
@@ -109,6 +134,41 @@ test("only a code about the address or an answer to RCPT is hard, and only such 
     assert.equal(`${found.bounce_type}${found.suppress ? " suppress" : ""}`, want, line);
     assert.equal(found.permanent, true, line);
   }
+});
+
+// sendmail writes a code, and "User unknown" below its transcript, for any bare 550.
+const bySendmail = (reply: string) =>
+  report(
+    one(`Status: 5.1.1\nDiagnostic-Code: SMTP; ${reply}`),
+    `   ----- The following addresses had permanent fatal errors -----\n<user@there.example>\n    (reason: ${reply})\n\n   ----- Transcript of session follows -----\n... while talking to mx.there.example.:\n>>> RCPT To:<user@there.example>\n<<< ${reply}\n550 5.1.1 <user@there.example>... User unknown\n`,
+  );
+
+test("a code that sendmail made of a bare reply is no proof: the words of the reply are", () => {
+  const wants = {
+    "550 Access denied": "soft content",
+    "550 Denied by policy": "soft content",
+    "550 go": "hard invalid_recipient",
+    "550 No such user here": "hard invalid_recipient suppress",
+    "550 5.1.1 go": "hard invalid_recipient suppress",
+  };
+  for (const [reply, want] of Object.entries(wants)) {
+    const { bounce_type, class: mailClass, suppress, status } = only(bySendmail(reply));
+    assert.equal(`${bounce_type} ${mailClass}${suppress ? " suppress" : ""}`, want, reply);
+    assert.equal(status, "5.1.1");
+  }
+});
+
+test("an address that stands for another one, or for a program, is not suppressed with it", () => {
+  const actual = (value: string) => only(report(one(`Status: 5.1.1\nX-Actual-Recipient: ${value}`))).suppress;
+  assert.equal(actual("rfc822; user@there.example"), true);
+  assert.equal(actual("RFC822; User@mx1.there.example"), true);
+  assert.equal(actual("rfc822; dead@there.example"), false);
+  assert.equal(actual("rfc822; user@elsewhere.example"), false);
+  assert.equal(actual("X-Unix; |/home/user/bin/filter"), false);
+  const local =
+    "Original-Recipient: rfc822; team@there.example\nAction: failed\nStatus: 5.1.1\nFinal-Recipient: rfc822; ";
+  assert.equal(only(report(`${local}dead@localhost`)).suppress, false);
+  assert.equal(only(report(`${local}team@localhost`)).suppress, true);
 });
 
 test("a warning is never hard and never suppresses, whatever code it carries", () => {
@@ -203,6 +263,7 @@ test("without a returned message the Message-ID is that of In-Reply-To", () => {
 });
 
 const person = "From: Joe <joe@corp.example>\nTo: b+token@bounces.example\n";
+const automatic = `${person}Auto-Submitted: auto-replied\nX-Autoreply: yes\n`;
 const unknown = "Your message to joe@corp.example could not be delivered:\n550 5.1.1 user unknown\n";
 
 // What it is | mail
@@ -215,6 +276,14 @@ const others: [string, string][] = [
   ["auto_reply", plain(unknown, "Hello", `${person}X-Autoreply: yes\n`)],
   ["auto_reply", plain(unknown, "Hello", `${person}Precedence: auto_reply\n`)],
   ["auto_reply", plain("Please click here.", "Please confirm your message to joe@corp.example", person)],
+  ["auto_reply", plain("Back soon.\njoe@corp.example", "Re: Your parcel could not be delivered", automatic)],
+  ["auto_reply", plain("Back soon.\njoe@corp.example", "Your parcel could not be delivered", automatic)],
+  ["auto_reply", plain(unknown, "Your parcel could not be delivered", automatic)],
+  ["auto_reply", plain("Back soon.\njoe@corp.example", "Re: Your flight is delayed", automatic)],
+  ["other", plain("Thank you.\njoe@corp.example", "Re: Your parcel could not be delivered", person)],
+  ["other", plain("Thank you.\njoe@corp.example", "Your parcel could not be delivered", person)],
+  ["other", plain("Thank you.\njoe@corp.example", "AW: Your flight is delayed", person)],
+  ["other", plain(`> ${unknown}`, "Re: Your parcel could not be delivered", person)],
   ["other", plain(unknown, "Re: Hello", person)],
   ["other", plain(unknown, "Re: Undeliverable: Hello", person)],
   ["other", plain(unknown, "Fwd: Delivery Status Notification (Failure)", person)],
@@ -225,6 +294,33 @@ const others: [string, string][] = [
 
 test("people, vacations, tickets, challenges and answers to bounces are no bounces", () => {
   for (const [want, mail] of others) assert.equal(kind(mail), want, mail);
+});
+
+test("a mailer's own words count, not the subject of ours that it quotes behind them", () => {
+  const text =
+    "Your message did not reach some or all of the intended recipients.\n\nuser@there.example\n   550 No such user\n";
+  const subjects = {
+    "Undeliverable: Please confirm your email address": "failed",
+    "Undeliverable: Your flight is delayed": "failed",
+    "Undeliverable: Out of office": "failed",
+    "Undeliverable: Read: Hello": "failed",
+    "Unzustellbar: Delivery delayed": "failed",
+    "No se puede entregar: confirm your address": "failed",
+    "配信不能: Your message is delayed": "failed",
+    "Mail delivery failed: Please confirm your address": "failed",
+    "Delivery failure: Your flight is delayed": "failed",
+    "Delayed: Undeliverable": "delayed",
+    "Delivery delayed: Your parcel could not be delivered": "delayed",
+    "Delivery Notification: Delivery has been delayed": "delayed",
+    "Warning: message delayed 2 days": "delayed",
+  };
+  for (const [subject, want] of Object.entries(subjects)) {
+    assert.equal(only(plain(text, subject, daemon)).action, want, subject);
+  }
+  assert.equal(
+    only(plain("user@there.example could not be reached.", "Undeliverable: Domain not found", daemon)).bounce_type,
+    "soft",
+  );
 });
 
 function receipt(disposition: string, subject: string): string {

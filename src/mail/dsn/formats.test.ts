@@ -1,7 +1,7 @@
 // The formats of servers that do not follow RFC 3464, each by a small mail of our own.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { daemon, one, only, plain, read, report, short } from "./sample-reports.ts";
+import { daemon, one, only, plain, read, report, short } from "./sample-reports.fixture.ts";
 
 const formats: [string, string, string][] = [
   [
@@ -17,6 +17,64 @@ const formats: [string, string, string][] = [
       "A message that you sent could not be delivered to one or more of its\nrecipients. The following address(es) failed:\n\n  user@there.example\n    SMTP error from remote mail server after RCPT TO:<user@there.example>:\n    host mx.there.example [192.0.2.1]: 550 no such user\n\n------ This is a copy of the message, including all the headers. ------\n",
     ),
     "user@there.example failed hard invalid_recipient  550 suppress",
+  ],
+  [
+    "Exim, a member of an alias",
+    plain(
+      "The following address(es) failed:\n\n  dead@behind.example\n    (generated from team@there.example)\n    SMTP error from remote mail server after RCPT TO:<dead@behind.example>:\n    550 5.1.1 no such user\n",
+    ),
+    "dead@behind.example failed hard invalid_recipient 5.1.1 550 suppress",
+  ],
+  [
+    "Exim, a member of an alias that it does not name",
+    plain(
+      "The following address(es) failed:\n\n  an undisclosed address\n    (generated from team@there.example)\n    SMTP error from remote mail server after RCPT TO:<x>: 550 5.1.1 no such user\n",
+      "Mail delivery failed",
+      `${daemon}X-Failed-Recipients: team@there.example\n`,
+    ),
+    "team@there.example failed hard invalid_recipient 5.1.1 550",
+  ],
+  [
+    "Exim, commands sent ahead, after the message",
+    plain(
+      "The following address(es) failed:\n\n  user@there.example\n    host mx.there.example [192.0.2.1]\n    SMTP error from remote mail server after pipelined end of data:\n    550 5.1.1 blocked for user unknown\n",
+    ),
+    "user@there.example failed hard invalid_recipient 5.1.1 550",
+  ],
+  [
+    "Exim, commands sent ahead, after DATA",
+    plain(
+      "The following address(es) failed:\n\n  user@there.example\n    SMTP error from remote mail server after pipelined sending data block: 550 5.2.1 mailbox disabled\n",
+    ),
+    "user@there.example failed soft inactive_mailbox 5.2.1 550",
+  ],
+  [
+    "Exim, commands sent ahead, at MAIL",
+    plain(
+      "The following address(es) failed:\n\n  user@there.example\n    SMTP error from remote mail server after pipelined MAIL FROM:<b+t@us.example>:\n    550 5.1.1 unknown\n",
+    ),
+    "user@there.example failed soft auth 5.1.1 550",
+  ],
+  [
+    "IONOS, at RCPT",
+    plain(
+      "Unfortunately, your email could not be delivered.\n\nuser@there.example:\nSMTP error from remote server for RCPT TO command, host: mx.there.example (192.0.2.1) reason: 550 No such user here\n",
+    ),
+    "user@there.example failed hard invalid_recipient  550 suppress",
+  ],
+  [
+    "IONOS, at MAIL",
+    plain(
+      "Unfortunately, your email could not be delivered.\n\nuser@there.example:\nSMTP error from remote server for MAIL FROM command, host: mx.there.example (192.0.2.1) reason: 550 5.1.1 no\n",
+    ),
+    "user@there.example failed soft auth 5.1.1 550",
+  ],
+  [
+    "IONOS, in the greeting",
+    plain(
+      "Unfortunately, your email could not be delivered.\n\nuser@there.example:\nSMTP error from remote server in greeting, host: mx.there.example (192.0.2.1) reason: 550 5.1.1 no\n",
+    ),
+    "user@there.example failed soft connection 5.1.1 550",
   ],
   [
     "Exim, an undisclosed address",

@@ -1,8 +1,8 @@
 // Opening a session over real sockets against scripted servers: greeting, EHLO, limits on what a server may send.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { greet, type Peer } from "./scripted-server.ts";
-import { failed, opened, openedWith, type Script } from "./scripted-session.ts";
+import { greet, type Peer } from "./scripted-server.fixture.ts";
+import { failed, opened, openedWith, type Script } from "./scripted-session.fixture.ts";
 import { openSession } from "./session.ts";
 
 const hostile: [string, Script, RegExp][] = [

@@ -1,8 +1,8 @@
 // TLS and login over real sockets: what each mode demands, what a failure reports, and what must never be said in clear.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { greet, type KeyPair, type Peer, selfSigned, takeEnvelope } from "./scripted-server.ts";
-import { ENVELOPE, failed, MESSAGE, openedWith, type Script, tryOpen } from "./scripted-session.ts";
+import { greet, type KeyPair, type Peer, selfSigned, takeEnvelope } from "./scripted-server.fixture.ts";
+import { ENVELOPE, failed, MESSAGE, openedWith, type Script, tryOpen } from "./scripted-session.fixture.ts";
 import type { PeerTls, SessionTls } from "./session.ts";
 
 const pair = selfSigned("mx.test");

@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { until } from "../../../test/support/until.ts";
-import { greet, type Peer, takeEnvelope } from "./scripted-server.ts";
-import { ENVELOPE, failed, MESSAGE, opened, type Script, toData, tryOpen } from "./scripted-session.ts";
+import { greet, type Peer, takeEnvelope } from "./scripted-server.fixture.ts";
+import { ENVELOPE, failed, MESSAGE, opened, type Script, toData, tryOpen } from "./scripted-session.fixture.ts";
 import type { Envelope } from "./transaction.ts";
 
 const ON_THE_WIRE = "Subject: hello\r\n\r\n..first\r\n...\r\nlast\r\n.\r\n";

@@ -1,7 +1,7 @@
 // For tests only: opens a session against a scripted server, and closes both after each test.
 import assert from "node:assert/strict";
 import { afterEach } from "node:test";
-import { greet, type Peer, type ScriptedServer, scriptedServer, takeEnvelope } from "./scripted-server.ts";
+import { greet, type Peer, type ScriptedServer, scriptedServer, takeEnvelope } from "./scripted-server.fixture.ts";
 import { type ConnectFailure, openSession, type Session, type SessionOptions } from "./session.ts";
 import type { Envelope } from "./transaction.ts";
 
