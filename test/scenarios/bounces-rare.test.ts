@@ -1,40 +1,25 @@
 // Bounces at odd moments: before the outcome is recorded, after the final answer was lost, for mail that never left, weeks
 // after it was accepted, and for an organization that may not send any more.
 import assert from "node:assert/strict";
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { makeToken } from "../../src/mail/bounce-token.ts";
 import { TOKEN_CONTEXT } from "../../src/outbound/outbound.ts";
+import { byClock, runningClock } from "../support/moved-clock.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { addAlias, processedMail, type Receiving, startTestReceiving, takenId } from "../support/receiving.ts";
 import { type Copy, feedbackReport, postfixBounce } from "../support/returned-mail.ts";
 import { type Received, type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
-import { until } from "../support/until.ts";
 
-const DAY_S = 86_400;
+const DAY_MS = 86_400_000;
 const UNKNOWN = { status: "5.1.1", reply: "550 5.1.1 User unknown" };
-const clockFile = join(mkdtempSync(join(tmpdir(), "postern-clock-")), "offset");
-let offsetS = 0;
+const clock = runningClock(new Date().toISOString());
 let sink: SmtpSink;
 let r: Receiving;
 
-/** The process looks at the file a few times a second. */
-async function moveClock(seconds: number): Promise<void> {
-  offsetS += seconds;
-  writeFileSync(clockFile, String(offsetS));
-  await until("the clock is moved", () => Math.abs(r.api.world.clock.now() - Date.now() - offsetS * 1_000) < 30_000);
-}
-
 before(async () => {
-  writeFileSync(clockFile, "0");
   sink = await startSmtpSink();
-  r = await startTestReceiving({
-    POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
-    POSTERN_TESTING_CLOCK_FILE: clockFile,
-  });
+  r = await startTestReceiving({ POSTERN_TESTING_OUTBOUND_PORT: String(sink.port) }, byClock(clock));
   receiveAt(r.dns, "there.example");
 });
 after(async () => {
@@ -132,7 +117,7 @@ test("nothing is believed about mail that no server took: put off, scheduled, ca
   const deferred = await send("put-off@there.example");
   await emailWithStatus(r.api, deferred, ["deferred"]);
   sink.onMessage(() => null);
-  const scheduled_at = new Date(Date.now() + offsetS * 1_000 + 3_600_000).toISOString();
+  const scheduled_at = new Date(clock.now() + DAY_MS / 24).toISOString();
   const scheduled = await send("scheduled@there.example", { scheduled_at });
   const canceled = await send("canceled@there.example", { scheduled_at });
   await r.api.ask("POST", `/v1/emails/${canceled}/cancel`);
@@ -173,13 +158,13 @@ test("a suspended organization sends nothing and still hears what comes back and
 });
 
 test("a return path ages from the delivery: mail that waited for weeks can still bounce, and not for ever", async () => {
-  const scheduled_at = new Date(Date.now() + offsetS * 1_000 + 25 * DAY_S * 1_000).toISOString();
+  const scheduled_at = new Date(clock.now() + 25 * DAY_MS).toISOString();
   const id = await send("weeks@there.example", { scheduled_at });
-  await moveClock(25 * DAY_S + 60);
+  clock.move(25 * DAY_MS + 60_000);
   await emailWithStatus(r.api, id, ["delivered"], 20_000);
-  await moveClock(9 * DAY_S);
+  clock.move(9 * DAY_MS);
   assert.equal((await mail(returnPath(id), "From: a@there.example\r\nSubject: Re: x\r\n\r\nthanks\r\n")).code, 250);
-  await moveClock(2 * DAY_S);
+  clock.move(2 * DAY_MS);
   assert.equal((await mail(returnPath(id), bounceOf(id, "weeks@there.example"))).code, 550);
   const complaint = feedbackReport(copyOf(id, "weeks@there.example"));
   await taken(`f+${token(id)}@bounces.postern.test`, complaint);

@@ -1,32 +1,23 @@
 // What a remote server's answer means: for the timeline, the recipient's state, suppressions and webhooks, over real
 // SMTP and with the clock moved instead of waiting.
 import assert from "node:assert/strict";
-import { mkdtempSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { byClock, runningClock } from "../support/moved-clock.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
 import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
-const HOUR_S = 3_600;
-const clockFile = join(mkdtempSync(join(tmpdir(), "postern-clock-")), "offset");
-let offset = 0;
+const MINUTE_MS = 60_000;
+const clock = runningClock(new Date().toISOString());
 let api: TestApi;
 let dns: DnsServer;
 let sink: SmtpSink;
 
-function moveClock(seconds: number): void {
-  offset += seconds;
-  writeFileSync(clockFile, String(offset));
-}
-
 before(async () => {
-  moveClock(0);
   dns = await startDnsServer();
   sink = await startSmtpSink();
   sink.onRcpt((address) => {
@@ -36,11 +27,8 @@ before(async () => {
     if (local === "spam") return { code: 550, text: "5.7.1 Message rejected by policy" };
     return null;
   });
-  api = await testApi({
-    POSTERN_DNS: dns.address,
-    POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
-    POSTERN_TESTING_CLOCK_FILE: clockFile,
-  });
+  const env = { POSTERN_DNS: dns.address, POSTERN_TESTING_OUTBOUND_PORT: String(sink.port) };
+  api = await testApi(env, byClock(clock));
   await api.startMta();
   await addVerifiedDomain(api, dns, "sender.example");
   receiveAt(dns, "recipient.example");
@@ -121,8 +109,8 @@ test("three recipients with three fates are told apart", async () => {
   const full = (await api.ask("GET", `/v1/emails/${id}`)).body.email.recipients[1];
   assert.equal(full.status, "deferred");
   assert.equal(full.attempts, 1);
-  const waitMs = Date.parse(full.next_attempt_at) - Date.now() - offset * 1_000;
-  assert.ok(waitMs > 3.5 * 60_000 && waitMs < 6 * 60_000, `the next try is in ${waitMs} ms`);
+  const waitMs = Date.parse(full.next_attempt_at) - clock.now();
+  assert.ok(waitMs > 3.5 * MINUTE_MS && waitMs < 6 * MINUTE_MS, `the next try is in ${waitMs} ms`);
 });
 
 test("a deferred message is tried again on schedule and delivered once the server takes it", async () => {
@@ -130,10 +118,10 @@ test("a deferred message is tried again on schedule and delivered once the serve
   sink.onMessage(() => (isFull ? { code: 451, text: "4.3.0 Try later" } : null));
   const id = await send(["later@recipient.example"]);
   await eventOf(id, "deferred");
-  moveClock(6 * 60);
+  clock.move(6 * MINUTE_MS);
   await eventOf(id, "deferred", 2);
   isFull = false;
-  moveClock(12 * 60);
+  clock.move(12 * MINUTE_MS);
   const email = await emailWithStatus(api, id, ["delivered"]);
   assert.equal(email.recipients[0].attempts, 3);
   sink.onMessage(() => null);
@@ -141,7 +129,7 @@ test("a deferred message is tried again on schedule and delivered once the serve
 
 test("mail that is not delivered by its own time expires", async () => {
   sink.onMessage(() => ({ code: 451, text: "4.3.0 Try later" }));
-  const expires_at = new Date(Date.now() + offset * 1_000 + 4 * 60_000).toISOString();
+  const expires_at = new Date(clock.now() + 4 * MINUTE_MS).toISOString();
   const email = await emailWithStatus(api, await send(["late@recipient.example"], { expires_at }), ["expired"]);
   assert.equal(email.recipients[0].status, "expired");
   sink.onMessage(() => null);
@@ -153,7 +141,7 @@ test("a failing name server never bounces; an absent domain bounces when still a
   assert.match((await eventOf(broken, "deferred"))?.message ?? "", /broken\.example/);
   const absent = await send(["anna@nowhere.example"]);
   await eventOf(absent, "deferred");
-  moveClock(1.2 * HOUR_S);
+  clock.move(72 * MINUTE_MS);
   const email = await emailWithStatus(api, absent, ["bounced"], 15_000);
   assert.equal(email.recipients[0].bounce_class, "bad_domain");
   assert.ok(["deferred"].includes((await api.ask("GET", `/v1/emails/${broken}`)).body.email.status));
@@ -175,7 +163,7 @@ test("when the answer to the final dot is lost the timeline says ambiguous, and 
   dropper.listen(sink.port, "127.0.0.2");
   const id = await send(["anna@drop.example"]);
   await eventOf(id, "ambiguous");
-  moveClock(7 * 60);
+  clock.move(7 * MINUTE_MS);
   await eventOf(id, "ambiguous", 2);
   assert.equal(seen.length, 2);
   assert.equal(new Set(seen).size, 1);

@@ -11,7 +11,8 @@ import { makeSelfSigned } from "../../src/platform/self-signed.ts";
 import type { PosternProcess } from "../support/postern-process.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { type Scene, setScene } from "../support/scene.ts";
-import { receiveAt } from "../support/stories.ts";
+import { emailWithStatus, receiveAt } from "../support/stories.ts";
+import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 /** Stands in every planted text; what follows names the surface, so that a finding says where it came from. */
@@ -74,12 +75,11 @@ const mail = (surface: string, more: object = {}) => ({
   ...more,
 });
 
-/** Nothing is printed within the time that answers take: waits until the process has been silent for a while. */
-async function settled(ms = 700): Promise<void> {
-  for (let before = -1; before !== said.length; ) {
-    before = said.length;
-    await new Promise((resolve) => setTimeout(resolve, ms));
-  }
+/** Sends it; its id. */
+async function send(surface: string, more: object = {}): Promise<string> {
+  const { status, body } = await s.ask("POST", "/v1/send", mail(surface, more));
+  assert.equal(status, 202, JSON.stringify(body));
+  return String(body.id);
 }
 
 test("requests: good ones, bad ones, ones that are no HTTP", async () => {
@@ -152,6 +152,10 @@ test("mail that comes in, by SMTP, well and badly", async () => {
     await attempt(smtp).catch(() => undefined);
     smtp.destroy();
   }
+  await until("what was taken is stored", async () => {
+    const { total } = (await s.ask("GET", "/v1/inbound-emails?status=delivered")).body;
+    return Number(total) > 0;
+  });
 });
 
 test("submission: a password that is wrong, and one that is right", async () => {
@@ -175,24 +179,23 @@ test("submission: a password that is wrong, and one that is right", async () => 
 
 test("mail that leaves, and servers that answer with what they were told", async () => {
   s.sink.onRcpt((address) => ({ code: 550, text: `5.1.1 no mailbox ${address} here, ${plant("reply")}` }));
-  await request({ path: "/v1/send", body: mail("refused") });
-  await settled();
+  await emailWithStatus(s, await send("refused"), ["bounced"]);
   s.sink.onRcpt((address) => ({ code: 451, text: `4.7.1 ${address} try later, token=${plant("later")}` }));
-  await request({ path: "/v1/send", body: mail("deferred") });
-  await settled();
+  await emailWithStatus(s, await send("deferred"), ["deferred"]);
   s.sink.onRcpt(() => null);
   s.dns.set("broken.example", "MX", [{ exchange: "nowhere.broken.example", preference: 10 }]);
-  await request({ path: "/v1/send", body: mail("unreachable", { to: [`${plant("away")}@broken.example`] }) });
+  const unreachable = await send("unreachable", { to: [`${plant("away")}@broken.example`] });
+  await emailWithStatus(s, unreachable, ["deferred"]);
 });
 
 test("webhooks with secrets in their URLs that cannot be reached; reports that cannot be read", async () => {
   const url = `https://hooks.example/${plant("hookpath")}?token=${plant("hooktoken")}`;
-  assert.equal(await request({ path: "/v1/webhooks", body: { url } }), 201);
+  assert.equal(await request({ path: "/v1/webhooks", body: { url, events: ["email.delivered"] } }), 201);
   await request({
     path: "/v1/webhooks",
     body: { url: `https://${plant("urluser")}:${plant("urlpass")}@hooks.example/` },
   });
-  await request({ path: "/v1/send", body: mail("hooked") });
+  await send("hooked");
   for (const body of [
     `<feedback>${plant("xml")}`,
     gzipSync(`<feedback><org_name>${plant("gzip")}`),
@@ -200,7 +203,10 @@ test("webhooks with secrets in their URLs that cannot be reached; reports that c
   ]) {
     await request({ path: "/v1/dmarc/reports", body, headers: { "content-type": "application/octet-stream" } });
   }
-  await settled();
+  await until("the webhook was tried", async () => {
+    const { deliveries } = (await s.ask("GET", "/v1/webhook-deliveries")).body;
+    return (deliveries as unknown as { attempt: number }[]).some(({ attempt }) => attempt > 0);
+  });
 });
 
 test("a database that goes away in the middle of requests and deliveries", async () => {
@@ -219,7 +225,7 @@ test("a database that goes away in the middle of requests and deliveries", async
   await request({ path: "/v1/send", body: mail("notable") });
   await request({ method: "GET", path: `/v1/emails?search=${plant("search")}` });
   await admin.query("alter table message_away rename to message");
-  await settled();
+  await emailWithStatus(s, await send("after"), ["delivered"]);
 });
 
 test("nothing of it was printed, nor a key", async () => {

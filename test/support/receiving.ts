@@ -4,6 +4,7 @@ import nodemailer from "nodemailer";
 import { createEngine, startReceiving } from "../../src/app.ts";
 import { signingKeys } from "../../src/dkim/dkim.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
+import type { World } from "../../src/platform/world.ts";
 import { type TestApi, testApi } from "./api.ts";
 import { type DnsServer, startDnsServer } from "./dns-server.ts";
 import { until } from "./until.ts";
@@ -29,14 +30,17 @@ export type Receiving = {
   close(): Promise<void>;
 };
 
-/** Starts it; `env` are further settings. With POSTERN_TESTING_OUTBOUND_PORT what is sent on goes there. */
+/**
+ * Starts it; `env` are further settings, `change` may replace parts of the World. With POSTERN_TESTING_OUTBOUND_PORT what is
+ * sent on goes there.
+ */
 export async function startTestReceiving(
   env: Record<string, string> = {},
-  type: "inbound" | "both" = "both",
+  change?: (world: World) => World,
 ): Promise<Receiving> {
   const dns = await startDnsServer();
-  const api = await testApi({ POSTERN_DNS: dns.address, POSTERN_MX: "127.0.0.1:0", ...env });
-  const domain = await addVerifiedDomain(api, dns, "in.example", { type });
+  const api = await testApi({ POSTERN_DNS: dns.address, POSTERN_MX: "127.0.0.1:0", ...env }, change);
+  const domain = await addVerifiedDomain(api, dns, "in.example", { type: "both" });
   const webhook = await api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/in", domain_id: domain.id });
   const engine = createEngine(api.world);
   if (env.POSTERN_TESTING_OUTBOUND_PORT) {

@@ -1,7 +1,7 @@
 // A domain that may send, and one that receives at loopback: what most sending stories begin with.
-import type { TestApi } from "./api.ts";
 import type { DnsServer } from "./dns-server.ts";
 import { until } from "./until.ts";
+import type { Asking } from "./verified-domain.ts";
 
 /** Makes `domain` receive its mail at this machine's loopback address. */
 export function receiveAt(dns: DnsServer, domain: string, host = `mx.${domain}`): void {
@@ -10,7 +10,7 @@ export function receiveAt(dns: DnsServer, domain: string, host = `mx.${domain}`)
 }
 
 /** Polls `GET /v1/emails/{id}` until its status is one of `statuses`. */
-export async function emailWithStatus(api: TestApi, id: string, statuses: string[], timeoutMs = 20_000) {
+export async function emailWithStatus(api: Asking, id: string, statuses: string[], timeoutMs = 20_000) {
   let status: string | undefined;
   const look = async () => {
     const { body } = await api.ask("GET", `/v1/emails/${id}`);

@@ -13,7 +13,7 @@ export function publish(dns: DnsServer, records: ShownRecord[]): void {
 }
 
 /** The API in process (api.ts) or that of a process (`apiOf` of postern-process.ts), which asks with its one key. */
-type Asking = {
+export type Asking = {
   ask(method: string, path: string, body?: unknown, as?: { key?: string }): Promise<Pick<Answer, "status" | "body">>;
 };
 
