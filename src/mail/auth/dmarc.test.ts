@@ -219,6 +219,16 @@ describe("DMARC", () => {
     });
   }
 
+  it("does not align a name beside the author's where only that has a record: it may be somebody else's", async () => {
+    const beside = (records: Dns) =>
+      dmarcOf("a@news.example.com", { "TXT shop.example.com": ["v=spf1 +all"], ...records }, "x@shop.example.com");
+    const record = ["v=DMARC1; p=reject"];
+    const only = await beside({ "TXT _dmarc.news.example.com": record });
+    assert.deepEqual([only.result, only.spf_aligned], ["fail", false]);
+    const both = await beside({ "TXT _dmarc.example.com": record });
+    assert.deepEqual([both.result, both.spf_aligned], ["pass", true]);
+  });
+
   it("tells the alignment without a record, by the public suffix list", async () => {
     const dmarc = await dmarcOf("a@news.example.com", {});
     assert.deepEqual([dmarc.result, dmarc.spf_aligned], ["none", true]);

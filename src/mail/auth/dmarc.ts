@@ -149,10 +149,12 @@ function declares(walk: Walk): boolean {
   return walk.found.some(({ record }) => record.psd !== null);
 }
 
-// §4.10.2: two names with one organizational domain, which is the name itself or one above it. Deliberate: also two names
-// under one registrable domain, as RFC 7489 §3.2 had it, unless a record on the way says psd=. Domains whose only record
-// stands on a subdomain and who sign as the domain above are aligned by the old rule and not by the new one; until senders
-// know that, refusing their mail would be our mistake in their eyes.
+// §4.10.2: two names with one organizational domain, which is the name itself or one above it. Deliberate: also the author's
+// domain and one above it that has the same owner by the public suffix list, as RFC 7489 §3.2 had it, unless a record on the
+// way says psd=. Domains whose only record stands on a subdomain and who sign as the domain above are aligned by the old rule
+// and not by the new one; until senders know that, refusing their mail would be our mistake in their eyes. Whoever owns the
+// name above could change that record anyway; a name beside it may be somebody else's, and is not aligned
+// (docs/decisions/0009-mail-auth.md).
 async function alignRelaxed(
   domain: string,
   author: string,
@@ -162,10 +164,10 @@ async function alignRelaxed(
   const sameTop = domain.split(".").at(-1) === author.split(".").at(-1);
   if (organization === null) return sameTop ? "unknown" : "no";
   const below = domain === organization || domain.endsWith(`.${organization}`);
-  const sameOwner = !declared && registrable(domain) === registrable(author);
-  if (!below && !sameOwner) return "no";
+  const above = !declared && author.endsWith(`.${domain}`) && registrable(domain) === registrable(author);
+  if (!below && !above) return "no";
   const walk = await walkTree(domain, by.look_ups);
   if (walk.failed !== null) return "unknown";
   if (organizationalDomain(domain, walk.found) === organization) return "yes";
-  return sameOwner && !declares(walk) ? "yes" : "no";
+  return above && !declares(walk) ? "yes" : "no";
 }
