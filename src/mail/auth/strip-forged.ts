@@ -1,9 +1,8 @@
 // Takes out of a received message the header fields by which it could pretend to have been checked by us: results under
 // our name (RFC 8601 §5) and the fields that only we write. Everything else stays byte for byte; nothing is added.
+import { fieldEnd, isEmptyLine } from "../mime/parse-head.ts";
 import { toDnsName } from "./author.ts";
 
-const LF = 0x0a;
-const CR = 0x0d;
 const ours = /^x-(?:service|postern)-/i;
 const results = /^authentication-results$/i;
 const commentDepthMax = 20;
@@ -37,20 +36,6 @@ export function stripForged(bytes: Buffer, host: string): Buffer {
     start = end;
   }
   return from === 0 ? bytes : Buffer.concat([...kept, bytes.subarray(from)]);
-}
-
-function isEmptyLine(bytes: Buffer, start: number): boolean {
-  return bytes[start] === LF || (bytes[start] === CR && bytes[start + 1] === LF);
-}
-
-function fieldEnd(bytes: Buffer, start: number): number {
-  let end = start;
-  do {
-    const lineEnd = bytes.indexOf(LF, end);
-    if (lineEnd === -1) return bytes.length;
-    end = lineEnd + 1;
-  } while (bytes[end] === 0x20 || bytes[end] === 0x09);
-  return end;
 }
 
 function isForged(field: Buffer, id: string): boolean {

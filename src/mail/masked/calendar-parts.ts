@@ -8,7 +8,7 @@ import { decodeTransfer } from "../mime/decode-transfer.ts";
 import { encodeBase64, encodeText } from "../mime/encode-body.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
 import { defaultParseLimits } from "../mime/parse-message.ts";
-import { type Part, parseStructure, type StructureDefect } from "../mime/parse-structure.ts";
+import { type Part, parseStructure, type StructureDefect, withLineFeeds } from "../mime/parse-structure.ts";
 import { fileHeader } from "../mime/part-headers.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { type CalendarPeople, calendarAddresses, knownPeople, rewritePerson } from "./calendar-person.ts";
@@ -53,6 +53,7 @@ function calendarTexts(bytes: Buffer, nesting: number): string[] {
 }
 
 function guardMessage(given: Buffer, people: CalendarPeople, nesting: number): Buffer {
+  // parseStructure would read a copy.
   const bytes = withLineFeeds(given);
   const { root, defects } = parseStructure(bytes, defaultParseLimits);
   const work: Work = { bytes, root, defects, people, nesting };
@@ -63,12 +64,6 @@ function guardMessage(given: Buffer, people: CalendarPeople, nesting: number): B
   const edits = leaves.flatMap((part) => guardPart(part, work));
   if (defects.has("too_many_parts")) edits.push(cutBehind(leaves, root, bytes));
   return edits.length === 0 ? given : applied(bytes, edits);
-}
-
-/** CR alone ends lines in a mail that has no LF at all (as for parseStructure, which would read a copy). */
-function withLineFeeds(bytes: Buffer): Buffer {
-  if (bytes.includes(0x0a) || !bytes.includes(0x0d)) return bytes;
-  return Buffer.from(bytes.map((byte) => (byte === 0x0d ? 0x0a : byte)));
 }
 
 function leavesOf(part: Part): Part[] {

@@ -49,12 +49,13 @@ export function headerValues(headers: readonly Header[], name: string): string[]
   return headers.filter((header) => header.name.toLowerCase() === lower).map((header) => header.value);
 }
 
-function isEmptyLine(bytes: Buffer, start: number): boolean {
+/** Ends the head here, with a line that holds nothing? */
+export function isEmptyLine(bytes: Buffer, start: number): boolean {
   return bytes[start] === LF || (bytes[start] === CR && bytes[start + 1] === LF);
 }
 
-// Where the field that starts here ends: behind the last of its lines, continuations included.
-function fieldEnd(bytes: Buffer, start: number): number {
+/** Where the field that starts here ends: behind the last of its lines, continuations included. */
+export function fieldEnd(bytes: Buffer, start: number): number {
   let end = start;
   do {
     const lineEnd = bytes.indexOf(LF, end);

@@ -2,7 +2,7 @@
 // that begin with two hyphens, so that nesting costs nothing; limits on parts, depth and heads, beyond which the rest is
 // left out. message/rfc822 is not looked into. Decodes nothing but Content-Type.
 import { unfoldedValue } from "./header-text.ts";
-import { type Header, headersMax, headOctetsMax } from "./parse-head.ts";
+import { fieldEnd, type Header, headersMax, headOctetsMax, isEmptyLine } from "./parse-head.ts";
 import { type FieldWithParameters, parseParameters } from "./parse-parameters.ts";
 
 export type StructureDefect =
@@ -62,8 +62,8 @@ export function parseStructure(given: Buffer, limits: StructureLimits): Structur
   return { root, defects: walk.defects };
 }
 
-// CR alone ends lines only in a mail that has no LF at all (old Mac exports).
-function withLineFeeds(bytes: Buffer): Buffer {
+/** The bytes as `parseStructure` reads them. CR alone ends lines only in a mail that has no LF at all (old Mac exports). */
+export function withLineFeeds(bytes: Buffer): Buffer {
   if (bytes.includes(LF) || !bytes.includes(CR)) return bytes;
   return Buffer.from(bytes.map((byte) => (byte === CR ? LF : byte)));
 }
@@ -244,7 +244,7 @@ function readHead(walk: Walk, start: number, isRoot: boolean): { headers: Header
       if (strays === -1) at = endOfHead(walk, at);
       break;
     }
-    const end = fieldEnd(walk, at);
+    const end = fieldEnd(bytes, at);
     const length = nameLength(bytes, at, end);
     if (length > 0) {
       if (isRoot || isKeptInParts(bytes, at, headers)) {
@@ -293,14 +293,4 @@ function endOfHead(walk: Walk, from: number): number {
     if (boundaryAt(walk, at) !== null) return at;
   }
   return empty;
-}
-
-function isEmptyLine(bytes: Buffer, start: number): boolean {
-  return bytes[start] === LF || (bytes[start] === CR && bytes[start + 1] === LF);
-}
-
-function fieldEnd(walk: Walk, start: number): number {
-  let end = lineEnd(walk.bytes, start);
-  while (walk.bytes[end] === 0x20 || walk.bytes[end] === 0x09) end = lineEnd(walk.bytes, end);
-  return end;
 }
