@@ -3,6 +3,7 @@
 // everything a request touches runs inside `asOrg`, where row-level security hides all other organizations' rows.
 import pg from "pg";
 import { sleep } from "./clock.ts";
+import { replanAsTablesGrow } from "./replan.ts";
 
 // bigint and numeric as numbers (counters stay far below 2^53), dates as their text, not as a local-time Date.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -123,6 +124,7 @@ function openPool(
   // connection's own of one that is lost between two statements of a transaction, whose next statement then fails.
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", () => undefined));
+  replanAsTablesGrow(pool);
   return pool;
 }
 

@@ -12,13 +12,18 @@ export type EndedMessage = {
   bounce_class: string | null;
 };
 
-/** Those of these messages to one recipient that are over, and how they ended. */
+/**
+ * Those of these messages to one recipient that are over, and how they ended. Each recipient is looked up by itself (`offset 0`
+ * keeps it so): of partitions that are young the planner would read all rows for each message.
+ */
 export function findEnded(db: Query, keys: readonly { org_id: string; id: string }[]) {
   return db.query<EndedMessage>(
     `select m.org_id, m.id, r.status, r.bounce_type, r.bounce_code, r.diag_code, r.bounce_class
        from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
        join message m on m.org_id = k.org_id and m.id = k.id and m.completed_at is not null
-       join recipient r on r.org_id = m.org_id and r.message_id = m.id and r.position = 0`,
+      cross join lateral (
+        select r.status, r.bounce_type, r.bounce_code, r.diag_code, r.bounce_class
+          from recipient r where r.org_id = m.org_id and r.message_id = m.id and r.position = 0 offset 0) r`,
     [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)],
   );
 }
