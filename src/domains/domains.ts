@@ -20,6 +20,7 @@ import type {
   TlsPolicy,
 } from "./types.ts";
 
+export { domainOfReturnPath } from "./records.ts";
 export { receives as receivesMail } from "./state.ts";
 
 /** Of one organization; a limit on everything. */

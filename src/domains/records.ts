@@ -6,13 +6,18 @@ import type { DkimRecord, DnsRecord, DomainRow, ExpectedRecord } from "./types.t
 
 const TTL_S = 3_600;
 const MX_PRIORITY = 10;
-const RETURN_PATH_LABEL = "pt-bounces";
+const RETURN_PATH_PREFIX = "pt-bounces.";
 
 export type Hosts = Pick<Config, "spf_host" | "bounce_host" | "mx_host" | "report_domain">;
 
 /** The host in the envelope of a domain that has its return path in place. */
 export function returnPathName(domain: string): string {
-  return `${RETURN_PATH_LABEL}.${domain}`;
+  return RETURN_PATH_PREFIX + domain;
+}
+
+/** The domain whose return path the host is, by its name alone; null for any other host. */
+export function domainOfReturnPath(host: string): string | null {
+  return host.startsWith(RETURN_PATH_PREFIX) ? host.slice(RETURN_PATH_PREFIX.length) : null;
 }
 
 /** What the ownership record says. */

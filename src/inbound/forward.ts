@@ -2,6 +2,7 @@
 // the alias where it would not (or where the alias asks for it). The envelope sender is rewritten (SRS) so that SPF is
 // ours to pass and bounces find their way back. Own marks against loops. Masked aliases forward elsewhere.
 
+import { domainOfReturnPath } from "../domains/domains.ts";
 import { parseAddress } from "../mail/address.ts";
 import { stripForged } from "../mail/auth/strip-forged.ts";
 import { splitFields } from "../mail/dkim/canonicalize.ts";
@@ -34,7 +35,6 @@ export type ForwardOrder = {
 const LOOP_HEADER = "X-Loop-Guard";
 const LOOP_CONTEXT = "forward-loop";
 const LOOP_MARK_CHARS = 20;
-const RETURN_PATH_LABEL = "pt-bounces.";
 
 /** Does the mail carry our mark for this very alias? Then it has been here before. */
 export function isLoop(world: Pick<World, "seal">, bytes: Buffer, route: LoopRoute): boolean {
@@ -106,7 +106,7 @@ async function breaksDmarc(mail: Mail): Promise<boolean> {
 function rewrittenSender(world: ForwardWorld, mail: Mail, sender: ForwardSender | null): string | null {
   const { from } = mail.envelope;
   if (from === "") return "";
-  if (!sender?.return_path_host.startsWith(RETURN_PATH_LABEL)) return null;
+  if (!sender || domainOfReturnPath(sender.return_path_host) === null) return null;
   const mac = (text: string) => world.seal.hash(text, SRS_CONTEXT);
   const local = writeSrs(from, { mac, now_ms: world.clock.now() });
   return local === null ? null : `${local}@${sender.return_path_host}`;

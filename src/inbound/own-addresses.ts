@@ -1,8 +1,10 @@
 // Addresses on our own hosts, decided at RCPT: return paths (`b+<token>`, what VERP is), feedback addresses (`f+<token>`,
 // the CFBL-Address of RFC 9477), both believed only if we signed the token; and the mailboxes that every mail host must
 // have (RFC 5321 §4.5.1, RFC 2142), which are the operator's.
+import { domainOfReturnPath } from "../domains/domains.ts";
 import { readToken } from "../mail/bounce-token.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
+import { NO_SUCH_MAILBOX } from "../mail/smtp-server/reply.ts";
 import { TOKEN_CONTEXT } from "../outbound/outbound.ts";
 import { uuidTime } from "../platform/random.ts";
 import type { World } from "../platform/world.ts";
@@ -12,12 +14,11 @@ import type { RcptDecider, RcptDecision, Refused } from "./types.ts";
 
 type AddressWorld = Pick<World, "db" | "clock" | "config" | "seal">;
 
-export const RETURN_PATH_LABEL = "pt-bounces.";
 /** Stands for the operator where mail names its organization. No organization has this id, so none can read it. */
 export const OPERATOR_ORG_ID = "00000000-0000-7000-8000-0000000005e5";
 
 /** The answer to every address that takes nothing, whatever the reason: it tells nobody what else there is. */
-export const UNKNOWN: Refused = { kind: "refuse", code: 550, enhanced: "5.1.1", text: "no such mailbox here" };
+export const UNKNOWN: Refused = { kind: "refuse", ...NO_SUCH_MAILBOX };
 const MAILBOXES = new Set(["postmaster", "abuse", "feedback", "fbl", "hostmaster", "security"]);
 
 /** Is this a name of ours, not of a customer's domain? */
@@ -30,7 +31,7 @@ export function isOurHost({ config }: Pick<World, "config">, domain: string): bo
 export function tokenDecider(world: AddressWorld): RcptDecider {
   const mac = (text: string) => world.seal.hash(text, TOKEN_CONTEXT);
   return async ({ to }) => {
-    const isOurs = to.domain === world.config.bounce_host || to.domain?.startsWith(RETURN_PATH_LABEL);
+    const isOurs = to.domain === world.config.bounce_host || domainOfReturnPath(to.domain ?? "") !== null;
     const [, letter = "", token = ""] = /^([bf])\+([a-z2-7]+)$/i.exec(to.local) ?? [];
     if (!isOurs || token === "") return null;
     const named = readToken(token, mac);

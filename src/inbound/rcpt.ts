@@ -2,11 +2,12 @@
 // kinds on customers' domains (masked, reverse) → globs → catch-all → our own addresses (return path, feedback, rewritten
 // senders, reports, the operator's) → 550. Mail for domains that nobody here holds is relaying and refused.
 import type { AliasMatch, FindAlias } from "../aliases/aliases.ts";
+import { domainOfReturnPath } from "../domains/domains.ts";
 import type { ReceivingDomain } from "../domains/types.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
 import { readSrs } from "../mail/srs.ts";
 import type { World } from "../platform/world.ts";
-import { isOurHost, operatorDecider, RETURN_PATH_LABEL, tokenDecider, UNKNOWN } from "./own-addresses.ts";
+import { isOurHost, operatorDecider, tokenDecider, UNKNOWN } from "./own-addresses.ts";
 import type { RcptDecider, RcptDecision, RcptQuestion, Refused, Route } from "./types.ts";
 
 export type PolicyWorld = Pick<World, "db" | "clock" | "config" | "seal">;
@@ -107,12 +108,12 @@ function fromCatchAll(receiver: ReceivingDomain, to: Path): RcptDecision {
 function srsDecider(world: PolicyWorld, ports: PolicyPorts): RcptDecider {
   const mac = (text: string) => world.seal.hash(text, SRS_CONTEXT);
   return async ({ from, to }) => {
-    if (!/^srs[01]/i.test(to.local) || !to.domain?.startsWith(RETURN_PATH_LABEL)) return null;
+    const domain = domainOfReturnPath(to.domain ?? "");
+    if (!/^srs[01]/i.test(to.local) || domain === null) return null;
     const read = readSrs(to.local, { mac, now_ms: world.clock.now() });
     if (read.kind !== "sender") return UNKNOWN;
     // Only bounces come back to a rewritten sender: anything else would make us an open relay for whoever saw it.
     if (from.text !== "") return RELAY;
-    const domain = to.domain.slice(RETURN_PATH_LABEL.length);
     const receiver = await ports.findReceiver(domain);
     if (!receiver) return UNKNOWN;
     const { org_id, id: domain_id } = receiver;

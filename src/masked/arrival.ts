@@ -2,6 +2,7 @@
 // What a stranger must not do is refused here, while the one who sends can still be told, so that nothing is bounced later.
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
+import { NO_SUCH_MAILBOX } from "../mail/smtp-server/reply.ts";
 import type { World } from "../platform/world.ts";
 import { addressDigest, contactDigest, REPLY_LOCAL, untagged } from "./addresses.ts";
 import { isAnswer, isFromContact } from "./answers.ts";
@@ -47,7 +48,7 @@ const NEW_CONTACTS_DAY_MAX = 200;
 const DAY_MS = 86_400_000;
 
 const refuse = (code: number, enhanced: string, text: string): Refused => ({ kind: "refuse", code, enhanced, text });
-const UNKNOWN = refuse(550, "5.1.1", "no such mailbox here");
+const UNKNOWN: Refused = { kind: "refuse", ...NO_SUCH_MAILBOX };
 const UNCONFIRMED = refuse(450, "4.2.1", "the owner of this address has not confirmed its mailbox yet; try later");
 const UNREACHABLE = refuse(450, "4.2.1", "the mailbox behind this address cannot be reached; try later");
 const LATER = refuse(450, "4.7.1", "too much mail for this address; try later");

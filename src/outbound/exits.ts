@@ -2,6 +2,7 @@
 // Decided once, when it is accepted; what changes afterwards is the engine's (intake.ts, sources.ts).
 import { includesDedicatedIps, requirePlan } from "../accounts/accounts.ts";
 import { coalesceListsByOrg } from "../platform/coalesce.ts";
+import { fnv1a } from "../platform/fnv.ts";
 import type { Account } from "../platform/http.ts";
 import { invalid } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -109,17 +110,10 @@ export function choose(choices: pools.ChoiceRow[], messageId: string, nowMs: num
   });
   const among = [open, bindable, choices].find((list) => list.length > 0) ?? [];
   const total = among.reduce((sum, { weight }) => sum + weight, 0);
-  let place = total === 0 ? 0 : hashOf(messageId) % total;
+  let place = total === 0 ? 0 : fnv1a(messageId) % total;
   for (const { id, weight } of among) {
     if (place < weight) return id;
     place -= weight;
   }
   return null;
-}
-
-/** FNV-1a: every process places a message alike. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193) >>> 0;
-  return hash;
 }

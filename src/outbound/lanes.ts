@@ -2,6 +2,7 @@
 // source to one domain in one class by one way (direct, or the relay of a sender domain); its slot follows from where that
 // leads, so one process sees all of a destination.
 import { coalesce } from "../platform/coalesce.ts";
+import { fnv1a } from "../platform/fnv.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 import type { Lane } from "./types.ts";
@@ -58,15 +59,7 @@ function parse(name: string): queries.LaneKey {
     class: Number(mailClass),
     domain,
     relay_domain_id,
-    slot: slotOf(relay_domain_id ?? domain),
+    // Every process puts a destination into the same slot.
+    slot: fnv1a(relay_domain_id ?? domain) % SLOTS,
   };
-}
-
-/** FNV-1a over the domain: every process puts a destination into the same slot. */
-function slotOf(domain: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < domain.length; at += 1) {
-    hash = Math.imul(hash ^ domain.charCodeAt(at), 0x01000193) >>> 0;
-  }
-  return hash % SLOTS;
 }

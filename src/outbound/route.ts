@@ -2,7 +2,7 @@
 // family. "There is none" and "could not ask" are different answers: only the first may ever bounce a message. Not here:
 // how many of them an attempt tries (path.ts), TLS policy (tls-policy.ts), relays (relays.ts).
 import { isIPv6 } from "node:net";
-import { isPublicAddress } from "../platform/addresses.ts";
+import { mayConnect } from "../platform/addresses.ts";
 import type { Resolver } from "../platform/resolver.ts";
 import type { World } from "../platform/world.ts";
 import providers from "./providers.json" with { type: "json" };
@@ -95,15 +95,10 @@ function addAddresses(
   if (answer.kind === "failed") found.failed ??= `address of ${host}: ${answer.reason}`;
   if (answer.kind !== "found") return;
   for (const address of answer.records) {
-    if (!mayConnect(world, address)) found.forbidden = true;
+    // An MX record is anyone's to write.
+    if (!mayConnect(address, world.config.testing.allow_loopback)) found.forbidden = true;
     else if (!isFull(found.hops, isIPv6(address))) found.hops.push({ host, address });
   }
-}
-
-/** Mail never goes to private or loopback addresses (an MX record is anyone's to write); loopback only in tests. */
-function mayConnect(world: RouteWorld, address: string): boolean {
-  if (isPublicAddress(address)) return true;
-  return world.config.testing.allow_loopback && /^(127\.|::1$)/.test(address);
 }
 
 function toRoute(domain: string, hosts: string[], { hops, failed, forbidden, secure }: Resolved): Route {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isLoopbackAddress, isPublicAddress, literalAddressHost } from "./addresses.ts";
+import { isLoopbackAddress, isPublicAddress, literalAddressHost, mayConnect } from "./addresses.ts";
 
 const PUBLIC = ["8.8.8.8", "1.1.1.1", "93.184.216.34", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1"];
 const PUBLIC_V6 = [
@@ -149,4 +149,13 @@ test("names are not literals", () => {
   ]) {
     assert.equal(literalAddressHost(host), null, host.slice(0, 50));
   }
+});
+
+test("a stranger's word leads to public addresses only, and in tests to this machine too", () => {
+  for (const ip of ["127.0.0.1", "127.9.9.9", "::1"]) {
+    assert.equal(mayConnect(ip, true), true, ip);
+    assert.equal(mayConnect(ip, false), false, ip);
+  }
+  for (const ip of ["10.0.0.1", "127.0.0.1.example", "::ffff:127.0.0.1"]) assert.equal(mayConnect(ip, true), false, ip);
+  assert.equal(mayConnect("8.8.8.8", false), true);
 });

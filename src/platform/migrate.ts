@@ -8,7 +8,8 @@ import pg from "pg";
 
 const FOLDER = resolve(fileURLToPath(import.meta.url), "../../../migrations");
 const LOCK = 0x706f7374; // "post"
-const OLDEST_SERVER = 150_000;
+/** The oldest major version of PostgreSQL that will do. */
+export const OLDEST_POSTGRES = 15;
 
 export type Migration = { number: number; name: string; text: string; checksum: string };
 
@@ -40,8 +41,10 @@ export async function migrate(url: string, folder: string = FOLDER): Promise<str
 
 async function checkVersion(client: pg.Client): Promise<void> {
   const { rows } = await client.query("select current_setting('server_version_num')::int as version");
-  if (rows[0].version < OLDEST_SERVER) {
-    throw new Error(`PostgreSQL 15 or newer is needed; this server reports ${rows[0].version}. Upgrade it first.`);
+  if (rows[0].version < OLDEST_POSTGRES * 10_000) {
+    throw new Error(
+      `PostgreSQL ${OLDEST_POSTGRES} or newer is needed; this server reports ${rows[0].version}. Upgrade it first.`,
+    );
   }
 }
 

@@ -4,7 +4,7 @@
 import { isIP } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import { Agent, errors } from "undici";
-import { isLoopbackAddress, isPublicAddress, literalAddressHost } from "./addresses.ts";
+import { literalAddressHost, mayConnect } from "./addresses.ts";
 import type { Answer, Resolver } from "./resolver.ts";
 
 export type FetchRequest = {
@@ -93,15 +93,11 @@ export function checkUrl(url: string, options: { allowLoopback: boolean }): stri
 function checkHost(hostname: string, allowLoopback: boolean): string | null {
   const literal = literalAddressHost(hostname);
   if (literal !== null)
-    return isAllowed(literal, allowLoopback)
+    return mayConnect(literal, allowLoopback)
       ? null
       : "The URL must not lead to a private, loopback, link-local or otherwise internal address.";
   const isName = hostname.includes(".") && hostname !== "." && hostname.length <= NAME_LENGTH_MAX;
   return isName ? null : "The URL's host must be a full domain name.";
-}
-
-function isAllowed(address: string, allowLoopback: boolean): boolean {
-  return isPublicAddress(address) || (allowLoopback && isLoopbackAddress(address));
 }
 
 // --- one request -----------------------------------------------------------------------------------------------------
@@ -252,7 +248,7 @@ async function connectChecked(
 async function allowedAddresses(options: SafeFetchOptions, hostname: string): Promise<string[]> {
   const literal = literalAddressHost(hostname);
   const addresses = literal === null ? await resolveHost(options.resolver, hostname) : [literal];
-  const forbidden = addresses.find((address) => !isAllowed(address, options.allowLoopback));
+  const forbidden = addresses.find((address) => !mayConnect(address, options.allowLoopback));
   if (forbidden !== undefined)
     throw new FetchError("blocked", "the host's address is private or otherwise not allowed");
   return addresses;

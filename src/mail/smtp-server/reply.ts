@@ -23,6 +23,8 @@ function clean(text: string): string {
   return text.slice(0, TEXT_MAX).replace(/[^\x20-\x7e]/g, "?");
 }
 
+/** To every address that takes nothing, whatever the reason and whoever is asked: it tells nobody what else there is. */
+export const NO_SUCH_MAILBOX = { code: 550, enhanced: "5.1.1", text: "no such mailbox here" } as const;
 export const TOO_SLOW: Reply = reply(421, "4.4.2", "too slow, closing the connection");
 export const STOPPING: Reply = reply(421, "4.3.2", "the service is restarting, try again shortly");
 export const TOO_MANY_ERRORS: Reply = reply(421, "4.7.0", "too many errors, closing the connection");
