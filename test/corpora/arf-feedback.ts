@@ -1,52 +1,48 @@
 // Feedback reports, mailed to the feedback address of mail that was really sent: a complaint becomes `email.complained` with
 // the report's type and source and a suppression, an authentication failure (RFC 6591) nothing, an opt-out an unsubscribe.
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { wantedOfFeedback, withCrlf, wordsOf } from "./bounces.ts";
-import { type ReturnedCase, returnedStage, type Verdict } from "./returned-stage.ts";
-import { type Corpus, createTally, type Tally } from "./tally.ts";
+import { wantedOfFeedback, wordsOf } from "./bounces.ts";
+import { answerTo, caseFiles, noteAbsent, readSide, withCrlf } from "./case-files.ts";
+import { playReturned, type ReturnedCase, type Verdict } from "./returned-stage.ts";
+import type { Corpus, Tally } from "./tally.ts";
 
 type Row = { feedbacktype: string; recipient: string };
 type Upstream = { feedback_type: string; source_ip: string | null };
+type Opinions = Record<string, Row[]>;
 type Case = ReturnedCase & { type: string | null; source_ip: string | null | undefined };
 
 export const arfFeedback: Corpus = {
   name: "arf-feedback",
-  async run(dir) {
-    const cases = globSync("**/*", { cwd: dir })
-      .filter((name) => isMail(dir, name))
-      .sort()
-      .map((file) => toCase(dir, file));
-    const tally = createTally();
-    const stage = await returnedStage();
-    const verdicts = await stage.run(cases);
-    for (const one of cases) judge(tally, one, verdicts.get(one.name) as Verdict);
-    tally.judge("addresses suppressed that no case sent to", [], await stage.leftSuppressed());
-    return tally;
+  async run(dir, tally) {
+    const opinions = readSide<Opinions>(tally, join(dir, "second-opinion.json")) ?? {};
+    const files = caseFiles(dir);
+    noteAbsent(tally, files, Object.keys(opinions));
+    const cases = files.map((file) => toCase(tally, { dir, file, opinions }));
+    await playReturned(tally, cases, (one, verdict) => judge(tally, one, verdict));
   },
 };
 
-function toCase(dir: string, file: string): Case {
-  const opinions = JSON.parse(readFileSync(join(dir, "second-opinion.json"), "utf8")) as Record<string, Row[]>;
+function toCase(tally: Tally, { dir, file, opinions }: { dir: string; file: string; opinions: Opinions }): Case {
   const [opinion] = opinions[file] ?? [];
   const sidecar = join(dir, file.replace(/\.[a-z]+$/i, ".json"));
-  const upstream = existsSync(sidecar) ? (JSON.parse(readFileSync(sidecar, "utf8")) as Upstream) : null;
+  const upstream = existsSync(sidecar) ? readSide<Upstream>(tally, sidecar) : null;
   return {
     name: file,
     mail: withCrlf(readFileSync(join(dir, file))),
     to: "feedback",
     recipients: opinion ? [opinion.recipient] : [],
     // mail-auth writes types as Rust names.
-    type: upstream?.feedback_type.replace(/(?<!^)([A-Z])/g, "-$1").toLowerCase() ?? opinion?.feedbacktype ?? null,
+    type: upstream?.feedback_type?.replace(/(?<!^)([A-Z])/g, "-$1").toLowerCase() ?? opinion?.feedbacktype ?? null,
     source_ip: upstream?.source_ip,
   };
 }
 
-function judge(tally: Tally, { name, type, source_ip }: Case, verdict: Verdict): void {
+function judge(tally: Tally, { name, mail, type, source_ip }: Case, verdict: Verdict): void {
   const [recipient] = verdict.recipients;
   if (type === null) {
     // Nobody says what such a report is.
-    tally.judge(name, "250", verdict.answer.slice(0, 3));
+    tally.judge(name, answerTo(mail), verdict.answer.slice(0, 3));
     return;
   }
   const outcome = wantedOfFeedback(type);
@@ -64,8 +60,3 @@ function judge(tally: Tally, { name, type, source_ip }: Case, verdict: Verdict):
 }
 
 const UNSUBSCRIBED = { reason: "unsubscribe", feedback_type: null };
-
-function isMail(dir: string, name: string): boolean {
-  if (!/\.(eml|txt|msg)$/i.test(name)) return false;
-  return /^[\x21-\x39\x3b-\x7e]+:/m.test(readFileSync(join(dir, name), "latin1").slice(0, 2_000));
-}

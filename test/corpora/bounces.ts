@@ -1,11 +1,11 @@
 // Bounce mails of three collections, mailed to the return path of mail that was really sent to the recipients they name:
 // the recipient must be right, hard and soft must agree, nobody may be suppressed who is not at fault. Sisimai's verdict is
 // a second opinion; where the contract or the design's table decides otherwise, that is the reason.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { RecipientVerdict, ReturnedCase, Verdict } from "./returned-stage.ts";
-import { returnedStage } from "./returned-stage.ts";
-import { type Corpus, createTally, type Tally } from "./tally.ts";
+import { answerTo, caseFiles, noteAbsent, readSide, withCrlf } from "./case-files.ts";
+import { playReturned, type RecipientVerdict, type ReturnedCase, type Verdict } from "./returned-stage.ts";
+import type { Corpus, Tally } from "./tally.ts";
 
 type Row = {
   recipient: string;
@@ -22,28 +22,37 @@ const ADDRESS_CODES = new Set(["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.
 
 export const bounceSisimai: Corpus = {
   name: "bounce-sisimai",
-  async run(dir) {
-    const expected = readJson<Record<string, { bounces: Row[] }>>(join(dir, "expected.json"));
-    const cases = Object.entries(expected).map(([file, { bounces }]) =>
-      withRows(`eml/${file}`, readMail(join(dir, "eml", file)), bounces ?? []),
-    );
+  async run(dir, tally) {
+    const expected = readSide<Record<string, { bounces: Row[] | null }>>(tally, join(dir, "expected.json")) ?? {};
+    const files = caseFiles(join(dir, "eml"));
+    noteAbsent(tally, files, Object.keys(expected));
+    const cases = files.map((file) => {
+      const [name, mail, wanted] = [`eml/${file}`, readMail(join(dir, "eml", file)), expected[file]];
+      return wanted ? withRows(name, mail, wanted.bounces ?? []) : withoutOpinion(name, mail);
+    });
     const harmless = ["not-a-bounce", "line-endings-dos", "line-endings-mac"].flatMap((folder) =>
-      filesOf(join(dir, folder)).map((file) => withoutRows(folder, file, readFileSync(join(dir, folder, file)))),
+      caseFiles(join(dir, folder)).map((file) => withoutRows(folder, file, readFileSync(join(dir, folder, file)))),
     );
-    return runCases([...cases, ...harmless]);
+    await runCases(tally, [...cases, ...harmless]);
   },
 };
 
+/** A notification of RFC 8098 anywhere in the mail. */
+const RECEIPT = /^content-type:[ \t]*message\/disposition-notification|report-type="?disposition-notification/im;
+
 export const dsnMisc: Corpus = {
   name: "dsn-misc",
-  async run(dir) {
-    const opinions = readJson<Record<string, Row[]>>(join(dir, "second-opinion.json"));
-    const cases = Object.entries(opinions).map(([file, rows]) => {
-      const mail = readMail(join(dir, file));
-      // Where Sisimai finds nothing it has no opinion, except on read receipts, which are no bounces.
-      return rows.length > 0 || /disposition|mdn/i.test(file) ? withRows(file, mail, rows) : withoutOpinion(file, mail);
+  async run(dir, tally) {
+    const opinions = readSide<Record<string, Row[]>>(tally, join(dir, "second-opinion.json")) ?? {};
+    const files = caseFiles(dir);
+    noteAbsent(tally, files, Object.keys(opinions));
+    const cases = files.map((file) => {
+      const [mail, rows = []] = [readMail(join(dir, file)), opinions[file]];
+      // Where Sisimai finds nothing it has no opinion; a read receipt is no bounce, whoever looks.
+      const isJudged = rows.length > 0 || RECEIPT.test(mail.toString("latin1"));
+      return isJudged ? withRows(file, mail, rows) : withoutOpinion(file, mail);
     });
-    return runCases(cases);
+    await runCases(tally, cases);
   },
 };
 
@@ -51,24 +60,21 @@ type Wanted = { permanent: string[]; temporary: string[] } | null;
 
 export const bounceFlufl: Corpus = {
   name: "bounce-flufl",
-  async run(dir) {
-    const expected = readJson<Record<string, Wanted>>(join(dir, "expected.json"));
-    const cases = Object.entries(expected).map(([file, wanted]) => {
-      const mail = readMail(join(dir, "mail", file));
-      return wanted === null ? withoutOpinion(file, mail) : withWanted(file, mail, wanted);
+  async run(dir, tally) {
+    const expected = readSide<Record<string, Wanted>>(tally, join(dir, "expected.json")) ?? {};
+    const files = caseFiles(join(dir, "mail"));
+    noteAbsent(tally, files, Object.keys(expected));
+    const cases = files.map((file) => {
+      const [mail, wanted] = [readMail(join(dir, "mail", file)), expected[file]];
+      return wanted ? withWanted(file, mail, wanted) : withoutOpinion(file, mail);
     });
-    return runCases(cases);
+    await runCases(tally, cases);
   },
 };
 
-/** Sends, mails back, judges; at the end nobody may be suppressed whom no case knows. */
-async function runCases(cases: readonly Judged[]): Promise<Tally> {
-  const tally = createTally();
-  const stage = await returnedStage();
-  const verdicts = await stage.run(cases);
-  for (const one of cases) one.judge(tally, verdicts.get(one.name) as Verdict);
-  tally.judge("addresses suppressed that no case sent to", [], await stage.leftSuppressed());
-  const all = [...verdicts.values()].flatMap(({ recipients }) => recipients);
+async function runCases(tally: Tally, cases: readonly Judged[]): Promise<void> {
+  const came = await playReturned(tally, cases, (one, verdict) => one.judge(tally, verdict));
+  const all = came.flatMap(([, { recipients }]) => recipients);
   const count = (is: (one: RecipientVerdict) => boolean) => all.filter(is).length;
   tally.notes.push(
     `${all.length} recipients: ${count((one) => one.bounce_type === "hard")} bounced hard, ` +
@@ -76,10 +82,9 @@ async function runCases(cases: readonly Judged[]): Promise<Tally> {
       `${count(({ status }) => status === "complained")} complained, ` +
       `${count(({ suppression }) => suppression !== null)} suppressed`,
   );
-  const codes = cases.flatMap((one) => codesOf(one, verdicts.get(one.name) as Verdict));
+  const codes = came.flatMap(([one, verdict]) => codesOf(one, verdict));
   const agreed = codes.filter(({ wanted, got }) => wanted === got).length;
   if (codes.length > 0) tally.notes.push(`${agreed} of ${codes.length} codes are those that Sisimai reads`);
-  return tally;
 }
 
 /** Codes that a mail carries; those of the form x.0.9xx are Sisimai's own (README). */
@@ -105,7 +110,8 @@ function withRows(name: string, mail: Buffer, rows: Row[]): Judged {
     judge(tally, verdict) {
       const expected = wantedOf(rows);
       const got = wordsOf(verdict);
-      tally.judge(name, expected, got, listed(name) ?? explain(expected, got, verdict));
+      const told = { expected, got, verdict, rows, mail: mail.toString("latin1").replace(/=\r\n/g, "") };
+      tally.judge(name, expected, got, lookedAt(expected, got) ?? explain(told));
       judgeSuppressions(tally, name, verdict, expected);
       judgeEvents(tally, name, verdict);
     },
@@ -140,22 +146,52 @@ function wordOf({ status, bounce_type, warned, suppression }: RecipientVerdict):
   return status === "delivered" && warned ? "soft" : status;
 }
 
-/** The same recipients, but hard where Sisimai says soft or conversely: the contract's codes and the design's table decide. */
-function explain(expected: string[], got: string[], { recipients }: Verdict): string | null {
+type Told = { expected: string[]; got: string[]; verdict: Verdict; rows: readonly Row[]; mail: string };
+
+/** The same recipients, but hard where Sisimai says soft or conversely: for a reason that stands in the mail itself. */
+function explain(told: Told): string | null {
+  const { expected, got, verdict, rows } = told;
+  const { recipients } = verdict;
   const names = (words: string[]): string => words.map((word) => word.split(" ")[0]).join(" ");
   if (names(expected) !== names(got)) return null;
-  const complained = recipients.filter(({ status }) => status === "complained");
-  if (complained.length === 1 && complained[0] === recipients[0] && expected.every((word) => / complained$/.test(word)))
-    return ONE_COPY;
+  const [first, ...others] = recipients;
+  const isOfOne = first?.status === "complained" && others.every(({ status }) => status === "delivered");
+  if (isOfOne && expected.every((word) => / complained$/.test(word))) return ONE_COPY;
   const differing = recipients.filter((one) => !expected.includes(`${one.named?.toLowerCase()} ${wordOf(one)}`));
-  if (differing.some(({ status }) => status !== "bounced")) return null;
-  if (differing.every(({ diag_code }) => ADDRESS_CODES.has(diag_code ?? "")))
+  const reasons = differing.map((one) => {
+    const row = rows.find(({ recipient }) => recipient.toLowerCase() === one.named?.toLowerCase());
+    if (one.status !== "bounced" || !row) return null;
+    return one.bounce_type === "hard" ? whyHard(one, told.mail) : whySoft(row, told.mail);
+  });
+  return reasons.every((reason) => reason !== null) ? (reasons[0] ?? null) : null;
+}
+
+/** RFC 3463 §3.2, §3.5: an address, a mailbox that is disabled, the way to it. */
+const HARD_CODE = /^5\.(?:1\.\d+|2\.1|4\.4)$/;
+const ABOUT_ADDRESS =
+  /unknown (?:user|recipient|address|mailbox)|(?:user|recipient|address|mailbox|account)[^\r\n]{0,40}(?:unknown|not found|does not exist|doesn't exist|not exist|disabled|invalid|unavailable)|no such (?:user|recipient|address|mailbox|person)|not a (?:registered|valid|known)|relay/i;
+
+/** Sisimai says soft. */
+function whyHard({ diag_code, suppression }: RecipientVerdict, mail: string): string | null {
+  const code = diag_code ?? "";
+  if (ADDRESS_CODES.has(code) && mail.includes(code))
     return "the enhanced code is one of the contract's that mean the address (weigh.ts); Sisimai reads the text";
-  if (differing.some(({ suppression }) => suppression !== null)) return null;
-  if (differing.every(({ bounce_type }) => bounce_type === "soft"))
-    return "no code or words about the address: soft by classify.ts, Sisimai guesses hard";
-  return differing.every(({ bounce_type }) => bounce_type === "hard")
+  const isSo = (HARD_CODE.test(code) && mail.includes(code)) || ABOUT_ADDRESS.test(mail);
+  return suppression === null && isSo
     ? "words about the address or the way to it: hard by the design's table; without a code nobody is suppressed"
+    : null;
+}
+
+/** Sisimai says hard. */
+function whySoft({ status = "", replycode = "" }: Row, mail: string): string | null {
+  const carried = [status, replycode].filter((code) => code !== "" && mail.includes(code));
+  if (carried.some((code) => code.startsWith("4")))
+    return "a temporary code is never hard, whatever its words (weigh.ts)";
+  if (carried.some((code) => ADDRESS_CODES.has(code))) return null;
+  if (/\b(?:after )?end of data\b|\bdata command\b|\bfinal dot\b/i.test(mail))
+    return "refused after DATA, which is never about the recipient (decision 0013)";
+  return carried.length === 0 && !ABOUT_ADDRESS.test(mail)
+    ? "no code and no words about the address: soft by classify.ts, Sisimai guesses hard"
     : null;
 }
 
@@ -164,13 +200,17 @@ const UNNAMED =
 const ONE_COPY =
   "a complaint is believed of the recipient whose copy is reported; the others named in it have copies of their own";
 
-/** Differences that a person looked at one by one. */
-const LOOKED_AT = readJson<Record<string, { reason: string }>>(
-  join(import.meta.dirname, "../../src/mail/dsn/differences.json"),
+/** Differences that a person looked at one by one: the same must be expected and the same have come, in whichever file. */
+const LOOKED_AT = Object.values(
+  JSON.parse(readFileSync(join(import.meta.dirname, "../../src/mail/dsn/differences.json"), "utf8")) as Record<
+    string,
+    { expected: string; got: string; reason: string }
+  >,
 );
 
-function listed(file: string): string | null {
-  return Object.entries(LOOKED_AT).find(([path]) => path.endsWith(`/${file}`))?.[1].reason ?? null;
+function lookedAt(expected: readonly string[], got: readonly string[]): string | null {
+  const found = LOOKED_AT.find((one) => one.expected === expected.join(", ") && one.got === got.join(", "));
+  return found?.reason ?? null;
 }
 
 /** Suppressed are only those the case calls hard, or whose code says by the contract that the address does not work. */
@@ -179,7 +219,7 @@ function judgeSuppressions(tally: Tally, name: string, { recipients }: Verdict, 
     if (one.suppression?.reason !== "hard_bounce") return false;
     return !expected.includes(`${one.named?.toLowerCase()} hard`) && !isAtFault(one);
   });
-  if (wrong.length > 0) tally.judge(`${name}: suppression`, [], wrong.map(wordOf));
+  tally.check(`${name}: suppression`, [], wrong.map(wordOf));
 }
 
 function isAtFault({ status, bounce_type, bounce_code, diag_code }: RecipientVerdict): boolean {
@@ -195,34 +235,35 @@ function judgeEvents(tally: Tally, name: string, { recipients, events }: Verdict
     ...(one.status === "complained" ? [`${one.email} email.complained`] : []),
   ]);
   const got = events.map((event) => `${event.recipient} ${event.event}`);
-  if (wanted.sort().join() !== got.sort().join()) tally.judge(`${name}: webhooks`, wanted, got);
+  tally.check(`${name}: webhooks`, wanted.sort(), got.sort());
 }
 
 // The others -------------------------------------------------------------------------------------------------------
 
-function withoutRows(folder: string, file: string, mail: Buffer): Judged {
+function withoutRows(folder: string, file: string, given: Buffer): Judged {
   const name = `${folder}/${file}`;
-  // RFC 5321 §2.3.8: a bare CR is refused at the door; what is read of such mail elsewhere is tested in mail/dsn.
-  const isBareCr = /\r(?!\n)/.test(mail.toString("latin1"));
+  // Bare CR is refused at the door; what is read of such mail elsewhere is tested in mail/dsn.
+  const mail = /\r(?!\n)/.test(given.toString("latin1")) ? given : withCrlf(given);
+  const expected = { code: answerTo(mail), bounced: 0 };
   return {
-    ...{ name, to: "return_path", recipients: [] },
-    mail: isBareCr ? mail : withCrlf(mail),
+    ...{ name, mail, to: "return_path", recipients: [] },
     judge(tally, verdict) {
       const { answer, recipients } = verdict;
       const bounced = recipients.filter(({ status }) => status === "bounced").length;
-      const got = { code: answer.slice(0, 3), bounced: folder === "not-a-bounce" || isBareCr ? bounced : 0 };
-      tally.judge(name, { code: isBareCr ? "554" : "250", bounced: 0 }, got);
+      const mayBounce = folder !== "not-a-bounce" && expected.code === "250";
+      tally.judge(name, expected, { code: answer.slice(0, 3), bounced: mayBounce ? 0 : bounced });
       judgeSuppressions(tally, name, verdict, []);
       judgeEvents(tally, name, verdict);
     },
   };
 }
 
+/** Nobody says what it is: it is taken, and what came of it agrees with itself. */
 function withoutOpinion(name: string, mail: Buffer): Judged {
   return {
     ...{ name, mail, to: "return_path", recipients: [] },
     judge(tally, verdict) {
-      tally.judge(name, "taken", /^250/.test(verdict.answer) ? "taken" : verdict.answer);
+      tally.judge(name, answerTo(mail), verdict.answer.slice(0, 3));
       judgeSuppressions(tally, name, verdict, []);
       judgeEvents(tally, name, verdict);
     },
@@ -243,30 +284,18 @@ function withWanted(name: string, mail: Buffer, { permanent, temporary }: NonNul
         const word = one.status === "bounced" ? "permanent" : one.warned ? "temporary" : one.status;
         return `${one.named?.toLowerCase() ?? "unnamed"} ${word}`;
       });
-      const isUnnamed = words.length === 0 && got[0] === "unnamed permanent";
-      tally.judge(name, expected, [...new Set(got)].sort(), (isUnnamed ? UNNAMED : null) ?? listed(name));
+      const isReport = /^action:[ \t]*failed/im.test(mail.toString("latin1"));
+      const isUnnamed = words.length === 0 && got.join() === "unnamed permanent" && isReport;
+      tally.judge(name, expected, [...new Set(got)].sort(), isUnnamed ? UNNAMED : null);
       judgeSuppressions(tally, name, verdict, []);
       const softened = verdict.recipients.filter((one) => one.suppression !== null && one.status !== "bounced");
-      if (softened.length > 0) tally.judge(`${name}: suppression`, [], softened.map(wordOf));
+      tally.check(`${name}: suppression`, [], softened.map(wordOf));
       judgeEvents(tally, name, verdict);
     },
   };
 }
 
-/** Mail as SMTP carries it: LF and bare CR become CRLF. */
+/** Mail as SMTP carries it. */
 function readMail(path: string): Buffer {
   return withCrlf(readFileSync(path));
-}
-
-/** LF and bare CR become CRLF, as SMTP has it. */
-export function withCrlf(mail: Buffer): Buffer {
-  return Buffer.from(mail.toString("latin1").replace(/\r\n|\r|\n/g, "\r\n"), "latin1");
-}
-
-function readJson<T>(path: string): T {
-  return JSON.parse(readFileSync(path, "utf8")) as T;
-}
-
-function filesOf(folder: string): string[] {
-  return existsSync(folder) ? readdirSync(folder) : [];
 }

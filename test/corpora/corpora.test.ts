@@ -7,6 +7,7 @@ import { after, describe, it } from "node:test";
 import { CORPORA } from "./all.ts";
 import { closeMxStage } from "./mx-stage.ts";
 import { closeReturnedStage } from "./returned-stage.ts";
+import { playCorpus } from "./tally.ts";
 
 const DATA = resolve(import.meta.dirname, "../../../shared/data");
 
@@ -14,11 +15,12 @@ after(closeMxStage);
 after(closeReturnedStage);
 
 describe("third-party cases", () => {
-  for (const { name, slow, run } of CORPORA) {
+  for (const corpus of CORPORA) {
+    const { name, slow } = corpus;
     const dir = join(DATA, name);
     const why = existsSync(dir) ? "it takes long: npm run corpora plays it" : `${dir} is not there`;
     it(`of ${name} pass, or are explained`, { skip: existsSync(dir) && !slow ? false : why }, async () => {
-      const { cases, passed, explained, failed } = await run(dir);
+      const { cases, passed, explained, failed } = await playCorpus(corpus, dir);
       assert.deepEqual(failed, []);
       assert.ok(cases > 0 && passed + explained.length === cases, `${passed} of ${cases} passed`);
     });

@@ -9,8 +9,9 @@ import { findReports } from "../../src/mail/dmarc-report/report-mail.ts";
 import type { AggregateReport } from "../../src/mail/dmarc-report/types.ts";
 import { makeZip } from "../../src/mail/dmarc-report/zip.fixture.ts";
 import { parseMessage } from "../../src/mail/mime/parse-message.ts";
+import { answerTo, caseFiles, noteAbsent, readSide } from "./case-files.ts";
 import { type MxStage, mxStage, SOME_CLIENT } from "./mx-stage.ts";
-import { type Corpus, createTally, type Tally } from "./tally.ts";
+import type { Corpus, Tally } from "./tally.ts";
 
 type Expected = {
   org_name: string | null;
@@ -41,22 +42,28 @@ const PAGE_MAX = 100;
 const LISTED_WITHIN_MS = 15_000;
 const REPORTER = "reporter.corpus.example";
 
-/** Every file of `expected-summary.json`, every way. */
+/** What nobody could read, and files that `expected-summary.json` does not name. */
+const UNREAD: Summary = { reference_reader_failed: "nobody says what is in it" };
+/** Of what tells of no domain. */
+const SOME_DOMAIN = "unread.corpus.example";
+
+/** Every file, every way. */
 export const dmarcAggregateReports: Corpus = {
   name: "dmarc-aggregate-reports",
   slow: true,
-  async run(dir) {
-    const tally = createTally();
+  async run(dir, tally) {
+    const all = readSide<Record<string, Summary>>(tally, join(dir, "expected-summary.json")) ?? {};
+    const files = caseFiles(dir);
+    noteAbsent(tally, files, Object.keys(all));
+    if (files.length === 0) return;
     const stage = await mxStage();
     try {
-      const all = JSON.parse(readFileSync(join(dir, "expected-summary.json"), "utf8")) as Record<string, Summary>;
-      for (const [file, expected] of Object.entries(all)) {
-        if (existsSync(join(dir, file))) await judgeFile(stage, tally, { dir, file, expected });
+      for (const file of files) {
+        await tally.attempt(file, () => judgeFile(stage, tally, { dir, file, expected: all[file] ?? UNREAD }));
       }
     } finally {
       await stage.moveTime(null);
     }
-    return tally;
   },
 };
 
@@ -68,8 +75,7 @@ async function judgeFile(stage: MxStage, tally: Tally, { dir, file, expected }: 
   const known = await aboutOf(bytes, expected);
   for (const way of waysOf(bytes)) {
     const name = `${file} (${way.name})`;
-    if (known === null) tally.judge(name, "kept or refused", await bringUnknown(stage, way));
-    else await judgeWay(stage, tally, { name, way, known, expected, whole: wholeOf(dir, file) });
+    await tally.attempt(name, () => judgeWay(stage, tally, { name, way, known, expected, whole: wholeOf(dir, file) }));
   }
 }
 
@@ -119,21 +125,22 @@ function mailWith(filename: string, content: Buffer): Buffer {
 
 // --- one report, one way -------------------------------------------------------------------------------------------------
 
-type Played = { name: string; way: Way; known: About; expected: Summary; whole: Whole | null };
+/** `known`: null when even we find no report in it. */
+type Played = { name: string; way: Way; known: About | null; expected: Summary; whole: Whole | null };
 
 async function judgeWay(stage: MxStage, tally: Tally, { name, way, known, expected, whole }: Played): Promise<void> {
-  await stage.moveTime(known.end_s * 1_000 + DAY_MS);
-  const made = await stage.ask("POST", "/v1/domains", { domain: known.domain, type: "outbound" });
+  await stage.moveTime(known ? known.end_s * 1_000 + DAY_MS : null);
+  const made = await stage.ask("POST", "/v1/domains", { domain: known?.domain ?? SOME_DOMAIN, type: "outbound" });
   if (made.status !== 201) return tally.judge(name, 201, made);
   const path = `/v1/domains/${made.body.id}`;
   try {
-    const refused = await bring(stage, path, way);
-    const [report] = refused === null ? await listed(stage, path) : [];
+    const answer = await bring(stage, path, way);
     if ("reference_reader_failed" in expected) {
-      const isKept = refused !== null || report?.status === "counted" || report?.status === "unreadable";
-      return tally.judge(name, true, isKept || { refused, report });
+      const [wanted, got] = await becameOf(stage, path, { way, known, answer });
+      return tally.judge(name, wanted, got);
     }
-    if (!report) return tally.judge(name, "a report", refused);
+    const [report] = answer.code === 201 || answer.code === 250 ? await listed(stage, path) : [];
+    if (!report) return tally.judge(name, "a report", answer);
     const got = await readBack(stage, path, report.id);
     const reason = report.rejected_records > 0 ? "records whose numbers or addresses make no sense are left out" : null;
     tally.judge(name, wanted(expected), got.sums, reason);
@@ -143,25 +150,39 @@ async function judgeWay(stage: MxStage, tally: Tally, { name, way, known, expect
   }
 }
 
-/** Null when it was taken; else why not. */
-async function bring(stage: MxStage, path: string, way: Way): Promise<string | null> {
+type Brought = { way: Way; known: About | null; answer: Answer };
+
+/**
+ * What the reference could not read: a mail is taken like any other, and what it carries is listed, counted or not; an
+ * upload is counted, or answered 400. What should be and what is.
+ */
+async function becameOf(stage: MxStage, path: string, { way, known, answer }: Brought): Promise<[unknown, unknown]> {
+  const { code, text } = answer;
+  if (way.mail) {
+    const due = Number(answerTo(withCrlf(way.mail)));
+    const carries = findReports(parseMessage(way.mail)).kind === "files";
+    if (code !== due || code !== 250 || !carries) return [due, code === due ? code : answer];
+  } else if (known === null || code !== 201) {
+    return ["400", known === null && code === 400 ? "400" : `${code} ${text}`];
+  }
+  const [report] = await listed(stage, path);
+  const isKept = known ? report?.status === "counted" : report?.status === "unreadable";
+  return ["kept", isKept ? "kept" : { answer, report }];
+}
+
+type Answer = { code: number; text: string };
+
+async function bring(stage: MxStage, path: string, way: Way): Promise<Answer> {
   if (way.upload) {
     const { status, body } = await upload(stage, way.upload);
-    return status === 201 ? null : `${status} ${JSON.stringify(body)}`;
+    return { code: status, text: JSON.stringify(body) };
   }
   const bytes = withCrlf(way.mail as Buffer);
   const author = authorOf(bytes);
   // These reporters' keys are gone from DNS: what makes their mail theirs here is SPF.
   stage.dns.set(author, "TXT", [`v=spf1 ip4:${SOME_CLIENT} -all`]);
   const address = String((await stage.ask("GET", `${path}/dmarc/address`)).body.address);
-  const { code, text } = await stage.send({ bytes, mail_from: `dmarc@${author}`, recipient: address });
-  return code === 250 ? null : text;
-}
-
-async function bringUnknown(stage: MxStage, way: Way): Promise<string> {
-  if (!way.upload) return "kept or refused";
-  const { status } = await upload(stage, way.upload);
-  return status === 400 ? "kept or refused" : `${status}`;
+  return stage.send({ bytes, mail_from: `dmarc@${author}`, recipient: address });
 }
 
 async function upload(stage: MxStage, file: Buffer): Promise<{ status: number; body: unknown }> {

@@ -7,7 +7,8 @@ import { basename, extname, join } from "node:path";
 import PostalMime, { type Email } from "postal-mime";
 import { C, IP_D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
 import type { Received } from "../support/smtp-sink.ts";
-import { type Corpus, createTally, type Tally } from "./tally.ts";
+import { answerTo, caseFiles } from "./case-files.ts";
+import type { Corpus, Tally } from "./tally.ts";
 
 type Case = {
   file: string;
@@ -17,7 +18,8 @@ type Case = {
   is_reply: boolean;
   /** What the other service's receiver found out, where it says so. */
   dmarc_reject: boolean;
-  spam: boolean;
+  /** The notification names a message that is stored elsewhere. */
+  is_head_only: boolean;
 };
 type Notice = { bounceType?: string; bouncedRecipients?: { emailAddress: string }[] };
 type Notification = {
@@ -26,7 +28,7 @@ type Notification = {
   content?: string;
   bounce?: Notice;
   mail?: { source?: string; destination?: string[]; headers?: { name: string; value: string }[] };
-  receipt?: { dmarcVerdict?: { status: string }; dmarcPolicy?: string; spamVerdict?: { status: string } };
+  receipt?: { dmarcVerdict?: { status: string }; dmarcPolicy?: string };
 };
 
 const MAILBOX = "real.user@mailbox.example";
@@ -36,45 +38,43 @@ const WHY = {
   to: "To names the alias, never the mailbox: clients quote that line in their answers",
   from: "From is a reverse address of its own for each contact, not one address for all",
   wrapper: "the body stays as it came; the other service wraps it into a banner of its own",
-  notice: "a notice of the other service about its plans or its dashboard: nothing came in that it answers",
   spam: "what the spam filter believes to be spam is not forwarded; the other service leaves that to its receiver",
   broken: "the MX refuses what goes in circles or breaks the rules of SMTP (RFC 5321 §6.3, §2.3.8)",
   content: "the notification names a message that is stored elsewhere: only its header came",
 } as const;
 
+/** RFC 5321 §6.3 lets a server count them. */
+const RECEIVED_MAX = 30;
+
 export const maskedForwarding: Corpus = {
   name: "masked-forwarding",
-  async run(dir) {
-    const tally = createTally();
+  async run(dir, tally) {
+    const files = [...caseFiles(dir), ...globSync("**/*.json", { cwd: dir })].sort().map((file) => join(dir, file));
+    if (files.length === 0) return;
     const stage = await startMaskedStage();
     try {
       stage.dns.set(HOST, "MX", [{ exchange: `mx.${HOST}`, preference: 10 }]);
       stage.dns.set(`mx.${HOST}`, "A", ["127.0.0.1"]);
-      const files = globSync("**/*", { cwd: dir, withFileTypes: true }).filter((entry) => entry.isFile());
-      const names = files.map(({ parentPath, name }) => join(parentPath, name)).sort();
-      for (const path of names) await runFile(stage, tally, path, names);
+      for (const path of files) await tally.attempt(basename(path), () => runFile(stage, tally, path, files));
     } finally {
       await stage.close();
     }
-    return tally;
   },
 };
 
 async function runFile(stage: MaskedStage, tally: Tally, path: string, all: readonly string[]): Promise<void> {
   const file = basename(path);
-  if (/readme|licen[cs]e/i.test(file)) return;
   if (/_expected\./.test(file)) {
-    const isAnswered = all.some((other) => incomingOf(path, other));
-    if (!isAnswered) tally.judge(file, "an incoming mail", "none", WHY.notice);
+    // A notice of the other service about its plans or its dashboard: nothing came in that it answers.
+    if (!all.some((other) => incomingOf(path, other))) tally.notes.push(`${file}: no incoming mail belongs to it`);
     return;
   }
   const bytes = readFileSync(path);
   const notification = /\.json$/i.test(file) ? readNotification(bytes) : null;
-  if (/\.json$/i.test(file) && !notification) return;
   if (notification?.bounce) return runBounce(stage, tally, file, notification);
-  const incoming = notification ? fromNotification(file, notification) : fromMail(file, bytes);
+  const incoming = /\.json$/i.test(file) ? notification && fromNotification(file, notification) : fromMail(file, bytes);
   if (!incoming) {
-    tally.judge(file, "left alone", "left alone");
+    tally.notes.push(`${file}: holds no mail, not played`);
     return;
   }
   const expected = all.find((other) => incomingOf(other, path));
@@ -107,7 +107,7 @@ function fromMail(file: string, bytes: Buffer): Case | null {
   const text = bytes.toString("latin1");
   if (!/^[\x21-\x39\x3b-\x7e]+:/m.test(text.slice(0, 4_000))) return null;
   const from = /^from:[^\n]*?<?([^\s<>"]+@[^\s<>"]+)>/im.exec(text)?.[1] ?? C;
-  return { file, bytes, envelope_from: from, is_reply: false, dmarc_reject: false, spam: false };
+  return { file, bytes, envelope_from: from, is_reply: false, dmarc_reject: false, is_head_only: false };
 }
 
 function fromNotification(file: string, { content, mail, receipt }: Notification): Case | null {
@@ -120,7 +120,7 @@ function fromNotification(file: string, { content, mail, receipt }: Notification
     envelope_from: mail?.source ?? C,
     is_reply: (mail?.destination ?? []).some((address) => /^repl(?:y|ies)@/i.test(address)),
     dmarc_reject: receipt?.dmarcVerdict?.status === "FAIL" && /reject/i.test(receipt.dmarcPolicy ?? ""),
-    spam: receipt?.spamVerdict?.status === "FAIL",
+    is_head_only: !content,
   };
 }
 
@@ -146,36 +146,46 @@ async function runForward(stage: MaskedStage, tally: Tally, given: Case, expecte
     return;
   }
   if (answer.code !== 250) {
-    tally.judge(`${file}: answer`, 250, answer.text, /^554 5\.[46]\./.test(answer.text) ? WHY.broken : WHY.spam);
+    tally.judge(`${file}: answer`, 250, answer.text, whyRefused(answer.text, Buffer.from(crlf(given.bytes), "latin1")));
     return;
   }
   const forward = (await firstTo(stage, MAILBOX, alias.id))?.bytes;
   if (!forward) {
-    tally.judge(
-      `${file}: forwarded`,
-      true,
-      false,
-      given.spam || (await isQuarantined(stage, alias.id)) ? WHY.spam : null,
-    );
+    const why = (await isQuarantined(stage, alias.id)) ? WHY.spam : null;
+    tally.judge(`${file}: forwarded`, true, false, why);
     return;
   }
   const [before, after] = await Promise.all([PostalMime.parse(wire(given.bytes)), PostalMime.parse(forward)]);
   judgeForward(tally, file, { before, after, forward, alias });
-  if (expected) await judgeExpected(tally, file, after, await PostalMime.parse(readFileSync(expected)));
+  if (!expected) return;
+  const theirs = await PostalMime.parse(readFileSync(expected));
+  judgeExpected(tally, file, { before, after, theirs, alias });
+}
+
+/** Only by the rule that the answer names, and only where the bytes break it. */
+function whyRefused(answer: string, bytes: Buffer): string | null {
+  const hops = bytes.toString("latin1").match(/^received:/gim)?.length ?? 0;
+  if (/^554 5\.4\.6/.test(answer)) return hops > RECEIVED_MAX ? WHY.broken : null;
+  if (/^554 5\.[56]\./.test(answer)) return answerTo(bytes) === "554" ? WHY.broken : null;
+  return /^550 5\.7\.1 the message is refused: /.test(answer) ? WHY.spam : null;
 }
 
 type Forwarded = { before: Email; after: Email; forward: Buffer; alias: { full: string; domain: string } };
 
 function judgeForward(tally: Tally, file: string, { before, after, forward, alias }: Forwarded): void {
-  const reverse = new RegExp(`^r\\.[a-z2-7]{26}@${alias.domain}$`);
   const head = forward.subarray(0, forward.indexOf("\r\n\r\n")).toString("latin1");
-  tally.judge(`${file}: From`, true, reverse.test(after.from?.address ?? ""));
+  tally.judge(`${file}: From`, true, isReverse(after, alias));
   tally.judge(`${file}: To`, alias.full, after.to?.[0]?.address);
   tally.judge(`${file}: the mailbox is not named`, false, forward.includes(MAILBOX));
   tally.judge(`${file}: Subject`, oneLine(before.subject), oneLine(after.subject));
   tally.judge(`${file}: MIME-Version`, 1, head.match(/^mime-version:/gim)?.length ?? 0);
   tally.judge(`${file}: bodies`, [before.text, before.html], [after.text, after.html]);
   tally.judge(`${file}: attachments`, partsOf(before), partsOf(after));
+}
+
+/** An address that stands for the contact. */
+function isReverse({ from }: Email, { domain }: Forwarded["alias"]): boolean {
+  return new RegExp(`^r\\.[a-z2-7]{26}@${domain}$`).test(from?.address ?? "");
 }
 
 const oneLine = (text: string | undefined) => (text ?? "").replace(/\s+/g, " ").trim();
@@ -189,15 +199,19 @@ const partsOf = (mail: Email) =>
 const lengthOf = (content: ArrayBuffer | Uint8Array | string) =>
   typeof content === "string" ? content.length : content.byteLength;
 
-/** What both services want alike, and what they do each in its own way. */
-async function judgeExpected(tally: Tally, file: string, ours: Email, theirs: Email): Promise<void> {
+type Compared = Pick<Forwarded, "before" | "after" | "alias"> & { theirs: Email };
+
+/** What both services want alike, and what they do each in its own way: that is ours exactly, or it is no reason. */
+function judgeExpected(tally: Tally, file: string, { before, after: ours, theirs, alias }: Compared): void {
   const squeeze = (text: string | undefined) => (text ?? "").replace(/<[^>]*>|\s+/g, "");
+  const asItCame = squeeze(ours.text) === squeeze(before.text) ? WHY.wrapper : null;
+  const [to, from] = [ours.to?.[0]?.address, ours.from?.address];
   tally.judge(`${file}: expected Subject`, theirs.subject ?? "", ours.subject ?? "");
   tally.judge(`${file}: expected inline images`, imagesOf(theirs), imagesOf(ours));
-  tally.judge(`${file}: expected text within`, true, squeeze(theirs.text).includes(squeeze(ours.text)), WHY.wrapper);
-  tally.judge(`${file}: expected To`, theirs.to?.[0]?.address, ours.to?.[0]?.address, WHY.to);
-  tally.judge(`${file}: expected From`, theirs.from?.address, ours.from?.address, WHY.from);
-  tally.judge(`${file}: expected body`, squeeze(theirs.text), squeeze(ours.text), WHY.wrapper);
+  tally.judge(`${file}: expected text within`, true, squeeze(theirs.text).includes(squeeze(ours.text)), asItCame);
+  tally.judge(`${file}: expected To`, theirs.to?.[0]?.address, to, to === alias.full ? WHY.to : null);
+  tally.judge(`${file}: expected From`, theirs.from?.address, from, isReverse(ours, alias) ? WHY.from : null);
+  tally.judge(`${file}: expected body`, squeeze(theirs.text), squeeze(ours.text), asItCame);
 }
 
 const imagesOf = (mail: Email) =>
@@ -249,15 +263,10 @@ async function runReply(stage: MaskedStage, tally: Tally, given: Case, expected:
     secret.test(`${reply.toString("latin1")}${after.text}${after.html}`),
   );
   tally.judge(`${file}: Subject`, before.subject ?? "", after.subject ?? "");
-  const missing = given.bytes.length < 10 || expected === undefined ? WHY.content : null;
-  const theirs = expected ? await PostalMime.parse(readFileSync(expected)) : null;
-  if (theirs)
-    tally.judge(
-      `${file}: expected text`,
-      (theirs.text ?? "").trim(),
-      (after.text ?? "").trim(),
-      missing ?? WHY.content,
-    );
+  if (!expected) return;
+  const theirs = await PostalMime.parse(readFileSync(expected));
+  const reason = given.is_head_only ? WHY.content : null;
+  tally.judge(`${file}: expected text`, (theirs.text ?? "").trim(), (after.text ?? "").trim(), reason);
 }
 
 /** A notice of a bounce comes to the return path of a forward: a hard one counts against the destination, a soft one not. */

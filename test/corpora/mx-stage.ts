@@ -1,6 +1,7 @@
 // Third-party mail over real SMTP: a Postern process with `mx`, `hooks` and `api`, a name server that answers as each case
 // says, and an HTTPS receiver of its `email.received` events. A case's connecting address comes by the PROXY protocol.
-// What SMTP cannot carry (a bare CR, a name that is no HELO) goes in through simulate, and is told apart in the result.
+// What SMTP must refuse (a bare CR, a name that is no HELO) is refused, and then goes in through simulate; any other
+// refusal is one.
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { tmpdir } from "node:os";
@@ -19,6 +20,7 @@ import { rawSmtp } from "../support/raw-smtp.ts";
 import { makeCertificateAuthority } from "../support/tls.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
+import { answerTo } from "./case-files.ts";
 
 export type Delivery = {
   bytes: Buffer;
@@ -28,7 +30,7 @@ export type Delivery = {
   recipient?: string;
 };
 
-/** `ms`: from the final dot to the event. `refused`: what SMTP answered, when the mail had to come by HTTP. */
+/** `ms`: from the final dot to the event. `refused`: what SMTP rightly answered, when the mail had to come by HTTP. */
 export type Arrival = {
   kind: "arrived";
   id: string;
@@ -66,6 +68,8 @@ export const RECIPIENT = "cases@corpus-in.example";
 /** TEST-NET-3 (RFC 5737): for cases that name no client. */
 export const SOME_CLIENT = "203.0.113.250";
 const DOMAIN = "corpus-in.example";
+/** RFC 5321 §2.3.8, §4.1.1.4. */
+export const UNCARRIED = /^554 5\.[56]\.\d .*\b(?:CR|LF|NUL)\b/;
 const ANSWER_WITHIN_MS = 60_000;
 const EVENT_WITHIN_MS = 20_000;
 /** The process looks at the file again after 50 ms. */
@@ -87,9 +91,9 @@ export function mxStage(): Promise<MxStage> {
   return shared;
 }
 
-/** Ends the shared stage, if there is one. */
+/** Ends the shared stage, if there is one. One that could not be set has said so to those who asked for it. */
 export async function closeMxStage(): Promise<void> {
-  const stage = await shared;
+  const stage = await shared?.catch(() => null);
   shared = null;
   await stage?.close();
 }
@@ -238,10 +242,19 @@ function hasLoneSurrogate(value: unknown): boolean {
 async function deliver(parts: Parts, inbox: Inbox, delivery: Delivery): Promise<Arrival | Refusal> {
   const { code, text, dotted_at } = await send(parts, delivery);
   const id = /taken as (\S+)/.exec(text)?.[1];
-  if (code === 250 && id) return arrival(parts, inbox, { id, at: dotted_at, refused: null });
+  const due = refusalDue(delivery);
+  if (code === 250 && id && due === null) return arrival(parts, inbox, { id, at: dotted_at, refused: null });
+  if (due === null || !due.test(text)) return { kind: "refused", answer: due === null ? text : `${text}, not ${due}` };
   const simulated = await simulate(parts.settings, delivery);
   if (simulated === null) return { kind: "refused", answer: text };
   return arrival(parts, inbox, { ...simulated, refused: text });
+}
+
+/** What SMTP has to answer to a delivery that it cannot carry; null when it can. */
+function refusalDue({ bytes, helo = "x", mail_from = "" }: Delivery): RegExp | null {
+  if (!/^\S+$/.test(helo)) return /^501 /;
+  if (/[\x00-\x1f\x7f]/.test(mail_from)) return /^50[01] /;
+  return answerTo(bytes) === "554" ? UNCARRIED : null;
 }
 
 type Taken = { id: string; at: number; refused: string | null };

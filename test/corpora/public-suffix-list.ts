@@ -1,10 +1,10 @@
 // Registrable domains as DMARC, block lists and domain settings ask for them. Names are compared as the DNS has them.
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { domainToASCII } from "node:url";
 import { parse } from "tldts";
 import { registrableDomain } from "../../src/mail/registrable-domain.ts";
-import { type Corpus, createTally } from "./tally.ts";
+import { readSide } from "./case-files.ts";
+import type { Corpus } from "./tally.ts";
 
 type Case = { input: string | null; registrable_domain: string | null };
 
@@ -14,17 +14,15 @@ const DEFAULT_RULE =
 
 export const publicSuffixList: Corpus = {
   name: "public-suffix-list",
-  async run(dir) {
-    const tally = createTally();
-    for (const { input: given, registrable_domain } of JSON.parse(
-      readFileSync(join(dir, "cases.json"), "utf8"),
-    ) as Case[]) {
+  run(dir, tally) {
+    for (const { input: given, registrable_domain } of readSide<Case[]>(tally, join(dir, "cases.json")) ?? []) {
       const input = given ?? "";
       const expected = registrable_domain === null ? null : domainToASCII(registrable_domain);
       const { isIcann, isPrivate } = parse(input, { allowPrivateDomains: true });
-      const reason = expected === null && !isIcann && !isPrivate ? DEFAULT_RULE : null;
-      tally.judge(input, expected, registrableDomain(input), reason);
+      const got = registrableDomain(input);
+      const byDefault = domainToASCII(input).split(".").slice(-2).join(".");
+      const isDefault = expected === null && !isIcann && !isPrivate && got === byDefault;
+      tally.judge(input, expected, got, isDefault ? DEFAULT_RULE : null);
     }
-    return tally;
   },
 };

@@ -16,6 +16,7 @@ import { receiveAt } from "../support/stories.ts";
 import { makeCertificateAuthority } from "../support/tls.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
+import type { Tally } from "./tally.ts";
 
 /** `recipients`: who the message went to, as the case names them; what is no address gets a stand-in. */
 export type ReturnedCase = {
@@ -47,8 +48,8 @@ export type Verdict = {
 };
 
 export type ReturnedStage = {
-  /** Runs the cases, many at a time, those with the same recipient one after the other. */
-  run(cases: readonly ReturnedCase[]): Promise<Map<string, Verdict>>;
+  /** Runs the cases, many at a time, those with the same recipient one after the other: in their order, what came or an error. */
+  run(cases: readonly ReturnedCase[]): Promise<PromiseSettledResult<Verdict>[]>;
   /** Addresses that are suppressed although every case took its own back: nobody may be. */
   leftSuppressed(): Promise<string[]>;
   close(): Promise<void>;
@@ -78,11 +79,31 @@ export function returnedStage(): Promise<ReturnedStage> {
   return shared;
 }
 
-/** Ends the shared stage, if there is one. */
+/** Ends the shared stage, if there is one. One that could not be set has said so to those who asked for it. */
 export async function closeReturnedStage(): Promise<void> {
-  const stage = await shared;
+  const stage = await shared?.catch(() => null);
   shared = null;
   await stage?.close();
+}
+
+/** Sends, mails back, judges each; at the end nobody may be suppressed whom no case knows. Gives the verdicts that came. */
+export async function playReturned<Case extends ReturnedCase>(
+  tally: Tally,
+  cases: readonly Case[],
+  judge: (one: Case, verdict: Verdict) => void,
+): Promise<[Case, Verdict][]> {
+  const stage = await returnedStage();
+  const came: [Case, Verdict][] = [];
+  for (const [index, result] of (await stage.run(cases)).entries()) {
+    const one = cases[index] as Case;
+    await tally.attempt(one.name, () => {
+      if (result.status === "rejected") throw result.reason;
+      came.push([one, result.value]);
+      judge(one, result.value);
+    });
+  }
+  tally.check("addresses suppressed that no case sent to", [], await stage.leftSuppressed());
+  return came;
 }
 
 /** A process with all that sends, receives and calls webhooks. */
@@ -167,11 +188,10 @@ function waitForProcessing(client: pg.Client): Waiting {
   return { until: (id) => new Promise((done) => waiting.set(id, done)), stop: () => clearInterval(timer) };
 }
 
-async function runAll(parts: Parts, cases: readonly ReturnedCase[]): Promise<Map<string, Verdict>> {
-  const verdicts = new Map<string, Verdict>();
+async function runAll(parts: Parts, cases: readonly ReturnedCase[]): Promise<PromiseSettledResult<Verdict>[]> {
   const free = new Map<string, Promise<void>>();
   const slots = Array.from({ length: AT_ONCE }, () => Promise.resolve());
-  await Promise.all(
+  return Promise.allSettled(
     cases.map(async (one, index) => {
       const addressed = addresses(one, index);
       const done = Promise.withResolvers<void>();
@@ -182,16 +202,9 @@ async function runAll(parts: Parts, cases: readonly ReturnedCase[]): Promise<Map
       const turn = slots[slot];
       slots[slot] = done.promise;
       await turn;
-      try {
-        verdicts.set(one.name, await runOne(parts, one, addressed));
-      } catch (error) {
-        throw new Error(`${one.name}: ${(error as Error).message}`, { cause: error });
-      } finally {
-        done.resolve();
-      }
+      return runOne(parts, one, addressed).finally(done.resolve);
     }),
   );
-  return verdicts;
 }
 
 type Addressed = { named: string | null; email: string };
@@ -214,7 +227,7 @@ async function runOne(parts: Parts, one: ReturnedCase, addressed: Addressed[]): 
   const sent = await ask(settings, "POST", "/v1/send", {
     from: `list@${SENDER}`,
     to: addressed.map(({ email }) => email),
-    subject: one.name.slice(0, 200),
+    subject: one.name.slice(0, 200).replace(/[^ -~]/g, "?"),
     text_body: "Hello",
   });
   if (sent.status !== 202) throw new Error(`it could not be sent: ${JSON.stringify(sent.body)}`);

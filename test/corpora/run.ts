@@ -1,13 +1,15 @@
 // npm run corpora -- [name] [--data DIR] [--json]: third-party cases through the product itself. DIR has the layout of
-// ../shared/data and may hold other cases. Exit code 1 when a difference has no explanation,
-// a folder no runner, a named corpus is not there, or there is none at all.
-import { existsSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+// ../shared/data and may hold other cases, fewer, more, or without what is expected of them. Exit code 1 when a difference
+// has no explanation, a folder has no case, a named corpus is not there, or there is none at all. A folder that no runner
+// knows, and a corpus that is not there, are said, and are neither passed nor failed.
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { CORPORA } from "./all.ts";
 import { closeMxStage } from "./mx-stage.ts";
+import { playData } from "./play-data.ts";
 import { closeReturnedStage } from "./returned-stage.ts";
-import { createTally, type Tally } from "./tally.ts";
+import type { Tally } from "./tally.ts";
 
 const FAILURES_SHOWN = 20;
 /** Of each reason. */
@@ -27,42 +29,31 @@ if (unknown.length > 0) {
   console.error(`No corpus is called ${unknown.join(", ")}; there are ${CORPORA.map(({ name }) => name).join(", ")}.`);
   process.exit(2);
 }
-const chosen = CORPORA.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
-const results: ReturnType<typeof toResult>[] = [];
-const missing: string[] = [];
-for (const corpus of chosen) {
-  const dir = join(data, corpus.name);
-  if (!existsSync(dir)) {
-    const isAskedFor = positionals.includes(corpus.name);
-    console.log(`${isAskedFor ? "FAILED " : ""}${corpus.name}: not in ${data}${isAskedFor ? "" : ", skipped"}`);
-    if (isAskedFor) missing.push(corpus.name);
-    continue;
-  }
-  process.stdout.write(`${corpus.name}: `);
-  const tally = await Promise.try(() => corpus.run(dir)).catch(brokenOff);
-  show(tally);
-  results.push(toResult(corpus.name, tally));
+const played = await playData(data, CORPORA, positionals, {
+  begins: (name) => process.stdout.write(`${name}: `),
+  ended: (_name, tally) => show(tally),
+});
+for (const close of [closeMxStage, closeReturnedStage]) {
+  await close().catch((error: unknown) => console.log(`a stage could not be cleared away: ${error}`));
 }
-await closeMxStage();
-await closeReturnedStage();
-const lacking = positionals.length === 0 ? withoutRunner() : [];
-for (const folder of lacking) console.log(`FAILED ${folder}: no runner`);
+const { results, missing, without_runner } = played;
+for (const name of missing)
+  console.log(`${positionals.includes(name) ? "FAILED " : ""}${name}: not in ${data}, not played`);
+for (const folder of without_runner) console.log(`${folder}: no runner, not played`);
 if (results.length === 0) console.log(`FAILED: ${data} holds no corpus, nothing was run`);
-if (values.json) console.log(JSON.stringify({ corpora: results, without_runner: lacking, missing }));
-const isWrong = results.length === 0 || missing.length > 0 || lacking.length > 0;
-process.exit(isWrong || results.some(({ failed }) => failed > 0) ? 1 : 0);
+if (values.json) {
+  const corpora = results.map(({ name, tally }) => toResult(name, tally));
+  console.log(JSON.stringify({ corpora, without_runner, missing }));
+}
+process.exit(played.is_wrong ? 1 : 0);
 
-/** Counts, and every difference in full: what was expected, what came, and why it may differ. */
+/**
+ * Counts, and every difference in full: what was expected, what came, and why it may differ. `cases` are those that were
+ * played; `failed` counts what else must hold as well (nobody else is suppressed, the folder holds a case).
+ */
 function toResult(name: string, { cases, passed, explained, failed, notes }: Tally) {
   const counts = { cases, passed, explained: explained.length, failed: failed.length };
   return { name, ...counts, explanations: explained, failures: failed, notes };
-}
-
-/** A runner that cannot go on (a file that it needs is missing, a process died) has failed, and the next one begins. */
-function brokenOff(error: unknown): Tally {
-  const tally = createTally();
-  tally.judge("the whole folder", "a run to its end", error instanceof Error ? (error.stack ?? error.message) : error);
-  return tally;
 }
 
 function show({ cases, passed, explained, failed, notes }: Tally): void {
@@ -82,11 +73,4 @@ function show({ cases, passed, explained, failed, notes }: Tally): void {
 
 function shorten(value: unknown): string {
   return (JSON.stringify(value) ?? "undefined").slice(0, 500);
-}
-
-function withoutRunner(): string[] {
-  const names = new Set(CORPORA.map(({ name }) => name));
-  return readdirSync(data, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && entry.name !== "LICENSES" && !names.has(entry.name))
-    .map(({ name }) => name);
 }

@@ -1,15 +1,16 @@
 // Conversations of another server's tests and sequences that smuggle messages, over raw sockets: to the MX and to
 // submission (where a script logs in), and the other way round, what leaves our own client on the wire. Of an answer only
 // its class is held, as the README says; names, passwords and sizes are ours.
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { basename, join } from "node:path";
 import { createEngine, startSubmitting } from "../../src/app.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../support/receiving.ts";
 import { receiveAt } from "../support/stories.ts";
+import { caseFiles, readSide } from "./case-files.ts";
 import { readScript, type Step } from "./cmy-script.ts";
-import { type Corpus, createTally, type Tally } from "./tally.ts";
+import type { Corpus, Tally } from "./tally.ts";
 
 const USER = "user@in.example";
 const THEIR_USER = /\buser@testserver\b/g;
@@ -37,8 +38,7 @@ const REASONS: { said: RegExp; expected: string; got: string; reason: string }[]
 
 export const smtpDialogues: Corpus = {
   name: "smtp-dialogues",
-  async run(dir) {
-    const tally = createTally();
+  async run(dir, tally) {
     const sink = await startWireSink();
     const receiving = await startTestReceiving({
       POSTERN_SUBMISSION: "127.0.0.1:0",
@@ -54,30 +54,35 @@ export const smtpDialogues: Corpus = {
         submission: submission.port,
         submissions: submission.implicit_port as number,
       };
-      for (const file of globSync("*.cmy", { cwd: dir }).sort()) {
+      for (const file of caseFiles(dir, "**/*.cmy")) {
         const name = basename(file, ".cmy");
-        const steps = readScript(readFileSync(join(dir, file), "utf8"));
-        if (typeof steps === "string") tally.judge(name, "a script", steps);
-        else await play(tally, name, steps, { receiving, ports });
+        await tally.attempt(name, async () => {
+          const steps = readScript(readFileSync(join(dir, file), "utf8"));
+          if (typeof steps === "string") tally.judge(name, "a script", steps);
+          else await play(tally, name, steps, { receiving, ports });
+        });
       }
-      const sequences = readSequences(join(dir, "end-of-data-sequences.json"));
-      for (const sequence of sequences.inbound) await smuggleIn(tally, receiving, sequence);
-      for (const sequence of sequences.outbound) await smuggleOut(tally, { receiving, ports, sink }, sequence);
+      await smuggle(tally, join(dir, "end-of-data-sequences.json"), { receiving, ports, sink });
     } finally {
       await submission.stop();
       await receiving.close();
       await sink.stop();
     }
-    return tally;
   },
 };
 
-type Sequences = { inbound: string[]; outbound: string[] };
-
-function readSequences(path: string): Sequences {
-  if (!existsSync(path)) return { inbound: [], outbound: [] };
-  const { inbound = [], outbound = [] } = JSON.parse(readFileSync(path, "utf8")) as Partial<Sequences>;
-  return { inbound, outbound };
+async function smuggle(tally: Tally, path: string, place: Place & { sink: WireSink }): Promise<void> {
+  const { inbound = [], outbound = [] } = readSide<{ inbound?: string[]; outbound?: string[] }>(tally, path) ?? {};
+  for (const sequence of inbound) {
+    const name = `inbound ${JSON.stringify(sequence)}`;
+    await tally.attempt(name, async () => {
+      const { expected, got } = await smuggleIn(place.receiving, sequence);
+      tally.judge(name, expected, got);
+    });
+  }
+  for (const sequence of outbound) {
+    await tally.attempt(`outbound ${JSON.stringify(sequence)}`, () => smuggleOut(tally, place, sequence));
+  }
 }
 
 type Ports = { mx: number; submission: number; submissions: number };
@@ -145,19 +150,34 @@ function ourBytes(bytes: Buffer, { api }: Receiving): Buffer {
 
 // --- smuggling in --------------------------------------------------------------------------------------------------------
 
-/** A second message hidden behind the sequence must never be one: neither taken nor stored. */
-async function smuggleIn(tally: Tally, receiving: Receiving, sequence: string): Promise<void> {
+const ENVELOPE: [line: string, code: number][] = [
+  ["EHLO x", 250],
+  ["MAIL FROM:<a@b.example>", 250],
+  [`RCPT TO:<${USER}>`, 250],
+  ["DATA", 354],
+];
+
+const RIGHT = "refused, or one message";
+
+/** A second message hidden behind the sequence must never be one: the first is refused, or taken with the rest as its text. */
+async function smuggleIn(receiving: Receiving, sequence: string) {
   const client = await rawSmtp(receiving.port);
   await client.reply();
-  for (const line of ["EHLO x", "MAIL FROM:<a@b.example>", `RCPT TO:<${USER}>`, "DATA"]) await client.ask(line);
+  const answers: number[] = [];
+  for (const [line] of ENVELOPE) answers.push((await client.ask(line)).code);
+  const before = client.received().length;
   const hidden = `MAIL FROM:<evil@b.example>\r\nRCPT TO:<${USER}>\r\nDATA\r\nSubject: smuggled\r\n\r\nx\r\n.\r\n`;
   client.write(Buffer.from(`Subject: outer\r\n\r\nbody${sequence}${hidden}`, "latin1"));
   client.write("QUIT\r\n");
-  await client.closed;
-  const taken = client.received().match(/^250 2\.0\.0 taken/gm)?.length ?? 0;
+  await Promise.race([client.closed, new Promise((done) => setTimeout(done, REPLY_WITHIN_MS).unref())]);
+  const answer = client.received().slice(before);
+  const taken = answer.match(/^250 2\.0\.0 taken/gm)?.length ?? 0;
+  const isRight = taken === 1 || (taken === 0 && /^5\d\d /.test(answer));
   const { body } = await receiving.api.ask("GET", "/v1/inbound-emails?subject=smuggled");
-  const got = { messages: Math.max(taken, 1), smuggled: body.total };
-  tally.judge(`inbound ${JSON.stringify(sequence)}`, { messages: 1, smuggled: 0 }, got);
+  return {
+    expected: { answers: ENVELOPE.map(([, code]) => code), outcome: RIGHT, smuggled: 0 },
+    got: { answers, outcome: isRight ? RIGHT : answer, smuggled: body.total },
+  };
 }
 
 // --- smuggling out -------------------------------------------------------------------------------------------------------
@@ -183,7 +203,8 @@ async function smuggleOut(tally: Tally, place: Place & { sink: WireSink }, seque
   }
   const before = place.sink.messages.length;
   const code = await submit(place, `From: ${USER}\r\nSubject: outer\r\n\r\n${hidden}`);
-  const got = code === 250 ? await onTheWire(place.sink, before) : "refused";
+  const got =
+    code === 250 ? await onTheWire(place.sink, before) : code === 554 ? "refused" : `answered ${code}, not 554`;
   tally.judge(
     `outbound, SMTP ${JSON.stringify(sequence)}`,
     "normalised or refused",
@@ -201,7 +222,10 @@ async function submit({ receiving, ports }: Place, content: string): Promise<num
   await client.reply();
   const login = Buffer.from(`\0postern\0${receiving.api.live_key}`).toString("base64");
   const lines = ["EHLO x", `AUTH PLAIN ${login}`, `MAIL FROM:<${USER}>`, "RCPT TO:<b@far.example>", "DATA"];
-  for (const line of lines) await client.ask(line);
+  for (const line of lines) {
+    const answer = await client.ask(line);
+    if (answer.code >= 400) throw new Error(`${line.split(" ")[0]}: ${answer.text}`);
+  }
   client.write(Buffer.from(`${content}\r\n.\r\n`, "latin1"));
   const { code } = await client.reply();
   client.destroy();

@@ -1,25 +1,26 @@
 // SMTP TLS reports (RFC 8460) mailed to the report address of the domain they are about: kept beside, whole, and taken
 // for nothing else: no customer's mail, no DMARC report, no bounce, and no event. Bare JSON goes as RFC 8460 §5.3 sends it,
 // plain and as gzip.
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import pg from "pg";
 import { readReport } from "../../src/mail/dmarc-report/read-report.ts";
 import { findReports } from "../../src/mail/dmarc-report/report-mail.ts";
-import { corpusFiles } from "../../src/mail/mime/parse-corpora.fixture.ts";
 import { parseMessage } from "../../src/mail/mime/parse-message.ts";
 import type { TlsReport } from "../../src/mail/tls-report.ts";
+import { answerTo, caseFiles } from "./case-files.ts";
 import { type MxStage, mxStage } from "./mx-stage.ts";
-import { type Corpus, createTally, type Tally } from "./tally.ts";
+import type { Corpus, Tally } from "./tally.ts";
 
 const KEPT_WITHIN_MS = 15_000;
+/** Of mail that is no report. */
+const SOME_DOMAIN = "no-report.corpus.example";
 
 /** Every mail and every JSON. */
 export const tlsRpt: Corpus = {
   name: "tls-rpt",
-  async run(dir) {
-    const tally = createTally();
+  async run(dir, tally) {
     const stage = await mxStage();
     const database = new pg.Client({
       connectionString: stage.settings.env.DATABASE_URL ?? "",
@@ -27,22 +28,26 @@ export const tlsRpt: Corpus = {
     });
     try {
       await database.connect();
-      for (const file of corpusFiles("**/*.{eml,json}", `${dir}/`)) {
-        await judgeFile({ stage, database, tally }, file, readFileSync(join(dir, file)));
+      for (const file of [...caseFiles(dir), ...globSync("**/*.json", { cwd: dir }).sort()]) {
+        await tally.attempt(file, () => judgeFile({ stage, database, tally }, file, readFileSync(join(dir, file))));
       }
     } finally {
       await database.end();
     }
-    return tally;
   },
 };
 
 type Bench = { stage: MxStage; database: pg.Client; tally: Tally };
 
 async function judgeFile(bench: Bench, file: string, bytes: Buffer): Promise<void> {
-  if (file.endsWith(".eml")) return judgeMail(bench, file, { mail: bytes, source: null });
-  await judgeMail(bench, `${file} (plain)`, { mail: reportMail("json", bytes), source: bytes });
-  await judgeMail(bench, `${file} (gzip)`, { mail: reportMail("gzip", gzipSync(bytes)), source: bytes });
+  if (!file.endsWith(".json")) return judgeMail(bench, file, { mail: bytes, source: null });
+  const source = readSource(bytes);
+  if (source === null) {
+    bench.tally.notes.push(`${file}: no TLS report, not played`);
+    return;
+  }
+  await judgeMail(bench, `${file} (plain)`, { mail: reportMail("json", bytes), source });
+  await judgeMail(bench, `${file} (gzip)`, { mail: reportMail("gzip", gzipSync(bytes)), source });
 }
 
 /** RFC 8460 §5.3. */
@@ -56,13 +61,15 @@ function reportMail(form: "json" | "gzip", content: Buffer): Buffer {
   );
 }
 
-type Sent = { mail: Buffer; source: Buffer | null };
+/** `source`: what the JSON itself says. */
+type Sent = { mail: Buffer; source: Source | null };
 
 async function judgeMail({ stage, database, tally }: Bench, name: string, { mail, source }: Sent): Promise<void> {
+  const isReport = source !== null || /tlsrpt/i.test(mail.toString("latin1"));
   // Only to know which domain to have.
-  const domain = await domainOf(mail, source);
-  if (domain === null) return tally.judge(name, "a TLS report about a domain", null);
-  const made = await stage.ask("POST", "/v1/domains", { domain, type: "outbound" });
+  const about = source ? source.domain : await domainOf(mail);
+  if (isReport && about === null) return tally.judge(name, "a TLS report about a domain", null);
+  const made = await stage.ask("POST", "/v1/domains", { domain: about ?? SOME_DOMAIN, type: "outbound" });
   if (made.status !== 201) return tally.judge(name, 201, made);
   const path = `/v1/domains/${made.body.id}`;
   try {
@@ -70,18 +77,20 @@ async function judgeMail({ stage, database, tally }: Bench, name: string, { mail
     const bytes = Buffer.from(mail.toString("latin1").replace(/\r?\n/g, "\r\n"), "latin1");
     const before = await countOthers(stage, path);
     const { code, text } = await stage.send({ bytes, mail_from: "tlsrpt@reporter.corpus.example", recipient: address });
+    // Nobody says what the mail is that is no report: it is taken, and no customer's.
+    if (!isReport) return tally.judge(name, answerTo(bytes), String(code));
     const kept = code === 250 ? await keptReport(database, String(made.body.id)) : `${code} ${text}`;
     const elsewhere = await countOthers(stage, path);
-    const expected = { kept: source ? sourceOf(source) : true, elsewhere: before };
-    tally.judge(name, expected, { kept: source ? kept : kept !== null, elsewhere });
+    const shown = source || typeof kept === "string" ? kept : kept !== null;
+    tally.judge(name, { kept: source ? source.kept : true, elsewhere: before }, { kept: shown, elsewhere });
   } finally {
     await stage.ask("DELETE", path);
   }
 }
 
-async function domainOf(mail: Buffer, source: Buffer | null): Promise<string | null> {
+async function domainOf(mail: Buffer): Promise<string | null> {
   const found = findReports(parseMessage(mail));
-  const file = source ?? (found.kind === "files" ? found.files[0] : undefined);
+  const file = found.kind === "files" ? found.files[0] : undefined;
   const read = file && (await readReport(file));
   const policies = read?.kind === "tls" ? (read.report as TlsReport).policies : [];
   return policies.find(({ policy_domain }) => policy_domain !== null)?.policy_domain ?? null;
@@ -106,16 +115,18 @@ async function keptReport(database: pg.Client, domainId: string): Promise<Kept |
   }
 }
 
-/** The same from the JSON itself. */
-function sourceOf(source: Buffer): Kept {
-  const report = JSON.parse(source.toString().replace(/^\ufeff/, ""));
-  const sum = (field: string) =>
-    report.policies.reduce(
-      (all: number, { summary }: { summary: Record<string, number> }) => all + (summary?.[field] ?? 0),
-      0,
-    );
+type Source = { domain: string | null; kept: Kept };
+type Policy = { policy?: { "policy-domain"?: string }; summary?: Record<string, number> };
+
+/** Null when the JSON is no report. */
+function readSource(bytes: Buffer): Source | null {
+  const report = JSON.parse(bytes.toString().replace(/^\ufeff/, ""));
+  if (!Array.isArray(report?.policies)) return null;
+  const policies = report.policies as Policy[];
+  const sum = (field: string) => policies.reduce((all, { summary }) => all + (summary?.[field] ?? 0), 0);
   const sessions = [sum("total-successful-session-count"), sum("total-failure-session-count")];
-  return { report_id: report["report-id"], sessions, policies: report.policies.length };
+  const domain = policies.map(({ policy }) => policy?.["policy-domain"]).find((one) => one !== undefined) ?? null;
+  return { domain, kept: { report_id: report["report-id"], sessions, policies: policies.length } };
 }
 
 /** Customers' mail, DMARC reports of any state, suppressions: what a TLS report must not become. */

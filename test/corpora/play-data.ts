@@ -1,0 +1,52 @@
+// A data folder, one corpus after the other: what was played, what is not there, what nobody here can play, and whether
+// that is wrong. It prints nothing and knows no process.
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { type Corpus, playCorpus, type Tally } from "./tally.ts";
+
+export type Played = {
+  results: { name: string; tally: Tally }[];
+  /** Corpora that are not there. */
+  missing: string[];
+  /** Folders that no runner knows; of a whole data folder only. */
+  without_runner: string[];
+  is_wrong: boolean;
+};
+
+export type Listener = { begins(name: string): void; ended(name: string, tally: Tally): void };
+
+/**
+ * Plays the corpora of these names, or all. Wrong are a failure of any kind, a corpus that was asked for and is not there,
+ * and no corpus at all; what else is not there, and a folder without a runner, is neither passed nor failed.
+ */
+export async function playData(
+  data: string,
+  corpora: readonly Corpus[],
+  names: readonly string[],
+  listener: Listener,
+): Promise<Played> {
+  const chosen = corpora.filter(({ name }) => names.length === 0 || names.includes(name));
+  const isThere = ({ name }: Corpus) => existsSync(join(data, name));
+  const results: Played["results"] = [];
+  for (const corpus of chosen.filter(isThere)) {
+    listener.begins(corpus.name);
+    const tally = await playCorpus(corpus, join(data, corpus.name));
+    listener.ended(corpus.name, tally);
+    results.push({ name: corpus.name, tally });
+  }
+  const missing = chosen.filter((corpus) => !isThere(corpus)).map(({ name }) => name);
+  const hasFailed = results.length === 0 || results.some(({ tally }) => tally.failed.length > 0);
+  return {
+    results,
+    missing,
+    without_runner: names.length === 0 ? withoutRunner(data, corpora) : [],
+    is_wrong: hasFailed || missing.some((name) => names.includes(name)),
+  };
+}
+
+function withoutRunner(data: string, corpora: readonly Corpus[]): string[] {
+  const known = new Set(["LICENSES", ...corpora.map(({ name }) => name)]);
+  return readdirSync(data, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !known.has(entry.name))
+    .map(({ name }) => name);
+}
