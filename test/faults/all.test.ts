@@ -1,7 +1,7 @@
-// The table of `npm run faults -- all`.
+// `npm run faults -- all`: what it hands on, and its table.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { table } from "./all.ts";
+import { argumentsOf, table } from "./all.ts";
 import { type Figures, lineOf, lineWithout } from "./line.ts";
 
 function figures([acknowledged, lost, duplicates, flagged]: [number, number, number, number], ok: boolean): Figures {
@@ -21,4 +21,10 @@ test("the table says of each scenario whether it passed, failed or was not playe
   assert.match(lines[2] as string, /^bad-mx +FAILED +100 +1 +0 +0 +1$/);
   assert.match(lines[3] as string, /^power-cut +not played .*mounting a loop device needs root$/);
   assert.match(lines[4] as string, /^upgrade +FAILED .*ended with 1$/);
+});
+
+test("rounds that were asked for are those of each scenario; else each has its own", () => {
+  const given = ["--rounds", "5", "--seed", "7", "--sends", "200"];
+  assert.deepEqual(argumentsOf({ rounds: 5, seed: 7, sends: 200 }), given);
+  assert.deepEqual(argumentsOf({ rounds: 0, seed: 0, rows: 10 }), ["--seed", "0", "--rows", "10"]);
 });

@@ -4,13 +4,13 @@ import { createInterface } from "node:readline";
 import { type Figures, type Line, lineWithout, sumOf } from "./line.ts";
 import type { ScenarioOptions } from "./round.ts";
 
-/** The sums of what was played, and the line of each. */
-export type AllResult = Figures & { results: Line[] };
+/** The sums of what was played, the rounds too, and the line of each. */
+export type AllResult = Figures & { rounds: number; results: Line[] };
 
 const RUN = `${import.meta.dirname}/run.ts`;
 const COLUMNS: (keyof Line)[] = ["acknowledged", "lost", "duplicates", "flagged", "seconds"];
 
-/** Plays them; options other than the rounds are passed on. `ok` only when each was played and passed. */
+/** Plays them with these options; 0 rounds: as many as each has by itself. `ok` only when each was played and passed. */
 export async function runAll(
   names: string[],
   { say = () => undefined, ...options }: ScenarioOptions,
@@ -18,13 +18,13 @@ export async function runAll(
   const results: Line[] = [];
   for (const name of names) results.push(await playOne(name, options, say));
   for (const line of table(results)) say(line);
-  return { ...sumOf(results), results };
+  return { rounds: results.reduce((sum, { rounds }) => sum + rounds, 0), ...sumOf(results), results };
 }
 
 async function playOne(name: string, options: ScenarioOptions, say: (text: string) => void): Promise<Line> {
-  const wanted = (["seed", "sends", "rows"] as const).filter((option) => options[option] !== undefined);
-  const args = wanted.flatMap((option) => [`--${option}`, String(options[option])]);
-  const child = spawn(process.execPath, [RUN, name, "--json", ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, [RUN, name, "--json", ...argumentsOf(options)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const end = (): void => void child.kill("SIGTERM");
   process.once("exit", end);
   const exited = new Promise<number | null>((done) => child.once("exit", done));
@@ -38,6 +38,12 @@ async function playOne(name: string, options: ScenarioOptions, say: (text: strin
   const run = { scenario: name, rounds: 0, seed: options.seed, seconds: 0 };
   const line = parse(last) ?? lineWithout(run, { error: `ended with ${code}` });
   return { ...line, ok: code === 0 && line.ok };
+}
+
+/** What a scenario of `all` is called with. */
+export function argumentsOf({ rounds, seed, sends, rows }: ScenarioOptions): string[] {
+  const given = { rounds: rounds > 0 ? rounds : undefined, seed, sends, rows };
+  return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]));
 }
 
 function parse(line: string): Line | null {

@@ -2,7 +2,7 @@
 // and hangs up before its 250), the rest to a good one, in turns with windows in which the same part goes to a second good
 // server. The rest keeps its rate; the dead server is not crowded; what may have arrived twice is told. Then all of them
 // heal, and everything arrives.
-import { type BadServer, type Place, startDead, startLiar, startSilent } from "./bad-servers.ts";
+import { type BadServer, needSocketTable, type Place, startDead, startLiar, startSilent } from "./bad-servers.ts";
 import { drain, judge, type Verdict } from "./drain.ts";
 import { sendAll, sleep } from "./load.ts";
 import type { ScenarioOptions } from "./round.ts";
@@ -38,6 +38,7 @@ type Window = { name: string; isBad: boolean; sends: number };
 
 /** Runs it. */
 export async function runBadMx({ rounds, sends = SENDS, say }: ScenarioOptions): Promise<BadMxVerdict> {
+  needSocketTable();
   const stage = await setStage();
   const cast = await setCast(stage);
   const most: Record<Kind, number> = { dead: 0, silent: 0, slow: 0, liar: 0, forgetful: 0 };

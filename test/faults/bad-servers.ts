@@ -1,7 +1,7 @@
 // Mail servers that nobody wants to meet: one that does not answer at all, one that answers and says nothing, one that
 // speaks nonsense. They stand on loopback addresses of their own. Slow and forgetful ones: sink.ts.
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { Lacking } from "./lacking.ts";
 import { sleep } from "./load.ts";
@@ -16,6 +16,12 @@ export type BadServer = {
 
 const CONNECT_WAIT_MS = 300;
 const FILLERS_MAX = 20;
+const SOCKET_TABLE = "/proc/net/tcp";
+
+/** Throws `Lacking` where the kernel shows no table of its sockets, which is how those towards the dead one are counted. */
+export function needSocketTable(path: string = SOCKET_TABLE): void {
+  if (!existsSync(path)) throw new Lacking(`there is no ${path} here, which only Linux has`);
+}
 
 /**
  * A dead one: connections are never made. A stopped process whose queue of connections is full; the kernel then drops
@@ -74,7 +80,7 @@ function countSockets(place: Place, states: (string | undefined)[] = [MADE, KNOC
 function socketsTo({ host, port }: Place, states: (string | undefined)[]): Set<string | undefined> {
   const address = [...Buffer.from(host.split(".").map(Number)).reverse()];
   const remote = `${Buffer.from(address).toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
-  const lines = readFileSync("/proc/net/tcp", "latin1").split("\n");
+  const lines = readFileSync(SOCKET_TABLE, "latin1").split("\n");
   const open = lines
     .map((line) => line.trim().split(/\s+/))
     .filter(([, , to, state]) => to === remote && states.includes(state));

@@ -15,7 +15,7 @@ const FULL_MS = 6_000;
 const POSTGRES = { max_wal_size: "48MB", min_wal_size: "32MB" };
 
 export type DiskFullVerdict = Verdict & {
-  /** Requests that were told to come back while there was no room. */
+  /** Requests that were answered 503 while there was no room. */
   turned_away: number;
   database_ended: number;
 };
@@ -40,7 +40,7 @@ export async function runDiskFull({ rounds, seed, sends = SENDS, say }: Scenario
           during,
           ...(say ? { say } : {}),
         });
-        turnedAway += load.repeated;
+        turnedAway += load.statuses.get("503") ?? 0;
         say?.(`answers: ${JSON.stringify(Object.fromEntries(load.statuses))}`);
         verdicts.push(verdict);
       }

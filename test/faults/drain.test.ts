@@ -12,6 +12,7 @@ type Story = {
   stored?: number;
   hooks?: string[];
   died?: string[];
+  broken?: number;
 };
 
 /** A stage that has seen this story; ids and Message-IDs are the same words. */
@@ -23,6 +24,7 @@ function stageOf({
   stored,
   hooks = acknowledged,
   died = [],
+  broken = 0,
 }: Story): Stage {
   const shown = statuses ?? Object.fromEntries(acknowledged.map((id) => [id, "delivered"]));
   const answers: [word: string, rows: unknown[]][] = [
@@ -34,6 +36,7 @@ function stageOf({
     recorder: {
       all: () => acknowledged.map((id) => ({ key: id, id, message_id: id })),
       total: () => acknowledged.length,
+      broken: () => broken,
       forget: () => undefined,
     },
     sink: { copies: new Map(Object.entries(copies)) },
@@ -73,6 +76,11 @@ describe("the verdict", () => {
     assert.equal((await judge(stageOf({ ...whole, statuses: { a: "delivered", b: "deferred" } }))).ok, false);
     assert.equal((await judge(stageOf({ ...whole, hooks: ["a"] }))).ok, false);
     assert.equal((await judge(stageOf({ ...whole, died: ["mta ended with 1"] }))).ok, false);
+  });
+
+  it("fails for a request that was answered 500, though all arrived", async () => {
+    const verdict = await judge(stageOf({ ...whole, broken: 1 }));
+    assert.deepEqual([verdict.ok, verdict.answered_500, verdict.lost], [false, 1, 0]);
   });
 
   it("of several rounds fails with one of them, and with none", async () => {

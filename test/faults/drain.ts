@@ -78,6 +78,8 @@ export type Verdict = {
   /** Acknowledged and arrived, and the record does not say so. */
   not_delivered: number;
   webhooks_missing: number;
+  /** Requests that were answered 500: what cannot be done now is a 503. */
+  answered_500: number;
   /** Processes that ended by themselves. */
   died: number;
   ok: boolean;
@@ -101,10 +103,11 @@ export async function judge(stage: Stage): Promise<Verdict> {
   const [stored] = await stage.rows<{ total: number }>("select count(*)::int as total from message");
   const extra = (stored?.total ?? 0) - stage.recorder.total();
   const died = stage.died.length;
+  const answered_500 = stage.recorder.broken();
   forgetRound(stage);
-  const isWhole = found.lost + found.not_delivered + found.webhooks_missing + died === 0 && extra === 0;
+  const isWhole = found.lost + found.not_delivered + found.webhooks_missing + answered_500 + died === 0 && extra === 0;
   const ok = isWhole && found.duplicates === found.flagged;
-  return { acknowledged: acknowledged.length, ...found, extra, died, ok };
+  return { acknowledged: acknowledged.length, ...found, extra, answered_500, died, ok };
 }
 
 function forgetRound(stage: Stage): void {
@@ -133,6 +136,7 @@ export function sumUp(rounds: Verdict[]): Verdict {
     extra: sum("extra"),
     not_delivered: sum("not_delivered"),
     webhooks_missing: sum("webhooks_missing"),
+    answered_500: sum("answered_500"),
     died: sum("died"),
     ok: rounds.length > 0 && rounds.every(({ ok }) => ok),
   };

@@ -28,12 +28,14 @@ test("a scenario's own figures stand between the fixed ones, and ok is the last"
 test("what was not played, or failed before its verdict, has counted nothing and is not ok", () => {
   for (const why of [{ skipped: "needs root" }, { error: "ended with 1" }]) {
     const nothing = { acknowledged: 0, lost: 0, duplicates: 0, flagged: 0 };
-    assert.deepEqual(lineWithout(run, why), { ...run, ...nothing, ...why, ok: false });
+    assert.deepEqual(lineWithout(run, why), { ...run, rounds: 0, ...nothing, ...why, ok: false });
   }
 });
 
-test("without a round nothing passes", () => {
+test("without a round, or an acknowledged request, nothing passes", () => {
+  assert.equal(lineOf(run, { ...figures, ok: true }).ok, true);
   assert.equal(lineOf({ ...run, rounds: 0 }, { ...figures, ok: true }).ok, false);
+  assert.equal(lineOf(run, { ...figures, acknowledged: 0, ok: true }).ok, false);
 });
 
 test("`all` has the sums, and is ok when each is", () => {
@@ -43,20 +45,34 @@ test("`all` has the sums, and is ok when each is", () => {
   assert.equal(sumOf([]).ok, false);
 });
 
-test("the program prints it, whether a scenario had no rounds or the machine lacks what it takes", () => {
-  const cases: [string, number, (line: Record<string, unknown>) => boolean][] = [
-    ["receivers-down", 1, ({ error }) => error === undefined],
-    ["dns-failures", 1, ({ error }) => error === undefined],
-    ["power-cut", 3, ({ skipped }) => typeof skipped === "string"],
+function play(args: string[], env: Record<string, string>) {
+  return spawnSync(process.execPath, [RUN, ...args], { encoding: "utf8", env });
+}
+
+test("the program prints it, whether a scenario failed at once or the machine lacks what it takes", () => {
+  const cases: [string, Record<string, string>, number, "error" | "skipped"][] = [
+    ["kill", { TMPDIR: "/nowhere" }, 1, "error"],
+    ["power-cut", { PATH: "/nowhere" }, 3, "skipped"],
   ];
-  for (const [name, code, isSo] of cases) {
+  for (const [name, env, code, why] of cases) {
     assert.ok(SCENARIOS.has(name));
-    const ran = spawnSync(process.execPath, [RUN, name, "--rounds", "0", "--json"], {
-      encoding: "utf8",
-      env: { PATH: "/nowhere" },
-    });
+    const ran = play([name, "--json"], env);
     const line = JSON.parse(ran.stdout.trim().split("\n").at(-1) ?? "");
     assertWhole(line, name);
-    assert.deepEqual([line.ok, ran.status, isSo(line)], [false, code, true], ran.stdout + ran.stderr);
+    const seen = [line.ok, line.rounds, ran.status, typeof line[why]];
+    assert.deepEqual(seen, [false, 0, code, "string"], ran.stdout + ran.stderr);
   }
+});
+
+test("the program plays nothing with no rounds, sends or rows", () => {
+  for (const wrong of ["--rounds=0", "--sends=0", "--rows=0", "--rounds=1.5", "--rounds=", "--sends=-1", "--seed=x"]) {
+    const { status, stdout, stderr } = play(["kill", wrong, "--json"], { PATH: "/nowhere", TMPDIR: "/nowhere" });
+    assert.deepEqual([status, stdout], [2, ""], wrong);
+    assert.match(stderr, /^npm run faults/);
+  }
+});
+
+test("one round is played, and told, where more make no difference", () => {
+  const ran = play(["deep-queue", "--rounds", "5"], { PATH: "/nowhere", TMPDIR: "/nowhere" });
+  assert.match(ran.stdout, /^deep-queue: .* \(1 rounds, seed \d+\)/);
 });

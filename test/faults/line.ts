@@ -17,15 +17,16 @@ export type Line = Run & Figures & Record<string, unknown>;
 /** Nothing was counted: a scenario that could not be played, or failed before its verdict. */
 const NOTHING = { acknowledged: 0, lost: 0, duplicates: 0, flagged: 0 };
 
-/** The line of a scenario that came to its end; without a round nothing was shown, so that it is not ok. */
+/** The line of a scenario that came to its end; without a round, or an acknowledged request, it showed nothing: not ok. */
 export function lineOf({ scenario, rounds, seed, seconds }: Run, { ok, ...figures }: Figures): Line {
-  return { scenario, rounds, seed, ...NOTHING, ...figures, seconds, ok: ok === true && rounds > 0 };
+  const line = { scenario, rounds, seed, ...NOTHING, ...figures, seconds };
+  return { ...line, ok: ok === true && line.rounds > 0 && line.acknowledged > 0 };
 }
 
 /** The line of one that did not: `skipped`, this machine lacks what it takes; `error`, it failed. */
 export function lineWithout(run: Run, why: { skipped: string } | { error: string }): Line {
-  const { scenario, rounds, seed, seconds } = run;
-  return { scenario, rounds, seed, ...NOTHING, ...why, seconds, ok: false };
+  const { scenario, seed, seconds } = run;
+  return { scenario, rounds: 0, seed, ...NOTHING, ...why, seconds, ok: false };
 }
 
 /** The sums of several; `ok` when each is. */

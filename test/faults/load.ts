@@ -7,7 +7,7 @@ const CONNECTIONS = 16;
 const AGAIN_MS = 150;
 /** Longer than any scenario takes the API away, on a machine with twenty other things to do as well (seen: 111 s). */
 const GIVE_UP_MS = 300_000;
-/** What is worth repeating: the others are the client's own fault. */
+/** What is worth repeating: the others are the client's own fault. A 500 is repeated for the figures; the verdict fails. */
 const TRANSIENT = new Set([429, 500, 502, 503, 504]);
 
 export type LoadOptions = {
@@ -80,6 +80,7 @@ async function sendOne(state: State, n: number): Promise<void> {
       noteAcknowledged(state, turn);
       return;
     }
+    if (status === "500") state.recorder.noteBroken(key);
     const isTransient = !/^\d+$/.test(status) || TRANSIENT.has(Number(status));
     if (!isTransient || performance.now() > until) throw new Error(`${key}: ${status} ${JSON.stringify(body)}`);
     result.repeated += 1;

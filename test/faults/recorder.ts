@@ -11,6 +11,10 @@ export type Recorder = {
   all(): Acknowledged[];
   /** Ever. */
   total(): number;
+  /** A request was answered 500, which nothing that is done to a server excuses. */
+  noteBroken(key: string): void;
+  /** How many were, since the last `forget`. */
+  broken(): number;
   /** A round was judged; the file keeps everything. */
   forget(): void;
   close(): void;
@@ -21,6 +25,7 @@ export function startRecorder(path: string): Recorder {
   const fd = openSync(path, "w");
   const kept: Acknowledged[] = [];
   let total = 0;
+  let broken = 0;
   let waiting: Array<() => void> = [];
   let syncing = false;
 
@@ -47,10 +52,16 @@ export function startRecorder(path: string): Recorder {
         if (!syncing) sync();
       });
     },
+    noteBroken(key) {
+      writeSync(fd, `${JSON.stringify({ key, answered: 500 })}\n`);
+      broken += 1;
+    },
+    broken: () => broken,
     all: () => kept,
     total: () => total,
     forget: () => {
       kept.length = 0;
+      broken = 0;
     },
     close: () => closeSync(fd),
   };

@@ -1,7 +1,7 @@
 // npm run faults -- <scenario>|all [--rounds n] [--seed s] [--sends n] [--rows n] [--json]: breaks things over real
 // processes and a real PostgreSQL, and compares what was acknowledged with what arrived. With --json the last line is one
 // JSON object (line.ts). Exit code 0: passed; 1: failed; 2: not known; 3: this machine lacks what it takes (said, never
-// passed). What each does and needs, with figures: README.md.
+// passed). Nothing plays with none of something: options are numbers from 1 on. What each does and needs: README.md.
 import { parseArgs } from "node:util";
 import { Lacking } from "./lacking.ts";
 import { type Line, lineOf, lineWithout } from "./line.ts";
@@ -10,7 +10,7 @@ import { SCENARIOS } from "./scenarios.ts";
 function usage(): never {
   console.error("npm run faults -- <scenario>|all [--rounds n] [--seed s] [--sends n] [--rows n] [--json]\n");
   for (const [name, { what }] of SCENARIOS) console.error(`  ${name.padEnd(18)} ${what}`);
-  process.exit(2);
+  return process.exit(2);
 }
 
 function readArguments() {
@@ -27,17 +27,18 @@ function readArguments() {
   const name = positionals[0] ?? "";
   const scenario = SCENARIOS.get(name);
   if (!scenario || positionals.length > 1) return usage();
-  const number = (text: string | undefined, fallback: number): number => {
-    const value = text === undefined ? fallback : Number(text);
-    if (!Number.isInteger(value) || value < 0) usage();
-    return value;
+  const number = (text: string | undefined, fallback: number, least = 1): number => {
+    if (text === undefined) return fallback;
+    const value = /^\d{1,12}$/.test(text) ? Number(text) : -1;
+    return value >= least ? value : usage();
   };
+  const rounds = number(values.rounds, scenario.rounds);
   return {
     name,
     scenario,
     json: values.json,
-    rounds: number(values.rounds, scenario.rounds),
-    seed: number(values.seed, Date.now() % 1_000_000),
+    rounds: scenario.once ? 1 : rounds,
+    seed: number(values.seed, Date.now() % 1_000_000, 0),
     ...(values.sends === undefined ? {} : { sends: number(values.sends, 0) }),
     ...(values.rows === undefined ? {} : { rows: number(values.rows, 0) }),
   };
@@ -62,7 +63,8 @@ const run = () => ({
   seconds: Math.round((performance.now() - startedAt) / 100) / 10,
 });
 const tell = (line: Line, text: string) => console.log(json ? JSON.stringify(line) : text);
-console.log(`${name}: ${scenario.what} (${options.rounds} rounds, seed ${options.seed})`);
+const rounds = options.rounds > 0 ? `${options.rounds} rounds, ` : "";
+console.log(`${name}: ${scenario.what} (${rounds}seed ${options.seed})`);
 try {
   const result = await scenario.run({ ...options, say: (text) => console.log(`  ${text}`) });
   const line = lineOf(run(), result);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { chanceOf } from "../faults/seeded.ts";
-import { type Finding, type HuntOptions, hunt } from "./hunt.ts";
+import { type Finding, type HuntOptions, hunt, untried } from "./hunt.ts";
 import { mutate } from "./mutate.ts";
 import { readSeeds } from "./seeds.ts";
 import { shrink } from "./shrink.ts";
@@ -53,6 +53,11 @@ describe("the harness", () => {
       assert.deepEqual([again.result.inputs, again.result.crashes], [1, 1]);
     });
   }
+
+  it("says which targets got no input in their time", async () => {
+    const [{ result: idle }, { result: busy }] = [await plantedHunt("sound", { ms: 0 }), await plantedHunt("sound")];
+    assert.deepEqual([untried([idle]), untried([busy])], [["sound"], []]);
+  });
 
   it("counts an input that takes too long, and goes on", async () => {
     const inputs = ["y", "x", "y"].map((text) => Buffer.from(text));

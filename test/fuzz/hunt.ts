@@ -70,6 +70,11 @@ export async function hunt(options: HuntOptions): Promise<TargetResult[]> {
   return options.targets.flatMap((name) => results.get(name) ?? []);
 }
 
+/** The targets that were given nothing, as their time was over before: nothing is shown of them. */
+export function untried(results: readonly TargetResult[]): string[] {
+  return results.filter(({ inputs }) => inputs === 0).map(({ name }) => name);
+}
+
 type Keeper = { worker: Worker; shared: Shared };
 
 async function startKeeper(options: HuntOptions): Promise<Keeper> {

@@ -1,11 +1,11 @@
 // npm run fuzz -- <target …|all> [--seconds n] [--seed s] [--workers n] [--json], or <target> --input file, or list.
 // `--seconds` is the time of the whole run: n seconds on w workers give each of t targets n × w / t seconds. Exit code 0:
-// nothing found; 1: a crash or a hang (inputs are in test/fuzz/found/); 2: not known.
+// nothing found; 1: a crash or a hang (inputs are in test/fuzz/found/), or a target that got no input; 2: not known.
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
-import { type Finding, FOUND_DIR, hunt, type TargetResult } from "./hunt.ts";
+import { type Finding, FOUND_DIR, hunt, type TargetResult, untried } from "./hunt.ts";
 import { TARGETS } from "./targets.ts";
 
 const SECONDS_DEFAULT = 60;
@@ -96,7 +96,9 @@ async function main(): Promise<void> {
   const found = sum("crashes") + sum("hangs");
   console.log(`\n${sum("inputs").toLocaleString("en")} inputs, ${sum("crashes")} crashes, ${sum("hangs")} hangs`);
   if (json) console.log(JSON.stringify({ seed, seconds, targets: results }));
-  process.exitCode = found > 0 ? 1 : 0;
+  const idle = untried(results);
+  if (idle.length > 0) console.log(`FAILED: no input in its time: ${idle.join(", ")}; give --seconds more`);
+  process.exitCode = found > 0 || idle.length > 0 ? 1 : 0;
 }
 
 await main();

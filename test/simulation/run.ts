@@ -12,9 +12,9 @@ const { values } = parseArgs({
   },
 });
 
-function number(text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= 0) return value;
+function number(text: string, least = 0): number {
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : -1;
+  if (value >= least) return value;
   console.error("npm run simulation -- [--seeds n] [--first n] [--seed n] [--json]");
   process.exit(2);
 }
@@ -44,5 +44,5 @@ async function showMany(first: number, seeds: number): Promise<boolean> {
 }
 
 const ok =
-  values.seed === undefined ? showMany(number(values.first), number(values.seeds)) : showOne(number(values.seed));
+  values.seed === undefined ? showMany(number(values.first), number(values.seeds, 1)) : showOne(number(values.seed));
 process.exitCode = (await ok) ? 0 : 1;
