@@ -37,9 +37,17 @@ test("a report about the very recipient whose copy came back is sure, in any cas
   assert.deepEqual(shortly([finding("ANNA@ONE.example")]), [[0, "failed", "hard", true]]);
   assert.deepEqual(shortly([finding("bert@two.example")], 1), [[1, "failed", "hard", true]]);
   assert.deepEqual(shortly([finding("carl@münchen.example")], 2), [[2, "failed", "hard", true]]);
-  assert.deepEqual(shortly([finding("x@inside.example", { original: "anna@one.example" })]), [
-    [0, "failed", "hard", true],
-  ]);
+  assert.deepEqual(shortly([finding(null, { original: "anna@one.example" })]), [[0, "failed", "hard", true]]);
+});
+
+test("a member of an alias or list that ours was expanded to makes ours bounce, but not surely", () => {
+  const dead = finding("dead@inside.example", { original: "anna@one.example" });
+  const alive = finding("a@inside.example", { original: "anna@one.example", action: "delivered", bounce_type: null });
+  assert.deepEqual(shortly([dead]), [[0, "failed", "hard", false]]);
+  assert.deepEqual(shortly([alive, dead]), [[0, "failed", "hard", false]]);
+  assert.deepEqual(shortly([dead, finding("anna@one.example")]), [[0, "failed", "hard", true]]);
+  const soft = finding("anna@one.example", { bounce_type: "soft" });
+  assert.deepEqual(shortly([soft, dead]), [[0, "failed", "hard", false]]);
 });
 
 test("other recipients of the message that a report names have bounced, but not surely", () => {

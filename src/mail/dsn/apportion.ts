@@ -18,9 +18,15 @@ export type Portion = {
  */
 export function apportion(findings: readonly BounceRecipient[], sent: readonly Sent[], position: number): Portion[] {
   const portions = sent.flatMap((one): Portion[] => {
-    const finding = worst(findings.filter((finding) => names(finding, one.email)));
+    const own = findings.filter(({ email }) => isSame(email, one.email));
+    // What is said of an address that ours was expanded to (RFC 3464 §2.3.1) has befallen ours, but it is not about
+    // ours: an alias or a list with one dead member works for the others.
+    const behind = findings.filter((finding) => !own.includes(finding) && isSame(finding.original, one.email));
+    const finding = worst([...own, ...behind]);
+    if (finding === null) return [];
     // Deliberate: another recipient of the message may have written the report, and knows this token only.
-    return finding === null ? [] : [{ position: one.position, finding, is_sure: one.position === position }];
+    const isOwn = finding.email === null || own.includes(finding);
+    return [{ position: one.position, finding, is_sure: one.position === position && isOwn }];
   });
   if (portions.length > 0) return portions;
   const finding = worst(findings);
@@ -29,9 +35,8 @@ export function apportion(findings: readonly BounceRecipient[], sent: readonly S
   return [{ position, finding, is_sure: isUnnamed }];
 }
 
-function names(finding: BounceRecipient, email: string): boolean {
-  const wanted = comparable(email);
-  return [finding.email, finding.original].some((name) => name !== null && comparable(name) === wanted);
+function isSame(named: string | null, email: string): boolean {
+  return named !== null && comparable(named) === comparable(email);
 }
 
 // IDN in either form, any case.

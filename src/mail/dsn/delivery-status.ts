@@ -52,10 +52,12 @@ function isRecipientGroup(group: FieldGroup): boolean {
 function readRecipient(group: FieldGroup): Finding {
   const original = typedAddress(fieldValue(group, "original-recipient"));
   const final = typedAddress(fieldValue(group, "final-recipient"));
-  const actual = typedAddress(fieldValue(group, "x-actual-recipient"));
+  const behind = fieldValue(group, "x-actual-recipient");
+  const actual = typedAddress(behind);
+  // A local name behind a source route ("@mx.example.com:user@server") is nobody's address.
+  const email = (isQualified(final) ? final : null) ?? actual ?? original ?? final;
   return {
-    // A local name behind a source route ("@mx.example.com:user@server") is nobody's address.
-    email: (isQualified(final) ? final : null) ?? actual ?? original ?? final,
+    email,
     original,
     action: readAction(fieldValue(group, "action")),
     status: readStatus(fieldValue(group, "status")),
@@ -63,8 +65,28 @@ function readRecipient(group: FieldGroup): Finding {
     isAboutAddress: /^bad-(?:mailbox|domain)/.test(
       fieldValue(group, "x-powermta-bouncecategory", "x-powermta-bouncecat"),
     ),
+    // sendmail names the alias as Final-Recipient, and whom or what it stands for as X-Actual-Recipient.
+    isExpanded: isProgram(behind) || [final, actual].some((other) => other !== null && !isSameMailbox(other, email)),
     text: "",
   };
+}
+
+// `X-Unix; |/home/user/bin/filter`: a program or a file.
+function isProgram(value: string): boolean {
+  return /^[^;]{0,40};\s{0,9}"?[|/]/.test(value);
+}
+
+// The same name at the same domain, at a host of it, or at no domain: "user@mx.example.com", "user@localhost".
+function isSameMailbox(other: string, email: string | null): boolean {
+  const [local, domain] = splitAddress(other);
+  const [ownLocal, ownDomain] = splitAddress(email ?? "");
+  if (local !== ownLocal) return false;
+  return !domain.includes(".") || `.${domain}`.endsWith(`.${ownDomain}`) || `.${ownDomain}`.endsWith(`.${domain}`);
+}
+
+function splitAddress(address: string): [local: string, domain: string] {
+  const at = address.lastIndexOf("@");
+  return [address.slice(0, Math.max(0, at)).toLowerCase(), address.slice(at + 1).toLowerCase()];
 }
 
 function isQualified(address: string | null): boolean {

@@ -72,7 +72,11 @@ function ownAddresses(mail: MailParts): Set<string> {
 export function findRecipients(mail: MailParts, report: Report): Finding[] {
   const fields = report.status?.findings ?? [];
   const named = fields.filter((finding) => finding.email !== null);
-  if (named.length > 0) return mergeFindings(named.map((finding) => withText(finding, named.length, report.mentions)));
+  const aliases = expandedAddresses(report.report);
+  if (named.length > 0) {
+    const found = named.map((finding) => withText(finding, named.length, report.mentions));
+    return mergeFindings(found.map((finding) => withExpansion(finding, aliases)));
+  }
   const mentions = firstNotEmpty([
     () => failedRecipients(mail, report.mentions),
     () => report.mentions,
@@ -81,7 +85,8 @@ export function findRecipients(mail: MailParts, report: Report): Finding[] {
     () => (report.intro === null ? [] : returnedRecipient(mail, report)),
   ]);
   const only = fields.length === 1 ? fields[0]! : null;
-  return mergeFindings(mentions.slice(0, recipientsMax).map((mention) => fromMention(mention, only)));
+  const found = mentions.slice(0, recipientsMax).map((mention) => fromMention(mention, only));
+  return mergeFindings(found.map((finding) => withExpansion(finding, aliases)));
 }
 
 function firstNotEmpty(sources: readonly (() => Mention[])[]): Mention[] {
@@ -100,17 +105,29 @@ function withText(finding: Finding, count: number, mentions: readonly Mention[])
 }
 
 function fromMention({ email, text }: Mention, fields: Finding | null): Finding {
-  const none = { original: null, action: null, status: null, diagnostic: "", isAboutAddress: false };
+  const none = { original: null, action: null, status: null, diagnostic: "", isAboutAddress: false, isExpanded: false };
   const finding = { ...none, ...fields, email, text };
   return { ...finding, original: finding.original ?? expandedFrom(text) };
 }
 
-const expansion = new RegExp(`\\((?:expanded|ultimately generated|generated) from:? <?(${addressSource})`, "iu");
+const expansion = `\\((?:expanded|ultimately generated|generated)\\s{1,20}from:?\\s{0,20}<?(${addressSource})`;
+const firstExpansion = new RegExp(expansion, "iu");
+const anyExpansion = new RegExp(expansion, "giu");
 
-// sendmail and Exim name the address of ours that led to this one.
+// sendmail, Postfix and Exim name the address of ours that led to this one.
 function expandedFrom(text: string): string | null {
-  const found = expansion.exec(text)?.[1];
+  const found = firstExpansion.exec(text)?.[1];
   return found === undefined ? null : cleanAddress(found);
+}
+
+function expandedAddresses(text: string): Set<string> {
+  return new Set([...text.matchAll(anyExpansion)].map(([, found]) => (cleanAddress(found!) ?? "").toLowerCase()));
+}
+
+// Exim may hide whom an address of ours stands for: "an undisclosed address (generated from user@example.com)".
+function withExpansion(finding: Finding, aliases: ReadonlySet<string>): Finding {
+  const isAlias = finding.email !== null && aliases.has(finding.email.toLowerCase());
+  return isAlias ? { ...finding, isExpanded: true } : finding;
 }
 
 // The same address twice in one report is one recipient; the failure counts, not the warning before it.

@@ -88,6 +88,7 @@ function recipient(entry: Json, address: string | null, event: Json, kind: strin
     status,
     diagnostic,
     isAboutAddress: false,
+    isExpanded: false,
     text: reason,
   };
 }

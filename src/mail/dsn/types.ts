@@ -62,6 +62,8 @@ export type Finding = {
   diagnostic: string;
   /** The reporter's own category (PowerMTA) says that the address is bad. */
   isAboutAddress: boolean;
+  /** Another address or a program stands behind this one: what failed need not be the address itself. */
+  isExpanded: boolean;
   /** What the readable part says about this recipient. */
   text: string;
 };

@@ -7,7 +7,7 @@ import { findCodes } from "./reply-codes.ts";
 import stageTable from "./stages.json" with { type: "json" };
 import type { Refused } from "./transcript.ts";
 import type { BounceRecipient, DsnAction, Finding } from "./types.ts";
-import { type Codes, weigh } from "./weigh.ts";
+import { type Codes, isAddressCode, weigh } from "./weigh.ts";
 
 const diagnosticCharsMax = 1_000;
 const paragraphsMax = 6;
@@ -39,9 +39,13 @@ export function judge(finding: Finding, context: ReportContext): BounceRecipient
   const isFinal = action === "failed";
   // A subject may be about any of several recipients; it is heard only when nothing else is said.
   const far = (near.length > 0 ? [report] : [report, context.subject]).filter(hasWords);
-  const stage = stageOf(finding, [...near, report], context);
-  const verdict = weigh({ near, far, codes, stage, email, isFinal });
-  return { ...named, ...verdict, permanent: isFinal };
+  const isMadeUp = hasMadeUpStatus(finding, codes, context);
+  const said = stageOf(finding, [...near, report], context);
+  // sendmail makes such a code of the answer to RCPT only.
+  const stage = said ?? (isMadeUp ? "rcpt" : null);
+  const remote = isMadeUp ? { ...codes, status: null } : codes;
+  const verdict = weigh({ near, far, codes: remote, stage, email, isFinal, isMadeUp });
+  return { ...named, ...verdict, suppress: verdict.suppress && !finding.isExpanded, permanent: isFinal };
 }
 
 // What is said about this recipient, the surest first: the Diagnostic-Code, the reply in a quoted conversation, the
@@ -90,11 +94,19 @@ function readCodes(finding: Finding, texts: readonly string[]): Codes {
   return { smtp_code, status: inDiagnostic ?? (isVague ? (inText ?? finding.status) : finding.status) };
 }
 
+// sendmail writes 5.1.1, 5.1.6 or 5.1.3 for a 550, 551 or 553 without an enhanced code, whatever its words ("550 Access
+// denied"), into the Status field and into its transcript: then the reply alone counts.
+function hasMadeUpStatus(finding: Finding, { status }: Codes, context: ReportContext): boolean {
+  const replies = [finding.diagnostic, ...refusedFor(finding, context).map(({ reply }) => reply)].map(findCodes);
+  const reply = replies.find(({ smtp_code }) => smtp_code !== null);
+  return reply !== undefined && reply.status === null && isAddressCode(status);
+}
+
 // At which command the remote side refused; null when the report does not tell.
 function stageOf(finding: Finding, texts: readonly string[], context: ReportContext): ReplyStage | null {
   if (finding.isAboutAddress) return "rcpt";
   const quoted = refusedFor(finding, context).at(0);
   if (quoted !== undefined) return quoted.isPipelined ? null : quoted.stage;
-  const said = texts.join("\n").slice(0, 8_000);
+  const said = texts.join("\n").slice(0, 8_000).replace(/\s+/g, " ");
   return stages.find(({ regexp }) => regexp.test(said))?.stage ?? null;
 }

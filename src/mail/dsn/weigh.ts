@@ -19,6 +19,8 @@ export type Evidence = {
   email: string | null;
   /** false for a warning: the mail is still being tried. */
   isFinal: boolean;
+  /** The status was made by the reporter of a bare reply, and is not among the codes: words around it echo that. */
+  isMadeUp: boolean;
 };
 
 export type Verdict = { class: ReplyClass; bounce_type: "hard" | "soft"; suppress: boolean };
@@ -67,11 +69,18 @@ function finalClass(mailClass: ReplyClass): ReplyClass {
 function fromReporter({ near, far, codes }: Evidence): Verdict | null {
   for (const text of [...near, ...far].map(oneLine)) {
     const found = reportTexts.find(
-      (entry) => !(entry.isWithoutCode && hasRemoteCode(codes)) && entry.regexp.test(text) && !entry.unless?.test(text),
+      (entry) => isHeard(entry, codes) && entry.regexp.test(text) && !entry.unless?.test(text),
     );
     if (found !== undefined) return found.isHard ? hard(found.class, codes) : soft(found.class);
   }
   return null;
+}
+
+function isHeard(entry: (typeof reportTexts)[number], codes: Codes): boolean {
+  if (entry.isWithoutCode && hasRemoteCode(codes)) return false;
+  // A refusal by policy (RFC 3463 §3.8) is about us, whatever it says of its own domain. sendmail gives 5.7.27 (RFC 7505:
+  // the sender's null MX) to null MX of recipients.
+  return !(entry.class === "bad_domain" && /^[45]\.7\.(?!27$)/.test(codes.status ?? ""));
 }
 
 // x.0.0, x.1.2 and x.4.x are what mailers give themselves when they never got an answer.
@@ -91,7 +100,9 @@ function fromReply(evidence: Evidence, code: number): Verdict {
   const full = others.find(({ rule }) => rule.startsWith("mailbox-"));
   if (full !== undefined && first.class !== "mailbox_full" && first.bounce_type === "hard") return soft(full.class);
   if (isDecided(first.rule)) return withProof(first, evidence);
-  return withProof(others.find(({ rule }) => !isCodeRule(rule) && !boilerplate.has(rule)) ?? first, evidence);
+  const other = others.find(({ rule }) => !isCodeRule(rule) && !boilerplate.has(rule));
+  const verdict = withProof(other ?? first, evidence);
+  return evidence.isMadeUp && other !== undefined ? { ...verdict, suppress: false } : verdict;
 }
 
 // The reply alone: what a reporter says around it ("192.0.2.1 does not like recipient") is not the remote side's.
@@ -151,7 +162,8 @@ function isPlainReplyAbout(email: string | null, text: string): boolean {
   return email !== null && /^5\d\d[ :-]+(?![\d#(]*5\.)/.test(said) && said.includes(email.toLowerCase());
 }
 
-function isAddressCode(status: string | null): boolean {
+/** Whether an enhanced code says that the address does not work. */
+export function isAddressCode(status: string | null): boolean {
   return status !== null && addressCodes.has(status);
 }
 
