@@ -199,6 +199,31 @@ test("Microsoft's report without fields gives recipient, address and date of its
   assert.deepEqual([report.arrival_date, report.original.x_postern_id], ["Thu, 1 Jan 2026 10:00:00 +0000", "tok"]);
 });
 
+test("a bounce that quotes such a subject, or only begins like one, is no complaint", () => {
+  const ndr = (head: string, type: string) =>
+    `${head}\nTo: b+t@us.example\nContent-Type: multipart/${type}; boundary=b\n\n--b\n\nYour message could not be delivered.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example\n\nFinal-Recipient: rfc822; user@there.example\nAction: failed\nStatus: 5.1.1\n--b\nContent-Type: message/rfc822\n\nFrom: me@us.example\nTo: user@there.example\n\nhi\n--b--\n`;
+  const report = "report; report-type=delivery-status";
+  const mailer = "From: Outlook <MicrosoftExchange@there.example>\nSubject: ";
+  for (const mail of [
+    ndr(`${mailer}Undeliverable: Your complaint about message from Bob`, report),
+    ndr(`${mailer}Undeliverable: complaint about message from 192.0.2.7`, report),
+    ndr(`${mailer}complaint about message from 192.0.2.7`, report),
+    ndr(`${mailer}complaint about message from 192.0.2.7`, "mixed"),
+    ndr("From: staff@hotmail.com\nSubject: Undeliverable: x", report),
+    ndr("From: mailer-daemon@bounces.spamcop.net\nSubject: failure", report),
+  ]) {
+    assert.equal(parseComplaint(Buffer.from(mail)), null, mail);
+    assert.equal(parseBounce(Buffer.from(mail)).kind, "bounce", mail);
+  }
+  const returned = `Subject: Undeliverable: complaint about message from 192.0.2.7\nFrom: joe@there.example\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: message/rfc822\n\nFrom: me@us.example\n\nhi\n--b--\n`;
+  assert.equal(parseComplaint(Buffer.from(returned)), null);
+  assert.equal(parseComplaint(Buffer.from(returned.replace("192.0.2.7", "Bob").replace("Undeliverable: ", ""))), null);
+  assert.equal(
+    read(returned.replace("Undeliverable: ", "").replace("192.0.2.7", "2001:db8::7")).source_ip,
+    "2001:db8::7",
+  );
+});
+
 test("SpamCop's report gives the address and the message behind its banner", () => {
   const mail =
     "From: 123456@reports.spamcop.net\nTo: abuse@us.example\nSubject: [SpamCop (192.0.2.7) id:123456]Hello\n\n[ SpamCop V5 ]\nEmail from 192.0.2.7\n\n[ Offending message ]\nReceived: x\nFrom: me@us.example\nMessage-ID: <m@us.example>\nX-Postern-Id: tok\n\nhi\n";

@@ -12,6 +12,9 @@ export function complaintFormat(mail: MailParts): ComplaintFormat | null {
   const announced = mail.type === "multipart/report" ? (mail.parameters.get("report-type") ?? "").toLowerCase() : "";
   const hasFields = mail.parts.some((part) => part.type === "message/feedback-report");
   if (hasFields || announced === "feedback-report") return "feedback-report";
+  // A bounce may quote any subject, and returns a message too.
+  const hasStatus = mail.parts.some(({ type }) => /^message\/(?:global-)?delivery-status$/.test(type));
+  if (hasStatus || announced === "delivery-status") return null;
   if (isJmrp(mail)) return "jmrp";
   const from = firstHeader(mail.headers, "from");
   if (/@(?:reports|bounces|devnull)\.spamcop\.net\b/i.test(from)) return "spamcop";
@@ -24,6 +27,8 @@ export function complaintFormat(mail: MailParts): ComplaintFormat | null {
 function isJmrp(mail: MailParts): boolean {
   const subject = firstHeader(mail.headers, "subject");
   const isFromMicrosoft = /\bstaff@(?:hotmail|outlook|live|msn)\.com\b/i.test(firstHeader(mail.headers, "from"));
-  const isNamed = /complaint about message from/i.test(subject) || isFromMicrosoft;
+  const isNamed =
+    /^\s*complaint about message from \[?(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f]{0,4}:[0-9a-f:.]{2,41})/i.test(subject) ||
+    isFromMicrosoft;
   return isNamed && mail.parts.some((part) => part.type === "message/rfc822");
 }
