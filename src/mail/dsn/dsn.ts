@@ -6,7 +6,7 @@
 import { complaintFormat } from "../arf/formats.ts";
 import { decodeWords, headerValues } from "../mime/parse-head.ts";
 import { decodeBody, partText } from "./body-text.ts";
-import { autoReplyReason, isFromMailer, reportKind, subjectKind } from "./not-a-bounce.ts";
+import { autoReplyReason, isFromMailer, ownSubject, reportKind, subjectKind } from "./not-a-bounce.ts";
 import { firstHeader, type MailParts, splitParts } from "./parts.ts";
 import { findRecipients, type Report, readReport } from "./recipients.ts";
 import { isReturnedMessage, readReturnedMessage } from "./returned-message.ts";
@@ -39,11 +39,11 @@ function parseMail(mail: MailParts, depth: number): BounceResult {
 }
 
 function bounce(mail: MailParts, report: Report, findings: readonly Finding[], subject: string): BounceReport {
-  const said = subjectKind(subject);
+  const said = subjectKind(subject, isFromMailer(mail.headers));
   const action = report.action ?? (said?.kind === "delayed" ? "delayed" : null);
   const named = findings.length > 0 ? findings : (report.status?.findings.slice(0, 1) ?? []);
   const text = named.length === 1 ? report.report : report.opening;
-  const context = { report: text, subject, action, refused: report.refused };
+  const context = { report: text, subject: ownSubject(subject), action, refused: report.refused };
   const recipients = named.map((finding) => judge(finding, context));
   const texts = [report.report, report.returned, ...report.statusTexts];
   const ids = ["in-reply-to", "references"].flatMap((name) => headerValues(mail.headers, name));
@@ -56,21 +56,23 @@ function bounce(mail: MailParts, report: Report, findings: readonly Finding[], s
   };
 }
 
-// A mail is a bounce when a status part says so, or when a mail system sent it (or its subject or a field is that of a
-// bounce), its text is that of a report, and it names a recipient. A person's automatic reply is none.
+// A mail is a bounce when a status part says so, or when a mail system sent it (by its sender or a field) or both its
+// subject and its text are those of a report, and it names a recipient. What a person's mailbox answers by itself is
+// none, whatever subject of ours it quotes ("Your parcel could not be delivered").
 function whyNoBounce(mail: MailParts, report: Report, findings: readonly Finding[], subject: string): NoBounce | null {
   if (reportKind(mail) === "delivery-status" && saysSomething(report, findings)) return null;
-  const said = subjectKind(subject);
-  const isBounceSubject = said?.kind === "bounce" || said?.kind === "delayed";
   const isMarked = headerValues(mail.headers, "x-failed-recipients").length > 0;
   const isFromSystem = isFromMailer(mail.headers) || isMarked;
-  const automatic = autoReplyReason(mail.headers, subject);
+  const said = subjectKind(subject, isFromSystem);
+  const isBounceSubject = said?.kind === "bounce" || said?.kind === "delayed";
+  const automatic = autoReplyReason(mail.headers, said);
   // Exim, Exchange and Google mark their reports as automatic replies too.
-  const isReport = isBounceSubject || (isFromSystem && said?.kind !== "auto_reply" && report.intro !== null);
+  const isReport = isFromSystem && (isBounceSubject || (said?.kind !== "auto_reply" && report.intro !== null));
   if (automatic !== null && !isReport) return { kind: "auto_reply", reason: automatic };
   if (said?.kind === "receipt") return { kind: "receipt", reason: `subject-${said.id}` };
   if (!isFromSystem && said?.kind === "other") return { kind: "other", reason: `subject-${said.id}` };
-  if (!isFromSystem && !isBounceSubject) return { kind: "other", reason: "not-from-a-mailer" };
+  if (!isFromSystem && !(isBounceSubject && report.intro !== null))
+    return { kind: "other", reason: "not-from-a-mailer" };
   if (report.intro === null && !isBounceSubject && !isMarked) return { kind: "other", reason: "no-report-text" };
   return findings.length === 0 ? { kind: "other", reason: "no-recipient" } : null;
 }
@@ -86,7 +88,8 @@ function readReceipt(mail: MailParts, report: Report, subject: string): BounceRe
   const part = mail.parts.find(({ type }) => /^message\/(?:global-)?disposition-notification$/.test(type));
   const fields = part === undefined ? new Map() : (readFieldGroups(partText(part))[0] ?? new Map());
   const disposition = fieldValue(fields, "disposition").toLowerCase();
-  const isRejection = /;\s*(?:deleted|denied|failed)/.test(disposition) && subjectKind(subject)?.kind === "bounce";
+  const isRejection =
+    /;\s*(?:deleted|denied|failed)/.test(disposition) && subjectKind(subject, false)?.kind === "bounce";
   const findings = isRejection && report.intro !== null ? findRecipients(mail, report) : [];
   if (findings.length === 0)
     return { kind: "receipt", reason: disposition.slice(0, 100) || "disposition-notification" };

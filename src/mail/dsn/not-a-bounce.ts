@@ -9,17 +9,38 @@ import subjectTable from "./subjects.json" with { type: "json" };
 
 export type SubjectKind = "bounce" | "delayed" | "auto_reply" | "receipt" | "other";
 
-const subjects = subjectTable.map((entry) => ({
+export type SubjectSays = { kind: SubjectKind; id: string } | null;
+
+type SubjectEntry = { id: string; kind: string; match: string; is_prefix?: boolean; persons_only?: boolean };
+
+const subjects = (subjectTable as SubjectEntry[]).map((entry) => ({
   kind: entry.kind as SubjectKind,
   id: entry.id,
+  isPrefix: entry.is_prefix ?? false,
+  isPersonsOnly: entry.persons_only ?? false,
   regexp: new RegExp(entry.match, "iu"),
 }));
+const prefixes = subjects.filter(({ isPrefix }) => isPrefix);
 
-/** What the subject of a mail says about it; null when it says nothing. */
-export function subjectKind(subject: string): { kind: SubjectKind; id: string } | null {
-  const text = subject.replace(/\s+/g, " ").trim().slice(0, 500);
-  const automatic = subjects.find(({ kind, regexp }) => kind === "auto_reply" && regexp.test(text));
-  return automatic ?? subjects.find(({ regexp }) => regexp.test(text)) ?? null;
+/** What the subject of a mail says about it; null when it says nothing. `isMailer`: a mail system sent it. */
+export function subjectKind(subject: string, isMailer: boolean): SubjectSays {
+  const text = oneLine(subject);
+  // Behind "Undeliverable: " stands the subject of the mail that comes back: its words are ours, not the reporter's.
+  const prefix = prefixes.find(({ regexp }) => regexp.test(text));
+  if (prefix !== undefined) return prefix;
+  const known = subjects.filter(({ isPersonsOnly }) => !(isMailer && isPersonsOnly));
+  const automatic = known.find(({ kind, regexp }) => kind === "auto_reply" && regexp.test(text));
+  return automatic ?? known.find(({ regexp }) => regexp.test(text)) ?? null;
+}
+
+/** The reporter's own words of a subject: without the subject of the returned mail that it quotes. */
+export function ownSubject(subject: string): string {
+  const text = oneLine(subject);
+  return prefixes.map(({ regexp }) => regexp.exec(text)?.[0]).find((prefix) => prefix !== undefined) ?? subject;
+}
+
+function oneLine(subject: string): string {
+  return subject.replace(/\s+/g, " ").trim().slice(0, 500);
 }
 
 const mailers =
@@ -34,12 +55,11 @@ export function isFromMailer(headers: readonly Header[]): boolean {
   return from === "" || from === "<>" || mailers.test(from) || mailers.test(firstHeader(headers, "sender"));
 }
 
-/** Why a mail is an automatic reply of a person's mailbox, by its header fields; null when it is none. */
-export function autoReplyReason(headers: readonly Header[], subject: string): string | null {
+/** Why a mail is an automatic reply of a person's mailbox, by its header fields and subject; null when it is none. */
+export function autoReplyReason(headers: readonly Header[], said: SubjectSays): string | null {
   const mark = automaticMark((name) => firstHeader(headers, name));
   if (mark !== null) return mark;
   if (/^\s*auto-(?:replied|notified)/i.test(firstHeader(headers, "auto-submitted"))) return "auto-submitted";
-  const said = subjectKind(subject);
   return said?.kind === "auto_reply" ? `subject-${said.id}` : null;
 }
 
