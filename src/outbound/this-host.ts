@@ -2,6 +2,7 @@
 // node means anything here, so that a restarted process may bury its predecessor at once instead of after 30 s.
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
+import { isAlive } from "../platform/process-alive.ts";
 
 export type ThisHost = { machine: string; pid: number; isAlive(pid: number): boolean };
 
@@ -17,14 +18,5 @@ function readOr(path: string, read: (path: string) => string): string {
     return read(path);
   } catch {
     return "unknown";
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

@@ -2,7 +2,6 @@
 // (Windows only), and what postmaster.pid says about a server left over from before. Starts no server and stops none.
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import {
   appendFile,
   chmod,
@@ -24,6 +23,7 @@ import { tmpdir, totalmem } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { type PostgresBinaries, program, type RunAs } from "./embedded-postgres-binaries.ts";
+import { isAlive } from "./process-alive.ts";
 
 const run = promisify(execFile);
 
@@ -319,25 +319,6 @@ export async function leftOverServer(cluster: Cluster): Promise<PidFile | null> 
     await rm(join(file.socket_dir, `.s.PGSQL.${file.port}`), { force: true });
   }
   return null;
-}
-
-/** Whether a process with this number runs, ours or not. One that ended and that nobody has waited for does not. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EPERM") return false;
-  }
-  return process.platform !== "linux" || !isZombie(pid);
-}
-
-/** In a container process 1 may wait for its adopted children late or never. */
-function isZombie(pid: number): boolean {
-  try {
-    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
-  } catch {
-    return false; // it ended just now: the next look says so
-  }
 }
 
 /** Whether process `pid` is a PostgreSQL server working in `clusterDir`: process numbers are used again. */

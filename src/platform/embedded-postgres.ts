@@ -18,7 +18,6 @@ import {
   clusterMajor,
   createCluster,
   hasLz4,
-  isAlive,
   isServerOf,
   leftOverServer,
   prepareFolders,
@@ -27,6 +26,7 @@ import {
   settingsText,
   writeSettings,
 } from "./embedded-postgres-cluster.ts";
+import { isAlive } from "./process-alive.ts";
 
 const run = promisify(execFile);
 

@@ -6,6 +6,7 @@ import { type FileHandle, mkdir, open, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createBudget } from "./budget.ts";
 import type { Room } from "./pressure.ts";
+import { isAlive } from "./process-alive.ts";
 import { createSpoolRoom, type SpoolRoom } from "./spool-room.ts";
 import type { World } from "./world.ts";
 
@@ -58,15 +59,6 @@ export function createSpool(world: SpoolWorld): Spool {
       look = next;
     },
   };
-}
-
-/** Signal 0 asks and does nothing. */
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }
 
 /** `held`: bytes in memory, of all messages. */

@@ -7,8 +7,9 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
-import { isAlive, isServerOf, readPidFile } from "../../src/platform/embedded-postgres-cluster.ts";
+import { isServerOf, readPidFile } from "../../src/platform/embedded-postgres-cluster.ts";
 import { migrate } from "../../src/platform/migrate.ts";
+import { isAlive } from "../../src/platform/process-alive.ts";
 
 export type TestServer = {
   /** May create and drop databases. */
