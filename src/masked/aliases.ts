@@ -316,11 +316,12 @@ export async function changeAlias(
 type Change = { id: string; changes: Partial<AliasSettings>; settings: AliasSettings };
 
 async function writeChange(world: AliasWorld, tx: Tx, who: Who, { id, changes, settings }: Change) {
+  // Before the alias, as bounces and confirmations take them: in another order two would wait for each other.
+  const asked = changes.forward_to === undefined ? [] : await ensureDestinations(world, tx, who, settings.forward_to);
   const [locked] = await queries.lockAlias(tx, who.org_id, id);
   if (!locked || locked.deleted_at !== null) throw notFound("masked alias");
   const current: AliasSettings = { ...locked, description: locked.masked_description, forward_to: [] };
-  const { forward_to, description, ...rest } = { ...current, ...pick(settings, changes) };
-  const asked = changes.forward_to === undefined ? [] : await ensureDestinations(world, tx, who, forward_to);
+  const { forward_to: _given, description, ...rest } = { ...current, ...pick(settings, changes) };
   const active = rest.active || (changes.active === undefined && isTakenUpAgain(locked, asked));
   await queries.updateAlias(tx, who.org_id, id, {
     ...rest,

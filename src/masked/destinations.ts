@@ -29,7 +29,7 @@ const DAY_MS = 86_400_000;
 const RESEND_AFTER_MS = 60_000;
 const DESTINATIONS_MAX = 10_000;
 
-/** The destinations of these addresses, made where they are new. */
+/** The destinations of these addresses, made where they are new and held: whoever changes them later sees what we wrote. */
 export async function ensureDestinations(
   world: ConfirmationWorld,
   tx: Tx,
@@ -56,7 +56,7 @@ export async function ensureDestinations(
       created_at: now,
     });
   }
-  const rows = await queries.findDestinationsByDigest(tx, org_id, environment, digests);
+  const rows = await queries.holdDestinationsByDigest(tx, org_id, environment, digests);
   const byDigest = new Map(rows.map((row) => [row.digest.toString("hex"), row]));
   return digests.map((digest) => byDigest.get(digest.toString("hex")) as DestinationRow);
 }
@@ -206,8 +206,10 @@ export async function confirmDestination(
   return withPartitions(world, () =>
     world.db.asOrg(org_id, async (tx) => {
       const at = new Date(world.clock.now());
+      // First: who changes an alias to it meanwhile has done so then, or sees it confirmed.
+      const isThere = (await queries.confirmDestination(tx, org_id, id, at)) === 1;
       await enableAliases(tx, org_id, id, { reason: DESTINATION_BOUNCING, at });
-      return (await queries.confirmDestination(tx, org_id, id, at)) === 1;
+      return isThere;
     }),
   );
 }

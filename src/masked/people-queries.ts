@@ -41,6 +41,15 @@ export function findDestinationsByDigest(
   );
 }
 
+/** As they are when nobody else changes them; until the end of the transaction nobody does. Index: masked_destination_address. */
+export function holdDestinationsByDigest(tx: Tx, orgId: string, environment: Environment, digests: readonly Buffer[]) {
+  return tx.query<DestinationRow>(
+    `select ${DESTINATION} from masked_destination where org_id = $1 and environment = $2 and digest = any($3)
+      order by id for share`,
+    [orgId, environment, digests],
+  );
+}
+
 export type CountedDestination = DestinationRow & { aliases: number };
 
 const WITH_ALIASES = `${DESTINATION}, (select count(*) from masked_alias_destination ad
