@@ -4,7 +4,7 @@ import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { type RawSmtp, rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
-import { createEngine, startSubmitting } from "../app.ts";
+import { startSubmitting } from "../app.ts";
 import type { Submission } from "./submission.ts";
 
 let api: TestApi;
@@ -24,7 +24,7 @@ before(async () => {
   other = await api.organization();
   await addVerifiedDomain(api, dns, "other.example", { key: other.live_key });
   assert.equal((await api.ask("POST", "/v1/domains", { domain: "pending.example", type: "outbound" })).status, 201);
-  submission = await startSubmitting(api.world, createEngine(api.world));
+  submission = await startSubmitting(api.world, api.engine);
 });
 
 after(async () => {
@@ -463,7 +463,7 @@ describe("suppressions and limits at submission", () => {
 
 describe("guessing keys at submission", () => {
   it("is put off after five failures of one client, whatever it says then", async () => {
-    const own = await startSubmitting(api.world, createEngine(api.world));
+    const own = await startSubmitting(api.world, api.engine);
     try {
       const wrong = ["", "x", api.live_key.slice(0, -1), `${api.live_key}0`, api.live_key.toUpperCase()];
       const smtp = await secured(own.port);
@@ -483,7 +483,7 @@ describe("guessing keys at submission", () => {
   });
 
   it("does not work with another user name", async () => {
-    const own = await startSubmitting(api.world, createEngine(api.world));
+    const own = await startSubmitting(api.world, api.engine);
     try {
       const smtp = await secured(own.port);
       assert.match((await smtp.ask(plain(api.live_key, "root"))).text, /^535 5\.7\.8 /);

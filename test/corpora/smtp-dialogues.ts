@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { basename, join } from "node:path";
-import { createEngine, startSubmitting } from "../../src/app.ts";
+import { startSubmitting } from "../../src/app.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../support/receiving.ts";
 import { receiveAt } from "../support/stories.ts";
@@ -45,7 +45,7 @@ export const smtpDialogues: Corpus = {
       POSTERN_SUBMISSIONS: "127.0.0.1:0",
       POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
     });
-    const submission = await startSubmitting(receiving.api.world, createEngine(receiving.api.world));
+    const submission = await startSubmitting(receiving.api.world, receiving.api.engine);
     try {
       await addAlias(receiving, "user", { action: "store" });
       receiveAt(receiving.dns, "far.example");

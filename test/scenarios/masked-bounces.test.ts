@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import PostalMime from "postal-mime";
-import { createEngine, settlingPorts } from "../../src/app.ts";
+import { settlingPorts } from "../../src/app.ts";
 import { settleTraces } from "../../src/masked/settling.ts";
 import { C, D, DOMAIN, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
 import { until } from "../support/until.ts";
@@ -82,7 +82,7 @@ test("the entry of a forward says what became of it: put off, delivered after al
   await toAlias(a.full);
   const look = async () => {
     await s.api.world.db.execute("update masked_trace set due_at = to_timestamp(0) where due_at is not null");
-    await settleTraces(s.api.world, settlingPorts(s.api.world, createEngine(s.api.world)));
+    await settleTraces(s.api.world, settlingPorts(s.api.world, s.api.engine));
     return (await entries())[0];
   };
   await until("it is told as put off", async () => (await look()) === "forward deferred -");

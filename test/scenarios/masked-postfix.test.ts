@@ -7,8 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import PostalMime, { type Email } from "postal-mime";
-import { allSigningKeys, createEngine, type Engine, startReceiving } from "../../src/app.ts";
-import { startOutbound } from "../../src/outbound/outbound.ts";
+import { startReceiving } from "../../src/app.ts";
 import { nodeStyleResolver } from "../../src/platform/resolver.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
@@ -30,7 +29,6 @@ let dns: DnsServer;
 let mx: Awaited<ReturnType<typeof startReceiving>>;
 let contact: Postfix;
 let mailbox: Postfix;
-let engine: Engine;
 
 before(async () => {
   if (missing) return;
@@ -41,9 +39,8 @@ before(async () => {
     POSTERN_MX: "127.0.0.1:0",
     POSTERN_TESTING_OUTBOUND_PORT: String(port),
   });
-  engine = createEngine(api.world);
-  engine.outbound = await startOutbound(api.world, { signingKeys: allSigningKeys(api.world), roles: ["mta"] });
-  mx = await startReceiving(api.world, engine);
+  await api.startMta();
+  mx = await startReceiving(api.world, api.engine);
   const start = (host: typeof HOST_C, domain: string) =>
     startPostfix((dir) => mailboxOf(dir, domain, host.address), { ...host, port });
   [contact, mailbox] = await Promise.all([start(HOST_C, "contact.example"), start(HOST_D, "home.example")]);
@@ -64,7 +61,6 @@ after(async () => {
   contact?.stop();
   mailbox?.stop();
   await mx.stop();
-  await engine.outbound?.stop();
   await api.close();
   await dns.stop();
 });

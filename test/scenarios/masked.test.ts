@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import PostalMime from "postal-mime";
-import { createEngine, inboundPorts } from "../../src/app.ts";
+import { inboundPorts } from "../../src/app.ts";
 import { createInbound, type Inbound } from "../../src/inbound/inbound.ts";
 import { type SimulatedReply, type SimulateRequest, simulate } from "../../src/inbound/simulate.ts";
 import type { Account } from "../../src/platform/http.ts";
@@ -31,7 +31,7 @@ before(async () => {
     "_dmarc.lax.example": { TXT: ["v=DMARC1; p=none"] },
   });
   api = await testApi({ POSTERN_DNS: dns.address });
-  inbound = createInbound(api.world, inboundPorts(api.world, createEngine(api.world)), { claims: false });
+  inbound = createInbound(api.world, inboundPorts(api.world, api.engine), { claims: false });
   const { org_id } = api;
   const plan = { plan: "enterprise" as const, state: "active" as const, monthly_quota: 1 };
   account = { org_id, key_id: "", environment: "test", ...plan };

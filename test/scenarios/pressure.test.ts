@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { createTransport } from "nodemailer";
 import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
-import { createEngine, mountFeatures, startReceiving, startSubmitting } from "../../src/app.ts";
+import { mountFeatures, startReceiving, startSubmitting } from "../../src/app.ts";
 import type { Mx } from "../../src/inbound/mx.ts";
 import type { Room, Shortage } from "../../src/platform/pressure.ts";
 import type { Submission } from "../../src/submission/submission.ts";
@@ -37,10 +37,14 @@ before(async () => {
   const domain = await addVerifiedDomain(api, dns, "in.example", { type: "both" });
   const alias = await api.ask("POST", "/v1/aliases", { domain_id: domain.id, local_part: "anna" });
   assert.equal(alias.status, 201);
-  const engine = createEngine(api.world);
-  mx = await startReceiving(api.world, engine, pressure);
-  submission = await startSubmitting(api.world, engine, pressure);
-  http = await createHttpServer(api.world, (routes) => mountFeatures(routes, api.world), undefined, pressure);
+  mx = await startReceiving(api.world, api.engine, pressure);
+  submission = await startSubmitting(api.world, api.engine, pressure);
+  http = await createHttpServer(
+    api.world,
+    (routes) => mountFeatures(routes, api.world, api.engine),
+    undefined,
+    pressure,
+  );
   base_url = await http.listen();
 });
 

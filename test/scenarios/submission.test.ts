@@ -9,7 +9,7 @@ import { after, before, describe, it } from "node:test";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import { createTransport, type Transporter } from "nodemailer";
 import PostalMime from "postal-mime";
-import { createEngine, startSubmitting } from "../../src/app.ts";
+import { startSubmitting } from "../../src/app.ts";
 import { nodeStyleResolver } from "../../src/platform/resolver.ts";
 import type { Submission } from "../../src/submission/submission.ts";
 import { type TestApi, testApi } from "../support/api.ts";
@@ -52,7 +52,7 @@ before(async () => {
   await addVerifiedDomain(api, dns, "sender.example");
   receiveAt(dns, "recipient.example");
   await api.startMta();
-  submission = await startSubmitting(api.world, createEngine(api.world));
+  submission = await startSubmitting(api.world, api.engine);
 });
 
 after(async () => {

@@ -7,7 +7,14 @@ import { bootstrap } from "../../src/accounts/accounts.ts";
 import { newSecret, secretDigest } from "../../src/accounts/keys.ts";
 import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
 import { createHttpServer } from "../../src/api/server.ts";
-import { allSigningKeys, buildWorld, createEngine, mountFeatures, mountOpenRoutes } from "../../src/app.ts";
+import {
+  allSigningKeys,
+  buildWorld,
+  createEngine,
+  type Engine,
+  mountFeatures,
+  mountOpenRoutes,
+} from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
 import type { Account, Api } from "../../src/platform/http.ts";
@@ -20,6 +27,8 @@ export type Answer = { status: number; body: any; headers: Record<string, string
 
 export type TestApi = {
   world: World;
+  /** The one of this process: whatever else starts in it takes this one, as the product does. */
+  engine: Engine;
   /** The server itself, to ask which routes it has. */
   app: Api;
   config: Config;
@@ -76,6 +85,7 @@ export async function testApi(
   );
   return {
     world,
+    engine,
     app: server.app,
     config,
     database_url: database.url,

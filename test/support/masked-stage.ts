@@ -1,8 +1,7 @@
 // A live service for masked addresses in one process: MX, delivery engine, name server, and one SMTP server that plays both
 // the contact's and the mailbox's. The log is kept, to be searched.
-import { allSigningKeys, createEngine, settlingPorts, startReceiving } from "../../src/app.ts";
+import { settlingPorts, startReceiving } from "../../src/app.ts";
 import { settleTraces } from "../../src/masked/settling.ts";
-import { startOutbound } from "../../src/outbound/outbound.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { type TestApi, testApi } from "./api.ts";
 import { type DnsServer, startDnsServer } from "./dns-server.ts";
@@ -51,9 +50,8 @@ export async function startMaskedStage(): Promise<MaskedStage> {
     { POSTERN_DNS: dns.address, POSTERN_MX: "127.0.0.1:0", POSTERN_TESTING_OUTBOUND_PORT: String(sink.port) },
     (world) => ({ ...world, log: createLog({ level: "trace", role: "test", destination }) }),
   );
-  const engine = createEngine(api.world);
-  engine.outbound = await startOutbound(api.world, { signingKeys: allSigningKeys(api.world), roles: ["mta"] });
-  const mx = await startReceiving(api.world, engine);
+  await api.startMta();
+  const mx = await startReceiving(api.world, api.engine);
   for (const [domain, ip] of [
     ["contact.example", IP_C],
     ["home.example", IP_D],
@@ -96,7 +94,7 @@ export async function startMaskedStage(): Promise<MaskedStage> {
     async settle() {
       await until("nothing is left to do", async () => {
         await api.world.db.execute("update masked_trace set due_at = to_timestamp(0) where due_at is not null");
-        await settleTraces(api.world, settlingPorts(api.world, engine));
+        await settleTraces(api.world, settlingPorts(api.world, api.engine));
         const [row] = await api.world.db.query<{ open: number }>(
           `select (select count(*) from masked_trace where due_at is not null) + (select count(*) from inbound_queue)
                   + (select count(*) from delivery) as open`,
@@ -106,7 +104,6 @@ export async function startMaskedStage(): Promise<MaskedStage> {
     },
     async close() {
       await mx.stop();
-      await engine.outbound?.stop();
       await api.close();
       await sink.stop();
       await dns.stop();

@@ -1,9 +1,7 @@
 // A whole receiving end for tests: API, name server and MX in one process, a verified domain, and the events that webhooks
 // would get, read from where they wait.
 import nodemailer from "nodemailer";
-import { createEngine, startReceiving } from "../../src/app.ts";
-import { signingKeys } from "../../src/dkim/dkim.ts";
-import { startOutbound } from "../../src/outbound/outbound.ts";
+import { startReceiving } from "../../src/app.ts";
 import type { World } from "../../src/platform/world.ts";
 import { type TestApi, testApi } from "./api.ts";
 import { type DnsServer, startDnsServer } from "./dns-server.ts";
@@ -42,11 +40,8 @@ export async function startTestReceiving(
   const api = await testApi({ POSTERN_DNS: dns.address, POSTERN_MX: "127.0.0.1:0", ...env }, change);
   const domain = await addVerifiedDomain(api, dns, "in.example", { type: "both" });
   const webhook = await api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/in", domain_id: domain.id });
-  const engine = createEngine(api.world);
-  if (env.POSTERN_TESTING_OUTBOUND_PORT) {
-    engine.outbound = await startOutbound(api.world, { signingKeys: signingKeys(api.world), roles: ["mta"] });
-  }
-  let mx = await startReceiving(api.world, engine);
+  if (env.POSTERN_TESTING_OUTBOUND_PORT) await api.startMta();
+  let mx = await startReceiving(api.world, api.engine);
   const receiving: Receiving = {
     api,
     dns,
@@ -89,12 +84,11 @@ export async function startTestReceiving(
     },
     async restartMx() {
       await mx.stop();
-      mx = await startReceiving(api.world, engine);
+      mx = await startReceiving(api.world, api.engine);
       receiving.port = mx.port;
     },
     async close() {
       await mx.stop();
-      await engine.outbound?.stop();
       await api.close();
       await dns.stop();
     },
