@@ -36,7 +36,7 @@ function saysSo({ subject, in_reply_to }: Answer, first: First): boolean {
   if (in_reply_to === null || /^re:/i.test(said)) return false;
   if (ANSWERS.test(said)) return true;
   const isByProgram = /^\s*auto-generated\b/i.test(first("auto-submitted")) || first("x-auto-response-suppress") !== "";
-  return isByProgram && subjectKind(said)?.id === "auto";
+  return isByProgram && subjectKind(said, false)?.id === "auto";
 }
 
 function answersInvitation({ attachments }: Answer): boolean {
