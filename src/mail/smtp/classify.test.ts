@@ -201,6 +201,23 @@ A feladó címe ismeretlen
 差出人のアドレスが存在しません
 발신자 주소가 존재하지 않습니다
 Địa chỉ người gửi không tồn tại
+The server you are using is not registered
+Invalid address in MAIL command
+Bounce address does not exist
+Address not in my address book
+Die Adresse Ihres Servers ist unbekannt
+Votre adresse est inconnue
+Su dirección no existe
+Il tuo indirizzo è sconosciuto
+Seu endereço é desconhecido
+Uw adres is onbekend
+Deres adresse er ukendt: adressen findes ikke
+Twój adres jest nieznany
+Ваш адрес не найден
+您的邮箱地址无效
+あなたのアドレスは存在しません
+귀하의 주소가 존재하지 않습니다
+Adresiniz geçersiz
 `;
 
 test("a plain refusal of our own address, host or DNS is soft and suppresses nobody, in any language", () => {
@@ -250,6 +267,12 @@ The mailbox does not exist. Check for typos, see https://example.com/sender/ip?l
 Sorry, no mailbox here by that name is currently available
 Requested action not taken: mailbox unavailable: no such user
 Destinatário inexistente
+<u@x.example>: Recipient address rejected: host mx.x.example[192.0.2.9] said: no such user (in reply to RCPT TO command)
+Your message to <u@x.example> could not be delivered: user unknown
+Ihre Nachricht konnte nicht zugestellt werden: Empfänger unbekannt
+Su mensaje no fue entregado: el usuario no existe
+Ваше письмо не доставлено: получатель не найден
+您发送的邮件收件人不存在
 Kullanıcı bulunamadı, ileti gönderilemedi
 المستخدم غير موجود، المرسل إليه غير معروف
 收件人不存在，请检查后再试

@@ -186,7 +186,10 @@ function findRule(refusal: Refusal): Rule {
   }
   if (code && !code.vague) return code;
   const weak = firstMatch(code?.id.startsWith("x.7.") ? WEAK_OF_POLICY : WEAK, masked, refusal.code);
-  return weak ? orDoubt(weak, masked, refusal) : (code ?? byReplyCode(refusal));
+  if (weak) return orDoubt(weak, masked, refusal);
+  const plain = code ?? byReplyCode(refusal);
+  // A bare 550 at RCPT is about the recipient only as long as its words name nobody else.
+  return code === null && ABOUT_RECIPIENT.has(plain.class) ? (doubtOf(masked, refusal.code) ?? plain) : plain;
 }
 
 /** Words alone say "no such user": then none may say that it is the sender, our host or a passing trouble. */
