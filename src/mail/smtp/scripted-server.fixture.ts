@@ -1,10 +1,6 @@
-// For tests only: an SMTP server that does exactly what a script says, on loopback, with TLS if asked.
+// An SMTP server that does exactly what a script says, on loopback, with TLS if asked.
 // Knows no SMTP: the script says every reply, at the byte.
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { TLSSocket } from "node:tls";
 
 export type Peer = {
@@ -118,19 +114,6 @@ function makePeer(plain: Socket): Peer {
     },
   };
   return peer;
-}
-
-/** A self-signed certificate for the host, made by the openssl command. */
-export function selfSigned(host: string): KeyPair {
-  const folder = mkdtempSync(join(tmpdir(), "postern-test-"));
-  const key = join(folder, "key.pem");
-  const cert = join(folder, "cert.pem");
-  const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
-  const names = ["-subj", `/CN=${host}`, "-addext", `subjectAltName=DNS:${host}`];
-  execFileSync("openssl", ["req", "-x509", ...kind, ...names, "-keyout", key, "-out", cert], { stdio: "pipe" });
-  const pair = { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") };
-  rmSync(folder, { recursive: true });
-  return pair;
 }
 
 /** Greeting and EHLO, then the rest of the conversation. */

@@ -1,4 +1,4 @@
-// For tests only: opens a session against a scripted server, and closes both after each test.
+// Opens a session against a scripted server, and closes both after each test.
 import assert from "node:assert/strict";
 import { afterEach } from "node:test";
 import { greet, type Peer, type ScriptedServer, scriptedServer, takeEnvelope } from "./scripted-server.fixture.ts";

@@ -1,12 +1,13 @@
 // TLS and login over real sockets: what each mode demands, what a failure reports, and what must never be said in clear.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { greet, type KeyPair, type Peer, selfSigned, takeEnvelope } from "./scripted-server.fixture.ts";
+import { makeSelfSigned } from "../../platform/self-signed.ts";
+import { greet, type KeyPair, type Peer, takeEnvelope } from "./scripted-server.fixture.ts";
 import { ENVELOPE, failed, MESSAGE, openedWith, type Script, tryOpen } from "./scripted-session.fixture.ts";
 import type { PeerTls, SessionTls } from "./session.ts";
 
-const pair = selfSigned("mx.test");
-const stranger = selfSigned("other.test");
+const pair = makeSelfSigned(["mx.test"], Date.now());
+const stranger = makeSelfSigned(["other.test"], Date.now());
 
 /** Offers STARTTLS, does the handshake, and greets again with the extensions. */
 function overTls(certificate: KeyPair, ...extensions: string[]): Script {
