@@ -280,6 +280,7 @@ const others: [string, string][] = [
   ["auto_reply", plain("Back soon.\njoe@corp.example", "Your parcel could not be delivered", automatic)],
   ["auto_reply", plain(unknown, "Your parcel could not be delivered", automatic)],
   ["auto_reply", plain("Back soon.\njoe@corp.example", "Re: Your flight is delayed", automatic)],
+  ["auto_reply", plain(unknown, "Your parcel could not be delivered", automatic.replace("Joe ", "Joe Bouncer "))],
   ["other", plain("Thank you.\njoe@corp.example", "Re: Your parcel could not be delivered", person)],
   ["other", plain("Thank you.\njoe@corp.example", "Your parcel could not be delivered", person)],
   ["other", plain("Thank you.\njoe@corp.example", "AW: Your flight is delayed", person)],
