@@ -53,6 +53,23 @@ test("without files a certificate is made, kept, and the same at the next start"
   assert.equal(again.fingerprint256, first.fingerprint256);
 });
 
+test("a certificate of ours that a power cut left empty or torn is made again", async () => {
+  const path = join(dir, "self-signed.pem");
+  const whole = readFileSync(path, "utf8");
+  for (const left of [
+    "",
+    "\0".repeat(whole.length),
+    whole.slice(0, 100),
+    whole.slice(0, whole.indexOf("CERTIFICATE")),
+  ]) {
+    writeFileSync(path, left);
+    const made = await shownBy(serverTls(worldOf({}))());
+    assert.equal(made.subjectAltName, "DNS:mx.postern.test, DNS:postern.test");
+    const again = await shownBy(serverTls(worldOf({}))());
+    assert.equal(again.fingerprint256, made.fingerprint256);
+  }
+});
+
 test("the operator's files are used, and read again when they are replaced", async () => {
   const [cert, key] = [join(dir, "cert.pem"), join(dir, "key.pem")];
   const write = (host: string, mtimeS: number) => {

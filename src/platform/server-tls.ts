@@ -1,6 +1,6 @@
 // The certificate our servers show: the operator's files, or a self-signed one made at the first start and kept in the
 // data folder. Files that are replaced (a renewal) are read again without a restart.
-import { linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { Config } from "../config.ts";
@@ -36,22 +36,36 @@ function certificateFiles(world: TlsWorld): Files {
   return selfSignedFiles(world.config, world.clock.now());
 }
 
-/** One file holds both, so that two processes that start at once cannot mix theirs: the first to link it wins. */
+/**
+ * One file holds both, so that two processes that start at once cannot mix theirs: the first to link it wins. On disk
+ * before its name is there; one that a power cut left empty or torn all the same is replaced: nobody relies on it.
+ */
 function selfSignedFiles(config: Config, nowMs: number): Files {
   const path = join(config.data_dir, "self-signed.pem");
   const hosts = [...new Set([config.mx_host, config.hostname])];
   const { key, cert } = makeSelfSigned(hosts, nowMs);
   const draft = `${path}.${process.pid}`;
   mkdirSync(config.data_dir, { recursive: true });
-  writeFileSync(draft, key + cert, { mode: 0o600 });
+  writeFileSync(draft, key + cert, { mode: 0o600, flush: true });
   try {
     linkSync(draft, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    if (!isWhole(path)) renameSync(draft, path);
   } finally {
     rmSync(draft, { force: true });
   }
   return { cert: path, key: path };
+}
+
+function isWhole(path: string): boolean {
+  try {
+    load({ cert: path, key: path });
+    return true;
+  } catch (error) {
+    // A file that may not be read is told of by whoever reads it next.
+    return (error as NodeJS.ErrnoException).syscall !== undefined;
+  }
 }
 
 function load(files: Files): Loaded {
