@@ -23,6 +23,8 @@ export function carrier(dice: Dice, address: string): string {
     () => `https://t.example/open/${b64(address).replace(/=+$/, "")}/x.gif`,
     () => `https://t.example/?u=x${b64(`to:${address}`)}`,
     () => `see ${Buffer.from(address).toString("hex")}`,
+    () => `/Author<${Buffer.from(`\ufeff${address}`, "utf16le").swap16().toString("hex").toUpperCase()}>`,
+    () => `see ${Buffer.from(address, "utf16le").toString("base64")}`,
     () => uuencoded(`mail ${address}`),
     () => address.replace("@", "=40"),
     () => `{"mail":"${address.replace("@", "\\u0040")}"}`,

@@ -6,17 +6,27 @@ const RUNS_MAX = 16_000_000;
 const BASE64_RUN = /[A-Za-z0-9+/_-]{20,40000}/g;
 const HEX_RUN = /[0-9A-Fa-f]{20,40000}/g;
 
-/** The decoded texts, one octet or character in each character; none where there is nothing encoded. */
-export function encodedReadings(given: string): string[] {
+/** One octet or character in each character. `chance`: what stands before a word in it need not belong to it. */
+export type Reading = { text: string; chance: boolean };
+
+/** The decoded texts; none where there is nothing encoded. */
+export function encodedReadings(given: string): Reading[] {
   const text = given.slice(0, RUNS_MAX);
   const joined = text.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, "");
   const sources = text.includes("<") ? [joined, joined.replace(/<[^<>]*>/g, "")] : [joined];
-  const found = [...sources.flatMap(base64Runs), ...sources.flatMap(hexRuns)];
-  if (/=(?:[0-9A-Fa-f]{2}|\r?\n)/.test(text)) found.push(fromQuoted(text));
-  if (/\\(?:u00|x)[0-9A-Fa-f]{2}/.test(text)) found.push(text.replace(/\\(?:u00|x)([0-9A-Fa-f]{2})/g, character));
-  if (/^[> \t]*begin [0-7]{3,4} /m.test(text)) found.push(fromUu(text));
-  if (text.includes("=ybegin ")) found.push(fromYenc(text));
-  return found;
+  const runs = [...sources.flatMap(base64Runs), ...sources.flatMap(hexRuns)];
+  if (/^[> \t]*begin [0-7]{3,4} /m.test(text)) runs.push(fromUu(text));
+  if (text.includes("=ybegin ")) runs.push(fromYenc(text));
+  const whole: string[] = [];
+  if (/=(?:[0-9A-Fa-f]{2}|\r?\n)/.test(text)) whole.push(fromQuoted(text));
+  if (/\\(?:u00|x)[0-9A-Fa-f]{2}/.test(text)) whole.push(text.replace(/\\(?:u00|x)([0-9A-Fa-f]{2})/g, character));
+  if (/\\[0-3][0-7]{2}/.test(text)) whole.push(text.replace(/\\([0-3][0-7]{2})/g, octet));
+  return [...runs.map((run) => ({ text: run, chance: true })), ...whole.map((one) => ({ text: one, chance: false }))];
+}
+
+/** Of strings in PDF (ISO 32000-1 §7.3.4.2) and in many languages. */
+function octet(_: string, digits: string): string {
+  return String.fromCharCode(Number.parseInt(digits, 8));
 }
 
 function character(_: string, hex: string): string {

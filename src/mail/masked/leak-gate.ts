@@ -4,7 +4,9 @@
 // holds in base64 and its like, once and in bounds; what is encrypted it cannot read, so armor of OpenPGP is held.
 import iconv from "iconv-lite";
 import { withoutComments } from "../mime/comments.ts";
+import { GAP, undisguised } from "./disguises.ts";
 import { encodedReadings } from "./encoded-readings.ts";
+import { holdsSecret, type Searched } from "./needles.ts";
 import { packedContents } from "./packed-contents.ts";
 
 /** `where` tells the owner what to look at; it never holds what was found. */
@@ -30,7 +32,8 @@ type Look = {
   needles: readonly string[];
   names: readonly string[];
   allowed: Secrets["allowed"];
-  given: ReadonlySet<string>;
+  /** Reverse addresses of other services that are the recipients' own. */
+  reverse: readonly string[];
   leaks: Leak[];
   count: { parts: number };
 };
@@ -41,7 +44,8 @@ export function findLeaks(message: Buffer, { addresses, names, allowed, given }:
     list.map((secret) => secret.normalize("NFKC").toLowerCase()).filter((secret) => secret !== "");
   const strict = plain(names);
   const needles = [...plain(addresses), ...strict];
-  const look: Look = { needles, names: strict, allowed, given: new Set(plain(given)), leaks: [], count: { parts: 0 } };
+  const reverse = plain(given).filter((one) => /^r\.[a-z2-7]{26}@./.test(one));
+  const look: Look = { needles, names: strict, allowed, reverse, leaks: [], count: { parts: 0 } };
   const raw = withoutIds(message.toString("latin1"), given);
   searchPlain(look, raw, "the message", allowed === "nothing" ? needles : strict);
   lookInto(look, raw, "the message", 0);
@@ -75,13 +79,17 @@ function lookInto(look: Look, raw: string, where: string, depth: number): void {
   if (type.startsWith("multipart/") && name) {
     const pieces = `\n${body}`.split(`\n--${name}`);
     pieces.slice(1).forEach((piece, at) => {
-      if (piece.startsWith("--")) search(look, piece, `${where}, behind its last part`);
+      if (piece.startsWith("--")) search(look, asText(piece), `${where}, behind its last part`, look.needles);
       else lookInto(look, piece.replace(/^[^\n]*\n/, ""), `part ${at + 1} of ${where}`, depth + 1);
     });
-    search(look, pieces[0] ?? "", `${where}, before its first part`);
+    search(look, asText(pieces[0] ?? ""), `${where}, before its first part`, look.needles);
     return;
   }
   lookAtLeaf(look, { head, body, type }, where, depth);
+}
+
+function asText(text: string): Searched {
+  return { text, chance: false };
 }
 
 type Found = { head: string; body: string; type: string };
@@ -98,14 +106,10 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
   searchPlain(look, bytes.toString("latin1"), place, isFree ? look.names : look.needles);
   // Nobody writes codes of HTML into the middle of a picture: what is no text is read so at its beginning only.
   const readable = /^(?:text|message)\//.test(type) ? bytes : bytes.subarray(0, DISGUISES_OCTETS_MAX);
+  const chance = isBinary(bytes.toString("latin1"));
   for (const text of readings(readable, charset)) {
-    search(look, text, place, look.names);
-    if (!isFree) search(look, text, place);
-    else if (look.allowed === "own_text") search(look, quotes(text), place);
-    for (const decoded of encodedReadings(text)) search(look, decoded, place, isFree ? look.names : look.needles);
-    if (isFree && look.allowed === "own_text") {
-      for (const decoded of encodedReadings(quotes(text))) search(look, decoded, place);
-    }
+    lookAtText(look, { text, chance }, place, isFree ? look.names : look.needles);
+    if (isFree && look.allowed === "own_text") lookAtText(look, { text: quotes(text), chance }, place, look.needles);
     if (ARMOR.test(text)) look.leaks.push({ where: `${place}, a key or signature in it` });
   }
   for (const content of packedContents(bytes)) lookAtPacked(look, content, place, isFree);
@@ -116,14 +120,30 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
   lookInto(within, bytes.toString("latin1"), `the message in ${where}`, depth + 1);
 }
 
+/** The text itself, and what it holds in encodings. */
+function lookAtText(look: Look, given: Searched, place: string, needles: readonly string[]): void {
+  search(look, given, place, needles);
+  for (const decoded of encodedReadings(given.text)) {
+    search(look, { ...decoded, chance: decoded.chance || given.chance }, place, needles);
+  }
+}
+
+/** What holds controls is no text: lengths and marks stand beside its strings, and may look like letters. */
+function isBinary(latin: string): boolean {
+  return /[\x00-\x08\x0e-\x1f\x7f]/.test(latin);
+}
+
 /** OpenPGP, and not only a word about it: keys name their owners, signatures name keys. */
 const ARMOR = /-----BEGIN(?:\s|&nbsp;|&#160;){1,9}PGP(?:\s|&nbsp;|&#160;)[\s\S]{0,400}?[A-Za-z0-9+/]{24}/i;
 
 /** A file within a file: XML mostly, in which an address stands as in HTML. */
 function lookAtPacked(look: Look, content: Buffer, place: string, isFree: boolean): void {
   const needles = isFree ? look.names : look.needles;
-  searchPlain(look, content.toString("latin1"), `${place}, packed`, needles);
-  search(look, content.subarray(0, DISGUISES_OCTETS_MAX).toString("utf8"), `${place}, packed`, needles);
+  const latin = content.toString("latin1");
+  const chance = isBinary(latin);
+  searchPlain(look, latin, `${place}, packed`, needles);
+  const text = content.subarray(0, DISGUISES_OCTETS_MAX).toString("utf8");
+  lookAtText(look, { text, chance }, `${place}, packed`, needles);
 }
 
 /** From the first line or element that can begin a quote to the end. */
@@ -132,8 +152,60 @@ function quotes(text: string): string {
   return first === -1 ? "" : text.slice(first);
 }
 
-const BEGINNING =
-  /^\s{0,4}>|^-{3,200}[^-\n].{0,80}?-{3,200}\s*$|^_{10,}\s*$|^(?:from|von|de|da|van|från|fra|od|от|差出人|发件人):\s|<blockquote|[_-]quote\b|yahoo_quoted|rplyfwdmsg|appendonsend|cite-prefix|border-top:\s*solid #(?:e1e1e1|b5c4df)/im;
+/** What stands before the name of an earlier author, as mail programs write it in their languages. */
+const AUTHOR = [
+  ...[
+    "from",
+    "von",
+    "de",
+    "da",
+    "dari",
+    "van",
+    "från",
+    "fra",
+    "od",
+    "от",
+    "від",
+    "lähettäjä",
+    "saatja",
+    "nuo",
+    "kimden",
+  ],
+  ...[
+    "gönderen",
+    "feladó",
+    "šalje",
+    "από",
+    "từ",
+    "מאת",
+    "من",
+    "จาก",
+    "差出人",
+    "送信者",
+    "寄件者",
+    "寄件人",
+    "发件人",
+    "發件人",
+  ],
+  ...["보낸 사람", "보낸사람"],
+].join("|");
+
+const BEGINNING = new RegExp(
+  [
+    String.raw`^\s{0,4}>`,
+    String.raw`^-{3,200}[^-\n].{0,80}?-{3,200}\s*$`,
+    String.raw`^_{10,}\s*$`,
+    String.raw`^\*?(?:${AUTHOR})[ \t\u00a0\u202f]?(?::\*?\s|：)`,
+    "<blockquote",
+    String.raw`[_-]quote\b`,
+    "yahoo_quoted",
+    "rplyfwdmsg",
+    "appendonsend",
+    "cite-prefix",
+    String.raw`border-top:\s*solid #(?:e1e1e1|b5c4df)`,
+  ].join("|"),
+  "im",
+);
 
 function undoTransfer(body: string, encoding: string): Buffer {
   if (encoding === "base64") return Buffer.from(body, "base64");
@@ -162,9 +234,11 @@ function lookAtField(look: Look, line: string, where: string): void {
   const words = line.replace(/(\?=)\s+(=\?)/g, "$1$2");
   const decoded = words.replace(/=\?([^?*\s]+)[^?]*\?([bq])\?([^?]*)\?=/gi, decodeWord);
   const octets = Buffer.from(line, "latin1").toString("utf8");
-  for (const text of [line, decoded, octets, decoded.replace(/\s+/g, ""), ...encodedReadings(decoded)]) {
-    search(look, text, `the field ${name} of ${where}`);
-  }
+  const place = `the field ${name} of ${where}`;
+  // Names of files and of parts are no addresses that somebody writes to.
+  const chance = /^content-/i.test(name);
+  for (const text of [line, octets, decoded.replace(/\s+/g, GAP)]) search(look, { text, chance }, place, look.needles);
+  lookAtText(look, { text: decoded, chance }, place, look.needles);
 }
 
 function decodeWord(_: string, charset: string, kind: string, text: string): string {
@@ -175,128 +249,35 @@ function decodeWord(_: string, charset: string, kind: string, text: string): str
   return iconv.encodingExists(charset) ? iconv.decode(bytes, charset) : bytes.toString("latin1");
 }
 
-/** As it stands, in any case, and with zeros between the letters. */
+/** As it stands, in any case. */
 function searchPlain(look: Look, latin: string, where: string, needles: readonly string[]): void {
-  const lower = latin.toLowerCase();
-  const texts = lower.includes("\0") ? [lower, lower.replaceAll("\0", "")] : [lower];
+  const texts = withoutZeros({ text: latin.toLowerCase(), chance: isBinary(latin) });
   if (texts.some((text) => holds(look, text, needles))) look.leaks.push({ where });
 }
 
-function search(look: Look, given: string, where: string, needles: readonly string[] = look.needles): void {
+function search(look: Look, given: Searched, where: string, needles: readonly string[]): void {
   if (look.leaks.some((leak) => leak.where === where)) return;
-  for (const text of undisguised(given)) {
-    if (!holds(look, text, needles)) continue;
-    look.leaks.push({ where });
-    return;
+  for (const { text, chance } of withoutZeros(given)) {
+    for (const one of undisguised(text)) {
+      if (!holds(look, { text: one, chance }, needles)) continue;
+      look.leaks.push({ where });
+      return;
+    }
   }
+}
+
+/** The text, and what stands in it with zeros between the letters (UTF-16, UTF-32). */
+function withoutZeros(given: Searched): Searched[] {
+  return given.text.includes("\0") ? [given, { text: given.text.replaceAll("\0", ""), chance: true }] : [given];
 }
 
 /** A secret, or anybody's reverse address. */
-function holds(look: Look, text: string, needles: readonly string[]): boolean {
-  if (needles.some((needle) => contains(text, needle))) return true;
-  return (text.match(REVERSE) ?? []).some((address) => !look.given.has(address));
+function holds(look: Look, given: Searched, needles: readonly string[]): boolean {
+  if (holdsSecret(given, needles)) return true;
+  const plain = given.text.includes(GAP) ? given.text.replaceAll(GAP, "") : given.text;
+  // Behind its address a sentence may end, or the next line begin.
+  const isGiven = (address: string) => look.reverse.some((one) => address.startsWith(one));
+  return (plain.match(REVERSE) ?? []).some((address) => !isGiven(address));
 }
 
 const REVERSE = /r\.[a-z2-7]{26}(?:\+[^@\s<>]{0,64})?@[a-z0-9.-]*/g;
-
-/** The secret, an address also with a +tag. */
-function contains(text: string, needle: string): boolean {
-  if (text.includes(needle)) return true;
-  const at = needle.lastIndexOf("@");
-  if (at === -1) return false;
-  const start = `${needle.slice(0, at)}+`;
-  for (let from = text.indexOf(start); from !== -1; from = text.indexOf(start, from + 1)) {
-    const rest = text.slice(from + start.length, from + start.length + 400);
-    if (/^[^@\s<>]*@/.test(rest) && rest.slice(rest.indexOf("@")).startsWith(needle.slice(at))) return true;
-  }
-  return false;
-}
-
-function undisguised(given: string): Set<string> {
-  const texts = new Set([fold(given)]);
-  let [text = ""] = texts;
-  for (let layer = 0; layer < LAYERS_MAX && /[&%]/.test(text); layer += 1) {
-    text = undoReferences(text).replace(/(?:%[0-9a-f]{2})+/g, undoPercents);
-    text = fold(text);
-    if (texts.has(text)) break;
-    texts.add(text);
-  }
-  for (const one of [...texts]) {
-    if (!one.includes("<")) continue;
-    texts.add(one.replace(/<[^<>]*>/g, ""));
-    if (LINE_TAG.test(one)) texts.add(one.replace(new RegExp(LINE_TAG, "g"), "\n").replace(/<[^<>]*>/g, ""));
-  }
-  for (const one of [...texts]) {
-    // Folded lines of calendars and cards; lines that a reader of format=flowed joins (RFC 3676), in quotes, too.
-    if (/\n[ \t]/.test(one)) texts.add(one.replace(/\r?\n[ \t]/g, ""));
-    if (one.includes("\n")) texts.add(one.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, ""));
-  }
-  return texts;
-}
-
-const LINE_TAG = /<(?:br|p|div)\b[^<>]*>/;
-
-function undoPercents(run: string): string {
-  return Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8");
-}
-
-const LAYERS_MAX = 5;
-
-function fold(text: string): string {
-  if (isAscii(text)) return text.toLowerCase();
-  return withoutInvisible(text).normalize("NFKC").replaceAll("\u3002", ".").toLowerCase();
-}
-
-function withoutInvisible(text: string): string {
-  return isAscii(text) ? text : text.replace(/[\p{Cf}\p{DI}]/gu, "");
-}
-
-const REFERENCES: Readonly<Record<string, string>> = {
-  amp: "&",
-  commat: "@",
-  period: ".",
-  lowbar: "_",
-  hyphen: "-",
-  dash: "-",
-  plus: "+",
-  percnt: "%",
-  num: "#",
-  semi: ";",
-  lt: "<",
-  gt: ">",
-  quot: '"',
-  szlig: "ß",
-  oslash: "ø",
-  aelig: "æ",
-  shy: "",
-  zwj: "",
-  zwnj: "",
-};
-
-/** Combining marks: HTML has a name for each letter with one of them. */
-const MARKS: Readonly<Record<string, string>> = {
-  uml: "\u0308",
-  acute: "\u0301",
-  grave: "\u0300",
-  circ: "\u0302",
-  tilde: "\u0303",
-  cedil: "\u0327",
-  ring: "\u030a",
-  caron: "\u030c",
-};
-
-function undoReferences(text: string): string {
-  return text
-    .replace(/&#x0*([0-9a-f]{1,6});?/g, (_, hex: string) => character(Number.parseInt(hex, 16)))
-    .replace(/&#0*(\d{1,7});?/g, (_, digits: string) => character(Number(digits)))
-    .replace(/&([a-z])(uml|acute|grave|circ|tilde|cedil|ring|caron);?/g, (_, letter: string, mark: string) =>
-      `${letter}${MARKS[mark] ?? ""}`.normalize("NFC"),
-    )
-    .replace(/&([a-z]{2,6});?/g, (whole, name: string) =>
-      Object.hasOwn(REFERENCES, name) ? REFERENCES[name]! : whole,
-    );
-}
-
-function character(code: number): string {
-  return code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : "";
-}

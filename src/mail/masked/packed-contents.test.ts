@@ -31,6 +31,11 @@ test("an address in a document, in its links, its properties or the names of its
       deflateSync(Buffer.from(`(${D}) Tj`)),
       Buffer.from("\nendstream\n"),
     ]),
+    Buffer.concat([
+      Buffer.from("%PDF-1.7\n1 0 obj\n<</Filter/FlateDecode>>\nstream\r\n"),
+      deflateSync(Buffer.from(`<</Author<${Buffer.from(`\ufeff${D}`, "utf16le").swap16().toString("hex")}>>>`)),
+      Buffer.from("\nendstream\n"),
+    ]),
   ];
   for (const [at, document] of documents.entries()) {
     assert.ok(!document.includes("anna@home.example") || at === 3, `document ${at} is packed`);

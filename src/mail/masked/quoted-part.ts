@@ -5,9 +5,19 @@
 const HTML_MARK =
   /<blockquote[\s>]|<div[^>]{0,300}\b(?:gmail_quote|protonmail_quote|yahoo_quoted|moz-cite-prefix|divRplyFwdMsg|appendonsend|x_divRplyFwdMsg)\b|<hr[^>]{0,200}\bdisplay:\s*inline-block|<div[^>]{0,300}\bborder-top:\s*solid #(?:E1E1E1|B5C4DF)/i;
 
-/** A quoted line, a line of dashes or underscores over the head of an earlier mail, or that head itself. */
-const TEXT_MARK =
-  /^[ \t]{0,4}>|^[ \t]{0,40}-{3,200}[ \t]{0,40}[^-\s].{0,60}?-{3,200}[ \t]{0,40}$|^_{10,}[ \t]*$|^(?:From|Von|De|Da|Van|Från|Fra|Od|От|差出人|发件人):[ \t].{0,300}$/im;
+/** What mail programs write before the author of an earlier mail, each in its language. */
+const FROM_WORDS =
+  "From|Von|De|Da|Dari|Van|Från|Fra|Od|От|Від|Lähettäjä|Saatja|Nuo|Kimden|Gönderen|Feladó|Šalje|Από|Từ|" +
+  "מאת|من|จาก|差出人|送信者|寄件者|寄件人|发件人|發件人|보낸 사람|보낸사람";
+
+/**
+ * A quoted line, a line of dashes or underscores over the head of an earlier mail, or that head itself: in stars where bold
+ * text became plain, and with a blank before the colon in French.
+ */
+const TEXT_MARK = new RegExp(
+  `^[ \\t]{0,4}>|^[ \\t]{0,40}-{3,200}[ \\t]{0,40}[^-\\s].{0,60}?-{3,200}[ \\t]{0,40}$|^_{10,}[ \\t]*$|^\\*?(?:${FROM_WORDS})[ \\t\\u00a0\\u202f]?(?::\\*?[ \\t\\u00a0]|：).{0,300}$`,
+  "im",
+);
 
 const INTRODUCTION_LINES_MAX = 3;
 

@@ -40,6 +40,10 @@ export function disguise(dice: Dice, address: string): string {
     (text) => `${text.slice(0, 4)}<wbr>${text.slice(4)}`,
     (text) => `<b>${text.slice(0, 2)}</b><i class="x">${text.slice(2)}</i>`,
     (text) => `mailto:${text}?subject=x`,
+    (text) => text.replace("@", "&ZeroWidthSpace;@"),
+    (text) => `${text.slice(0, 5)}&NoBreak;${text.slice(5)}`,
+    (text) => text.replace("@", "<!-- > -->@"),
+    (text) => `${text.slice(0, 4)}<b title="a>b"></b>${text.slice(4)}`,
     ...international(address).map((form) => () => form),
   ];
   return pick(dice, forms)(address);
@@ -162,6 +166,7 @@ function html(dice: Dice, address: string): string {
     () => `<img src="cid:${address}" alt="${ascii(planted()).replace(/[<>"]/g, "")}">`,
     () => `<blockquote>On Monday ${planted()} wrote:<br>hi</blockquote>`,
     () => `<!-- ${ascii(planted()).replace(/[<>]/g, "")} --><style>.a{content:"${address}"}</style>`,
+    () => `<style>.a::after{content:"${address.replace("@", pick(dice, ["\\000040", "\\40 ", "\\@"]))}"}</style>`,
     () => "<p>nothing &amp; nobody</p>",
   ];
   return `<html><body>${Array.from({ length: 1 + dice(4) }, () => pick(dice, pieces)()).join("")}</body></html>`;

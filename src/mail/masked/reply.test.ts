@@ -9,37 +9,13 @@ import { SHAPES } from "./client-shapes.fixture.ts";
 import { findLeaks } from "./leak-gate.ts";
 import { diceOf, randomMessage } from "./random-tree.fixture.ts";
 import { buildReply, type ReplyOrder, type ReplySteps } from "./reply.ts";
+import { A, C, D, HEAD, order, R } from "./reply-order.fixture.ts";
 import { scrubParts } from "./scrub-parts.ts";
 
-const D = "anna.real@home.real.example";
-const A = "k3x@mask.example";
-const R = "r.aaaaaaaaaaaaaaaaaaaaaaaaaa@mask.example";
-const C = "shop@example.com";
 const TREES = Number(process.env.POSTERN_LEAK_TREES ?? 2_000);
 
 /** The same mailbox at an international domain. */
 const D_IDN = `anna.real@${domainToASCII("höme.idn.example")}`;
-
-function order(d = D): ReplyOrder {
-  return {
-    from: { name: "Anna", email: A },
-    to: [{ name: null, email: C }],
-    cc: [],
-    date_ms: 1_795_000_000_000,
-    message_id: "m1@mask.example",
-    in_reply_to: ["<c1@example.com>"],
-    references: ["<c0@example.com>", "<c1@example.com>"],
-    hidden: [{ from: d, to: A }],
-    restored: [
-      { from: R, to: C },
-      { from: " (shop at example.com)", to: "" },
-      { from: "shop at example.com", to: C },
-    ],
-    redact: "all",
-    names: [R],
-    token_seed: "token",
-  };
-}
 
 const reply = (bytes: Buffer | string, steps?: ReplySteps, d = D) => {
   const given = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.replace(/\r?\n/g, "\r\n"));
@@ -71,7 +47,8 @@ function decodedRuns(text: string): string[] {
   const base64 = runs.flatMap((run) =>
     [0, 1, 2, 3].map((at) => Buffer.from(run.slice(at), "base64").toString("latin1")),
   );
-  return [...base64, ...runs.map((run) => Buffer.from(run, "hex").toString("latin1"))];
+  const all = [...base64, ...runs.map((run) => Buffer.from(run, "hex").toString("latin1"))];
+  return [...all, ...all.map((one) => one.replaceAll("\0", ""))];
 }
 
 function readsAddress(given: string): boolean {
@@ -80,11 +57,13 @@ function readsAddress(given: string): boolean {
     .replace(/[\uff20]|=40|\\u0040/g, "@")
     .replaceAll("。", ".")
     .replace(/\+AEA-?/g, "@")
+    .replace(/\\0*40 ?|\\@/g, "@")
     .replace(/\r?\n[ \t]/g, "");
   for (let layer = 0; layer < 3; layer += 1) {
     text = text
       .replace(/&(?:#64|#x40|commat);/gi, "@")
       .replace(/&ouml;|%c3%b6/gi, "ö")
+      .replace(/&(?:ZeroWidthSpace|NoBreak);/g, "")
       .replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
       .replace(/&amp;/g, "&")
       .replace(/%([0-7][0-9a-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
@@ -94,7 +73,8 @@ function readsAddress(given: string): boolean {
     if (/r\.[a-z2-7]{26}@|-----begin pgp/.test(lower)) return true;
     return [D, D_IDN, "anna.real@höme.idn.example"].some((address) => lower.includes(address));
   };
-  return [text, text.replace(/<[^<>]*>/g, ""), text.replace(/[ \t]*\r?\n[> \t]*/g, "")].some(plain);
+  const bare = text.replace(/<!-- > -->|<b title="a>b"><\/b>/g, "");
+  return [text, bare, text.replace(/<[^<>]*>/g, ""), text.replace(/[ \t]*\r?\n[> \t]*/g, "")].some(plain);
 }
 
 type Tally = { built: number; held: number; refused: number; shown: number[] };
@@ -111,7 +91,8 @@ async function overTrees(count: number, steps?: ReplySteps): Promise<Tally> {
 }
 
 const noScrub: ReplySteps["scrub"] = (bytes, tools) => {
-  const replacer = { text: (text: string) => ({ text, count: 0 }), html: (text: string) => ({ text, count: 0 }) };
+  const nothing = (text: string) => ({ text, count: 0 });
+  const replacer = { text: nothing, html: nothing, name: nothing };
   return scrubParts(bytes, { ...tools, replacers: { own: replacer, quoted: replacer, strict: replacer } });
 };
 
@@ -136,14 +117,6 @@ describe("over random MIME trees", () => {
     assert.ok(neither.shown.length > tally.shown.length);
   });
 });
-
-const HEAD = `From: Anna <${D}>
-To: <${R}>
-Subject: Re: order
-Message-ID: <x@home.real.example>
-Date: Fri, 20 Nov 2026 12:00:00 +0100
-MIME-Version: 1.0
-`;
 
 describe("a reply", () => {
   it("has exactly the fields of the allow-list, in UTC, from the alias", () => {
@@ -199,6 +172,67 @@ describe("a reply", () => {
     assert.match(text, /^ORGANIZER:mailto:shop@example\.com\r$/m);
     assert.match(text, /^ATTENDEE;PARTSTAT=ACCEPTED:mailto:k3x@mask\.example\r$/m);
     assert.match(text, /^Content-Type: text\/calendar; charset=utf-8; method=REPLY\r$/m);
+  });
+
+  it("with quotes only cleaned, ends where an earlier mail begins in any language", () => {
+    const starts = [
+      ["De : Anna", "Envoyé : hier"],
+      ["De\u00a0: Anna", "À : x"],
+      ["*From:* Anna", "*Sent:* x"],
+      ["Lähettäjä: Anna", ""],
+      ["Kimden: Anna", ""],
+      ["Feladó: Anna", ""],
+      ["보낸 사람: Anna", ""],
+      ["寄件者：Anna", ""],
+      ["送信者: Anna", ""],
+    ];
+    for (const [from, more] of starts) {
+      const bytes = Buffer.from(
+        `${HEAD}Content-Type: text/plain; charset=utf-8\n\nBonjour, ${D}\n\n${from} <${D}>\n${more}\n${D}\n`.replace(
+          /\n/g,
+          "\r\n",
+        ),
+      );
+      const quoted = buildReply(bytes, { ...order(), redact: "quoted" });
+      assert.equal(quoted.kind, "built", from);
+      assert.equal(quoted.kind === "built" && quoted.redactions, 2, from);
+      const gated = buildReply(bytes, { ...order(), redact: "quoted" }, { scrub: noScrub, gate: findLeaks });
+      assert.equal(gated.kind, "held", from);
+    }
+  });
+
+  it("shows no mailbox without its tag either, nor the other name of its provider", () => {
+    const tagged = built(
+      "Content-Type: text/plain\n\nmail me: anna@real.example\n",
+      undefined,
+      "anna+mask@real.example",
+    );
+    assert.match(tagged, new RegExp(`^mail me: ${A}\\r$`, "m"));
+    const gmail = built("Content-Type: text/plain\n\nannareal@googlemail.com\n", undefined, "anna.real+m@gmail.com");
+    assert.match(gmail, new RegExp(`^${A}\\r$`, "m"));
+    const held = reply(
+      `${HEAD}Content-Type: text/plain\n\nanna+x@real.example\n`,
+      { scrub: noScrub, gate: findLeaks },
+      "anna+mask@real.example",
+    );
+    assert.equal(held.kind, "held");
+  });
+
+  it("goes to somebody whom another service hides, and names them as they are known", () => {
+    const there = `r.${"c".repeat(26)}@mask2.example`;
+    const ics = `BEGIN:VCALENDAR\r\nMETHOD:REPLY\r\nORGANIZER:mailto:${R}\r\nEND:VCALENDAR\r\n`;
+    const result = buildReply(
+      Buffer.from(`${HEAD}Content-Type: text/calendar; method=REPLY\n\n`.replace(/\n/g, "\r\n") + ics),
+      {
+        ...order(),
+        to: [{ name: null, email: "friend@party.example" }],
+        restored: [{ from: R, to: there }],
+      },
+    );
+    assert.match(
+      result.kind === "built" ? result.bytes.toString() : result.kind,
+      new RegExp(`ORGANIZER:mailto:${there}`),
+    );
   });
 
   it("counts what it replaced", () => {

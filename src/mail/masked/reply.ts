@@ -1,7 +1,6 @@
 // A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
 
-import { domainToASCII, domainToUnicode } from "node:url";
 import { domainOf } from "../address.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
@@ -9,6 +8,7 @@ import { idsField, oneLine, readField } from "./header-fields.ts";
 import { findLeaks, type Leak, type Secrets } from "./leak-gate.ts";
 import { createReplacer, type Replacement } from "./replace-addresses.ts";
 import { type Replacers, type ScrubTools, scrubParts } from "./scrub-parts.ts";
+import { spellings } from "./spellings.ts";
 
 export type ReplyOrder = {
   from: HeaderMailbox;
@@ -82,26 +82,25 @@ function tokensOf(seed: string): () => string {
   };
 }
 
-function replacersOf({ from, hidden, restored, redact }: ReplyOrder): Replacers {
-  const spelled = hidden.flatMap(spellings);
-  const strict = createReplacer([...spelled, ...restored], from.email);
+function replacersOf(order: ReplyOrder): Replacers {
+  const { from, restored, redact } = order;
+  const strict = createReplacer([...hiddenBy(order), ...restored], from.email);
   const mild = redact === "all" ? strict : createReplacer(restored, from.email);
   return { strict, own: mild, quoted: redact === "off" ? mild : strict };
 }
 
-/** The address with its domain as people write it, too (RFC 5890: U-labels). */
-function spellings({ from, to }: Replacement): Replacement[] {
-  const at = from.lastIndexOf("@") + 1;
-  const domain = from.slice(at);
-  const both = [...new Set([domain, domainToASCII(domain), domainToUnicode(domain)])].filter((one) => one !== "");
-  return both.map((one) => ({ from: from.slice(0, at) + one, to }));
-}
-
 const ALLOWED = { all: "nothing", quoted: "own_text", off: "bodies" } as const;
 
-function secretsOf({ to, cc, in_reply_to, references, hidden, names, redact }: ReplyOrder): Secrets {
-  const given = [...[...to, ...cc].map(({ email }) => email), ...in_reply_to, ...references];
-  return { addresses: hidden.flatMap(spellings).map(({ from }) => from), names, allowed: ALLOWED[redact], given };
+function secretsOf(order: ReplyOrder): Secrets {
+  const { to, cc, in_reply_to, references, restored, names, redact } = order;
+  const people = [...[...to, ...cc].map(({ email }) => email), ...restored.map((one) => one.to)];
+  const addresses = hiddenBy(order).map(({ from }) => from);
+  return { addresses, names, allowed: ALLOWED[redact], given: [...people, ...in_reply_to, ...references] };
+}
+
+function hiddenBy({ hidden, to, cc }: ReplyOrder): Replacement[] {
+  const seen = [...to, ...cc].map(({ email }) => email);
+  return hidden.flatMap((one) => spellings(one, seen));
 }
 
 const END = Buffer.from("\r\n");

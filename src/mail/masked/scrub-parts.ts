@@ -200,7 +200,7 @@ function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
 }
 
 function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
-  const filename = oneLine(counted(work, work.replacers.strict.text(safeFilename(filenameOf(part) || "attachment"))));
+  const filename = oneLine(counted(work, work.replacers.strict.name(safeFilename(filenameOf(part) || "attachment"))));
   const disposition = parseParameters(fieldOf(part, "content-disposition")).value;
   const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
   const cid = work.cids.get(id);

@@ -1,0 +1,181 @@
+// What a text may read as, for the leak gate: references, percents, escapes, tags, invisible characters and line ends undone,
+// in every order that matters. Shares nothing with what writes replies. Where something was taken out a mark stands, so that
+// whoever searches can tell `an<b>na` from `anna`, and the end of one cell of a table from the beginning of the next.
+
+/** Stands for what was taken out; no character of Unicode. */
+export const GAP = "\uffff";
+
+const LAYERS_MAX = 5;
+const LINE_TAG = /<(?:br|p|div)\b[^<>]*>/;
+const LINE_TAGS = new RegExp(LINE_TAG, "g");
+const SIMPLE_TAGS = /<[^<>]*>/g;
+
+/** Every reading of the text, in lower case. */
+export function undisguised(given: string): Set<string> {
+  const texts = new Set([fold(given)]);
+  let [text = ""] = texts;
+  for (let layer = 0; layer < LAYERS_MAX && /[&%]/.test(text); layer += 1) {
+    text = fold(undoReferences(text).replace(/(?:%[0-9a-f]{2})+/g, undoPercents));
+    if (texts.has(text)) break;
+    texts.add(text);
+  }
+  // Names that nobody here knows stand for nothing that is seen.
+  if (/&[a-z][a-z0-9]{1,31};/.test(text)) texts.add(text.replace(/&[a-z][a-z0-9]{1,31};/g, GAP));
+  if (text.includes("\\")) texts.add(fold(text.replace(ESCAPES, undoEscape)));
+  if (HIDDEN.test(given)) texts.add(fold(given.replace(HIDDEN_ALL, GAP)));
+  for (const one of [...texts]) {
+    if (!one.includes("<")) continue;
+    texts.add(one.replace(SIMPLE_TAGS, GAP));
+    texts.add(withoutMarkup(one));
+    if (LINE_TAG.test(one)) texts.add(one.replace(LINE_TAGS, "\n").replace(SIMPLE_TAGS, GAP));
+  }
+  for (const one of [...texts]) {
+    // Folded lines of calendars and cards; lines that a reader of format=flowed joins (RFC 3676), in quotes, too.
+    if (/\n[ \t]/.test(one)) texts.add(one.replace(/\r?\n[ \t]/g, GAP));
+    if (one.includes("\n")) texts.add(one.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, GAP));
+  }
+  return texts;
+}
+
+const HIDDEN = /[\p{Cf}\p{DI}]/u;
+const HIDDEN_ALL = /[\p{Cf}\p{DI}]/gu;
+/** Letters and digits in other shapes: what stands beside them stands apart. */
+const SHAPED =
+  /[\u00aa-\u00be\u1d2c-\u1d6a\u2070-\u218f\u2460-\u24ff\uff01-\uff5e\u{1d400}-\u{1d7ff}\u{1f100}-\u{1f1ff}]+/gu;
+
+function fold(text: string): string {
+  if (!/[^\x00-\x7f]/.test(text)) return text.toLowerCase();
+  const marked = text.replace(HIDDEN_ALL, "").replace(SHAPED, `${GAP}$&${GAP}`);
+  return marked.normalize("NFKC").replaceAll("\u3002", ".").toLowerCase();
+}
+
+type State = "text" | "comment" | "declaration" | "tag" | "equals" | "value" | "'" | '"';
+
+/** Without tags whose values may hold a `>`, and comments, letter by letter as a browser goes (HTML Living Standard §13.2.5). */
+function withoutMarkup(text: string): string {
+  const kept: string[] = [];
+  let state: State = "text";
+  let from = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text[at] as string;
+    if (state === "text") {
+      if (char !== "<") continue;
+      state = opened(text, at);
+      if (state === "text") continue;
+      kept.push(text.slice(from, at));
+      // `<!-->` is a whole comment.
+      if (state === "comment") at += 1;
+      continue;
+    }
+    state = state === "comment" ? withinComment(text, at) : within(state, char);
+    from = at + 1;
+  }
+  if (state === "text") kept.push(text.slice(from));
+  return kept.join(GAP);
+}
+
+function opened(text: string, at: number): State {
+  const next = text.slice(at + 1, at + 4);
+  if (next === "!--") return "comment";
+  if (/^\/?[a-z]/.test(next)) return "tag";
+  return /^(?:[!?]|\/.)/s.test(next) ? "declaration" : "text";
+}
+
+function withinComment(text: string, at: number): State {
+  if (text[at] !== ">") return "comment";
+  return text.startsWith("--", at - 2) || text.startsWith("--!", at - 3) ? "text" : "comment";
+}
+
+/** The state behind this character. */
+function within(state: Exclude<State, "text" | "comment">, char: string): State {
+  if (state === "'" || state === '"') return char === state ? "tag" : state;
+  if (char === ">") return "text";
+  if (state === "declaration") return state;
+  if (/\s/.test(char)) return state === "equals" ? state : "tag";
+  if (state === "equals") return char === "'" || char === '"' ? char : "value";
+  return state === "tag" && char === "=" ? "equals" : state;
+}
+
+function undoPercents(run: string): string {
+  return Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8");
+}
+
+/** Of CSS: a number and the blank behind it, or a sign that stands for itself. */
+const ESCAPES = /\\(?:([0-9a-f]{1,6})[ \t\r\n\f]?|([^\sa-z0-9]))/g;
+
+function undoEscape(whole: string, hex: string | undefined, sign: string | undefined): string {
+  return hex === undefined ? (sign ?? whole) : character(Number.parseInt(hex, 16));
+}
+
+const REFERENCES: Readonly<Record<string, string>> = {
+  ...{ amp: "&", commat: "@", period: ".", lowbar: "_", underbar: "_", hyphen: "-", dash: "-", plus: "+", percnt: "%" },
+  ...{ num: "#", semi: ";", lt: "<", gt: ">", quot: '"', apos: "'", colon: ":", comma: ",", excl: "!", dollar: "$" },
+  ...{
+    quest: "?",
+    equals: "=",
+    sol: "/",
+    bsol: "\\",
+    ast: "*",
+    midast: "*",
+    hat: "^",
+    grave: "`",
+    lpar: "(",
+    rpar: ")",
+  },
+  ...{ lsqb: "[", lbrack: "[", rsqb: "]", rbrack: "]", lcub: "{", lbrace: "{", rcub: "}", rbrace: "}", vert: "|" },
+  ...{ verbar: "|", tab: "\t", newline: "\n", nbsp: " ", nldr: "..", mldr: "...", hellip: "..." },
+  ...{ szlig: "ß", oslash: "ø", aelig: "æ", shy: "", zwj: "", zwnj: "" },
+  ...{
+    fjlig: "fj",
+    fflig: "ff",
+    filig: "fi",
+    fllig: "fl",
+    ffilig: "ffi",
+    ffllig: "ffl",
+    ijlig: "ij",
+    ell: "l",
+    ee: "e",
+  },
+  ...{
+    exponentiale: "e",
+    ii: "i",
+    imaginaryi: "i",
+    dd: "d",
+    differentiald: "d",
+    order: "o",
+    orderof: "o",
+    planckh: "h",
+  },
+  ...{ os: "s", circleds: "s", ordf: "a", ordm: "o", sup1: "1", sup2: "2", sup3: "3", naturals: "n", integers: "z" },
+  ...{ re: "r", real: "r", reals: "r", im: "i", image: "i", bernou: "b", hamilt: "h", lagran: "l", phmmat: "m" },
+};
+
+/** Combining marks: HTML has a name for each letter with one of them. */
+const MARKS: Readonly<Record<string, string>> = {
+  uml: "\u0308",
+  acute: "\u0301",
+  grave: "\u0300",
+  circ: "\u0302",
+  tilde: "\u0303",
+  cedil: "\u0327",
+  ring: "\u030a",
+  caron: "\u030c",
+};
+
+function undoReferences(text: string): string {
+  return text
+    .replace(/&#x0*([0-9a-f]{1,6});?/g, (_, hex: string) => character(Number.parseInt(hex, 16)))
+    .replace(/&#0*(\d{1,7});?/g, (_, digits: string) => character(Number(digits)))
+    .replace(/&([a-z])(uml|acute|grave|circ|tilde|cedil|ring|caron);?/g, (_, letter: string, mark: string) =>
+      `${letter}${MARKS[mark] ?? ""}`.normalize("NFC"),
+    )
+    .replace(/&([a-z])(?:scr|fr|opf);/g, "$1")
+    .replace(/&([a-z]{2,14}[1-3]?);?/g, (whole, name: string) =>
+      Object.hasOwn(REFERENCES, name) ? REFERENCES[name]! : whole,
+    )
+    .replace(/&(amp|lt|gt|quot|shy|nbsp)/g, (_, name: string) => REFERENCES[name]!);
+}
+
+function character(code: number): string {
+  return code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? String.fromCodePoint(code) : "";
+}

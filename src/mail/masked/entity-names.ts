@@ -1,0 +1,35 @@
+// What HTML's named character references (HTML Living Standard §13.5) stand for, as far as an address can be written or
+// broken with them: ASCII, letters in other shapes, and what is not seen. Beyond those that ../mime/html-entities.ts has.
+
+const SIGNS =
+  "commat @ period . lowbar _ underbar _ hyphen - dash - plus + percnt % num # semi ; colon : comma , excl ! dollar $ quest ? " +
+  "equals = sol / bsol \\ ast * midast * hat ^ grave ` diacriticalgrave ` lpar ( rpar ) lsqb [ lbrack [ rsqb ] rbrack ] " +
+  "lcub { lbrace { rcub } rbrace } vert | verbar | verticalline | nldr .. mldr ...";
+const LETTERS =
+  "fjlig fj fflig ff filig fi fllig fl ffilig ffi ffllig ffl ijlig ij ell l ee e exponentiale e ii i imaginaryi i dd d " +
+  "differentiald d capitaldifferentiald d order o orderof o oscr o os s circleds s planckh h bernou b bernoullis b " +
+  "cayleys c complexes c expectation e fouriertrf f hilbertspace h hamilt h quaternions h poincareplane h im i image i " +
+  "imagline i imagpart i integers z zeetrf z laplacetrf l lagran l mellintrf m phmmat m naturals n primes p rationals q " +
+  "re r real r realine r realpart r reals r numero no incare c/o";
+const UNSEEN =
+  "shy zwj zwnj lrm rlm nobreak zerowidthspace applyfunction af invisiblecomma ic invisibletimes it negativemediumspace " +
+  "negativethickspace negativethinspace negativeverythinspace";
+
+const NAMES: ReadonlyMap<string, string> = new Map([
+  ...pairs(SIGNS),
+  ...pairs(LETTERS),
+  ...UNSEEN.split(" ").map((name): [string, string] => [name, "\u200b"]),
+  ["tab", "\t"],
+  ["newline", "\n"],
+]);
+
+function pairs(list: string): [string, string][] {
+  const words = list.split(" ");
+  return words.flatMap((word, at): [string, string][] => (at % 2 === 0 ? [[word, words[at + 1] as string]] : []));
+}
+
+/** The text that a name stands for, in any case of its letters; undefined for all others. */
+export function namedText(name: string): string | undefined {
+  const lower = name.toLowerCase();
+  return NAMES.get(lower) ?? /^([a-z])(?:scr|fr|opf)$/.exec(lower)?.[1];
+}

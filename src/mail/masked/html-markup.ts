@@ -1,0 +1,62 @@
+// Where the markup of an HTML text stands, as browsers read it (HTML Living Standard §13.2.5): a `>` within a comment or a
+// quoted value ends nothing. What is never closed goes to the end. One pass, never back. Content of style and script is text here.
+
+export type Span = { start: number; end: number };
+
+/** Every tag, comment and declaration of the text, in order. */
+export function markupIn(html: string): Span[] {
+  const spans: Span[] = [];
+  for (let at = html.indexOf("<"); at !== -1; ) {
+    const end = endOfMarkup(html, at);
+    if (end > at) spans.push({ start: at, end });
+    at = html.indexOf("<", Math.max(end, at + 1));
+  }
+  return spans;
+}
+
+/** Behind the markup that begins here; the same place when it is a mere character. */
+function endOfMarkup(html: string, at: number): number {
+  if (html.startsWith("<!--", at)) return endOfComment(html, at + 4);
+  const next = html.slice(at + 1, at + 3);
+  if (/^\/?[a-z]/i.test(next)) return endOfTag(html, at + 1);
+  return /^[!?]|^\/./s.test(next) ? behind(html, ">", at + 1) : at;
+}
+
+function endOfComment(html: string, from: number): number {
+  if (html[from] === ">") return from + 1;
+  if (html.startsWith("->", from)) return from + 2;
+  return passed(html, /--!?>/g, from);
+}
+
+function endOfTag(html: string, from: number): number {
+  let at = passed(html, /(?=[\s/>])/g, from);
+  while (at < html.length && html[at] !== ">") {
+    const start = at;
+    at = passed(html, /(?=[^\s/])/g, at);
+    if (html[at] === ">") break;
+    // A name may begin with `=`.
+    at = passed(html, /(?=[\s/>=])/g, at + 1);
+    const equals = passed(html, /(?=\S)/g, at);
+    if (html[equals] === "=") at = endOfValue(html, passed(html, /(?=\S)/g, equals + 1));
+    if (at <= start) break;
+  }
+  return Math.min(at + 1, html.length);
+}
+
+function endOfValue(html: string, at: number): number {
+  const quote = html[at];
+  if (quote === '"' || quote === "'") return behind(html, quote, at + 1);
+  return passed(html, /(?=[\s>])/g, at);
+}
+
+function behind(html: string, mark: string, from: number): number {
+  const at = html.indexOf(mark, from);
+  return at === -1 ? html.length : at + mark.length;
+}
+
+/** Behind the next match; the end when there is none. */
+function passed(html: string, pattern: RegExp, from: number): number {
+  pattern.lastIndex = from;
+  const match = pattern.exec(html);
+  return match === null ? html.length : match.index + match[0].length;
+}

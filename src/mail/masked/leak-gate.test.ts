@@ -1,0 +1,84 @@
+// The gate alone, over messages that nothing was taken out of: every disguise is seen, and other people's addresses pass.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { findLeaks, type Secrets } from "./leak-gate.ts";
+
+const D = "anna.real@home.real.example";
+const secrets = (addresses: string[]): Secrets => ({ addresses, names: [], allowed: "nothing", given: [] });
+const isHeld = (part: string | Buffer, addresses = [D]) => {
+  const bytes = Buffer.isBuffer(part) ? part : Buffer.from(part.replace(/\r?\n/g, "\r\n"));
+  return findLeaks(bytes, secrets(addresses)).length > 0;
+};
+const html = (body: string) => `Content-Type: text/html; charset=utf-8\n\n${body}\n`;
+const text = (body: string) => `Content-Type: text/plain; charset=utf-8\n\n${body}\n`;
+const file = (content: Buffer, type = "application/octet-stream") =>
+  `Content-Type: ${type}\nContent-Transfer-Encoding: base64\n\n${content.toString("base64")}\n`;
+const utf16be = (given: string) => Buffer.from(`\ufeff${given}`, "utf16le").swap16();
+
+describe("the gate holds", () => {
+  const disguised = [
+    "anna.real&ZeroWidthSpace;@home.real.example",
+    "anna.real&NoBreak;@home.real.example",
+    "anna.real&InvisibleTimes;&commat;home&period;real.example",
+    "an&shyna.real@home.real.example",
+    "anna.real&#000000000064;home.real.example",
+    "anna.real<!-- > -->@home.real.example",
+    'anna<b title="a>b"></b>.real@home.real.example',
+    "anna<b title='a>b' x=y>.real</b>@home.real.example",
+    '<style>.a::after{content:"anna.real\\000040home.real.example"}</style>',
+    '<style>.a::after{content:"anna.real\\40 home.real.example"}</style>',
+    "<td>Anna</td><td>anna.<i></i>real@home.real.example</td><td>Tel</td>",
+    "anna.real@home.real.example.zip",
+    "anna.real@home.real.exampleTel",
+    "联系anna.real@home.real.example",
+    "_anna.real@home.real.example_",
+    '{"to":"\\nanna.real@home.real.example"}',
+  ];
+  for (const one of disguised) test(one, () => assert.ok(isHeld(html(one)), one));
+
+  test("UTF-16 in hexadecimal digits or base64, in text, in fields and in files", () => {
+    const hex = utf16be(D).toString("hex").toUpperCase();
+    const base64 = Buffer.from(D, "utf16le").toString("base64");
+    assert.ok(isHeld(file(Buffer.from(`%PDF-1.7\n<</Author<${hex}>>>`), "application/pdf")));
+    const octal = [...utf16be(D)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+    assert.ok(isHeld(file(Buffer.from(`%PDF-1.7\n<</Author(${octal})>>`), "application/pdf")));
+    assert.ok(isHeld(text(`see https://t.example/?u=${base64}`)));
+    assert.ok(isHeld(`Subject: ${hex}\n${text("x")}`));
+  });
+
+  test("an address in a file beside whose strings stand lengths", () => {
+    assert.ok(isHeld(file(Buffer.from(`\x01\x00A${D}B\x02`, "latin1"))));
+    assert.ok(isHeld(text(`https://t.example/open/${Buffer.from(`xxkk${D}`).toString("base64")}`)));
+  });
+
+  test("the same mailbox at Gmail with other dots and tags", () => {
+    assert.ok(isHeld(text("a.nna.re.al+x@gmail.com"), ["anna.real@gmail.com"]));
+    assert.ok(!isHeld(text("johannareal@gmail.com"), ["anna.real@gmail.com"]));
+  });
+});
+
+describe("the gate lets pass", () => {
+  const others: [string, string][] = [
+    ["info@firma.example", "write to kundeninfo@firma.example"],
+    ["mueller@firma.example", "max.mueller@firma.example or karl-mueller@firma.example"],
+    ["a@firma.co", "a@firma.com, a@firma.co.uk"],
+    ["a@firma.co", '<a href="mailto:a@firma.com">a@firma.com</a><td>ba@firma.co</td>'],
+    ["info@firma.example", "<p>Mail</p><p><b>kundeninfo@firma.example</b></p>\n<p>x=3D &nbsp; \\40</p>"],
+  ];
+  for (const [hidden, body] of others) {
+    test(`${body}, though ${hidden} is hidden`, () => {
+      assert.ok(!isHeld(html(body), [hidden]));
+      assert.ok(!isHeld(text(body), [hidden]));
+      assert.ok(!isHeld(`Subject: ${body.replace(/\s+/g, " ")}\n${text("x")}`, [hidden]));
+      assert.ok(isHeld(text(`${body} <${hidden}>`), [hidden]));
+    });
+  }
+});
+
+test("markup and references without an end are searched in one pass", () => {
+  for (const piece of ["<!--", "<a b='", "<a <", "</", "<a/b=", "&#0", "&a", "\\0", "<b\"'>", "anna+", `+@${D}`]) {
+    const filler = piece.repeat(Math.ceil(100_000 / piece.length));
+    assert.equal(isHeld(html(filler)), piece.includes(D), piece);
+    assert.ok(isHeld(html(`${D} ${filler}`)), piece);
+  }
+});

@@ -1,0 +1,139 @@
+// Does a text hold what must not leave? For the leak gate; shares nothing with what writes replies. An address is found with
+// any tag, and at Gmail with any dots; what is plainly a longer address of somebody else is let pass, unless the text is one
+// in which letters stand side by side by chance.
+import { parse } from "tldts";
+import { GAP } from "./disguises.ts";
+
+/** `chance`: decoded from who knows where, or no text at all: what stands before an address belongs to nothing. */
+export type Searched = { text: string; chance: boolean };
+
+/** A secret; an address also with a +tag. */
+export function holdsSecret({ text, chance }: Searched, needles: readonly string[]): boolean {
+  const plain = text.includes(GAP) ? text.replaceAll(GAP, "") : text;
+  const gaps = lazily(() => gapsOf(text));
+  return needles.some((needle) => {
+    if (!needle.includes("@") || REVERSE_ADDRESS.test(needle)) return holdsName(plain, needle);
+    for (const { from, to } of placesOf(plain, needle)) {
+      if (chance) return true;
+      if (!continuesBefore(plain, from, gaps) && !continuesBehind(plain, to, needle, gaps)) return true;
+    }
+    return false;
+  });
+}
+
+const REVERSE_ADDRESS = /^r\.[a-z2-7]{26}@/;
+
+/** A host, or a reverse address: random enough to be none by chance. */
+function holdsName(text: string, needle: string): boolean {
+  if (text.includes(needle)) return true;
+  return needle.includes("@") && placesOf(text, needle).next().done === false;
+}
+
+const LOCAL_MAX = 200;
+
+/** Where the address stands, with a tag or without. */
+function* placesOf(text: string, needle: string): Generator<{ from: number; to: number }> {
+  const at = needle.lastIndexOf("@");
+  const [local, domain] = [needle.slice(0, at), needle.slice(at)];
+  for (let next = text.indexOf(domain); next !== -1; next = text.indexOf(domain, next + 1)) {
+    const head = text.slice(Math.max(0, next - LOCAL_MAX), next);
+    for (const length of lengthsOf(head, local, domain)) yield { from: next - length, to: next + domain.length };
+  }
+}
+
+/** How far before the `@` the local part may begin. */
+function lengthsOf(head: string, local: string, domain: string): number[] {
+  const isDotless = domain === "@gmail.com" || domain === "@googlemail.com";
+  const lengths: number[] = [];
+  for (const end of [head.length, ...plusesOf(head)]) {
+    const start = isDotless ? startWithoutDots(head, end, local) : end - local.length;
+    if (start >= 0 && (isDotless || head.startsWith(local, start))) lengths.push(head.length - start);
+  }
+  return lengths;
+}
+
+/** The places of plus signs with nothing but a tag behind. */
+function plusesOf(head: string): number[] {
+  const places: number[] = [];
+  for (let at = head.length - 1; at >= 0 && !/[@\s<>]/.test(head[at] as string); at -= 1) {
+    if (head[at] === "+") places.push(at);
+  }
+  return places;
+}
+
+/** Backwards letter by letter, past dots; -1 when it is not there. */
+function startWithoutDots(head: string, end: number, given: string): number {
+  const local = given.replaceAll(".", "");
+  let left = local.length;
+  let at = end;
+  while (left > 0) {
+    at -= 1;
+    if (at < 0) return -1;
+    if (head[at] === ".") continue;
+    left -= 1;
+    if (head[at] !== local[left]) return -1;
+  }
+  return at;
+}
+
+type Gaps = () => ReadonlySet<number>;
+
+function lazily<T>(make: () => T): () => T {
+  let made: { value: T } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+/** The places in the text without marks before which one stood. */
+function gapsOf(text: string): Set<number> {
+  const gaps = new Set<number>();
+  let marks = 0;
+  for (let at = text.indexOf(GAP); at !== -1; at = text.indexOf(GAP, at + 1)) {
+    gaps.add(at - marks);
+    marks += 1;
+  }
+  return gaps;
+}
+
+/** Letters or digits before, or those with a dot or a hyphen: a longer local part, where nothing else can explain them. */
+function continuesBefore(text: string, from: number, gaps: Gaps): boolean {
+  let start = from;
+  while (start > 0 && start > from - 70 && !gaps().has(start)) start -= 1;
+  const head = text.slice(start, from);
+  const last = head.at(-1) ?? " ";
+  const touching = last === "." || last === "-" ? (head.at(-2) ?? " ") : last;
+  if (!isPlain(touching)) return false;
+  // A code whose letters these are: of a line end, of a blank, of anything.
+  const word = head.search(/[a-z0-9]+[.-]?$/);
+  const [two, sign] = [head.slice(Math.max(0, word - 2), word), head[word - 1] ?? ""];
+  const length = head.length - word;
+  if (sign === "%" && length <= 2) return false;
+  if (sign === "=" && /^[0-9a-f]{2}$/.test(head.slice(word))) return false;
+  if (sign === "\\" && (length === 1 || /^(?:x..|u....|[0-9a-f]{1,6})$/.test(head.slice(word)))) return false;
+  if (sign === "&" || two === "&#" || head.endsWith("mailto")) return false;
+  // A number before a dot counts lines or messages; what follows another address belongs to none.
+  const before = head.search(/[^a-z0-9.+_-](?=[a-z0-9.+_-]*$)/);
+  if (/^[0-9.-]*[.-]$/.test(head.slice(before + 1)) || head[before] === "@") return false;
+  return before !== -1 || head.length < 64;
+}
+
+/** A label more where both are one public suffix (`co.uk`), letters more where they make another top level. */
+function continuesBehind(text: string, to: number, needle: string, gaps: Gaps): boolean {
+  const next = text[to] ?? " ";
+  const touching = next === "." || next === "-" ? (text[to + 1] ?? " ") : next;
+  if (!isPlain(touching) || gaps().has(to)) return false;
+  let end = to + 1;
+  while (end < to + 255 && !gaps().has(end)) end += 1;
+  const [run = ""] = /^(?:[.-]?[a-z0-9]){1,255}/.exec(text.slice(to, end)) ?? [];
+  const { publicSuffix, isIcann } = parse(needle.slice(needle.lastIndexOf("@") + 1) + run, {
+    allowPrivateDomains: false,
+  });
+  if (isIcann !== true) return false;
+  return next !== "." || (publicSuffix ?? "").length > run.length - 1;
+}
+
+function isPlain(char: string): boolean {
+  return /^[a-z0-9]$/.test(char);
+}
