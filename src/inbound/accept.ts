@@ -1,7 +1,6 @@
 // The durable accept of received mail: messages of the same moment are written by one statement, and 250 leaves after its
 // commit. Batches grow with load; an idle message waits for one commit. When a batch fails its messages are tried singly.
-import { sleep } from "../platform/clock.ts";
-import { isUnavailable } from "../platform/db.ts";
+import { isUnavailable, whileUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { keepIfLarge } from "./blob-references.ts";
@@ -229,13 +228,10 @@ async function write(world: AcceptWorld, batch: Prepared[]): Promise<unknown> {
  * whether all of it is there. Asked for 20 s: then the client is told to come again, which at worst makes a second copy.
  */
 async function wasStored(world: AcceptWorld, email: Prepared["emails"][number] | undefined): Promise<boolean> {
-  for (let time = 0; email && time < ASK_AGAIN_TIMES; time += 1) {
-    try {
-      return await queries.isStored(world.db, email.org_id, email.raw_id);
-    } catch (error) {
-      if (!isUnavailable(error)) throw error;
-      await sleep(ASK_AGAIN_MS);
-    }
-  }
-  return false;
+  if (!email) return false;
+  const ask = () => queries.isStored(world.db, email.org_id, email.raw_id);
+  return whileUnavailable(ask, ASK_AGAIN_MS, (_, times) => times < ASK_AGAIN_TIMES).catch((error) => {
+    if (isUnavailable(error)) return false;
+    throw error;
+  });
 }

@@ -2,8 +2,7 @@
 // webhooks, in one transaction for many mails. While one batch commits, the next gathers.
 import { countReceived } from "../aliases/aliases.ts";
 import type { FindLane } from "../outbound/outbound.ts";
-import { sleep } from "../platform/clock.ts";
-import { isUnavailable, type Tx } from "../platform/db.ts";
+import { type Tx, whileUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { enqueueRaw, type Laned, withLane } from "../sending/sending.ts";
@@ -78,16 +77,14 @@ async function commitBatch(world: FinishWorld, ports: FinishPorts, batch: Waitin
 
 /** The database being away is waited for, as long as the claims can be renewed when it is back. */
 async function commit(world: FinishWorld, ports: FinishPorts, batch: Waiting[]): Promise<unknown> {
-  for (let time = 1; ; time += 1) {
-    try {
-      await withPartitions(world, () => world.db.transaction((tx) => write(tx, world, batch)));
-      wakeHooks(world);
-      if (batch.some(({ forwards }) => forwards.length > 0)) ports.notifyOutbound();
-      return null;
-    } catch (error) {
-      if (!isUnavailable(error) || time >= RETRY_COMMIT_TIMES) return error;
-      await sleep(RETRY_COMMIT_MS);
-    }
+  const work = () => withPartitions(world, () => world.db.transaction((tx) => write(tx, world, batch)));
+  try {
+    await whileUnavailable(work, RETRY_COMMIT_MS, (_, times) => times < RETRY_COMMIT_TIMES);
+    wakeHooks(world);
+    if (batch.some(({ forwards }) => forwards.length > 0)) ports.notifyOutbound();
+    return null;
+  } catch (error) {
+    return error;
   }
 }
 

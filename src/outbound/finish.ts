@@ -3,7 +3,7 @@
 // of six statements for each would cost more than the sending.
 import { findTold, type MailEvent, recordEvents } from "../events/events.ts";
 import { sleep } from "../platform/clock.ts";
-import { isUnavailable, type Tx } from "../platform/db.ts";
+import { type Tx, whileUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { addSuppressed } from "../stats/stats.ts";
@@ -82,17 +82,17 @@ export function createFinisher(
 
   /** A result must not be dropped because the database is away: the mail was sent. It waits in memory and tries again. */
   async function commitUntilDone(batch: Result[]): Promise<void> {
-    for (;;) {
-      try {
-        await withPartitions(world, () => commit(world, batch));
-        for (const { row } of batch) unrecorded.delete(ownedName(row));
-        on.committed(batch.map(({ row }) => row));
-        return;
-      } catch (err) {
-        world.log.error({ err, results: batch.length }, "outcomes could not be recorded; trying again");
-        if (!isUnavailable(err)) return setAside(batch, err);
-        await sleep(RETRY_COMMIT_MS);
-      }
+    const report = (err: unknown) => {
+      world.log.error({ err, results: batch.length }, "outcomes could not be recorded; trying again");
+      return true;
+    };
+    try {
+      await whileUnavailable(() => withPartitions(world, () => commit(world, batch)), RETRY_COMMIT_MS, report);
+      for (const { row } of batch) unrecorded.delete(ownedName(row));
+      on.committed(batch.map(({ row }) => row));
+    } catch (err) {
+      report(err);
+      await setAside(batch, err);
     }
   }
 

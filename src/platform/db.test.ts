@@ -3,7 +3,7 @@ import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { type TestDatabase, testDatabase } from "../../test/support/database.ts";
 import { until } from "../../test/support/until.ts";
-import { type Db, isUnavailable, openDb } from "./db.ts";
+import { type Db, isUnavailable, openDb, whileUnavailable } from "./db.ts";
 
 let database: TestDatabase;
 let admin: pg.Client;
@@ -87,4 +87,43 @@ it("lets nobody hold what it has locked for ever: a session that stands still in
   const system = await db.query<{ name: string; value: string }>(ask, [names]);
   assert.deepEqual([seen[0]?.value, system[0]?.value], ["15s", "15s"]);
   assert.equal(isUnavailable({ code: "25P03" }), true);
+});
+
+describe("work that is done while the database is unavailable", () => {
+  const away = Object.assign(new Error("shutting down"), { code: "57P01" });
+
+  it("is done again until the database answers", async () => {
+    let times = 0;
+    const work = async () => {
+      times += 1;
+      if (times < 3) throw away;
+      return "done";
+    };
+    assert.equal(await whileUnavailable(work, 1), "done");
+    assert.equal(times, 3);
+  });
+
+  it("is given up when its owner says so, and fails with what it last failed with", async () => {
+    const heard: [unknown, number][] = [];
+    const goOn = (failure: unknown, times: number) => heard.push([failure, times]) < 2;
+    await assert.rejects(
+      whileUnavailable(() => Promise.reject(away), 1, goOn),
+      (error) => error === away,
+    );
+    assert.deepEqual(heard, [
+      [away, 1],
+      [away, 2],
+    ]);
+  });
+
+  it("is not done again after a failure of another kind", async () => {
+    const refused = Object.assign(new Error("duplicate key"), { code: "23505" });
+    let times = 0;
+    const work = () => {
+      times += 1;
+      return Promise.reject(refused);
+    };
+    await assert.rejects(whileUnavailable(work, 1), /duplicate key/);
+    assert.equal(times, 1);
+  });
 });

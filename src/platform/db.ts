@@ -63,6 +63,26 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
+/**
+ * Does the work, and while the database is unavailable again every `everyMs`, for as long as `goOn` says (it hears of each
+ * failure and how often there was one; without it, until the database answers). Rejects with the last failure, and at once
+ * with any of another kind. A commit whose answer was lost is done again: the work must bear that.
+ */
+export async function whileUnavailable<T>(
+  work: () => Promise<T>,
+  everyMs: number,
+  goOn: (failure: unknown, times: number) => boolean = () => true,
+): Promise<T> {
+  for (let times = 1; ; times += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isUnavailable(error) || !goOn(error, times)) throw error;
+      await sleep(everyMs);
+    }
+  }
+}
+
 /** SQLSTATE class 53: the server answered that it lacks room, memory or connections; the statement did nothing. */
 export function isShortage(error: unknown): boolean {
   return /^53...$/.test((error as { code?: string })?.code ?? "");

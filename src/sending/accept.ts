@@ -3,8 +3,7 @@
 // bad item never fails its neighbours. The answer leaves after the commit.
 import type { Job, Lane, Outbound } from "../outbound/outbound.ts";
 import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
-import { sleep } from "../platform/clock.ts";
-import { isDuplicate, isShortage, isUnavailable, isUnreached } from "../platform/db.ts";
+import { isDuplicate, isShortage, isUnavailable, isUnreached, whileUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import * as accepting from "./accept-queries.ts";
@@ -180,14 +179,8 @@ async function write(world: World, outbound: Outbound | null, notify: () => void
 async function wasCommitted(world: World, batch: Group[]): Promise<boolean> {
   const item = batch[0]?.items[0];
   if (!item) return false;
-  for (;;) {
-    try {
-      return await withPartitions(world, () => accepting.settleAccept(world.db, item.org_id, item.id));
-    } catch (error) {
-      if (!isUnavailable(error)) throw error;
-      await sleep(ASK_AGAIN_MS);
-    }
-  }
+  const settle = () => accepting.settleAccept(world.db, item.org_id, item.id);
+  return whileUnavailable(() => withPartitions(world, settle), ASK_AGAIN_MS);
 }
 
 /** Who will send what: this node at once where it may, else whoever claims it. */

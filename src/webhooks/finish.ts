@@ -1,8 +1,7 @@
 // Outcomes of attempts, committed in batches: while one commit is on its way the next batch gathers, no timer. A row
 // whose claim is not ours any more is left alone.
 
-import { sleep } from "../platform/clock.ts";
-import { isUnavailable } from "../platform/db.ts";
+import { isUnavailable, whileUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import { uuidTime } from "../platform/random.ts";
 import type { World } from "../platform/world.ts";
@@ -58,17 +57,15 @@ export function createFinisher(world: FinishWorld, patienceMs: number): Finisher
 
 async function commitPatiently(world: FinishWorld, batch: Outcome[], patienceMs: number): Promise<void> {
   const until = world.clock.monotonic() + patienceMs;
-  for (;;) {
-    try {
-      return await commitOutcomes(world, batch);
-    } catch (err) {
-      if (!isUnavailable(err)) return await commitSingly(world, batch, err);
-      if (world.clock.monotonic() > until) {
-        world.log.error({ err, count: batch.length }, "webhook outcomes are lost; those attempts are made again");
-        return;
-      }
-      await sleep(RETRY_EVERY_MS);
-    }
+  try {
+    await whileUnavailable(
+      () => commitOutcomes(world, batch),
+      RETRY_EVERY_MS,
+      () => world.clock.monotonic() <= until,
+    );
+  } catch (err) {
+    if (!isUnavailable(err)) return commitSingly(world, batch, err);
+    world.log.error({ err, count: batch.length }, "webhook outcomes are lost; those attempts are made again");
   }
 }
 
