@@ -4,7 +4,7 @@
 // it comes. Not here: how many requests an organization may send (rates.ts).
 import { PassThrough, type Readable } from "node:stream";
 import type { FastifyRequest } from "fastify";
-import { clientKey } from "../mail/smtp-server/gate.ts";
+import { clientKey } from "../mail/smtp-server/client-limits.ts";
 import type { Account, Api } from "../platform/http.ts";
 import type { Pressure } from "../platform/pressure.ts";
 import { Refusal } from "../platform/refusal.ts";

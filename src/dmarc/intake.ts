@@ -8,7 +8,7 @@ import type { Allowance } from "../mail/dmarc-report/unpack.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { TlsReport } from "../mail/tls-report.ts";
 import type { Tx } from "../platform/db.ts";
-import { createGate } from "../platform/gate.ts";
+import { createFairGate } from "../platform/fair-gate.ts";
 import { uuidFloor } from "../platform/random.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -34,7 +34,7 @@ type IntakeWorld = Pick<World, "db" | "clock" | "random" | "config">;
  * One report of this process at a time, from its first byte to its last row, whichever way it came and whoever's it is: the
  * records of a large one take 200 MB.
  */
-const reading = createGate(1);
+const reading = createFairGate(1);
 
 /** The domain whose reports go to this address; null when it is none of ours. */
 export async function findReportAddress(

@@ -1,10 +1,10 @@
 // /v1/domains/{id}/dmarc/… and /v1/dmarc/reports. The upload takes files, so it has a scope of its own.
 import multipart from "@fastify/multipart";
 import { Type } from "@sinclair/typebox";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { PACKED_BYTES_MAX } from "../mail/dmarc-report/unpack.ts";
 import { type Api, answers, Closed, IdParams, PageOf, PageQuery, pageOf } from "../platform/http.ts";
-import { Refusal } from "../platform/refusal.ts";
+import { limitUploads } from "../platform/limit-uploads.ts";
+import { createSemaphore } from "../platform/semaphore.ts";
 import type { World } from "../platform/world.ts";
 import * as dmarc from "./dmarc.ts";
 import * as schemas from "./schemas.ts";
@@ -165,7 +165,8 @@ async function mountUpload(api: Api, world: World): Promise<void> {
   api.addContentTypeParser("*", (_request, stream, done) => {
     readBytes(stream).then((bytes) => done(null, bytes), done);
   });
-  api.addHook("onRequest", limitReading());
+  const places = createSemaphore({ open_max: READING_MAX, waiting_max: 0 });
+  api.addHook("onRequest", limitUploads(places, "too many reports are being read; try again shortly", 2));
   api.post(
     "/v1/dmarc/reports",
     {
@@ -202,24 +203,4 @@ async function mountUpload(api: Api, world: World): Promise<void> {
       return reply.code(duplicate ? 200 : 201).send({ report });
     },
   );
-}
-
-/** A place is held from before the body is read to the end of the answer, whichever way it ends. */
-function limitReading() {
-  let reading = 0;
-  return async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    if (reading >= READING_MAX) {
-      throw new Refusal("unavailable", "too many reports are being read; try again shortly", {
-        retry_after_seconds: 2,
-      });
-    }
-    reading += 1;
-    let isInside = true;
-    const leave = (): void => {
-      if (isInside) reading -= 1;
-      isInside = false;
-    };
-    reply.raw.once("close", leave);
-    reply.raw.once("finish", leave);
-  };
 }

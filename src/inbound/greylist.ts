@@ -1,7 +1,7 @@
 // Greylisting (RFC 6647), when the operator asks for it: a sender that nobody has heard of is told to come again, which
 // real servers do and much of the abuse does not. Known by client network, envelope sender and recipient, as a digest.
 import { createHash } from "node:crypto";
-import { clientKey } from "../mail/smtp-server/gate.ts";
+import { clientKey } from "../mail/smtp-server/client-limits.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./greylist-queries.ts";
 

@@ -1,5 +1,5 @@
 // The limits of receiving, as data with their reasons.
-import type { GateLimits } from "../mail/smtp-server/gate.ts";
+import type { ClientLimits } from "../mail/smtp-server/client-limits.ts";
 import type { SessionLimits } from "../mail/smtp-server/session.ts";
 
 const MIB = 1024 * 1024;
@@ -35,7 +35,7 @@ export const SESSION: SessionLimits = {
   tarpit_ms: 1_000,
 };
 
-export const GATE: GateLimits = {
+export const CLIENTS: ClientLimits = {
   connections_max: 2_000,
   load_share: 0.5,
   per_client_max: 50, // Postfix's default; large senders stay below 20

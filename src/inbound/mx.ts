@@ -12,7 +12,7 @@ import type { Spool } from "../platform/spool.ts";
 import type { World } from "../platform/world.ts";
 import { mayPass } from "./greylist.ts";
 import type { Inbound } from "./inbound.ts";
-import { GATE, SESSION } from "./limits.ts";
+import { CLIENTS, SESSION } from "./limits.ts";
 import type { Incoming, RcptQuestion, Refused, Route } from "./types.ts";
 
 export type MxParts = Pick<Inbound, "decide" | "take"> & {
@@ -37,7 +37,7 @@ export async function startMx(world: World, parts: MxParts): Promise<Mx> {
     port: world.config.mx.port,
     name: world.config.mx_host,
     limits: SESSION,
-    gate: GATE,
+    client_limits: CLIENTS,
     tls: parts.tls,
     proxies: world.config.proxy_protocol_from,
     // This machine itself is no stranger: health checks, tests, a content filter beside us.

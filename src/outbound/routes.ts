@@ -1,7 +1,7 @@
 // Routes by domain with the TLS policies that hold on them, remembered for a few minutes: found ones for five, "could not
 // ask" for half a minute, so that a broken resolver is not asked once a message.
 
-import { createGate } from "../platform/gate.ts";
+import { createFairGate } from "../platform/fair-gate.ts";
 import type { World } from "../platform/world.ts";
 import { findRoute, type Route } from "./route.ts";
 import { type StsAnswer, type StsFinder, stsFinder } from "./sts.ts";
@@ -34,7 +34,7 @@ export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note
   const known = new Map<string, { route: Planned; untilMs: number; untilWallMs: number }>();
   const asking = new Map<string, Promise<Planned>>();
   const findSts = stsFinder(world);
-  const gate = createGate(ASKING_MAX);
+  const gate = createFairGate(ASKING_MAX);
 
   function peek(domain: string): Planned | null {
     const entry = known.get(domain);

@@ -4,6 +4,7 @@
 import { readStsPolicy, readStsRecord, STS_POLICY_BYTES_MAX, type StsMode } from "../mail/mta-sts.ts";
 import { coalesce } from "../platform/coalesce.ts";
 import type { FetchResult } from "../platform/safe-fetch.ts";
+import { createSemaphore } from "../platform/semaphore.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./policy-queries.ts";
 
@@ -27,7 +28,8 @@ const FETCH_TIMEOUT_MS = 60_000; // RFC 8461 §3.3
 /** A policy that could not be had is not asked for again this soon, so that a broken web server delays one message. */
 const FAILED_FOR_MS = 3_600_000;
 const FAILURES_REMEMBERED_MAX = 10_000;
-const FETCHES_MAX = 64;
+/** Deliveries in memory are bounded, and so is what waits here. */
+const FETCHES = { open_max: 64, waiting_max: Number.POSITIVE_INFINITY };
 const REFRESHES_A_ROUND = 100;
 const REFRESH_AGAIN_MS = 3_600_000;
 const UNUSED_FOR_MS = 30 * DAY_MS;
@@ -37,7 +39,7 @@ const SWEEP_ROWS_MAX = 5_000;
 /** A look-up of policies; concurrent questions for a domain are the caller's to join (routes.ts does). */
 export function stsFinder(world: StsWorld): StsFinder {
   const failures = new Map<string, { id: string; trouble: StsTrouble; untilMs: number }>();
-  const gate = createGate(FETCHES_MAX);
+  const fetches = createSemaphore(FETCHES);
   const stored = coalesce<string, queries.StsRow>({
     keys_max: 500,
     lanes: 1,
@@ -50,7 +52,7 @@ export function stsFinder(world: StsWorld): StsFinder {
   async function renew(domain: string, id: string): Promise<StsAnswer> {
     const known = failures.get(domain);
     if (known?.id === id && known.untilMs > world.clock.monotonic()) return { policy: null, trouble: known.trouble };
-    const fetched = await gate(() => fetchPolicy(world, domain, id));
+    const fetched = (await fetches.run(() => fetchPolicy(world, domain, id)))!;
     if ("policy" in fetched) {
       failures.delete(domain);
       return { policy: fetched.policy, trouble: null };
@@ -69,23 +71,6 @@ export function stsFinder(world: StsWorld): StsFinder {
     if (record?.kind !== "found" || record.id === inForce?.id) return { policy: inForce, trouble: null };
     const renewed = await renew(domain, record.id);
     return { policy: renewed.policy ?? inForce, trouble: renewed.trouble };
-  };
-}
-
-/** At most `max` at once; the rest wait in order. Deliveries in memory are bounded, and so is what waits here. */
-function createGate(max: number): <T>(task: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (task) => {
-    if (running < max) running += 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await task();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else running -= 1;
-    }
   };
 }
 
@@ -165,8 +150,10 @@ export async function refreshPolicies(world: StsWorld, signal?: AbortSignal): Pr
     used_since: new Date(nowMs - UNUSED_FOR_MS),
     limit: REFRESHES_A_ROUND,
   });
-  const gate = createGate(FETCHES_MAX);
-  const fetched = await Promise.all(due.map((row) => (signal?.aborted ? false : gate(() => refresh(world, row)))));
+  const fetches = createSemaphore(FETCHES);
+  const fetched = await Promise.all(
+    due.map((row) => (signal?.aborted ? false : fetches.run(() => refresh(world, row)))),
+  );
   await queries.dropExpiredSts(world.db, new Date(nowMs - EXPIRED_KEPT_MS), SWEEP_ROWS_MAX);
   return fetched.filter(Boolean).length;
 }

@@ -3,7 +3,7 @@
 // client. What a page says and does, and what proves that its link is ours, is the features'.
 import { createHash } from "node:crypto";
 import type { FastifyReply } from "fastify";
-import { clientKey } from "../mail/smtp-server/gate.ts";
+import { clientKey } from "../mail/smtp-server/client-limits.ts";
 import { createBuckets } from "./buckets.ts";
 import type { Api } from "./http.ts";
 import { Refusal } from "./refusal.ts";

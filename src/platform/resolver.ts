@@ -6,6 +6,7 @@ import { domainToASCII } from "node:url";
 import ipaddr from "ipaddr.js";
 import { askServer, type Outcome, parseServer, type Server } from "./dns-exchange.ts";
 import { type DnsRecord, type DnsType, type Message, type Mx, type Question, type Tlsa, TYPES } from "./dns-message.ts";
+import { createSemaphore } from "./semaphore.ts";
 
 export type { Mx } from "./dns-message.ts";
 
@@ -49,6 +50,7 @@ const TTL_NEGATIVE_S_MAX = 60;
 const RECORDS_MAX = 256;
 /** Larger answers are not cached: 10,000 names of one hostile zone must not fill the memory. */
 const CACHED_ANSWER_BYTES_MAX = 4_096;
+/** Questions on their way: each has a socket. One whose deadline has passed when its turn comes is not asked. */
 const CONCURRENT_MAX = 256;
 const WAITING_MAX = 10_000;
 const SERVERS_TRIED_MAX = 4;
@@ -69,9 +71,11 @@ const NXDOMAIN = 3;
 /** A resolver with its own cache. Every look-up ends within 10 s; none of them throws. */
 export function createResolver(options: ResolverOptions): Resolver {
   const servers = (options.servers.length > 0 ? options.servers : systemServers()).map(parseServer);
-  const gate = createGate();
+  const places = createSemaphore({ open_max: CONCURRENT_MAX, waiting_max: WAITING_MAX });
   const ask = serverChoice(servers, options);
-  const world: World = { ...options, ask: (question, deadline) => gate(() => ask(question, deadline)) };
+  const askInTurn: Ask = async (question, deadline) =>
+    (await places.run(() => ask(question, deadline))) ?? { kind: "failed", reason: "too many look-ups" };
+  const world: World = { ...options, ask: askInTurn };
   const query = cached(options, (question) => lookUp(world, question));
   const look =
     <T extends Value>(type: DnsType) =>
@@ -271,25 +275,6 @@ function serverChoice(servers: Server[], options: ResolverOptions): Ask {
       index = next;
     }
     return outcome;
-  };
-}
-
-// At most CONCURRENT_MAX questions are on their way (each has a socket); the rest wait in order, and
-// one whose deadline has passed when its turn comes ends without a question.
-function createGate(): (task: () => Promise<Outcome>) => Promise<Outcome> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (task) => {
-    if (running < CONCURRENT_MAX) running += 1;
-    else if (waiting.length >= WAITING_MAX) return { kind: "failed", reason: "too many look-ups" };
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await task();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else running -= 1;
-    }
   };
 }
 

@@ -2,7 +2,7 @@
 // so that a revoked key stops at once. Clients that guess are put off.
 import { authenticate, requestRates } from "../accounts/accounts.ts";
 import { INVALID, type Login, type LoginAnswer } from "../mail/smtp-server/auth.ts";
-import { clientKey } from "../mail/smtp-server/gate.ts";
+import { clientKey } from "../mail/smtp-server/client-limits.ts";
 import { type Reply, reply } from "../mail/smtp-server/reply.ts";
 import type { Client } from "../mail/smtp-server/session.ts";
 import { type Buckets, createBuckets } from "../platform/buckets.ts";

@@ -17,7 +17,7 @@ import type { Spool } from "../platform/spool.ts";
 import type { World } from "../platform/world.ts";
 import type { Sending } from "../sending/sending.ts";
 import type { Prepared } from "../sending/types.ts";
-import { GATE, SESSION } from "./limits.ts";
+import { CLIENTS, SESSION } from "./limits.ts";
 import { createLogins, LOGIN_GONE, type Logins } from "./logins.ts";
 import { toReply } from "./replies.ts";
 
@@ -78,7 +78,7 @@ function optionsFor(
     port,
     name: world.config.hostname,
     limits: SESSION,
-    gate: GATE,
+    client_limits: CLIENTS,
     hooks: hooksOf(context),
     tls: parts.tls,
     implicit_tls,

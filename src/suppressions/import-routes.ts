@@ -1,12 +1,13 @@
 // /v1/imports/suppressions. The preview alone takes multipart bodies and JSON up to 40 MiB, so it has a scope of its own.
 import multipart from "@fastify/multipart";
 import { Type } from "@sinclair/typebox";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyRequest } from "fastify";
 import { PROVIDERS } from "../mail/csv/formats.ts";
 import { type Api, answers, Closed, Id, IdParams, Nullable, OneOf, Time } from "../platform/http.ts";
+import { limitUploads } from "../platform/limit-uploads.ts";
 import { Refusal } from "../platform/refusal.ts";
+import { createSemaphore } from "../platform/semaphore.ts";
 import type { World } from "../platform/world.ts";
-import { createGate } from "./gate.ts";
 import * as imports from "./imports.ts";
 import { FILE_BYTES_MAX, PROVIDER_WORDS, type ReadUpload, readJson, readMultipart } from "./upload.ts";
 
@@ -77,7 +78,8 @@ async function mountPreview(api: Api, world: World): Promise<void> {
     const announced = Number(request.headers["content-length"] ?? 0);
     readJson(world, stream, announced).then((upload) => done(null, upload), done);
   });
-  api.addHook("onRequest", limitReading());
+  const places = createSemaphore({ open_max: READING_MAX, waiting_max: WAITING_MAX });
+  api.addHook("onRequest", limitUploads(places, "too many lists are being read; try again shortly", 5));
   api.post(
     "/v1/imports/suppressions/preview",
     {
@@ -131,24 +133,6 @@ function bodyOf(request: FastifyRequest): ReadUpload {
   throw new Refusal("validation_error", "send the list as multipart field 'file', or as JSON with the field 'csv'", {
     field: "file",
   });
-}
-
-// A place is held from before the body is read to the end of the answer, whichever way it ends. Who waits is not read
-// from: the sender is held back by TCP, and costs no memory.
-function limitReading() {
-  const gate = createGate({ open_max: READING_MAX, waiting_max: WAITING_MAX });
-  return async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const gone = new AbortController();
-    const leaving = gone.signal;
-    reply.raw.once("close", () => gone.abort());
-    reply.raw.once("finish", () => gone.abort());
-    const leave = await gate.enter(leaving);
-    if (leave === null) {
-      throw new Refusal("unavailable", "too many lists are being read; try again shortly", { retry_after_seconds: 5 });
-    }
-    if (leaving.aborted) leave();
-    else leaving.addEventListener("abort", leave, { once: true });
-  };
 }
 
 function mountJob(api: Api, world: World): void {

@@ -196,7 +196,7 @@ test("connections are limited, in all and of one client; trusted clients only in
     options(
       {},
       {
-        gate: { connections_max: 4, load_share: 0.5, per_client_max: 2, per_client_minute_max: 3 },
+        client_limits: { connections_max: 4, load_share: 0.5, per_client_max: 2, per_client_minute_max: 3 },
         isTrusted: (ip) => ip === "127.0.0.9",
       },
     ),

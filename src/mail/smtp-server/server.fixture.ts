@@ -41,7 +41,7 @@ export function serverOptions(
     port: 0,
     name: "mx.postern.test",
     limits: { ...LIMITS, ...limits },
-    gate: { connections_max: 2_000, load_share: 0.5, per_client_max: 50, per_client_minute_max: 10_000 },
+    client_limits: { connections_max: 2_000, load_share: 0.5, per_client_max: 50, per_client_minute_max: 10_000 },
     tls: () => testContext(),
     proxies: [],
     isTrusted: () => true,

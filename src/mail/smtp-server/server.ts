@@ -3,7 +3,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { SecureContext } from "node:tls";
 import ipaddr from "ipaddr.js";
-import { createGate, type Gate, type GateLimits } from "./gate.ts";
+import { type ClientLimits, type Clients, createClients } from "./client-limits.ts";
 import { type ProxyHeader, readProxyHeader } from "./proxy-header.ts";
 import { formatReply, type Reply, reply } from "./reply.ts";
 import { type Hooks, type SessionLimits, serveSession } from "./session.ts";
@@ -15,7 +15,7 @@ export type SmtpServerOptions<Route> = {
   /** Our name in the greeting. */
   name: string;
   limits: SessionLimits;
-  gate: GateLimits;
+  client_limits: ClientLimits;
   hooks: Hooks<Route>;
   tls: (() => SecureContext) | null;
   /** TLS from the first byte (RFC 8314); needs `tls`. */
@@ -39,7 +39,7 @@ export type SmtpServer = {
 
 type Running<Route> = {
   options: SmtpServerOptions<Route>;
-  gate: Gate;
+  clients: Clients;
   isProxy: (ip: string) => boolean;
   wires: Set<ServerWire>;
   /** Also those that said goodbye and linger. */
@@ -56,7 +56,7 @@ const STOP_POLL_MS = 20;
 export async function startSmtpServer<Route>(options: SmtpServerOptions<Route>): Promise<SmtpServer> {
   const running: Running<Route> = {
     options,
-    gate: createGate(options.gate, options.isTrusted),
+    clients: createClients(options.client_limits, options.isTrusted),
     isProxy: addressList(options.proxies),
     wires: new Set(),
     sockets: new Set(),
@@ -77,7 +77,7 @@ export async function startSmtpServer<Route>(options: SmtpServerOptions<Route>):
   return {
     address: bound.address,
     port: bound.port,
-    connections: () => running.gate.size(),
+    connections: () => running.clients.size(),
     stop: (withinMs) => stop(running, server, withinMs),
   };
 }
@@ -119,8 +119,8 @@ async function admit<Route>(
   wire: ServerWire,
   client: { ip: string; port: number },
 ): Promise<void> {
-  const { options, gate } = running;
-  const entered = gate.enter(client.ip, options.now());
+  const { options, clients } = running;
+  const entered = clients.enter(client.ip, options.now());
   if (entered !== "entered") {
     wire.send(formatReply(REFUSALS[entered]));
     wire.close();
@@ -134,13 +134,13 @@ async function admit<Route>(
       limits: options.limits,
       hooks: options.hooks,
       tls: options.tls,
-      isUnderLoad: gate.isUnderLoad,
+      isUnderLoad: clients.isUnderLoad,
       isStopping: () => running.stopping,
       sleep: options.sleep,
       onFailure: options.onFailure,
     });
   } finally {
-    gate.leave(client.ip);
+    clients.leave(client.ip);
   }
 }
 

@@ -1,10 +1,10 @@
 // So many tasks at once, the rest wait: fair between those they are for. Who is alone has half of the places, others beside
 // him an equal share, and a newcomer begins at once, however long the others' tasks take.
 
-export type Gate = <T>(who: string, task: () => Promise<T>) => Promise<T>;
+export type FairGate = <T>(who: string, task: () => Promise<T>) => Promise<T>;
 
 /** A gate with `places`. What waits is the caller's to limit. */
-export function createGate(places: number): Gate {
+export function createFairGate(places: number): FairGate {
   const held = new Map<string, number>();
   const waiting = new Map<string, (() => void)[]>();
   let taken = 0;

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createGate } from "./gate.ts";
+import { createFairGate } from "./fair-gate.ts";
 
 /** Tasks that run until they are ended. */
 function stage(places: number) {
-  const gate = createGate(places);
+  const gate = createFairGate(places);
   const running: { who: string; end(): void }[] = [];
   const turn = () => new Promise((done) => setImmediate(done));
   return {
@@ -45,7 +45,7 @@ test("all that waits has its turn, in order", async () => {
 });
 
 test("a task that fails leaves its place", async () => {
-  const gate = createGate(2);
+  const gate = createFairGate(2);
   for (let n = 0; n < 5; n += 1)
     await assert.rejects(
       gate("a", () => Promise.reject(new Error("no"))),

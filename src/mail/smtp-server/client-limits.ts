@@ -2,7 +2,7 @@
 // client is an IPv4 address or an IPv6 /64, as one machine has all of that. Pure bookkeeping; time comes in.
 import ipaddr from "ipaddr.js";
 
-export type GateLimits = {
+export type ClientLimits = {
   connections_max: number;
   /** Above this share of `connections_max` the server is under load. */
   load_share: number;
@@ -10,7 +10,7 @@ export type GateLimits = {
   per_client_minute_max: number;
 };
 
-export type Gate = {
+export type Clients = {
   /** Counts the connection, or says why not. */
   enter(ip: string, nowMs: number): "entered" | "full" | "client_full" | "client_fast";
   leave(ip: string): void;
@@ -24,7 +24,7 @@ const WINDOW_MS = 60_000;
 const CLIENTS_MAX = 100_000;
 
 /** `isTrusted`: clients of which any number may come, such as this machine itself. */
-export function createGate(limits: GateLimits, isTrusted: (ip: string) => boolean): Gate {
+export function createClients(limits: ClientLimits, isTrusted: (ip: string) => boolean): Clients {
   const clients = new Map<string, ClientCount>();
   let open = 0;
   return {
