@@ -6,13 +6,10 @@ import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
+import { GTUBE, SPAMMY } from "../../test/support/spam-texts.ts";
 import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { createSpamFilter } from "./spam-step.ts";
-
-const GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
-const SPAMMY =
-  "Claim your prize: the lottery, next of kin. Respond urgently with your bank details. Make money fast. Viagra.";
 
 type Asked = { headers: NodeJS.Dict<string | string[]>; body: string };
 let rspamd: Server;

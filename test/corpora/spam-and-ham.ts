@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { withCrlf } from "../../src/mail/auth/look-ups.fixture.ts";
+import { GTUBE } from "../support/spam-texts.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { answerTo, caseFiles } from "./case-files.ts";
 import { type MxStage, mxStage } from "./mx-stage.ts";
@@ -11,7 +12,6 @@ import type { Corpus, Tally } from "./tally.ts";
 
 const DOMAIN = "spam-in.example";
 const RECIPIENT = `anybody@${DOMAIN}`;
-const GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
 const PROCESSED_WITHIN_MS = 20_000;
 const POLL_MS = 20;
 

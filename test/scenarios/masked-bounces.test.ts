@@ -8,11 +8,9 @@ import PostalMime from "postal-mime";
 import { settlingPorts } from "../../src/app.ts";
 import { settleTraces } from "../../src/masked/settling.ts";
 import { C, D, DOMAIN, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
+import { SPAMMY } from "../support/spam-texts.ts";
 import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
-
-const SPAMMY =
-  "Claim your prize: the lottery, next of kin. Respond urgently with your bank details. Make money fast. Viagra.";
 
 let s: MaskedStage;
 /** Of a domain that keeps what looks like spam. */

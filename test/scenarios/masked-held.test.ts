@@ -3,11 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { C, D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
+import { GTUBE, SPAMMY } from "../support/spam-texts.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
-
-const SPAMMY =
-  "Claim your prize: the lottery, next of kin. Respond urgently with your bank details. Make money fast. Viagra.";
-const GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
 
 let s: MaskedStage;
 let domain_id: string;

@@ -5,9 +5,9 @@ import { after, before, test } from "node:test";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../support/receiving.ts";
 import { hasRspamd, type Rspamd, startRspamd } from "../support/rspamd.ts";
+import { GTUBE } from "../support/spam-texts.ts";
 
 const skip = hasRspamd() ? false : "rspamd is not installed";
-const GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
 let rspamd: Rspamd;
 let r: Receiving;
 
