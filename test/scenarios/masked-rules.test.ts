@@ -1,80 +1,15 @@
 // The rules of masked addresses as a test key meets them: POST /v1/inbound-emails/simulate runs forwards and replies
 // completely and shows the messages that would have left.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import PostalMime from "postal-mime";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../../src/mail/dkim/key.ts";
 import { signMessage } from "../../src/mail/dkim/sign.ts";
-import { type TestApi, testApi } from "../support/api.ts";
-import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { C, D, DOMAIN, IP_C, startMaskedSimulation } from "../support/masked-simulation.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
-const C = "shop@contact.example";
-const D = "anna@home.example";
-const IP_C = "198.51.100.7";
-const IP_D = "198.51.100.8";
-const DOMAIN = "masked.postern.test";
-
-let api: TestApi;
-let dns: DnsServer;
-before(async () => {
-  dns = await startDnsServer({
-    "contact.example": { TXT: [`v=spf1 ip4:${IP_C} -all`] },
-    "home.example": { TXT: [`v=spf1 ip4:${IP_D} -all`] },
-  });
-  api = await testApi({ POSTERN_DNS: dns.address });
-});
-after(async () => {
-  await api.close();
-  await dns.stop();
-});
-
-const ask = (method: string, path: string, body?: unknown) => api.ask(method, path, body, { key: api.test_key });
-const alias = async (more: object = {}) => {
-  const { status, body } = await ask("POST", "/v1/masked/aliases", { forward_to: [D], ...more });
-  assert.equal(status, 201, JSON.stringify(body));
-  return { ...body.alias, full: `${body.alias.address}@${body.alias.domain}` };
-};
-const reverse = async (id: string, email = C): Promise<string> =>
-  (await ask("POST", `/v1/masked/aliases/${id}/contacts`, { email })).body.contact.reply_address;
-type Mail = {
-  from: string;
-  to: string | string[];
-  head?: string;
-  text?: string;
-  ip?: string;
-  envelope?: string;
-  raw?: Buffer;
-};
-/** Simulates a mail; what SMTP said to the first recipient, and what would have left, read. */
-const simulate = async ({
-  from,
-  to,
-  head = "",
-  text = "hi",
-  ip = from === D ? IP_D : IP_C,
-  envelope = from,
-  raw,
-}: Mail) => {
-  const shown = /^To:/im.test(head) ? "" : `To: ${[to].flat().join(", ")}\r\n`;
-  const own = Buffer.from(`From: ${from}\r\n${shown}Subject: order\r\n${head}\r\n${text}\r\n`);
-  const request = { to, envelope_from: envelope, remote_ip: ip, raw_base64: (raw ?? own).toString("base64") };
-  const { status, body } = await ask("POST", "/v1/inbound-emails/simulate", request);
-  assert.equal(status, 200, JSON.stringify(body));
-  const [{ smtp_code, enhanced_code, message }] = body.results;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check
-  const messages: any[] = await Promise.all(
-    body.messages.map(async (one: { raw_base64: string }) => ({
-      ...one,
-      mail: await PostalMime.parse(Buffer.from(one.raw_base64, "base64")),
-    })),
-  );
-  return { body, messages, said: `${smtp_code} ${enhanced_code}`, message: message as string };
-};
-const activity = async (id: string): Promise<string[]> =>
-  (await ask("GET", `/v1/masked/aliases/${id}/activity?limit=100`)).body.activity.map(
-    (entry: Record<string, string | null>) => `${entry.type} ${entry.outcome} ${entry.reason ?? "-"}`,
-  );
+const { api, dns, ask, alias, reverse, simulate, activity, close } = await startMaskedSimulation();
+after(close);
 
 test("a test key sees the forward and the reply that would have left; the list of received mail stays empty", async () => {
   const a = await alias({ display_name: "Anna" });

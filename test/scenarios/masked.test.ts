@@ -1,68 +1,20 @@
 // Mail through a masked address and back, as the pipeline of receiving takes it: forward, reply, forward of the answer;
 // forged senders, loops, blocks, floods. Nothing leaves: the messages that would have left are looked at.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import PostalMime from "postal-mime";
-import { inboundPorts } from "../../src/app.ts";
-import { createInbound, type Inbound } from "../../src/inbound/inbound.ts";
-import { type SimulatedReply, type SimulateRequest, simulate } from "../../src/inbound/simulate.ts";
-import type { Account } from "../../src/platform/http.ts";
-import { type TestApi, testApi } from "../support/api.ts";
-import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { C, D, DOMAIN, IP_C, IP_D, type SimulatedMail, startMaskedSimulation } from "../support/masked-simulation.ts";
 
-const D = "anna@real.example";
-const C = "shop@example.com";
-const IP_C = "198.51.100.7";
-const IP_D = "198.51.100.8";
-const DOMAIN = "masked.postern.test";
-
-let api: TestApi;
-let dns: DnsServer;
-let inbound: Inbound;
-let account: Account;
-
-before(async () => {
-  dns = await startDnsServer({
-    "example.com": { TXT: [`v=spf1 ip4:${IP_C} -all`] },
-    "real.example": { TXT: [`v=spf1 ip4:${IP_D} -all`] },
-    "strict.example": { TXT: ["v=spf1 -all"] },
-    "_dmarc.strict.example": { TXT: ["v=DMARC1; p=reject"] },
-    "lax.example": { TXT: ["v=spf1 -all"] },
-    "_dmarc.lax.example": { TXT: ["v=DMARC1; p=none"] },
-  });
-  api = await testApi({ POSTERN_DNS: dns.address });
-  inbound = createInbound(api.world, inboundPorts(api.world, api.engine), { claims: false });
-  const { org_id } = api;
-  const plan = { plan: "enterprise" as const, state: "active" as const, monthly_quota: 1 };
-  account = { org_id, key_id: "", environment: "test", ...plan };
+const { api, ask, alias, reverse, simulate, activity, close } = await startMaskedSimulation({
+  "strict.example": { TXT: ["v=spf1 -all"] },
+  "_dmarc.strict.example": { TXT: ["v=DMARC1; p=reject"] },
+  "lax.example": { TXT: ["v=spf1 -all"] },
+  "_dmarc.lax.example": { TXT: ["v=DMARC1; p=none"] },
 });
-after(async () => {
-  await inbound.stop();
-  await api.close();
-  await dns.stop();
-});
+after(close);
 
-const ask = (method: string, path: string, body?: unknown) => api.ask(method, path, body, { key: api.test_key });
-const alias = async (more: object = {}) => {
-  const { status, body } = await ask("POST", "/v1/masked/aliases", { forward_to: [D], display_name: "Anna", ...more });
-  assert.equal(status, 201, JSON.stringify(body));
-  return { ...body.alias, full: `${body.alias.address}@${DOMAIN}` };
-};
-type Sent = { from?: string; envelope?: string; ip?: string; to: string; raw?: string; head?: string; text?: string };
-const send = async ({
-  from = C,
-  envelope = from,
-  ip = from === D ? IP_D : IP_C,
-  to,
-  raw,
-  head = "",
-  text = "hi",
-}: Sent) => {
-  const own = `From: ${from}\r\nTo: ${to}\r\nSubject: order\r\n${head}\r\n${text}\r\n`;
-  const request: SimulateRequest = { to, envelope_from: envelope, remote_ip: ip, helo: "mx.example", raw: raw ?? own };
-  const { results } = await simulate(api.world, inbound, account, request);
-  return results[0] as SimulatedReply;
-};
+/** What SMTP said to the recipient of a mail, from C unless it says otherwise. */
+const send = async (mail: SimulatedMail) => (await simulate({ from: C, ...mail })).body.results[0];
 /** The messages that would have left to an address, the newest last. */
 const left = async (email: string) => {
   const rows = await api.world.db.query<{ mime: Buffer; status: string; id: string }>(
@@ -72,33 +24,28 @@ const left = async (email: string) => {
   );
   return Promise.all(rows.map(async (row) => ({ ...row, mail: await PostalMime.parse(row.mime) })));
 };
-const activity = async (id: string) =>
-  (await ask("GET", `/v1/masked/aliases/${id}/activity`)).body.activity.map(
-    (entry: { type: string; outcome: string; reason: string | null }) =>
-      `${entry.type} ${entry.outcome} ${entry.reason ?? "-"}`,
-  );
 
 test("the story C → A → D → R → C → A → D keeps threads on both sides and shows D to nobody", async () => {
-  const a = await alias();
-  const first = await send({ to: a.full, from: C, head: "Message-ID: <c1@example.com>\r\n" });
+  const a = await alias({ display_name: "Anna" });
+  const first = await send({ to: a.full, from: C, head: "Message-ID: <c1@contact.example>\r\n" });
   assert.equal(first.accepted, true);
   const [forward] = await left(D);
   assert.ok(forward);
   assert.equal(forward.status, "simulated");
   const r = forward.mail.from?.address ?? "";
   assert.match(r, new RegExp(`^r\\.[a-z2-7]{26}@${DOMAIN}$`));
-  assert.equal(forward.mail.from?.name, "shop at example.com");
+  assert.equal(forward.mail.from?.name, "shop at contact.example");
   assert.deepEqual(
     forward.mail.to?.map(({ address }) => address),
     [a.full],
   );
-  assert.equal(forward.mail.messageId, "<c1@example.com>");
+  assert.equal(forward.mail.messageId, "<c1@contact.example>");
   assert.ok(!forward.mime.includes(D), "the forward itself does not name the mailbox");
 
   const reply = await send({
     from: D,
     to: r,
-    head: `Cc: ${a.full}\r\nMessage-ID: <d1@laptop.real.example>\r\nIn-Reply-To: <c1@example.com>\r\nReferences: <private@real.example> <c1@example.com>\r\nX-Originating-IP: 192.0.2.1\r\nDate: Fri, 20 Nov 2026 12:00:00 +0100\r\n`,
+    head: `Cc: ${a.full}\r\nMessage-ID: <d1@laptop.home.example>\r\nIn-Reply-To: <c1@contact.example>\r\nReferences: <private@home.example> <c1@contact.example>\r\nX-Originating-IP: 192.0.2.1\r\nDate: Fri, 20 Nov 2026 12:00:00 +0100\r\n`,
     text: `Yes.\r\nOn Friday ${r} wrote:\r\n> To: ${D}`,
   });
   assert.equal(reply.accepted, true, JSON.stringify(reply));
@@ -110,19 +57,19 @@ test("the story C → A → D → R → C → A → D keeps threads on both side
     answer.mail.to?.map(({ address }) => address),
     [C],
   );
-  assert.equal(answer.mail.inReplyTo, "<c1@example.com>");
-  assert.equal(answer.mail.references, "<c1@example.com>");
+  assert.equal(answer.mail.inReplyTo, "<c1@contact.example>");
+  assert.equal(answer.mail.references, "<c1@contact.example>");
   assert.match(answer.mail.text ?? "", new RegExp(`> To: ${a.full}`));
-  assert.doesNotMatch(answer.mime.toString("latin1"), /real\.example|\+0100|r\.[a-z2-7]{26}|192\.0\.2\.1|198\.51/);
+  assert.doesNotMatch(answer.mime.toString("latin1"), /home\.example|\+0100|r\.[a-z2-7]{26}|192\.0\.2\.1|198\.51/);
 
   const outer = answer.mail.messageId as string;
   await send({
     to: a.full,
-    head: `Message-ID: <c2@example.com>\r\nIn-Reply-To: ${outer}\r\nReferences: <c1@example.com> ${outer}\r\n`,
+    head: `Message-ID: <c2@contact.example>\r\nIn-Reply-To: ${outer}\r\nReferences: <c1@contact.example> ${outer}\r\n`,
   });
   const second = (await left(D))[1];
-  assert.equal(second?.mail.inReplyTo, "<d1@laptop.real.example>");
-  assert.equal(second?.mail.references, "<c1@example.com> <d1@laptop.real.example>");
+  assert.equal(second?.mail.inReplyTo, "<d1@laptop.home.example>");
+  assert.equal(second?.mail.references, "<c1@contact.example> <d1@laptop.home.example>");
   assert.equal(second?.mail.from?.address, r);
 
   const { body } = await ask("GET", `/v1/masked/aliases/${a.id}`);
@@ -131,18 +78,15 @@ test("the story C → A → D → R → C → A → D keeps threads on both side
   assert.deepEqual(await activity(a.id), ["forward sent -", "reply sent -", "forward sent -", "config sent created"]);
 });
 
-const reverseOf = async (id: string, email = C) =>
-  (await ask("POST", `/v1/masked/aliases/${id}/contacts`, { email })).body.contact.reply_address as string;
-
 test("forged senders are refused in session, and the owner sees it", async () => {
   const a = await alias({ forward_to: [D, "bob@lax.example"] });
-  const r = await reverseOf(a.id);
+  const r = await reverse(a.id);
   const before = (await left(C)).length;
-  const cases: [why: string, sent: Omit<Sent, "to">][] = [
-    ["envelope only", { from: "eve@example.com", envelope: D, ip: IP_C }],
-    ["From only", { from: D, envelope: "eve@example.com", ip: IP_C }],
+  const cases: [why: string, sent: Omit<SimulatedMail, "to">][] = [
+    ["envelope only", { from: "eve@contact.example", envelope: D, ip: IP_C }],
+    ["From only", { from: D, envelope: "eve@contact.example", ip: IP_C }],
     ["both, from elsewhere", { from: D, envelope: D, ip: IP_C }],
-    ["a neighbour at the provider", { from: D, envelope: "eve@real.example", ip: IP_D }],
+    ["a neighbour at the provider", { from: D, envelope: "eve@home.example", ip: IP_D }],
     ["p=none failed", { from: "bob@lax.example", ip: IP_C }],
     [
       "believed results of others",
@@ -150,7 +94,7 @@ test("forged senders are refused in session, and the owner sees it", async () =>
         from: D,
         envelope: "",
         ip: IP_C,
-        head: "Authentication-Results: mx.postern.test; dkim=pass header.d=real.example\r\n",
+        head: "Authentication-Results: mx.postern.test; dkim=pass header.d=home.example\r\n",
       },
     ],
   ];
@@ -160,12 +104,12 @@ test("forged senders are refused in session, and the owner sees it", async () =>
   }
   assert.equal((await left(C)).length, before);
   const entries = await activity(a.id);
-  assert.equal(entries.filter((entry: string) => entry === "reply failed unauthorised_sender").length, cases.length);
+  assert.equal(entries.filter((entry) => entry === "reply failed unauthorised_sender").length, cases.length);
 });
 
 test("a reply that names strangers, answers by itself, or hides the address in a file does not leave", async () => {
   const a = await alias();
-  const r = await reverseOf(a.id);
+  const r = await reverse(a.id);
   const before = (await left(C)).length;
   await send({ from: D, to: r, head: "Cc: third@party.example\r\n" });
   await send({ from: D, to: r, head: "Auto-Submitted: auto-replied\r\n" });
