@@ -16,6 +16,7 @@ export type Refusal =
         | "too_many_recipients"
         | "encrypted"
         | "too_complex"
+        | "lost_file"
         | "unreadable"
         | "unproven"
         | "reply_disabled"
@@ -76,7 +77,12 @@ function explain(own: string, refusal: Refusal): string[] {
     case "encrypted":
       return [
         `Your reply from ${own} was not sent, because it is encrypted: nobody can see whether it shows your real address, and its keys name you.`,
-        "Send it unencrypted, or put what is confidential into an encrypted file under a password.",
+        "Send it unencrypted, or put what is confidential into a file that is encrypted with a password, not for a key.",
+      ];
+    case "lost_file":
+      return [
+        `Your reply from ${own} was not sent, because it holds something that names its author and had to be left out, so that a file or all of its content would be missing: a contact card, a key or a signature alone, a pass, files in a package of Outlook (winmail.dat), a part of a message.`,
+        "Nobody has received it. Say it in the text or send it as a file of another kind, and in Outlook write in HTML or plain text.",
       ];
     case "too_complex":
       return [`Your reply from ${own} was not sent, because it has too many parts within parts to be looked through.`];
@@ -105,6 +111,7 @@ function statusOf(refusal: Refusal): string {
       return /^5\.\d{1,3}\.\d{1,3}$/.test(refusal.code ?? "") ? (refusal.code as string) : "5.0.0";
     case "unreadable":
     case "too_complex":
+    case "lost_file":
       return "5.6.0";
     case "unproven":
       return "4.4.3";

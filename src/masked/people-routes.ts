@@ -77,7 +77,7 @@ const Entry = Type.Object({
   reason: Type.Unsafe<string | null>({
     ...Nullable(Type.String()),
     description:
-      "A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed, destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender, unproven_sender, reply_disabled, leak; of a bounce, its kind and code",
+      "A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed, destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender, unproven_sender, reply_disabled, encrypted, lost_file (a reply that would have arrived without a file), leak; of a bounce, its kind and code",
   }),
   detail: Type.Unsafe<string | null>({
     ...Nullable(Type.String()),

@@ -43,6 +43,20 @@ export function rewritePerson(given: string, people: CalendarPeople): string {
   return `${[line.name, ...parameters].join(";")}:mailto:${knownFor(personOf(line), people)}`;
 }
 
+/**
+ * A line that names `own` by its address says the name of `own`, and nothing that its mail program knows of the person
+ * besides. Any other line as it is.
+ */
+export function namedAnew(given: string, own: { name: string | null; email: string }): string {
+  const line = readPersonLine(given);
+  if (!line || personOf(line)?.toLowerCase() !== own.email.toLowerCase()) return given;
+  const parameters = line.parameters.flatMap(({ name, raw }) => {
+    if (name === "CN") return own.name === null ? [] : [`CN=${quoted(own.name)}`];
+    return KEPT.test(name) || PEOPLE.test(name) || /^(?:EMAIL|SENT-BY)$/.test(name) ? [`${name}=${raw}`] : [];
+  });
+  return `${[line.name, ...parameters].join(";")}:${line.value}`;
+}
+
 /** The addresses of the people in calendars, organizers first: the answer goes to them. */
 export function calendarAddresses(texts: readonly string[]): string[] {
   const lines = texts.flatMap(contentLines).flatMap((line) => readPersonLine(line) ?? []);

@@ -174,6 +174,28 @@ describe("a reply", () => {
     assert.match(text, /^Content-Type: text\/calendar; charset=utf-8; method=REPLY\r$/m);
   });
 
+  it("calls its author by the alias's name in calendars and in attached mails, not by the mailbox's", () => {
+    const ics = `BEGIN:VCALENDAR\nMETHOD:REPLY\nORGANIZER;CN=Shop:mailto:${R}\nATTENDEE;CN="Anna Real";DIR="ldap://real/anna";PARTSTAT=ACCEPTED:mailto:${D}\nATTENDEE;CN=Bob Other:mailto:bob@b.example\nEND:VCALENDAR\n`;
+    const inner = `From: "Real, Anna" <${D}>\nTo: =?utf-8?Q?Anna_R=C3=A9al?= <${D.toUpperCase()}>, Shop (shop at example.com) <${R}>\nCc: Bob Other <bob@b.example>\nSubject: x\n\nhi`;
+    const body = `--b\nContent-Type: text/calendar; method=REPLY\n\n${ics}\n--b\nContent-Type: message/rfc822\n\n${inner}\n--b--\n`;
+    const text = built(`Content-Type: multipart/mixed; boundary=b\n\n${body}`).replace(/\r\n[ ]/g, "");
+    assert.match(text, /^ATTENDEE;CN=Anna;PARTSTAT=ACCEPTED:mailto:k3x@mask\.example\r$/m);
+    assert.match(text, /^ATTENDEE;CN=Bob Other:mailto:bob@b\.example\r$/m);
+    assert.match(text, /^ORGANIZER;CN=Shop:mailto:shop@example\.com\r$/m);
+    assert.match(text, /^From: Anna <k3x@mask\.example>\r$/m);
+    assert.match(text, /^To: Anna <k3x@mask\.example>, ?Shop <shop@example\.com>\r$/m);
+    assert.match(text, /^Cc: Bob Other <bob@b\.example>\r$/m);
+    assert.doesNotMatch(text, /Real|R=C3|ldap/);
+  });
+
+  it("says nobody's name where the alias has none", () => {
+    const ics = `BEGIN:VCALENDAR\nMETHOD:REPLY\nATTENDEE;CN=Anna Real;PARTSTAT=ACCEPTED:mailto:${D}\nEND:VCALENDAR\n`;
+    const bytes = Buffer.from(`${HEAD}Content-Type: text/calendar; method=REPLY\n\n${ics}`.replace(/\n/g, "\r\n"));
+    const result = buildReply(bytes, { ...order(), from: { name: null, email: A } });
+    const text = result.kind === "built" ? result.bytes.toString() : "";
+    assert.match(text, /^ATTENDEE;PARTSTAT=ACCEPTED:mailto:k3x@mask\.example\r$/m);
+  });
+
   it("with quotes only cleaned, ends where an earlier mail begins in any language", () => {
     const starts = [
       ["De : Anna", "Envoyé : hier"],

@@ -1,13 +1,12 @@
 // A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
 
-import { domainOf } from "../address.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
 import { idsField, oneLine, readField } from "./header-fields.ts";
 import { findLeaks, type Leak, type Secrets } from "./leak-gate.ts";
 import { createReplacer, type Replacement } from "./replace-addresses.ts";
-import { type Replacers, type ScrubTools, scrubParts } from "./scrub-parts.ts";
+import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub-parts.ts";
 import { spellings } from "./spellings.ts";
 
 export type ReplyOrder = {
@@ -35,7 +34,7 @@ export type ReplyOrder = {
 export type BuiltReply =
   | { kind: "built"; bytes: Buffer; redactions: number; dropped: string[] }
   | { kind: "held"; leaks: Leak[] }
-  | { kind: "refused"; reason: "encrypted" | "too_complex" };
+  | { kind: "refused"; reason: ScrubRefusal };
 
 /** Parts that the mutation tests exchange; nothing else does. */
 export type ReplySteps = { scrub: typeof scrubParts; gate: typeof findLeaks };
@@ -46,8 +45,7 @@ const SUBJECT_MAX = 2_000;
 /** Builds the reply, or says why it must not leave. Never throws for what the message holds. */
 export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps = STEPS): BuiltReply {
   const replacers = replacersOf(order);
-  const domain = domainOf(order.from.email);
-  const tools: ScrubTools = { replacers, domain, token: tokensOf(order.token_seed) };
+  const tools: ScrubTools = { replacers, own: order.from, token: tokensOf(order.token_seed) };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;
   const { headers } = splitMessage(bytes);

@@ -2,44 +2,46 @@
 // preamble, no epilogue, part headers by allow-list, texts decoded, replaced and encoded again, and no parts that name
 // their author (signatures, keys, vCards, TNEF, receipts). Nested messages are treated the same. What is no text is kept as
 // it is: the leak gate looks into it.
+import { domainOf } from "../address.ts";
 import { decodeText } from "../mime/decode-charset.ts";
 import { decodeTransfer } from "../mime/decode-transfer.ts";
-import { encodeBase64, encodePlainOctets, encodeText } from "../mime/encode-body.ts";
-import { textHeader } from "../mime/encode-header.ts";
+import { encodeBase64, encodeText } from "../mime/encode-body.ts";
+import type { HeaderMailbox } from "../mime/encode-header.ts";
 import { safeFilename } from "../mime/filename.ts";
-import { readableValue, unfoldedValue } from "../mime/header-text.ts";
 import { parseParameters } from "../mime/parse-parameters.ts";
 import { type Part, parseStructure } from "../mime/parse-structure.ts";
 import { fileHeader } from "../mime/part-headers.ts";
 import { cutArmor, cutHtmlArmor } from "./armor.ts";
 import { rewriteCalendar } from "./calendar.ts";
+import { namedAnew } from "./calendar-person.ts";
 import { unwrapFlowed } from "./flowed.ts";
 import { oneLine } from "./header-fields.ts";
+import { nestedHead } from "./nested-head.ts";
+import { fateOf } from "./part-fate.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
 import { splitQuoted } from "./quoted-part.ts";
 import type { Replaced, Replacer } from "./replace-addresses.ts";
+import { changedFile, type TextFile, unchangedFile } from "./text-files.ts";
 
 /** What is replaced where: in text that the author wrote, in quotes and files, and in what only machines write. */
 export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer };
 
-/** `token` gives random letters and digits, new at each call. */
-export type ScrubTools = { replacers: Replacers; domain: string; token(): string };
+/** `own` is whom the reply comes from; `token` gives random letters and digits, new at each call. */
+export type ScrubTools = { replacers: Replacers; own: HeaderMailbox; token(): string };
 
 /** `head` are the Content-* lines of the part. */
 export type BuiltPart = { head: string; body: Buffer };
 
 export type Scrubbed =
   | { kind: "built"; part: BuiltPart; redactions: number; dropped: string[] }
-  | { kind: "refused"; reason: "encrypted" | "too_complex" };
+  | { kind: "refused"; reason: ScrubRefusal };
+
+/** `lost_file`: without what names its author, a file or the whole content would be missing. */
+export type ScrubRefusal = "encrypted" | "too_complex" | "lost_file";
 
 /** Beyond them a reply is refused. */
 export const PART_LIMITS = { parts_max: 300, depth_max: 20 };
 const NESTING_MAX = 5;
-
-const DROPPED =
-  /^(?:text\/(?:x-)?vcard|text\/directory|text\/rfc822-headers|application\/(?:pgp-|(?:x-)?pkcs7-|(?:vnd\.)?ms-tnef|vnd\.apple\.pkpass)|message\/(?!rfc822$|global$))/;
-const DROPPED_NAMES = /\.(?:vcf|vcard|p7s|p7m|p7c|asc|sig|pgp|gpg|key|tnef|pkpass)$|^winmail\.dat$/i;
-const NESTED_FIELDS = ["from", "to", "cc", "subject", "date"];
 
 /** Where HTML names the program that wrote it. */
 const GENERATOR = /<meta\s[^<>]{0,200}\bname\s*=\s*["']?(?:generator|progid|originator)\b[^<>]{0,300}>/gi;
@@ -49,42 +51,47 @@ type Work = ScrubTools & {
   count: number;
   dropped: string[];
   nesting: number;
-  is_encrypted: boolean;
+  refusal: ScrubRefusal | null;
+  /** Whether anything is left for the contact to read. */
+  has_content: boolean;
 };
 
 /** Rebuilds the body of `bytes`, a whole message. */
 export function scrubParts(bytes: Buffer, tools: ScrubTools): Scrubbed {
-  const work: Work = { ...tools, cids: new Map(), count: 0, dropped: [], nesting: 0, is_encrypted: false };
+  const work: Work = {
+    ...tools,
+    ...{ cids: new Map(), count: 0, dropped: [], nesting: 0, refusal: null, has_content: false },
+  };
   const { root, defects } = parseStructure(bytes, PART_LIMITS);
   if (defects.has("too_deep") || defects.has("too_many_parts")) return { kind: "refused", reason: "too_complex" };
-  if (isEncrypted(root)) return { kind: "refused", reason: "encrypted" };
   collectIds(root, work);
   const part = rebuild(root, work) ?? textPart("text/plain", "", []);
-  if (work.is_encrypted) return { kind: "refused", reason: "encrypted" };
-  return { kind: "built", part, redactions: work.count, dropped: work.dropped };
+  if (work.refusal !== null) return { kind: "refused", reason: work.refusal };
+  const { count, dropped, has_content } = work;
+  // What was cut out of a text is no part.
+  if (!has_content && dropped.some((type) => type !== ARMOR)) return { kind: "refused", reason: "lost_file" };
+  return { kind: "built", part, redactions: count, dropped };
 }
 
-function isEncrypted(part: Part): boolean {
-  if (part.type === "multipart/encrypted") return true;
-  if (/^application\/(?:x-)?pkcs7-mime$/.test(part.type)) return true;
-  return part.children?.some(isEncrypted) ?? false;
-}
+const ARMOR = "application/pgp";
 
 /** Content-IDs get new names before any text that mentions them is written. */
 function collectIds(part: Part, work: Work): void {
   const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
-  if (id !== "") work.cids.set(id, `${work.token()}@${work.domain}`);
+  if (id !== "") work.cids.set(id, `${work.token()}@${domainOf(work.own.email)}`);
   for (const child of part.children ?? []) collectIds(child, work);
 }
 
 function rebuild(part: Part, work: Work): BuiltPart | null {
   if (part.children) return rebuildMultipart(part, work);
   const filename = filenameOf(part);
-  if (DROPPED.test(part.type) || DROPPED_NAMES.test(filename)) {
+  const { bytes } = decodeTransfer(part.body, fieldOf(part, "content-transfer-encoding"));
+  const fate = fateOf(part, () => bytes);
+  if (fate !== "kept") {
     work.dropped.push(part.type);
+    if (fate !== "dropped") work.refusal ??= fate === "lost" ? "lost_file" : "encrypted";
     return null;
   }
-  const { bytes } = decodeTransfer(part.body, fieldOf(part, "content-transfer-encoding"));
   if (part.type === "message/rfc822" || part.type === "message/global" || /\.eml$/i.test(filename)) {
     return rebuildMessage(bytes, work);
   }
@@ -95,6 +102,7 @@ function rebuild(part: Part, work: Work): BuiltPart | null {
 
 function rebuildMultipart(part: Part, work: Work): BuiltPart | null {
   const children = part.children ?? [];
+  if (part.type === "multipart/encrypted") work.refusal = "encrypted";
   // RFC 1847: the signature is over bytes that change, and names its author.
   if (part.type === "multipart/signed") return children[0] ? rebuild(children[0], work) : null;
   const built = children.map((child) => rebuild(child, work)).filter((child) => child !== null);
@@ -113,10 +121,16 @@ function rebuildText(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const isHtml = part.type === "text/html";
   const text = readText(part, bytes);
   const { text: bare, cut, is_encrypted } = isHtml ? cutHtmlArmor(text) : cutArmor(text);
-  work.is_encrypted ||= is_encrypted;
-  if (cut > 0) work.dropped.push("application/pgp");
+  if (is_encrypted) work.refusal = "encrypted";
+  if (cut > 0) work.dropped.push(ARMOR);
   const replaced = replaceText(isHtml ? withNewIds(bare.replace(GENERATOR, ""), work) : bare, isHtml, work);
+  work.has_content ||= isRead(replaced, isHtml);
   return textPart(isHtml ? "text/html" : "text/plain", replaced, []);
+}
+
+function isRead(text: string, isHtml: boolean): boolean {
+  const shown = isHtml ? text.replace(/<(?!img\b)[^<>]*>|&nbsp;|&#160;/gi, "") : text;
+  return /[^\s\u200b\u00ad]/.test(shown);
 }
 
 /** As its reader sees it: a reader of flowed text joins lines. */
@@ -158,8 +172,9 @@ function textPart(type: string, text: string, parameters: readonly string[]): Bu
 
 function calendarPart(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const { text } = decodeText(bytes, part.parameters.get("charset") ?? "utf-8");
+  work.has_content = true;
   const calendar = rewriteCalendar(text, (line) =>
-    namesProgram(line) ? null : counted(work, work.replacers.strict.text(ownProgram(line))),
+    namesProgram(line) ? null : namedAnew(counted(work, work.replacers.strict.text(ownProgram(line))), work.own),
   );
   const method = part.parameters.get("method");
   const isMethod = method !== undefined && /^[A-Za-z-]{1,20}$/.test(method);
@@ -179,23 +194,18 @@ function ownProgram(line: string): string {
 /** A message within the message: what a reader sees of its header, and its body rebuilt the same way. */
 function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
   if (work.nesting >= NESTING_MAX) {
-    work.dropped.push("message/rfc822");
+    work.refusal ??= "too_complex";
     return null;
   }
   const { root } = parseStructure(bytes, PART_LIMITS);
   work.nesting += 1;
+  work.has_content = true;
   collectIds(root, work);
   const part = rebuild(root, work) ?? textPart("text/plain", "", []);
   work.nesting -= 1;
-  const fields = root.headers.filter(({ name }) => NESTED_FIELDS.includes(name.toLowerCase()));
-  const head = fields.map(({ name, raw }) => {
-    const value = oneLine(counted(work, work.replacers.quoted.text(readableValue(unfoldedValue(raw)))));
-    return textHeader(
-      name.toLowerCase().replace(/^./, (letter) => letter.toUpperCase()),
-      value,
-    );
-  });
-  const body = Buffer.concat([Buffer.from(`${head.join("")}MIME-Version: 1.0\r\n${part.head}\r\n`), part.body]);
+  const { head, count } = nestedHead(root.headers, work.replacers.quoted, work.own);
+  work.count += count;
+  const body = Buffer.concat([Buffer.from(`${head}MIME-Version: 1.0\r\n${part.head}\r\n`), part.body]);
   return { head: "Content-Type: message/rfc822\r\nContent-Disposition: attachment\r\n", body };
 }
 
@@ -205,23 +215,27 @@ function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
   const cid = work.cids.get(id);
   const type = /^(?:multipart|message)\//.test(part.type) ? "application/octet-stream" : part.type;
-  const content = part.type.startsWith("text/") ? scrubFile(part, bytes, work) : bytes;
-  const plain = type.startsWith("text/") ? encodePlainOctets(content) : null;
-  const { encoding, body } = plain ?? { encoding: "base64", body: encodeBase64(content) };
-  const charset = type.startsWith("text/") ? "; charset=utf-8" : "";
+  const { bytes: content, charset } = type.startsWith("text/")
+    ? scrubFile(part, bytes, work)
+    : { bytes, charset: null };
+  work.has_content = true;
   const where = disposition === "inline" && cid !== undefined ? "inline" : "attachment";
   return {
     head:
-      `Content-Type: ${type}${charset}\r\nContent-Transfer-Encoding: ${encoding}\r\n` +
+      `Content-Type: ${type}${charset === null ? "" : `; charset=${charset}`}\r\n` +
+      "Content-Transfer-Encoding: base64\r\n" +
       fileHeader(`Content-Disposition: ${where}`, "filename", filename) +
       (cid === undefined ? "" : `Content-ID: <${cid}>\r\n`),
-    body: typeof body === "string" ? Buffer.from(body, "latin1") : body,
+    body: encodeBase64(content),
   };
 }
 
 /** Text files are texts, too. */
-function scrubFile(part: Part, bytes: Buffer, work: Work): Buffer {
-  return Buffer.from(counted(work, work.replacers.quoted.html(readText(part, bytes))));
+function scrubFile(part: Part, bytes: Buffer, work: Work): TextFile {
+  const label = part.parameters.get("charset")?.trim() ?? "";
+  const { text, count } = work.replacers.quoted.html(readText(part, bytes));
+  work.count += count;
+  return count === 0 ? unchangedFile(bytes, label) : changedFile(text, bytes, label);
 }
 
 function counted(work: Work, { text, count }: Replaced): string {

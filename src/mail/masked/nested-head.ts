@@ -1,0 +1,46 @@
+// What a reader sees of the head of a mail that is attached to a reply: who wrote it, to whom, what about and when. The owner
+// of the alias goes by the name of the alias there, as in the head of the reply itself.
+import { parseAddress } from "../address.ts";
+import { type HeaderMailbox, mailboxHeader, textHeader } from "../mime/encode-header.ts";
+import { readableValue, unfoldedValue } from "../mime/header-text.ts";
+import { parseAddressList } from "../mime/parse-addresses.ts";
+import type { Header } from "../mime/parse-head.ts";
+import { oneLine } from "./header-fields.ts";
+import type { Replacer } from "./replace-addresses.ts";
+
+const FIELDS = ["from", "to", "cc", "subject", "date"];
+const PEOPLE = ["from", "to", "cc"];
+
+/** The fields, and how much was replaced in them. `own` is whom the reply comes from. */
+export function nestedHead(
+  headers: readonly Header[],
+  { text }: Replacer,
+  own: HeaderMailbox,
+): { head: string; count: number } {
+  let [head, count] = ["", 0];
+  for (const { name, raw } of headers) {
+    const lower = name.toLowerCase();
+    if (!FIELDS.includes(lower)) continue;
+    const given = unfoldedValue(raw);
+    const shown = lower.replace(/^./, (letter) => letter.toUpperCase());
+    const replaced = text(readableValue(given));
+    count += replaced.count;
+    const people = PEOPLE.includes(lower) && isNamed(replaced.text, own) ? peopleOf(given, text, own) : [];
+    head += people.length > 0 ? mailboxHeader(shown, people) : textHeader(shown, oneLine(replaced.text));
+  }
+  return { head, count };
+}
+
+function isNamed(text: string, { email }: HeaderMailbox): boolean {
+  return text.toLowerCase().includes(email.toLowerCase());
+}
+
+function peopleOf(value: string, text: Replacer["text"], own: HeaderMailbox): HeaderMailbox[] {
+  return parseAddressList(value).flatMap(({ name, email }) => {
+    const address = parseAddress(text(email ?? "").text);
+    if (!address.ok) return [];
+    if (address.address.email.toLowerCase() === own.email.toLowerCase()) return [own];
+    const shown = oneLine(text(name ?? "").text);
+    return [{ name: shown === "" ? null : shown, email: address.address.email }];
+  });
+}
