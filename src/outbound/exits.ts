@@ -5,6 +5,7 @@ import { coalesceListsByOrg } from "../platform/coalesce.ts";
 import { fnv1a } from "../platform/fnv.ts";
 import type { Account } from "../platform/http.ts";
 import { invalid } from "../platform/refusal.ts";
+import { remember } from "../platform/remember.ts";
 import type { World } from "../platform/world.ts";
 import * as pools from "./pool-queries.ts";
 import * as relayQueries from "./relay-queries.ts";
@@ -61,7 +62,7 @@ export function unknownPool(name: string) {
 type PoolRow = Awaited<ReturnType<typeof pools.findChoices>>[number];
 
 function poolFinder(world: Pick<World, "db" | "clock">) {
-  const known = new Map<string, { choices: pools.ChoiceRow[]; untilMs: number }>();
+  const known = remember<pools.ChoiceRow[]>(world.clock, { for_ms: KNOWN_FOR_MS, names_max: REMEMBERED_MAX });
   const load = coalesceListsByOrg<PoolRow>({
     keys_max: 200,
     lanes: 1,
@@ -74,13 +75,12 @@ function poolFinder(world: Pick<World, "db" | "clock">) {
   return async (orgId: string, name: string): Promise<pools.ChoiceRow[] | null> => {
     const key = `${orgId}/${name}`;
     const seen = known.get(key);
-    if (seen && seen.untilMs > world.clock.monotonic()) return seen.choices;
+    if (seen) return seen;
     const rows = await load(orgId, name);
     // A pool without addresses is one row without an id.
     const choices = rows.length === 0 ? null : (rows.filter((row) => row.id !== null) as pools.ChoiceRow[]);
-    if (known.size >= REMEMBERED_MAX) known.clear();
     // That there is none is not remembered: it may be made the next moment.
-    if (choices) known.set(key, { choices, untilMs: world.clock.monotonic() + KNOWN_FOR_MS });
+    if (choices) known.set(key, choices);
     return choices;
   };
 }

@@ -3,6 +3,7 @@
 // leads, so one process sees all of a destination.
 import { coalesce } from "../platform/coalesce.ts";
 import { fnv1a } from "../platform/fnv.ts";
+import { remember } from "../platform/remember.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 import type { Lane } from "./types.ts";
@@ -24,7 +25,7 @@ export type FindLane = (name: LaneName) => Promise<Lane>;
 
 /** A look-up that makes the lane when it is new. */
 export function laneFinder(world: Pick<World, "db" | "clock">): FindLane {
-  const known = new Map<string, { lane: Lane; untilMs: number }>();
+  const known = remember<Lane>(world.clock, { for_ms: REMEMBER_MS, names_max: REMEMBERED_MAX });
   const make = coalesce<string, Lane>({
     keys_max: 500,
     lanes: 1,
@@ -35,13 +36,11 @@ export function laneFinder(world: Pick<World, "db" | "clock">): FindLane {
   });
   return async (wanted) => {
     const name = nameOf(wanted);
-    const now = world.clock.monotonic();
     const found = known.get(name);
-    if (found && found.untilMs > now) return found.lane;
+    if (found) return found;
     const lane = await make(name);
     if (!lane) throw new Error("a lane could not be made");
-    if (known.size >= REMEMBERED_MAX) known.clear();
-    known.set(name, { lane, untilMs: now + REMEMBER_MS });
+    known.set(name, lane);
     return lane;
   };
 }

@@ -7,6 +7,7 @@ import { literalAddressHost, mayConnect } from "../platform/addresses.ts";
 import { coalesceByOrg } from "../platform/coalesce.ts";
 import type { Tx } from "../platform/db.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
+import { remember } from "../platform/remember.ts";
 import { SealBroken } from "../platform/seal.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./relay-queries.ts";
@@ -168,7 +169,7 @@ export type Relays = {
 
 /** A look-up with a memory of seconds; many questions share a statement. */
 export function relayFinder(world: Pick<World, "db" | "clock">): Relays {
-  const known = new Map<string, { relay: Relay | null; untilMs: number }>();
+  const known = remember<Relay | null>(world.clock, { for_ms: KNOWN_FOR_MS, names_max: REMEMBERED_MAX });
   const load = coalesceByOrg<Relay>({
     keys_max: 500,
     lanes: 1,
@@ -178,19 +179,14 @@ export function relayFinder(world: Pick<World, "db" | "clock">): Relays {
       return rows.map((row) => [row.org_id, row.domain_id, row]);
     },
   });
-  const peek = (name: string): Relay | null | undefined => {
-    const entry = known.get(name);
-    return entry && entry.untilMs > world.clock.monotonic() ? entry.relay : undefined;
-  };
   return {
-    peek: (orgId, domainId) => peek(`${orgId}/${domainId}`),
+    peek: (orgId, domainId) => known.get(`${orgId}/${domainId}`),
     async find(orgId, domainId) {
       const name = `${orgId}/${domainId}`;
-      const seen = peek(name);
+      const seen = known.get(name);
       if (seen !== undefined) return seen;
       const relay = (await load(orgId, domainId)) ?? null;
-      if (known.size >= REMEMBERED_MAX) known.clear();
-      known.set(name, { relay, untilMs: world.clock.monotonic() + KNOWN_FOR_MS });
+      known.set(name, relay);
       return relay;
     },
   };
@@ -202,14 +198,13 @@ type PlanWorld = Pick<World, "resolver" | "config" | "seal" | "clock">;
 
 /** How to reach a relay now. Whatever is wrong with it is the customer's to mend: mail waits, it never bounces. */
 export function relayPlanner(world: PlanWorld): (relay: Relay) => Promise<RelayPlanned> {
-  const known = new Map<string, { planned: RelayPlanned; untilMs: number }>();
+  const known = remember<RelayPlanned>(world.clock, { for_ms: PLAN_FOR_MS, names_max: REMEMBERED_MAX });
   return async (relay) => {
     const name = `relay ${relay.domain_id} ${relay.updated_at.getTime()}`;
     const seen = known.get(name);
-    if (seen && seen.untilMs > world.clock.monotonic()) return seen.planned;
+    if (seen) return seen;
     const planned = await planRelay(world, relay, name);
-    if (known.size >= REMEMBERED_MAX) known.clear();
-    known.set(name, { planned, untilMs: world.clock.monotonic() + PLAN_FOR_MS });
+    known.set(name, planned);
     return planned;
   };
 }

@@ -2,6 +2,7 @@
 // ask" for half a minute, so that a broken resolver is not asked once a message.
 
 import { createFairGate } from "../platform/fair-gate.ts";
+import { remember } from "../platform/remember.ts";
 import type { World } from "../platform/world.ts";
 import { findRoute, type Route } from "./route.ts";
 import { type StsAnswer, type StsFinder, stsFinder } from "./sts.ts";
@@ -31,7 +32,10 @@ type RoutesWorld = Pick<World, "resolver" | "random" | "config" | "clock" | "db"
 
 /** A cache over `findRoute` and the look-ups of policies; concurrent questions for a domain share one answer. */
 export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note">): Routes {
-  const known = new Map<string, { route: Planned; untilMs: number; untilWallMs: number }>();
+  const known = remember<{ route: Planned; untilWallMs: number }>(world.clock, {
+    for_ms: FOUND_MS,
+    names_max: REMEMBERED_MAX,
+  });
   const asking = new Map<string, Promise<Planned>>();
   const findSts = stsFinder(world);
   const gate = createFairGate(ASKING_MAX);
@@ -39,16 +43,15 @@ export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note
   function peek(domain: string): Planned | null {
     const entry = known.get(domain);
     // By both clocks: where the one on the wall is moved on, an absent domain must not seem absent for hours by one look-up.
-    if (!entry || entry.untilMs <= world.clock.monotonic() || entry.untilWallMs <= world.clock.now()) return null;
+    if (!entry || entry.untilWallMs <= world.clock.now()) return null;
     const isExpired = entry.route.kind === "route" && entry.route.plan.fresh_until_ms <= world.clock.now();
     return isExpired ? null : entry.route;
   }
 
   async function ask(domain: string): Promise<Planned> {
     const route = await findPlanned(world, findSts, results, domain);
-    if (known.size >= REMEMBERED_MAX) known.clear();
     const keptMs = keepMs(route);
-    known.set(domain, { route, untilMs: world.clock.monotonic() + keptMs, untilWallMs: world.clock.now() + keptMs });
+    known.set(domain, { route, untilWallMs: world.clock.now() + keptMs }, keptMs);
     return route;
   }
 
