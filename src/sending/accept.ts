@@ -7,6 +7,7 @@ import { isDuplicate, isShortage, isUnavailable, isUnreached, whileUnavailable }
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import * as accepting from "./accept-queries.ts";
+import { isOverAllowance } from "./allowances.ts";
 import type { Prepared, PreparedRecipient } from "./types.ts";
 
 /** Of one statement; a group is never divided, so a batch of large messages may pass the second. */
@@ -140,7 +141,7 @@ function failAll(batch: Waiting[], error: unknown): void {
 }
 
 function fail(group: Waiting, error: unknown): void {
-  if ((error as { constraint?: string })?.constraint === "allowance_not_exceeded") group.done.resolve("over_allowance");
+  if (isOverAllowance(error)) group.done.resolve("over_allowance");
   else if (isDuplicate(error) && group.idempotency) group.done.resolve("duplicate_key");
   else group.done.reject(error);
 }

@@ -50,6 +50,11 @@ export function monthlyQuota(account: Account, nowMs: number): Allowance {
   };
 }
 
+/** Did the database refuse to count an e-mail, because a window would have passed its ceiling? */
+export function isOverAllowance(error: unknown): boolean {
+  return (error as { constraint?: string })?.constraint === "allowance_not_exceeded";
+}
+
 const WINDOW_WORDS: Record<Allowance["kind"], string> = {
   monthly_quota: "the monthly quota of this organization",
   daily: "the daily limit of this domain's warming phase",

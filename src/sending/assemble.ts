@@ -2,10 +2,9 @@
 // delivery goes. The result is everything one e-mail puts into the database.
 import { CLASS_BULK, CLASS_TRANSACTIONAL, type Exit, type MessageAbout } from "../outbound/outbound.ts";
 import type { Account } from "../platform/http.ts";
-import { Refusal } from "../platform/refusal.ts";
-import { scopeOf } from "../suppressions/suppressions.ts";
 import { monthlyQuota, overAllowance } from "./allowances.ts";
 import type { Recipient } from "./content.ts";
+import { allSuppressed, suppressedAmong } from "./suppressed.ts";
 import type { Allowance, Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "./types.ts";
 
 /** A message that is complete and allowed as such. */
@@ -44,7 +43,7 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
     pool: draft.ip_pool,
     domain_pool: draft.sender.ip_pool,
   });
-  const suppressed = await suppressedAmong(deps, account, draft);
+  const suppressed = await suppressedOf(deps, account, draft);
   const count = recipients.length - suppressed.length;
   const windows = await openAllowances(context, account, draft, count);
   const about = describe(account, draft);
@@ -81,29 +80,19 @@ function classOf({ unsubscribe }: Draft): number {
   return unsubscribe ? CLASS_BULK : CLASS_TRANSACTIONAL;
 }
 
-async function suppressedAmong(deps: SendingDeps, account: Account, draft: Draft): Promise<Suppressed[]> {
+async function suppressedOf(deps: SendingDeps, account: Account, draft: Draft): Promise<Suppressed[]> {
   const { recipients, sender, template, now_ms, unsubscribe, tags } = draft;
-  const found = await deps.findSuppressed(account.org_id, {
-    emails: recipients.map(({ email }) => email.toLowerCase()),
-    ...scopeOf({
-      domain_id: sender.id,
-      template_id: template?.id ?? null,
-      tags,
-      unsubscribe_list: unsubscribe?.list ?? null,
-    }),
+  const emails = recipients.map(({ email }) => email);
+  const suppressed = await suppressedAmong(deps, account.org_id, emails, {
+    domain_id: sender.id,
+    template_id: template?.id ?? null,
+    tags,
+    unsubscribe_list: unsubscribe?.list ?? null,
   });
-  const blocked = recipients.flatMap(({ email }) => {
-    const entry = found.get(email.toLowerCase());
-    return entry ? [{ email, reason: entry.reason }] : [];
-  });
-  if (blocked.length === recipients.length) {
-    const count = { org_id: account.org_id, domain_id: sender.id, at: new Date(now_ms), recipients: blocked.length };
-    if (account.environment === "live") await deps.countSuppressed(count);
-    throw new Refusal("all_recipients_suppressed", "all recipients are suppressed; nothing was sent", {
-      body: { suppressed: blocked },
-    });
-  }
-  return blocked;
+  if (suppressed.length < recipients.length) return suppressed;
+  const count = { org_id: account.org_id, domain_id: sender.id, at: new Date(now_ms), recipients: suppressed.length };
+  if (account.environment === "live") await deps.countSuppressed(count);
+  throw allSuppressed(suppressed);
 }
 
 /** The windows this e-mail counts in, refused early when one is full. Test keys count nowhere. */

@@ -12,8 +12,7 @@ import type { Account } from "../platform/http.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { scopeOf } from "../suppressions/suppressions.ts";
-import { monthlyQuota, overAllowance, usedOf } from "./allowances.ts";
+import { isOverAllowance, monthlyQuota, overAllowance, usedOf } from "./allowances.ts";
 import { recordChange } from "./change-events.ts";
 import { readFrom } from "./content.ts";
 import { type EmailView, lockRow, requireRow, reread } from "./emails.ts";
@@ -21,6 +20,7 @@ import { refoldMessage } from "./late-queries.ts";
 import * as queries from "./queries.ts";
 import * as retrying from "./retry-queries.ts";
 import { readySender } from "./sender.ts";
+import { allSuppressed, suppressedAmong } from "./suppressed.ts";
 import type { Allowance, Sender, SendingDeps, Suppressed } from "./types.ts";
 
 type RetryWorld = Pick<World, "db" | "clock" | "random">;
@@ -75,7 +75,7 @@ async function planRetry(world: RetryWorld, deps: RetryDeps, account: Account, i
   const sender = isOwn
     ? await readySender(deps, org_id, readFrom(row.from).address.domain)
     : await forwarder(world, deps, org_id, found);
-  const suppressed = isOwn ? await suppressedAmong(deps, account, found, sender.id) : [];
+  const suppressed = isOwn ? await suppressedOf(deps, account, found, sender.id) : [];
   const blocked = new Set(suppressed.map(({ email }) => email));
   const open = again.filter(({ email }) => !blocked.has(email));
   const lanes = await findLanes(deps, account, { ...found, again: open, domain_id: sender.id });
@@ -113,20 +113,12 @@ async function forwarder(world: RetryWorld, deps: RetryDeps, orgId: string, { ro
 }
 
 /** Those who must not get it now, of those it would go to again; 422 when that is everybody. */
-async function suppressedAmong(deps: RetryDeps, { org_id }: Account, found: Found, domainId: string) {
+async function suppressedOf(deps: RetryDeps, { org_id }: Account, found: Found, domainId: string) {
   const { row, placement, again } = found;
-  const blocking = await deps.findSuppressed(org_id, {
-    emails: again.map(({ email }) => email.toLowerCase()),
-    ...scopeOf({ ...row, ...placement, domain_id: domainId }),
-  });
-  const suppressed = again.flatMap(({ email }) => {
-    const entry = blocking.get(email.toLowerCase());
-    return entry ? [{ email, reason: entry.reason }] : [];
-  });
-  if (suppressed.length < again.length) return suppressed;
-  throw new Refusal("all_recipients_suppressed", "all recipients are suppressed; nothing was sent", {
-    body: { suppressed },
-  });
+  const emails = again.map(({ email }) => email);
+  const suppressed = await suppressedAmong(deps, org_id, emails, { ...row, ...placement, domain_id: domainId });
+  if (suppressed.length === again.length) throw allSuppressed(suppressed);
+  return suppressed;
 }
 
 /** The lane of each recipient, by address; lanes are found and made outside the transaction. */
@@ -152,7 +144,7 @@ async function requeueUnlessOver(world: RetryWorld, orgId: string, plan: Plan): 
   try {
     return await world.db.asOrg(orgId, (tx) => requeue(tx, world, orgId, plan));
   } catch (error) {
-    if ((error as { constraint?: string })?.constraint === "allowance_not_exceeded") return null;
+    if (isOverAllowance(error)) return null;
     throw error;
   }
 }
