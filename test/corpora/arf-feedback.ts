@@ -48,15 +48,16 @@ function judge(tally: Tally, { name, mail, type, source_ip }: Case, verdict: Ver
   const outcome = wantedOfFeedback(type);
   const entry =
     { complained: { reason: "complaint", feedback_type: type }, unsubscribed: UNSUBSCRIBED }[outcome] ?? null;
+  const [event] = verdict.events;
+  const hasSource = outcome === "complained" && source_ip !== undefined;
   const expected = { outcome, suppression: entry, webhooks: outcome === "complained" ? 1 : 0 };
   const got = {
     outcome: wordsOf(verdict)[0]?.split(" ").at(-1),
     suppression: recipient?.suppression ?? null,
     webhooks: verdict.events.length,
   };
-  tally.judge(name, expected, got);
-  const [event] = verdict.events;
-  if (event && source_ip !== undefined) tally.judge(`${name}: source`, source_ip, event.source_ip);
+  const [wanted, shown] = hasSource ? [{ source_ip }, { source_ip: event?.source_ip ?? null }] : [{}, {}];
+  tally.judge(name, { ...expected, ...wanted }, { ...got, ...shown });
 }
 
 const UNSUBSCRIBED = { reason: "unsubscribe", feedback_type: null };

@@ -7,7 +7,7 @@ import { withCrlf } from "../../src/mail/auth/look-ups.fixture.ts";
 import { readSpfSuite, type Zone, zoneAnswer } from "../../src/mail/auth/spf-suite.fixture.ts";
 import type { DnsServer } from "../support/dns-server.ts";
 import { caseFiles, noteAbsent, readSide } from "./case-files.ts";
-import { type Arrival, type Delivery, type MxStage, mxStage } from "./mx-stage.ts";
+import { type Arrival, type Delivery, type MxStage, mxStage, NOT_CARRIED } from "./mx-stage.ts";
 import type { Corpus, Tally } from "./tally.ts";
 
 const PLAIN = Buffer.from("From: a@example.com\r\nTo: b@example.org\r\nSubject: x\r\n\r\nx\r\n");
@@ -52,7 +52,9 @@ type Counts = { tally: Tally; ways: Map<string, number> };
 
 async function playOne(stage: MxStage, { tally, ways }: Counts, { name, delivery, read }: Case): Promise<void> {
   const arrived = await stage.deliver(delivery);
-  if (arrived.kind === "refused") return tally.judge(name, "taken", arrived.answer);
+  if (arrived.kind === "refused") {
+    return tally.judge(name, "taken", arrived.answer, arrived.is_due ? NOT_CARRIED : null);
+  }
   const way = arrived.refused === null ? "over SMTP" : `by HTTP, as SMTP must refuse them: ${arrived.refused}`;
   ways.set(way, (ways.get(way) ?? 0) + 1);
   const raw = await stage.download(`/v1/inbound-emails/${arrived.id}/raw`);

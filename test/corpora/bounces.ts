@@ -12,6 +12,7 @@ type Row = {
   hardbounce: number;
   action: string;
   reason: string;
+  diagnostic?: string;
   feedbacktype?: string;
   status?: string;
   replycode?: string;
@@ -111,7 +112,7 @@ function withRows(name: string, mail: Buffer, rows: Row[]): Judged {
       const expected = wantedOf(rows);
       const got = wordsOf(verdict);
       const told = { expected, got, verdict, rows, mail: mail.toString("latin1").replace(/=\r\n/g, "") };
-      tally.judge(name, expected, got, lookedAt(expected, got) ?? explain(told));
+      tally.judge(name, expected, got, explain(told));
       judgeSuppressions(tally, name, verdict, expected);
       judgeEvents(tally, name, verdict);
     },
@@ -182,15 +183,19 @@ function whyHard({ diag_code, suppression }: RecipientVerdict, mail: string): st
     : null;
 }
 
+/** What a server says, or a mail for it, when it knows no such address or domain. */
+const NO_SUCH_THING =
+  /unknown|invalid|no such|not (?:found|listed|exist|valid|known)|does not|doesn't|unroute?able|no (?:valid|smtp)|address is correct|disabled/i;
+
 /** Sisimai says hard. */
-function whySoft({ status = "", replycode = "" }: Row, mail: string): string | null {
+function whySoft({ status = "", replycode = "", diagnostic = "" }: Row, mail: string): string | null {
   const carried = [status, replycode].filter((code) => code !== "" && mail.includes(code));
   if (carried.some((code) => code.startsWith("4")))
     return "a temporary code is never hard, whatever its words (weigh.ts)";
   if (carried.some((code) => ADDRESS_CODES.has(code))) return null;
-  if (/\b(?:after )?end of data\b|\bdata command\b|\bfinal dot\b/i.test(mail))
+  if (/\b(?:after )?end of data\b|\bdata command\b|\bfinal dot\b/i.test(diagnostic))
     return "refused after DATA, which is never about the recipient (decision 0013)";
-  return carried.length === 0 && !ABOUT_ADDRESS.test(mail)
+  return carried.length === 0 && !NO_SUCH_THING.test(diagnostic) && !ABOUT_ADDRESS.test(mail)
     ? "no code and no words about the address: soft by classify.ts, Sisimai guesses hard"
     : null;
 }
@@ -199,19 +204,6 @@ const UNNAMED =
   "the report names no whole address, so that Mailman finds nobody; the return path tells whose copy came back";
 const ONE_COPY =
   "a complaint is believed of the recipient whose copy is reported; the others named in it have copies of their own";
-
-/** Differences that a person looked at one by one: the same must be expected and the same have come, in whichever file. */
-const LOOKED_AT = Object.values(
-  JSON.parse(readFileSync(join(import.meta.dirname, "../../src/mail/dsn/differences.json"), "utf8")) as Record<
-    string,
-    { expected: string; got: string; reason: string }
-  >,
-);
-
-function lookedAt(expected: readonly string[], got: readonly string[]): string | null {
-  const found = LOOKED_AT.find((one) => one.expected === expected.join(", ") && one.got === got.join(", "));
-  return found?.reason ?? null;
-}
 
 /** Suppressed are only those the case calls hard, or whose code says by the contract that the address does not work. */
 function judgeSuppressions(tally: Tally, name: string, { recipients }: Verdict, expected: string[]): void {

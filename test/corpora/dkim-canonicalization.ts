@@ -15,12 +15,14 @@ export const dkimCanonicalization: Corpus = {
       const { fields, body } = splitFields(crlf(join(dir, file)));
       for (const mode of ["simple", "relaxed"] as const) {
         const header = fields.map((field) => canonicalizeHeader(field.bytes, mode));
-        const got = Buffer.concat([...header, Buffer.from("\r\n"), ...canonicalSlices(body, mode)]);
+        const canonical = Buffer.concat([...header, Buffer.from("\r\n"), ...canonicalSlices(body, mode)]);
+        const got = canonical.toString("latin1");
         const wanted = join(dir, `${mode}.expected.${file.slice("email.".length)}`);
-        const reason = mode === "relaxed" && /[ \t]$/.test(body.toString("latin1")) ? BLANKS_AT_THE_END : null;
-        if (existsSync(wanted))
-          tally.judge(`${file} ${mode}`, crlf(wanted).toString("latin1"), got.toString("latin1"), reason);
-        else tally.notes.push(`${file} ${mode}: without its expectation`);
+        if (existsSync(wanted)) {
+          const expected = crlf(wanted).toString("latin1");
+          const isAtTheEnd = /[ \t]$/.test(body.toString("latin1")) && got.trimEnd() === expected.trimEnd();
+          tally.judge(`${file} ${mode}`, expected, got, mode === "relaxed" && isAtTheEnd ? BLANKS_AT_THE_END : null);
+        } else tally.notes.push(`${file} ${mode}: without its expectation`);
       }
     }
   },

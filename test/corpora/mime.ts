@@ -15,7 +15,7 @@ import { parseMessage } from "../../src/mail/mime/parse-message.ts";
 import type { ParsedAttachment, ParsedMail } from "../../src/mail/mime/parsed-mail.ts";
 import { caseFiles, noteAbsent, readSide } from "./case-files.ts";
 import { type OtherReader, reasonOf } from "./mime-reasons.ts";
-import { type Arrival, type MxStage, mxStage, UNCARRIED } from "./mx-stage.ts";
+import { type Arrival, type MxStage, mxStage, NOT_CARRIED } from "./mx-stage.ts";
 import type { Corpus, Tally } from "./tally.ts";
 
 const EVENT_MS_MAX = 1_000;
@@ -114,17 +114,12 @@ function inMib(bytes: number | null): string {
   return bytes === null ? "unknown" : `${Math.round(bytes / 2 ** 20)} MiB`;
 }
 
-const NOT_CARRIED =
-  "refused at the door: SMTP carries no NUL and no bare CR (RFC 5321 §2.3.8, §4.1.2), and servers that read them differently can be tricked";
-
 async function playOne(stage: MxStage, tally: Tally, { dir, one }: { dir: string; one: Case }): Promise<number> {
   const file = readFileSync(join(dir, one.file));
   const bytes = withCrlf(file);
   const arrived = await quickest(stage, bytes);
   if (arrived.kind === "refused") {
-    // Simulate carries no NUL either.
-    const isRule = bytes.includes(0) && UNCARRIED.test(arrived.answer);
-    tally.judge(one.file, "taken", arrived.answer, isRule ? NOT_CARRIED : null);
+    tally.judge(one.file, "taken", arrived.answer, arrived.is_due ? NOT_CARRIED : null);
     return 0;
   }
   const taken = arrived.refused === null ? bytes : withCrlf(file, true);

@@ -40,8 +40,8 @@ export type Arrival = {
   ms: number;
   refused: string | null;
 };
-/** Or taken, and no event came. */
-export type Refusal = { kind: "refused"; answer: string };
+/** Or taken, and no event came. `is_due`: SMTP must refuse these bytes, and HTTP cannot carry them either (NUL). */
+export type Refusal = { kind: "refused"; answer: string; is_due: boolean };
 
 export type MxStage = {
   dns: DnsServer;
@@ -69,7 +69,10 @@ export const RECIPIENT = "cases@corpus-in.example";
 export const SOME_CLIENT = "203.0.113.250";
 const DOMAIN = "corpus-in.example";
 /** RFC 5321 §2.3.8, §4.1.1.4. */
-export const UNCARRIED = /^554 5\.[56]\.\d .*\b(?:CR|LF|NUL)\b/;
+const UNCARRIED = /^554 5\.[56]\.\d .*\b(?:CR|LF|NUL)\b/;
+/** Why a refusal that is due is no failure. */
+export const NOT_CARRIED =
+  "refused at the door: SMTP carries no NUL and no bare CR (RFC 5321 §2.3.8, §4.1.2), and servers that read them differently can be tricked";
 const ANSWER_WITHIN_MS = 60_000;
 const EVENT_WITHIN_MS = 20_000;
 /** The process looks at the file again after 50 ms. */
@@ -244,9 +247,9 @@ async function deliver(parts: Parts, inbox: Inbox, delivery: Delivery): Promise<
   const id = /taken as (\S+)/.exec(text)?.[1];
   const due = refusalDue(delivery);
   if (code === 250 && id && due === null) return arrival(parts, inbox, { id, at: dotted_at, refused: null });
-  if (due === null || !due.test(text)) return { kind: "refused", answer: due === null ? text : `${text}, not ${due}` };
+  if (!due?.test(text)) return { kind: "refused", answer: due ? `${text}, not ${due}` : text, is_due: false };
   const simulated = await simulate(parts.settings, delivery);
-  if (simulated === null) return { kind: "refused", answer: text };
+  if (simulated === null) return { kind: "refused", answer: text, is_due: delivery.bytes.includes(0) };
   return arrival(parts, inbox, { ...simulated, refused: text });
 }
 
@@ -266,7 +269,7 @@ async function arrival(parts: Parts, inbox: Inbox, { id, at, refused }: Taken): 
   }
   const { body } = await ask(parts.settings, "GET", `/v1/inbound-emails/${id}`);
   const { status, reason, spam } = (body.email ?? {}) as Record<string, unknown>;
-  return { kind: "refused", answer: `no event, but ${JSON.stringify({ status, reason, spam })}` };
+  return { kind: "refused", answer: `no event, but ${JSON.stringify({ status, reason, spam })}`, is_due: false };
 }
 
 async function send({ settings }: Pick<Parts, "settings">, delivery: Delivery) {
