@@ -1,6 +1,7 @@
 // The limits of receiving, as data with their reasons.
 import type { ClientLimits } from "../mail/smtp-server/client-limits.ts";
 import type { SessionLimits } from "../mail/smtp-server/session.ts";
+import { EXPIRY_MS_MAX } from "../sending/sending.ts";
 
 const MIB = 1024 * 1024;
 
@@ -52,7 +53,7 @@ export const RETURN_PATH_AGE_MS_MAX = 10 * 86_400_000;
 export const FEEDBACK_AGE_MS_MAX = 60 * 86_400_000;
 
 /** From a message's id to its delivery: the longest schedule and the longest retry, and a day. */
-export const SCHEDULE_MS_MAX = 34 * 86_400_000;
+export const UNTIL_DELIVERED_MS_MAX = EXPIRY_MS_MAX + 86_400_000;
 
 /** Large messages that are worked on at once, in bytes; others wait for their turn. */
 export const LARGE_BYTES_MAX = 96 * MIB;

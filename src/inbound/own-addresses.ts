@@ -9,7 +9,7 @@ import { TOKEN_CONTEXT } from "../outbound/outbound.ts";
 import { uuidTime } from "../platform/random.ts";
 import type { World } from "../platform/world.ts";
 import { findMessageOwner } from "../sending/sending.ts";
-import { FEEDBACK_AGE_MS_MAX, RETURN_PATH_AGE_MS_MAX, SCHEDULE_MS_MAX } from "./limits.ts";
+import { FEEDBACK_AGE_MS_MAX, RETURN_PATH_AGE_MS_MAX, UNTIL_DELIVERED_MS_MAX } from "./limits.ts";
 import type { RcptDecider, RcptDecision, Refused } from "./types.ts";
 
 type AddressWorld = Pick<World, "db" | "clock" | "config" | "seal">;
@@ -39,7 +39,7 @@ export function tokenDecider(world: AddressWorld): RcptDecider {
     const ageMsMax = kind === "return_path" ? RETURN_PATH_AGE_MS_MAX : FEEDBACK_AGE_MS_MAX;
     const oldest = world.clock.now() - ageMsMax;
     // A message may wait for its time before it leaves; only then does its age begin.
-    if (!named || uuidTime(named.message_id) < oldest - SCHEDULE_MS_MAX) return UNKNOWN;
+    if (!named || uuidTime(named.message_id) < oldest - UNTIL_DELIVERED_MS_MAX) return UNKNOWN;
     const [owner] = await findMessageOwner(world.db, named.message_id, named.position);
     if (!owner || owner.sent_at.getTime() < oldest) return UNKNOWN;
     const { org_id, domain_id } = owner;

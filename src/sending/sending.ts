@@ -37,6 +37,7 @@ export {
   type Laned,
   withLane,
 } from "./raw.ts";
+export { EXPIRY_MS_MAX } from "./shape.ts";
 
 export type Sending = {
   /** Validates a send request and builds its e-mail; throws the Refusal to answer with. */
