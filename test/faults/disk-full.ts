@@ -1,8 +1,10 @@
 // `disk-full`: the disk under the database and the data folder has no room for some seconds in the middle of the sends.
-// What cannot be stored is not acknowledged (503), nothing is half there, and with room again it goes on by itself.
+// What cannot be stored is not acknowledged (503; 452 to mail that comes in), nothing is half there, and with room again it
+// goes on by itself.
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
 import { type LoopDisk, makeLoopDisk } from "./loop-disk.ts";
+import { type ReceiveVerdict, startReceiving, sumUpMailIn } from "./mail-in.ts";
 import { playRound, type ScenarioOptions } from "./round.ts";
 import { type Chance, chanceOf } from "./seeded.ts";
 import { type Stage, setStage } from "./stage.ts";
@@ -18,34 +20,42 @@ export type DiskFullVerdict = Verdict & {
   /** Requests that were answered 503 while there was no room. */
   turned_away: number;
   database_ended: number;
+  /** Of the mail that came in meanwhile; `put_off`: 452 and 451. */
+  received: ReceiveVerdict;
 };
 
-/** Runs it; `ok` also asks that the room was really missed. */
+/** Runs it; `ok` also asks that the room was really missed, at both doors. */
 export async function runDiskFull({ rounds, seed, sends = SENDS, say }: ScenarioOptions): Promise<DiskFullVerdict> {
   const chance = chanceOf(seed);
   const disk = makeLoopDisk(DISK_BYTES);
   try {
     const stage = await setStage({ disk: disk.path, postgres_settings: POSTGRES });
     try {
+      await startReceiving(stage);
       const verdicts: Verdict[] = [];
+      const mail: ReceiveVerdict[] = [];
       let turnedAway = 0;
       let ended = 0;
       for (let round = 1; round <= rounds; round += 1) {
         const during = async (): Promise<void> => {
           ended += await fillOnce(stage, disk, chance);
         };
-        const { verdict, load } = await playRound(stage, {
+        const { verdict, load, received } = await playRound(stage, {
           name: `round-${round}`,
           sends,
+          receives: true,
           during,
           ...(say ? { say } : {}),
         });
         turnedAway += load.statuses.get("503") ?? 0;
         say?.(`answers: ${JSON.stringify(Object.fromEntries(load.statuses))}`);
         verdicts.push(verdict);
+        if (received) mail.push(received);
       }
       const summed = sumUp(verdicts);
-      return { ...summed, ok: summed.ok && turnedAway > 0, turned_away: turnedAway, database_ended: ended };
+      const received = sumUpMailIn(mail);
+      const ok = summed.ok && received.ok && turnedAway > 0 && received.put_off > 0;
+      return { ...summed, ok, turned_away: turnedAway, database_ended: ended, received };
     } finally {
       await stage.close();
     }

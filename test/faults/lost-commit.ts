@@ -4,6 +4,7 @@
 import { type CommitProxy, type Cut, startCommitProxy } from "./commit-proxy.ts";
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
+import { type ReceiveVerdict, startReceiving, sumUpMailIn } from "./mail-in.ts";
 import { playRound, type ScenarioOptions } from "./round.ts";
 import { type Chance, chanceOf } from "./seeded.ts";
 import { type Stage, setStage } from "./stage.ts";
@@ -28,7 +29,9 @@ export type LostCommitVerdict = Verdict & {
 };
 
 /** Runs it; `ok` also asks that commits of every kind were cut. */
-export async function runLostCommit(options: ScenarioOptions): Promise<LostCommitVerdict> {
+export async function runLostCommit(
+  options: ScenarioOptions,
+): Promise<LostCommitVerdict & { received: ReceiveVerdict }> {
   const { rounds, seed, sends = SENDS, say } = options;
   const chance = chanceOf(seed);
   const held: { proxy?: CommitProxy } = {};
@@ -41,19 +44,23 @@ export async function runLostCommit(options: ScenarioOptions): Promise<LostCommi
   const proxy = held.proxy as CommitProxy;
   try {
     stage.sink.think(() => chance.between(0, 20));
+    await startReceiving(stage);
     const verdicts: Verdict[] = [];
+    const mail: ReceiveVerdict[] = [];
     for (let round = 1; round <= rounds; round += 1) {
-      const { verdict } = await playRound(stage, {
+      const { verdict, received } = await playRound(stage, {
         name: `round-${round}`,
         sends,
         pause_ms: 5,
+        receives: true,
         during: (isLoading) => cutWhile(proxy, chance, isLoading),
         ...(say ? { say } : {}),
       });
       verdicts.push(verdict);
+      if (received) mail.push(received);
     }
     say?.(`cut: ${JSON.stringify(Object.fromEntries(proxy.statements))}`);
-    return await judgeAll(stage, sumUp(verdicts), proxy);
+    return { ...(await judgeAll(stage, sumUp(verdicts), proxy)), received: sumUpMailIn(mail) };
   } finally {
     await stage.close();
     await proxy.stop();

@@ -6,24 +6,34 @@ import { join } from "node:path";
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
 import { type LoopDisk, makeLoopDisk } from "./loop-disk.ts";
-import { playRound, type ScenarioOptions } from "./round.ts";
+import { type ReceiveVerdict, startReceiving, sumUpMailIn } from "./mail-in.ts";
+import { type Played, playRound, type ScenarioOptions } from "./round.ts";
 import { type Chance, chanceOf } from "./seeded.ts";
 import { type Role, type Stage, setStage } from "./stage.ts";
 
 const SENDS = 800;
 const DISK_BYTES = 1024 ** 3;
-const ROLES: Role[] = ["api", "mta", "hooks"];
+const ROLES: Role[] = ["api", "mta", "hooks", "mx"];
 
-export type PowerCutVerdict = Verdict & { cuts: number; control_acknowledged: number; control_lost: number };
+export type PowerCutVerdict = Verdict & {
+  cuts: number;
+  /** Of the mail that came in meanwhile. */
+  received: ReceiveVerdict;
+  control_acknowledged: number;
+  control_lost: number;
+};
 
 /** Runs it, the control last. */
 export async function runPowerCut(options: ScenarioOptions): Promise<PowerCutVerdict> {
   const { rounds, seed } = options;
   const chance = chanceOf(seed);
-  const summed = sumUp(await cutRounds(options, chance, rounds, false));
-  const control = sumUp(await cutRounds(options, chance, 1, true));
-  const ok = summed.ok && control.lost > 0;
-  return { ...summed, ok, cuts: rounds, control_acknowledged: control.acknowledged, control_lost: control.lost };
+  const played = await cutRounds(options, chance, rounds, false);
+  const summed = sumUp(played.map(({ verdict }) => verdict));
+  const received = sumUpMailIn(played.flatMap((one) => one.received ?? []));
+  const control = sumUp((await cutRounds(options, chance, 1, true)).map(({ verdict }) => verdict));
+  const ok = summed.ok && received.ok && control.lost > 0;
+  const controlled = { control_acknowledged: control.acknowledged, control_lost: control.lost };
+  return { ...summed, ok, cuts: rounds, received, ...controlled };
 }
 
 async function cutRounds(
@@ -31,7 +41,7 @@ async function cutRounds(
   chance: Chance,
   rounds: number,
   isControl: boolean,
-): Promise<Verdict[]> {
+): Promise<Played[]> {
   const disk = makeLoopDisk(DISK_BYTES);
   try {
     // A checkpoint in the middle would make the control's losses smaller.
@@ -39,14 +49,15 @@ async function cutRounds(
     try {
       if (isControl) await turnDurabilityOff(stage);
       stage.sink.think(() => chance.between(0, 20));
-      const verdicts: Verdict[] = [];
+      await startReceiving(stage);
+      const played: Played[] = [];
       for (let round = 1; round <= rounds; round += 1) {
         const name = isControl ? "control" : `round-${round}`;
         const during = () => cutOnce(stage, disk, chance);
-        const { verdict } = await playRound(stage, { name, sends, pause_ms: 5, during, ...(say ? { say } : {}) });
-        verdicts.push(verdict);
+        const more = { pause_ms: 5, receives: !isControl, ...(say ? { say } : {}) };
+        played.push(await playRound(stage, { name, sends, during, ...more }));
       }
-      return verdicts;
+      return played;
     } finally {
       await stage.close();
     }

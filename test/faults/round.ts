@@ -1,6 +1,7 @@
 // One round of a scenario: a load, what is done to it meanwhile, the draining and the verdict.
 import { drain, judge, type Verdict } from "./drain.ts";
 import { type LoadResult, sendAll } from "./load.ts";
+import { drainMailIn, judgeMailIn, mailIn, type ReceiveVerdict, sendMailIn } from "./mail-in.ts";
 import type { Stage } from "./stage.ts";
 
 export type ScenarioOptions = { rounds: number; seed: number; sends?: number; rows?: number; say?(text: string): void };
@@ -10,14 +11,23 @@ export type Round = {
   sends: number;
   pause_ms?: number;
   base_urls?: string[];
+  /** Mail comes in as well, for as long as something is done; `startReceiving` was called. */
+  receives?: boolean;
   /** What is done to it; goes on until the load is through, or is done once. */
   during(isLoading: () => boolean): Promise<void>;
   say?(text: string): void;
 };
 
-/** Plays it to its end. */
-export async function playRound(stage: Stage, round: Round): Promise<{ verdict: Verdict; load: LoadResult }> {
+/** Of the mail that comes in beside the requests: some 100 a second. */
+const BESIDE = { count: 200, connections: 4, pause_ms: 30 };
+
+export type Played = { verdict: Verdict; load: LoadResult; received: ReceiveVerdict | null };
+
+/** Plays it to its end; `verdict.ok` includes what is said of the mail that came in. */
+export async function playRound(stage: Stage, round: Round): Promise<Played> {
   let isLoading = true;
+  let isBreaking = true;
+  const mail = round.receives ? mailIn(stage, { name: round.name, ...BESIDE }) : null;
   const startedAt = performance.now();
   const load = sendAll({
     live_key: stage.settings.live_key,
@@ -31,15 +41,25 @@ export async function playRound(stage: Stage, round: Round): Promise<{ verdict: 
   }).finally(() => {
     isLoading = false;
   });
-  const [result] = await Promise.all([load, round.during(() => isLoading)]);
+  const breaking = round
+    .during(() => isLoading)
+    .finally(() => {
+      isBreaking = false;
+    });
+  const receiving = mail ? sendMailIn(stage, mail, () => isBreaking) : null;
+  const [result] = await Promise.all([load, breaking, receiving]);
   const loadedAt = performance.now();
   await drain(stage);
+  if (mail) await drainMailIn(stage);
   const drainedAt = performance.now();
+  // First: the other verdict forgets what the receiver heard.
+  const received = mail ? await judgeMailIn(stage, mail) : null;
   const verdict = await judge(stage);
   const seconds = (ms: number): string => (ms / 1000).toFixed(1);
   round.say?.(
     `${round.name}: ${seconds(loadedAt - startedAt)} s of load, ${seconds(drainedAt - loadedAt)} s to drain, ` +
       `${result.repeated} requests repeated, longest gap ${seconds(result.longest_gap_ms)} s ${JSON.stringify(verdict)}`,
   );
-  return { verdict, load: result };
+  if (received) round.say?.(`${round.name}: mail that came in ${JSON.stringify(received)}`);
+  return { verdict: { ...verdict, ok: verdict.ok && received?.ok !== false }, load: result, received };
 }
