@@ -10,31 +10,45 @@ const LINE_TAG = /<(?:br|p|div)\b[^<>]*>/;
 const LINE_TAGS = new RegExp(LINE_TAG, "g");
 const SIMPLE_TAGS = /<[^<>]*>/g;
 
-/** Every reading of the text, in lower case. */
-export function undisguised(given: string): Set<string> {
-  const texts = new Set([fold(given)]);
-  let [text = ""] = texts;
-  for (let layer = 0; layer < LAYERS_MAX && /[&%]/.test(text); layer += 1) {
-    text = fold(undoReferences(text).replace(/(?:%[0-9a-f]{2})+/g, undoPercents));
-    if (texts.has(text)) break;
-    texts.add(text);
+/**
+ * Every reading of the text, in lower case. `isText`: somebody wrote it to be read; of what is binary or was decoded by
+ * chance, which is long and full of such signs, fewer readings are worth their time, and no marks.
+ */
+export function undisguised(given: string, isText: boolean): Set<string> {
+  const mark = isText ? GAP : "";
+  const first = fold(given, isText);
+  const texts = new Set([first]);
+  let last = first;
+  for (let layer = 0; layer < LAYERS_MAX && /[&%]/.test(last); layer += 1) {
+    last = fold(undoReferences(last).replace(/(?:%[0-9a-f]{2})+/g, undoPercents), isText);
+    if (texts.has(last)) break;
+    texts.add(last);
   }
-  // Names that nobody here knows stand for nothing that is seen.
-  if (/&[a-z][a-z0-9]{1,31};/.test(text)) texts.add(text.replace(/&[a-z][a-z0-9]{1,31};/g, GAP));
-  if (text.includes("\\")) texts.add(fold(text.replace(ESCAPES, undoEscape)));
-  if (HIDDEN.test(given)) texts.add(fold(given.replace(HIDDEN_ALL, GAP)));
-  for (const one of [...texts]) {
-    if (!one.includes("<")) continue;
-    texts.add(one.replace(SIMPLE_TAGS, GAP));
-    texts.add(withoutMarkup(one));
-    if (LINE_TAG.test(one)) texts.add(one.replace(LINE_TAGS, "\n").replace(SIMPLE_TAGS, GAP));
-  }
-  for (const one of [...texts]) {
+  const whole = new Set([first, last, ...(isText ? unhidden(given, last) : [])]);
+  for (const one of [...whole].flatMap((text) => [text, ...withoutTags(text, isText)])) {
+    texts.add(one);
     // Folded lines of calendars and cards; lines that a reader of format=flowed joins (RFC 3676), in quotes, too.
-    if (/\n[ \t]/.test(one)) texts.add(one.replace(/\r?\n[ \t]/g, GAP));
-    if (one.includes("\n")) texts.add(one.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, GAP));
+    if (/\n[ \t]/.test(one)) texts.add(one.replace(/\r?\n[ \t]/g, mark));
+    if (one.includes("\n")) texts.add(one.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, mark));
   }
   return texts;
+}
+
+/** Readings of what is not seen: names of references that nobody here knows, escapes of CSS, invisible characters. */
+function unhidden(given: string, last: string): string[] {
+  const found: string[] = [];
+  if (/&[a-z][a-z0-9]{1,31};/.test(last)) found.push(last.replace(/&[a-z][a-z0-9]{1,31};/g, GAP));
+  if (last.includes("\\")) found.push(fold(last.replace(ESCAPES, undoEscape), true));
+  if (HIDDEN.test(given)) found.push(fold(given.replace(HIDDEN_ALL, GAP), true));
+  return found;
+}
+
+function withoutTags(text: string, isText: boolean): string[] {
+  if (!text.includes("<")) return [];
+  const found = [text.replace(SIMPLE_TAGS, isText ? GAP : "")];
+  if (isText) found.push(withoutMarkup(text));
+  if (LINE_TAG.test(text)) found.push(text.replace(LINE_TAGS, "\n").replace(SIMPLE_TAGS, isText ? GAP : ""));
+  return found;
 }
 
 const HIDDEN = /[\p{Cf}\p{DI}]/u;
@@ -43,9 +57,10 @@ const HIDDEN_ALL = /[\p{Cf}\p{DI}]/gu;
 const SHAPED =
   /[\u00aa-\u00be\u1d2c-\u1d6a\u2070-\u218f\u2460-\u24ff\uff01-\uff5e\u{1d400}-\u{1d7ff}\u{1f100}-\u{1f1ff}]+/gu;
 
-function fold(text: string): string {
+function fold(text: string, isText: boolean): string {
   if (!/[^\x00-\x7f]/.test(text)) return text.toLowerCase();
-  const marked = text.replace(HIDDEN_ALL, "").replace(SHAPED, `${GAP}$&${GAP}`);
+  const seen = text.replace(HIDDEN_ALL, "");
+  const marked = isText ? seen.replace(SHAPED, `${GAP}$&${GAP}`) : seen;
   return marked.normalize("NFKC").replaceAll("\u3002", ".").toLowerCase();
 }
 

@@ -123,8 +123,8 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
 /** The text itself, and what it holds in encodings. */
 function lookAtText(look: Look, given: Searched, place: string, needles: readonly string[]): void {
   search(look, given, place, needles);
-  for (const decoded of encodedReadings(given.text)) {
-    search(look, { ...decoded, chance: decoded.chance || given.chance }, place, needles);
+  for (const { text, chance } of encodedReadings(given.text)) {
+    for (const one of withoutZeros({ text, chance: chance || given.chance })) search(look, one, place, needles);
   }
 }
 
@@ -143,7 +143,7 @@ function lookAtPacked(look: Look, content: Buffer, place: string, isFree: boolea
   const chance = isBinary(latin);
   searchPlain(look, latin, `${place}, packed`, needles);
   const text = content.subarray(0, DISGUISES_OCTETS_MAX).toString("utf8");
-  lookAtText(look, { text, chance }, `${place}, packed`, needles);
+  for (const one of withoutZeros({ text, chance })) lookAtText(look, one, `${place}, packed`, needles);
 }
 
 /** From the first line or element that can begin a quote to the end. */
@@ -238,7 +238,7 @@ function lookAtField(look: Look, line: string, where: string): void {
   // Names of files and of parts are no addresses that somebody writes to.
   const chance = /^content-/i.test(name);
   for (const text of [line, octets, decoded.replace(/\s+/g, GAP)]) search(look, { text, chance }, place, look.needles);
-  lookAtText(look, { text: decoded, chance }, place, look.needles);
+  for (const one of withoutZeros({ text: decoded, chance })) lookAtText(look, one, place, look.needles);
 }
 
 function decodeWord(_: string, charset: string, kind: string, text: string): string {
@@ -255,14 +255,12 @@ function searchPlain(look: Look, latin: string, where: string, needles: readonly
   if (texts.some((text) => holds(look, text, needles))) look.leaks.push({ where });
 }
 
-function search(look: Look, given: Searched, where: string, needles: readonly string[]): void {
+function search(look: Look, { text, chance }: Searched, where: string, needles: readonly string[]): void {
   if (look.leaks.some((leak) => leak.where === where)) return;
-  for (const { text, chance } of withoutZeros(given)) {
-    for (const one of undisguised(text)) {
-      if (!holds(look, { text: one, chance }, needles)) continue;
-      look.leaks.push({ where });
-      return;
-    }
+  for (const one of undisguised(text, !chance)) {
+    if (!holds(look, { text: one, chance }, needles)) continue;
+    look.leaks.push({ where });
+    return;
   }
 }
 
