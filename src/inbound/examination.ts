@@ -2,7 +2,6 @@
 // read in a bounded worker. In session and in processing it is the same examination, so nothing is done twice.
 import { authenticate } from "../mail/auth/authenticate.ts";
 import type { ParsePool } from "../platform/parse-pool.ts";
-import { nodeStyleResolver } from "../platform/resolver.ts";
 import type { World } from "../platform/world.ts";
 import type { Envelope, Examination, Origin, Parsed, Returned, SenderVerdicts } from "./types.ts";
 
@@ -55,7 +54,7 @@ export function createExamination(
       helo: about.origin.helo,
       mail_from: about.envelope.from,
       host: world.config.mx_host,
-      resolver: nodeStyleResolver(world.resolver) as never,
+      resolver: world.resolver,
       now_ms,
     });
   const asReceived = (): Promise<SenderVerdicts> => {

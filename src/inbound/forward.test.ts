@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
+import { nodeStyleResolver } from "../../test/support/node-resolver.ts";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
 import { type Received, type SmtpSink, startSmtpSink } from "../../test/support/smtp-sink.ts";
@@ -10,7 +11,6 @@ import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../mail/dkim/key.ts";
 import { signMessage } from "../mail/dkim/sign.ts";
-import { nodeStyleResolver } from "../platform/resolver.ts";
 
 let r: Receiving;
 let sink: SmtpSink;

@@ -5,7 +5,8 @@ import { once } from "node:events";
 import { after, before, beforeEach, test } from "node:test";
 import { decode, encode, type Packet } from "dns-packet";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
-import { createResolver, nodeStyleResolver, type Resolver, type ResolverOptions } from "./resolver.ts";
+import { nodeStyleResolver } from "../../test/support/node-resolver.ts";
+import { createResolver, type Resolver, type ResolverOptions } from "./resolver.ts";
 
 let dns: DnsServer;
 let nowMs = 0;

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
-import { nodeStyleResolver } from "../../src/platform/resolver.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { nodeStyleResolver } from "../support/node-resolver.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";

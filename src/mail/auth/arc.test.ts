@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { dataFolder, fixedResolver, readJson, withCrlf } from "./look-ups.fixture.ts";
-import type { NodeResolver } from "./look-ups.ts";
+import { dataFolder, fixedResolver, type NodeResolver, readJson, withCrlf } from "./look-ups.fixture.ts";
 import { judge } from "./signed-mail.fixture.ts";
 import { dnsError } from "./spf-suite.fixture.ts";
 

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { decodeWords, headersMax, splitMessage } from "../mime/parse-head.ts";
-import { fixedResolver } from "./look-ups.fixture.ts";
-import type { NodeResolver } from "./look-ups.ts";
+import { fixedResolver, type NodeResolver } from "./look-ups.fixture.ts";
 import { dnsOfExample, judge, plainMail, signed } from "./signed-mail.fixture.ts";
 import { isForgedField, stripForged } from "./strip-forged.ts";
 

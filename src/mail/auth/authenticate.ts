@@ -7,7 +7,7 @@ import { type ArcVerdict, readArcChain, verifyArc } from "./arc.ts";
 import { type Author, findAuthor } from "./author.ts";
 import { type DkimResult, type DkimSignatureVerdict, readDkimSignatures, verifyDkim } from "./dkim.ts";
 import { type DmarcVerdict, discoverPolicy, evaluateDmarc } from "./dmarc.ts";
-import { createLookUps, type LookUpLimits, type LookUps, type NodeResolver } from "./look-ups.ts";
+import { createLookUps, type DnsResolver, type LookUpLimits, type LookUps } from "./look-ups.ts";
 import { formatResults } from "./results-header.ts";
 import type { Signature } from "./signature.ts";
 import { checkSpf, type SpfVerdict } from "./spf.ts";
@@ -21,7 +21,7 @@ export type Authentication = {
   mail_from: string;
   /** Our authserv-id. */
   host: string;
-  resolver: NodeResolver;
+  resolver: DnsResolver;
   now_ms: number;
   limits?: LookUpLimits;
 };

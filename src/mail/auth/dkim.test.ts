@@ -5,8 +5,14 @@ import { describe, it } from "node:test";
 import fc from "fast-check";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import { canonicalizeHeader, canonicalSlices, splitFields } from "../dkim/canonicalize.ts";
-import { dataFolder, fixedResolver, listedResolver, readJson, withCrlf } from "./look-ups.fixture.ts";
-import type { NodeResolver } from "./look-ups.ts";
+import {
+  dataFolder,
+  fixedResolver,
+  listedResolver,
+  type NodeResolver,
+  readJson,
+  withCrlf,
+} from "./look-ups.fixture.ts";
 import { dnsOfExample, judge, plainMail, rsaKey, signed } from "./signed-mail.fixture.ts";
 import { dnsError } from "./spf-suite.fixture.ts";
 

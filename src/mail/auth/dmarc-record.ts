@@ -81,11 +81,11 @@ export async function walkTree(domain: string, lookUps: LookUps): Promise<Walk> 
 
 // Several records are as good as none (§4.10 steps 2 and 6).
 async function recordAt(name: string, lookUps: LookUps): Promise<Answer<DmarcRecord>> {
-  if (name.length > 253 - "_dmarc.".length) return { kind: "absent", exists: false };
+  if (name.length > 253 - "_dmarc.".length) return { kind: "absent", reason: "nxdomain" };
   const answer = await lookUps.txt(`_dmarc.${name}`);
   if (answer.kind !== "found") return answer;
   const records = answer.records.map(parseDmarcRecord).filter((record) => record !== null);
-  return records.length === 1 ? { kind: "found", records } : { kind: "absent", exists: true };
+  return records.length === 1 ? { kind: "found", records } : { kind: "absent", reason: "nodata" };
 }
 
 /** The organizational domain (§4.10.2) that a walk from this name has shown. */

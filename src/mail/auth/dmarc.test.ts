@@ -6,7 +6,7 @@ import { evaluateDmarc as evaluateTheirs } from "mailauth/lib/dmarc/index.js";
 import { findAuthor } from "./author.ts";
 import { discoverPolicy, evaluateDmarc } from "./dmarc.ts";
 import { parseDmarcRecord } from "./dmarc-record.ts";
-import { dataFolder, fixedResolver, listedResolver, readJson, withCrlf } from "./look-ups.fixture.ts";
+import { asAnswers, dataFolder, fixedResolver, listedResolver, readJson, withCrlf } from "./look-ups.fixture.ts";
 import { createLookUps } from "./look-ups.ts";
 import { dnsOfExample, judge, plainMail, rsaKey, signed } from "./signed-mail.fixture.ts";
 
@@ -251,10 +251,12 @@ describe("DMARC", () => {
   it("asks eight times at most for one name, however long it is", async () => {
     const asked: string[] = [];
     const nothing = fixedResolver({});
-    const lookUps = createLookUps((name, type) => {
-      asked.push(name);
-      return nothing(name, type);
-    });
+    const lookUps = createLookUps(
+      asAnswers((name, type) => {
+        asked.push(name);
+        return nothing(name, type);
+      }),
+    );
     const author = findAuthor([Buffer.from(`From: a@${"a.".repeat(60)}example.com\r\n`)]);
     await discoverPolicy(author, lookUps);
     lookUps.end();
@@ -359,7 +361,7 @@ describe("DMARC beside mailauth", () => {
           dkimDomains: [],
           resolver,
         } as never);
-        const lookUps = createLookUps(resolver);
+        const lookUps = createLookUps(asAnswers(resolver));
         const author = findAuthor([Buffer.from(`From: x@${from}\r\n`)]);
         const spf = { result: "pass" as const, domain: spfDomain, identity: "mailfrom" as const, reason: "" };
         const { verdict } = await evaluateDmarc(

@@ -64,13 +64,13 @@ async function inheritedPolicy(domain: string, record: DmarcRecord, lookUps: Loo
   const { p, sp, np } = record.policies!;
   const existing = sp ?? p;
   if (np === null || np === existing) return existing;
-  const answer = await lookUps.addresses(domain, "A");
+  const answer = await lookUps.a(domain);
   if (answer.kind === "failed") return "unknown";
-  if (answer.kind === "found" || answer.exists) return existing;
+  if (answer.kind === "found" || answer.reason === "nodata") return existing;
   // RFC 6604 §3: an alias to a name that is not there answers NXDOMAIN too, and yet exists.
   const alias = await lookUps.cname(domain);
   if (alias.kind === "failed") return "unknown";
-  return alias.kind === "found" || alias.exists ? existing : np;
+  return alias.kind === "found" || alias.reason === "nodata" ? existing : np;
 }
 
 export type Identifiers = { author: Author; spf: SpfVerdict; signatures: DkimSignatureVerdict[] };

@@ -1,4 +1,4 @@
-// IP addresses as bytes, for SPF: strict reading, networks, reverse names. No names and no DNS here.
+// IP addresses as bytes, for SPF: strict reading, networks, texts. No names and no DNS here.
 import { isIPv4, isIPv6 } from "node:net";
 
 /** Four or sixteen bytes. */
@@ -64,7 +64,7 @@ export function dottedIp(ip: Ip): string {
   return ip.length === 4 ? ip.join(".") : [...ip.toString("hex")].join(".");
 }
 
-/** The name under which the PTR records of an address stand. */
-export function reverseName(ip: Ip): string {
-  return `${dottedIp(ip).split(".").reverse().join(".")}.${ip.length === 4 ? "in-addr" : "ip6"}.arpa`;
+/** The address as text, as whoever looks its names up wants it. */
+export function ipText(ip: Ip): string {
+  return ip.length === 4 ? ip.join(".") : ip.toString("hex").replace(/.{4}(?!$)/g, "$&:");
 }

@@ -1,13 +1,48 @@
 // Resolvers for tests that answer from a few names, and the DNS files of the published suites.
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { NodeResolver } from "./look-ups.ts";
+import type { Answer, DnsResolver } from "./look-ups.ts";
 import { dnsError } from "./spf-suite.fixture.ts";
 
 export const dataFolder = fileURLToPath(new URL("../../../../shared/data/", import.meta.url));
 
 export function readJson(path: string): unknown {
   return JSON.parse(readFileSync(path, "utf8"));
+}
+
+/** `(name, type)` in the shapes and with the error codes of node:dns/promises `resolve`, as mailauth wants it. */
+export type NodeResolver = (name: string, rrtype: string) => Promise<unknown[]>;
+
+/** The same for us: its errors are values. One without a code is a bug, and thrown. */
+export function asAnswers(resolver: NodeResolver): DnsResolver {
+  const ask = async <T>(name: string, rrtype: string, shape: (record: never) => T): Promise<Answer<T>> => {
+    try {
+      const records = await resolver(name, rrtype);
+      if (records.length === 0) return { kind: "absent", reason: "nodata" };
+      return { kind: "found", records: records.map((record) => shape(record as never)) };
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (!code?.startsWith("E")) throw error;
+      if (code === "ENODATA") return { kind: "absent", reason: "nodata" };
+      if (code === "ENOTFOUND") return { kind: "absent", reason: "nxdomain" };
+      return { kind: "failed", reason: code.slice(1).toLowerCase() };
+    }
+  };
+  const mx = ({ exchange, priority }: { exchange: string; priority: number }) => ({ exchange, preference: priority });
+  return {
+    txt: (name) => ask(name, "TXT", (strings: string[]) => strings.join("")),
+    a: (name) => ask(name, "A", String),
+    aaaa: (name) => ask(name, "AAAA", String),
+    mx: (name) => ask(name, "MX", mx),
+    ptr: (ip) => ask(reverseName(ip), "PTR", String),
+    cname: (name) => ask(name, "CNAME", String),
+  };
+}
+
+/** Of an IPv4 address, or of an IPv6 address with all its digits. */
+function reverseName(ip: string): string {
+  const [parts, suffix] = ip.includes(":") ? [[...ip.replaceAll(":", "")], "ip6"] : [ip.split("."), "in-addr"];
+  return `${parts.reverse().join(".")}.${suffix}.arpa`;
 }
 
 /** Records by `TYPE name`; a text is an error code of node:dns. Every other name does not exist. */

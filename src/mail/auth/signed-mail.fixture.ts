@@ -2,7 +2,7 @@
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { signMessage } from "../dkim/sign.ts";
 import { type Authentication, authenticate, type Verdicts } from "./authenticate.ts";
-import { fixedResolver } from "./look-ups.fixture.ts";
+import { asAnswers, fixedResolver, type NodeResolver } from "./look-ups.fixture.ts";
 
 export type TestKey = { key: KeyObject; record: string };
 
@@ -40,7 +40,7 @@ export const dnsOfExample: Record<string, unknown[] | string> = {
 export function judge(
   bytes: Buffer,
   dns: Record<string, unknown[] | string> = dnsOfExample,
-  more: Partial<Authentication> = {},
+  more: Partial<Omit<Authentication, "resolver">> & { resolver?: NodeResolver } = {},
 ): Promise<Verdicts> {
   return authenticate({
     ...{
@@ -50,7 +50,8 @@ export function judge(
       mail_from: "alice@example.com",
       host: "mx.postern.test",
     },
-    ...{ resolver: fixedResolver(dns), now_ms: 1_790_000_100_000 },
+    now_ms: 1_790_000_100_000,
     ...more,
+    resolver: asAnswers(more.resolver ?? fixedResolver(dns)),
   });
 }

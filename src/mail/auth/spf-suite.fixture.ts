@@ -2,7 +2,7 @@
 // the data). Only tests import this.
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { NodeResolver } from "./look-ups.ts";
+import type { NodeResolver } from "./look-ups.fixture.ts";
 
 type ZoneRecord = string | Record<string, unknown>;
 export type Zone = Record<string, ZoneRecord[]>;

@@ -3,13 +3,13 @@ import { describe, it } from "node:test";
 import fc from "fast-check";
 import mailauth from "mailauth/lib/spf/index.js";
 import { startDnsServer } from "../../../test/support/dns-server.ts";
-import { createResolver, nodeStyleResolver } from "../../platform/resolver.ts";
-import { fixedResolver } from "./look-ups.fixture.ts";
-import { createLookUps, type NodeResolver } from "./look-ups.ts";
+import { createResolver } from "../../platform/resolver.ts";
+import { asAnswers, fixedResolver } from "./look-ups.fixture.ts";
+import { createLookUps, type DnsResolver } from "./look-ups.ts";
 import { checkSpf, type SpfCheck, type SpfVerdict } from "./spf.ts";
 import { readSpfSuite, type SpfCase, spfSuiteMissing, zoneAnswer, zoneResolver } from "./spf-suite.fixture.ts";
 
-async function check(resolver: NodeResolver, given: Partial<SpfCheck>): Promise<SpfVerdict> {
+async function check(resolver: DnsResolver, given: Partial<SpfCheck>): Promise<SpfVerdict> {
   const lookUps = createLookUps(resolver);
   const asked = { remote_ip: "192.0.2.1", helo: "mx.example.com", mail_from: "user@example.com", ...given };
   const verdict = await checkSpf(asked, lookUps);
@@ -18,14 +18,14 @@ async function check(resolver: NodeResolver, given: Partial<SpfCheck>): Promise<
 }
 
 function checkWith(record: string, more: Record<string, unknown[] | string> = {}, given: Partial<SpfCheck> = {}) {
-  return check(fixedResolver({ "TXT example.com": [record], ...more }), given);
+  return check(asAnswers(fixedResolver({ "TXT example.com": [record], ...more })), given);
 }
 
 describe("the published SPF suite", { skip: spfSuiteMissing }, () => {
   for (const one of readSpfSuite()) {
     it(`${one.scenario}: ${one.name} is ${one.results.join(" or ")}`, async () => {
       const given = { remote_ip: one.host, helo: one.helo, mail_from: one.mailfrom };
-      const verdict = await check(zoneResolver(one.zone), given);
+      const verdict = await check(asAnswers(zoneResolver(one.zone)), given);
       assert.ok(one.results.includes(verdict.result), `${verdict.result}: ${verdict.reason}`);
     });
   }
@@ -40,7 +40,7 @@ describe("the published SPF suite", { skip: spfSuiteMissing }, () => {
     try {
       for (const one of some) {
         serve(server, one);
-        const resolver = nodeStyleResolver(createResolver({ ...options, now: () => 0 }));
+        const resolver = createResolver({ ...options, now: () => 0 });
         const verdict = await check(resolver, { remote_ip: one.host, helo: one.helo, mail_from: one.mailfrom });
         assert.ok(one.results.includes(verdict.result), `${one.name}: ${verdict.result}: ${verdict.reason}`);
       }
@@ -70,7 +70,7 @@ function serve(server: Awaited<ReturnType<typeof startDnsServer>>, { zone }: Spf
 
 describe("checkSpf", () => {
   it("checks the HELO name when the sender is null, and says so", async () => {
-    const verdict = await check(fixedResolver({ "TXT mx.example.com": ["v=spf1 ip4:192.0.2.1 -all"] }), {
+    const verdict = await check(asAnswers(fixedResolver({ "TXT mx.example.com": ["v=spf1 ip4:192.0.2.1 -all"] })), {
       mail_from: "",
     });
     assert.deepEqual(verdict, { result: "pass", domain: "mx.example.com", identity: "helo", reason: "" });
@@ -107,12 +107,12 @@ describe("checkSpf", () => {
   });
 
   it("accepts domains with underscores, which real bounce domains have", async () => {
-    const resolver = fixedResolver({ "TXT em_7.example.com": ["v=spf1 ip4:192.0.2.1 -all"] });
+    const resolver = asAnswers(fixedResolver({ "TXT em_7.example.com": ["v=spf1 ip4:192.0.2.1 -all"] }));
     assert.equal((await check(resolver, { mail_from: "x@em_7.example.com" })).result, "pass");
   });
 
   it("asks for international domains by their A-labels, and lets no UTF-8 local part into a name (RFC 8616)", async () => {
-    const resolver = fixedResolver({ "TXT xn--bcher-kva.example": ["v=spf1 exists:%{l}.example.com ~all"] });
+    const resolver = asAnswers(fixedResolver({ "TXT xn--bcher-kva.example": ["v=spf1 exists:%{l}.example.com ~all"] }));
     const verdict = await check(resolver, { mail_from: "jürgen@bücher.example" });
     assert.deepEqual([verdict.result, verdict.domain], ["softfail", "xn--bcher-kva.example"]);
   });
@@ -128,7 +128,7 @@ describe("checkSpf", () => {
   });
 
   it("is a temporary error when DNS fails, also within an include, and none without a client address", async () => {
-    assert.equal((await check(fixedResolver({ "TXT example.com": "ETIMEOUT" }), {})).result, "temperror");
+    assert.equal((await check(asAnswers(fixedResolver({ "TXT example.com": "ETIMEOUT" })), {})).result, "temperror");
     const inner = { "TXT a.example.com": "ESERVFAIL" };
     assert.equal((await checkWith("v=spf1 include:a.example.com -all", inner)).result, "temperror");
     assert.equal((await checkWith("v=spf1 +all", {}, { remote_ip: "" })).result, "none");
@@ -213,7 +213,7 @@ describe("checkSpf beside mailauth", () => {
           resolver: resolver as never,
           strict: true,
         });
-        const ours = await check(resolver, { remote_ip: ip, helo, mail_from: sender });
+        const ours = await check(asAnswers(resolver), { remote_ip: ip, helo, mail_from: sender });
         assert.equal(ours.result, theirs.status.result, ours.reason);
       }),
       { numRuns: 1_500 },

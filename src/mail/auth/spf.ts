@@ -2,7 +2,7 @@
 // Limits: 10 terms that ask DNS, 2 void look-ups, 10 MX and 10 PTR names (§4.6.4). Does not fetch explanations (exp=,
 // §6.2), whose text is the sender's and of no use to us; their syntax is checked. Unit of trust: the domain alone.
 import { domainToASCII } from "node:url";
-import { type Ip, isInNetwork, parseIp, reverseName } from "./ip.ts";
+import { type Ip, ipText, isInNetwork, parseIp } from "./ip.ts";
 import type { Answer, LookUps, MxRecord } from "./look-ups.ts";
 import { expandMacros, isQueryName, type MacroString, type MacroValues, usesMacro } from "./spf-macro.ts";
 import { type Directive, isSpfRecord, parseSpfRecord, type SpfRecord } from "./spf-record.ts";
@@ -128,7 +128,7 @@ async function matchesName(state: State, directive: DnsDirective, name: string):
     case "include":
       return matchesInclude(state, name);
     case "exists":
-      return hasRecords(state, await state.look_ups.addresses(name, "A"));
+      return hasRecords(state, await state.look_ups.a(name));
     case "ptr":
       return matchesPtr(state, name);
     case "a":
@@ -175,13 +175,14 @@ function countVoid(state: State): false | "permerror" {
     : false;
 }
 
-function family(ip: Ip): "A" | "AAAA" {
-  return ip.length === 4 ? "A" : "AAAA";
+/** The addresses of a name that are of the client's kind. */
+function addressesOf({ look_ups, values }: State, name: string): Promise<Answer<string>> {
+  return values.ip.length === 4 ? look_ups.a(name) : look_ups.aaaa(name);
 }
 
 async function matchesAddress(state: State, name: string, bits: number): Promise<Match> {
   const { ip } = state.values;
-  const answer = await state.look_ups.addresses(name, family(ip));
+  const answer = await addressesOf(state, name);
   return answer.kind === "found" ? holds(answer.records, ip, bits) : hasRecords(state, answer);
 }
 
@@ -197,12 +198,12 @@ async function matchesMx(state: State, name: string, bits: number): Promise<Matc
   const answer = await state.look_ups.mx(name);
   if (answer.kind !== "found") return hasRecords(state, answer);
   const { ip } = state.values;
-  const hosts = answer.records.toSorted((a: MxRecord, b: MxRecord) => a.priority - b.priority);
+  const hosts = answer.records.toSorted((a: MxRecord, b: MxRecord) => a.preference - b.preference);
   for (const [index, { exchange }] of hosts.entries()) {
     if (index === namesMax) return because(state, "permerror", `${name} has more than ${namesMax} MX`);
     const host = exchange.replace(/\.$/, "");
     if (host === "") continue;
-    const found = await state.look_ups.addresses(host, family(ip));
+    const found = await addressesOf(state, host);
     if (found.kind === "failed") return because(state, "temperror", `${host}: ${found.reason}`);
     if (found.kind === "found" && holds(found.records, ip, bits)) return true;
   }
@@ -211,7 +212,7 @@ async function matchesMx(state: State, name: string, bits: number): Promise<Matc
 
 // §5.5
 async function matchesPtr(state: State, name: string): Promise<Match> {
-  const answer = await state.look_ups.ptr(reverseName(state.values.ip));
+  const answer = await state.look_ups.ptr(ipText(state.values.ip));
   if (answer.kind === "absent") return countVoid(state);
   const names = await validatedNames(state);
   return names.some((found) => isSameOrBelow(found, name.toLowerCase()));
@@ -220,10 +221,10 @@ async function matchesPtr(state: State, name: string): Promise<Match> {
 /** The client's names that lead back to its address. A DNS error only means that there are none. */
 async function validatedNames(state: State): Promise<string[]> {
   const { ip } = state.values;
-  const answer = await state.look_ups.ptr(reverseName(ip));
+  const answer = await state.look_ups.ptr(ipText(ip));
   if (answer.kind !== "found") return [];
   const names = answer.records.slice(0, namesMax).map((name) => name.toLowerCase().replace(/\.$/, ""));
-  const checks = await Promise.all(names.map((name) => state.look_ups.addresses(name, family(ip))));
+  const checks = await Promise.all(names.map((name) => addressesOf(state, name)));
   return names.filter((_, index) => {
     const check = checks[index]!;
     return check.kind === "found" && holds(check.records, ip, ip.length * 8);

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { authenticate as authenticateTheirs } from "mailauth";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import { authenticate } from "../../../src/mail/auth/authenticate.ts";
-import { fixedResolver } from "../../../src/mail/auth/look-ups.fixture.ts";
+import { asAnswers, fixedResolver } from "../../../src/mail/auth/look-ups.fixture.ts";
 import { parseDkimSignature, signedNamesMax } from "../../../src/mail/auth/signature.ts";
 import { readKeyRecord } from "../../../src/mail/auth/signing-key.ts";
 import { stripForged } from "../../../src/mail/auth/strip-forged.ts";
@@ -91,7 +91,7 @@ async function verifyBoth(input: Buffer): Promise<Passed> {
     mail_from: "alice@example.com",
     host: "mx.fuzz.example",
   };
-  const { dkim } = await authenticate({ bytes: input, ...given, resolver, now_ms: NOW_S * 1_000 });
+  const { dkim } = await authenticate({ bytes: input, ...given, resolver: asAnswers(resolver), now_ms: NOW_S * 1_000 });
   const ours = dkim.signatures.filter(({ result }) => result === "pass").map((one) => `${one.domain} ${one.selector}`);
   const theirGiven = { resolver: resolver as never, curTime: new Date(NOW_S * 1_000) } as never;
   // It throws at a `c=` that it does not know: then nothing passes there.
@@ -145,7 +145,12 @@ const arc: Target = {
       mail_from: "alice@example.com",
       host: "mx.fuzz.example",
     };
-    const verdicts = await authenticate({ bytes: input, ...given, resolver, now_ms: NOW_S * 1_000 });
+    const verdicts = await authenticate({
+      bytes: input,
+      ...given,
+      resolver: asAnswers(resolver),
+      now_ms: NOW_S * 1_000,
+    });
     assert.match(verdicts.header, /^Authentication-Results: [\x20-\x7e]+(?:\r\n[ \t][\x20-\x7e]+)*\r\n$/);
     if (verdicts.arc.result !== "pass") return verdicts.arc.reason.slice(0, 60);
     if (splitMessage(input).defects.length > 0) return "odd head";
@@ -280,7 +285,8 @@ const dkimSign: Target = {
     const signed = Buffer.concat([await signMessage(whole, KEYS, { now_s: NOW_S })]);
     assert.match(signed.toString("latin1"), /^DKIM-Signature: (?:[\x20-\x7e]|\r\n[ \t])+\r\n$/);
     const resolver = fixedResolver(OWN_DNS);
-    const given = { remote_ip: "192.0.2.1", helo: "mx.example.com", mail_from: "", host: "mx.fuzz.example", resolver };
+    const client = { remote_ip: "192.0.2.1", helo: "mx.example.com", mail_from: "", host: "mx.fuzz.example" };
+    const given = { ...client, resolver: asAnswers(resolver) };
     const bytes = Buffer.concat([signed, whole]);
     const result = (await authenticate({ bytes, ...given, now_ms: NOW_S * 1_000 })).dkim.result;
     assert.equal(result, "pass", "we refuse what we signed");

@@ -7,7 +7,7 @@ import { findAuthor } from "../../../src/mail/auth/author.ts";
 import { discoverPolicy, evaluateDmarc } from "../../../src/mail/auth/dmarc.ts";
 import { parseDmarcRecord } from "../../../src/mail/auth/dmarc-record.ts";
 import { parseIp } from "../../../src/mail/auth/ip.ts";
-import { fixedResolver } from "../../../src/mail/auth/look-ups.fixture.ts";
+import { asAnswers, fixedResolver } from "../../../src/mail/auth/look-ups.fixture.ts";
 import { createLookUps } from "../../../src/mail/auth/look-ups.ts";
 import { checkSpf } from "../../../src/mail/auth/spf.ts";
 import { expandMacros, isQueryName, parseMacroString } from "../../../src/mail/auth/spf-macro.ts";
@@ -184,7 +184,7 @@ const spfEval: Target = {
       asked += 1;
       return zoneResolver(zone)(name, type);
     };
-    const lookUps = createLookUps(resolver);
+    const lookUps = createLookUps(asAnswers(resolver));
     const ours = await checkSpf({ remote_ip: ip, helo, mail_from: sender }, lookUps);
     lookUps.end();
     assert.ok(asked <= 111, `${asked} questions`);
@@ -262,7 +262,7 @@ const dmarcEval: Target = {
     const theirs = await mailauthDmarc.evaluateDmarc({
       ...{ headerFrom: [`x@${from}`], fromFields: 1, spfDomains: [spfDomain], dkimDomains: [], resolver },
     } as never);
-    const lookUps = createLookUps(resolver);
+    const lookUps = createLookUps(asAnswers(resolver));
     const author = findAuthor([Buffer.from(`From: x@${from}\r\n`)]);
     const spf = { result: "pass" as const, domain: spfDomain, identity: "mailfrom" as const, reason: "" };
     const policy = await discoverPolicy(author, lookUps);
