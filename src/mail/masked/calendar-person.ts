@@ -51,7 +51,11 @@ export function namedAnew(given: string, own: { name: string | null; email: stri
   const line = readPersonLine(given);
   if (!line || personOf(line)?.toLowerCase() !== own.email.toLowerCase()) return given;
   const parameters = line.parameters.flatMap(({ name, raw }) => {
-    if (name === "CN") return own.name === null ? [] : [`CN=${quoted(own.name)}`];
+    if (name === "CN") {
+      // The address itself is no name.
+      const shown = own.name ?? (unquoted(raw).toLowerCase() === own.email.toLowerCase() ? own.email : null);
+      return shown === null ? [] : [`CN=${quoted(shown)}`];
+    }
     return KEPT.test(name) || PEOPLE.test(name) || /^(?:EMAIL|SENT-BY)$/.test(name) ? [`${name}=${raw}`] : [];
   });
   return `${[line.name, ...parameters].join(";")}:${line.value}`;
