@@ -56,11 +56,22 @@ export const maskedForwarding: Corpus = {
       stage.dns.set(HOST, "MX", [{ exchange: `mx.${HOST}`, preference: 10 }]);
       stage.dns.set(`mx.${HOST}`, "A", ["127.0.0.1"]);
       for (const path of files) await tally.attempt(basename(path), () => runFile(stage, tally, path, files));
+      await checkPlain(stage, tally);
     } finally {
       await stage.close();
     }
   },
 };
+
+/** A filter that keeps everything would explain everything. */
+async function checkPlain(stage: MaskedStage, tally: Tally): Promise<void> {
+  const alias = await stage.alias({ forward_to: [MAILBOX] });
+  stage.sink.messages.length = 0;
+  const content = `From: Keeper <${C}>\r\nTo: ${alias.full}\r\nSubject: your order\r\n\r\nIt will arrive on Monday.\r\n`;
+  const { text } = await stage.send({ from: C, to: alias.full, content });
+  const forward = /^250/.test(text) ? await firstTo(stage, MAILBOX, alias.id) : null;
+  tally.check("a plain mail after all of them", "forwarded", forward ? "forwarded" : text);
+}
 
 async function runFile(stage: MaskedStage, tally: Tally, path: string, all: readonly string[]): Promise<void> {
   const file = basename(path);

@@ -10,10 +10,19 @@ type About = { defects: readonly string[]; bytes: Buffer; other: OtherReader | u
 /** Of all of them together: the first's reason, when each has one. */
 export function reasonOf(found: readonly Found[], { defects, bytes, other }: About): string | null {
   const text = bytes.toString("latin1");
-  const reasons = found.map(
-    (one) => byDefect(one.field, defects) ?? byBytes(one, text) ?? (other && byOther(one, other)),
-  );
+  const reasons = found.map((one) => {
+    if (isLost(one)) return null;
+    return byDefect(one.field, defects) ?? byBytes(one, text) ?? (other && byOther(one, other));
+  });
   return reasons.every((reason) => reason) ? (reasons[0] ?? null) : null;
+}
+
+const HEAD = /^(?:subject|from|to|message_id|in_reply_to|references)$/;
+const EMPTY = new Set(["", "null", "[]"]);
+
+/** A field of the head that others read and we have nothing of. */
+function isLost({ field, want, got }: Found): boolean {
+  return HEAD.test(field) && EMPTY.has(got) && !EMPTY.has(want);
 }
 
 const BY_DEFECT: [defect: RegExp, field: RegExp, reason: string][] = [
@@ -110,10 +119,10 @@ function repeated(text: string, field: string): boolean {
   return [...head.matchAll(new RegExp(`^${field}[ \t]*:`, "gim"))].length > 1;
 }
 
-/** CPython raises, or gives up: it then has less than we read; what it finds broken it reads its own way. */
-function byOther({ want, got }: Found, { defects }: OtherReader): string | null {
+/** CPython raises, or gives up: it then has less than we read. What it finds broken in the body it reads its own way. */
+function byOther({ field, want, got }: Found, { defects }: OtherReader): string | null {
   const isMore = (want === "" && got !== "") || (want === "false" && got === "true");
-  return isMore || defects > 0
+  return isMore || (defects > 0 && /^(?:has text|attachment |size of )/.test(field))
     ? "a second opinion (CPython's email), not a standard: it keeps raw bytes and rejects what readers repair"
     : null;
 }
