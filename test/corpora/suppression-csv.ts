@@ -1,6 +1,7 @@
 // Other providers' suppression lists through HTTP: preview, commit, commit again, and what is on the list then.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { PROVIDERS } from "../../src/mail/csv/formats.ts";
 import { commitImports } from "../../src/suppressions/background.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { caseFiles, noteAbsent, readSide } from "./case-files.ts";
@@ -41,8 +42,8 @@ export const suppressionCsv: Corpus = {
 
 function wanted({ provider, valid_rows, invalid_or_skipped_rows }: Case): Imported {
   return {
-    // A list in nobody's known format.
-    provider: provider === "generic" ? "custom" : provider,
+    // "generic", and whom we have no name for.
+    provider: PROVIDERS.find((known) => known === provider) ?? "custom",
     valid_rows: valid_rows.length,
     other_rows: invalid_or_skipped_rows.length,
     committed: valid_rows.map(([email, reason]) => `${email.toLowerCase()} ${reason}`).sort(),
