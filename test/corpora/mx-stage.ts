@@ -101,13 +101,26 @@ export async function closeMxStage(): Promise<void> {
   await stage?.close();
 }
 
-/** Starts it with an alias that goes to the receiver and nobody who judges spam. */
+/** Starts it with an alias that goes to the receiver and nobody who judges spam; what was begun is undone when it fails. */
 async function setMxStage(): Promise<MxStage> {
-  const dir = mkdtempSync(join(tmpdir(), "postern-corpora-"));
+  const undo = new AsyncDisposableStack();
+  try {
+    return await setAround(undo);
+  } catch (error) {
+    await undo.disposeAsync();
+    throw error;
+  }
+}
+
+async function setAround(undo: AsyncDisposableStack): Promise<MxStage> {
+  const dir = undo.adopt(mkdtempSync(join(tmpdir(), "postern-corpora-")), (path) =>
+    rmSync(path, { recursive: true, force: true }),
+  );
   chmodSync(dir, 0o711);
   const authority = makeCertificateAuthority(dir);
-  const [dns, database] = [await startDnsServer(), await testDatabase()];
-  const sink = await startWebhookSink({ tls: authority.issue(["localhost"]) });
+  const database = undo.adopt(await testDatabase(), (clone) => clone.drop());
+  const dns = undo.adopt(await startDnsServer(), (server) => server.stop());
+  const sink = undo.adopt(await startWebhookSink({ tls: authority.issue(["localhost"]) }), (server) => server.stop());
   const clock_file = join(dir, "clock");
   const settings = await posternSettings(dir, {
     DATABASE_URL: database.url,
@@ -117,32 +130,20 @@ async function setMxStage(): Promise<MxStage> {
     POSTERN_TESTING_DNS_TIMEOUT_MS: DNS_TIMEOUT_MS,
     NODE_EXTRA_CA_CERTS: authority.ca_file,
   });
-  const parts: Parts = { dns, settings, sink, clock_file, postern: await startPostern(settings, ROLES) };
-  const close = async (): Promise<void> => {
-    await parts.postern.stop();
-    await sink.stop();
-    await dns.stop();
-    await database.drop();
-    rmSync(dir, { recursive: true, force: true });
-  };
-  const domain_id = await furnish(parts).catch(async (error: unknown) => {
-    await close();
-    throw error;
-  });
+  const postern = undo.adopt(await startPostern(settings, ROLES), (running) => running.stop().then(() => undefined));
+  const parts: Parts = { dns, settings, sink, clock_file, postern };
+  const domain_id = await furnish(parts);
   const inbox = receiveEvents(sink);
   return {
-    dns,
-    settings,
-    domain_id,
-    postern: parts.postern,
+    ...{ dns, settings, domain_id, postern },
     deliver: (delivery) => deliver(parts, inbox, delivery),
     send: (delivery) => send(parts, delivery),
     download: (path) => download(settings, path),
     ask: (method, path, body) => ask(settings, method, path, body),
     moveTime: (ms) => moveTime(parts, ms),
-    peakBytes: () => peakBytes(parts.postern.pid),
-    forgetPeak: () => forgetPeak(parts.postern.pid),
-    close,
+    peakBytes: () => peakBytes(postern.pid),
+    forgetPeak: () => forgetPeak(postern.pid),
+    close: () => undo.disposeAsync(),
   };
 }
 

@@ -106,23 +106,38 @@ export async function playReturned<Case extends ReturnedCase>(
   return came;
 }
 
-/** A process with all that sends, receives and calls webhooks. */
+/** A process with all that sends, receives and calls webhooks; what was begun is undone when it fails half-way. */
 async function setReturnedStage(): Promise<ReturnedStage> {
-  const dir = mkdtempSync(join(tmpdir(), "postern-corpora-"));
+  const undo = new AsyncDisposableStack();
+  try {
+    return await setAround(undo);
+  } catch (error) {
+    await undo.disposeAsync();
+    throw error;
+  }
+}
+
+async function setAround(undo: AsyncDisposableStack): Promise<ReturnedStage> {
+  const dir = undo.adopt(mkdtempSync(join(tmpdir(), "postern-corpora-")), (path) =>
+    rmSync(path, { recursive: true, force: true }),
+  );
   chmodSync(dir, 0o711);
   const authority = makeCertificateAuthority(dir);
-  const [dns, database, sink] = [await startDnsServer(), await testDatabase(), await startSmtpSink()];
-  const hooks = await startWebhookSink({ tls: authority.issue(["localhost"]) });
+  const database = undo.adopt(await testDatabase(), (clone) => clone.drop());
+  const dns = undo.adopt(await startDnsServer(), (server) => server.stop());
+  const sink = undo.adopt(await startSmtpSink(), (server) => server.stop());
+  const hooks = undo.adopt(await startWebhookSink({ tls: authority.issue(["localhost"]) }), (server) => server.stop());
   const settings = await posternSettings(dir, {
     DATABASE_URL: database.url,
     POSTERN_DNS: dns.address,
     POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
     NODE_EXTRA_CA_CERTS: authority.ca_file,
   });
-  const postern = await startPostern(settings, ["api", "mx", "mta", "hooks"]);
-  const client = new pg.Client(database.admin_url);
+  const roles = ["api", "mx", "mta", "hooks"];
+  undo.adopt(await startPostern(settings, roles), (running) => running.stop().then(() => undefined));
+  const client = undo.adopt(new pg.Client(database.admin_url), (session) => session.end());
   await client.connect();
-  const finished = waitForProcessing(client);
+  const finished = undo.adopt(waitForProcessing(client), (waiting) => waiting.stop());
   const parts: Parts = { settings, dns, sink, told: byEmail(hooks), arrivals: byMessageId(sink), finished };
   await addVerifiedDomain(apiOf(settings), dns, SENDER, { type: "both" });
   const events = ["email.bounced", "email.deferred", "email.complained"];
@@ -133,14 +148,7 @@ async function setReturnedStage(): Promise<ReturnedStage> {
       const { body } = await ask(settings, "GET", "/v1/suppressions?limit=100");
       return (body.suppressions as unknown as { email: string }[]).map(({ email }) => email);
     },
-    async close() {
-      finished.stop();
-      await client.end();
-      await postern.stop();
-      await Promise.all([hooks.stop(), sink.stop(), dns.stop()]);
-      await database.drop();
-      rmSync(dir, { recursive: true, force: true });
-    },
+    close: () => undo.disposeAsync(),
   };
 }
 
