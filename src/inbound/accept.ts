@@ -1,6 +1,6 @@
 // The durable accept of received mail: messages of the same moment are written by one statement, and 250 leaves after its
 // commit. Batches grow with load; an idle message waits for one commit. When a batch fails its messages are tried singly.
-import { isUnavailable, whileUnavailable } from "../platform/db.ts";
+import { isShortage, isUnavailable, isUnreached, whileUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { keepIfLarge } from "./blob-references.ts";
@@ -195,7 +195,11 @@ function toJob(
 async function writeBatch(world: AcceptWorld, batch: Waiting[]): Promise<void> {
   const error = await write(world, batch);
   if (error === null) return settle(batch);
-  if (batch.length === 1) return batch[0]?.done.reject(error);
+  // Nothing can be tried again under ids that were taken to settle what happened, or without a database.
+  if (batch.length === 1 || (isUnavailable(error) && !isShortage(error))) {
+    for (const { done } of batch) done.reject(error);
+    return;
+  }
   for (const single of batch) {
     const failure = await write(world, [single]);
     if (failure === null) settle([single]);
@@ -218,18 +222,20 @@ async function write(world: AcceptWorld, batch: Prepared[]): Promise<unknown> {
     await withPartitions(world, () => queries.acceptMail(world.db, rows, CLAIM_LEASE_MS));
     return null;
   } catch (error) {
-    if (isUnavailable(error) && (await wasStored(world, rows.emails[0]))) return null;
+    const isInDoubt = isUnavailable(error) && !isShortage(error) && !isUnreached(error);
+    if (isInDoubt && (await isStored(world, rows.emails[0]))) return null;
     return error;
   }
 }
 
 /**
- * The connection was lost and with it the answer to our commit. One statement wrote the batch, so one of its ids tells
- * whether all of it is there. Asked for 20 s: then the client is told to come again, which at worst makes a second copy.
+ * The connection was lost and with it the answer to our commit. One statement wrote the batch, so what is settled for one of
+ * its ids holds for all of it (docs/decisions/0020-a-lost-answer-to-an-accept.md). Tried for 20 s: then the client is told to
+ * come again, which at worst makes a second copy.
  */
-async function wasStored(world: AcceptWorld, email: Prepared["emails"][number] | undefined): Promise<boolean> {
+async function isStored(world: AcceptWorld, email: Prepared["emails"][number] | undefined): Promise<boolean> {
   if (!email) return false;
-  const ask = () => queries.isStored(world.db, email.org_id, email.raw_id);
+  const ask = () => withPartitions(world, () => queries.settleMail(world.db, email));
   return whileUnavailable(ask, ASK_AGAIN_MS, (_, times) => times < ASK_AGAIN_TIMES).catch((error) => {
     if (isUnavailable(error)) return false;
     throw error;

@@ -88,8 +88,22 @@ export function acceptMail(
   ]);
 }
 
-export async function isStored(db: Query, orgId: string, rawId: string): Promise<boolean> {
-  return (await db.query("select 1 from inbound_raw where org_id = $1 and id = $2", [orgId, rawId])).length > 0;
+/**
+ * Settles whether a mail that nobody answered for is there, now and for ever: one that is being written is waited for (its
+ * unique key is), and one whose statement has not begun yet will find its key taken and fail as a whole. What stays of it is a
+ * row without bytes, until retention. True: the mail is there.
+ */
+export async function settleMail(
+  db: Query,
+  { org_id, id, raw_id, received_at }: Pick<EmailInsert, "org_id" | "id" | "raw_id" | "received_at">,
+): Promise<boolean> {
+  await db.execute(
+    `insert into inbound_raw (org_id, id, size, envelope_from, helo, protocol, received_at)
+     values ($1, $2, 0, '', '', '', $3) on conflict do nothing`,
+    [org_id, raw_id, received_at],
+  );
+  // Its own statement: it must see what was committed while the first one waited.
+  return (await db.query("select 1 from inbound_email where org_id = $1 and id = $2", [org_id, id])).length > 0;
 }
 
 export type ClaimedRow = {

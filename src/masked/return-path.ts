@@ -27,7 +27,11 @@ export function maskedReturnPath<M extends carry.ArrivedMail, O>(
     const [alias] = trace.alias_id === null ? [] : await findAlias(world.db, trace.org_id, trace.alias_id);
     if (!alias || alias.deleted_at !== null) return carry.gone(world, mail);
     if (examined.kind === "failed") {
-      return carry.conclude(world, { alias, mail }, { status: "failed", reason: examined.reason, entries: [], counts: {} });
+      return carry.conclude(
+        world,
+        { alias, mail },
+        { status: "failed", reason: examined.reason, entries: [], counts: {} },
+      );
     }
     const read = examined.returned;
     if (read.kind === "auto_reply" && trace.kind === "reply") {
