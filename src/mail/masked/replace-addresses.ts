@@ -163,8 +163,9 @@ function findIn(view: View, source: string, { pattern, to, kind, kept }: Rule): 
   return [...view.text.matchAll(pattern)].flatMap(({ index, 0: text }) => {
     if (kept.has(text)) return [];
     const place = { from: index, to: index + text.length };
-    // What follows one that goes belongs to nothing before.
-    if (kind !== "reverse" && index !== behind && isLonger(view, source, place)) return [];
+    // What follows one that goes, with letters between at most, belongs to nothing before.
+    const follows = behind !== -1 && /^[a-z0-9.+_-]{0,64}$/.test(view.text.slice(behind, index).slice(0, 65));
+    if (kind !== "reverse" && !follows && isLonger(view, source, place)) return [];
     behind = place.to;
     return [{ first: view.starts[index] as number, last: view.ends[place.to - 1] as number, to }];
   });
