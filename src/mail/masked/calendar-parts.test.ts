@@ -69,6 +69,15 @@ describe("an invitation", () => {
     assert.match(text, /^Content-Type: text\/calendar; charset=utf-8; method=REQUEST\r$/m);
   });
 
+  it("is found in a multipart of whatever kind: others see its parts", () => {
+    for (const type of ["multipart/%", "multipart/\x9aixed", "multipart/", "Multipart/ mixed"]) {
+      const part = `Content-Type: text/calendar\n\n${event(`ORGANIZER:mailto:${STRANGER}`)}`;
+      const whole = `From: Shop <shop@example.com>\nMIME-Version: 1.0\nContent-Type: ${type}; boundary=b31\n\n--b31\n${part}--b31--\n`;
+      const bytes = Buffer.from(whole.replaceAll("\n", "\r\n"), "latin1");
+      assert.ok(!guardCalendars(bytes, INVITED).includes(STRANGER), type);
+    }
+  });
+
   it("in UTF-16 arrives in UTF-8", async () => {
     const calendar = Buffer.from(`\ufeff${event(`ORGANIZER:mailto:${STRANGER}`)}Grüße`, "utf16le");
     const bytes = guardCalendars(

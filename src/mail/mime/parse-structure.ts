@@ -224,8 +224,10 @@ function readPart(walk: Walk, start: number, defaultType: string): { part: Part;
   return { part: { headers, type, parameters, body: Buffer.alloc(0), children: null }, end };
 }
 
-// RFC 2045 §5.2: without a readable type it is text; a type of the right form with odd letters is some file.
+// RFC 2045 §5.2: without a readable type it is text; a type of the right form with odd letters is some file. A multipart of
+// whatever kind is mixed (RFC 2046 §5.1.3): taken for a file, others would see parts in it that we did not.
 function fallbackType(value: string, defaultType: string): string {
+  if (/^multipart\s*\//.test(value)) return "multipart/mixed";
   if (/^<?html>?$/.test(value)) return "text/html";
   return value.includes("/") ? "application/octet-stream" : defaultType;
 }

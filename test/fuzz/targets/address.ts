@@ -173,7 +173,8 @@ const author: Target = {
     assert.ok(shown.length >= 1, "DMARC judges an author whom the parsed mail does not show");
     for (const email of shown) {
       const domain = findAuthor([Buffer.from(`From: <${email}>`)]).domain;
-      assert.equal(domain, judged.domain, "shown is another domain than the one that was judged");
+      // In a charset that takes `@` for half of a letter no address is left, and so nobody else's either.
+      if (domain !== null) assert.equal(domain, judged.domain, "shown is another domain than the one that was judged");
     }
     return "one";
   },

@@ -176,7 +176,8 @@ const invitation: Target = {
         .toString("utf8")
         .replace(/\r?\n[ \t]/g, "")
         .split(/\r?\n/);
-      const people = lines.filter((line) => /^(?:ORGANIZER|ATTENDEE)[;:]/i.test(line));
+      // Without a value it names nobody.
+      const people = lines.filter((line) => /^(?:ORGANIZER|ATTENDEE)(?:;.*)?:./i.test(line));
       for (const line of people) {
         assert.match(line, new RegExp(`:mailto:(?:${REVERSE}|${MAILBOX})$`), mimeType);
       }
