@@ -2,24 +2,14 @@
 // says, and an HTTPS receiver of its `email.received` events. A case's connecting address comes by the PROXY protocol.
 // What SMTP must refuse (a bare CR, a name that is no HELO) is refused, and then goes in through simulate; any other
 // refusal is one.
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { testDatabase } from "../support/database.ts";
-import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
-import {
-  apiOf,
-  ask,
-  type PosternProcess,
-  type Posterns,
-  posternSettings,
-  startPostern,
-} from "../support/postern-process.ts";
+import type { DnsServer } from "../support/dns-server.ts";
+import { ask, type PosternProcess, type Posterns } from "../support/postern-process.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
-import { makeCertificateAuthority } from "../support/tls.ts";
+import { type Scene, setScene } from "../support/scene.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
-import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
+import type { WebhookSink } from "../support/webhook-sink.ts";
 import { answerTo } from "./case-files.ts";
 
 export type Delivery = {
@@ -75,13 +65,10 @@ export const NOT_CARRIED =
   "refused at the door: SMTP carries no NUL and no bare CR (RFC 5321 §2.3.8, §4.1.2), and servers that read them differently can be tricked";
 const ANSWER_WITHIN_MS = 60_000;
 const EVENT_WITHIN_MS = 20_000;
-/** The process looks at the file again after 50 ms. */
-const OFFSET_SEEN_MS = 80;
 const ROLES = ["api", "mx", "hooks"];
 /** So that names that do not answer cost a case a second or two. */
 const DNS_TIMEOUT_MS = "700";
 
-type Parts = Pick<MxStage, "dns" | "settings"> & { sink: WebhookSink; clock_file: string; postern: PosternProcess };
 type Received = { event: unknown; is_utf8: boolean; at: number };
 /** Null: nothing came. */
 type Inbox = { take(id: string): Promise<Received | null> };
@@ -101,58 +88,42 @@ export async function closeMxStage(): Promise<void> {
   await stage?.close();
 }
 
-/** Starts it with an alias that goes to the receiver and nobody who judges spam; what was begun is undone when it fails. */
+/** A scene with an alias that goes to the receiver and nobody who judges spam; what was begun is undone when it fails. */
 async function setMxStage(): Promise<MxStage> {
-  const undo = new AsyncDisposableStack();
+  const scene = await setScene({
+    env: { POSTERN_PROXY_PROTOCOL_FROM: "127.0.0.1", POSTERN_TESTING_DNS_TIMEOUT_MS: DNS_TIMEOUT_MS },
+  });
   try {
-    return await setAround(undo);
+    return await startOn(scene);
   } catch (error) {
-    await undo.disposeAsync();
+    await scene.close();
     throw error;
   }
 }
 
-async function setAround(undo: AsyncDisposableStack): Promise<MxStage> {
-  const dir = undo.adopt(mkdtempSync(join(tmpdir(), "postern-corpora-")), (path) =>
-    rmSync(path, { recursive: true, force: true }),
-  );
-  chmodSync(dir, 0o711);
-  const authority = makeCertificateAuthority(dir);
-  const database = undo.adopt(await testDatabase(), (clone) => clone.drop());
-  const dns = undo.adopt(await startDnsServer(), (server) => server.stop());
-  const sink = undo.adopt(await startWebhookSink({ tls: authority.issue(["localhost"]) }), (server) => server.stop());
-  const clock_file = join(dir, "clock");
-  const settings = await posternSettings(dir, {
-    DATABASE_URL: database.url,
-    POSTERN_DNS: dns.address,
-    POSTERN_PROXY_PROTOCOL_FROM: "127.0.0.1",
-    POSTERN_TESTING_CLOCK_FILE: clock_file,
-    POSTERN_TESTING_DNS_TIMEOUT_MS: DNS_TIMEOUT_MS,
-    NODE_EXTRA_CA_CERTS: authority.ca_file,
-  });
-  const postern = undo.adopt(await startPostern(settings, ROLES), (running) => running.stop().then(() => undefined));
-  const parts: Parts = { dns, settings, sink, clock_file, postern };
-  const domain_id = await furnish(parts);
-  const inbox = receiveEvents(sink);
+async function startOn(scene: Scene): Promise<MxStage> {
+  const postern = await scene.start(ROLES);
+  const domain_id = await furnish(scene);
+  const inbox = receiveEvents(scene.receiver);
   return {
-    ...{ dns, settings, domain_id, postern },
-    deliver: (delivery) => deliver(parts, inbox, delivery),
-    send: (delivery) => send(parts, delivery),
-    download: (path) => download(settings, path),
-    ask: (method, path, body) => ask(settings, method, path, body),
-    moveTime: (ms) => moveTime(parts, ms),
+    ...{ dns: scene.dns, settings: scene, domain_id, postern },
+    deliver: (delivery) => deliver(scene, inbox, delivery),
+    send: (delivery) => send(scene, delivery),
+    download: (path) => download(scene, path),
+    ask: scene.ask,
+    moveTime: (ms) => scene.moveClock(ms === null ? 0 : ms - Date.now()),
     peakBytes: () => peakBytes(postern.pid),
     forgetPeak: () => forgetPeak(postern.pid),
-    close: () => undo.disposeAsync(),
+    close: scene.close,
   };
 }
 
-async function furnish({ settings, dns, sink }: Parts): Promise<string> {
-  const { id } = await addVerifiedDomain(apiOf(settings), dns, DOMAIN, { type: "inbound" });
-  await expectMade(ask(settings, "POST", "/v1/aliases", { domain_id: id, local_part: RECIPIENT.split("@")[0] }));
-  await expectMade(ask(settings, "POST", "/v1/webhooks", { url: `${sink.url}/in`, domain_id: id }));
+async function furnish(scene: Scene): Promise<string> {
+  const { id } = await addVerifiedDomain(scene, scene.dns, DOMAIN, { type: "inbound" });
+  await expectMade(scene.ask("POST", "/v1/aliases", { domain_id: id, local_part: RECIPIENT.split("@")[0] }));
+  await expectMade(scene.ask("POST", "/v1/webhooks", { url: `${scene.receiver.url}/in`, domain_id: id }));
   // Judged as spam, a case would lie in quarantine, without its event.
-  const spam = await ask(settings, "PUT", `/v1/domains/${id}/spam`, { enabled: false });
+  const spam = await scene.ask("PUT", `/v1/domains/${id}/spam`, { enabled: false });
   if (spam.status !== 200 && spam.status !== 404) throw new Error(JSON.stringify(spam));
   return id;
 }
@@ -160,11 +131,6 @@ async function furnish({ settings, dns, sink }: Parts): Promise<string> {
 async function expectMade(asked: ReturnType<typeof ask>): Promise<void> {
   const { status, body } = await asked;
   if (status !== 201) throw new Error(`the stage could not be set: ${status} ${JSON.stringify(body)}`);
-}
-
-async function moveTime({ clock_file }: Parts, ms: number | null): Promise<void> {
-  writeFileSync(clock_file, ms === null ? "0" : String(Math.round((ms - Date.now()) / 1000)));
-  await new Promise((done) => setTimeout(done, OFFSET_SEEN_MS));
 }
 
 // VmHWM of Linux: the high-water mark of the resident set.
@@ -243,15 +209,15 @@ function hasLoneSurrogate(value: unknown): boolean {
 
 // --- deliveries ----------------------------------------------------------------------------------------------------------
 
-async function deliver(parts: Parts, inbox: Inbox, delivery: Delivery): Promise<Arrival | Refusal> {
-  const { code, text, dotted_at } = await send(parts, delivery);
+async function deliver(scene: Scene, inbox: Inbox, delivery: Delivery): Promise<Arrival | Refusal> {
+  const { code, text, dotted_at } = await send(scene, delivery);
   const id = /taken as (\S+)/.exec(text)?.[1];
   const due = refusalDue(delivery);
-  if (code === 250 && id && due === null) return arrival(parts, inbox, { id, at: dotted_at, refused: null });
+  if (code === 250 && id && due === null) return arrival(scene, inbox, { id, at: dotted_at, refused: null });
   if (!due?.test(text)) return { kind: "refused", answer: due ? `${text}, not ${due}` : text, is_due: false };
-  const simulated = await simulate(parts.settings, delivery);
+  const simulated = await simulate(scene, delivery);
   if (simulated === null) return { kind: "refused", answer: text, is_due: delivery.bytes.includes(0) };
-  return arrival(parts, inbox, { ...simulated, refused: text });
+  return arrival(scene, inbox, { ...simulated, refused: text });
 }
 
 /** What SMTP has to answer to a delivery that it cannot carry; null when it can. */
@@ -263,19 +229,19 @@ function refusalDue({ bytes, helo = "x", mail_from = "" }: Delivery): RegExp | n
 
 type Taken = { id: string; at: number; refused: string | null };
 
-async function arrival(parts: Parts, inbox: Inbox, { id, at, refused }: Taken): Promise<Arrival | Refusal> {
+async function arrival(scene: Scene, inbox: Inbox, { id, at, refused }: Taken): Promise<Arrival | Refusal> {
   const received = await inbox.take(id);
   if (received) {
     return { kind: "arrived", id, event: received.event, is_utf8: received.is_utf8, ms: received.at - at, refused };
   }
-  const { body } = await ask(parts.settings, "GET", `/v1/inbound-emails/${id}`);
+  const { body } = await scene.ask("GET", `/v1/inbound-emails/${id}`);
   const { status, reason, spam } = (body.email ?? {}) as Record<string, unknown>;
   return { kind: "refused", answer: `no event, but ${JSON.stringify({ status, reason, spam })}`, is_due: false };
 }
 
-async function send({ settings }: Pick<Parts, "settings">, delivery: Delivery) {
+async function send({ mx_port }: Scene, delivery: Delivery) {
   const { bytes, helo = "client.invalid", mail_from = "", recipient = RECIPIENT } = delivery;
-  const smtp = await rawSmtp(Number(settings.env.POSTERN_MX?.split(":")[1]));
+  const smtp = await rawSmtp(mx_port);
   try {
     smtp.write(proxyLine(delivery.remote_ip ?? SOME_CLIENT));
     let answer = await smtp.reply(ANSWER_WITHIN_MS);

@@ -1,21 +1,15 @@
 // Third-party bounces and complaints about mail that was really sent: a Postern process sends to the recipients of a case,
 // a server takes the copies, the case's mail comes back by SMTP to a return path or feedback address of them, and what
 // became of it is read from the API and from the receiver of webhooks.
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import pg from "pg";
+import type pg from "pg";
 import { parseAddress } from "../../src/mail/address.ts";
-import { testDatabase } from "../support/database.ts";
-import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
-import { apiOf, ask, type Posterns, posternSettings, startPostern } from "../support/postern-process.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { fieldOf } from "../support/returned-mail.ts";
-import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
+import { type Scene, setScene } from "../support/scene.ts";
+import type { SmtpSink } from "../support/smtp-sink.ts";
 import { receiveAt } from "../support/stories.ts";
-import { makeCertificateAuthority } from "../support/tls.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
-import { startWebhookSink, type WebhookSink } from "../support/webhook-sink.ts";
+import type { WebhookSink } from "../support/webhook-sink.ts";
 import type { Tally } from "./tally.ts";
 
 /** `recipients`: who the message went to, as the case names them; what is no address gets a stand-in. */
@@ -63,9 +57,7 @@ const SENDER = "corpus-out.example";
 const STAND_INS = "corpus-there.example";
 
 type Parts = {
-  settings: Posterns;
-  dns: DnsServer;
-  sink: SmtpSink;
+  scene: Scene;
   told: Map<string, Record<string, unknown>[]>;
   arrivals: Map<string, SmtpSink["messages"]>;
   finished: Waiting;
@@ -106,49 +98,37 @@ export async function playReturned<Case extends ReturnedCase>(
   return came;
 }
 
-/** A process with all that sends, receives and calls webhooks; what was begun is undone when it fails half-way. */
+/** A scene with all that sends, receives and calls webhooks; what was begun is undone when it fails half-way. */
 async function setReturnedStage(): Promise<ReturnedStage> {
-  const undo = new AsyncDisposableStack();
+  const scene = await setScene();
   try {
-    return await setAround(undo);
+    return await startOn(scene);
   } catch (error) {
-    await undo.disposeAsync();
+    await scene.close();
     throw error;
   }
 }
 
-async function setAround(undo: AsyncDisposableStack): Promise<ReturnedStage> {
-  const dir = undo.adopt(mkdtempSync(join(tmpdir(), "postern-corpora-")), (path) =>
-    rmSync(path, { recursive: true, force: true }),
-  );
-  chmodSync(dir, 0o711);
-  const authority = makeCertificateAuthority(dir);
-  const database = undo.adopt(await testDatabase(), (clone) => clone.drop());
-  const dns = undo.adopt(await startDnsServer(), (server) => server.stop());
-  const sink = undo.adopt(await startSmtpSink(), (server) => server.stop());
-  const hooks = undo.adopt(await startWebhookSink({ tls: authority.issue(["localhost"]) }), (server) => server.stop());
-  const settings = await posternSettings(dir, {
-    DATABASE_URL: database.url,
-    POSTERN_DNS: dns.address,
-    POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
-    NODE_EXTRA_CA_CERTS: authority.ca_file,
-  });
-  const roles = ["api", "mx", "mta", "hooks"];
-  undo.adopt(await startPostern(settings, roles), (running) => running.stop().then(() => undefined));
-  const client = undo.adopt(new pg.Client(database.admin_url), (session) => session.end());
-  await client.connect();
-  const finished = undo.adopt(waitForProcessing(client), (waiting) => waiting.stop());
-  const parts: Parts = { settings, dns, sink, told: byEmail(hooks), arrivals: byMessageId(sink), finished };
-  await addVerifiedDomain(apiOf(settings), dns, SENDER, { type: "both" });
+async function startOn(scene: Scene): Promise<ReturnedStage> {
+  const { ask, dns, sink, receiver } = scene;
+  await scene.start(["api", "mx", "mta", "hooks"]);
+  const told = byEmail(receiver);
+  const arrivals = byMessageId(sink);
+  await addVerifiedDomain(scene, dns, SENDER, { type: "both" });
   const events = ["email.bounced", "email.deferred", "email.complained"];
-  await ask(settings, "POST", "/v1/webhooks", { url: `${hooks.url}/out`, events });
+  await ask("POST", "/v1/webhooks", { url: `${receiver.url}/out`, events });
+  const finished = waitForProcessing(await scene.admin());
+  const parts: Parts = { scene, told, arrivals, finished };
   return {
     run: (cases) => runAll(parts, cases),
     leftSuppressed: async () => {
-      const { body } = await ask(settings, "GET", "/v1/suppressions?limit=100");
+      const { body } = await ask("GET", "/v1/suppressions?limit=100");
       return (body.suppressions as unknown as { email: string }[]).map(({ email }) => email);
     },
-    close: () => undo.disposeAsync(),
+    close: () => {
+      finished.stop();
+      return scene.close();
+    },
   };
 }
 
@@ -230,9 +210,9 @@ function addresses({ recipients }: ReturnedCase, index: number): Addressed[] {
 }
 
 async function runOne(parts: Parts, one: ReturnedCase, addressed: Addressed[]): Promise<Verdict> {
-  const { settings, dns } = parts;
+  const { ask, dns } = parts.scene;
   for (const { email } of addressed) receiveAt(dns, email.slice(email.lastIndexOf("@") + 1), "mx.corpus-there.example");
-  const sent = await ask(settings, "POST", "/v1/send", {
+  const sent = await ask("POST", "/v1/send", {
     from: `list@${SENDER}`,
     to: addressed.map(({ email }) => email),
     subject: one.name.slice(0, 200).replace(/[^ -~]/g, "?"),
@@ -242,9 +222,9 @@ async function runOne(parts: Parts, one: ReturnedCase, addressed: Addressed[]): 
   const copies = await copiesOf(parts, String(sent.body.message_id), addressed.length);
   const first = copies.find(({ to }) => to[0]?.toLowerCase() === addressed[0]?.email.toLowerCase()) ?? copies[0];
   if (!first) throw new Error("no copy arrived");
-  await recorded(settings, String(sent.body.id));
+  await recorded(parts.scene, String(sent.body.id));
   const feedback = fieldOf(first.bytes, "CFBL-Address").split(";")[0] ?? "";
-  const reply = await sendBack(settings, one.to === "feedback" ? feedback : first.from, one.mail);
+  const reply = await sendBack(parts.scene, one.to === "feedback" ? feedback : first.from, one.mail);
   const taken = /taken as (\S+)/.exec(reply)?.[1];
   if (taken) await within(parts.finished.until(taken), "the mail was not processed");
   return verdictOf(parts, String(sent.body.id), addressed, reply);
@@ -260,10 +240,10 @@ async function copiesOf({ arrivals }: Parts, messageId: string, count: number): 
   }
 }
 
-async function recorded(settings: Posterns, id: string): Promise<void> {
+async function recorded({ ask }: Scene, id: string): Promise<void> {
   const until = Date.now() + WITHIN_MS;
   for (;;) {
-    const { body } = await ask(settings, "GET", `/v1/emails/${id}`);
+    const { body } = await ask("GET", `/v1/emails/${id}`);
     const { status } = body.email as unknown as { status: string };
     if (status === "delivered") return;
     if (Date.now() > until) throw new Error(`the message is ${status}`);
@@ -271,8 +251,8 @@ async function recorded(settings: Posterns, id: string): Promise<void> {
   }
 }
 
-async function sendBack(settings: Posterns, to: string, mail: Buffer): Promise<string> {
-  const smtp = await rawSmtp(Number(settings.env.POSTERN_MX?.split(":")[1]));
+async function sendBack({ mx_port }: Scene, to: string, mail: Buffer): Promise<string> {
+  const smtp = await rawSmtp(mx_port);
   try {
     await smtp.reply();
     return (await smtp.deliver({ from: "", to: [to], content: mail })).text;
@@ -293,11 +273,8 @@ type Shown = Pick<RecipientVerdict, "email" | "status" | "bounce_type" | "bounce
 type Entry = { reason: string; feedback_type: string | null; id: string };
 
 async function verdictOf(parts: Parts, id: string, addressed: Addressed[], answer: string): Promise<Verdict> {
-  const { settings } = parts;
-  const [email, timeline] = await Promise.all([
-    ask(settings, "GET", `/v1/emails/${id}`),
-    ask(settings, "GET", `/v1/emails/${id}/events`),
-  ]);
+  const { ask } = parts.scene;
+  const [email, timeline] = await Promise.all([ask("GET", `/v1/emails/${id}`), ask("GET", `/v1/emails/${id}/events`)]);
   const shown = (email.body.email as unknown as { recipients: Shown[] }).recipients;
   const entries = timeline.body.events as unknown as { event_type: string; recipient: string }[];
   const late = new Set(entries.filter((one) => one.event_type === "deferred").map(({ recipient }) => recipient));
@@ -305,7 +282,7 @@ async function verdictOf(parts: Parts, id: string, addressed: Addressed[], answe
     shown.map(async (recipient): Promise<RecipientVerdict> => {
       const { email, status, bounce_type, bounce_code, diag_code } = recipient;
       const named = addressed.find((one) => one.email.toLowerCase() === email.toLowerCase())?.named ?? null;
-      const suppression = await takeBackSuppression(settings, email);
+      const suppression = await takeBackSuppression(parts.scene, email);
       return { named, email, status, bounce_type, bounce_code, diag_code, warned: late.has(email), suppression };
     }),
   );
@@ -313,10 +290,10 @@ async function verdictOf(parts: Parts, id: string, addressed: Addressed[], answe
   return { answer, recipients, events: await eventsOf(parts, id, count) };
 }
 
-async function takeBackSuppression(settings: Posterns, email: string): Promise<RecipientVerdict["suppression"]> {
-  const { body } = await ask(settings, "GET", `/v1/suppressions/check?email=${encodeURIComponent(email)}`);
+async function takeBackSuppression({ ask }: Scene, email: string): Promise<RecipientVerdict["suppression"]> {
+  const { body } = await ask("GET", `/v1/suppressions/check?email=${encodeURIComponent(email)}`);
   const [entry, ...others] = body.entries as unknown as Entry[];
-  for (const { id } of entry ? [entry, ...others] : []) await ask(settings, "DELETE", `/v1/suppressions/${id}`);
+  for (const { id } of entry ? [entry, ...others] : []) await ask("DELETE", `/v1/suppressions/${id}`);
   return entry ? { reason: entry.reason, feedback_type: entry.feedback_type } : null;
 }
 
