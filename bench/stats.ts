@@ -3,7 +3,7 @@
 // sums taken by a scan of the event log, once. The past is filled in by SQL; what is measured is the product's own code.
 import { bootstrap } from "../src/accounts/accounts.ts";
 import { createHttpServer, type HttpServer } from "../src/api/server.ts";
-import { mountFeatures, openWorld } from "../src/app.ts";
+import { createEngine, mountFeatures, openWorld } from "../src/app.ts";
 import { readConfig } from "../src/config.ts";
 import { type MailEvent, recordEvents } from "../src/events/events.ts";
 import { createLog } from "../src/platform/log.ts";
@@ -80,7 +80,7 @@ async function prepare(world: World): Promise<Subject> {
   const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
   const now = world.clock.now();
   await world.db.query(`call make_day_partitions('${day(now - DAYS * DAY_MS)}', '${day(now + DAY_MS)}')`);
-  const server = await createHttpServer(world, (api) => mountFeatures(api, world));
+  const server = await createHttpServer(world, (api) => mountFeatures(api, world, createEngine(world)));
   const created = await server.app.inject({
     method: "POST",
     url: "/v1/domains",

@@ -201,7 +201,7 @@ export function createEngine(world: World): Engine {
 }
 
 /** Mounts every feature's routes, in the order of the flow. */
-export function mountFeatures(api: Api, world: World, engine: Engine = createEngine(world)): void {
+export function mountFeatures(api: Api, world: World, engine: Engine): void {
   mountAccounts(api, world);
   const ports = domainPorts(world);
   mountDomains(api, world, ports);
@@ -226,7 +226,7 @@ export function allSigningKeys(world: World): ReturnType<typeof withMaskedKey> {
 }
 
 /** Mounts what is open to people without an API key: each link carries its own proof. */
-export function mountOpenRoutes(api: Api, world: World, engine: Engine = createEngine(world)): void {
+export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   // A scope each: both read forms, in their own way.
   api.register(async (scope) => mountMaskedPages(scope as unknown as Api, world, settlingPorts(world, engine)));
   api.register(async (scope) => mountUnsubscribe(scope as unknown as Api, world));

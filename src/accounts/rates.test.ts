@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { type TestApi, testApi } from "../../test/support/api.ts";
+import { otherProcess, type TestApi, testApi } from "../../test/support/api.ts";
 import { until } from "../../test/support/until.ts";
-import { createHttpServer } from "../api/server.ts";
-import { mountFeatures } from "../app.ts";
 import type { Account } from "../platform/http.ts";
 import { requestRates } from "./accounts.ts";
 
@@ -111,7 +109,7 @@ test("a share that was not used is not kept for later", async () => {
 });
 
 test("an organization's requests to two servers are counted together", async () => {
-  const other = await createHttpServer(api.world, (v1) => mountFeatures(v1, api.world));
+  const other = await otherProcess(api.world);
   try {
     const { live_key } = await api.organization("starter");
     const headers = { authorization: `Bearer ${live_key}` };

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
-import { type TestApi, testApi } from "../../test/support/api.ts";
+import { otherProcess, type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
-import { createHttpServer, type HttpServer } from "../api/server.ts";
-import { mountFeatures } from "../app.ts";
+import type { HttpServer } from "../api/server.ts";
 
 let api: TestApi;
 let dns: DnsServer;
@@ -348,8 +347,7 @@ describe("the allowance of a batch", () => {
   it("is exact when two processes spend it at once", async () => {
     const other = await organizationWith(137, "shared.example");
     const servers: HttpServer[] = [];
-    for (let n = 0; n < 2; n += 1)
-      servers.push(await createHttpServer(api.world, (routes) => mountFeatures(routes, api.world)));
+    for (let n = 0; n < 2; n += 1) servers.push(await otherProcess(api.world));
     try {
       const post = (server: HttpServer, count: number) =>
         server.app.inject({
@@ -401,7 +399,7 @@ describe("an Idempotency-Key on a batch", () => {
   });
 
   it("holds when the call comes several times at once, through two processes", async () => {
-    const server = await createHttpServer(api.world, (routes) => mountFeatures(routes, api.world));
+    const server = await otherProcess(api.world);
     try {
       const items = [mail(), mail()];
       const other = server.app.inject({

@@ -1,12 +1,12 @@
 // The limits of warming as sends meet them: three windows, exact on any number of servers, one domain apart from another.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { type Answer, type TestApi, testApi } from "../../test/support/api.ts";
+import { type Answer, otherProcess, type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { byClock, standingClock } from "../../test/support/moved-clock.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
-import { createHttpServer, type HttpServer } from "../api/server.ts";
-import { buildWorld, mountFeatures } from "../app.ts";
+import type { HttpServer } from "../api/server.ts";
+import { buildWorld } from "../app.ts";
 import type { World } from "../platform/world.ts";
 
 const MINUTE = 60_000;
@@ -23,7 +23,7 @@ before(async () => {
   dns = await startDnsServer();
   api = await testApi({ POSTERN_DNS: dns.address }, byClock(clock));
   const world = byClock(clock)(buildWorld(api.config, api.world.log, api.database_url));
-  second = { world, server: await createHttpServer(world, (scope) => mountFeatures(scope, world)) };
+  second = { world, server: await otherProcess(world) };
 });
 after(async () => {
   await second.server.stop();

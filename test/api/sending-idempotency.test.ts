@@ -2,7 +2,7 @@
 // nothing is sent twice, whatever happens between.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import type { Answer } from "../support/api.ts";
+import { type Answer, otherProcess } from "../support/api.ts";
 import { type SendingApi, sendingApi } from "./sender.ts";
 
 const HOUR_MS = 3_600_000;
@@ -56,9 +56,7 @@ describe("an Idempotency-Key", () => {
 
   it("makes one e-mail of fifty requests of two processes", async () => {
     // Two servers over one database: what one process remembers cannot decide.
-    const { createHttpServer } = await import("../../src/api/server.ts");
-    const { mountFeatures } = await import("../../src/app.ts");
-    const other = await createHttpServer(api.world, (scope) => mountFeatures(scope, api.world));
+    const other = await otherProcess(api.world);
     try {
       const { GOOD } = await import("./sender.ts");
       const askOther = () =>

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { bootstrap } from "../../src/accounts/accounts.ts";
 import { newSecret, secretDigest } from "../../src/accounts/keys.ts";
 import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
-import { createHttpServer } from "../../src/api/server.ts";
+import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
 import {
   allSigningKeys,
   buildWorld,
@@ -78,11 +78,7 @@ export async function testApi(
   const first = await bootstrap(world, { live_key: null, test_key: null });
   if (!first) throw new Error("the template database must be empty");
   const engine = createEngine(world);
-  const server = await createHttpServer(
-    world,
-    (api) => mountFeatures(api, world, engine),
-    (api) => mountOpenRoutes(api, world, engine),
-  );
+  const server = await serve(world, engine);
   return {
     world,
     engine,
@@ -118,6 +114,19 @@ export async function testApi(
       rmSync(config.data_dir, { recursive: true, force: true });
     },
   };
+}
+
+/** The API as another process over the same database serves it: with an engine of its own, that knows nothing of the first. */
+export function otherProcess(world: World): Promise<HttpServer> {
+  return serve(world, createEngine(world));
+}
+
+function serve(world: World, engine: Engine): Promise<HttpServer> {
+  return createHttpServer(
+    world,
+    (api) => mountFeatures(api, world, engine),
+    (api) => mountOpenRoutes(api, world, engine),
+  );
 }
 
 async function addOrganization(world: World, plan: Account["plan"], state: Account["state"]) {
