@@ -256,7 +256,7 @@ function keepSent(world: World) {
 }
 
 /** What receiving borrows of other features; features to its right plug in here. */
-export function inboundPorts(world: World, engine: Engine): InboundPorts {
+function inboundPorts(world: World, engine: Engine): InboundPorts {
   const spam = createSpamFilter(world);
   const forward = forwardHandler(world, carryPorts(world), maskedJudging(world, spam.step));
   return {
