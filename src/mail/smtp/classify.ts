@@ -1,8 +1,10 @@
 // What a refusal means for the address, the message and the path: class, hard or soft, retry, suppress, path action.
 // Order: provider patterns, texts that overrule a code, enhanced code (RFC 3463), other texts, reply code; words that say
-// "no such user" are believed only where no others say that it is the sender or a trouble of theirs. The four data files
-// beside this one give a reason for every entry. Knows no queue, no history, no clock; parses nothing (reply.ts).
+// "no such user" are believed only where no others say that it is the sender or a trouble of theirs, and words of rates and
+// lists only where none say that it is not our address that is meant. The five data files beside this one give a reason for
+// every entry. Knows no queue, no history, no clock; parses nothing (reply.ts).
 import codeTable from "./enhanced-codes.json" with { type: "json" };
+import otherTable from "./not-our-address.json" with { type: "json" };
 import doubtTable from "./not-the-recipient.json" with { type: "json" };
 import providerTable from "./provider-patterns.json" with { type: "json" };
 import textTable from "./reply-texts.json" with { type: "json" };
@@ -59,7 +61,7 @@ const WAIT_MAX_MIN = 240;
 
 /** Classifies a refusing reply. Total: any code, text or stage gives an answer; what is unknown never suppresses. */
 export function classifyReply(refusal: Refusal): Classification {
-  const found = findRule(refusal);
+  const found = ofWhom(findRule(refusal), refusal);
   const mailClass = atStage(found.class, refusal.stage);
   const isPermanent = refusal.code >= 500 && refusal.code <= 599;
   const isEarly = isBeforeMail(refusal.stage);
@@ -69,7 +71,7 @@ export function classifyReply(refusal: Refusal): Classification {
     bounce_type: bounceType,
     retry: isEarly || !isPermanent || mayRetryPermanent(mailClass, found),
     suppress: isPermanent && mustSuppress(refusal, mailClass, found),
-    path_action: pathAction(mailClass, refusal, isPermanent),
+    path_action: found.spares_path ? null : pathAction(mailClass, refusal, isPermanent),
     rule: found.id,
   };
   const waitMin = result.retry ? waitMinutes(mailClass, found, refusal.text) : undefined;
@@ -123,6 +125,8 @@ type Rule = {
   by_text: boolean;
   no_such_user: boolean;
   retry_after_min?: number;
+  /** It is not our address that is meant: mail of others on the same path is not to wait for it. */
+  spares_path?: boolean;
 };
 
 type Pattern = Rule & {
@@ -145,11 +149,15 @@ type PatternEntry = {
   weak?: boolean;
   no_such_user?: boolean;
   retry_after_min?: number;
+  spares_path?: boolean;
 };
 
 const PROVIDERS = (providerTable as PatternEntry[]).map(compile);
 const TEXTS = (textTable as PatternEntry[]).map(compile);
 const DOUBTS = (doubtTable as PatternEntry[]).map(compile);
+const OTHERS = (otherTable as PatternEntry[]).map(compile);
+const OTHER_RATES = OTHERS.filter((pattern) => pattern.class === "rate_limited");
+const OTHER_LISTS = OTHERS.filter((pattern) => pattern.class !== "rate_limited");
 const STRONG = TEXTS.filter((pattern) => !pattern.weak);
 const WEAK = TEXTS.filter((pattern) => pattern.weak);
 const NO_SUCH_USER = WEAK.filter((pattern) => pattern.no_such_user);
@@ -169,6 +177,7 @@ function compile(entry: PatternEntry): Pattern {
     weak: entry.weak ?? false,
     no_such_user: entry.no_such_user ?? false,
     retry_after_min: entry.retry_after_min,
+    spares_path: entry.spares_path ?? false,
   };
 }
 
@@ -176,8 +185,7 @@ function findRule(refusal: Refusal): Rule {
   const said = foldText(refusal.text.slice(0, 1000));
   const provider = firstProvider(said, refusal);
   if (provider && !provider.no_such_user) return provider;
-  // Names and addresses in the text must not speak: spam@example.com is not a word about spam.
-  const masked = said.replace(/<?[^\s<>@,;:"]{1,128}@[^\s<>,;"]{1,255}>?/gu, "<address>");
+  const masked = withoutAddresses(said);
   if (provider) return orDoubt(provider, masked, refusal);
   const code = byEnhancedCode(refusal.enhanced);
   const strong = firstMatch(STRONG, masked, refusal.code);
@@ -192,6 +200,22 @@ function findRule(refusal: Refusal): Rule {
   return code === null && ABOUT_RECIPIENT.has(plain.class) ? (doubtOf(masked, refusal.code) ?? plain) : plain;
 }
 
+/** Names and addresses in the text must not speak: spam@example.com is not a word about spam. */
+function withoutAddresses(said: string): string {
+  return said.replace(/<?[^\s<>@,;:"]{1,128}@[^\s<>,;"]{1,255}>?/gu, "<address>");
+}
+
+/**
+ * A rate or a list that is of one recipient or of one sender's domain is no trouble of our address: all mail to the same
+ * provider would stand still for it, other senders' too.
+ */
+function ofWhom(found: Rule, { stage, text, code }: Refusal): Rule {
+  const others = found.class === "rate_limited" ? OTHER_RATES : found.class === "blocked" ? OTHER_LISTS : null;
+  if (!others || found.spares_path || isBeforeMail(stage)) return found;
+  const meant = firstMatch(others, withoutUrls(withoutAddresses(foldText(text.slice(0, 1000)))), code);
+  return meant ? { ...found, id: meant.id, class: meant.class, spares_path: true } : found;
+}
+
 /** Words alone say "no such user": then none may say that it is the sender, our host or a passing trouble. */
 function orDoubt(found: Pattern, masked: string, { code, enhanced }: Refusal): Pattern {
   if (!found.no_such_user || (enhanced !== null && SUPPRESSING.has(enhanced))) return found;
@@ -199,8 +223,12 @@ function orDoubt(found: Pattern, masked: string, { code, enhanced }: Refusal): P
 }
 
 function doubtOf(masked: string, code: number): Pattern | undefined {
-  // Where to read more is no word about this reply.
-  return firstMatch(DOUBTS, masked.replace(/https?:\/\/\S{1,300}/gu, " "), code);
+  return firstMatch(DOUBTS, withoutUrls(masked), code);
+}
+
+/** Where to read more is no word about this reply. */
+function withoutUrls(said: string): string {
+  return said.replace(/https?:\/\/\S{1,300}/gu, " ");
 }
 
 function firstProvider(said: string, refusal: Refusal): Pattern | undefined {
