@@ -237,6 +237,28 @@ test("a recipient without an address is kept as one entry; whom it suppresses th
   assert.deepEqual([found.email, found.bounce_type, found.suppress], [null, "hard", true]);
 });
 
+test("a mailer's report whose text names nobody is one entry that never suppresses; other mail of a mailer is none", () => {
+  const text = "Your message could not be delivered: 550 5.1.1 no such user.";
+  assert.equal(short(only(plain(text))), " failed hard invalid_recipient 5.1.1 550");
+  assert.equal(
+    short(only(plain("Your message has not yet been delivered.", "Delayed mail"))),
+    " delayed soft busy  ",
+  );
+  assert.equal(kind(plain("Your post waits for the moderator.", "Your message to List awaits approval")), "other");
+  assert.equal(kind(plain(text, "Undelivered mail", "From: User <user@there.example>\n")), "other");
+});
+
+test("a code of success in the report of a failure is another command's", () => {
+  const failed = (status: string, diagnostic: string) =>
+    short(only(report(one(`Status: ${status}\nDiagnostic-Code: smtp; ${diagnostic}`))));
+  assert.equal(failed("5.1.1", "250 2.0.0 OK"), "user@there.example failed hard invalid_recipient 5.1.1  suppress");
+  assert.equal(failed("2.0.0", "250 OK"), "user@there.example failed soft content  ");
+  assert.equal(
+    failed("2.0.0", "550 5.1.1 no such user"),
+    "user@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+  );
+});
+
 test("our token is found in the returned head, in a returned message in base64, and behind a banner", () => {
   const head = read(report(one("Status: 5.1.1"), undefined, "Received: x\nx-postern-id: tok1\n"));
   assert.equal(head.original.x_postern_id, "tok1");

@@ -16,8 +16,8 @@ import type { BounceReport, BounceResult, Finding, NoBounce } from "./types.ts";
 import { judge } from "./verdict.ts";
 
 /**
- * Reads a mail that came to a return path. A bounce has one entry for each recipient it names; when a status part names
- * none, one entry with `email` null. Everything else is named: auto_reply, receipt, complaint, other. Never throws;
+ * Reads a mail that came to a return path. A bounce has one entry for each recipient it names; when it names none and
+ * is plainly a bounce, one entry with `email` null. Everything else is named: auto_reply, receipt, complaint, other. Never throws;
  * linear in the first 4 MiB of the mail.
  */
 export function parseBounce(bytes: Buffer): BounceResult {
@@ -41,7 +41,7 @@ function parseMail(mail: MailParts, depth: number): BounceResult {
 function bounce(mail: MailParts, report: Report, findings: readonly Finding[], subject: string): BounceReport {
   const said = subjectKind(subject, isFromMailer(mail.headers));
   const action = report.action ?? (said?.kind === "delayed" ? "delayed" : null);
-  const named = findings.length > 0 ? findings : (report.status?.findings.slice(0, 1) ?? []);
+  const named = findings.length > 0 ? findings : [report.status?.findings[0] ?? nobody];
   const text = named.length === 1 ? report.report : report.opening;
   const context = { report: text, subject: ownSubject(subject), action, refused: report.refused };
   const recipients = named.map((finding) => judge(finding, context));
@@ -74,8 +74,16 @@ function whyNoBounce(mail: MailParts, report: Report, findings: readonly Finding
   if (!isFromSystem && !(isBounceSubject && report.intro !== null))
     return { kind: "other", reason: "not-from-a-mailer" };
   if (report.intro === null && !isBounceSubject && !isMarked) return { kind: "other", reason: "no-report-text" };
-  return findings.length === 0 ? { kind: "other", reason: "no-recipient" } : null;
+  // Whose copy came back is told by the return path; that it came back must then be beyond doubt.
+  const isCertain = isFromSystem && isBounceSubject && report.intro !== null;
+  return findings.length === 0 && !isCertain ? { kind: "other", reason: "no-recipient" } : null;
 }
+
+// Whom a text that names nobody is about is a guess, so it never suppresses: as if others stood behind the address.
+const nobody: Finding = {
+  ...{ email: null, original: null, action: null, status: null, diagnostic: "" },
+  ...{ isAboutAddress: false, isExpanded: true, text: "" },
+};
 
 function saysSomething(report: Report, findings: readonly Finding[]): boolean {
   const fields = report.status?.findings.some(({ action, status }) => action !== null || status !== null) ?? false;

@@ -5,6 +5,11 @@ import { daemon, one, only, plain, read, report, short } from "./sample-reports.
 
 const formats: [string, string, string][] = [
   [
+    "Exchange Online, one HTML part marked as an automatic reply",
+    "From: Microsoft Outlook <MicrosoftExchange329e71ec88ae4615bbc36ab6ce41109e@there.example>\nAuto-Submitted: auto-replied\nSubject: Undeliverable: Hello\nContent-Type: text/html\n\n<p>Your message to user@there.example couldn't be delivered.</p><p>user@there.example<br>Remote Server returned '550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup'</p>",
+    "user@there.example failed hard invalid_recipient 5.1.10 550 suppress",
+  ],
+  [
     "qmail",
     plain(
       "Hi. This is the qmail-send program at mx.example.\nI'm afraid I wasn't able to deliver your message to the following addresses.\n\n<user@there.example>:\n192.0.2.1 does not like recipient.\nRemote host said: 550 5.1.1 no such user\nGiving up on 192.0.2.1.\n",

@@ -44,7 +44,7 @@ function oneLine(subject: string): string {
 }
 
 const mailers =
-  /mailer[-_. ]?daemon|post[-_ ]?master|mail (?:delivery|administrator|deliver|router)|delivery (?:sub)?system|mail\.delivery|system administrator|smtp[_ -]?(?:mail|gateway|server)|mail[_ -]?service|virus[_ -]?(?:wall|scan)|antivirus|interscan|mdaemon|ndr administrator|(?<!\p{L})(?:double-?)?bounces?(?!\p{L})|no-?reply@sns\.amazonaws|mailadmin|mail-?daemon/iu;
+  /mailer[-_. ]?daemon|post[-_ ]?master|mail (?:delivery|administrator|deliver|router)|delivery (?:sub)?system|mail\.delivery|system administrator|smtp[_ -]?(?:mail|gateway|server)|mail[_ -]?service|virus[_ -]?(?:wall|scan)|antivirus|interscan|mdaemon|ndr administrator|(?<!\p{L})(?:double-?)?bounces?(?!\p{L})|no-?reply@sns\.amazonaws|mailadmin|mail-?daemon|microsoftexchange[0-9a-f]{16,32}@/iu;
 
 /**
  * Whether the mail comes from a mail system and not from a person, by its sender. An empty return path says nothing:

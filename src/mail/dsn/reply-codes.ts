@@ -34,11 +34,15 @@ function findReplyCode(said: string): FoundCode | null {
 }
 
 function findStatus(said: string, code: FoundCode | null): string | null {
-  let first: string | null = null;
+  let success: string | null = null;
+  let trouble: string | null = null;
   for (const match of said.matchAll(statusForm)) {
-    first ??= match[1]!;
+    const status = match[1]!;
+    if (status.startsWith("2.")) success ??= status;
+    else trouble ??= status;
     // The one that follows the code is the remote side's; one before it may be the reporter's.
-    if (code !== null && match.index >= code.at && match[1]![0] === code.code[0]) return match[1]!;
+    if (code !== null && match.index >= code.at && status[0] === code.code[0]) return status;
   }
-  return first;
+  // Conversations hold commands that went well before the one that did not.
+  return trouble ?? success;
 }

@@ -28,24 +28,34 @@ const stages = stageTable.map((entry) => ({ stage: entry.stage as ReplyStage, re
 export function judge(finding: Finding, context: ReportContext): BounceRecipient {
   const near = nearTexts(finding, context);
   const report = context.report.slice(0, reportCharsMax);
-  const codes = readCodes(finding, [...near, report]);
-  const action = finding.action ?? context.action ?? (codes.status?.startsWith("2.") ? "delivered" : "failed");
+  const said = finding.action ?? context.action;
+  const read = readCodes(finding, [...near, report]);
+  const action = said ?? (isSuccess(read.status) ? "delivered" : "failed");
+  const codes = isTrouble(action) ? withoutSuccess(read) : read;
   const { email, original } = finding;
   const diagnostic = diagnosticOf(near.length > 0 ? near : [report], email);
   const named = { email, original, action, ...codes, diagnostic };
-  if (action !== "failed" && action !== "delayed") {
+  if (!isTrouble(action)) {
     return { ...named, bounce_type: null, class: null, suppress: false, permanent: false };
   }
   const isFinal = action === "failed";
   // A subject may be about any of several recipients; it is heard only when nothing else is said.
   const far = (near.length > 0 ? [report] : [report, context.subject]).filter(hasWords);
   const isMadeUp = hasMadeUpStatus(finding, codes, context);
-  const said = stageOf(finding, [...near, report], context);
   // sendmail makes such a code of the answer to RCPT only.
-  const stage = said ?? (isMadeUp ? "rcpt" : null);
+  const stage = stageOf(finding, [...near, report], context) ?? (isMadeUp ? "rcpt" : null);
   const remote = isMadeUp ? { ...codes, status: null } : codes;
   const verdict = weigh({ near, far, codes: remote, stage, email, isFinal, isMadeUp });
   return { ...named, ...verdict, suppress: verdict.suppress && !finding.isExpanded, permanent: isFinal };
+}
+
+function isTrouble(action: DsnAction): boolean {
+  return action === "failed" || action === "delayed";
+}
+
+// AOL and others write the code of a command that went well into the report of a failure: it says nothing about that.
+function withoutSuccess({ smtp_code, status }: Codes): Codes {
+  return { smtp_code, status: isSuccess(status) ? null : status };
 }
 
 // What is said about this recipient, the surest first: the Diagnostic-Code, the reply in a quoted conversation, the
@@ -88,10 +98,21 @@ function refusedFor(finding: Finding, context: ReportContext): Refused[] {
 function readCodes(finding: Finding, texts: readonly string[]): Codes {
   const found = texts.map((text) => findCodes(text));
   const smtp_code = found.find((codes) => codes.smtp_code !== null)?.smtp_code ?? null;
-  const inText = found.find((codes) => codes.status !== null)?.status ?? null;
+  const inText = surest(found.map(({ status }) => status));
   const inDiagnostic = findCodes(finding.diagnostic).status;
   const isVague = finding.status === null || /\.0\.0$/.test(finding.status);
-  return { smtp_code, status: inDiagnostic ?? (isVague ? (inText ?? finding.status) : finding.status) };
+  const own = isSuccess(inDiagnostic) ? null : inDiagnostic;
+  return { smtp_code, status: own ?? (isVague ? (inText ?? finding.status) : finding.status) };
+}
+
+// Of several codes one of success is the last to be heard: it is of another command.
+function surest(statuses: readonly (string | null)[]): string | null {
+  const present = statuses.filter((status) => status !== null);
+  return present.find((status) => !isSuccess(status)) ?? present[0] ?? null;
+}
+
+function isSuccess(status: string | null): boolean {
+  return status?.startsWith("2.") ?? false;
 }
 
 // sendmail writes 5.1.1, 5.1.6 or 5.1.3 for a 550, 551 or 553 without an enhanced code, whatever its words ("550 Access
