@@ -57,9 +57,9 @@ begin
     for day in select d::date from generate_series(first_day, last_day, interval '1 day') as d loop
       leaf := parent.table_name || '_' || to_char(day, 'YYYYMMDD');
       if to_regclass(leaf) is null then
-        execute format('create table %I partition of %I for values from (%L) to (%L) %s', leaf, parent.table_name,
-          uuid_floor(day::timestamp at time zone 'UTC'), uuid_floor((day + 1)::timestamp at time zone 'UTC'),
-          parent.storage);
+        execute format('create table %I (like %I including all) %s', leaf, parent.table_name, parent.storage);
+        execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent.table_name, leaf,
+          uuid_floor(day::timestamp at time zone 'UTC'), uuid_floor((day + 1)::timestamp at time zone 'UTC'));
       end if;
     end loop;
   end loop;

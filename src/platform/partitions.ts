@@ -9,6 +9,10 @@ const DAY_MS = 86_400_000;
 const DAYS_AHEAD = 3;
 const LOOK_EVERY_MS = 60_000;
 const WORK_EVERY_MS = 3_600_000;
+/** So long a day's drop, and with it all who use its table, may wait for who reads it. */
+const DROP_WAIT_MS = 200;
+/** SQLSTATE lock_not_available. */
+const LOCK_NOT_AVAILABLE = "55P03";
 
 /** Makes the partitions for yesterday to three days ahead of `now`. Idempotent; safe from several processes. */
 export async function makePartitions(db: Db, nowMs: number): Promise<void> {
@@ -34,7 +38,10 @@ function isMissingPartition(error: unknown): boolean {
   return failure?.code === "23514" && /no partition of relation/.test(failure.message ?? "");
 }
 
-/** Drops partitions whose whole day is older than their retention; returns their names. */
+/**
+ * Drops partitions whose whole day is older than their retention; returns their names. One that somebody reads is left for
+ * another time: what waits to drop it would hold up everybody else at its table.
+ */
 export async function dropExpiredPartitions(
   world: Pick<World, "db" | "clock">,
   retentionDays: Config["retention_days"],
@@ -49,10 +56,23 @@ export async function dropExpiredPartitions(
   for (const { leaf, retention_class } of rows) {
     const oldest = day(world.clock.now() - (retentionDays[retention_class] + 1) * DAY_MS).replaceAll("-", "");
     if (leaf.slice(-8) >= oldest) continue;
-    await world.db.query(`drop table if exists "${leaf}"`);
-    dropped.push(leaf);
+    if (await dropUnread(world.db, leaf)) dropped.push(leaf);
   }
   return dropped;
+}
+
+/** False when it is in use, or its table is: dropping asks for ACCESS EXCLUSIVE on both. */
+async function dropUnread(db: Db, leaf: string): Promise<boolean> {
+  try {
+    await db.transaction(async (tx) => {
+      await tx.query(`set local lock_timeout = ${DROP_WAIT_MS}`);
+      await tx.query(`drop table if exists "${leaf}"`);
+    });
+    return true;
+  } catch (error) {
+    if ((error as { code?: string }).code === LOCK_NOT_AVAILABLE) return false;
+    throw error;
+  }
 }
 
 function day(ms: number): string {
