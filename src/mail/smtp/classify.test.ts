@@ -58,6 +58,7 @@ const table = `
 550-5.1.1 The email account that you tried to reach does not exist. | invalid_recipient hard - suppress
 550 No such user here | invalid_recipient hard - suppress
 551 User not local: unknown user | invalid_recipient hard - suppress
+550 Invalid Recipient - https://community.mimecast.com/docs/DOC-1369#550 | invalid_recipient hard - suppress
 553 sorry, no mailbox here by that name (#5.1.1 - chkuser) | invalid_recipient hard - suppress
 550 Benutzer existiert nicht | invalid_recipient hard - suppress
 550 Destinataire inconnu à cette adresse | invalid_recipient hard - suppress
