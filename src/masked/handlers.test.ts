@@ -41,13 +41,18 @@ const judging = {
   describe: async () => ({}),
 };
 
-type Trouble = { dns?: boolean; parser?: boolean; age_ms?: number };
+type Trouble = { dns?: boolean; parser?: boolean; builder?: string; age_ms?: number };
 /** A mail as receiving hands it over, with what is in the way. */
-function arrived(from: string, contactId: string | null, { dns, parser, age_ms = 0 }: Trouble): carry.ArrivedMail {
+function arrived(
+  from: string,
+  contactId: string | null,
+  { dns, parser, builder, age_ms = 0 }: Trouble,
+): carry.ArrivedMail {
   const to = contactId === null ? `${alias.local_part}@${alias.domain}` : contact.reply_address;
   const head = `From: ${from}\r\nTo: ${to}\r\nSubject: order\r\nMessage-ID: <m@home.example>\r\n`;
   const bytes = Buffer.from(`${head}\r\nhi\r\n`);
   const result = dns ? "temperror" : "pass";
+  const fail = (reason: string) => Promise.resolve({ kind: "failed" as const, reason });
   const never = () => Promise.reject(new Error("nothing is built here"));
   return {
     org_id: alias.org_id,
@@ -76,12 +81,14 @@ function arrived(from: string, contactId: string | null, { dns, parser, age_ms =
           in_reply_to: null,
           references: [],
           auto_submitted: false,
+          subject: null,
+          attachments: [],
         };
         const mail = { ...parts, from: mailbox(from), to: mailbox(to), cc: [], reply_to: [] };
         return { kind: "parsed", mail: mail as never };
       },
       returned: async () => ({ kind: "parsed", returned: readReturnedMail(bytes) }),
-      reply: never,
+      reply: builder === undefined ? never : () => fail(builder),
     },
   };
 }
@@ -120,6 +127,17 @@ test("a reply waits for the parser and for DNS; after four hours its author is t
     const { text } = await PostalMime.parse(outcome.forwards[0]?.mime ?? "");
     assert.match((text ?? "").replace(/\s+/g, " "), words);
   }
+});
+
+test("a reply whose builder is slow or stops waits; its author is told when it was too much for half an hour", async () => {
+  const reply = replyHandler(world, ports);
+  for (const builder of ["the parser took too long", "the parser has stopped"]) {
+    await assert.rejects(reply(arrived(D, contact.id, { builder, age_ms: 29 * 60_000 })), NotNow, builder);
+  }
+  const outcome = await reply(arrived(D, contact.id, { builder: "the parser took too long", age_ms: 31 * 60_000 }));
+  assert.deepEqual([outcome.status, outcome.reason], ["failed", "too_complex"]);
+  const { text } = await PostalMime.parse(outcome.forwards[0]?.mime ?? "");
+  assert.match((text ?? "").replace(/\s+/g, " "), /it is too large, or has too many parts/);
 });
 
 test("nobody is told about a reply that somebody else wrote in their name", async () => {

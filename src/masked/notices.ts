@@ -85,7 +85,9 @@ function explain(own: string, refusal: Refusal): string[] {
         "Nobody has received it. Say it in the text or send it as a file of another kind, and in Outlook write in HTML or plain text.",
       ];
     case "too_complex":
-      return [`Your reply from ${own} was not sent, because it has too many parts within parts to be looked through.`];
+      return [
+        `Your reply from ${own} was not sent, because it is too large, or has too many parts within parts, to be looked through.`,
+      ];
     case "unreadable":
       return [`Your reply from ${own} was not sent, because the message could not be read.`];
     case "unproven":

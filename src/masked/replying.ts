@@ -24,6 +24,8 @@ import type { ActivityType, AliasRow, ContactSecrets } from "./types.ts";
 
 /** It was readable and proven when it was taken: what is in the way is a resolver or a parser that is not there now. */
 const KEEP_TRYING_MS = 4 * 3_600_000;
+/** A worker that is busy or stops fails any reply; one that fails for so long fails because of this one. */
+const KEEP_BUILDING_MS = 1_800_000;
 
 /** The handler of mail for reverse addresses. */
 export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
@@ -55,13 +57,16 @@ export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
     const reply = { context, mail, parsed, author: from[0] as string, about };
     const obstacle = permission.kind === "unknown" ? "unproven" : read.kind === "failed" ? "unreadable" : null;
     if (obstacle !== null) {
-      const ageMs = world.clock.now() - mail.received_at.getTime();
-      if (ageMs < KEEP_TRYING_MS) throw new NotNow(`a reply waits, it is ${obstacle}`);
+      if (ageOf(world, mail) < KEEP_TRYING_MS) throw new NotNow(`a reply waits, it is ${obstacle}`);
       return turnBack(world, ports, reply, { kind: obstacle });
     }
     if (!alias.active || !alias.reply_enabled) return turnBack(world, ports, reply, { kind: "reply_disabled" });
     return carryReply(world, ports, reply);
   };
+}
+
+function ageOf({ clock }: Pick<carry.CarryWorld, "clock">, { received_at }: carry.ArrivedMail): number {
+  return clock.now() - received_at.getTime();
 }
 
 type About = { spf: string; dkim: string; dmarc: string; size: number; contact_id: string | null };
@@ -80,7 +85,10 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
   if ("kind" in people) return turnBack(world, ports, reply, people);
   const built = await build(world, reply, people);
   // In a bounded worker: what is too much for it is not sent.
-  if (built.kind === "failed") return turnBack(world, ports, reply, { kind: "too_complex" });
+  if (built.kind === "failed") {
+    if (ageOf(world, mail) < KEEP_BUILDING_MS) throw new NotNow(`a reply waits, ${built.reason}`);
+    return turnBack(world, ports, reply, { kind: "too_complex" });
+  }
   if (built.kind === "refused") return turnBack(world, ports, reply, { kind: built.reason });
   if (built.kind === "held") {
     return turnBack(world, ports, reply, { kind: "leak", where: built.leaks[0]?.where ?? "the message" });
