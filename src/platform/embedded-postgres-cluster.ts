@@ -269,12 +269,13 @@ export async function readSettings(cluster: Cluster): Promise<string | null> {
   return await readFile(join(cluster.cluster_dir, SETTINGS_FILE), "utf8").catch(() => null);
 }
 
-/** Replaces postern.conf as a whole. */
+/** Replaces postern.conf as a whole; another process may be doing the same. */
 export async function writeSettings(cluster: Cluster, text: string): Promise<void> {
   const path = join(cluster.cluster_dir, SETTINGS_FILE);
-  await writeFile(`${path}.new`, text, { mode: 0o600, flush: true });
-  if (cluster.run_as) await chown(`${path}.new`, cluster.run_as.uid, cluster.run_as.gid);
-  await rename(`${path}.new`, path);
+  const draft = `${path}.${process.pid}`;
+  await writeFile(draft, text, { mode: 0o600, flush: true });
+  if (cluster.run_as) await chown(draft, cluster.run_as.uid, cluster.run_as.gid);
+  await rename(draft, path);
   await syncFolder(cluster.cluster_dir);
 }
 
@@ -313,6 +314,8 @@ export async function leftOverServer(cluster: Cluster): Promise<PidFile | null> 
       `The database in ${cluster.data_dir} is in use by a server this process cannot see, perhaps in another container: stop that one first.`,
     );
   }
+  // Another process may have started a server meanwhile, and PostgreSQL ends when its pid file goes.
+  if ((await readPidFile(cluster))?.pid !== file.pid) return await leftOverServer(cluster);
   await rm(join(cluster.cluster_dir, "postmaster.pid"), { force: true });
   if (file.socket_dir !== "") {
     await rm(join(file.socket_dir, `.s.PGSQL.${file.port}.lock`), { force: true });

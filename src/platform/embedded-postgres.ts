@@ -32,6 +32,8 @@ const run = promisify(execFile);
 
 const LOCK = 0x706f7374; // "post"; the lock is per database, and this one is taken in `postgres`
 const OWNER = "postern";
+const MADE =
+  "select exists (select from pg_roles where rolname = $1) as role, exists (select from pg_database where datname = $1) as database";
 const POLL_MS = 10;
 const START_TIMEOUT_MS = 15 * 60_000; // crash recovery of 4 GB of log on a slow disk
 const STILL_STARTING_EVERY_MS = 10_000;
@@ -94,7 +96,7 @@ type Server = {
   listeners: ((exit: ServerExit) => void)[];
 };
 
-/** Thrown when another process supervises this cluster. */
+/** Thrown when another process supervises this cluster, or has begun to. */
 export class DatabaseInUse extends Error {}
 
 /**
@@ -112,6 +114,21 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     throw error;
   }
   return face(server);
+}
+
+/** Has whoever supervises the server made the role and the database that Postern works with? */
+export async function isMade(adminUrl: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: ANSWER_TIMEOUT_MS });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query(MADE, [OWNER]);
+    return rows[0].role && rows[0].database;
+  } catch {
+    return false; // it stops, or its sessions are cut by a crash: to be looked at again
+  } finally {
+    await client.end().catch(() => undefined);
+  }
 }
 
 /** The addresses of the server that runs in `data_dir` under another process's care; null when none does. */
@@ -240,6 +257,11 @@ async function launchUntilOldBackendsAreGone(server: Server): Promise<void> {
     if (isRunning(server)) return;
     await server.closed;
     const lines = server.last_lines.join("\n");
+    if (lines.includes('lock file "postmaster.pid" already exists')) {
+      throw new DatabaseInUse(
+        `The database in ${server.cluster.data_dir} is already in use by another Postern, which started it at the same moment: ${lines}`,
+      );
+    }
     if (!lines.includes("pre-existing shared memory block") || performance.now() > deadline) {
       throw new Error(`PostgreSQL did not start in ${server.cluster.data_dir}: ${lines || "it said nothing"}`);
     }
@@ -424,10 +446,7 @@ async function gone(server: Server, timeoutMs: number): Promise<boolean> {
 /** The role and the database Postern works with: no superuser, so that forced row-level security holds for it too. */
 async function createOwner(server: Server): Promise<void> {
   const client = server.supervision!;
-  const { rows } = await client.query(
-    "select exists (select from pg_roles where rolname = $1) as role, exists (select from pg_database where datname = $1) as database",
-    [OWNER],
-  );
+  const { rows } = await client.query(MADE, [OWNER]);
   if (!rows[0].role) {
     const password = server.cluster.passwords ? ` password '${server.cluster.passwords.owner}'` : "";
     await client.query(`create role ${OWNER} login nosuperuser nobypassrls nocreatedb nocreaterole${password}`);

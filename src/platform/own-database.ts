@@ -1,9 +1,11 @@
 // The embedded database as a running Postern needs it: kept alive after a crash, and shared by the processes of one data
 // folder. The first supervises it, others join; when the supervisor is gone, one of them takes its place.
+import { setTimeout as sleep } from "node:timers/promises";
 import { databaseFolder } from "./database-folder.ts";
 import {
   DatabaseInUse,
   type EmbeddedPostgres,
+  isMade,
   runningEmbeddedPostgres,
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
@@ -11,6 +13,9 @@ import type { Log } from "./log.ts";
 
 const LOOK_AGAIN_MS = 1_000;
 const RESTART_AGAIN_MS = 500;
+const JOIN_AGAIN_MS = 100;
+/** Between the moments in which another process holds the database and in which it can be used. */
+const JOIN_TIMEOUT_MS = 60_000;
 
 export type OwnDatabase = { url: string; stop(): Promise<void> };
 
@@ -38,13 +43,23 @@ export async function openOwnDatabase(dataDir: string, log: Log): Promise<OwnDat
   };
 }
 
+/**
+ * Processes may begin at the same moment, on a new data folder too: one of them has the database, the others wait until it
+ * is made, or has to be taken over from one that ended meanwhile.
+ */
 async function startOrJoin(folder: string, state: State, log: Log): Promise<string> {
-  try {
-    return await supervise(folder, state, log);
-  } catch (error) {
-    const running = error instanceof DatabaseInUse ? await runningEmbeddedPostgres(folder) : null;
-    if (!running) throw error;
-    return running.url;
+  const deadline = performance.now() + JOIN_TIMEOUT_MS;
+  for (let times = 1; ; times += 1) {
+    try {
+      return await supervise(folder, state, log);
+    } catch (error) {
+      if (!(error instanceof DatabaseInUse)) throw error;
+      const running = await runningEmbeddedPostgres(folder);
+      if (running && (await isMade(running.admin_url))) return running.url;
+      if (performance.now() > deadline) throw error;
+    }
+    if (times === 1) log.info({ folder }, "another process is starting the embedded database; waiting for it");
+    await sleep(JOIN_AGAIN_MS);
   }
 }
 
@@ -64,7 +79,7 @@ async function restart(server: EmbeddedPostgres, state: State, log: Log): Promis
       await server.restart();
     } catch (err) {
       log.error({ err }, "the embedded database could not be started again; trying again");
-      await new Promise((resolve) => setTimeout(resolve, RESTART_AGAIN_MS));
+      await sleep(RESTART_AGAIN_MS);
     }
   }
 }
