@@ -95,6 +95,7 @@ function startClaiming(slots: number[]): { claimed: Job[]; memory: Memory } {
       isUnlimited: () => true,
       today: () => "2026-11-20",
     } as unknown as Sources,
+    suspended: { ids: async () => [] },
     take: (_lane, job) => claimed.push(job),
   });
   return { claimed, memory };

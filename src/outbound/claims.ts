@@ -9,7 +9,7 @@ import type { Memory } from "./memory.ts";
 import * as queries from "./queries.ts";
 import { ration } from "./ration.ts";
 import type { Sources } from "./sources.ts";
-import { suspendedFinder } from "./suspended.ts";
+import type { Suspended } from "./suspended.ts";
 import type { Job, Lane } from "./types.ts";
 
 const POLL_MS = 1_000;
@@ -28,6 +28,7 @@ type Parts = {
   leases: Leases;
   memory: Memory;
   sources: Sources;
+  suspended: Pick<Suspended, "ids">;
   /** Absent: nobody watches whether the database was restored. */
   mark?: Mark | undefined;
   take(lane: Lane, job: Job): void;
@@ -35,7 +36,7 @@ type Parts = {
 
 /** Starts claiming; `take` gets each claimed job, already counted in `memory`. */
 export function createClaimer(world: World, parts: Parts): Claimer {
-  const state: State = { lingering: new Set(), suspended: suspendedFinder(world) };
+  const lingering = new Set<number>();
   let stopped = false;
   let again = false;
   let running: Promise<void> | null = null;
@@ -43,24 +44,28 @@ export function createClaimer(world: World, parts: Parts): Claimer {
   const rounds = beatOf(world, "mta claims");
 
   async function run(): Promise<void> {
+    let more = false;
     try {
       do {
         again = false;
         rounds.beat();
-        await sweepIfDue();
-      } while (!stopped && ((await claimOnce(world, parts, state)) || again));
+        // Also when nothing can be claimed: what is in memory of such an organization waits for this answer.
+        const suspended = await parts.suspended.ids();
+        await sweepIfDue(suspended);
+        more = !stopped && (await claimOnce(world, parts, { lingering, suspended }));
+      } while (!stopped && (more || again));
     } catch (err) {
       world.log.warn({ err }, "claiming failed; trying again");
     }
     running = null;
   }
 
-  async function sweepIfDue(): Promise<void> {
+  async function sweepIfDue(suspended: string[]): Promise<void> {
     const now = world.clock.monotonic();
     if (now - sweptAtMs < SWEEP_MS) return;
     sweptAtMs = now;
     await queries.wakeForgottenLanes(world.db, parts.leases.slots(), new Date(world.clock.now()));
-    await takeExpired(world, parts, await state.suspended());
+    await takeExpired(world, parts, suspended);
     await queries.dropIdleLanes(world.db, new Date(world.clock.now() - LANES_KEPT_MS));
   }
 
@@ -82,17 +87,17 @@ export function createClaimer(world: World, parts: Parts): Claimer {
   };
 }
 
-type State = { lingering: Set<number>; suspended(): Promise<string[]> };
+type Round = { lingering: Set<number>; suspended: string[] };
 
 /** One round; true when there may be more due mail than was taken. */
-async function claimOnce(world: World, parts: Parts, { lingering, suspended }: State): Promise<boolean> {
+async function claimOnce(world: World, parts: Parts, { lingering, suspended }: Round): Promise<boolean> {
   const { leases, memory, sources, take, mark = null } = parts;
   const held = leases.slots();
   const resting = new Set([...new Set(held.map(({ source_id }) => source_id))].filter((id) => rests(sources, id)));
   const slots = held.filter(({ source_id }) => !resting.has(source_id));
   if (slots.length === 0 || !mayClaim(parts) || memory.roomInAll() <= 0) return false;
   const now = new Date(world.clock.now());
-  const taken = { busy: memory.busyLanes(), crowded: [...memory.crowded(), ...(await suspended())] };
+  const taken = { busy: memory.busyLanes(), crowded: [...memory.crowded(), ...suspended] };
   const lanes = await queries.dueLanes(world.db, slots, { ...taken, now, limit: LANES_PER_CLAIM });
   if (lanes.length === 0) return false;
   const rationed = await ration(sources, lanes, shareRows(lanes, memory));

@@ -75,3 +75,20 @@ test("a lane behind many that may not be taken is found, turn by turn", () => {
   assert.equal(turns.filter((next) => next?.lane_id === 39).length, 1);
   assert.equal(fair.size(), 39);
 });
+
+test("one organization's messages are taken out of both classes, and the others keep their turns", () => {
+  const fair = createFairness();
+  for (let n = 0; n < 3; n += 1) {
+    fair.push({ id: 1, org_id: "a", class: CLASS_TRANSACTIONAL }, job("a", 1, n));
+    fair.push({ id: 2, org_id: "a", class: CLASS_BULK }, job("a", 2, n));
+    fair.push({ id: 3, org_id: "b", class: CLASS_TRANSACTIONAL }, job("b", 3, n));
+  }
+  assert.equal(fair.next()?.org_id, "a");
+  assert.equal(fair.drainOf("a").length, 5);
+  assert.equal(fair.drainOf("nobody").length, 0);
+  assert.equal(fair.size(), 3);
+  assert.deepEqual(
+    [1, 2, 3, 4].map(() => fair.next()?.org_id),
+    ["b", "b", "b", undefined],
+  );
+});

@@ -16,6 +16,8 @@ export type Fairness<J> = {
   lanes(): number[];
   /** Takes everything out, for a path that is suspended or lost. */
   drain(): J[];
+  /** Takes out what one organization has. */
+  drainOf(orgId: string): J[];
 };
 
 /** Bulk gets one turn after this many transactional ones. */
@@ -58,6 +60,15 @@ export function createFairness<J = Job>(): Fairness<J> {
     drain() {
       const jobs: J[] = [];
       for (let job = next(); job; job = next()) jobs.push(job);
+      return jobs;
+    },
+    drainOf(orgId) {
+      const jobs = classes.flatMap(({ organizations }) => {
+        const lanes = [...(organizations.get(orgId)?.values() ?? [])];
+        organizations.delete(orgId);
+        return lanes.flatMap((lane) => lane.jobs.slice(lane.taken));
+      });
+      size -= jobs.length;
       return jobs;
     },
   };

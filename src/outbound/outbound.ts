@@ -31,6 +31,7 @@ import { createRoutes } from "./routes.ts";
 import { createSecondLook } from "./second-look.ts";
 import { createShares } from "./shares.ts";
 import { createSources, type KnownSource, type Sources } from "./sources.ts";
+import { createSuspended, type Suspended } from "./suspended.ts";
 import { gatherTlsResults, type TlsResults } from "./tls-results.ts";
 import type { Job, Lane } from "./types.ts";
 import { gatherUsage, type Usage } from "./usage.ts";
@@ -94,6 +95,7 @@ type Engine = {
   intake: Intake;
   parts: PathParts;
   parking: Parking;
+  suspended: Suspended;
   /** Reservations whose accepting statement is under way. */
   reserved: number;
   stopping: boolean;
@@ -147,10 +149,14 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     secondLook: createSecondLook(world),
     admit: (errand) => admit(whole(), errand),
   });
+  const suspended = createSuspended(world, (orgIds) => {
+    if (built) holdBack(built, orgIds);
+  });
   const claimer = createClaimer(world, {
     leases,
     memory: held.memory,
     sources,
+    suspended,
     mark: deps.mark,
     take: (lane, job) => take(whole(), lane, job),
   });
@@ -160,7 +166,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     returned: () => claimer.wake(),
   });
   const gathered = { sources, usage, otherSource, results, leases, journal, reach };
-  const working = { parts, parking, rehomer, intake, claimer, forgotten };
+  const working = { parts, parking, suspended, rehomer, intake, claimer, forgotten };
   built = { world, ...held, ...gathered, ...working, reserved: 0, stopping: false };
   gauges(built);
   return faceOf(built);
@@ -304,6 +310,13 @@ function divertAll(engine: Engine): void {
   }
 }
 
+/** Organizations were suspended: what waits here for its turn waits in the queue from now on. */
+function holdBack({ paths, parking }: Engine, orgIds: string[]): void {
+  for (const path of paths.values()) {
+    for (const orgId of orgIds) for (const { job } of path.fairness.drainOf(orgId)) parking.putBack(job);
+  }
+}
+
 type FixedParts = Pick<PathParts, "open" | "loadBody" | "signingKeys" | "results" | "usage" | "reach" | "finisher">;
 
 function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
@@ -312,6 +325,8 @@ function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
     mayStart: () => whole().leases.mayStart(),
     mayEnd: (job) => mayEnd(whole(), job),
     stopping: () => whole().stopping,
+    isSuspended: (orgId) => whole().suspended.has(orgId),
+    putBack: (job) => whole().parking.putBack(job),
     isForOther: (job, source) => whole().otherSource.note(job, source),
     divert: ({ lane, job }) => whole().intake.divert(lane, job),
     suspend: (path) => whole().parking.suspend(path),

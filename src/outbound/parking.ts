@@ -1,6 +1,7 @@
 // Where the mail of a suspended path waits: in the queue, in lanes that sleep until the path is tried again. What comes to
 // such a path later (another lane's mail, a claim under way) follows the rest. What is written here is written in order, so
-// that a resumption is not undone by the suspension before it. Not here: when a path is suspended (path.ts).
+// that a resumption is not undone by the suspension before it. The mail of a suspended organization goes back as well; its
+// lanes are passed over by the claims. Not here: when a path is suspended (path.ts), and which organizations are (suspended.ts).
 import type { World } from "../platform/world.ts";
 import { tooLate } from "./attempt.ts";
 import type { Finisher } from "./finish.ts";
@@ -29,6 +30,8 @@ export type Parking = {
   /** Does so soon for mail that came to it since, many at a time. */
   park(path: Path): void;
   resume(path: Path): void;
+  /** Puts one job back into the queue as it was, many at a time. */
+  putBack(job: Job): void;
   /** Resolves once all of it is written. */
   drain(): Promise<void>;
 };
@@ -45,11 +48,9 @@ export function createParking(world: Pick<World, "db" | "clock" | "log">, parts:
     written = written.then(statements).catch((err) => world.log.error({ err }, `a ${what} could not be recorded`));
   }
 
-  function suspend(path: Path): void {
-    const jobs = takeOut(path);
-    const lanes = parts.lanesOf(path);
+  function pause(path: Path, lanes: number[], jobs: Job[]): void {
     parts.memory.pause(lanes, path.suspended.untilMs);
-    write("suspension", () => putBack(world, parts, path, { lanes, jobs }));
+    write("suspension", () => putToSleep(world, parts, path, { lanes, jobs }));
   }
 
   /** What is past its time ends now; it would be claimed for that again and again. */
@@ -73,13 +74,22 @@ export function createParking(world: Pick<World, "db" | "clock" | "log">, parts:
     }
     const jobs = takeOut(path);
     const lanes = [...new Set(jobs.map(({ lane_id }) => lane_id))];
-    if (lanes.length === 0) return;
-    parts.memory.pause(lanes, path.suspended.untilMs);
-    write("suspension", () => putBack(world, parts, path, { lanes, jobs }));
+    if (lanes.length > 0) pause(path, lanes, jobs);
   }
 
+  const leaving = gatherJobs(GATHER_MS, (jobs) => {
+    write("return to the queue", async () => {
+      await queries.returnDeliveries(world.db, jobs, new Date(0));
+      await parts.returned(jobs);
+    });
+  });
+
   return {
-    suspend,
+    suspend: (path) => pause(path, parts.lanesOf(path), takeOut(path)),
+    putBack(job) {
+      parts.memory.finish(job);
+      leaving.push(job);
+    },
     park(path) {
       if (gathering.has(path)) return;
       gathering.add(path);
@@ -94,12 +104,29 @@ export function createParking(world: Pick<World, "db" | "clock" | "log">, parts:
       });
     },
     async drain() {
+      leaving.flush();
       await written;
     },
   };
 }
 
-async function putBack(
+/** `take` gets the jobs of some milliseconds at once. */
+function gatherJobs(forMs: number, take: (jobs: Job[]) => void): { push(job: Job): void; flush(): void } {
+  let gathered: Job[] = [];
+  function flush(): void {
+    const jobs = gathered;
+    gathered = [];
+    if (jobs.length > 0) take(jobs);
+  }
+  return {
+    push(job) {
+      if (gathered.push(job) === 1) setTimeout(flush, forMs);
+    },
+    flush,
+  };
+}
+
+async function putToSleep(
   { db }: Pick<World, "db">,
   { returned }: Pick<ParkingParts, "returned">,
   { suspended }: Path,

@@ -262,3 +262,16 @@ describe("of several mail servers", () => {
     assert.deepEqual(opened, v6.slice(0, 4));
   });
 });
+
+describe("the mail of an organization that was suspended, on a path", () => {
+  it("is put back when its turn comes, also when its time seems to be over: it was given more in the queue", async () => {
+    const sink = await startGreeter();
+    const stage = stageFor(sink, { isSuspended: () => true });
+    push(stage, 2);
+    stage.moveClock(2 * 86_400_000);
+    go(stage);
+    assert.deepEqual(stage.heard, ["put back: message-0", "put back: message-1"]);
+    assert.deepEqual([stage.outcomes, stage.path.workers, stage.path.fairness.size()], [[], 0, 0]);
+    assert.equal(stage.parts.shares.size(), 0);
+  });
+});

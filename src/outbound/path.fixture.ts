@@ -121,6 +121,8 @@ export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = 
     resume: () => heard.push("resume"),
     shares: createShares<Path>((path) => drive(world, parts, path)),
     stopping: () => false,
+    isSuspended: () => false,
+    putBack: ({ message_id }: { message_id: string }) => heard.push(`put back: ${message_id}`),
     ...change,
   } as unknown as PathParts;
   const path = createPath("source|mx.example", SOURCE, { site: SITE });

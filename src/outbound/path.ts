@@ -9,6 +9,7 @@ import type { World } from "../platform/world.ts";
 import { type Attempt, type AttemptResult, attempt, deferredLocally, tooLate } from "./attempt.ts";
 import { createFairness, type Fairness } from "./fairness.ts";
 import type { Finisher } from "./finish.ts";
+import { closeIdle, type Idle, keepIdle, takeIdle } from "./idle.ts";
 import { type Errand, fits, type Link, openLink, type Source, type Unopened, useLink } from "./links.ts";
 import type { OpenSession } from "./outside.ts";
 import type { Reach } from "./reach.ts";
@@ -40,6 +41,10 @@ export type PathParts = Attempt & {
   /** What goes on at once over all paths. */
   shares: Shares<Path>;
   stopping(): boolean;
+  /** Whether the mail of this organization is to wait in the queue. */
+  isSuspended(orgId: string): boolean;
+  /** Takes a job of such an organization back. */
+  putBack(job: Job): void;
 };
 
 export type Path = {
@@ -55,7 +60,7 @@ export type Path = {
   dialling: number;
   /** A connection was made, and none failed or was lost since: more may be made beside each other. */
   proven: boolean;
-  idle: { link: Link; timer: NodeJS.Timeout; forget(): void }[];
+  idle: Idle[];
   failures: number;
   /** Replies in a row that call our address blocked. */
   blocks: number;
@@ -76,7 +81,6 @@ const ADDRESSES_MAX = 4;
 const START_CONNECTIONS = 5;
 /** Until the site has proven to be there: a dead one is not crowded, a good one answers before the third is missed. */
 const UNPROVEN_CONNECTIONS = 2;
-const IDLE_MS = 30_000;
 const FAILURES_TO_SUSPEND = 20;
 const FAILING_FOR_MS = 60_000;
 const FAILURE_PAUSE_MS = 1_000;
@@ -175,15 +179,11 @@ function workersMax(path: Path): number {
 export function closePath(path: Path): void {
   if (path.timer) clearTimeout(path.timer);
   path.timer = null;
-  for (const { link, timer, forget } of path.idle.splice(0)) {
-    clearTimeout(timer);
-    forget();
-    void link.session.quit();
-  }
+  closeIdle(path);
 }
 
 async function runWorker(yard: Yard, first: Errand): Promise<void> {
-  const { parts } = yard;
+  const { parts, path } = yard;
   let link: Link | null = null;
   for (let errand: Errand | null = first; errand; errand = nextErrand(yard)) {
     const held = link;
@@ -196,7 +196,7 @@ async function runWorker(yard: Yard, first: Errand): Promise<void> {
       parts.shares.leave(errand);
     }
   }
-  if (link) keep(yard, link);
+  if (link) keepIdle(parts.shares, path, link);
 }
 
 /** Nothing was said to the server; why the message could not be loaded or signed decides when it is tried again. */
@@ -218,9 +218,12 @@ function nextErrand({ world, parts, path }: Yard): Errand | null {
   if (path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
   const enter = (errand: Errand): boolean => parts.shares.enter(path, errand);
   for (let errand = path.fairness.next(enter); errand; errand = path.fairness.next(enter)) {
-    if (errand.job.expires_at.getTime() > world.clock.now()) return errand;
+    const isHeld = parts.isSuspended(errand.job.org_id);
+    if (!isHeld && errand.job.expires_at.getTime() > world.clock.now()) return errand;
     parts.shares.leave(errand);
-    parts.finisher.push(errand.job, tooLate(errand.job));
+    // First: time was added in the queue to what waits by our doing.
+    if (isHeld) parts.putBack(errand.job);
+    else parts.finisher.push(errand.job, tooLate(errand.job));
   }
   return null;
 }
@@ -232,7 +235,7 @@ function nextErrand({ world, parts, path }: Yard): Errand | null {
 async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<Link | null> {
   const { parts, path } = yard;
   if (held && !fits(held, errand)) {
-    keep(yard, held);
+    keepIdle(parts.shares, path, held);
     held = null;
   }
   const reused = held ?? takeIdle(path, errand);
@@ -251,12 +254,12 @@ async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<L
 
 /** When the attempt cannot be made, the session, on which nothing was said, serves the next one. */
 async function attemptOn(yard: Yard, link: Link, errand: Errand): Promise<AttemptResult> {
-  const { world, parts } = yard;
+  const { world, parts, path } = yard;
   useLink(parts.results, link, fits(link, errand) as PlannedHop, errand);
   try {
     return await attempt(world, parts, link, errand.job);
   } catch (err) {
-    keep(yard, link);
+    keepIdle(parts.shares, path, link);
     throw err;
   }
 }
@@ -411,44 +414,6 @@ function rememberRefusal({ world, path }: Yard, errand: Errand, outcome: Outcome
   if (path.refusals.size >= REFUSALS_MAX) path.refusals.clear();
   const untilMs = world.clock.monotonic() + REFUSED_FOR_MS;
   path.refusals.set(refusalKey(errand), { plan: errand.plan, outcome, untilMs });
-}
-
-/** The idle session used last that will do; those that broke meanwhile are closed on the way. */
-function takeIdle(path: Path, errand: Errand): Link | null {
-  for (let at = path.idle.length - 1; at >= 0; at -= 1) {
-    const { link, timer, forget } = path.idle[at] as Path["idle"][number];
-    if (link.session.usable && !fits(link, errand)) continue;
-    path.idle.splice(at, 1);
-    clearTimeout(timer);
-    forget();
-    if (link.session.usable) return link;
-    link.session.close();
-  }
-  return null;
-}
-
-function keep({ parts, path }: Yard, link: Link): void {
-  const { session } = link;
-  if (!session.usable) {
-    session.close();
-    return;
-  }
-  const part = (): void => {
-    clearTimeout(timer);
-    forget();
-    path.idle = path.idle.filter((entry) => entry.link !== link);
-    void session.quit();
-  };
-  const timer = setTimeout(part, IDLE_MS);
-  timer.unref();
-  const forget = parts.shares.keep(part);
-  path.idle.push({ link, timer, forget });
-  // Servers of many domains may lie behind one site: idle sessions count against its connections as well.
-  if (path.idle.length <= Math.max(1, Math.floor(path.limit))) return;
-  const oldest = path.idle.shift();
-  clearTimeout(oldest?.timer);
-  oldest?.forget();
-  void oldest?.link.session.quit();
 }
 
 /** Postfix's feedback: one more connection after each full cohort of successes. */

@@ -1,6 +1,7 @@
 // Whose mail waits in the queue until further notice: organizations that are suspended. Asked for beside the claims, which
-// wait for the first answer only: those of the mail that is due now must not take a round trip longer for it. And time for
-// mail that waits by our doing: it is not to run out before the mail may leave again.
+// wait for the first answer only: those of the mail that is due now must not take a round trip longer for it. What a process
+// has in memory goes back to the queue. And time for mail that waits by our doing: it is not to run out before the mail may
+// leave again.
 import { suspendedOrganizations } from "../accounts/accounts.ts";
 import type { World } from "../platform/world.ts";
 import { extendWaiting } from "./queries.ts";
@@ -10,23 +11,39 @@ const ASK_EVERY_MS = 5_000;
 const TIME_LEFT_MS = 24 * 3_600_000;
 const ROWS_AT_ONCE = 5_000;
 
-/** A function that answers their ids, as they were some five seconds ago at most while the database answers. */
-export function suspendedFinder(world: Pick<World, "db" | "clock" | "log">): () => Promise<string[]> {
-  let known: string[] | null = null;
+export type Suspended = {
+  /** Their ids, as they were some five seconds ago at most while the database answers. */
+  ids(): Promise<string[]>;
+  /** Whether this one is among them, as far as is known. */
+  has(orgId: string): boolean;
+};
+
+/** Looks when `ids` is asked for; `onNew` hears of those that were not suspended before. */
+export function createSuspended(
+  world: Pick<World, "db" | "clock" | "log">,
+  onNew: (orgIds: string[]) => void = () => undefined,
+): Suspended {
+  let known: Set<string> | null = null;
   let askAtMs = Number.NEGATIVE_INFINITY;
 
   async function ask(): Promise<string[]> {
     askAtMs = world.clock.monotonic() + ASK_EVERY_MS;
-    known = await suspendedOrganizations(world);
-    return known;
+    const ids = await suspendedOrganizations(world);
+    const added = ids.filter((id) => !known?.has(id));
+    known = new Set(ids);
+    if (added.length > 0) onNew(added);
+    return ids;
   }
 
-  return async () => {
-    if (known === null) return ask();
-    if (world.clock.monotonic() >= askAtMs) {
-      ask().catch((err) => world.log.warn({ err }, "who is suspended could not be asked; what was known holds"));
-    }
-    return known;
+  return {
+    async ids() {
+      if (known === null) return ask();
+      if (world.clock.monotonic() >= askAtMs) {
+        ask().catch((err) => world.log.warn({ err }, "who is suspended could not be asked; what was known holds"));
+      }
+      return [...known];
+    },
+    has: (orgId) => known?.has(orgId) ?? false,
   };
 }
 

@@ -9,6 +9,7 @@ import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
+import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/main.ts");
@@ -102,6 +103,46 @@ describe("postern organizations", () => {
     assert.equal((await api.ask("GET", `/v1/emails/${body.id}`)).body.email.status, "queued", "it waits");
     await set("--state", "active");
     await emailWithStatus(api, body.id, ["delivered"], 15_000);
+  });
+
+  it("suspends: what a process has in its memory goes back to the queue, and leaves once it is active again", async () => {
+    const gate = Promise.withResolvers<null>();
+    const before = sink.messages.length;
+    let onTheWire = 0;
+    sink.onMessage(() => {
+      onTheWire += 1;
+      return gate.promise;
+    });
+    const ids: string[] = [];
+    for (let n = 0; n < 12; n += 1) ids.push((await send()).body.id);
+    const waiting = async () => {
+      const [row] = await api.world.db.query<{ count: number }>(
+        "select count(*)::int as count from delivery where org_id = $1 and owner is null",
+        [api.org_id],
+      );
+      return row?.count ?? 0;
+    };
+    await until("all are in memory", async () => onTheWire > 0 && (await waiting()) === 0);
+    await set("--state", "suspended");
+    await until(
+      "all but what is on the wire is in the queue",
+      async () => (await waiting()) === ids.length - onTheWire,
+    );
+    sink.onMessage(() => null);
+    gate.resolve(null);
+    await until("that has its outcome", () => sink.messages.length === before + onTheWire);
+    const statuses = async () => {
+      const answers = await Promise.all(ids.map((id) => api.ask("GET", `/v1/emails/${id}`)));
+      return answers.map(({ body }) => body.email.status);
+    };
+    await until(
+      "it is recorded",
+      async () => (await statuses()).filter((status) => status === "delivered").length === onTheWire,
+    );
+    assert.equal((await statuses()).filter((status) => status === "queued").length, ids.length - onTheWire);
+    await set("--state", "active");
+    for (const id of ids) await emailWithStatus(api, id, ["delivered"], 15_000);
+    assert.equal(sink.messages.length, before + ids.length, "each once");
   });
 
   it("declines what it does not understand with one sentence that names the option", async () => {
