@@ -123,6 +123,31 @@ describe("POST /v1/send/batch", () => {
     assert.equal((await api.ask("GET", `/v1/emails/${third.id}`)).body.email.scheduled_at, scheduled_at);
   });
 
+  it("takes 24 MiB of what templates make of short lists of variables, and rejects the e-mails beyond", async () => {
+    const made = await api.ask("POST", "/v1/templates", {
+      name: "Long",
+      slug: "long",
+      subject: "x",
+      text_body: "{{#each lines}}{{../line}}{{/each}}",
+    });
+    assert.equal(made.status, 201);
+    // 1,900 lines of 1,000 octets: twelve such texts are 21.7 MiB, thirteen 23.6, fourteen 25.4.
+    const variables = { lines: Array.from({ length: 1_900 }, () => 1), line: `${"y".repeat(998)}\r\n` };
+    const { subject: _subject, text_body: _text, ...bare } = mail({ template: "long", variables });
+    const items = [...Array.from({ length: 15 }, () => bare), mail()];
+    const { status, body } = await batch(items, { key: api.test_key });
+    assert.equal(status, 202, JSON.stringify(body));
+    assert.deepEqual(resultsOf(body).slice(12), [
+      [12, "simulated", undefined, undefined],
+      [13, "rejected", "payload_too_large", undefined],
+      [14, "rejected", "payload_too_large", undefined],
+      [15, "simulated", undefined, undefined],
+    ]);
+    assert.match(body.results[13].error, /24 MiB/);
+    const { size } = (await api.ask("GET", `/v1/emails/${body.results[0].id}`)).body.email;
+    assert.ok(size > 1_900_000, `${size}`);
+  });
+
   it("rejects what is wrong item by item, with the path within the item, and sends the rest", async () => {
     await api.ask("POST", "/v1/suppressions", { email: "gone@recipient.example" });
     const { to: _to, ...withoutTo } = mail();

@@ -7,10 +7,12 @@ import { findUnstorable } from "../platform/storable.ts";
 import type { IdempotencyRow } from "./accept.ts";
 import type { Fit } from "./fit.ts";
 import type { Sending } from "./sending.ts";
-import type { Prepared, SendRequest, Suppressed } from "./types.ts";
+import type { HoldBytes, Prepared, SendRequest, Suppressed } from "./types.ts";
 
 export const BATCH_MAX = 100;
 export const VALIDATIONS = ["permissive", "strict"] as const;
+/** With the largest request it fits into the room that an organization has for its requests (api/load.ts). */
+const RENDERED_BYTES_MAX = 24 * 1024 * 1024;
 /** Each turn is lost only to somebody who took the rest of a window meanwhile. */
 const TURNS_MAX = 20;
 
@@ -20,6 +22,8 @@ export type BatchDeps = {
   shapeProblem(item: unknown): Refusal | null;
   /** The fields of a refusal as the API shows them. */
   refusalBody(refusal: Refusal): Record<string, unknown>;
+  /** For what the templates of this call make. */
+  hold: HoldBytes;
 };
 
 type Outcome = Prepared | Refusal;
@@ -47,7 +51,8 @@ export async function sendBatch(
 ): Promise<Answer | "duplicate_key"> {
   const { items, strict } = readBatch(body);
   requireLiveSending(account);
-  const prepared = await Promise.all(items.map((item) => prepareItem(deps, account, item)));
+  const bounded = { ...deps, hold: limitRendered(deps.hold) };
+  const prepared = await Promise.all(items.map((item) => prepareItem(bounded, account, item)));
   for (let turn = 0; turn < TURNS_MAX; turn += 1) {
     const { outcomes, quota } = await settle(deps, prepared, strict);
     const accepted = outcomes.filter(isSendable);
@@ -85,14 +90,34 @@ function limited(items: unknown[]): unknown[] {
   throw invalid("emails", `the 'emails' field holds ${items.length} e-mails; at most ${BATCH_MAX} in one call`);
 }
 
+/** A short list of variables may stand for 2 MiB of an e-mail, a hundred times. */
+function limitRendered(hold: HoldBytes): HoldBytes {
+  let left = RENDERED_BYTES_MAX;
+  return (bytes) => {
+    if (bytes > left) {
+      const most = RENDERED_BYTES_MAX / 1024 / 1024;
+      throw new Refusal(
+        "payload_too_large",
+        `templates make more than ${most} MiB of this call: send fewer e-mails in one`,
+      );
+    }
+    left -= bytes;
+    hold(bytes);
+  };
+}
+
 /** A refusal is this item's result; that the database is away, or a bug, is the whole call's. */
-async function prepareItem({ sending, shapeProblem }: BatchDeps, account: Account, item: unknown): Promise<Outcome> {
+async function prepareItem(
+  { sending, shapeProblem, hold }: BatchDeps,
+  account: Account,
+  item: unknown,
+): Promise<Outcome> {
   const problem = isObject(item)
     ? shapeProblem(item)
     : new Refusal("validation_error", "an e-mail of a batch must be a JSON object");
   if (problem) return problem;
   try {
-    return await sending.prepare(account, item as SendRequest);
+    return await sending.prepare(account, item as SendRequest, hold);
   } catch (error) {
     if (error instanceof Refusal && error.kind !== "unavailable") return error;
     throw error;

@@ -10,20 +10,25 @@ import { assemble } from "./assemble.ts";
 import * as content from "./content.ts";
 import { readySender } from "./sender.ts";
 import { MESSAGE_BYTES_MAX } from "./shape.ts";
-import type { Prepared, Preparing, Rendered, SendingDeps, SendRequest } from "./types.ts";
+import type { HoldBytes, Prepared, Preparing, Rendered, SendingDeps, SendRequest } from "./types.ts";
 
 /** Validates the request in the contract's order and builds the message; throws the Refusal to answer with. */
-export async function prepare(context: Preparing, account: Account, request: SendRequest): Promise<Prepared> {
-  const { world, deps } = context;
+export async function prepare(
+  context: Preparing,
+  { account, request, hold }: { account: Account; request: SendRequest; hold: HoldBytes },
+): Promise<Prepared> {
+  const { world, deps, inTurn } = context;
   requireLiveSending(account);
   checkBodySource(request);
   const now_ms = world.clock.now();
   const parts = readParts(request, now_ms);
   const sender = await readySender(deps, account.org_id, parts.from.address.domain);
   const rendered = await renderTemplate(deps, account, request);
+  if (rendered) hold(bytesOf(rendered));
   const recipients = content.readRecipients(request);
   const id = world.random.uuid();
-  const mime = compose(world, { request, parts, rendered, recipients, id, now_ms, domain: sender.domain });
+  const composition = { request, parts, rendered, recipients, id, now_ms, domain: sender.domain };
+  const mime = await inTurn(() => compose(world, composition));
   return assemble(context, account, {
     id,
     now_ms,
@@ -85,6 +90,10 @@ async function renderTemplate(deps: SendingDeps, account: Account, request: Send
     ...(template_id === undefined ? {} : { template_id }),
     variables: (variables ?? {}) as Record<string, unknown>,
   });
+}
+
+function bytesOf({ subject, html_body, text_body }: Rendered): number {
+  return Buffer.byteLength(`${subject}${html_body ?? ""}${text_body ?? ""}`);
 }
 
 type Composition = {

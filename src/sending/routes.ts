@@ -109,8 +109,9 @@ type SendCall = FastifyRequest & { body: Parameters<Sending["prepare"]>[1] };
 async function send(sending: Sending, idempotency: Idempotency, request: SendCall, reply: FastifyReply) {
   const key = readKey(request.headers["idempotency-key"]);
   const { account } = request;
+  const hold = (bytes: number): void => request.holdBytes(bytes);
   if (key === null) {
-    const prepared = await sending.prepare(account, request.body);
+    const prepared = await sending.prepare(account, request.body, hold);
     const answer = sending.answerOf(prepared);
     await sending.accept([prepared], null);
     return reply.code(202).send(answer);
@@ -120,7 +121,7 @@ async function send(sending: Sending, idempotency: Idempotency, request: SendCal
     account,
     { key, hash },
     async (row): Promise<Replay | "duplicate_key"> => {
-      const prepared = await sending.prepare(account, request.body);
+      const prepared = await sending.prepare(account, request.body, hold);
       const text = JSON.stringify(sending.answerOf(prepared));
       const accepted = await sending.accept([prepared], row(202, text));
       return accepted === "duplicate_key" ? accepted : { status: 202, answer: text };
@@ -139,7 +140,7 @@ function mountBatch(api: Api, idempotency: Idempotency, deps: SendingRouteDeps):
   const compile = api.validatorCompiler;
   if (!compile) throw new Error("the server has no validator");
   const isItem = compile({ schema: SendBody, method: "POST", url: "/v1/send/batch", httpPart: "body" } as never);
-  const batch: BatchDeps = {
+  const batch: CommonDeps = {
     sending: deps.sending,
     shapeProblem: (item) => (isItem(item) ? null : deps.shapeRefusal(isItem.errors)),
     refusalBody: deps.refusalBody,
@@ -158,7 +159,8 @@ function mountBatch(api: Api, idempotency: Idempotency, deps: SendingRouteDeps):
         description:
           "202 when at least one e-mail is accepted; all accepted ones are stored durably together. When none is: 422 if " +
           "all recipients are suppressed, 429 if a limit is in the way, else 400, each with the `results`. An " +
-          "Idempotency-Key covers the whole call.",
+          "Idempotency-Key covers the whole call. What templates make of one call has at most 24 MiB: the e-mails beyond " +
+          "are rejected with `payload_too_large`.",
         headers: IdempotencyHeader,
         body: BatchBody,
         response: answers({
@@ -186,10 +188,14 @@ function mountBatch(api: Api, idempotency: Idempotency, deps: SendingRouteDeps):
   );
 }
 
-async function sendMany(deps: BatchDeps, idempotency: Idempotency, request: FastifyRequest, reply: FastifyReply) {
+/** Without what is the call's own. */
+type CommonDeps = Omit<BatchDeps, "hold">;
+
+async function sendMany(deps: CommonDeps, idempotency: Idempotency, request: FastifyRequest, reply: FastifyReply) {
   const key = readKey(request.headers["idempotency-key"]);
   const { account, body } = request;
-  const batch = request.unstorable ? withTextJudged(deps) : deps;
+  const judging = request.unstorable ? withTextJudged(deps) : deps;
+  const batch = { ...judging, hold: (bytes: number) => request.holdBytes(bytes) };
   if (key === null) return giveAnswer(reply, (await sendBatch(batch, account, body, null)) as Replay, false);
   const hash = requestHash(request.rawBody ?? Buffer.alloc(0));
   const work = (row: Parameters<typeof sendBatch>[3]) => sendBatch(batch, account, body, row);
@@ -198,6 +204,6 @@ async function sendMany(deps: BatchDeps, idempotency: Idempotency, request: Fast
 }
 
 /** Judges the text of each item, too, where something in the call cannot be stored. */
-function withTextJudged(deps: BatchDeps): BatchDeps {
+function withTextJudged(deps: CommonDeps): CommonDeps {
   return { ...deps, shapeProblem: (item) => findUnstorable(item) ?? deps.shapeProblem(item) };
 }

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { requireLiveSending } from "../accounts/accounts.ts";
 import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
+import { createTurns } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import { type Accepted, type Acceptor, createAcceptor, type IdempotencyRow } from "./accept.ts";
 import { usedReader } from "./allowances.ts";
@@ -12,7 +13,7 @@ import { type Fit, fit } from "./fit.ts";
 import { prepare } from "./prepare.ts";
 import { prepareSubmitted } from "./prepare-submitted.ts";
 import { readySender } from "./sender.ts";
-import type { Prepared, Preparing, SendAnswer, SendingDeps, SendRequest, Submitted } from "./types.ts";
+import type { HoldBytes, Prepared, Preparing, SendAnswer, SendingDeps, SendRequest, Submitted } from "./types.ts";
 
 export { settleAccept } from "./accept-queries.ts";
 export { type EndedMessage, findDeferred, findEnded, findLeaving, forgetMessages } from "./forget-queries.ts";
@@ -41,7 +42,7 @@ export { EXPIRY_MS_MAX } from "./shape.ts";
 
 export type Sending = {
   /** Validates a send request and builds its e-mail; throws the Refusal to answer with. */
-  prepare(account: Account, request: SendRequest): Promise<Prepared>;
+  prepare(account: Account, request: SendRequest, hold: HoldBytes): Promise<Prepared>;
   /** The same for a message that comes ready-made over SMTP. */
   prepareSubmitted(account: Account, submitted: Submitted): Promise<Prepared>;
   /** May the organization send from this domain? Throws the Refusal to answer with. */
@@ -64,9 +65,10 @@ export function createSending(world: World, deps: SendingDeps): Sending {
     deps,
     acceptor: createAcceptor(world, deps.outbound, deps.notify),
     used: usedReader(world),
+    inTurn: createTurns(world.clock),
   };
   return {
-    prepare: (account, request) => prepare(context, account, request),
+    prepare: (account, request, hold) => prepare(context, { account, request, hold }),
     prepareSubmitted: (account, submitted) => prepareSubmitted(context, account, submitted),
     checkSender: (account, domain) => checkSender(deps, account, domain),
     fit: (items) => fit(context.used, items),

@@ -1,6 +1,7 @@
 // An e-mail on its way in: the request, what is prepared from it, and the records that are shown.
 import type { Static } from "@sinclair/typebox";
 import type { ChooseExit, FindLane, Lane, MessageAbout, Outbound } from "../outbound/outbound.ts";
+import type { InTurn } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import type { MailScope } from "../suppressions/types.ts";
 import type { UsedReader } from "./allowances.ts";
@@ -58,7 +59,13 @@ export type Submitted = {
 };
 
 /** What preparing an e-mail works with. */
-export type Preparing = { world: World; deps: SendingDeps; used: UsedReader };
+export type Preparing = { world: World; deps: SendingDeps; used: UsedReader; inTurn: InTurn };
+
+/**
+ * Counts bytes that a template makes, beside those that the request came with and for as long as it lasts; throws the
+ * Refusal to answer with when they are too many.
+ */
+export type HoldBytes = (bytes: number) => void;
 
 export type Suppressed = { email: string; reason: string };
 

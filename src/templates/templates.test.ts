@@ -196,6 +196,27 @@ describe("rendering for sending", () => {
     assert.equal(queries(), 3);
   });
 
+  test("renderings that take long leave everything else its turns, and so does reading what was never rendered", async () => {
+    const made = await Promise.all(Array.from({ length: 5 }, (_, n) => create({ slug: `slow-${n}`, subject: `${n}` })));
+    let ms = 0;
+    const monotonic = () => {
+      ms += 30;
+      return ms;
+    };
+    const render = renderForSend({ ...api.world, clock: { ...api.world.clock, monotonic } });
+    const all = () => made.map(({ slug }) => render(api.org_id, { template: slug, variables: {} }));
+    for (const what of ["never rendered", "rendered before"]) {
+      const order: string[] = [];
+      const renderings = all().map(async (rendering) => {
+        order.push((await rendering).subject);
+        if (order.length === 1) setImmediate(() => order.push("somebody else"));
+      });
+      await Promise.all(renderings);
+      assert.equal(order.length, 6);
+      assert.notEqual(order.at(-1), "somebody else", what);
+    }
+  });
+
   test("100 templates asked for at once cost two look-ups of 50 sources", async () => {
     const made = await Promise.all(
       Array.from({ length: 100 }, (_, n) => create({ slug: `many-${n}`, subject: `${n}` })),

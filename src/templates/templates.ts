@@ -3,6 +3,7 @@
 import { coalesceByOrg, type OrgKey } from "../platform/coalesce.ts";
 import { isDuplicate, type Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import { createTurns } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 import { checkSlug, readReference, slugFrom } from "./slug.ts";
@@ -195,6 +196,7 @@ export function renderForSend(
 ): (orgId: string, request: RenderRequest) => Promise<SendRendering> {
   const findCurrent = currentVersions(world);
   const findParsed = parsedVersions(world);
+  const inTurn = createTurns(world.clock);
   return async (orgId, { template, template_id, variables }) => {
     const field = template_id === undefined ? "template" : "template_id";
     const current = await findCurrent(orgId, template_id ?? template ?? "");
@@ -203,7 +205,8 @@ export function renderForSend(
     if (!current.active) throw new Refusal("invalid_state", "the template is not active", { field });
     const missing = missingVariables(parsed.variables, variables);
     if (missing.length > 0) throw variableMissing(missing);
-    const rendered = renderSources(parsed.sources, parsed.variables, variables, world.clock.monotonic);
+    const { sources, variables: declared } = parsed;
+    const rendered = await inTurn(() => renderSources(sources, declared, variables, world.clock.monotonic));
     return { template_id: current.id, version: current.version, ...rendered };
   };
 }

@@ -12,7 +12,7 @@ const key = (n: number, version = 1): VersionKey => ({
 });
 
 /** Answers the look-up of versions with sources of 1,000 bytes, and notes how many were asked for. */
-function fakeDb(): { world: Pick<World, "db">; asked: number[] } {
+function fakeDb(): { world: Pick<World, "db" | "clock">; asked: number[] } {
   const asked: number[] = [];
   const query = async (_text: string, [orgs, ids, versions]: [string[], string[], number[]]) => {
     asked.push(ids.length);
@@ -21,7 +21,7 @@ function fakeDb(): { world: Pick<World, "db">; asked: number[] } {
       .filter(({ version }) => version < 9)
       .map((row) => ({ ...row, subject: "{{a}}", html_body: "x".repeat(1_000), text_body: null, variables: [] }));
   };
-  return { world: { db: { query } } as unknown as Pick<World, "db">, asked };
+  return { world: { db: { query }, clock: { monotonic: () => 0 } } as unknown as Pick<World, "db" | "clock">, asked };
 }
 
 test("a version is read and parsed once, also when many ask at once", async () => {

@@ -1,6 +1,7 @@
 // Parsed versions, kept in memory. A version is never changed, so what was parsed once stays right; the least recently
 // used ones go when there are too many.
 import { coalesce } from "../platform/coalesce.ts";
+import { createTurns } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 import { type ParsedSources, parseSources } from "./sources.ts";
@@ -17,11 +18,12 @@ type Kept = { parsed: ParsedVersion; bytes: number };
 
 /** Finds parsed versions, many look-ups in one query; undefined when there is no such version. */
 export function parsedVersions(
-  world: Pick<World, "db">,
+  world: Pick<World, "db" | "clock">,
   bytesMax: number = KEPT_BYTES_MAX,
 ): (key: queries.VersionKey) => Promise<ParsedVersion | undefined> {
   const kept = new Map<string, Kept>();
   let keptBytes = 0;
+  const inTurn = createTurns(world.clock);
   const load = coalesce<string, queries.VersionRow>({
     keys_max: 50,
     lanes: 2,
@@ -52,12 +54,14 @@ export function parsedVersions(
     }
     const row = await load(name);
     if (!row) return undefined;
-    // Another caller of the same look-up may have parsed it meanwhile.
-    const meanwhile = kept.get(name);
-    if (meanwhile) return meanwhile.parsed;
-    const parsed = { sources: parseSources(row), variables: checkedVariables(row.variables) };
-    keep(name, { parsed, bytes: weigh(parsed.sources) });
-    return parsed;
+    return inTurn(() => {
+      // Another caller of the same look-up may have parsed it meanwhile.
+      const meanwhile = kept.get(name);
+      if (meanwhile) return meanwhile.parsed;
+      const parsed = { sources: parseSources(row), variables: checkedVariables(row.variables) };
+      keep(name, { parsed, bytes: weigh(parsed.sources) });
+      return parsed;
+    });
   };
 }
 

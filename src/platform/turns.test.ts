@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createTurns } from "./turns.ts";
+
+/** Tasks that take as long as they say by a clock of their own, and what happened in which order. */
+function bench() {
+  const clock = { monotonicMs: 0, monotonic: () => clock.monotonicMs };
+  const told: string[] = [];
+  const task = (name: string, ms: number) => () => {
+    clock.monotonicMs += ms;
+    told.push(name);
+    return name;
+  };
+  return { inTurn: createTurns(clock), told, task };
+}
+
+test("what came in one moment runs in its order, and after 20 ms of it everything else has a turn", async () => {
+  const { inTurn, told, task } = bench();
+  setImmediate(() => told.push("somebody else"));
+  const names = await Promise.all(["a", "b", "c", "d"].map((name) => inTurn(task(name, 12))));
+  assert.deepEqual(names, ["a", "b", "c", "d"]);
+  assert.deepEqual(told, ["a", "b", "somebody else", "c", "d"]);
+});
+
+test("a task longer than a turn is not cut, and the next one waits for its own", async () => {
+  const { inTurn, told, task } = bench();
+  const all = Promise.all(["a", "b", "c"].map((name) => inTurn(task(name, 500))));
+  assert.deepEqual(told, ["a"]);
+  await new Promise((done) => setImmediate(done));
+  assert.deepEqual(told, ["a", "b"]);
+  await all;
+  assert.deepEqual(told, ["a", "b", "c"]);
+});
+
+test("a short task runs at once, and again in a later turn", async () => {
+  const { inTurn, told, task } = bench();
+  void inTurn(task("a", 0));
+  assert.deepEqual(told, ["a"]);
+  await new Promise((done) => setImmediate(done));
+  void inTurn(task("b", 19));
+  void inTurn(task("c", 19));
+  assert.deepEqual(told, ["a", "b", "c"]);
+});
+
+test("a task that throws rejects, and holds up nobody", async () => {
+  const { inTurn, task } = bench();
+  const fails = inTurn(() => {
+    throw new Error("no");
+  });
+  const after = inTurn(task("b", 1));
+  await assert.rejects(fails, /^Error: no$/);
+  assert.equal(await after, "b");
+});

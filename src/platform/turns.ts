@@ -1,0 +1,46 @@
+// Work that keeps the event loop busy (rendering, composing) in turns with everything else: a hundred tasks that became due
+// in one moment would stand in one row, and nothing would be read, answered or renewed meanwhile. Not here: tasks that take
+// long by themselves, which belong into a worker.
+import type { Clock } from "./clock.ts";
+
+/** Runs the task whole, now or in a later turn of the event loop; resolves to what it returns. */
+export type InTurn = <T>(task: () => T) => Promise<T>;
+
+/** Tasks may take so long together before others have a turn: a renewal or an answer waits no longer. */
+const TURN_MS = 20;
+
+/** Tasks run in the order they come. While few come they run at once, at the cost of two looks at the clock. */
+export function createTurns(clock: Pick<Clock, "monotonic">): InTurn {
+  const waiting: (() => void)[] = [];
+  let spentMs = 0;
+
+  function run(task: () => void): void {
+    // Only for who came first in this turn: nobody else would begin the next one.
+    if (spentMs === 0) setImmediate(nextTurn);
+    const startedMs = clock.monotonic();
+    task();
+    spentMs += Math.max(clock.monotonic() - startedMs, Number.MIN_VALUE);
+  }
+
+  function nextTurn(): void {
+    spentMs = 0;
+    while (spentMs < TURN_MS) {
+      const task = waiting.shift();
+      if (!task) return;
+      run(task);
+    }
+  }
+
+  return (task) =>
+    new Promise((resolve, reject) => {
+      const settle = (): void => {
+        try {
+          resolve(task());
+        } catch (error) {
+          reject(error);
+        }
+      };
+      if (waiting.length === 0 && spentMs < TURN_MS) run(settle);
+      else waiting.push(settle);
+    });
+}
