@@ -17,3 +17,39 @@ it("does so in linear time", () => {
   assert.ok(processorMs(() => decoded(" ".repeat(2_000_000))) < 1_000);
   assert.ok(processorMs(() => decoded(`${" ".repeat(200)}x`.repeat(10_000))) < 1_000);
 });
+
+it("knows an encoding by its first word, however it is written", () => {
+  for (const name of ["base64; charset=utf-8", "base64 encoding", "Base-64", '"base64"', "base64,", " ;base64"]) {
+    assert.deepEqual(
+      decodeTransfer(Buffer.from("aGVsbG8="), name),
+      { bytes: Buffer.from("hello"), defect: null },
+      name,
+    );
+  }
+  for (const name of ["quoted - printable", "quoted/printable", "Quoted-Printable;", "quotedprintable x"]) {
+    assert.equal(decodeTransfer(Buffer.from("=41"), name).bytes.toString(), "A", name);
+  }
+  for (const name of ["7bit;", "8-bit", "binary charset=x"]) {
+    assert.deepEqual(decodeTransfer(Buffer.from("=41"), name), { bytes: Buffer.from("=41"), defect: null }, name);
+  }
+});
+
+const base64 = (body: string) => {
+  const { bytes, defect } = decodeTransfer(Buffer.from(body), "base64");
+  return [bytes.toString(), defect];
+};
+
+it("ends base64 where what follows padding or an empty line is none, such as the footer of a list", () => {
+  const footer = "\r\n-- \r\nlist mailing list\r\nlist@lists.example\r\n";
+  assert.deepEqual(base64(`w6Q=${footer}`), ["ä", "bad_base64"]);
+  assert.deepEqual(base64(`YWJj\r\n${footer}`), ["abc", "bad_base64"]);
+  assert.deepEqual(base64(`YWJj\n\nlist mailing list\n`), ["abc", "bad_base64"]);
+  // It goes on where it does go on, and nothing is lost at empty lines, in the middle of a line or before the first.
+  assert.deepEqual(base64("YQ==\r\n\r\nYg==\r\n"), ["ab", null]);
+  assert.deepEqual(base64("YQ==Yg== = \r\n=\r\nYw=="), ["abc", null]);
+  assert.deepEqual(base64("\r\n\r\nYW\r\n\r\nJj\r\n\r\n"), ["abc", null]);
+  assert.deepEqual(base64("YW*Jj\r\nZGVm"), ["abcdef", "bad_base64"]);
+  for (const hostile of ["=\n", "\n\n", "a=", "= ", "aa\n\n", "a a\n\n"]) {
+    assert.ok(processorMs(() => base64(`YWJj${hostile.repeat(500_000)}`)) < 1_000, JSON.stringify(hostile));
+  }
+});

@@ -6,16 +6,14 @@ export type DecodedBytes = { bytes: Buffer; defect: "bad_base64" | "bad_quoted_p
 
 /** Undoes an encoding by its name in the mail. Bytes that are not changed are a view of `body`. */
 export function decodeTransfer(body: Buffer, encoding: string): DecodedBytes {
-  switch (withoutComments(encoding.slice(0, nameCharsMax)).trim().toLowerCase().replace(/["';]/g, "")) {
+  switch (nameOf(encoding)) {
     case "base64":
     case "b64":
       return decodeBase64(body);
-    case "quoted-printable":
     case "quotedprintable":
-    case "quoted_printable":
       return decodeQuotedPrintable(body);
-    case "x-uuencode":
-    case "x-uue":
+    case "xuuencode":
+    case "xuue":
     case "uuencode":
     case "uue":
       return decodeUu(body);
@@ -23,12 +21,17 @@ export function decodeTransfer(body: Buffer, encoding: string): DecodedBytes {
     case "7bit":
     case "8bit":
     case "binary":
-    case "7-bit":
-    case "8-bit":
       return { bytes: body, defect: null };
     default:
       return { bytes: body, defect: "unknown_encoding" };
   }
+}
+
+// The first word without its hyphens: what follows a semicolon or a space, such as a charset, belongs elsewhere.
+function nameOf(encoding: string): string {
+  const text = withoutComments(encoding.slice(0, nameCharsMax)).toLowerCase();
+  const joined = text.replace(/["']/g, "").replace(/\s*[-_/]\s*/g, "-");
+  return /^[\s;,]*([^\s;,]*)/.exec(joined)![1]!.replaceAll("-", "");
 }
 
 const nameCharsMax = 1_000;
@@ -53,7 +56,8 @@ function makeBase64Values(): Uint8Array {
   return values;
 }
 
-// Padding ends a group, and another run may follow: some writers encode line by line or file by file.
+// Padding ends a group, and another run may follow: some writers encode line by line or file by file. What stands behind
+// padding or an empty line and is no base64 was added on the way, such as the footer of a mailing list.
 function decodeBase64(body: Buffer): DecodedBytes {
   const out = Buffer.allocUnsafeSlow(Math.ceil(body.length / 4) * 3);
   let length = 0;
@@ -70,12 +74,37 @@ function decodeBase64(body: Buffer): DecodedBytes {
         out[length++] = held >> bits;
         held &= (1 << bits) - 1;
       }
-    } else if (value === PADDING) {
+      continue;
+    }
+    if (value === OTHER) bad = true;
+    if (value === PADDING) {
       bits = 0;
       held = 0;
-    } else if (value === OTHER) bad = true;
+    }
+    const isEnd = value === PADDING || (body[at] === LF && isLineEnd(body, at + 1));
+    if (!isEnd || length === 0) continue;
+    const next = nextDigits(body, at + 1);
+    if (next === null) {
+      bad = true;
+      break;
+    }
+    at = next - 1;
   }
   return { bytes: exact(out, length), defect: bad || bits >= 6 ? "bad_base64" : null };
+}
+
+function isLineEnd(body: Buffer, at: number): boolean {
+  return body[at] === LF || (body[at] === CR && body[at + 1] === LF);
+}
+
+/** Where base64 goes on behind blanks and padding, the end of the body included; null when what stands there is none. */
+function nextDigits(body: Buffer, from: number): number | null {
+  let start = from;
+  while (start < body.length && [PADDING, SPACE].includes(base64Values[body[start]!]!)) start++;
+  let at = start;
+  while (at < body.length && base64Values[body[at]!]! < PADDING) at++;
+  while (body[at] === 0x20 || body[at] === 0x09) at++;
+  return at >= body.length || body[at] === EQUALS || isLineEnd(body, at) ? start : null;
 }
 
 // A view with a large rest of its memory would be copied whole between threads.
