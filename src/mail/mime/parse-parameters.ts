@@ -17,11 +17,10 @@ type Section = { value: string; encoded: boolean };
 
 /** Reads an unfolded field value. */
 export function parseParameters(text: string): FieldWithParameters {
-  const input = withoutComments(text.slice(0, fieldCharsMax)).trimStart();
-  const value = /^[^;\s,]*/.exec(input)![0].toLowerCase();
+  const { value, rest } = splitValue(withoutComments(text.slice(0, fieldCharsMax)).trimStart());
   const plain = new Map<string, string>();
   const sections = new Map<string, Map<number, Section>>();
-  for (const { name, raw } of rawParameters(input.slice(value.length))) {
+  for (const { name, raw } of rawParameters(rest)) {
     const match = /^([^*]+)\*(?:(\d{1,3})(\*?))?$/.exec(name);
     if (match === null) {
       if (!plain.has(name)) plain.set(name, decodeWords(raw));
@@ -42,6 +41,14 @@ export function parseParameters(text: string): FieldWithParameters {
   }
   for (const [name, given] of plain) plain.set(name, given.slice(0, valueCharsMax).toWellFormed());
   return { value, parameters: plain };
+}
+
+// Also quoted, with blanks around its slash, with a colon behind it; and where there is none, a parameter comes first.
+function splitValue(input: string): { value: string; rest: string } {
+  const written = /^[;\s]*["']?([^;\s,"'/=]*(?:\s{0,4}\/\s{0,4}[^;\s,"'/]*)?)["']?/.exec(input)!;
+  const rest = input.slice(written[0].length);
+  if (!written[1]!.includes("/") && /^\s*=/.test(rest)) return { value: "", rest: ` ${input}` };
+  return { value: written[1]!.replace(/\s/g, "").replace(/:$/, "").toLowerCase(), rest };
 }
 
 type RawParameter = { name: string; raw: string };

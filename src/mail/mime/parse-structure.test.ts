@@ -1,6 +1,7 @@
 // Where a message begins: what stands before the first field in files, and what only looks like it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { processorMs } from "../../../test/support/processor-time.ts";
 import { splitMessage } from "./parse-head.ts";
 import { parseMessage } from "./parse-message.ts";
 import { parseStructure } from "./parse-structure.ts";
@@ -37,4 +38,62 @@ test("U+FFFD in UTF-8 is that character, and no sign of another charset", () => 
   );
   assert.equal(subject, "\u00e9\ufffd");
   assert.deepEqual(from, [{ name: "\ufffd", email: "\ufffda@b.example" }]);
+});
+
+test("a multipart whose boundary is nowhere is read by the one that is there", () => {
+  const message = (named: string, used: string) =>
+    Buffer.from(
+      `Content-Type: multipart/mixed; boundary=${named}\r\n\r\n--${used}\r\nContent-Type: text/html\r\n\r\n<p>a\r\n` +
+        `--${used}\r\nContent-Type: text/csv; name=b.csv\r\n\r\n1,2\r\n--${used}--\r\n`,
+    );
+  for (const [named, used] of [
+    ["'abc'", "abc"],
+    ["AbC", "abc"],
+    ["----=_Part_1", "----=_Part_2"],
+  ] as const) {
+    const { html, attachments, defects } = parseMessage(message(named, used));
+    assert.deepEqual([html, attachments.map(({ filename }) => filename)], ["<p>a", ["b.csv"]], named);
+    assert.deepEqual(defects, ["boundary_not_found"]);
+  }
+});
+
+test("lines of hyphens in such a multipart are no boundary: its text is whole", () => {
+  for (const text of [
+    "a\r\n----------\r\n\r\nb\r\n----------\r\n\r\nc",
+    "a\r\n--ignored\r\nb\r\n--ignored\r\nc",
+    "--once-only\r\n\r\na",
+    "--two words\r\n\r\na\r\n--two words\r\n\r\nb",
+  ]) {
+    const mail = parseMessage(Buffer.from(`Content-Type: multipart/mixed; boundary=nowhere\r\n\r\n${text}`));
+    assert.equal(mail.text, text.replaceAll("\r\n", "\n"));
+  }
+});
+
+test("multiparts of such kind, one in the other, keep the limits and take linear time", () => {
+  const nested = (depth: number) =>
+    Buffer.from(
+      Array.from(
+        { length: depth },
+        (_, index) =>
+          `Content-Type: multipart/mixed; boundary=nowhere${index}\r\n\r\n--used-${index}-\r\n\r\n--used-${index}-\r\n`,
+      ).join(""),
+    );
+  assert.ok(!parseMessage(nested(50)).defects.includes("too_deep"));
+  assert.ok(parseMessage(nested(51)).defects.includes("too_deep"));
+  assert.ok(processorMs(() => parseMessage(nested(20_000))) < 1_000);
+});
+
+test("Content-Type is read where it is quoted, has blanks or a colon, or only parameters", () => {
+  const html = ['"text/html"; charset=utf-8', "text / html", "text/html: charset=utf-8", ";text/html", "text/html,"];
+  for (const type of html) {
+    const mail = parseMessage(Buffer.from(`Content-Type: ${type}\r\n\r\n<p>é`));
+    assert.deepEqual([mail.html, mail.attachments.length], ["<p>é", 0], type);
+  }
+  const named = parseMessage(
+    Buffer.from("Content-Type: name=x.pdf\r\nContent-Disposition: filename = y.pdf; size=1\r\n\r\na"),
+  );
+  assert.deepEqual(
+    named.attachments.map(({ filename }) => filename),
+    ["y.pdf"],
+  );
 });

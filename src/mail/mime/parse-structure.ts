@@ -46,6 +46,8 @@ type Walk = {
   defects: Set<StructureDefect>;
   /** The multiparts around the place where we are, the outermost first. */
   open: Open[];
+  /** How many multiparts are around `bytes`. */
+  depth: number;
   /** The leaf we are in, with the start of its body. */
   leaf: { part: Part; start: number } | null;
   parts: number;
@@ -54,12 +56,17 @@ type Walk = {
 /** Finds the parts. Lines end in LF or CRLF (in CR where there is no LF at all). Never throws. */
 export function parseStructure(given: Buffer, limits: StructureLimits): Structure {
   const bytes = withLineFeeds(given);
-  const walk: Walk = { bytes, limits, defects: new Set(), open: [], leaf: null, parts: 0 };
+  const walk: Walk = { bytes, limits, defects: new Set(), open: [], depth: 0, leaf: null, parts: 0 };
   const { part: root, end } = readPart(walk, startOfMessage(bytes), "text/plain");
   enter(walk, root, end);
-  for (let at = nextDashes(bytes, end); at !== -1; ) at = nextDashes(bytes, takeLine(walk, at));
-  finish(walk, 0, bytes.length);
+  takeLines(walk, end);
   return { root, defects: walk.defects };
+}
+
+function takeLines(walk: Walk, from: number): void {
+  const { bytes } = walk;
+  for (let at = nextDashes(bytes, from); at !== -1; ) at = nextDashes(bytes, takeLine(walk, at));
+  finish(walk, 0, bytes.length);
 }
 
 /** The bytes as `parseStructure` reads them. CR alone ends lines only in a mail that has no LF at all (old Mac exports). */
@@ -149,7 +156,8 @@ function finish(walk: Walk, depth: number, at: number): void {
     part.body = walk.bytes.subarray(start, end);
     walk.leaf = null;
   }
-  for (const multipart of walk.open.splice(depth)) close(walk, multipart, at);
+  const ended = walk.open.splice(depth);
+  for (const [index, multipart] of ended.entries()) close(walk, multipart, { at, depth: walk.depth + depth + index });
 }
 
 // RFC 2046 §5.1.1: the line end before a boundary belongs to it.
@@ -158,17 +166,28 @@ function beforeLineEnd(bytes: Buffer, at: number): number {
   return bytes[at - 2] === CR ? at - 2 : at - 1;
 }
 
-function close(walk: Walk, { part, closed, seen, start }: Open, at: number): void {
-  if (!seen) {
+function close(walk: Walk, multipart: Open, { at, depth }: { at: number; depth: number }): void {
+  const { part, boundary, closed, seen, start } = multipart;
+  if (seen) {
+    if (!closed) walk.defects.add("boundary_not_closed");
+    return;
+  }
+  walk.defects.add("boundary_not_found");
+  const end = at === walk.bytes.length ? at : Math.max(start, beforeLineEnd(walk.bytes, at));
+  const body = walk.bytes.subarray(start, end);
+  const other = guessBoundary(body, 0, boundary);
+  if (other === null || other === boundary) {
     // Nothing in it is a part: what it holds is shown as text rather than lost.
-    walk.defects.add("boundary_not_found");
     part.children = null;
     part.type = "text/plain";
-    part.body = walk.bytes.subarray(
-      start,
-      at === walk.bytes.length ? at : Math.max(start, beforeLineEnd(walk.bytes, at)),
-    );
-  } else if (!closed) walk.defects.add("boundary_not_closed");
+    part.body = body;
+    return;
+  }
+  // It is read by another boundary than it names; nothing of it was read before.
+  const inner: Walk = { ...walk, bytes: body, open: [], depth };
+  openMultipart(inner, part, other, 0);
+  takeLines(inner, 0);
+  walk.parts = inner.parts;
 }
 
 // --- parts -----------------------------------------------------------------------------------------------------------
@@ -179,15 +198,19 @@ function enter(walk: Walk, part: Part, bodyStart: number): void {
     return;
   }
   const boundary = boundaryOf(walk, part, bodyStart);
-  if (boundary === null || walk.open.length >= walk.limits.depth_max) {
+  if (boundary === null || walk.depth + walk.open.length >= walk.limits.depth_max) {
     if (boundary !== null) walk.defects.add("too_deep");
     else part.type = "text/plain";
     walk.leaf = { part, start: bodyStart };
     return;
   }
+  openMultipart(walk, part, boundary, bodyStart);
+}
+
+function openMultipart(walk: Walk, part: Part, boundary: string, start: number): void {
   part.children = [];
   const defaultType = part.type === "multipart/digest" ? "message/rfc822" : "text/plain";
-  walk.open.push({ part, boundary, default_type: defaultType, closed: false, seen: false, start: bodyStart });
+  walk.open.push({ part, boundary, default_type: defaultType, closed: false, seen: false, start });
 }
 
 function boundaryOf(walk: Walk, part: Part, bodyStart: number): string | null {
@@ -203,13 +226,17 @@ function withoutLostSpaces(bytes: Buffer, named: string, bodyStart: number): str
   return trimmed === named || bytes.indexOf(`--${named}`, bodyStart, "latin1") !== -1 ? named : trimmed;
 }
 
-// The first line with two hyphens, if the same stands there again.
-function guessBoundary(bytes: Buffer, bodyStart: number): string | null {
+// The first line with two hyphens, if a head follows it and the same stands there again. A short one only where it is `named`
+// but for quotes and case.
+function guessBoundary(bytes: Buffer, bodyStart: number, named = ""): string | null {
   const at = nextDashes(bytes, bodyStart);
   if (at === -1) return null;
-  const line = bytes.toString("latin1", at + 2, Math.min(lineEnd(bytes, at), at + guessedBoundaryCharsMax)).trimEnd();
-  if (line.length < 5 || /\s/.test(line)) return null;
-  return bytes.indexOf(`\n--${line}`, lineEnd(bytes, at) - 1, "latin1") === -1 ? null : line;
+  const next = lineEnd(bytes, at);
+  const line = bytes.toString("latin1", at + 2, Math.min(next, at + guessedBoundaryCharsMax)).trimEnd();
+  const isNamed = named.replace(/^'|'$/g, "").trim().toLowerCase() === line.toLowerCase();
+  if (!(line.length >= 5 || isNamed) || /\s/.test(line) || !/[A-Za-z0-9]/.test(line)) return null;
+  if (!isEmptyLine(bytes, next) && nameLength(bytes, next, fieldEnd(bytes, next)) === 0) return null;
+  return bytes.indexOf(`\n--${line}`, next - 1, "latin1") === -1 ? null : line;
 }
 
 /** Reads a part's head; `end` is where its body starts, or the boundary that cut it off. */
@@ -229,6 +256,7 @@ function readPart(walk: Walk, start: number, defaultType: string): { part: Part;
 function fallbackType(value: string, defaultType: string): string {
   if (/^multipart\s*\//.test(value)) return "multipart/mixed";
   if (/^<?html>?$/.test(value)) return "text/html";
+  if (value === "text/") return "text/plain";
   return value.includes("/") ? "application/octet-stream" : defaultType;
 }
 
