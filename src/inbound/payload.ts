@@ -1,5 +1,5 @@
 // The `email.received` payload, as the OpenAPI description has it: what was found about a mail, as customers get it. Every field is there, null where there is no value.
-import { formatMailbox } from "../mail/address.ts";
+import { formatMailbox, quote } from "../mail/address.ts";
 import type { ParsedAddress } from "../mail/mime/parse-addresses.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { World } from "../platform/world.ts";
@@ -32,7 +32,8 @@ export function summarizeAuth({ spf, dkim, dmarc }: SenderVerdicts): AuthSummary
 /** Mailboxes as people write them; what has no address at all is left out, unless it is all there is. */
 export function showMailboxes(addresses: readonly ParsedAddress[]): string[] {
   return addresses.flatMap(({ name, email }) => {
-    if (email === null) return name ? [wellFormed(name)] : [];
+    // In quotes where it would read as an address, which DMARC has not judged.
+    if (email === null) return name ? [wellFormed(/[<>@]/.test(name) ? quote(name) : name)] : [];
     return [wellFormed(formatMailbox({ name, email }))];
   });
 }

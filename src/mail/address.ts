@@ -164,7 +164,8 @@ function unquote(text: string): string {
   return text.replace(/\\(.)/gu, "$1");
 }
 
-function quote(text: string): string {
+/** A quoted string (RFC 5322 §3.2.4) of a name on one line. */
+export function quote(text: string): string {
   return `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
 

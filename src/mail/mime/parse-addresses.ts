@@ -16,16 +16,26 @@ const commentDepthMax = 20;
 export function parseAddressList(value: string): ParsedAddress[] {
   const found: ParsedAddress[] = [];
   let pending: Token[] = [];
+  let grouped = false;
+  // A comment of its own is a name where nothing else is, else it is about the group or list (RFC 5322 §A.6.1).
+  const addPending = () => {
+    if (!(grouped || found.length > 0) || !pending.every(isNoWord)) addTo(found, readMailboxes(pending));
+    pending = [];
+  };
   for (const token of tokens(value.slice(0, textCharsMax))) {
-    if (token.kind === "group") pending = [];
-    else if (token.kind === "end") {
-      addTo(found, readMailboxes(pending));
+    if (token.kind === "group") {
       pending = [];
-    } else pending.push(token);
+      grouped = true;
+    } else if (token.kind === "end") addPending();
+    else pending.push(token);
     if (found.length >= addressesMax) break;
   }
-  addTo(found, readMailboxes(pending));
+  addPending();
   return found;
+}
+
+function isNoWord({ kind, text }: Token): boolean {
+  return kind === "comment" || (kind === "text" && text.trim() === "");
 }
 
 // One by one: between two commas may stand more addresses than a call can have arguments.
@@ -135,8 +145,11 @@ function unquotePairs(text: string): string {
 // --- one mailbox, or what stands between two commas ------------------------------------------------------------------
 
 function readMailboxes(tokens: Token[]): ParsedAddress[] {
-  const angles = tokens.filter((token) => token.kind === "angle");
-  if (angles.length === 0) return readBare(tokens);
+  const brackets = tokens.filter((token) => token.kind === "angle");
+  if (brackets.length === 0) return readBare(tokens);
+  // `<<a@b.c>>`: what holds nothing counts only where nothing else is.
+  const filled = brackets.filter(({ text }) => readAngle(text) !== null);
+  const angles = filled.length > 0 ? filled : brackets;
   const first = tokens.findIndex((token) => token.kind === "angle");
   const before = nameOf(tokens.slice(0, first));
   const name =
