@@ -1,6 +1,7 @@
 // Which parts of a message are its text, which its HTML, and which are attachments: the algorithm of RFC 8621 §4.1.4, so
 // that a message reads as it does in mail programs. Parts with a file name are attachments besides. Decodes the bodies.
-import { decodeText } from "./decode-charset.ts";
+import { isUtf8 } from "node:buffer";
+import { decodePlainText, saysNothing } from "./decode-charset.ts";
 import { decodeTransfer } from "./decode-transfer.ts";
 import { readableValue } from "./header-text.ts";
 import { parseParameters } from "./parse-parameters.ts";
@@ -160,8 +161,10 @@ function inSlices(text: string, change: (slice: string) => string): string {
 // Line ends become LF; NUL, which no database takes, becomes U+FFFD as in HTML.
 function decodeBody({ part, encoding }: Leaf, defects: Set<string>): string {
   const transferred = decodeTransfer(part.body, encoding);
-  const charset = part.parameters.get("charset") ?? (part.type === "text/html" ? charsetInHtml(transferred.bytes) : "");
-  const { text, defect } = decodeText(transferred.bytes, charset);
+  const named = part.parameters.get("charset") ?? "";
+  const isUnsaid = named === "" || (saysNothing(named) && !isUtf8(transferred.bytes));
+  const charset = part.type === "text/html" && isUnsaid ? charsetInHtml(transferred.bytes) : named;
+  const { text, defect } = decodePlainText(transferred.bytes, charset);
   for (const found of [transferred.defect, defect]) if (found !== null) defects.add(found);
   return inSlices(text, (slice) => slice.replace(/\r\n/g, "\n").replace(/\0/g, "\ufffd"));
 }
@@ -170,5 +173,7 @@ const htmlHeadOctets = 2_048;
 
 function charsetInHtml(bytes: Buffer): string {
   const head = bytes.toString("latin1", 0, htmlHeadOctets);
-  return /<meta[^>]{0,200}?charset\s*=\s*["']?([a-z0-9_:.-]{1,40})/i.exec(head)?.[1] ?? "";
+  const label = /<meta[^>]{0,200}?charset\s*=\s*["']?([a-z0-9_:.-]{1,40})/i.exec(head)?.[1] ?? "";
+  // Words that can be read so are not in UTF-16, whatever they say (HTML, "prescan a byte stream", 13).
+  return /^(?:utf-?(?:16|32)|ucs-?\d|unicode$)/i.test(label) ? "" : label;
 }

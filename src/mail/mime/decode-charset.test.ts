@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { processorMs } from "../../../test/support/processor-time.ts";
-import { decodeText } from "./decode-charset.ts";
+import { decodePlainText, decodeText } from "./decode-charset.ts";
 
 it("reads UTF-7 under all of its names by itself, in linear time", () => {
   const hostile = Buffer.from("+".repeat(400_000));
@@ -26,4 +26,30 @@ it("knows encodings of bytes by no spelling of their names: the text stays as it
   ]) {
     assert.deepEqual(decodeText(bytes, label), { text: "hello, wörld", defect: "unknown_charset" }, label);
   }
+});
+
+it("reads a label that has more in it than a charset", () => {
+  assert.equal(decodeText(Buffer.from([0xb1]), "iso-8859-2; format=flowed").text, "ą");
+  assert.equal(decodeText(Buffer.from([0xb1]), "iso-8859-2,us-ascii").text, "ą");
+  assert.equal(decodeText(Buffer.from("\x1b$BF|K\\\x1b(B"), "_iso-2022-jp$ESC").text, "日本");
+  assert.equal(decodeText(Buffer.from("\ufeffé", "utf16le"), "unicode").text, "é");
+});
+
+it("knows UTF-16 by its mark where the label does not say so", () => {
+  const text = Buffer.from("\ufeffgrüße", "utf16le");
+  for (const label of ["", "us-ascii", "utf-8", "no-such-charset"]) {
+    assert.equal(decodeText(text, label).text, "grüße", label);
+    assert.equal(decodeText(Buffer.from(text).swap16(), label).text, "grüße", label);
+  }
+});
+
+it("knows JIS by its escapes in plain text, and only there", () => {
+  const jis = Buffer.from("a \x1b$BF|K\\\x1b(B b");
+  for (const label of ["", "us-ascii", "7bit", "utf-8"])
+    assert.equal(decodePlainText(jis, label).text, "a 日本 b", label);
+  assert.equal(decodeText(jis, "").text, jis.toString());
+  assert.equal(decodePlainText(jis, "iso-8859-1").text, jis.toString());
+  const mixed = Buffer.concat([jis, Buffer.from("é")]);
+  assert.equal(decodePlainText(mixed, "").text, mixed.toString());
+  assert.equal(decodePlainText(Buffer.from("\x1b[31m$B red"), "").text, "\x1b[31m$B red");
 });

@@ -51,6 +51,9 @@ const aliases = new Map([
   ["x-mac-cyrillic", "maccyrillic"],
   ["tis620", "tis-620"],
   ["windows-874-2000", "windows-874"],
+  ["unicode", "utf-16"],
+  ["csunicode", "utf-16"],
+  ["iso-10646-ucs-2", "utf-16"],
 ]);
 // Labels that say nothing.
 const unsaid = new Set([
@@ -85,15 +88,22 @@ export function decodeText(bytes: Buffer, label: string): DecodedText {
 }
 
 function normalizeLabel(label: string): string {
+  // Some writers put a list or an escape sequence there: `utf-8, us-ascii`, `_iso-2022-jp$ESC`.
   const bare = label
     .slice(0, labelCharsMax)
     .toLowerCase()
     .replace(/["'\s]/g, "")
+    .replace(/^_+|[,;$].*$/g, "")
     .replace(/^(?:charset=|x-(?=cp\d|windows-|iso-))/, "");
   const spelled = bare
     .replace(/^(?:cp-?|win-?|windows_|ansi[-_])(125\d|874)$/, "windows-$1")
     .replace(/^iso_?8859_?-?(\d+)$/, "iso-8859-$1");
   return aliases.get(spelled) ?? spelled;
+}
+
+/** Is it no label, or one that writers give to everything? */
+export function saysNothing(label: string): boolean {
+  return unsaid.has(normalizeLabel(label));
 }
 
 /** Null when the charset is not known. */
@@ -116,14 +126,38 @@ function guess(bytes: Buffer): string {
   return decodeUtf8(bytes).text;
 }
 
+const JIS = /\x1b\$[@B]/;
+
+/**
+ * Text of a body or of a field for people, whose label is missing or says less than its bytes: JIS is known by its escapes
+ * (RFC 1468; bytes beyond ASCII do not occur in it). Not for fields with a structure: letters of JIS are spelled with quotes
+ * and brackets.
+ */
+export function decodePlainText(bytes: Buffer, label: string): DecodedText {
+  const name = normalizeLabel(label);
+  const isJis = (unsaid.has(name) || name === "utf-8" || name === "utf8") && bytes.includes("\x1b$") && holdsJis(bytes);
+  return decodeText(bytes, isJis ? "iso-2022-jp" : label);
+}
+
+function holdsJis(bytes: Buffer): boolean {
+  return JIS.test(bytes.toString("latin1")) && bytes.every((byte) => byte < 0x80);
+}
+
 // More wrong than right in it: it is no UTF-8, whatever the label says, and the text can be saved.
 function decodeUtf8(bytes: Buffer): DecodedText {
   const text = bytes.toString("utf8");
   // Not by looking for U+FFFD: that may stand in the mail itself.
   if (isUtf8(bytes)) return { text, defect: null };
+  const order = bytes.length % 2 === 0 ? utf16Marks.get(bytes.toString("hex", 0, 2)) : undefined;
+  if (order !== undefined) return { text: iconv.decode(bytes, order), defect: "undecodable_text" };
   return { text: isMostlyUtf8(text) ? text : iconv.decode(bytes, "windows-1252"), defect: "undecodable_text" };
 }
 
+/** Byte order marks: no UTF-8 begins so. */
+const utf16Marks = new Map([
+  ["fffe", "utf-16le"],
+  ["feff", "utf-16be"],
+]);
 const charsJudgedMax = 100_000;
 
 function isMostlyUtf8(text: string): boolean {

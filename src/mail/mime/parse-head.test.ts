@@ -150,6 +150,13 @@ describe("decodeWords", () => {
     ["=?UTF-8?Q?=C3=BC?==?UTF-8?Q?=C3=BC?=", "üü"],
     ["=?UTF-8*en?Q?a?=", "a"],
     ["=?iso-2022-jp?B?GyRCRnxLXBsoQg==?=", "日本"],
+    // Cut in the middle of a run of JIS; cut in the middle of base64; encoded piece by piece; each without its padding.
+    ["=?iso-2022-jp?B?GyRCRnw=?= =?iso-2022-jp?B?S1wbKEI=?=", "日本"],
+    ["=?iso-2022-jp?B?GyRCRnxLXBsoQg==?= =?iso-2022-jp?B?GyRCRnxLXBsoQg==?=", "日本日本"],
+    ["=?utf-8?B?aGVsb?= =?utf-8?B?G8=?=", "hello"],
+    ["=?utf-8?B?w6TDt?= =?utf-8?B?sOkw7?= =?utf-8?B?w=?= x", "äöäü x"],
+    ["=?utf-8?B?aGk=aGk=?=", "hihi"],
+    ["=?utf-8?B?aGVsbG8?= =?utf-8?B?aGVsbG8?=", "hellohello"],
     ["=?iso-2022-jp?B?GyRCRnwbKEI=?= =?iso-2022-jp?B?GyRCS1wbKEI=?=", "日本"],
     ["=?utf-7?Q?+AOQ-?=", "ä"],
     ["=?koi8-r?B?8NLJ18XU?=", "Привет"],

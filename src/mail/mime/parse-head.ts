@@ -90,7 +90,7 @@ function decodeOctets(octets: Buffer): string {
 // Work is linear; this only bounds what one value may cost.
 const wordsCharsMax = 256 * 1_024;
 
-type EncodedWord = { charset: string; encoding: string; octets: Buffer; end: number };
+type EncodedWord = { charset: string; encoding: string; payload: string; end: number };
 
 /**
  * Decodes the encoded words in a header value, also misplaced ones and characters split over two words; what cannot be
@@ -131,15 +131,33 @@ function readWord(value: string, at: number): EncodedWord | null | "none_left" {
   const payloadStart = at + match[0].length;
   const payloadEnd = value.indexOf("?=", payloadStart);
   if (payloadEnd === -1) return "none_left";
-  const encoding = match[2]!.toUpperCase();
   const payload = value.slice(payloadStart, payloadEnd);
-  const octets = encoding === "B" ? Buffer.from(payload, "base64") : decodeQ(payload);
   // RFC 2231 §5: a language may follow the charset.
-  return { charset: match[1]!.split("*")[0]!.toLowerCase(), encoding, octets, end: payloadEnd + 2 };
+  const charset = match[1]!.split("*")[0]!.toLowerCase();
+  return { charset, encoding: match[2]!.toUpperCase(), payload, end: payloadEnd + 2 };
+}
+
+// Octets beyond ASCII while a field is taken apart that is not in UTF-8: letters for private use, which mean nothing to
+// anybody.
+const octetFirst = 0x80;
+const heldFirst = 0xf780;
+
+/** The octets of a field, as latin1, so that none beyond ASCII is a blank, a control or a letter. */
+export function holdOctets(text: string): string {
+  return text.replace(/[\x80-\xff]/g, (octet) => shifted(octet, heldFirst - octetFirst));
+}
+
+/** The same the other way round. */
+export function heldAsOctets(text: string): string {
+  return text.replace(/[\uf780-\uf7ff]/g, (held) => shifted(held, octetFirst - heldFirst));
+}
+
+function shifted(character: string, by: number): string {
+  return String.fromCharCode(character.charCodeAt(0) + by);
 }
 
 function decodeQ(payload: string): Buffer {
-  const binary = payload
+  const binary = heldAsOctets(payload)
     .replaceAll("_", " ")
     .replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   // Octets above 0x7f that stand there unencoded are UTF-8.
@@ -149,16 +167,64 @@ function decodeQ(payload: string): Buffer {
 // Charsets with escape sequences: each word starts and ends in ASCII, and a decoder takes the end of one next to the
 // start of another for an attack (WHATWG Encoding §12.2).
 const stateful = /^(?:iso-2022-|csiso2022|hz-gb|(?:cs)?(?:unicode-?1-?1-?)?utf[-_]?7)/;
+const ESC = 0x1b;
 
-// Neighbours in one charset are decoded together: some writers split a character over two words.
+// Neighbours in one charset are decoded together: some writers split a character over two words, or a run of JIS, which
+// then begins without an escape.
 function decodeRun(run: readonly EncodedWord[]): string {
+  const pieces = octetsOf(run);
   let out = "";
-  for (let i = 0; i < run.length; ) {
-    const { charset } = run[i]!;
+  for (let i = 0; i < pieces.length; ) {
+    const { charset } = pieces[i]!;
+    const goesOn = ({ charset: next, octets }: Piece) =>
+      next === charset && (!stateful.test(charset) || (charset.includes("2022") && octets[0] !== ESC));
     let next = i + 1;
-    while (next < run.length && run[next]!.charset === charset && !stateful.test(charset)) next++;
-    out += decodeText(Buffer.concat(run.slice(i, next).map((word) => word.octets)), charset).text;
+    while (next < pieces.length && goesOn(pieces[next]!)) next++;
+    out += decodeText(Buffer.concat(pieces.slice(i, next).map(({ octets }) => octets)), charset).text;
     i = next;
   }
   return out.replace(/(?!\t)\p{Cc}/gu, " ");
+}
+
+type Piece = { charset: string; octets: Buffer };
+
+// Base64 that was cut anywhere is put together first.
+function octetsOf(run: readonly EncodedWord[]): Piece[] {
+  const pieces: Piece[] = [];
+  for (let i = 0; i < run.length; ) {
+    const { charset, encoding } = run[i]!;
+    const payloads = [run[i]!.payload];
+    let digits = digitsOf(run[i]!);
+    let next = i + 1;
+    for (; next < run.length && isCutBefore(digits, run[next - 1]!, run[next]!); next++) {
+      payloads.push(run[next]!.payload);
+      digits += digitsOf(run[next]!);
+    }
+    const whole = payloads.join("");
+    pieces.push({ charset, octets: encoding === "B" ? decodeB(whole) : decodeQ(whole) });
+    i = next;
+  }
+  return pieces;
+}
+
+function digitsOf({ payload }: EncodedWord): number {
+  return payload.replace(/\s/g, "").length;
+}
+
+/**
+ * Does base64 go on in the next word, so many digits behind its beginning? A word of its own ends with padding, or at least
+ * with the bits that base64 leaves unused at zero (RFC 4648 §3.5).
+ */
+function isCutBefore(digits: number, word: EncodedWord, next: EncodedWord): boolean {
+  if (word.encoding !== "B" || next.encoding !== "B" || next.charset !== word.charset) return false;
+  const over = digits % 4;
+  const end = word.payload.trimEnd();
+  if (over === 0 || end === "" || end.endsWith("=")) return false;
+  const unused = over === 2 ? /[AQgw]$/ : /[AEIMQUYcgkosw048]$/;
+  return over === 1 || !unused.test(end) || next.payload.trimEnd().endsWith("=");
+}
+
+// Padding may stand within, where a writer encoded piece by piece.
+function decodeB(payload: string): Buffer {
+  return Buffer.concat(payload.split(/=+/).map((piece) => Buffer.from(piece, "base64")));
 }

@@ -4,8 +4,8 @@
 
 import { automaticMark } from "../automatic-marks.ts";
 import { chooseBodies } from "./choose-bodies.ts";
-import { readableValue, unfoldedValue } from "./header-text.ts";
-import { type ParsedAddress, parseAddressList } from "./parse-addresses.ts";
+import { mailboxesOf, readableValue, unfoldedValue } from "./header-text.ts";
+import type { ParsedAddress } from "./parse-addresses.ts";
 import { parseMailDate } from "./parse-date.ts";
 import type { Header } from "./parse-head.ts";
 import { parseStructure, type StructureLimits } from "./parse-structure.ts";
@@ -30,7 +30,11 @@ export function parseMessage(bytes: Buffer, limits: StructureLimits = defaultPar
   for (const name of ["from", "subject", "date", "message-id"]) {
     if (fields.all(name).length > 1) defects.add(`duplicate_${name.replace("-", "_")}`);
   }
-  const addresses = (name: string) => fields.all(name).flatMap(parseAddressList).filter(namesSomebody);
+  const addresses = (name: string) =>
+    root.headers
+      .filter((header) => header.name.toLowerCase() === name)
+      .flatMap(({ raw }) => mailboxesOf(raw, fields.charset))
+      .filter(namesSomebody);
   return {
     headers: root.headers.map(({ name, raw }) => ({ name, value: readableValue(unfoldedValue(raw, fields.charset)) })),
     from: addresses("from"),

@@ -1,0 +1,59 @@
+// Fields in other charsets than they may be in: who is shown is who is judged, and texts are readable.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { findAuthor } from "../auth/author.ts";
+import { parseMessage } from "./parse-message.ts";
+
+const read = (from: string, charset: string) => {
+  const mail = `From: ${from}\r\nContent-Type: text/plain; charset=${charset}\r\n\r\n`;
+  return parseMessage(Buffer.from(mail, "latin1")).from;
+};
+
+const inUtf7 = (text: string) => `+${Buffer.from(text, "utf16le").swap16().toString("base64").replaceAll("=", "")}-`;
+
+test("a charset in which quotes and brackets are letters does not show an author that DMARC has not judged", () => {
+  const hidden: [charset: string, from: string][] = [
+    ["shift_jis", '"\x95\\" <boss@bank.example> "x" <a@evil.example>'],
+    ["gbk", '"\x81\\" <boss@bank.example> "x" <a@evil.example>'],
+    ["big5", '"\xa4\\" <boss@bank.example> "x" <a@evil.example>'],
+    ["iso-2022-jp", '\xe9 \x1b$B"!\x1b(B <boss@bank.example> \x1b$B"!\x1b(B <a@evil.example>'],
+    ["hz-gb-2312", '\xe9 ~{"!~} <boss@bank.example> ~{"!~} <a@evil.example>'],
+    ["utf-7", `\xe9 ${inUtf7("<boss@bank.example>")} <a@evil.example>`],
+    ["utf-16le", "\xe9 <a@evil.example>"],
+  ];
+  for (const [charset, from] of hidden) {
+    const shown = read(from, charset).map(({ email }) => email);
+    assert.deepEqual(shown, ["a@evil.example"], charset);
+    assert.equal(findAuthor([Buffer.from(`From: ${from}`, "latin1")]).domain, "evil.example", charset);
+  }
+});
+
+test("names in the charset of the body are read, beside encoded words and within them", () => {
+  const cases: [charset: string, from: string, name: string][] = [
+    ["shift_jis", "\x93\xfa\x96\x7b <a@b.example>", "日本"],
+    ["koi8-r", '"\xf0\xd2\xc9" <a@b.example>', "При"],
+    ["iso-8859-1", "J\xf6rg =?utf-8?q?M=C3=BC?= \xdfa <a@b.example>", "Jörg Mü ßa"],
+    ["iso-8859-1", "=?iso-8859-1?Q?J\xf6rg?= <a@b.example>", "Jörg"],
+    ["", "J\xf6rg\xa0M\x80 <a@b.example>", "Jörg M€"],
+  ];
+  for (const [charset, from, name] of cases) {
+    assert.deepEqual(read(from, charset), [{ name, email: "a@b.example" }], charset);
+  }
+  assert.deepEqual(read("J\xf6rg <j\xf6rg@b.example>, \x85 c@d.example", ""), [
+    { name: "Jörg", email: "jörg@b.example" },
+    { name: "…", email: "c@d.example" },
+  ]);
+});
+
+test("JIS as it is is read in texts, never in addresses", () => {
+  const mail = parseMessage(
+    Buffer.from(
+      'Subject: \x1b$BF|K\\\x1b(B!\r\nTo: \x1b$B"!\x1b(B <a@b.example> \x1b$B"!\x1b(B <c@d.example>\r\n\r\nx',
+    ),
+  );
+  assert.equal(mail.subject, "日本!");
+  assert.deepEqual(
+    mail.to.map(({ email }) => email),
+    ["c@d.example"],
+  );
+});
