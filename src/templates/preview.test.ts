@@ -94,6 +94,9 @@ describe("preview", () => {
       "subject",
       "not_a_header",
     ],
+    ["a control character in the subject", { subject: "{{a}}" }, { a: "x\u0007" }, "subject", "not_a_header"],
+    ["a line separator in the subject", { subject: "{{a}}" }, { a: "x\u2028y" }, "subject", "not_a_header"],
+    ["a subject over 4,000 octets", { subject: "{{a}}" }, { a: "あ".repeat(1_334) }, "subject", "not_a_header"],
     ["a subject over 2,000 characters", { subject: "{{a}}" }, { a: "x".repeat(2_001) }, "subject", "not_a_header"],
     ["an object where text is due", { html_body: "{{a}}" }, { a: { b: 1 } }, "html_body", "not_text"],
     [

@@ -1,4 +1,6 @@
 // A version's three sources, parsed and rendered together: subject and text as they are, HTML with escaped variables.
+
+import { validateHeaderText } from "../mail/mime/validate-headers.ts";
 import { SOURCE_BYTES_MAX, type Template } from "../mail/template/nodes.ts";
 import { parseTemplate } from "../mail/template/parse.ts";
 import { renderTemplate } from "../mail/template/render.ts";
@@ -7,6 +9,7 @@ import type { Part, Sources } from "./types.ts";
 import { type CheckedVariable, defaultsOf } from "./variables.ts";
 
 export const SUBJECT_LENGTH_MAX = 2_000;
+const SUBJECT_OCTETS_MAX = 4_000;
 
 export type ParsedSources = { subject: Template; html_body: Template | null; text_body: Template | null };
 
@@ -56,12 +59,12 @@ export function renderSources(
   };
 }
 
-// A line break would end the header: `\r\nBcc: …` in a variable is an old trick.
+// A line break would end the header: `\r\nBcc: …` in a variable is an old trick. The rule is the one of sending, so that a
+// preview shows what can be sent.
 function checkSubject(subject: string): string {
-  if (/[\r\n\0]/.test(subject)) {
-    throw templateError("subject", "with these variables it holds a line break or a NUL character", {
-      reason: "not_a_header",
-    });
+  const checked = validateHeaderText(subject, SUBJECT_OCTETS_MAX);
+  if (!checked.ok) {
+    throw templateError("subject", `with these variables it ${checked.reason}`, { reason: "not_a_header" });
   }
   if (subject.length > SUBJECT_LENGTH_MAX) {
     throw templateError("subject", `with these variables it has more than ${SUBJECT_LENGTH_MAX} characters`, {

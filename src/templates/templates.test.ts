@@ -171,6 +171,7 @@ describe("rendering for sending", () => {
       [{ s: "a\r\nBcc: eve@example.com" }, "subject", "not_a_header"],
       [{ s: "a\nb" }, "subject", "not_a_header"],
       [{ s: "a\0b" }, "subject", "not_a_header"],
+      [{ s: "a\u0007b" }, "subject", "not_a_header"],
       [{ h: {} }, "html_body", "not_text"],
       [{ l: Array(200).fill(0) }, "html_body", "too_many_steps"],
     ] as const) {
