@@ -83,6 +83,37 @@ test("recipients beyond the limit are put off, and those that were taken get the
   await crowded.stop(100);
 });
 
+test("recipients that are put off are no errors: those that were taken get the mail", async () => {
+  const seen = new Set<string>();
+  const known = (address: string) => seen.has(address) || !seen.add(address);
+  const { hooks } = options();
+  const grey = await startSmtpServer(
+    options(
+      { recipients_max: 100, errors_max: 5 },
+      {
+        hooks: {
+          ...hooks,
+          rcpt: async (_client, _transaction, path) =>
+            known(path.text)
+              ? { kind: "accept", route: path.text }
+              : { kind: "refuse", reply: reply(451, "4.7.1", "greylisted") },
+        },
+      },
+    ),
+  );
+  const smtp = await client(grey.port);
+  await smtp.ask("EHLO relay.example");
+  const members = Array.from({ length: 12 }, (_, index) => `RCPT TO:<member${index}@list.example>`);
+  assert.equal((await smtp.ask("MAIL FROM:<list@sender.example>")).code, 250);
+  await smtp.ask(members[0]!);
+  assert.deepEqual(await codes(smtp, members), [250, ...members.slice(1).map(() => 451)]);
+  assert.equal((await smtp.ask("DATA")).code, 354);
+  smtp.write("Subject: to one\r\n\r\nx\r\n.\r\n");
+  assert.equal((await smtp.reply()).code, 250);
+  assert.deepEqual(box.kept[0]?.to, ["member0@list.example"]);
+  await grey.stop(100);
+});
+
 test("errors are forgiven by a message that is taken", async () => {
   const strict = await startSmtpServer(options({ errors_max: 5, commands_max: 1_000 }));
   const smtp = await client(strict.port);

@@ -91,6 +91,8 @@ type State<Route> = {
   user: unknown;
   mail: Transaction<Route> | null;
   errors: number;
+  /** Those of them that time mends: answered late like all, but no reason to show a client the door. */
+  put_off: number;
   commands: number;
   /** Recipients put off to another transaction since the last message. */
   excess: number;
@@ -120,7 +122,7 @@ const KNOWN_BUT_ABSENT = new Set(["EXPN", "BDAT", "ETRN", "TURN", "SEND", "SOML"
 export async function serveSession<Route>(wire: ServerWire, options: SessionOptions<Route>): Promise<void> {
   const state: State<Route> = {
     ...{ wire, options, helo: null, esmtp: false, user: null, mail: null },
-    ...{ errors: 0, commands: 0, excess: 0, messages: 0, done: false },
+    ...{ errors: 0, put_off: 0, commands: 0, excess: 0, messages: 0, done: false },
   };
   say(state, reply(220, null, `${options.name} ESMTP Postern`));
   while (!state.done) {
@@ -169,12 +171,21 @@ async function give<Route>(state: State<Route>, answer: Reply): Promise<void> {
   const isError = answer.code >= 400 && !state.done;
   if (!isError || isExcess(state, answer)) return say(state, answer);
   state.errors += 1;
+  if (isPutOff(state, answer)) state.put_off += 1;
   if (state.errors > limits.errors_free && limits.tarpit_ms > 0) {
     state.wire.flush();
     await sleep(limits.tarpit_ms);
   }
   say(state, answer);
-  if (state.errors >= limits.errors_max) say(state, leave(state, replies.TOO_MANY_ERRORS));
+  if (state.errors - state.put_off >= limits.errors_max) say(state, leave(state, replies.TOO_MANY_ERRORS));
+}
+
+/**
+ * Greylisting, a mailbox that is not confirmed, trouble of ours: the client did nothing wrong, and those of its recipients
+ * that were taken are to get the mail.
+ */
+function isPutOff<Route>({ mail }: State<Route>, { code }: Reply): boolean {
+  return code < 500 && mail !== null;
 }
 
 /** RFC 5321 §4.5.3.1.10: recipients too many are put off, and those taken before get the mail; it is no fault to offer them. */
@@ -325,6 +336,7 @@ async function receive<Route>(state: State<Route>, receiver: Receiver): Promise<
     state.messages += 1;
     state.commands = 0;
     state.errors = 0;
+    state.put_off = 0;
     state.excess = 0;
   }
   return answer;
