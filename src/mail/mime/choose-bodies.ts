@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { decodePlainText, saysNothing } from "./decode-charset.ts";
 import { decodeTransfer } from "./decode-transfer.ts";
-import { readableValue } from "./header-text.ts";
+import { bareId, readableValue } from "./header-text.ts";
 import { parseParameters } from "./parse-parameters.ts";
 import type { Part } from "./parse-structure.ts";
 
@@ -94,8 +94,9 @@ function sortParts(parts: Part[], around: Around, lists: Lists): void {
 // RFC 2387 §3.1, §3.2: the part that start= names; else the first, or the first of the type= announced.
 function mainPart(part: Part, multipart: string): number {
   if (multipart !== "related") return 0;
-  const start = part.parameters.get("start")?.trim() ?? "";
-  const id = (child: Part) => child.headers.find((header) => header.name.toLowerCase() === "content-id")?.value;
+  const start = bareId(part.parameters.get("start") ?? "");
+  const id = ({ headers }: Part) =>
+    bareId(headers.find((header) => header.name.toLowerCase() === "content-id")?.value ?? "");
   const named = start === "" ? -1 : part.children!.findIndex((child) => id(child) === start);
   if (named !== -1) return named;
   const type = part.parameters.get("type")?.toLowerCase();

@@ -55,6 +55,11 @@ export function readableValue(value: string): string {
     .toWellFormed();
 }
 
+/** What stands in angle brackets, comments around it or not (RFC 5322 §3.6.4), or all of it where they are missing. */
+export function bareId(value: string): string {
+  return (/<([^<>]*)>/.exec(value)?.[1] ?? value.replace(/^<|>$/g, "")).trim();
+}
+
 // JIS as it is, which was sent in fields before there were encoded words, and is still.
 function withoutEscapes(value: string): string {
   return value.includes("\x1b$") ? decodePlainText(Buffer.from(value), "").text : value;

@@ -280,8 +280,16 @@ describe("parseMessage", () => {
       ...["", "--b", "Content-Type: image/png", "Content-ID: <i@x>", "", "png"],
       ...["--b", "Content-Type: text/html", "Content-ID: <root@x>", "", "<p>", "--b--"],
     );
-    const mail = parseMessage(related);
-    assert.deepEqual([mail.html, mail.attachments.map(({ content_id }) => content_id)], ["<p>", ["i@x"]]);
+    // Also where one of them lacks its brackets, or has a comment.
+    for (const [from, to] of [
+      ["", ""],
+      ['"<root@x>"', '"root@x"'],
+      ["Content-ID: <root@x>", "Content-ID: root@x"],
+      ["<i@x>", "(a picture) <i@x> (of me)"],
+    ] as const) {
+      const mail = parseMessage(Buffer.from(related.toString().replace(from, to)));
+      assert.deepEqual([mail.html, mail.attachments.map(({ content_id }) => content_id)], ["<p>", ["i@x"]], to);
+    }
   });
 
   const encodings: [encoding: string, body: string, text: string, defects: string[]][] = [

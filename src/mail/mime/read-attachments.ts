@@ -3,7 +3,7 @@
 import type { Leaf } from "./choose-bodies.ts";
 import { decodeTransfer } from "./decode-transfer.ts";
 import { safeFilename } from "./filename.ts";
-import { readableValue } from "./header-text.ts";
+import { bareId, readableValue } from "./header-text.ts";
 import type { ParsedAttachment } from "./parsed-mail.ts";
 
 // Names for parts that have none.
@@ -55,8 +55,6 @@ export function readAttachments(leaves: Leaf[], defects: Set<string>): ParsedAtt
 
 function readContentId({ part }: Leaf): string | null {
   const field = part.headers.find((header) => header.name.toLowerCase() === "content-id");
-  const id = readableValue(field?.value ?? "")
-    .replace(/^<|>$/g, "")
-    .trim();
+  const id = bareId(readableValue(field?.value ?? ""));
   return id === "" || id.length > contentIdCharsMax ? null : id;
 }
