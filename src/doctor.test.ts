@@ -220,8 +220,8 @@ describe("the doctor and the database", () => {
   });
 
   it("asks for as many connections as a process uses", () => {
-    assert.deepEqual(checkConnections(22), []);
-    assert.match(checkConnections(21)[0]?.says ?? "", /^The server takes 21 connections; each process .* up to 22\.$/);
+    assert.deepEqual(checkConnections(32), []);
+    assert.match(checkConnections(31)[0]?.says ?? "", /^The server takes 31 connections; each process .* up to 32\.$/);
   });
 
   it("tells where the embedded one lies, and that it is gone from there", async () => {

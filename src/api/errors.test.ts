@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
+import { Crowded } from "../platform/db.ts";
 import { createHttpServer, type HttpServer } from "./server.ts";
 
 let api: TestApi;
@@ -15,6 +16,9 @@ before(async () => {
         await tx.query("select pg_sleep(10)");
       }),
     );
+    v1.get("/v1/crowded", { schema: { hide: true } }, async () => {
+      throw new Crowded("too many");
+    });
     v1.get("/v1/bug", { schema: { hide: true } }, async () => {
       throw new TypeError("secrets in here");
     });
@@ -33,6 +37,12 @@ test("a statement beyond its time is 503 with Retry-After, not a 500", async () 
   assert.equal(answer.statusCode, 503);
   assert.equal(answer.json().code, "unavailable");
   assert.equal(answer.headers["retry-after"], "5");
+});
+
+test("what found no connection beside its organization's other requests is 503 and says so", async () => {
+  const answer = await get("/v1/crowded");
+  assert.deepEqual([answer.statusCode, answer.json().code, answer.headers["retry-after"]], [503, "unavailable", "1"]);
+  assert.match(answer.json().error, /too many of your requests are under way/);
 });
 
 test("a bug is 500 and tells nothing of itself", async () => {

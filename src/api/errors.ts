@@ -1,7 +1,7 @@
 // The only place that knows how a Refusal, a schema error or a bug becomes an HTTP answer.
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { BlobsUnavailable, FsyncFailure } from "../platform/blobs.ts";
-import { isUnavailable } from "../platform/db.ts";
+import { Crowded, isUnavailable } from "../platform/db.ts";
 import type { Log } from "../platform/log.ts";
 import { Refusal, type RefusalKind } from "../platform/refusal.ts";
 
@@ -36,6 +36,7 @@ const CHALLENGES: Partial<Record<RefusalKind, string>> = {
 /** SQLSTATE query_canceled: a statement of a request that passed its ten seconds. */
 const STATEMENT_CANCELED = "57014";
 const SLOW_RETRY_S = 5;
+const CROWDED = "too many of your requests are under way; try again shortly";
 
 /** Answers `error` on `reply`: status, `{error, code, field, request_id}`, and Retry-After for 429 and 503. */
 export function answerError(log: Log, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -69,6 +70,7 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
   if (error.validation) return fromValidation(error);
   if (isNoRoom(error)) return new Refusal("unavailable", "there is no room on the disk at the moment; try again later");
   if (isStoreAway(error)) return new Refusal("unavailable", "the store of large bodies fails; try again shortly");
+  if (error instanceof Crowded) return new Refusal("unavailable", CROWDED);
   if (isUnavailable(error)) return new Refusal("unavailable", "the database cannot be reached; try again shortly");
   if (error.code === STATEMENT_CANCELED) {
     return new Refusal("unavailable", "the answer took too long; ask for less, or try again later", {

@@ -4,15 +4,14 @@ import { Type } from "@sinclair/typebox";
 import { PACKED_BYTES_MAX } from "../mail/dmarc-report/unpack.ts";
 import { type Api, answers, Closed, IdParams, PageOf, PageQuery, pageOf } from "../platform/http.ts";
 import { limitUploads } from "../platform/limit-uploads.ts";
-import { createSemaphore } from "../platform/semaphore.ts";
 import type { World } from "../platform/world.ts";
 import * as dmarc from "./dmarc.ts";
 import * as schemas from "./schemas.ts";
 import type { DmarcPorts } from "./types.ts";
 import { readBytes, readUpload } from "./upload.ts";
 
-/** Uploads that this process holds at once, 25 MiB each; they are read one after the other. */
-const READING_MAX = 4;
+/** Uploads that this process takes at once, and of an organization waiting; they are read one after the other. */
+const UPLOADS = { places: 8, waiting_max: 20 };
 const DAYS_DEFAULT = 30;
 const SOURCES_DEFAULT = 20;
 const tags = ["DMARC"];
@@ -165,8 +164,7 @@ async function mountUpload(api: Api, world: World): Promise<void> {
   api.addContentTypeParser("*", (_request, stream, done) => {
     readBytes(stream).then((bytes) => done(null, bytes), done);
   });
-  const places = createSemaphore({ open_max: READING_MAX, waiting_max: 0 });
-  api.addHook("onRequest", limitUploads(places, "too many reports are being read; try again shortly", 2));
+  api.addHook("onRequest", limitUploads(UPLOADS, "too many of your reports are being read; try again shortly", 2));
   api.post(
     "/v1/dmarc/reports",
     {

@@ -12,7 +12,7 @@ import { createSeal } from "./seal.ts";
 
 const SKEW_MS_MAX = 1_000;
 /** Two pools of ten, and two that listen. */
-const CONNECTIONS_MIN = 22;
+const CONNECTIONS_MIN = 32;
 const ANSWER_MS = 5_000;
 
 type DatabaseConfig = Pick<FoundConfig, "database_url" | "data_dir" | "master_key">;

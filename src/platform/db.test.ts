@@ -49,6 +49,26 @@ describe("a transaction", () => {
   });
 });
 
+describe("an organization's transactions", () => {
+  it("leave connections to others, however many they are and however long they take", { timeout: 30_000 }, async () => {
+    const [busy, other] = ["01900000-0000-7000-8000-00000000000a", "01900000-0000-7000-8000-00000000000b"];
+    const end = Promise.withResolvers<void>();
+    let running = 0;
+    const slow = Array.from({ length: 21 }, () =>
+      db.asOrg(busy, async () => {
+        running += 1;
+        await end.promise;
+      }),
+    );
+    await until("some of them to run", () => running >= 10);
+    for (let n = 0; n < 20; n += 1) await db.asOrg(other, (tx) => tx.query("select 1"));
+    assert.equal(running, 10);
+    end.resolve();
+    await Promise.all(slow);
+    assert.equal(running, 21);
+  });
+});
+
 describe("listening", () => {
   it("goes on after an outage with one connection, and says that something may have been missed", async () => {
     let heard = 0;

@@ -3,6 +3,7 @@
 // everything a request touches runs inside `asOrg`, where row-level security hides all other organizations' rows.
 import pg from "pg";
 import { sleep } from "./clock.ts";
+import { createFairPlaces } from "./fair-gate.ts";
 import { replanAsTablesGrow } from "./replan.ts";
 
 // bigint and numeric as numbers (counters stay far below 2^53), dates as their text, not as a local-time Date.
@@ -35,7 +36,8 @@ export type Db = Query & {
 
 const STATEMENT_NAMES_MAX = 2_000;
 const SYSTEM_CONNECTIONS_MAX = 10;
-const TENANT_CONNECTIONS_MAX = 10;
+/** An organization has half of them: what takes its time there (a search of millions) keeps nobody else's requests waiting. */
+const TENANT_CONNECTIONS_MAX = 20;
 const CONNECT_TIMEOUT_MS = 5_000;
 const RELISTEN_MS = 500;
 /**
@@ -83,6 +85,11 @@ export async function whileUnavailable<T>(
   }
 }
 
+/** The organization's other statements took all its connections for as long as one waits; SQLSTATE too_many_connections. */
+export class Crowded extends Error {
+  readonly code = "53300";
+}
+
 /** SQLSTATE class 53: the server answered that it lacks room, memory or connections; the statement did nothing. */
 export function isShortage(error: unknown): boolean {
   return /^53...$/.test((error as { code?: string })?.code ?? "");
@@ -111,18 +118,33 @@ const BY_KEYS = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoi
 export function openDb(url: string, options: { onError: (error: Error) => void }): Db {
   const system = openPool(url, `-c postern.scope=system ${BY_KEYS}`, SYSTEM_CONNECTIONS_MAX, options);
   const tenant = openPool(url, "-c statement_timeout=10000", TENANT_CONNECTIONS_MAX, options);
+  const inPlace = shareOut(TENANT_CONNECTIONS_MAX);
   return {
     ...statements(system),
     transaction: (work) => inTransaction(system, "begin", work),
     asOrg(orgId, work) {
       if (!isUuid(orgId)) throw new Error("asOrg needs an organization id");
-      return inTransaction(tenant, `begin; set local postern.org_id = '${orgId}'`, work);
+      return inPlace(orgId, () => inTransaction(tenant, `begin; set local postern.org_id = '${orgId}'`, work));
     },
     listen: (channels, onNotify) => listen(url, channels, onNotify),
     clockSkewMs: () => measureSkew(system),
     async close() {
       await Promise.all([system.end(), tenant.end()]);
     },
+  };
+}
+
+/** The pool serves in the order of arrival, whoever it is: this stands before it, and has the pool's patience. */
+function shareOut(connections: number): <T>(orgId: string, work: () => Promise<T>) => Promise<T> {
+  const places = createFairPlaces({ places: connections, waiting_max: Number.POSITIVE_INFINITY });
+  return async (orgId, work) => {
+    const leave = places.enterNow(orgId) ?? (await places.enter(orgId, AbortSignal.timeout(CONNECT_TIMEOUT_MS)));
+    if (leave === null) throw new Crowded("too many requests of the organization are at the database");
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
   };
 }
 

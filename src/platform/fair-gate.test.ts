@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createFairGate } from "./fair-gate.ts";
+import { createFairGate, createFairPlaces } from "./fair-gate.ts";
 
 /** Tasks that run until they are ended. */
 function stage(places: number) {
@@ -52,4 +52,30 @@ test("a task that fails leaves its place", async () => {
       /no/,
     );
   assert.equal(await gate("a", async () => 7), 7);
+});
+
+test("who stops waiting, or is one too many of his organization, gets no place; others' places are as before", async () => {
+  const places = createFairPlaces({ places: 4, waiting_max: 2 });
+  const held = [await places.enter("a"), await places.enter("a")];
+  assert.equal(places.enterNow("a"), null);
+  const gone = new AbortController();
+  const [impatient, patient] = [places.enter("a", gone.signal), places.enter("a")];
+  assert.equal(await places.enter("a"), null);
+  const newcomer = places.enterNow("b");
+  assert.ok(newcomer);
+  gone.abort();
+  assert.equal(await impatient, null);
+  assert.equal(await places.enter("a", gone.signal), null);
+  newcomer();
+  held[0]?.();
+  const leave = await patient;
+  assert.ok(leave);
+  leave();
+  leave();
+  held[1]?.();
+  assert.deepEqual([places.enterNow("a"), places.enterNow("a"), places.enterNow("a")].map(Boolean), [
+    true,
+    true,
+    false,
+  ]);
 });

@@ -1,17 +1,31 @@
-// So many tasks at once, the rest wait: fair between those they are for. Who is alone has half of the places, others beside
-// him an equal share, and a newcomer begins at once, however long the others' tasks take.
+// So many places at once, the rest wait: fair between those they are for. Who is alone has half of the places, others beside
+// him an equal share, and a newcomer begins at once, however long the others stay.
 
-export type FairGate = <T>(who: string, task: () => Promise<T>) => Promise<T>;
+export type FairPlaces = {
+  /**
+   * Resolves to a function that must be called once when done; null when as many of `who` wait already as may, or the signal
+   * came first.
+   */
+  enter(who: string, signal?: AbortSignal): Promise<(() => void) | null>;
+  /** The same for who would not wait: null when he had to. */
+  enterNow(who: string): (() => void) | null;
+};
 
-/** A gate with `places`. What waits is the caller's to limit. */
-export function createFairGate(places: number): FairGate {
+export type FairLimits = {
+  places: number;
+  /** How many may wait, of each. */
+  waiting_max: number;
+};
+
+/** Places that are taken and given back; those of one organization at half of them at most. */
+export function createFairPlaces({ places, waiting_max }: FairLimits): FairPlaces {
   const held = new Map<string, number>();
-  const waiting = new Map<string, (() => void)[]>();
+  const waiting = new Map<string, Set<(entered: boolean) => void>>();
   let taken = 0;
 
   const mayEnter = (who: string): boolean => (held.get(who) ?? 0) < places - taken;
 
-  function enter(who: string): void {
+  function take(who: string): void {
     taken += 1;
     held.set(who, (held.get(who) ?? 0) + 1);
   }
@@ -24,12 +38,6 @@ export function createFairGate(places: number): FairGate {
     admit();
   }
 
-  function turnOf(who: string): Promise<void> {
-    const queue = waiting.get(who) ?? [];
-    waiting.set(who, queue);
-    return new Promise((begin) => queue.push(begin));
-  }
-
   /** One of each in turn, as long as there is a place for it. */
   function admit(): void {
     let looks = waiting.size;
@@ -38,20 +46,65 @@ export function createFairGate(places: number): FairGate {
       if (looks < 0 || taken >= places) return;
       if (!mayEnter(who)) continue;
       waiting.delete(who);
-      const next = queue.shift();
-      if (queue.length > 0) waiting.set(who, queue);
-      enter(who);
-      next?.();
+      const [next] = queue;
+      queue.delete(next!);
+      if (queue.size > 0) waiting.set(who, queue);
+      take(who);
+      next!(true);
     }
   }
 
+  function turnOf(who: string, signal?: AbortSignal): Promise<boolean> {
+    const queue = waiting.get(who) ?? new Set();
+    if (queue.size >= waiting_max || signal?.aborted) return Promise.resolve(false);
+    waiting.set(who, queue);
+    return new Promise((resolve) => {
+      const giveUp = (): void => settle(false);
+      const settle = (entered: boolean): void => {
+        signal?.removeEventListener("abort", giveUp);
+        queue.delete(settle);
+        if (queue.size === 0 && waiting.get(who) === queue) waiting.delete(who);
+        resolve(entered);
+      };
+      queue.add(settle);
+      signal?.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+
+  function leaver(who: string): () => void {
+    let open = true;
+    return () => {
+      if (open) leave(who);
+      open = false;
+    };
+  }
+
+  function enterNow(who: string): (() => void) | null {
+    if (waiting.has(who) || !mayEnter(who)) return null;
+    take(who);
+    return leaver(who);
+  }
+
+  return {
+    enterNow,
+    async enter(who, signal) {
+      const now = signal?.aborted ? null : enterNow(who);
+      return now ?? ((await turnOf(who, signal)) ? leaver(who) : null);
+    },
+  };
+}
+
+export type FairGate = <T>(who: string, task: () => Promise<T>) => Promise<T>;
+
+/** A gate with `places`. What waits is the caller's to limit. */
+export function createFairGate(places: number): FairGate {
+  const { enter } = createFairPlaces({ places, waiting_max: Number.POSITIVE_INFINITY });
   return async (who, task) => {
-    if (!waiting.has(who) && mayEnter(who)) enter(who);
-    else await turnOf(who);
+    const leave = await enter(who);
     try {
       return await task();
     } finally {
-      leave(who);
+      leave?.();
     }
   };
 }

@@ -3,18 +3,18 @@ import multipart from "@fastify/multipart";
 import { Type } from "@sinclair/typebox";
 import type { FastifyRequest } from "fastify";
 import { PROVIDERS } from "../mail/csv/formats.ts";
+import { createFairGate } from "../platform/fair-gate.ts";
 import { type Api, answers, Closed, Id, IdParams, Nullable, OneOf, Time } from "../platform/http.ts";
 import { limitUploads } from "../platform/limit-uploads.ts";
 import { Refusal } from "../platform/refusal.ts";
-import { createSemaphore } from "../platform/semaphore.ts";
 import type { World } from "../platform/world.ts";
 import * as imports from "./imports.ts";
 import { FILE_BYTES_MAX, PROVIDER_WORDS, type ReadUpload, readJson, readMultipart } from "./upload.ts";
 
-/** Uploads that this process reads at once: each takes a core, and up to 40 MiB of the disk. */
+/** Uploads that come in at once, each up to 40 MiB of the disk, and those of an organization that wait. */
+const UPLOADS = { places: 12, waiting_max: 100 };
+/** Lists that this process reads at once, once they are here: each takes a core, and up to 50 MB of the memory. */
 const READING_MAX = 3;
-/** Uploads that wait for their turn; the next one is a 503. */
-const WAITING_MAX = 100;
 
 const Count = Type.Integer({ minimum: 0 });
 const ReasonCounts = Type.Object({ hard_bounce: Count, complaint: Count, manual: Count, unsubscribe: Count });
@@ -78,8 +78,8 @@ async function mountPreview(api: Api, world: World): Promise<void> {
     const announced = Number(request.headers["content-length"] ?? 0);
     readJson(world, stream, announced).then((upload) => done(null, upload), done);
   });
-  const places = createSemaphore({ open_max: READING_MAX, waiting_max: WAITING_MAX });
-  api.addHook("onRequest", limitUploads(places, "too many lists are being read; try again shortly", 5));
+  api.addHook("onRequest", limitUploads(UPLOADS, "too many of your lists are being read; try again shortly", 5));
+  const reading = createFairGate(READING_MAX);
   api.post(
     "/v1/imports/suppressions/preview",
     {
@@ -117,8 +117,9 @@ async function mountPreview(api: Api, world: World): Promise<void> {
     },
     async (request, reply) => {
       const upload = request.isMultipart() ? await readMultipart(world, request) : bodyOf(request);
+      const { org_id } = request.account;
       try {
-        const job = await imports.previewImport(world, request.account.org_id, upload);
+        const job = await reading(org_id, () => imports.previewImport(world, org_id, upload));
         return reply.code(201).send({ job });
       } finally {
         await upload.discard();

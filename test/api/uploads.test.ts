@@ -105,6 +105,26 @@ describe("an upload", () => {
     }
   });
 
+  it("that comes slowly keeps nobody waiting but its own organization", { timeout: 60_000 }, async () => {
+    const other = await api.organization();
+    for (const path of [PREVIEW, REPORTS]) {
+      const slow = Array.from({ length: 20 }, () => connect(port, "127.0.0.1"));
+      for (const socket of slow) {
+        const head = `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${api.live_key}\r\n`;
+        socket.write(
+          `${head}content-type: multipart/form-data; boundary=${BOUNDARY}\r\ncontent-length: 1000\r\n\r\n--`,
+        );
+      }
+      // A request of the same organization that came after them has been looked at: so have they.
+      await until("them to be taken", async () => (await api.ask("GET", "/v1/webhooks")).status === 200);
+      const body = path === PREVIEW ? JSON.stringify({ csv: listOf(3) }) : reportOf("foreign");
+      const headers = { "content-type": path === PREVIEW ? "application/json" : "application/xml" };
+      const { status } = await api.ask("POST", path, body, { key: other.live_key, headers });
+      assert.equal(status, path === PREVIEW ? 201 : 403);
+      for (const socket of slow) socket.destroy();
+    }
+  });
+
   it("that is refused in the middle leaves its connection usable", async () => {
     const unknown = formOf(part("other", "x".repeat(400_000), "other.csv"), part("file", listOf(20_000), "list.csv"));
     for (const path of [PREVIEW, REPORTS]) {
