@@ -1,7 +1,7 @@
 // The last look at a finished reply, by code that shares nothing with what wrote it: every header and every decoded part is
 // searched for addresses and names that must not leave. Own splitting, own decoding, own undoing of disguises; it errs on
-// the side of holding a message. It opens ZIP archives (documents are), gzip and the streams of PDFs, and decodes what text
-// holds in base64 and its like, once and in bounds; what is encrypted it cannot read, so armor of OpenPGP is held.
+// the side of holding a message. It opens archives, documents, PDFs and pictures, and decodes what text holds in base64 and
+// its like, once and in bounds; what is encrypted it cannot read, so armor of OpenPGP is held.
 import iconv from "iconv-lite";
 import { withoutComments } from "../mime/comments.ts";
 import { GAP, undisguised } from "./disguises.ts";
@@ -47,8 +47,9 @@ export function findLeaks(message: Buffer, { addresses, names, allowed, given }:
   const reverse = plain(given).filter((one) => /^r\.[a-z2-7]{26}@./.test(one));
   const look: Look = { needles, names: strict, allowed, reverse, leaks: [], count: { parts: 0 } };
   const raw = withoutIds(message.toString("latin1"), given);
-  searchPlain(look, raw, "the message", allowed === "nothing" ? needles : strict);
   lookInto(look, raw, "the message", 0);
+  // Whatever was read wrongly: last, because it does not say where.
+  if (look.leaks.length === 0) searchPlain(look, raw, "the message", allowed === "nothing" ? needles : strict);
   return look.leaks;
 }
 
@@ -107,7 +108,8 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
   // Nobody writes codes of HTML into the middle of a picture: what is no text is read so at its beginning only.
   const readable = /^(?:text|message)\//.test(type) ? bytes : bytes.subarray(0, DISGUISES_OCTETS_MAX);
   const chance = isBinary(bytes.toString("latin1"));
-  for (const text of readings(readable, charset)) {
+  for (const reading of readings(readable, charset)) {
+    const text = legible(reading);
     lookAtText(look, { text, chance }, place, isFree ? look.names : look.needles);
     if (isFree && look.allowed === "own_text") lookAtText(look, { text: quotes(text), chance }, place, look.needles);
     if (ARMOR.test(text)) look.leaks.push({ where: `${place}, a key or signature in it` });
@@ -133,6 +135,18 @@ function isBinary(latin: string): boolean {
   return /[\x00-\x08\x0e-\x1f\x7f]/.test(latin);
 }
 
+/** Strings that may hold an address in another form than its own; those that hold it as it is were found already. */
+const STRINGS = /[\t\n\r\x20-\x7e\xa0-\ufffc\u{10000}-\u{10ffff}]{8,}/gu;
+const SIGNS = /[@&%=\\\uff20\ufe6b]|[A-Za-z0-9+/]{20}/;
+
+/** Of what is binary, its strings, apart from each other: all the rest is long, and no reader sees letters in it. */
+function legible(text: string): string {
+  // The lines of yEnc hold controls.
+  if (!isBinary(text) || text.includes("=ybegin ")) return text;
+  const strings = text.match(STRINGS) ?? [];
+  return strings.filter((string) => SIGNS.test(string)).join("\x01");
+}
+
 /** OpenPGP, and not only a word about it: keys name their owners, signatures name keys. */
 const ARMOR = /-----BEGIN(?:\s|&nbsp;|&#160;){1,9}PGP(?:\s|&nbsp;|&#160;)[\s\S]{0,400}?[A-Za-z0-9+/]{24}/i;
 
@@ -142,8 +156,10 @@ function lookAtPacked(look: Look, content: Buffer, place: string, isFree: boolea
   const latin = content.toString("latin1");
   const chance = isBinary(latin);
   searchPlain(look, latin, `${place}, packed`, needles);
-  const text = content.subarray(0, DISGUISES_OCTETS_MAX).toString("utf8");
-  for (const one of withoutZeros({ text, chance })) lookAtText(look, one, `${place}, packed`, needles);
+  const readable = content.subarray(0, DISGUISES_OCTETS_MAX).toString("utf8");
+  for (const { text } of withoutZeros({ text: readable, chance })) {
+    lookAtText(look, { text: legible(text), chance: chance || text !== readable }, `${place}, packed`, needles);
+  }
 }
 
 /** From the first line or element that can begin a quote to the end. */
