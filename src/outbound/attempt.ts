@@ -30,6 +30,8 @@ export type AttemptResult = {
   path_action: Classification["path_action"];
   /** The session ended before anything was said of this message: it may go on a fresh one. */
   lost: string | null;
+  /** We ended the session ourselves, before the message was: it may not be sent from here any more. */
+  withheld?: boolean;
 };
 
 /** Purpose of the keyed hash in return paths and in our header. */
@@ -50,6 +52,11 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
   if (!signature) return ended(deferredLocally("no active DKIM key for the sender's domain", "4.7.0", "auth"));
   const head = Buffer.concat([signature, Buffer.from(`X-Postern-Id: ${token}\r\n`), own]);
   const size = head.length + mime.length;
+  let withheld = false;
+  const ask = (may: boolean): boolean => {
+    withheld ||= !may;
+    return may;
+  };
   const sent = await link.session.send(
     {
       from: job.about.envelope_from ?? `b+${token}@${job.return_path_host}`,
@@ -59,9 +66,10 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
       require8bit: !isAscii(mime),
     },
     [head, mime],
-    { beforeData: parts.mayStart, beforeEnd: () => parts.mayEnd(job) },
+    { beforeData: () => ask(parts.mayStart()), beforeEnd: () => ask(parts.mayEnd(job)) },
   );
-  return toResult(sent, link, world.clock.monotonic() - startedAt);
+  const result = toResult(sent, link, world.clock.monotonic() - startedAt);
+  return withheld ? { ...result, withheld } : result;
 }
 
 async function sign(world: AttemptWorld, parts: Attempt, job: Job, mime: Buffer): Promise<Buffer | null> {

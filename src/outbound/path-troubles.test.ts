@@ -263,6 +263,129 @@ describe("of several mail servers", () => {
   });
 });
 
+describe("a first mail server that greets and then cannot take the message", () => {
+  const ADDRESSES = ["127.0.0.1", "127.0.0.2"];
+  type Answer = (verb: string, at: { connection: number; message: number }) => string | null;
+
+  /** What is told of one message when the first server answers so, and the second so. */
+  async function tell(first: Answer, second: Answer = () => null, change: Partial<Stage["parts"]> = {}) {
+    const one = await startGreeter({ answer: first });
+    const two = await startGreeter({ answer: second }, { host: "127.0.0.2", port: one.port });
+    const stage = stageFor(one, change);
+    push(stage, 1, { addresses: ADDRESSES });
+    go(stage);
+    await until("its outcome", () => stage.outcomes.length === 1 && stage.path.workers === 0);
+    const [{ kind, mx_host, smtp_code, ambiguous }] = stage.outcomes as [Stage["outcomes"][number]];
+    return { stage, told: [kind, mx_host, smtp_code, ambiguous], sessions: [one.sockets.length, two.sockets.length] };
+  }
+  const at =
+    (wanted: string, said: string): Answer =>
+    (verb) =>
+      verb === wanted ? said : null;
+
+  it("leaves it to the second one in the same attempt, whenever it says so", async () => {
+    for (const [verb, said] of [
+      ["MAIL", "452 4.3.1 Insufficient system storage"],
+      ["RCPT", "451 4.3.0 <r0@customer.example>: Temporary lookup failure"],
+      ["DATA", "451 4.3.5 Server configuration problem"],
+      [".", "451 4.3.0 queue file write error"],
+      ["MAIL", "421 4.3.2 shutting down"],
+    ] as const) {
+      const { told, sessions } = await tell(at(verb, said));
+      assert.deepEqual(
+        [told, sessions],
+        [
+          ["delivered", "mx1.example", "250", false],
+          [1, 1],
+        ],
+        `${verb}: ${said}`,
+      );
+    }
+  });
+
+  it("leaves it to the second one when it breaks off before the final dot", async () => {
+    for (const verb of ["MAIL", "RCPT", "DATA"]) {
+      const { told, stage } = await tell((said) => {
+        if (said === verb) throw new Error("breaks off");
+        return null;
+      });
+      assert.deepEqual(told, ["delivered", "mx1.example", "250", false], verb);
+      assert.deepEqual(stage.heard, []);
+    }
+  });
+
+  it("serves the next messages by the session that works", async () => {
+    const one = await startGreeter({ answer: at("MAIL", "452 4.3.1 Insufficient system storage") });
+    const two = await startGreeter({}, { host: "127.0.0.2", port: one.port });
+    const stage = stageFor(one);
+    for (let n = 0; n < 10; n += 1) {
+      push(stage, 1, { addresses: ADDRESSES });
+      go(stage);
+      await until("its outcome", () => stage.outcomes.length === n + 1 && stage.path.workers === 0);
+    }
+    assertDelivered(stage, 10);
+    assert.deepEqual([one.sockets.length, two.sockets.length], [1, 1]);
+  });
+
+  it("is the one that is told of when the second cannot take it either", async () => {
+    const full = "452 4.3.1 Insufficient system storage";
+    const { told } = await tell(at("MAIL", full), at("RCPT", "451 4.3.0 try again later"));
+    assert.deepEqual(told, ["deferred", "mx.example", "452", false]);
+    const { told: ended } = await tell(at("MAIL", full), at("RCPT", "550 5.1.1 no such user"));
+    assert.deepEqual(ended, ["bounced", "mx1.example", "550", false]);
+  });
+
+  it("is believed about the sender, the message and the mailbox: no other is asked", async () => {
+    for (const said of [
+      "450 4.7.1 Greylisted",
+      "452 4.2.2 mailbox full",
+      "421 4.7.0 too many messages",
+      "451 4.7.1 blocked using zen.spamhaus.org",
+      "450 4.7.25 cannot find your reverse hostname",
+      "550 5.1.1 no such user",
+    ]) {
+      const { told, sessions } = await tell(at("RCPT", said));
+      assert.deepEqual(
+        [told.slice(1, 3), sessions],
+        [
+          ["mx.example", said.slice(0, 3)],
+          [1, 0],
+        ],
+        said,
+      );
+    }
+  });
+
+  it("may have the message when its last answer is lost: nobody else gets it then", async () => {
+    const { told, sessions } = await tell((verb) => {
+      if (verb === ".") throw new Error("breaks off");
+      return null;
+    });
+    assert.deepEqual(
+      [told, sessions],
+      [
+        ["deferred", "mx.example", null, true],
+        [1, 0],
+      ],
+    );
+  });
+
+  it("is not left for another when it is we who may not send", async () => {
+    const { told, sessions } = await tell(
+      () => null,
+      () => null,
+      { mayEnd: () => false },
+    );
+    assert.deepEqual(
+      [told.slice(0, 2), sessions],
+      [
+        ["deferred", "mx.example"],
+        [1, 0],
+      ],
+    );
+  });
+});
+
 describe("the mail of an organization that was suspended, on a path", () => {
   it("is put back when its turn comes, also when its time seems to be over: it was given more in the queue", async () => {
     const sink = await startGreeter();

@@ -20,7 +20,7 @@ export type Sink = {
   /** Says nothing until it greets; then it takes every message. */
   greets: boolean;
   banner: string;
-  /** What it says to a command (`.` is the end of a message) instead of taking it; counted from 0 on each connection. */
+  /** What it says to a command (`.` is the end of a message) instead of taking it; counted from 0 on each connection. Breaks off when it throws. */
   answer(verb: string, at: { connection: number; message: number }): string | null;
 };
 const sinks: Sink[] = [];
@@ -34,7 +34,8 @@ afterEach(() => {
   }
 });
 
-export async function startSink(): Promise<Sink> {
+/** `at`: another server of a domain has the same port on another loopback address. */
+export async function startSink(at: { host?: string; port?: number } = {}): Promise<Sink> {
   const server = createServer();
   const sink: Sink = { server, port: 0, sockets: [], greets: false, banner: "220 sink", answer: () => null };
   sinks.push(sink);
@@ -43,15 +44,18 @@ export async function startSink(): Promise<Sink> {
     socket.on("error", () => undefined);
     if (sink.greets) greet(sink, socket);
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(at.port ?? 0, at.host ?? "127.0.0.1");
   await once(server, "listening");
   sink.port = (server.address() as AddressInfo).port;
   return sink;
 }
 
 /** One that greets from the start. */
-export async function startGreeter(change: Partial<Pick<Sink, "banner" | "answer">> = {}): Promise<Sink> {
-  return Object.assign(await startSink(), { greets: true, ...change });
+export async function startGreeter(
+  change: Partial<Pick<Sink, "banner" | "answer">> = {},
+  at: Parameters<typeof startSink>[0] = {},
+): Promise<Sink> {
+  return Object.assign(await startSink(at), { greets: true, ...change });
 }
 
 function greet(sink: Sink, socket: Socket): void {
@@ -68,13 +72,25 @@ function greet(sink: Sink, socket: Socket): void {
       if (end === -1) return;
       const verb = inMessage ? "." : text.slice(0, 4).toUpperCase();
       text = text.slice(end + mark.length);
-      const said = sink.answer(verb, { connection, message });
+      const said = answerOf(sink, verb, { connection, message });
+      if (said === undefined) {
+        socket.destroy();
+        return;
+      }
       if (verb === ".") message += 1;
       inMessage = verb === "DATA" && said === null;
       socket.write(`${said ?? (inMessage ? "354 go" : "250 ok")}\r\n`);
       if (said?.startsWith("421")) socket.end();
     }
   });
+}
+
+function answerOf(sink: Sink, verb: string, at: { connection: number; message: number }): string | null | undefined {
+  try {
+    return sink.answer(verb, at);
+  } catch {
+    return undefined;
+  }
 }
 
 /** From now on, and on the connections that wait for it. */

@@ -6,6 +6,7 @@ import { isIP } from "node:net";
 import { isStoreTrouble } from "../platform/blobs.ts";
 import { isUnavailable } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
+import { otherServers, wordOfBoth } from "./another-server.ts";
 import { type Attempt, type AttemptResult, attempt, deferredLocally, tooLate } from "./attempt.ts";
 import { createFairness, type Fairness } from "./fairness.ts";
 import type { Finisher } from "./finish.ts";
@@ -247,9 +248,20 @@ async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<L
     // The server ended the session before it heard of the message, which is not at fault: a fresh one decides.
     link.session.close();
     const fresh = await dial(yard, errand);
-    return fresh && settle(yard, fresh, errand, await attemptOn(yard, fresh, errand));
+    return fresh && goOn(yard, fresh, errand, await attemptOn(yard, fresh, errand));
   }
-  return settle(yard, link, errand, first);
+  return goOn(yard, link, errand, first);
+}
+
+/** Settles what came of a message, once another server of the domain was asked where the trouble is this one's alone. */
+async function goOn(yard: Yard, link: Link, errand: Errand, first: AttemptResult): Promise<Link | null> {
+  const { parts } = yard;
+  const hops = parts.stopping() || !parts.mayStart() ? [] : otherServers(link, first, reachable(yard.path, errand));
+  const other = hops.length > 0 ? await openOne(yard, errand, hops.slice(0, ADDRESSES_MAX - 1)) : [];
+  if (Array.isArray(other)) return settle(yard, link, errand, first);
+  if (link.session.usable) void link.session.quit();
+  else link.session.close();
+  return settle(yard, other, errand, wordOfBoth(first, await attemptOn(yard, other, errand)));
 }
 
 /** When the attempt cannot be made, the session, on which nothing was said, serves the next one. */
@@ -336,17 +348,24 @@ function prove({ world, parts, path }: Yard): void {
  * answered but none on the terms of the domain's policy, that is the domain's trouble alone.
  */
 async function connect(yard: Yard, errand: Errand): Promise<Link | null> {
-  const { world, parts, path } = yard;
+  const { parts, path } = yard;
   const known = knownRefusal(yard, errand);
   if (known) {
     parts.finisher.push(errand.job, known);
     return null;
   }
+  const opened = await openOne(yard, errand, reachable(path, errand).slice(0, ADDRESSES_MAX));
+  if (!Array.isArray(opened)) return opened;
+  notOpened(yard, errand, opened);
+  return null;
+}
+
+/** A session to the first of the hops that gives one, else what each of them said. */
+async function openOne({ world, parts, path }: Yard, errand: Errand, hops: PlannedHop[]): Promise<Link | Unopened[]> {
   const startedAtMs = world.clock.monotonic();
   const tried: Unopened[] = [];
   const linkWorld = { clock: world.clock, config: world.config, open: parts.open };
-  const hops = errand.plan.hops.filter(({ address }) => isOfFamily(path.source, address));
-  for (const hop of hops.slice(0, ADDRESSES_MAX)) {
+  for (const hop of hops) {
     const opened = await openLink(linkWorld, parts.results, { source: path.source, hop, errand, startedAtMs });
     if ("session" in opened) {
       if (!path.isRelay) parts.reach.connected();
@@ -355,8 +374,7 @@ async function connect(yard: Yard, errand: Errand): Promise<Link | null> {
     tried.push(opened);
     if (parts.stopping()) break;
   }
-  notOpened(yard, errand, tried);
-  return null;
+  return tried;
 }
 
 function notOpened(yard: Yard, errand: Errand, tried: Unopened[]): void {
@@ -390,8 +408,8 @@ function hopOf({ outcome }: Unopened): Hop {
 }
 
 /** A source with an address of its own reaches addresses of that kind only. */
-function isOfFamily(source: Source, address: string): boolean {
-  return source.ip === null || isIP(source.ip) === isIP(address);
+function reachable({ source: { ip } }: Path, { plan }: Errand): PlannedHop[] {
+  return plan.hops.filter(({ address }) => ip === null || isIP(ip) === isIP(address));
 }
 
 function noAddress({ source }: Path, { plan }: Errand): Outcome {
