@@ -1,9 +1,9 @@
-// Reading a JSON body: bounded depth, `__proto__` and U+0000 refused, the exact bytes kept for idempotency. An absent
+// Reading a JSON body: bounded depth, `__proto__`, U+0000 and numbers that no double holds refused, the exact bytes kept for idempotency. An absent
 // body is `undefined`, also when the client sent Content-Type: application/json with nothing behind it.
 import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Refusal } from "../platform/refusal.ts";
-import { findUnstorable, mayBeUnstorable } from "../platform/storable.ts";
+import { findUnstorable, hasLongNumber, mayBeUnstorable, parseMarked } from "../platform/storable.ts";
 
 const DEPTH_MAX = 32;
 
@@ -29,10 +29,12 @@ export function readJsonBodies(app: FastifyInstance): void {
     const text = bytes.toString("utf8");
     parse(request as FastifyRequest, text, (error, value) => {
       if (error) return done(new Refusal("invalid_json", "the body is not valid JSON"));
-      const problem = mayBeUnstorable(text) ? findUnstorable(value) : null;
+      const hasLong = hasLongNumber(text);
+      const marked = hasLong ? parseMarked(text) : value;
+      const problem = hasLong || mayBeUnstorable(text) ? findUnstorable(marked) : null;
       if (problem === null) return done(null, value);
       request.unstorable = true;
-      return request.routeOptions.config.judges_items ? done(null, value) : done(problem);
+      return request.routeOptions.config.judges_items ? done(null, marked) : done(problem);
     });
   });
 }

@@ -56,7 +56,11 @@ export const SendBody = Closed({
   metadata: Type.Optional(
     Type.Object(
       {},
-      { additionalProperties: true, maxProperties: METADATA_KEYS_MAX, description: "At most 2 KiB as JSON" },
+      {
+        additionalProperties: true,
+        maxProperties: METADATA_KEYS_MAX,
+        description: "At most 2 KiB as JSON; ids beyond 2^53 as strings",
+      },
     ),
   ),
   scheduled_at: Type.Optional(

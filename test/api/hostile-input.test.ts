@@ -109,6 +109,34 @@ test("numbers beyond what the database counts with are a 400", async () => {
   }
 });
 
+test("a number that would come back as another one is a 400 that names the field", async () => {
+  const json = (number: string) => JSON.stringify({ ...mail, metadata: { ids: ["N"] } }).replace('"N"', number);
+  for (const number of ["9007199254740993", "-12345678901234567890", "123456789012345678901234567890", "1e400"]) {
+    const answer = await api.ask("POST", "/v1/send", json(number));
+    refused(answer, "metadata.ids[0]");
+    assert.match(answer.body.error, /send it as a string/);
+  }
+  const exact = [
+    "9007199254740992",
+    "12345678901234567168",
+    "1e300",
+    "0.1000000000000000055",
+    '"12345678901234567890"',
+  ];
+  for (const number of exact) {
+    const { body } = await api.ask("POST", "/v1/send", json(number));
+    assert.equal(body.code, "domain_not_owned", `${number} is taken, and the sender looked at`);
+  }
+});
+
+test("in a batch, such a number is the fault of its item", async () => {
+  const items = [mail, { ...mail, metadata: { id: "N" } }];
+  const json = JSON.stringify(items).replace('"N"', "9007199254740993");
+  const { body } = await api.ask("POST", "/v1/send/batch", json);
+  const fields = body.results.map((result: { field: string }) => result.field);
+  assert.deepEqual(fields, ["from", "metadata.id"]);
+});
+
 test("times beyond what the database holds are a 400 or an empty answer", async () => {
   for (const time of ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "0001-01-01T00:00:00+14:00"]) {
     const answer = await api.ask("GET", `/v1/emails?from=${encodeURIComponent(time)}&to=${encodeURIComponent(time)}`);

@@ -308,7 +308,7 @@ describe("content", () => {
 
 describe("labels", () => {
   it("are kept as given", async () => {
-    const metadata = { order: 17, nested: { list: [1, "two", null, true] }, ключ: "значение" };
+    const metadata = { order: 17, id: 2 ** 53, nested: { list: [1, "two", null, true] }, ключ: "значение" };
     const { email } = await sent({ tags: ["a", "b", "a"], metadata });
     assert.deepEqual(email.tags, ["a", "b", "a"]);
     assert.deepEqual(email.metadata, metadata);
