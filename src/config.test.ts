@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { ConfigProblems, findConfig, readConfig } from "./config.ts";
+import { ConfigProblems, findConfig, printableConfig, readConfig } from "./config.ts";
 
 let dir: string;
 
@@ -50,17 +50,63 @@ describe("looking at the settings", () => {
   });
 });
 
-describe("settings that belong together", () => {
-  const problemsOf = (change: Record<string, string>): string[] => {
-    try {
-      readConfig({ POSTERN_DATA: join(dir, "fresh"), ...change });
-      return [];
-    } catch (error) {
-      assert.ok(error instanceof ConfigProblems);
-      return error.problems;
-    }
-  };
+function problemsOf(change: Record<string, string>): string[] {
+  try {
+    readConfig({ POSTERN_DATA: join(dir, "fresh"), ...change });
+    return [];
+  } catch (error) {
+    assert.ok(error instanceof ConfigProblems);
+    return error.problems;
+  }
+}
 
+describe("a setting that is wrong", () => {
+  const WRONG: [variable: string, values: string[]][] = [
+    ["POSTERN_LOG_LEVEL", ["bogus", "0"]],
+    ["POSTERN_DNS", ["999.1.1.1", "1.1", "1.1.1.1:99999", "1.1.1.1:0", "dns.example", "[::1"]],
+    ["POSTERN_PROXY_PROTOCOL_FROM", ["foo", "10.0.0.0/33", "10.0.0.0/", "::1/129", "10.0.0/8", "10.0.0.7:25"]],
+    ["POSTERN_BASE_URL", ["mail.example.eu", "ftp://mail.example.eu", "https://mail.example.eu/?a", "https://a.eu/#x"]],
+    ["POSTERN_S3_ENDPOINT", ["s3.example.eu", "ftp://s3.example.eu"]],
+    ["DATABASE_URL", ["mysql://h/db", "postgresql://[bad", "postgresql://user:pa#ss@h/db"]],
+  ];
+
+  it("is named at once, in one problem", () => {
+    const s3 = { POSTERN_S3_BUCKET: "b", POSTERN_S3_ACCESS_KEY: "a", POSTERN_S3_SECRET_KEY: "s" };
+    for (const [variable, values] of WRONG) {
+      for (const value of values) {
+        const more = variable.startsWith("POSTERN_S3") ? s3 : {};
+        const found = problemsOf({ ...more, [variable]: value });
+        assert.equal(found.length, 1, `${variable}=${value}: ${found.join(" ")}`);
+        assert.ok(found[0]?.startsWith(variable), found[0]);
+      }
+    }
+  });
+
+  it("is not repeated where it may hold a password", () => {
+    const secrets = { POSTERN_BASE_URL: "https://a:secret@h.eu", DATABASE_URL: "postgresql://a:secret#x@h/db" };
+    for (const [variable, value] of Object.entries(secrets)) {
+      const found = problemsOf({ [variable]: value }).join();
+      assert.match(found, new RegExp(`^${variable}`));
+      assert.ok(!found.includes("secret"), found);
+    }
+  });
+
+  it("is not one that can be used", () => {
+    const right = {
+      POSTERN_LOG_LEVEL: "WARN",
+      POSTERN_DNS: "192.0.2.1, 192.0.2.2:5353 [2001:db8::1]:53 [2001:db8::2]",
+      POSTERN_PROXY_PROTOCOL_FROM: "10.0.0.7,10.0.0.0/8 2001:db8::/32 ::1",
+      POSTERN_BASE_URL: "https://mail.example.eu/postern/",
+      DATABASE_URL: "postgresql://postern@/postern?host=/run/postgresql",
+    };
+    const config = readConfig({ POSTERN_DATA: join(dir, "fresh"), ...right });
+    assert.equal(config.log_level, "warn");
+    assert.equal(config.base_url, "https://mail.example.eu/postern");
+    assert.equal(printableConfig(config).database, "/run/postgresql");
+  });
+});
+
+describe("settings that belong together", () => {
   it("are both files of the certificate: one alone is a problem that names the other", () => {
     const file = join(dir, "file.pem");
     writeFileSync(file, "");

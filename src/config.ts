@@ -12,13 +12,17 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
+import { isIP } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { normalizeDomain } from "./mail/address.ts";
 import { readBlockList } from "./mail/spam/block-lists.ts";
+import { parseServer } from "./platform/dns-exchange.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
 export type Role = (typeof ROLES)[number];
 export type HostPort = { host: string; port: number };
+
+const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
 export type Config = {
   database_url: string | null;
@@ -112,9 +116,9 @@ function settings(reader: Reader): Omit<Config, "master_key"> {
     dns_block_lists: blockLists(reader),
     s3: s3Store(reader),
     rspamd_url: rspamdUrl(reader),
-    proxy_protocol_from: words(env.POSTERN_PROXY_PROTOCOL_FROM),
+    proxy_protocol_from: proxies(reader),
     greylisting: flag(reader, "POSTERN_GREYLISTING"),
-    log_level: env.POSTERN_LOG_LEVEL || "info",
+    log_level: logLevel(reader),
     bootstrap_live_key: firstKey(reader, "live"),
     bootstrap_test_key: firstKey(reader, "test"),
     retention_days: retentionDays(reader),
@@ -132,7 +136,7 @@ export function printableConfig(config: Config): Record<string, unknown> {
   const { master_key: _key, s3, database_url, bootstrap_live_key: _live, bootstrap_test_key: _test, ...open } = config;
   return {
     ...open,
-    database: database_url ? new URL(database_url).host || "socket" : "embedded",
+    database: database_url ? databaseHost(database_url) : "embedded",
     s3: s3 ? { endpoint: s3.endpoint, bucket: s3.bucket } : null,
   };
 }
@@ -176,27 +180,87 @@ function hostPort(reader: Reader, variable: string, fallback: string): HostPort 
 function baseUrl(reader: Reader, http: HostPort): string {
   const text =
     reader.env.POSTERN_BASE_URL || `http://${http.host.includes(":") ? `[${http.host}]` : http.host}:${http.port}`;
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text.replace(/\/+$/, "");
-  reader.problems.push(`POSTERN_BASE_URL is "${text}"; write the public address, such as https://mail.example.eu.`);
+  // Paths are put behind it: a query or a fragment would swallow them.
+  if (isWebAddress(text) && !/[?#@]/.test(text)) return text.replace(/\/+$/, "");
+  reader.problems.push(
+    `POSTERN_BASE_URL is "${withoutPassword(text)}"; write the public address alone, such as https://mail.example.eu.`,
+  );
   return "http://127.0.0.1:8080";
+}
+
+function isWebAddress(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+}
+
+/** What stands before an @ may be a password, which is not printed. */
+function withoutPassword(text: string): string {
+  return text.replace(/\/\/[^/]*@/, "//…@");
 }
 
 function databaseUrl(reader: Reader): string | null {
   const text = reader.env.DATABASE_URL;
   if (!text) return null;
-  if (/^postgres(ql)?:\/\//.test(text)) return text;
-  reader.problems.push("DATABASE_URL must begin with postgresql:// (leave it out to use the embedded database).");
-  return null;
+  if (!/^postgres(ql)?:\/\//.test(text)) {
+    reader.problems.push("DATABASE_URL must begin with postgresql:// (leave it out to use the embedded database).");
+  } else if (!URL.canParse(withHost(text))) {
+    reader.problems.push(
+      "DATABASE_URL cannot be read: write postgresql://user:password@host:5432/database, with what is no letter or digit in the password percent-encoded (# as %23).",
+    );
+  }
+  return text;
+}
+
+/** Without a host (`postgresql://user@/database?host=/run/postgresql`) libpq takes the socket; URL takes it for a fault. */
+function withHost(databaseUrl: string): string {
+  return databaseUrl.replace("@/", "@localhost/");
+}
+
+/** Where the database is, to be printed: without user and password. */
+export function databaseHost(databaseUrl: string): string {
+  const url = new URL(withHost(databaseUrl));
+  const socket = url.searchParams.get("host");
+  return socket ?? (url.host || "socket");
 }
 
 function dnsServers(reader: Reader): string[] {
   const servers = words(reader.env.POSTERN_DNS);
-  for (const server of servers) {
-    if (!/^(\[[0-9a-fA-F:]+\]|[0-9.]+)(:\d{1,5})?$/.test(server)) {
-      reader.problems.push(`POSTERN_DNS holds "${server}"; write IP addresses with a port, such as 127.0.0.1:53.`);
-    }
+  for (const server of servers.filter((word) => !isNameServer(word))) {
+    reader.problems.push(`POSTERN_DNS holds "${server}"; write IP addresses with a port, such as 127.0.0.1:53.`);
   }
   return servers.map((server) => (/^[0-9.]+$|\]$/.test(server) ? `${server}:53` : server));
+}
+
+function isNameServer(text: string): boolean {
+  try {
+    return parseServer(text).port > 0;
+  } catch {
+    return false;
+  }
+}
+
+function proxies(reader: Reader): string[] {
+  const entries = words(reader.env.POSTERN_PROXY_PROTOCOL_FROM);
+  for (const entry of entries.filter((word) => !isNetwork(word))) {
+    reader.problems.push(
+      `POSTERN_PROXY_PROTOCOL_FROM holds "${entry}"; write addresses or networks of load balancers, such as 10.0.0.7 or 10.0.0.0/24.`,
+    );
+  }
+  return entries;
+}
+
+function isNetwork(text: string): boolean {
+  const [address = "", bits, more] = text.split("/");
+  const family = isIP(address);
+  if (family === 0 || more !== undefined) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
+
+function logLevel({ env, problems }: Reader): string {
+  const level = (env.POSTERN_LOG_LEVEL || "info").toLowerCase();
+  if (!LOG_LEVELS.includes(level)) {
+    problems.push(`POSTERN_LOG_LEVEL is "${env.POSTERN_LOG_LEVEL}"; write one of ${LOG_LEVELS.join(", ")}.`);
+  }
+  return level;
 }
 
 function blockLists(reader: Reader): string[] {
@@ -212,7 +276,7 @@ function blockLists(reader: Reader): string[] {
 function rspamdUrl(reader: Reader): string | null {
   const text = reader.env.POSTERN_RSPAMD_URL;
   if (!text) return null;
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text.replace(/\/+$/, "");
+  if (isWebAddress(text)) return text.replace(/\/+$/, "");
   reader.problems.push(`POSTERN_RSPAMD_URL is "${text}"; write where rspamd listens, such as http://127.0.0.1:11333.`);
   return null;
 }
@@ -277,6 +341,11 @@ function s3Store(reader: Reader): Config["s3"] {
   const names = ["ENDPOINT", "BUCKET", "ACCESS_KEY", "SECRET_KEY"].map((name) => `POSTERN_S3_${name}`);
   for (const name of names) {
     if (!env[name]) reader.problems.push(`${name} is missing; an S3 store needs all of ${names.join(", ")}.`);
+  }
+  if (env.POSTERN_S3_ENDPOINT && !isWebAddress(env.POSTERN_S3_ENDPOINT)) {
+    reader.problems.push(
+      `POSTERN_S3_ENDPOINT is "${withoutPassword(env.POSTERN_S3_ENDPOINT)}"; write its address, such as https://s3.example.eu.`,
+    );
   }
   return {
     endpoint: env.POSTERN_S3_ENDPOINT ?? "",

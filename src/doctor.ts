@@ -8,13 +8,14 @@ import { get } from "node:http";
 import { createConnection, createServer } from "node:net";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
-import { ConfigProblems, type FoundConfig, findConfig, type HostPort } from "./config.ts";
+import { ConfigProblems, type FoundConfig, findConfig } from "./config.ts";
 import { type Check, ok, problem, skipped, warning } from "./platform/check.ts";
 import { checkBlobs } from "./platform/check-blobs.ts";
 import { checkDatabase } from "./platform/check-database.ts";
 import { checkSpam } from "./platform/check-spam.ts";
 import { createClock } from "./platform/clock.ts";
 import { createResolver, type Resolver } from "./platform/resolver.ts";
+import { type Place, placesOf, portProblem } from "./start-problem.ts";
 
 export type DoctorOptions = {
   /** A mail server whose port 25 may be tried; without it the way out is not tried. */
@@ -153,39 +154,18 @@ async function checkMasterKey({ data_dir, master_key }: FoundConfig): Promise<Ch
 }
 
 async function checkPorts(config: FoundConfig): Promise<Check[]> {
-  const { http, internal, mx, submission, submissions } = config;
-  const wanted: [variable: string, place: HostPort | null][] = [
-    ["POSTERN_HTTP", http],
-    ["POSTERN_INTERNAL", internal],
-    ["POSTERN_MX", mx],
-    ["POSTERN_SUBMISSION", submission],
-    ["POSTERN_SUBMISSIONS", submissions],
-  ];
-  const isOurs = await answersHealth(internal);
-  return Promise.all(wanted.flatMap(([variable, place]) => (place ? [checkPort(variable, place, isOurs)] : [])));
+  const isOurs = await answersHealth(config.internal);
+  return Promise.all(placesOf(config).map((place) => checkPort(place, isOurs)));
 }
 
-async function checkPort(variable: string, { host, port }: HostPort, isOurs: boolean): Promise<Check> {
+async function checkPort(place: Place, isOurs: boolean): Promise<Check> {
   const name = "port";
-  const where = `${host}:${port} (${variable})`;
-  const error = port === 0 ? null : await bindError(host, port);
+  const where = `${place.host}:${place.port} (${place.variable})`;
+  const error = place.port === 0 ? null : await bindError(place.host, place.port);
   if (error === null) return ok(name, `${where} is free.`);
   if (error === "EADDRINUSE" && isOurs) return ok(name, `${where} is in use; a Postern is running here.`);
-  if (error === "EADDRINUSE") {
-    return problem(
-      name,
-      `${where} is in use by another program.`,
-      `Stop that program (ss -ltnp shows it), or set ${variable} to another port.`,
-    );
-  }
-  if (error === "EACCES") {
-    return problem(
-      name,
-      `This user may not listen on ${where}.`,
-      "Ports below 1024 need root, or: sysctl net.ipv4.ip_unprivileged_port_start=25",
-    );
-  }
-  return problem(name, `${where} cannot be listened on: ${error}.`, `Set ${variable} to an address of this machine.`);
+  const { says, remedy } = portProblem(place, error);
+  return problem(name, says, remedy);
 }
 
 function bindError(host: string, port: number): Promise<string | null> {

@@ -21,13 +21,14 @@ import { createLog, type Log } from "./platform/log.ts";
 import { acceptMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
 import { migrate } from "./platform/migrate.ts";
 import type { World } from "./platform/world.ts";
+import { explainStart } from "./start-problem.ts";
 
 const STOP_WITHIN_MS = 60_000;
 
 async function start(options: { roles: Role[] }): Promise<void> {
   const config = readConfig();
-  const opened = await openWorld(config);
-  const running = await startIn(opened, config, options.roles).catch(async (error) => {
+  const opened = await explained(config, openWorld(config));
+  const running = await explained(config, startIn(opened, config, options.roles)).catch(async (error) => {
     await opened.close();
     throw error;
   });
@@ -40,6 +41,12 @@ async function start(options: { roles: Role[] }): Promise<void> {
   });
   const where = running.address ? ` on ${running.address}` : "";
   console.log(`Postern is ready: ${options.roles.join(", ")}${where} (metrics on ${running.internal})`);
+}
+
+async function explained<T>(config: Config, work: Promise<T>): Promise<T> {
+  return await work.catch((error) => {
+    throw explainStart(config, error);
+  });
 }
 
 async function startIn({ world }: Opened, config: Config, roles: Role[]): Promise<Running> {
@@ -83,7 +90,7 @@ function onSignal(stop: () => Promise<void>): void {
 async function migrateOnly(): Promise<void> {
   const config = readConfig();
   if (config.database_url) {
-    const applied = await migrate(config.database_url);
+    const applied = await explained(config, migrate(config.database_url));
     console.log(applied.length ? `Applied: ${applied.join(", ")}` : "The database is up to date.");
     return;
   }
@@ -101,7 +108,7 @@ function logBeside(config: Config): Log {
 /** For the commands that work on a database once. */
 async function withAnyKey(work: (world: World) => Promise<void>): Promise<void> {
   const config = readConfig();
-  const opened = await openWorld(config, logBeside(config));
+  const opened = await explained(config, openWorld(config, logBeside(config)));
   try {
     await work(opened.world);
   } finally {

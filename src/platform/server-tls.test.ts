@@ -89,3 +89,13 @@ test("the operator's files are used, and read again when they are replaced", asy
   clock.advance(31_000);
   assert.equal((await shownBy(context())).subjectAltName, "DNS:two.example", "a half-written renewal changes nothing");
 });
+
+test("files that are no certificate and its key are named with their settings", () => {
+  const [cert, other] = [join(dir, "given.pem"), join(dir, "other.pem")];
+  writeFileSync(cert, makeSelfSigned(["mx.postern.test"], clock.now()).cert);
+  writeFileSync(other, makeSelfSigned(["mx.postern.test"], clock.now()).key);
+  const named =
+    /given\.pem \(POSTERN_TLS_CERT\) with the key .*\.pem \(POSTERN_TLS_KEY\) cannot be used: .*PEM form\.$/;
+  assert.throws(() => serverTls(worldOf({ tls_cert_file: cert, tls_key_file: other })), named);
+  assert.throws(() => serverTls(worldOf({ tls_cert_file: cert, tls_key_file: cert })), named);
+});

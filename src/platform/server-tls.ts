@@ -16,7 +16,7 @@ type Loaded = { context: SecureContext; stamp: string };
 /** The context for handshakes, as new as its files. Throws at the first call when they cannot be read. */
 export function serverTls(world: TlsWorld): () => SecureContext {
   const files = certificateFiles(world);
-  let loaded = load(files);
+  let loaded = world.config.tls_cert_file ? loadGiven(files) : load(files);
   let lookedAtMs = world.clock.monotonic();
   return () => {
     const now = world.clock.monotonic();
@@ -26,6 +26,17 @@ export function serverTls(world: TlsWorld): () => SecureContext {
     }
     return loaded.context;
   };
+}
+
+/** A start with files that are none is to say which ones. */
+function loadGiven(files: Files): Loaded {
+  try {
+    return load(files);
+  } catch (error) {
+    const what = `the certificate ${files.cert} (POSTERN_TLS_CERT) with the key ${files.key} (POSTERN_TLS_KEY) cannot be used`;
+    const must = "a certificate with its chain and the private key that belongs to it, both in PEM form";
+    throw new Error(`${what}: ${(error as Error).message}. They must be ${must}.`, { cause: error });
+  }
 }
 
 type Files = { cert: string; key: string };

@@ -1,0 +1,72 @@
+// Why a start failed, in a sentence that names the setting at fault: an address that cannot be listened on, a database
+// that cannot be used. Not here: settings that are wrong in themselves (config.ts), and looking at all of it beforehand
+// (doctor.ts, which says the same).
+import { type Config, databaseHost, type HostPort } from "./config.ts";
+
+export type Place = HostPort & { variable: string };
+/** What is wrong, and what to do. */
+export type PortProblem = { says: string; remedy: string };
+
+type Failure = Error & { code?: string; syscall?: string; address?: string; port?: number; hostname?: string };
+
+/** Every address that is listened on, with the variable that sets it. */
+export function placesOf(config: Pick<Config, "http" | "internal" | "mx" | "submission" | "submissions">): Place[] {
+  const { http, internal, mx, submission, submissions } = config;
+  const places: [string, HostPort | null][] = [
+    ["POSTERN_HTTP", http],
+    ["POSTERN_INTERNAL", internal],
+    ["POSTERN_MX", mx],
+    ["POSTERN_SUBMISSION", submission],
+    ["POSTERN_SUBMISSIONS", submissions],
+  ];
+  return places.flatMap(([variable, place]) => (place ? [{ variable, ...place }] : []));
+}
+
+/** Why this place cannot be listened on, from the code that the system gave. */
+export function portProblem({ variable, host, port }: Place, code: string): PortProblem {
+  const where = `${host}:${port} (${variable})`;
+  if (code === "EADDRINUSE") {
+    return {
+      says: `${where} is in use by another program.`,
+      remedy: `Stop that program (ss -ltnp shows it), or set ${variable} to another port.`,
+    };
+  }
+  if (code === "EACCES") {
+    return {
+      says: `This user may not listen on ${where}.`,
+      remedy: "Ports below 1024 need root, or: sysctl net.ipv4.ip_unprivileged_port_start=25",
+    };
+  }
+  return { says: `${where} cannot be listened on: ${code}.`, remedy: `Set ${variable} to an address of this machine.` };
+}
+
+/** The same failure with a sentence for the operator; one that no setting explains stays as it is. */
+export function explainStart(config: Config, error: unknown): unknown {
+  const failure = error as Failure;
+  const place = placeOf(config, failure);
+  if (place) {
+    const { says, remedy } = portProblem(place, failure.code ?? failure.message);
+    return new Error(`${says} ${remedy}`, { cause: error });
+  }
+  if (config.database_url && isAboutDatabase(failure)) {
+    const why = failure.message || failure.code;
+    const where = databaseHost(config.database_url);
+    return new Error(`the database at ${where} (DATABASE_URL) cannot be used: ${why}`, { cause: error });
+  }
+  return error;
+}
+
+function placeOf(config: Config, { syscall, address, port, hostname }: Failure): Place | undefined {
+  const places = placesOf(config);
+  if (syscall === "listen") return places.find((place) => place.port === port && (!address || place.host === address));
+  // A name that has no address: of a database's host it says the same, so the names of places go first.
+  return syscall === "getaddrinfo" ? places.find(({ host }) => host === hostname) : undefined;
+}
+
+/** SQLSTATE classes 08 (connection), 28 (who asks), 3D (which database), 53 and 57 (not now); else the way to it. */
+function isAboutDatabase({ code = "", syscall, message }: Failure): boolean {
+  if (/^(08|28|3D|53|57)[0-9A-Z]{3}$/.test(code)) return true;
+  return (
+    syscall === "connect" || syscall === "getaddrinfo" || /^(SASL|Connection terminated|timeout exp)/.test(message)
+  );
+}
