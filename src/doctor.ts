@@ -8,7 +8,7 @@ import { get } from "node:http";
 import { createConnection, createServer } from "node:net";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
-import { ConfigProblems, type FoundConfig, findConfig } from "./config.ts";
+import { ConfigProblems, type FoundConfig, findConfig, type HostPort } from "./config.ts";
 import { type Check, ok, problem, skipped, warning } from "./platform/check.ts";
 import { checkBlobs } from "./platform/check-blobs.ts";
 import { checkDatabase } from "./platform/check-database.ts";
