@@ -2,7 +2,7 @@
 // notification. Only recognizes; arf.ts reads. dsn.ts asks too, so that no complaint is taken for a bounce.
 
 import { partText } from "../dsn/body-text.ts";
-import { firstHeader, type MailParts } from "../dsn/parts.ts";
+import { firstHeader, isStatusType, type MailParts } from "../dsn/parts.ts";
 import { readSesNotification } from "../dsn/ses-notification.ts";
 
 export type ComplaintFormat = "feedback-report" | "jmrp" | "spamcop" | "ses-notification";
@@ -13,7 +13,7 @@ export function complaintFormat(mail: MailParts): ComplaintFormat | null {
   const hasFields = mail.parts.some((part) => part.type === "message/feedback-report");
   if (hasFields || announced === "feedback-report") return "feedback-report";
   // A bounce may quote any subject, and returns a message too.
-  const hasStatus = mail.parts.some(({ type }) => /^message\/(?:global-)?delivery-status$/.test(type));
+  const hasStatus = mail.parts.some(({ type }) => isStatusType(type));
   if (hasStatus || announced === "delivery-status") return null;
   if (isJmrp(mail)) return "jmrp";
   const from = firstHeader(mail.headers, "from");

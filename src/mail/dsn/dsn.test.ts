@@ -218,6 +218,14 @@ test("status fields are read with what writers get wrong", () => {
   assert.equal(only(local).email, "user@there.example");
 });
 
+test("the status part is known by the other names that writers and gateways give it", () => {
+  const mail = report(one("Status: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 no such user"));
+  for (const type of ["message/xdelivery-status", "text/delivery-status", "application/octet-stream"]) {
+    const found = short(only(mail.replace("message/delivery-status", type)));
+    assert.equal(found, "user@there.example failed hard invalid_recipient 5.1.1 550 suppress", type);
+  }
+});
+
 test("internationalized addresses are read in all three forms (RFC 6533)", () => {
   for (const address of [
     "utf-8; usér@thére.example",
@@ -240,10 +248,7 @@ test("a recipient without an address is kept as one entry; whom it suppresses th
 test("a mailer's report whose text names nobody is one entry that never suppresses; other mail of a mailer is none", () => {
   const text = "Your message could not be delivered: 550 5.1.1 no such user.";
   assert.equal(short(only(plain(text))), " failed hard invalid_recipient 5.1.1 550");
-  assert.equal(
-    short(only(plain("Your message has not yet been delivered.", "Delayed mail"))),
-    " delayed soft busy  ",
-  );
+  assert.equal(short(only(plain("Your message has not yet been delivered.", "Delayed mail"))), " delayed soft busy  ");
   assert.equal(kind(plain("Your post waits for the moderator.", "Your message to List awaits approval")), "other");
   assert.equal(kind(plain(text, "Undelivered mail", "From: User <user@there.example>\n")), "other");
 });

@@ -4,7 +4,7 @@
 import { automaticMark } from "../automatic-marks.ts";
 import type { Header } from "../mime/parse-head.ts";
 import { decodeWords } from "../mime/parse-head.ts";
-import { firstHeader, type MailParts } from "./parts.ts";
+import { firstHeader, isStatusType, type MailParts } from "./parts.ts";
 import subjectTable from "./subjects.json" with { type: "json" };
 
 export type SubjectKind = "bounce" | "delayed" | "auto_reply" | "receipt" | "other";
@@ -68,7 +68,7 @@ export function reportKind(mail: MailParts): "complaint" | "receipt" | "delivery
   const types = new Set(mail.parts.map((part) => part.type));
   const announced = mail.type === "multipart/report" ? (mail.parameters.get("report-type") ?? "").toLowerCase() : "";
   if (types.has("message/feedback-report") || announced === "feedback-report") return "complaint";
-  const hasStatus = types.has("message/delivery-status") || types.has("message/global-delivery-status");
+  const hasStatus = mail.parts.some(({ type }) => isStatusType(type));
   if (hasStatus || announced === "delivery-status") return "delivery-status";
   const isReceipt =
     types.has("message/disposition-notification") || types.has("message/global-disposition-notification");

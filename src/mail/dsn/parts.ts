@@ -38,6 +38,11 @@ export function splitParts(bytes: Buffer): MailParts {
   return { headers: top.headers, type: top.type, parameters: top.parameters, parts };
 }
 
+/** Whether a part holds status fields (RFC 3464, RFC 6533), by the names that writers have for its type. */
+export function isStatusType(type: string): boolean {
+  return /^(?:message|text|application)\/(?:x-?|global-)?delivery-status$/.test(type);
+}
+
 /** The first value of a field, unfolded; "" when there is none. */
 export function firstHeader(headers: readonly Header[], name: string): string {
   return headerValues(headers, name)[0] ?? "";

@@ -5,7 +5,7 @@ import { headerValues } from "../mime/parse-head.ts";
 import { addressIn, addressSource, cleanAddress } from "./address-text.ts";
 import { partText } from "./body-text.ts";
 import { type DeliveryStatus, findStatusFields, readDeliveryStatus } from "./delivery-status.ts";
-import type { MailParts, Part } from "./parts.ts";
+import { isStatusType, type MailParts, type Part } from "./parts.ts";
 import { type Mention, type ReportText, readReportText } from "./report-text.ts";
 import { isReturnedMessage } from "./returned-message.ts";
 import type { Finding } from "./types.ts";
@@ -21,14 +21,24 @@ export type Report = ReportText & { texts: string[]; statusTexts: string[]; stat
 export function readReport(mail: MailParts): Report {
   const texts = readableTexts(mail.parts);
   const text = readReportText(texts.join("\n\n"), ownAddresses(mail));
-  const statusTexts = mail.parts.filter((part) => isStatusPart(part.type)).map(partText);
+  const statusTexts = mail.parts.filter((part) => isStatusType(part.type)).map(partText);
   const status = statusTexts.length > 0 ? joinStatus(statusTexts.map(readDeliveryStatus)) : null;
   const isNamed = status?.findings.some((finding) => finding.email !== null) ?? false;
-  return { ...text, texts, statusTexts, status: isNamed ? status : (findStatusFields(text.report) ?? status) };
+  return { ...text, texts, statusTexts, status: isNamed ? status : (fieldsElsewhere(mail, text.report) ?? status) };
 }
 
-function isStatusPart(type: string): boolean {
-  return /^message\/(?:global-)?delivery-status$/.test(type);
+// In the text, or in a file: gateways give a type that they do not know another name.
+function fieldsElsewhere(mail: MailParts, text: string): DeliveryStatus | null {
+  const files = mail.parts.filter(({ type }) => type === "application/octet-stream").slice(0, reportTextsMax);
+  return firstFound([text, ...files.map(partText)], findStatusFields);
+}
+
+function firstFound<T>(texts: readonly string[], find: (text: string) => T | null): T | null {
+  for (const text of texts) {
+    const found = find(text);
+    if (found !== null) return found;
+  }
+  return null;
 }
 
 // The texts before the returned message; HTML and the preamble only where there is no other.
@@ -44,7 +54,7 @@ function readableTexts(parts: readonly Part[]): string[] {
 }
 
 function isAnyText(type: string): boolean {
-  return /^(?:text|message)\//.test(type) && !isStatusPart(type);
+  return /^(?:text|message)\//.test(type) && !isStatusType(type);
 }
 
 function joinStatus(all: readonly DeliveryStatus[]): DeliveryStatus {
