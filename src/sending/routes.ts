@@ -116,7 +116,7 @@ async function send(sending: Sending, idempotency: Idempotency, request: SendCal
     await sending.accept([prepared], null);
     return reply.code(202).send(answer);
   }
-  const hash = requestHash(request.rawBody ?? Buffer.alloc(0));
+  const hash = requestHash("send", request.rawBody);
   const { replayed, answer } = await idempotency.once(
     account,
     { key, hash },
@@ -197,7 +197,7 @@ async function sendMany(deps: CommonDeps, idempotency: Idempotency, request: Fas
   const judging = request.unstorable ? withTextJudged(deps) : deps;
   const batch = { ...judging, hold: (bytes: number) => request.holdBytes(bytes) };
   if (key === null) return giveAnswer(reply, (await sendBatch(batch, account, body, null)) as Replay, false);
-  const hash = requestHash(request.rawBody ?? Buffer.alloc(0));
+  const hash = requestHash("batch", request.rawBody);
   const work = (row: Parameters<typeof sendBatch>[3]) => sendBatch(batch, account, body, row);
   const { replayed, answer } = await idempotency.once(account, { key, hash }, work);
   return giveAnswer(reply, answer, replayed);

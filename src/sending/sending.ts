@@ -113,7 +113,9 @@ function answerOf(prepared: Prepared): SendAnswer {
   };
 }
 
-/** What an Idempotency-Key remembers of the request. */
-export function requestHash(body: Buffer): Buffer {
-  return createHash("sha256").update(body).digest();
+/** What an Idempotency-Key remembers of the request: a single send and a batch of the same bytes are two requests. */
+export function requestHash(call: "send" | "batch", body: Buffer | null): Buffer {
+  const hash = createHash("sha256");
+  if (call === "batch") hash.update("batch\n");
+  return hash.update(body ?? "").digest();
 }

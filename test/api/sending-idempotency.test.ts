@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type Answer, otherProcess } from "../support/api.ts";
-import { type SendingApi, sendingApi } from "./sender.ts";
+import { GOOD, type SendingApi, sendingApi } from "./sender.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -45,6 +45,16 @@ describe("an Idempotency-Key", () => {
     assert.deepEqual([status, body.code, body.field], [409, "idempotency_conflict", "Idempotency-Key"]);
   });
 
+  it("with the same body at another endpoint is 409 too, whichever came first", async () => {
+    const headers = { "idempotency-key": "k2-batch" };
+    assert.equal((await sendOnce("k2-send")).status, 202);
+    assert.equal((await api.ask("POST", "/v1/send/batch", [GOOD], { headers })).status, 202);
+    const asBatch = await api.ask("POST", "/v1/send/batch", GOOD, { headers: { "idempotency-key": "k2-send" } });
+    assert.deepEqual([asBatch.status, asBatch.body.code, replayed(asBatch)], [409, "idempotency_conflict", false]);
+    const asSend = await sendOnce("k2-batch");
+    assert.deepEqual([asSend.status, asSend.body.code], [409, "idempotency_conflict"]);
+  });
+
   it("makes one e-mail of fifty requests at a time", async () => {
     const before = await total();
     const answers = await Promise.all(Array.from({ length: 50 }, () => sendOnce("k3")));
@@ -58,7 +68,6 @@ describe("an Idempotency-Key", () => {
     // Two servers over one database: what one process remembers cannot decide.
     const other = await otherProcess(api.world);
     try {
-      const { GOOD } = await import("./sender.ts");
       const askOther = () =>
         other.app.inject({
           method: "POST",
