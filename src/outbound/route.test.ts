@@ -51,6 +51,26 @@ test("falls back to the domain's own address when it has no MX (RFC 5321 §5.1)"
   assert.deepEqual(route.kind === "route" && route.hops, [{ host: "b.example", address: "192.0.9.1" }]);
 });
 
+test("is never this installation, nor what comes behind it, where others come first (RFC 5321 §5.1)", async () => {
+  const hostsOf = async (...records: [string, number][]) => {
+    const found = records.map(([exchange, preference]) => ({ exchange, preference }));
+    dns.set("loop.example", "MX", found);
+    const route = await ask("loop.example");
+    return route.kind === "route" ? route.hops.map(({ host }) => host) : route;
+  };
+  for (const name of ["first.example", "behind.example", "mx.postern.test", "postern.test"])
+    dns.set(name, "A", ["192.0.9.1"]);
+  assert.deepEqual(await hostsOf(["first.example", 10], ["MX.Postern.test", 20], ["behind.example", 30]), [
+    "first.example",
+  ]);
+  assert.deepEqual(await hostsOf(["first.example", 10], ["postern.test", 20]), ["first.example"]);
+  assert.deepEqual(await hostsOf(["mx.postern.test", 10], ["behind.example", 30]), [
+    "mx.postern.test",
+    "behind.example",
+  ]);
+  assert.deepEqual(await hostsOf(["mx.postern.test", 10]), ["mx.postern.test"]);
+});
+
 test("takes a null MX as a refusal (RFC 7505) and an absent domain as absent", async () => {
   dns.set("null.example", "MX", [{ exchange: ".", preference: 0 }]);
   const refused = await ask("null.example");

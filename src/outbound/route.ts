@@ -44,7 +44,7 @@ export async function findRoute(world: RouteWorld, domain: string): Promise<Rout
   if (records.length === 1 && isRoot(records[0]?.exchange)) {
     return { kind: "none", reason: "null_mx", detail: `${domain} accepts no mail (null MX, RFC 7505)` };
   }
-  const hosts = orderHosts(records, world.random.float).slice(0, HOSTS_MAX);
+  const hosts = orderHosts(beforeUs(world, records), world.random.float).slice(0, HOSTS_MAX);
   const resolved = await resolveHosts(world, hosts);
   // Without MX records the domain is its own host, and its address alone says whether the zone is signed.
   const isSecure = mx.kind === "absent" || mx.authenticated;
@@ -55,13 +55,30 @@ function isRoot(exchange: string | undefined): boolean {
   return exchange === "" || exchange === ".";
 }
 
+type Mx = { exchange: string; preference: number };
+
+/**
+ * Where this installation is one of a domain's later mail servers, it and what comes behind it are no way to the first ones
+ * (RFC 5321 §5.1): it would refuse the recipients it does not know. Where it is among the first it is where the mail goes.
+ */
+function beforeUs({ config }: Pick<World, "config">, records: Mx[]): Mx[] {
+  const own = records.filter(({ exchange }) => [config.mx_host, config.hostname].includes(nameOf(exchange)));
+  const ours = Math.min(...own.map(({ preference }) => preference));
+  const before = records.filter(({ exchange, preference }) => preference < ours && !isRoot(exchange));
+  return before.length > 0 ? before : records;
+}
+
 /** By preference, at random within one (RFC 5321 §5.1). */
-function orderHosts(records: { exchange: string; preference: number }[], random: () => number): string[] {
+function orderHosts(records: Mx[], random: () => number): string[] {
   return records
     .filter((record) => !isRoot(record.exchange))
     .map((record) => ({ ...record, place: random() }))
     .sort((a, b) => a.preference - b.preference || a.place - b.place)
-    .map((record) => record.exchange.toLowerCase().replace(/\.$/, ""));
+    .map((record) => nameOf(record.exchange));
+}
+
+function nameOf(exchange: string): string {
+  return exchange.toLowerCase().replace(/\.$/, "");
 }
 
 type Resolved = { hops: Hop[]; failed: string | null; forbidden: boolean; secure: string[] };
