@@ -88,11 +88,46 @@ test("an author whose DMARC would not survive gets our From, and answers still r
   assert.match(bodyOf(message), /\r\nReply-To: me@strict\.example\r\n/);
   assert.ok(!bodyOf(message).includes("v=1; broken"));
   assert.match(bodyOf(message), /\r\nTo: plain@in\.example\r\nSubject: rewritten\r\n\r\nBody\r\n$/);
+  assert.match(
+    bodyOf(message),
+    /\r\nDate: \w{3}, \d+ \w{3} \d{4} [\d:]{8} \+0000\r\nMessage-ID: <[0-9a-f-]{36}@in\.example>\r\n/,
+  );
   const { results } = await dkimVerify(message.bytes, { resolver: nodeStyleResolver(r.api.world.resolver) as never });
   assert.deepEqual(
     results.map(({ status, signingDomain }) => [signingDomain, status.result]),
     [["in.example", "pass"]],
   );
+});
+
+test("a forward has the Date and Message-ID that its mail lacks, unless a signature may say that they are not there", async () => {
+  await addAlias(r, "bare", { action: "forward", forward_to: ["bare@real.example"] });
+  const from = "From: me@free.example\r\n";
+  const mails: [content: string, fields: RegExp[], end: string][] = [
+    [
+      `${from}Subject: 1\r\n\r\nBody\r\n`,
+      [/^Date: \w/m, /^Message-ID: <.+@in\.example>/m],
+      "Subject: 1\r\n\r\nBody\r\n",
+    ],
+    [
+      `${from}Subject: 2\r\nMessage-Id: broken\r\n\r\nBody\r\n`,
+      [/^Date: \w/m, /^Message-Id: broken/m],
+      "broken\r\n\r\nBody\r\n",
+    ],
+    [`DKIM-Signature: v=1\r\n${from}Subject: 3\r\n\r\nBody\r\n`, [], "Subject: 3\r\n\r\nBody\r\n"],
+    ["4 is all text\r\n", [/^Date: \w/m, /^Message-ID: </m], "\r\n\r\n4 is all text\r\n"],
+  ];
+  for (const [content, fields, end] of mails) {
+    await deliver({ from: "me@free.example", to: ["bare@in.example"], content });
+    const message = await arrived(({ to, bytes }) => to[0] === "bare@real.example" && bytes.toString().endsWith(end));
+    // What we sign names them as well.
+    const head =
+      bodyOf(message)
+        .replace(/^DKIM-Signature:.*\r\n(?:[ \t].*\r\n)*/, "")
+        .split("\r\n\r\n")[0] ?? "";
+    const found = head.match(/^(?:Date|Message-ID):.*/gim) ?? [];
+    assert.equal(found.length, fields.length, head);
+    for (const field of fields) assert.match(head, field);
+  }
 });
 
 test("a mail replayed when its signature does not hold any more is forwarded with our From", async () => {

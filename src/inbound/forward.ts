@@ -11,6 +11,7 @@ import type { ParsedAddress } from "../mail/mime/parse-addresses.ts";
 import { headerValues, splitMessage } from "../mail/mime/parse-head.ts";
 import { spamFields, withoutSpamFields } from "../mail/spam/spam-fields.ts";
 import { writeSrs } from "../mail/srs.ts";
+import { dateTime } from "../mail/trace.ts";
 import type { World } from "../platform/world.ts";
 import type { RawMessage } from "../sending/types.ts";
 import { keepIfLarge } from "./blob-references.ts";
@@ -56,7 +57,7 @@ export async function makeForwards(
 ): Promise<RawMessage[]> {
   const rewrites = order.mode === "masked" || (await breaksDmarc(mail));
   const bytes = await mail.examination.bytes();
-  const mime = rewrites ? withOwnFrom(world, mail, bytes, order) : asItIs(world, mail, bytes, order.spam);
+  const mime = rewrites ? withOwnFrom(world, mail, bytes, order) : asItIs(world, mail, bytes, order);
   const envelope_from = rewrittenSender(world, mail, rewrites ? null : order.sender);
   const messages = [];
   for (const recipient of order.forward_to) {
@@ -80,7 +81,7 @@ function describe(
     environment: mail.environment,
     domain_id: order.sender.id,
     origin: "forward" as const,
-    message_id: order.found.message_id?.slice(1, -1) ?? `${mail.id}@${mail.route.domain}`,
+    message_id: messageIdOf(mail, order.found),
     from_address: rewrites ? alias : author,
     from_header: rewrites ? alias : (order.found.from_address ?? author),
     subject: order.found.subject ?? "",
@@ -122,13 +123,41 @@ function unforged(world: ForwardWorld, bytes: Buffer, spam: SpamReport): Buffer 
   return spam.score === null ? own : withoutSpamFields(own);
 }
 
-/** Not a byte of what the author signed is touched. */
-function asItIs(world: ForwardWorld, mail: Mail, bytes: Buffer, spam: SpamReport): Buffer {
-  const own = unforged(world, bytes, spam);
-  return Buffer.concat([Buffer.from(head(world, mail, spam)), without(own, /^return-path$/i)]);
+function messageIdOf(mail: Mail & { route: { domain: string } }, found: Found): string {
+  return found.message_id?.slice(1, -1) ?? `${mail.id}@${mail.route.domain}`;
 }
 
-function withOwnFrom(world: ForwardWorld, mail: Mail, bytes: Buffer, order: ForwardOrder): Buffer {
+/**
+ * What a message must have and this one has not (RFC 5322 §3.6, RFC 6409 §8): large providers refuse mail without a
+ * Message-ID. Behind them the end of the head, where there is none.
+ */
+function missingFields(mail: Mail & { route: { domain: string } }, bytes: Buffer, found: Found): string {
+  const { headers, body_offset } = splitMessage(bytes);
+  const add = (name: string, value: string) => (headerValues(headers, name).length > 0 ? "" : `${name}: ${value}\r\n`);
+  const fields = add("Date", dateTime(mail.received_at.getTime())) + add("Message-ID", `<${messageIdOf(mail, found)}>`);
+  const isHeadless = headers.length === 0 && body_offset !== 2;
+  return isHeadless ? `${fields}\r\n` : fields;
+}
+
+/** Not a byte of what the author signed is touched; a signature may also say that a field is not there. */
+function asItIs(
+  world: ForwardWorld,
+  mail: Mail & { route: { domain: string } },
+  bytes: Buffer,
+  { spam, found }: ForwardOrder,
+): Buffer {
+  const own = unforged(world, bytes, spam);
+  const isSigned = headerValues(splitMessage(own).headers, "dkim-signature").length > 0;
+  const missing = isSigned ? "" : missingFields(mail, own, found);
+  return Buffer.concat([Buffer.from(head(world, mail, spam) + missing), without(own, /^return-path$/i)]);
+}
+
+function withOwnFrom(
+  world: ForwardWorld,
+  mail: Mail & { route: { domain: string } },
+  bytes: Buffer,
+  order: ForwardOrder,
+): Buffer {
   const own = unforged(world, bytes, order.spam);
   const { headers } = splitMessage(own);
   const author = order.from[0];
@@ -139,7 +168,8 @@ function withOwnFrom(world: ForwardWorld, mail: Mail, bytes: Buffer, order: Forw
   const replyTo = headerValues(headers, "reply-to").length > 0 ? "" : replyToField(author?.email ?? null);
   // Signatures over the old From do not hold any more.
   const rest = without(own, /^(return-path|from|sender|dkim-signature|arc-.*)$/i);
-  return Buffer.concat([Buffer.from(head(world, mail, order.spam) + from + replyTo), rest]);
+  const missing = missingFields(mail, own, order.found);
+  return Buffer.concat([Buffer.from(head(world, mail, order.spam) + from + replyTo + missing), rest]);
 }
 
 function replyToField(email: string | null): string {
