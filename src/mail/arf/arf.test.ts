@@ -199,6 +199,16 @@ test("Microsoft's report without fields gives recipient, address and date of its
   assert.deepEqual([report.arrival_date, report.original.x_postern_id], ["Thu, 1 Jan 2026 10:00:00 +0000", "tok"]);
 });
 
+test("what Apple Mail sends for Unsubscribe is an opt-out of its author, and no complaint", () => {
+  const mail = "From: User <user@there.example>\nTo: f+token@us.example\nSubject: unsubscribe\n";
+  const report = read(`${mail}X-Apple-Unsubscribe: true\n\nunsubscribe\n`);
+  assert.deepEqual(
+    [report.meaning, report.feedback_type, report.recipients],
+    ["unsubscribe", "opt-out", ["user@there.example"]],
+  );
+  assert.equal(parseComplaint(Buffer.from(`${mail}X-Apple-Unsubscribe: false\n\nunsubscribe\n`)), null);
+});
+
 test("a bounce that quotes such a subject, or only begins like one, is no complaint", () => {
   const ndr = (head: string, type: string) =>
     `${head}\nTo: b+t@us.example\nContent-Type: multipart/${type}; boundary=b\n\n--b\n\nYour message could not be delivered.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example\n\nFinal-Recipient: rfc822; user@there.example\nAction: failed\nStatus: 5.1.1\n--b\nContent-Type: message/rfc822\n\nFrom: me@us.example\nTo: user@there.example\n\nhi\n--b--\n`;

@@ -29,6 +29,7 @@ export function parseComplaint(bytes: Buffer): ComplaintReport | null {
   const returned = format === "spamcop" ? offendingMessage(texts) : "";
   const original = readReturnedMessage(mail.parts, returned, texts, []);
   const report = fromFields(fields, original, format);
+  if (format === "apple-unsubscribe") return withUnsubscriber(report, mail);
   if (format === "jmrp") return withJmrp(report, mail);
   return format === "spamcop" ? withSpamCop(report, mail) : withText(report, texts);
 }
@@ -138,6 +139,19 @@ function withText(report: ComplaintReport, texts: readonly string[]): ComplaintR
   const said = texts.join(" ").slice(0, 8_000).replace(/\s+/g, " ");
   const id = /message-id of <?([^\s<>]{3,300})>? received/i.exec(said)?.[1] ?? null;
   return { ...report, original: { ...report.original, message_id: report.original.message_id ?? id } };
+}
+
+// The mail is the reader's own, and says nothing but that.
+function withUnsubscriber(report: ComplaintReport, mail: MailParts): ComplaintReport {
+  const reader = addressIn(firstHeader(mail.headers, "from"));
+  return {
+    ...report,
+    meaning: "unsubscribe",
+    feedback_type: "opt-out",
+    user_agent: "Apple Mail",
+    arrival_date: storable(firstHeader(mail.headers, "date")) || null,
+    recipients: reader === null ? [] : [reader],
+  };
 }
 
 function withJmrp(report: ComplaintReport, mail: MailParts): ComplaintReport {

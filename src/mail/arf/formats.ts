@@ -1,11 +1,11 @@
 // Which format of complaint a mail is in: RFC 5965, Microsoft's Junk Mail Reporting Program, SpamCop, an SES
-// notification. Only recognizes; arf.ts reads. dsn.ts asks too, so that no complaint is taken for a bounce.
+// notification, what Apple Mail sends for "Unsubscribe". Only recognizes; arf.ts reads. dsn.ts asks too, so that no complaint is taken for a bounce.
 
 import { partText } from "../dsn/body-text.ts";
 import { firstHeader, isStatusType, type MailParts } from "../dsn/parts.ts";
 import { readSesNotification } from "../dsn/ses-notification.ts";
 
-export type ComplaintFormat = "feedback-report" | "jmrp" | "spamcop" | "ses-notification";
+export type ComplaintFormat = "feedback-report" | "jmrp" | "spamcop" | "ses-notification" | "apple-unsubscribe";
 
 /** The format of a complaint, null when the mail is none. */
 export function complaintFormat(mail: MailParts): ComplaintFormat | null {
@@ -16,6 +16,7 @@ export function complaintFormat(mail: MailParts): ComplaintFormat | null {
   const hasStatus = mail.parts.some(({ type }) => isStatusType(type));
   if (hasStatus || announced === "delivery-status") return null;
   if (isJmrp(mail)) return "jmrp";
+  if (/^\s*true\b/i.test(firstHeader(mail.headers, "x-apple-unsubscribe"))) return "apple-unsubscribe";
   const from = firstHeader(mail.headers, "from");
   if (/@(?:reports|bounces|devnull)\.spamcop\.net\b/i.test(from)) return "spamcop";
   const text = mail.parts.find((part) => part.type === "text/plain");
