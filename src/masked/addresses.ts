@@ -1,5 +1,6 @@
 // How masked addresses look, and how people's addresses are kept: local parts of aliases and of reverse addresses, the
 // keyed hashes they are looked up by, and the seal they are stored under.
+import { uuidText } from "../mail/token-bytes.ts";
 import type { World } from "../platform/world.ts";
 import type { ContactSecrets, Format } from "./types.ts";
 import { WORDS } from "./words.ts";
@@ -15,13 +16,23 @@ const REPLY_BYTES = 16;
 /** The reverse addresses' form: `r.` and 26 characters of base32, 128 random bits. */
 export const REPLY_LOCAL = /^r\.[a-z2-7]{26}$/;
 
-/** A new local part for an alias. Random ones hold 50 bits, words about 40: no letter of any person's address. */
+/**
+ * A new local part for an alias. Random ones hold 50 bits, words about 40, UUIDs 122: no letter of any person's address, and
+ * no time (RFC 9562 §8: that of version 7 would tell when it was made, and which others were made then).
+ */
 export function newLocalPart(random: World["random"], format: Format): string {
-  if (format === "uuid") return random.uuid();
+  if (format === "uuid") return uuid4(random.bytes(16));
   if (format === "random") return [...random.bytes(RANDOM_LENGTH)].map((byte) => READABLE[byte & 31]).join("");
   const bytes = random.bytes(8);
   const word = (at: number) => WORDS[bytes.readUInt16BE(at) % WORDS.length];
   return `${word(0)}-${word(2)}-${String(bytes.readUInt32BE(4) % 1_000_000).padStart(6, "0")}`;
+}
+
+/** RFC 9562 §5.4. */
+function uuid4(bytes: Buffer): string {
+  bytes[6] = ((bytes[6] as number) & 0x0f) | 0x40;
+  bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;
+  return uuidText(bytes.toString("hex"));
 }
 
 /** A new local part for a reverse address. */
