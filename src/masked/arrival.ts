@@ -56,6 +56,11 @@ const STRANGERS = refuse(450, "4.7.1", "too many new correspondents of this addr
 const CROWD = refuse(450, "4.5.3", `a reply has at most ${REPLY_RECIPIENTS_MAX} recipients`);
 const NO_ANSWER = refuse(451, "4.4.3", "the sender could not be looked up; try later");
 const UNREAD = refuse(451, "4.3.0", "the message could not be read; try later");
+const OWN_MAIL = refuse(
+  550,
+  "5.4.6",
+  "you write from the mailbox that this address forwards to: nothing would be forwarded",
+);
 const POLICY = refuse(550, "5.7.1", "the author's domain asks to refuse this (DMARC)");
 const FOREIGN = refuse(550, "5.7.1", "this address takes answers of the message's recipient only");
 
@@ -171,7 +176,7 @@ async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused 
   if (detail.environment === "test" && incoming.environment === "live") return UNKNOWN;
   const context = await checked.find(org_id, detail.alias_id);
   if (!context) return UNKNOWN;
-  return route.kind === "reverse" ? checkReply(checked, context) : checkForward(world, checked, context.alias);
+  return route.kind === "reverse" ? checkReply(checked, context) : checkForward(world, checked, context);
 }
 
 /** Mail to a return path: what its contact's machine answers to a reply is mail to the alias, with the same limits. */
@@ -182,10 +187,11 @@ async function checkAnswer(
 ): Promise<Refused | null> {
   const [trace] = message_id === undefined ? [] : await findTrace(world.db, org_id, message_id);
   if (!trace || trace.alias_id === null || !(await isAnswer(trace, about.examination))) return null;
-  const { alias } = (await about.find(org_id, trace.alias_id)) ?? {};
-  if (!alias) return null;
-  const checked = { ...about, route: routeTo(alias, null, null) };
-  if (await isFromContact(world, trace, await readParts(about.examination))) return checkForward(world, checked, alias);
+  const context = await about.find(org_id, trace.alias_id);
+  if (!context) return null;
+  const checked = { ...about, route: routeTo(context.alias, null, null) };
+  const parsed = await readParts(about.examination);
+  if (await isFromContact(world, trace, parsed)) return checkForward(world, checked, context);
   return turn(checked, FOREIGN, "foreign_answer");
 }
 
@@ -196,16 +202,49 @@ async function turn({ note, incoming, examination, route }: Checked, answer: Ref
   return answer;
 }
 
-async function checkForward(world: ArrivalWorld, checked: Checked, alias: AliasRow): Promise<Refused | null> {
+async function checkForward(
+  world: ArrivalWorld,
+  checked: Checked,
+  { alias, destinations }: AliasContext,
+): Promise<Refused | null> {
   const { incoming, examination, counted, isWithin } = checked;
-  if (isRefusedByPolicy(await examination.verdicts())) return turn(checked, POLICY, "dmarc");
+  const verdicts = await examination.verdicts();
+  if (isRefusedByPolicy(verdicts)) return turn(checked, POLICY, "dmarc");
   if (!counted.has(alias.id) && !(await isWithin(alias, "forward_minute"))) return turn(checked, LATER, "rate_limited");
   counted.add(alias.id);
   if (!alias.active) return null;
   const parsed = await readParts(examination);
-  const named = { parsed, bytes: incoming.bytes, envelope_from: incoming.envelope.from };
+  const envelope_from = incoming.envelope.from;
+  const mailboxes = destinations.map(({ email }) => email);
+  const author = { from: parsed.from.map(({ email }) => email), envelope_from, destinations: mailboxes };
+  // Only to whom it is proven to be: nobody else may learn that this is the mailbox.
+  if (isOwnMail(alias, destinations, parsed) === "alone" && mayReply(author, verdicts).kind === "allowed") {
+    return turn(checked, OWN_MAIL, "own_destination");
+  }
+  const named = { parsed, bytes: incoming.bytes, envelope_from, mailboxes };
   const isTooMany = await isCrowd(world, checked.findContact, alias, correspondents(alias, named));
   return isTooMany ? turn(checked, STRANGERS, "new_contacts") : null;
+}
+
+/**
+ * Is it a mailbox of the alias that writes to it? `alone`: and to nobody behind it but itself. `answer`: it answers all that
+ * a forward names, the alias among them, which nobody needs to get.
+ */
+export function isOwnMail(
+  alias: AliasRow,
+  destinations: readonly Destination[],
+  { from, to, cc }: Pick<ParsedMail, "from" | "to" | "cc">,
+): "alone" | "answer" | "for_others" | null {
+  const author = canonicalAddress(from[0]?.email ?? "").toLowerCase();
+  if (!destinations.some(({ email }) => email.toLowerCase() === author)) return null;
+  if ([...to, ...cc].some(({ email }) => email !== null && isReverseOf(alias, email))) return "answer";
+  const others = destinations.filter(({ email, status }) => status === "verified" && email.toLowerCase() !== author);
+  return others.length > 0 ? "for_others" : "alone";
+}
+
+function isReverseOf({ domain }: AliasRow, email: string): boolean {
+  const [local = "", host] = untagged(email.toLowerCase()).split("@");
+  return REPLY_LOCAL.test(local) && host === domain;
 }
 
 /** Does the author's domain ask to refuse this mail? */

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { parseWrittenAddress } from "../mail/address.ts";
 import { calendarPeople } from "../mail/masked/calendar-parts.ts";
+import { isSameMailbox } from "../mail/masked/spellings.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { AliasRow } from "./types.ts";
 
@@ -25,13 +26,20 @@ export type Given = {
   parsed: Pick<ParsedMail, "from" | "to" | "cc" | "reply_to">;
   bytes: Buffer;
   envelope_from: string;
+  /** Where the alias forwards to. */
+  mailboxes: readonly string[];
 };
 
-/** Author, recipients, Reply-To and invited people of a mail to an alias, without the alias itself. */
-export function correspondents(alias: AliasAddress, { parsed, bytes, envelope_from }: Given): Named {
+/**
+ * Author, recipients, Reply-To and invited people of a mail to an alias. Neither the alias itself nor a mailbox of its
+ * owner: who answers all writes to others, and a mailbox in To would be shown by the answer.
+ */
+export function correspondents(alias: AliasAddress, { parsed, bytes, envelope_from, mailboxes }: Given): Named {
   const own = addressOf(alias);
+  const isOwn = (email: string) =>
+    email.toLowerCase() === own || isTagged(email, alias) || mailboxes.some((one) => isSameMailbox(one, email));
   const others = (list: readonly { name: string | null; email: string | null }[]) =>
-    usable(list, PEOPLE_MAX).filter(({ email }) => email.toLowerCase() !== own && !isTagged(email, alias));
+    usable(list, PEOPLE_MAX).filter(({ email }) => !isOwn(email));
   const [to, cc, reply_to] = [others(parsed.to), others(parsed.cc), others(parsed.reply_to)];
   const invited = others(calendarPeople(bytes).map((email) => ({ name: null, email })));
   return { from: authorOf(parsed.from, envelope_from), to, cc, reply_to, invited };

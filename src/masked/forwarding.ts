@@ -4,7 +4,7 @@ import { buildForward } from "../mail/masked/forward.ts";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { addressDigest, openContact, untagged } from "./addresses.ts";
-import { isRefusedByPolicy, unreachableReason } from "./arrival.ts";
+import { isOwnMail, isRefusedByPolicy, unreachableReason } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { ensureContacts } from "./contacts.ts";
 import { addressOf, correspondents, everybody, type Named, type Person } from "./correspondents.ts";
@@ -65,16 +65,24 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     if (isRefusedByPolicy(verdicts)) return stop("dmarc", "block");
     const from = canonicalAddress(parsed.from[0]?.email ?? envelope.from).toLowerCase();
     if (await isLoop(world, findAddress, alias, { bytes, from, envelope_from: envelope.from })) return stop("loop");
-    if (destinations.some(({ email }) => email.toLowerCase() === from)) return stop("own_destination");
+    const own = isOwnMail(alias, destinations, parsed);
+    if (own === "answer" || own === "alone") return stop("own_destination");
     if (quarantine !== null && !mail.released) return hold("spam", quarantine);
     const unreachable = unreachableReason(context);
     if (unreachable !== null) return hold(unreachable);
-    const ready = await outside(world, findAddress, destinations);
+    const outsiders = await outside(world, findAddress, destinations);
+    const ready = outsiders.filter(({ email }) => email.toLowerCase() !== from);
     if (ready.length === 0) return stop("loop");
-    const named = correspondents(alias, { parsed, bytes, envelope_from: envelope.from });
+    const mailboxes = destinations.map(({ email }) => email);
+    const named = correspondents(alias, { parsed, bytes, envelope_from: envelope.from, mailboxes });
     const people = await introduce(world, findContact, alias, named);
     if (people.author.blocked) return stop("contact_blocked", "block");
-    return forwardAll(world, ports, { alias, building: { bytes, parsed, mail, people }, ready, about });
+    return forwardAll(world, ports, {
+      alias,
+      building: { bytes, parsed, mail, people, mailboxes },
+      ready,
+      about,
+    });
   };
 }
 
@@ -178,13 +186,20 @@ async function threadsOf(world: carry.CarryWorld, alias: AliasRow, ids: Ids): Pr
   return { ...ids, in_reply_to, references };
 }
 
-type Building = { people: People; bytes: Buffer; parsed: ParsedMail; mail: carry.ArrivedMail };
+type Building = {
+  people: People;
+  bytes: Buffer;
+  parsed: ParsedMail;
+  mail: carry.ArrivedMail;
+  /** All of the alias: each reads of itself where a calendar names one of them. */
+  mailboxes: readonly string[];
+};
 
 async function forwardTo(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,
   alias: AliasRow,
-  { people, bytes, mail, threads, destination }: Building & { threads: Ids; destination: Destination },
+  { people, bytes, mail, threads, mailboxes, destination }: Building & { threads: Ids; destination: Destination },
 ) {
   const id = world.random.uuid();
   const message_id = threads.message_id.slice(1, -1);
@@ -198,7 +213,7 @@ async function forwardTo(
     received_ms: mail.received_at.getTime(),
     loop_mark: loopMark(world, alias),
     unsubscribe_page: (mailto) => unsubscribePage(world, alias, people.author.id, mailto),
-    calendar: [...people.reverse, { from: addressOf(alias), to: destination.email }],
+    calendar: [...people.reverse, ...[addressOf(alias), ...mailboxes].map((from) => ({ from, to: destination.email }))],
   });
   const outgoing = { id, message_id, from: people.from.email, recipient: destination.email, mime };
   return carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);

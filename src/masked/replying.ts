@@ -5,9 +5,10 @@ import { isAutomaticReply } from "../mail/masked/automatic-reply.ts";
 import { findReverse } from "../mail/masked/find-reverse.ts";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
 import { serverNames } from "../mail/masked/server-names.ts";
+import { isSameMailbox } from "../mail/masked/spellings.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { NotNow } from "../platform/not-now.ts";
-import { addressDigest, openContact } from "./addresses.ts";
+import { addressDigest, openContact, untagged } from "./addresses.ts";
 import { countRecipients, REPLY_RECIPIENTS_MAX, writersOf } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { addressOf, type Person, usable } from "./correspondents.ts";
@@ -20,7 +21,7 @@ import { contactsBehind, restoring } from "./quoted-people.ts";
 import { canonicalAddress, mayReply, verdictsOf } from "./sender-proof.ts";
 import { undecorated } from "./shown-name.ts";
 import { idsForContacts, outerId, pairOfIds } from "./thread-ids.ts";
-import type { ActivityType, AliasRow, ContactSecrets } from "./types.ts";
+import type { ActivityType, ContactSecrets } from "./types.ts";
 
 /** It was readable and proven when it was taken: what is in the way is a resolver or a parser that is not there now. */
 const KEEP_TRYING_MS = 4 * 3_600_000;
@@ -81,7 +82,7 @@ type Reply = {
 async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, reply: Reply) {
   const { context, mail, parsed, about } = reply;
   const { alias } = context;
-  const people = await readPeople(world, alias, about.contact_id, parsed);
+  const people = await readPeople(world, context, about.contact_id, parsed);
   if ("kind" in people) return turnBack(world, ports, reply, people);
   const built = await build(world, reply, people);
   // In a bounded worker: what is too much for it is not sent.
@@ -155,10 +156,13 @@ async function turnBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply:
 
 type People = { contact: ContactSecrets; to: Person[]; cc: Person[]; restored: Replacement[]; names: string[] };
 
-/** The contacts behind To and Cc; a refusal when somebody there is neither a contact nor the alias. */
+/**
+ * The contacts behind To and Cc; a refusal when somebody there is neither a contact nor the alias. A mailbox of the owner
+ * that is a contact, too, is named to itself only.
+ */
 async function readPeople(
   world: carry.CarryWorld,
-  alias: AliasRow,
+  { alias, destinations }: carry.Context,
   contactId: string | null,
   parsed: ParsedMail,
 ): Promise<People | Refusal> {
@@ -166,28 +170,31 @@ async function readPeople(
   const own = addressOf(alias);
   const from = canonicalAddress(parsed.from[0]?.email ?? null)?.toLowerCase();
   const listed = usable([...parsed.to, ...parsed.cc], REPLY_RECIPIENTS_MAX + 2);
-  const others = listed.filter(({ email }) => email.toLowerCase() !== own && email.toLowerCase() !== from);
-  const found = await findAddresses(
-    world.db,
-    others.map(({ email }) => addressDigest(world, email)),
-  );
+  const named = listed.map(({ email }) => untagged(email.toLowerCase()));
+  const others = named.filter((email, at) => email !== own && listed[at]?.email.toLowerCase() !== from);
+  const digests = [...new Set(others)].map((email) => addressDigest(world, email));
+  const found = await findAddresses(world.db, digests);
   const ours = found.filter(({ alias_id, kind }) => alias_id === alias.id && kind === "reverse");
-  if (ours.length !== others.length) return { kind: "foreign_recipient" };
+  if (ours.length !== digests.length) return { kind: "foreign_recipient" };
   const ids = [...ours.map(({ contact_id }) => contact_id), contactId].filter((id) => id !== null);
   const rows = await findContacts(world.db, alias.org_id, ids);
   const opened = rows.map((row) => ({ id: row.id, ...openContact(world, alias.org_id, row.sealed) }));
   const contact = opened.find(({ id }) => id === contactId);
   if (!contact) return { kind: "unknown_contact" };
+  const isOwn = ({ id, email }: { id: string; email: string }) =>
+    id !== contactId && destinations.some((one) => isSameMailbox(one.email, email));
   const byReply = new Map(opened.map((one) => [`${one.reply_local}@${alias.domain}`, one]));
   const shown = (list: ParsedMail["to"]) =>
     usable(list, REPLY_RECIPIENTS_MAX + 2).flatMap(({ name, email }) => {
-      const known = byReply.get(email.toLowerCase());
-      return known ? [{ name: undecorated(name, known.email), email: known.email }] : [];
+      const known = byReply.get(untagged(email.toLowerCase()));
+      return known && !isOwn(known) ? [{ name: undecorated(name, known.email), email: known.email }] : [];
     });
   const to = shown(parsed.to);
   const cc = shown(parsed.cc);
   if (to.length + cc.length === 0) to.push({ name: null, email: contact.email });
-  const restored = restoring([...byReply].map(([reverse, { email }]) => ({ reverse, email })));
+  const restored = restoring(
+    [...byReply].map(([reverse, known]) => ({ reverse, email: isOwn(known) ? own : known.email })),
+  );
   return { contact, to, cc, restored, names: [...byReply.keys()] };
 }
 
@@ -204,11 +211,15 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
     alias,
     findReverse(bytes).filter((address) => !people.names.includes(address)),
   );
-  const restored = [...people.restored, ...restoring(quoted)];
+  const hidden = [...new Set([author, ...destinations.map(({ email }) => email)])].filter(
+    (email) => !isSameMailbox(email, people.contact.email),
+  );
+  const isHidden = (email: string) => hidden.some((one) => isSameMailbox(one, email));
+  const others = quoted.map(({ reverse, email }) => ({ reverse, email: isHidden(email) ? own : email }));
+  const restored = [...people.restored, ...restoring(others)];
   const given = restored.map(({ to }) => to);
   const { hostname, mx_host, bounce_host } = world.config;
   const ours = [hostname, mx_host, bounce_host, alias.domain];
-  const hidden = [...new Set([author, ...destinations.map(({ email }) => email)])];
   const built = await mail.examination.reply({
     from: { name: alias.display_name, email: own },
     to: people.to,

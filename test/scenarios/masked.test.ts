@@ -144,7 +144,7 @@ test("blocked contacts, disabled aliases, own mail, loops and refused authors ar
   const entries = await activity(a.id);
   for (const wanted of [
     "block dropped contact_blocked",
-    "forward dropped own_destination",
+    "block failed own_destination",
     "forward dropped loop",
     "block dropped alias_disabled",
   ]) {
@@ -157,4 +157,80 @@ test("a flood is limited with 450", async () => {
   const codes = new Set<number>();
   for (let n = 0; n < 35; n += 1) codes.add((await send({ to: a.full })).smtp_code);
   assert.ok(codes.has(250) && codes.has(450), [...codes].join(" "));
+});
+
+test("a mailbox that a mail names beside its alias is no correspondent of it: who answers all does not show it", async () => {
+  const second = "bob@home.example";
+  const a = await alias({ forward_to: [D, second] });
+  const ics = `BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\nORGANIZER:mailto:${C}\r\nATTENDEE:mailto:${second}\r\nEND:VCALENDAR`;
+  const { messages: forwards } = await simulate({
+    from: C,
+    to: a.full,
+    head: `To: ${a.full}, Anna <${D}>, friend@party.example\r\nCc: anna+shop@home.example, ${second}\r\nReply-To: ${D}\r\nContent-Type: text/calendar\r\n`,
+    text: ics,
+  });
+  assert.deepEqual(forwards.map(({ recipient }) => recipient).sort(), [D, second]);
+  for (const { mail, recipient } of forwards) {
+    assert.deepEqual(
+      [mail.to?.length, mail.to?.[0]?.address, mail.cc, mail.replyTo],
+      [2, a.full, undefined, undefined],
+    );
+    const [calendar] = mail.attachments;
+    assert.match(Buffer.from(calendar.content).toString(), new RegExp(`^ATTENDEE:mailto:${recipient}\r?$`, "m"));
+  }
+  const [shop, friend] = [forwards[0].mail.from.address, forwards[0].mail.to[1].address];
+  const own = await reverse(a.id, D);
+  const text = `On Friday ${own} wrote:\r\n> hi`;
+  const { messages } = await simulate({
+    to: [shop, friend, own],
+    head: `To: ${shop}, ${own}\r\nCc: ${friend}\r\n`,
+    text,
+  });
+  assert.deepEqual(
+    messages.map(({ recipient, mail }) => [recipient, [...mail.to, ...mail.cc].map(({ address }) => address)]),
+    [
+      [C, [C, "friend@party.example"]],
+      ["friend@party.example", [C, "friend@party.example"]],
+      [D, [C, D, "friend@party.example"]],
+    ],
+  );
+  for (const { raw, recipient } of messages) assert.equal(raw.includes(D), recipient === D, recipient);
+});
+
+test("who writes to the own alias is told that nothing comes of it, and the other mailboxes get the mail", async () => {
+  const [alone, shared] = [await alias(), await alias({ forward_to: [D, "bob@home.example"] })];
+  const own = await simulate({ to: alone.full });
+  assert.deepEqual([own.said, own.messages.length], ["550 5.4.6", 0]);
+  const guessed = await simulate({ to: alone.full, envelope: C, ip: IP_C });
+  assert.deepEqual([guessed.said, guessed.messages.length], ["250 2.0.0", 0], "nobody else learns whose alias it is");
+  const r = await reverse(alone.id);
+  const answer = await simulate({ to: alone.full, head: `To: ${r}\r\nCc: ${alone.full}\r\n` });
+  assert.deepEqual([answer.said, answer.messages.length], ["250 2.0.0", 0], "an answer to all names the alias, too");
+  assert.deepEqual((await activity(alone.id)).slice(0, 3), [
+    "forward dropped own_destination",
+    "forward dropped own_destination",
+    "block failed own_destination",
+  ]);
+
+  const { messages } = await simulate({ to: shared.full });
+  assert.deepEqual(
+    messages.map(({ recipient }) => recipient),
+    ["bob@home.example"],
+  );
+  const back = messages[0].mail.from.address;
+  const { messages: answers } = await simulate({ from: "bob@home.example", ip: IP_D, to: back });
+  assert.deepEqual(
+    answers.map(({ recipient, from }) => [recipient, from]),
+    [[D, shared.full]],
+  );
+});
+
+test("a reverse address with a tag is the same one, in To as in the session", async () => {
+  const a = await alias();
+  const tagged = (await reverse(a.id)).replace("@", "+x@");
+  const { messages } = await simulate({ to: tagged, head: `To: ${tagged}, ${a.full.replace("@", "+news@")}\r\n` });
+  assert.deepEqual(
+    messages.map(({ recipient, mail }) => [recipient, mail.to?.length]),
+    [[C, 1]],
+  );
 });

@@ -18,7 +18,7 @@ const SAME: readonly (readonly string[])[] = [
  * another spelling of it hides the confirmed one only.
  */
 export function spellings({ from, to }: Replacement, seen: readonly string[]): Replacement[] {
-  const isSeen = seen.some((address) => mailboxOf(address) === mailboxOf(from));
+  const isSeen = seen.some((address) => isSameMailbox(address, from));
   const domain = domainOf(from).toLowerCase();
   const local = from.slice(0, from.lastIndexOf("@"));
   const untagged = local.replace(/\+.*$/s, "");
@@ -26,6 +26,11 @@ export function spellings({ from, to }: Replacement, seen: readonly string[]): R
   const domains = isSeen ? [domain] : (SAME.find((same) => same.includes(domain)) ?? [domain]);
   const written = domains.flatMap((one) => [one, domainToASCII(one), domainToUnicode(one)]).filter((one) => one !== "");
   return locals.flatMap((one) => [...new Set(written)].map((name) => ({ from: `${one}@${name}`, to })));
+}
+
+/** Are both addresses spellings of one mailbox? */
+export function isSameMailbox(one: string, other: string): boolean {
+  return mailboxOf(one) === mailboxOf(other);
 }
 
 /** What all spellings of a mailbox have in common. */
