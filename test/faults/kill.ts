@@ -1,33 +1,49 @@
-// `kill`: kill -9 of the api, mta and hooks processes and of PostgreSQL at random points in the middle of the sends, each
-// started again; clients repeat what was not answered.
+// `kill`: kill -9 of the api, mta, hooks and mx processes and of PostgreSQL at random points in the middle of the sends, each
+// started again, while mail comes in; clients repeat what was not answered.
 
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
+import { type ReceiveVerdict, startReceiving, sumUpMailIn } from "./mail-in.ts";
 import { playRound, type ScenarioOptions } from "./round.ts";
 import { type Chance, chanceOf } from "./seeded.ts";
 import { type Stage, setStage } from "./stage.ts";
 
 const SENDS = 5_000;
-const TARGETS = ["mta", "api", "hooks", "postgres"] as const;
+const TARGETS = ["mta", "api", "hooks", "mx", "postgres"] as const;
 type Target = (typeof TARGETS)[number];
 
-export type KillVerdict = Verdict & { kills: Record<Target, number> };
+export type KillVerdict = Verdict & {
+  kills: Record<Target, number>;
+  /** Of the mail that came in meanwhile. */
+  received: ReceiveVerdict;
+};
 
-/** Runs it; `ok` when nothing acknowledged is lost and every copy too many is flagged. */
+/** Runs it; `ok` when nothing acknowledged is lost, at neither door, and every copy too many is flagged. */
 export async function runKill({ rounds, seed, sends = SENDS, say }: ScenarioOptions): Promise<KillVerdict> {
-  const kills = { mta: 0, api: 0, hooks: 0, postgres: 0 };
+  const kills = { mta: 0, api: 0, hooks: 0, mx: 0, postgres: 0 };
   const chance = chanceOf(seed);
   const stage = await setStage();
   try {
+    await startReceiving(stage);
     // The answers take some time, as they do elsewhere: only then a kill finds mail in doubt.
     stage.sink.think(() => chance.between(0, 30));
     const verdicts: Verdict[] = [];
+    const mail: ReceiveVerdict[] = [];
     for (let round = 1; round <= rounds; round += 1) {
       const during = (isLoading: () => boolean) => killWhile(stage, chance, kills, isLoading);
-      const { verdict } = await playRound(stage, { name: `round-${round}`, sends, during, ...(say ? { say } : {}) });
+      const { verdict, received } = await playRound(stage, {
+        name: `round-${round}`,
+        sends,
+        receives: true,
+        during,
+        ...(say ? { say } : {}),
+      });
       verdicts.push(verdict);
+      if (received) mail.push(received);
     }
-    return { ...sumUp(verdicts), kills };
+    const received = sumUpMailIn(mail);
+    const summed = sumUp(verdicts);
+    return { ...summed, ok: summed.ok && received.ok, kills, received };
   } finally {
     await stage.close();
   }

@@ -25,9 +25,9 @@ const IDLE_MS = 1_500;
 const STANDSTILL_MS = 60_000;
 /** Of the small mails of a round; the large ones are all compared. */
 const COMPARED = 50;
-/** What says that it cannot be taken now (RFC 5321 §4.2.3). */
-const PUT_OFF = new Set([451, 452]);
-const UNSURE = 451;
+/** What says that it cannot be taken now (RFC 5321 §4.2.3): there is no room; something of ours does not answer. */
+const NO_ROOM = 452;
+const NOT_NOW = 451;
 const BUSY = 421;
 
 type Answered = { n: number; id: string };
@@ -44,7 +44,9 @@ export type MailIn = {
   answered: Answered[];
   /** Mails that may be there although their final dot got no 250: the connection broke, or it got 451. */
   doubted: Set<number>;
-  /** Replies 451 and 452. */
+  /** Replies 452. */
+  no_room: number;
+  /** Replies 451. */
   put_off: number;
 };
 
@@ -60,7 +62,9 @@ export type ReceiveVerdict = {
   webhooks_missing: number;
   /** E-mails with more than one event. */
   events_twice: number;
-  /** Replies that said "later". */
+  /** Replies 452: there is no room. */
+  no_room: number;
+  /** Replies 451: the database or the store of large bodies does not answer. */
   put_off: number;
   /** Processes that ended by themselves. */
   died: number;
@@ -86,7 +90,18 @@ export function mailIn(
   { name, count, connections, pause_ms }: Pick<MailIn, "name" | "count" | "connections" | "pause_ms">,
 ): MailIn {
   const recorder = startRecorder(join(stage.dir, `received ${name}.jsonl`));
-  return { name, count, connections, pause_ms, recorder, next: 0, answered: [], doubted: new Set(), put_off: 0 };
+  return {
+    name,
+    count,
+    connections,
+    pause_ms,
+    recorder,
+    next: 0,
+    answered: [],
+    doubted: new Set(),
+    no_room: 0,
+    put_off: 0,
+  };
 }
 
 /** Sends them, and on while `isGoing`; resolves when each that was begun has its 250. */
@@ -146,7 +161,7 @@ async function deliver(smtp: RawSmtp, load: MailIn, n: number): Promise<{ id: st
     isDotted = true;
     smtp.write(`${contentOf(load, n)}.\r\n`);
     const { code, text } = await smtp.reply();
-    if (code === UNSURE) load.doubted.add(n);
+    if (code === NOT_NOW) load.doubted.add(n);
     const id = code === 250 ? /taken as (\S+)/.exec(text)?.[1] : undefined;
     return id === undefined ? await putOff(smtp, load, code) : { id };
   } catch {
@@ -157,7 +172,8 @@ async function deliver(smtp: RawSmtp, load: MailIn, n: number): Promise<{ id: st
 }
 
 async function putOff(smtp: RawSmtp, load: MailIn, code: number): Promise<"later" | "broken"> {
-  if (PUT_OFF.has(code)) load.put_off += 1;
+  if (code === NO_ROOM) load.no_room += 1;
+  if (code === NOT_NOW) load.put_off += 1;
   if (code === BUSY) return "broken";
   return (await smtp.ask("RSET")).code === 250 ? "later" : "broken";
 }
@@ -235,7 +251,8 @@ export async function judgeMailIn(stage: Stage, load: MailIn): Promise<ReceiveVe
   const isWhole = lost + damaged + not_processed + webhooks_missing + events_twice + died === 0;
   const acknowledged = load.answered.length;
   const ok = isWhole && duplicates === flagged && acknowledged === load.next && acknowledged > 0;
-  return { acknowledged, ...found, damaged, events_twice, put_off: load.put_off, died, ok };
+  const { no_room, put_off } = load;
+  return { acknowledged, ...found, damaged, events_twice, no_room, put_off, died, ok };
 }
 
 /** The ids of the events of each mail that the receiver has heard of. */
@@ -275,6 +292,7 @@ export function sumUpMailIn(rounds: ReceiveVerdict[]): ReceiveVerdict {
     not_processed: sum("not_processed"),
     webhooks_missing: sum("webhooks_missing"),
     events_twice: sum("events_twice"),
+    no_room: sum("no_room"),
     put_off: sum("put_off"),
     died: sum("died"),
     ok: rounds.length > 0 && rounds.every(({ ok }) => ok),

@@ -3,6 +3,7 @@
 // itself tells which process touched which delivery (a trigger, and PGAPPNAME); the process's log, what it tried.
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
+import { type ReceiveVerdict, startReceiving, sumUpMailIn } from "./mail-in.ts";
 import { playRound, type ScenarioOptions } from "./round.ts";
 import { type Chance, chanceOf } from "./seeded.ts";
 import { type Stage, setStage } from "./stage.ts";
@@ -23,6 +24,8 @@ export type StalledVerdict = Verdict & {
   /** Outcomes that a woken process wrote too late, as it says itself, and the rows that they changed. */
   late_results: number;
   late_rows: number;
+  /** Of the mail that came in meanwhile. */
+  received: ReceiveVerdict;
 };
 
 /** Runs it; `ok` also asks that the other node really took over while the first was stopped, and that it wrote late. */
@@ -30,39 +33,45 @@ export async function runStalledNode({ rounds, seed, sends = SENDS, say }: Scena
   const chance = chanceOf(seed);
   const stage = await setStage({ roles: ["api", "hooks"] });
   try {
+    await startReceiving(stage);
     await watchRows(stage);
     for (const name of NODES) await stage.start("mta", name, { PGAPPNAME: name });
     stage.sink.think(() => chance.between(5, 40));
     const verdicts: Verdict[] = [];
+    const mail: ReceiveVerdict[] = [];
     const stalls: Stall[] = [];
     for (let round = 1; round <= rounds; round += 1) {
       const name = NODES[(round + 1) % 2] as string;
       const during = async (isLoading: () => boolean) =>
         void stalls.push(await stallOne(stage, { chance, name, isLoading }));
-      const { verdict } = await playRound(stage, {
+      const { verdict, received } = await playRound(stage, {
         name: `round-${round}`,
         sends,
         pause_ms: 20,
+        receives: true,
         during,
         ...(say ? { say } : {}),
       });
       verdicts.push(verdict);
+      if (received) mail.push(received);
     }
     const [doubts] = await stage.rows<{ total: number }>(
       "select count(*)::int as total from event where event_type = 'ambiguous'",
     );
     const summed = sumUp(verdicts);
+    const received = sumUpMailIn(mail);
     const taken_over = stalls.filter(({ isTakenOver }) => isTakenOver).length;
     const late_results = NODES.reduce((sum, name) => sum + droppedBy(stage, name), 0);
     const late_rows = await countLate(stage, stalls);
     const wasMet = taken_over === rounds && late_results > 0;
     return {
       ...summed,
-      ok: summed.ok && wasMet && late_rows === 0,
+      ok: summed.ok && received.ok && wasMet && late_rows === 0,
       taken_over,
       in_doubt: doubts?.total ?? 0,
       late_results,
       late_rows,
+      received,
     };
   } finally {
     await stage.close();

@@ -9,6 +9,7 @@ import { freePort } from "../support/free-port.ts";
 import { sumUp, type Verdict } from "./drain.ts";
 import { Lacking } from "./lacking.ts";
 import { sleep } from "./load.ts";
+import { type ReceiveVerdict, startReceiving, sumUpMailIn } from "./mail-in.ts";
 import { playRound, type ScenarioOptions } from "./round.ts";
 import { chanceOf } from "./seeded.ts";
 import { type Role, type Stage, setStage } from "./stage.ts";
@@ -25,6 +26,8 @@ export type UpgradeVerdict = Verdict & {
   migrations: number;
   failed_with_one_retry: number;
   unclean_exits: number;
+  /** Of the mail that came in meanwhile. */
+  received: ReceiveVerdict;
 };
 
 /** Runs it. */
@@ -43,6 +46,7 @@ export async function runUpgrade({ rounds, seed, sends = SENDS, say }: ScenarioO
       migrations: verdicts[0]?.migrations ?? 0,
       failed_with_one_retry: add("failed_with_one_retry"),
       unclean_exits: add("unclean_exits"),
+      received: sumUpMailIn(verdicts.map(({ received }) => received)),
     };
   } finally {
     rmSync(old, { recursive: true, force: true });
@@ -69,22 +73,25 @@ async function upgradeOnce(old: string, { round, seed, sends, say }: Options): P
   const chance = chanceOf(seed);
   const stage = await setStage({ roles: ["api", "mta", "hooks", "clock"], program: old });
   try {
+    await startReceiving(stage);
     const before = await migrationsOf(stage);
     const second = await freePort();
     stage.sink.think(() => chance.between(0, 20));
     const tally = { unclean_exits: 0 };
-    const { verdict, load } = await playRound(stage, {
+    const { verdict, load, received } = await playRound(stage, {
       name: `round-${round}`,
       sends,
       pause_ms: 80, // 200 a second
       base_urls: [stage.settings.base_url, `http://127.0.0.1:${second}`],
+      receives: true,
       during: () => upgrade(stage, second, tally),
       ...(say ? { say } : {}),
     });
     const migrations = (await migrationsOf(stage)) - before;
     const failed_with_one_retry = load.acknowledged - load.within_one_retry;
     const isSmooth = failed_with_one_retry + tally.unclean_exits === 0;
-    const figures = { old: OLD_VERSION, migrations, failed_with_one_retry, ...tally };
+    if (!received) throw new Error("no mail came in");
+    const figures = { old: OLD_VERSION, migrations, failed_with_one_retry, ...tally, received };
     return { ...verdict, ...figures, ok: verdict.ok && isSmooth && migrations > 0 };
   } finally {
     await stage.close();
@@ -103,7 +110,7 @@ async function upgrade(stage: Stage, second: number, tally: { unclean_exits: num
   await stage.start("mta", "mta-2");
   await stage.start("hooks", "hooks-2");
   await sleep(TOGETHER_MS);
-  for (const role of ["clock", "hooks", "mta", "api"] as Role[]) {
+  for (const role of ["clock", "hooks", "mta", "mx", "api"] as Role[]) {
     const { code } = await stage.stop(role);
     if (code !== 0) tally.unclean_exits += 1;
     await stage.start(role);
