@@ -27,7 +27,7 @@ export async function getReportAddress(
     address: rua.slice("mailto:".length),
     rua,
     suggested_record: { type: "TXT" as const, name: `_dmarc.${row.domain}`, value: suggestRecord(row, rua) },
-    external_authorization: await checkAuthorization(world, row.domain),
+    external_authorization: await checkAuthorization(world, row),
   };
 }
 
@@ -50,10 +50,13 @@ function suggestRecord(row: Pick<DomainRow, "checks">, rua: string): string {
   return `${record.replace(/[\s;]*$/, "")}; rua=${rua}`;
 }
 
-async function checkAuthorization(world: Pick<World, "config" | "resolver">, domain: string): Promise<Authorization> {
+async function checkAuthorization(
+  world: Pick<World, "config" | "resolver">,
+  { domain, org_id }: Pick<DomainRow, "domain" | "org_id">,
+): Promise<Authorization> {
   const record = { ...reportAuthorization(world, domain), type: "TXT" as const };
   if (!record.required) return { ...record, status: "not_required" };
-  const answer = await world.resolver.txt(record.name);
+  const answer = await world.resolver.txt(record.name, { who: org_id });
   if (answer.kind === "failed") return { ...record, status: "error" };
   if (answer.kind === "absent") return { ...record, status: "missing" };
   const isThere = answer.records.some((text) => /^v\s*=\s*DMARC1\s*(?:;|$)/i.test(text));

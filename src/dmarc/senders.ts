@@ -4,6 +4,7 @@ import { listKeys } from "../dkim/dkim.ts";
 import { createLookUps, type LookUps } from "../mail/auth/look-ups.ts";
 import { checkSpf } from "../mail/auth/spf.ts";
 import { readIp } from "../mail/dmarc-report/values.ts";
+import { resolverFor } from "../platform/resolver.ts";
 import type { World } from "../platform/world.ts";
 import type { Known } from "./classify.ts";
 import type { DmarcPorts } from "./types.ts";
@@ -22,7 +23,7 @@ export async function findSenders(
 ): Promise<Known> {
   const { keys } = await listKeys(world, domain.org_id, domain.id);
   const ours = new Set((await ports.ourAddresses()).flatMap((ip) => readIp(ip) ?? []));
-  const lookUps = createLookUps(world.resolver, LIMITS);
+  const lookUps = createLookUps(resolverFor(world.resolver, domain.org_id), LIMITS);
   try {
     const [ofService, ofDomain] = await Promise.all([
       permitted(lookUps, world.config.spf_host, ips),

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
+import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain, publish } from "../../test/support/verified-domain.ts";
 import { domainPorts } from "../app.ts";
 import { fixedClock } from "../platform/clock.ts";
@@ -19,7 +20,10 @@ const clock = fixedClock(Date.parse("2026-11-05T10:00:00.000Z"));
 
 before(async () => {
   dns = await startDnsServer();
-  api = await testApi({ POSTERN_DNS: dns.address }, (world) => ({ ...world, clock }));
+  api = await testApi({ POSTERN_DNS: dns.address, POSTERN_TESTING_DNS_TIMEOUT_MS: "2000" }, (world) => ({
+    ...world,
+    clock,
+  }));
   ports = domainPorts(api.world);
 });
 after(async () => {
@@ -407,4 +411,23 @@ test("the loop of the clock role checks what is due and ends when it is stopped"
   await noted.promise;
   await loop.stop();
   assert.equal((await get("loop.example.com")).status, "verified");
+});
+
+test("checks of a domain whose name servers are silent keep no other organization's waiting", async () => {
+  const other = await api.organization();
+  await add("quiet.example.com", "both");
+  for (const { name } of await recordsOf("quiet.example.com")) dns.fail(name, "timeout");
+  await addVerifiedDomain(api, dns, "lively.example.com", { key: other.live_key });
+  let ended = 0;
+  const slow = Array.from({ length: 100 }, () =>
+    verify("quiet.example.com").then(() => {
+      ended += 1;
+    }),
+  );
+  const asked = () => dns.queries.filter(({ name }) => name.endsWith("quiet.example.com")).length;
+  await until("the flood to be under way", () => asked() >= 250);
+  assert.equal((await verify("lively.example.com", other.live_key)).body.status, "verified");
+  assert.equal((await api.world.resolver.txt("lively.example.com")).kind, "found");
+  assert.equal(ended, 0);
+  await Promise.all(slow);
 });

@@ -2,6 +2,7 @@
 // was seen into the row under its lock. Not here: what the answers mean (look-up.ts, spf.ts) and the states (state.ts).
 
 import { isDuplicate, type Tx } from "../platform/db.ts";
+import { resolverFor } from "../platform/resolver.ts";
 import type { World } from "../platform/world.ts";
 import { lookUpRecords } from "./look-up.ts";
 import * as queries from "./queries.ts";
@@ -31,7 +32,8 @@ export async function checkDomain(
   });
   if (!before) return null;
   const wanted = before.expected.filter((record) => !how.only || how.only.includes(record.purpose));
-  const checks = await lookUpRecords(world, before.row, wanted, how);
+  const asking = { ...world, resolver: resolverFor(world.resolver, target.org_id) };
+  const checks = await lookUpRecords(asking, before.row, wanted, how);
   return saveChecks(world, ports, target, checks);
 }
 

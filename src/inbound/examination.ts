@@ -2,6 +2,7 @@
 // read in a bounded worker. In session and in processing it is the same examination, so nothing is done twice.
 import { authenticate } from "../mail/auth/authenticate.ts";
 import type { ParsePool } from "../platform/parse-pool.ts";
+import { resolverFor } from "../platform/resolver.ts";
 import type { World } from "../platform/world.ts";
 import type { Envelope, Examination, Origin, Parsed, Returned, SenderVerdicts } from "./types.ts";
 
@@ -17,6 +18,8 @@ export type Examinable = {
 
 /** A simulated mail without a client is judged as if it came from an address that nobody may send from (RFC 5737). */
 const NOBODY = "192.0.2.1";
+/** Strangers' name servers choose how long a question about their mail takes: mail that leaves has a share of its own. */
+const ASKED_FOR = "received mail";
 /** Within this, who asks now finds what was found at receipt. */
 const FRESH_MS = 600_000;
 
@@ -54,7 +57,7 @@ export function createExamination(
       helo: about.origin.helo,
       mail_from: about.envelope.from,
       host: world.config.mx_host,
-      resolver: world.resolver,
+      resolver: resolverFor(world.resolver, ASKED_FOR),
       now_ms,
     });
   const asReceived = (): Promise<SenderVerdicts> => {

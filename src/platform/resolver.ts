@@ -6,7 +6,7 @@ import { domainToASCII } from "node:url";
 import ipaddr from "ipaddr.js";
 import { askServer, type Outcome, parseServer, type Server } from "./dns-exchange.ts";
 import { type DnsRecord, type DnsType, type Message, type Mx, type Question, type Tlsa, TYPES } from "./dns-message.ts";
-import { createSemaphore } from "./semaphore.ts";
+import { createFairPlaces } from "./fair-gate.ts";
 
 export type { Mx } from "./dns-message.ts";
 
@@ -15,8 +15,11 @@ export type Answer<T> =
   | { kind: "absent"; reason: "nxdomain" | "nodata" }
   | { kind: "failed"; reason: string };
 
-/** `fresh` asks the server even if the answer is in our cache. */
-export type AskHow = { fresh?: boolean };
+/**
+ * `fresh` asks the server even if the answer is in our cache. `who` has a share of the questions under way of its own:
+ * strangers' name servers choose how long one takes.
+ */
+export type AskHow = { fresh?: boolean; who?: string };
 
 export type Resolver = {
   /** Each record as one text, its character strings joined. */
@@ -50,15 +53,19 @@ const TTL_NEGATIVE_S_MAX = 60;
 const RECORDS_MAX = 256;
 /** Larger answers are not cached: 10,000 names of one hostile zone must not fill the memory. */
 const CACHED_ANSWER_BYTES_MAX = 4_096;
-/** Questions on their way: each has a socket. One whose deadline has passed when its turn comes is not asked. */
-const CONCURRENT_MAX = 256;
-const WAITING_MAX = 10_000;
+/**
+ * Questions on their way, each with a socket: half of them for who is alone; and those of each that wait. One whose deadline
+ * has passed when its turn comes is not asked.
+ */
+const PLACES = { places: 512, waiting_max: 10_000 };
+/** Mail that leaves, and whoever names nobody. */
+const NOBODY = "";
 const SERVERS_TRIED_MAX = 4;
 
 type Value = string | Mx | Tlsa;
 /** An answer and how long it may be kept; 0 is not at all. */
 type Looked = { answer: Answer<Value>; ttl_s: number };
-type World = Pick<ResolverOptions, "timeout_ms" | "attempts" | "validating"> & { ask: Ask };
+type World = Pick<ResolverOptions, "timeout_ms" | "attempts" | "validating">;
 
 const RCODES = new Map([
   [1, "formerr"],
@@ -71,12 +78,16 @@ const NXDOMAIN = 3;
 /** A resolver with its own cache. Every look-up ends within 10 s; none of them throws. */
 export function createResolver(options: ResolverOptions): Resolver {
   const servers = (options.servers.length > 0 ? options.servers : systemServers()).map(parseServer);
-  const places = createSemaphore({ open_max: CONCURRENT_MAX, waiting_max: WAITING_MAX });
+  const places = createFairPlaces(PLACES);
   const ask = serverChoice(servers, options);
-  const askInTurn: Ask = async (question, deadline) =>
-    (await places.run(() => ask(question, deadline))) ?? { kind: "failed", reason: "too many look-ups" };
-  const world: World = { ...options, ask: askInTurn };
-  const query = cached(options, (question) => lookUp(world, question));
+  const askInTurn =
+    (who: string): Ask =>
+    async (question, deadline) => {
+      const leave = await places.enter(who);
+      if (leave === null) return { kind: "failed", reason: "too many look-ups" };
+      return ask(question, deadline).finally(leave);
+    };
+  const query = cached(options, (question, who) => lookUp(options, askInTurn(who), question));
   const look =
     <T extends Value>(type: DnsType) =>
     (name: string, how?: AskHow) =>
@@ -90,6 +101,23 @@ export function createResolver(options: ResolverOptions): Resolver {
     cname: look<string>("CNAME"),
     ptr: (ip, how) => ptr(reverseName(ip) ?? "", how),
     tlsa: look<Tlsa>("TLSA"),
+  };
+}
+
+/** The resolver with all questions asked for `who`. */
+export function resolverFor(resolver: Resolver, who: string): Resolver {
+  const asking =
+    <T>(look: (name: string, how?: AskHow) => Promise<Answer<T>>) =>
+    (name: string, how?: AskHow) =>
+      look(name, { ...how, who });
+  return {
+    txt: asking(resolver.txt),
+    mx: asking(resolver.mx),
+    a: asking(resolver.a),
+    aaaa: asking(resolver.aaaa),
+    cname: asking(resolver.cname),
+    ptr: asking(resolver.ptr),
+    tlsa: asking(resolver.tlsa),
   };
 }
 
@@ -132,7 +160,7 @@ type Kept = { answer: Answer<Value>; expires: number };
 
 function cached(
   options: Pick<ResolverOptions, "cache_max" | "now">,
-  load: (question: Question) => Promise<Looked>,
+  load: (question: Question, who: string) => Promise<Looked>,
 ): (name: string | null, type: DnsType, how?: AskHow) => Promise<Answer<Value>> {
   const kept = new Map<string, Kept>();
   const underWay = new Map<string, Promise<Answer<Value>>>();
@@ -148,8 +176,8 @@ function cached(
     return entry.answer.kind === "found" ? { ...entry.answer, ttl_s: Math.ceil(leftS) } : entry.answer;
   }
 
-  async function run(key: string, question: Question): Promise<Answer<Value>> {
-    const { answer, ttl_s } = await load(question);
+  async function run(key: string, question: Question, who: string): Promise<Answer<Value>> {
+    const { answer, ttl_s } = await load(question, who);
     kept.delete(key);
     if (ttl_s > 0) kept.set(key, { answer, expires: options.now() + ttl_s * 1000 });
     if (kept.size > options.cache_max) kept.delete(kept.keys().next().value!);
@@ -159,14 +187,17 @@ function cached(
   return (name, type, how) => {
     if (name === null) return Promise.resolve({ kind: "absent", reason: "nxdomain" });
     const key = `${type} ${name}`;
+    const who = how?.who ?? NOBODY;
     // A fresh question joins no look-up that is under way: that one may have been answered before the caller's change.
-    if (how?.fresh) return run(key, { name, type });
+    if (how?.fresh) return run(key, { name, type }, who);
     const known = recall(key);
     if (known) return Promise.resolve(known);
-    const running = underWay.get(key);
+    // Nor does one of somebody else, which waits behind his.
+    const asked = `${key} ${who}`;
+    const running = underWay.get(asked);
     if (running) return running;
-    const started = run(key, { name, type }).finally(() => underWay.delete(key));
-    underWay.set(key, started);
+    const started = run(key, { name, type }, who).finally(() => underWay.delete(asked));
+    underWay.set(asked, started);
     return started;
   };
 }
@@ -176,11 +207,11 @@ function cached(
 type Trail = { name: string; seen: Set<string>; ttl_s: number; authenticated: boolean };
 
 // Servers that recurse send the whole chain of aliases in one answer; for others each step is a question of its own.
-async function lookUp(world: World, question: Question): Promise<Looked> {
+async function lookUp(world: World, ask: Ask, question: Question): Promise<Looked> {
   const deadline = performance.now() + Math.min(TOTAL_MS_MAX, world.timeout_ms * world.attempts);
   const trail: Trail = { name: question.name, seen: new Set(), ttl_s: TTL_POSITIVE_S_MAX, authenticated: true };
   for (let asked = 0; asked <= ALIASES_MAX; asked += 1) {
-    const outcome = await world.ask({ name: trail.name, type: question.type }, deadline);
+    const outcome = await ask({ name: trail.name, type: question.type }, deadline);
     if (outcome.kind === "failed") return failed(outcome.reason);
     trail.authenticated &&= world.validating && outcome.message.authenticated;
     const looked = readAnswer(outcome.message, question.type, trail);
