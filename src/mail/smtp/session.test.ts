@@ -266,6 +266,17 @@ test("a 552 thrown in while the message is being written is a refusal", async ()
   assert.equal(session.usable, false);
 });
 
+test("a refusal thrown in behind the reply to MAIL is no answer to RCPT, which was never said", async () => {
+  const session = await opened(async (peer) => {
+    await greet(peer);
+    await peer.line();
+    peer.say("250 2.1.0 ok", "550 5.1.1 no such user");
+  });
+  const outcome = await session.send(ENVELOPE, [MESSAGE]);
+  const reply = { code: 550, enhanced: "5.1.1", text: "no such user" };
+  assert.deepEqual(outcome, { kind: "refused", stage: "mail", reply });
+});
+
 test("a server that stops reading ends the attempt at the limit for a block", async () => {
   const session = await tryOpen({ timeouts: { data_block_ms: 100 } }, async (peer) => {
     await toData(peer);

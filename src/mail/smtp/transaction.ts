@@ -116,7 +116,11 @@ async function endEmptyData(wire: Wire, step: Step, timeouts: TransactionTimeout
 }
 
 async function sendEnvelopeInSteps(wire: Wire, job: Transaction): Promise<SendOutcome | null> {
+  let said: TransactionStage = "mail";
   for (const step of envelopeSteps(job)) {
+    // What came behind the last reply is no answer to a command that it has not seen.
+    if (wire.failure) return endedEarly(wire, said);
+    said = step.stage;
     const [reply] = await wire.ask(step.line, 1, job.timeouts.mail_rcpt_ms);
     const ended = judgeStep(wire, step, reply);
     if (ended) return ended;
