@@ -311,6 +311,29 @@ test("two tests of one endpoint at the same time: the second is 409", async () =
   assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 409]);
 });
 
+test("an organization's tests leave room for others', however long its endpoints take", async () => {
+  const { api } = stage;
+  const other = await api.organization();
+  const ids = await Promise.all(Array.from({ length: 51 }, async () => (await addWebhook(api, `${sink.url}/slow`)).id));
+  const free = Promise.withResolvers<void>();
+  sink.respond(({ path }) => ({ status: 200, until: path === "/slow" ? free.promise : undefined }));
+  const refused = Promise.withResolvers<number>();
+  const slow = ids.map(async (id) => {
+    const { status } = await api.ask("POST", `/v1/webhooks/${id}/test`);
+    if (status !== 200) refused.resolve(status);
+    return status;
+  });
+  assert.equal(await refused.promise, 503);
+  const created = await api.ask("POST", "/v1/webhooks", { url: `${sink.url}/fast` }, { key: other.live_key });
+  const tested = await api.ask("POST", `/v1/webhooks/${created.body.webhook.id}/test`, undefined, {
+    key: other.live_key,
+  });
+  free.resolve();
+  await Promise.all(slow);
+  sink.respond(() => ({ status: 200 }));
+  assert.deepEqual([tested.status, tested.body.delivery?.status], [200, "delivered"], JSON.stringify(tested.body));
+});
+
 test("an event whose body is not kept any more fails with that reason, and cannot be replayed", async () => {
   const { api } = stage;
   const { id } = await addWebhook(api, `${sink.url}/lost`);

@@ -1,5 +1,6 @@
 // The log of deliveries: what became of each event at each endpoint; replays of what failed; tests of an endpoint.
 import { isUuid, type Tx } from "../platform/db.ts";
+import { createFairPlaces } from "../platform/fair-gate.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import { uuidFloor } from "../platform/random.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
@@ -18,7 +19,8 @@ const DAY_MS = 86_400_000;
 const WARN_FAILURES = 5;
 const REPLAYED_AT_ONCE_MAX = 10_000;
 const FORGOTTEN = "what the event was about was deleted";
-const TESTS_AT_ONCE_MAX = 50;
+/** Tests under way, each of which an endpoint may draw out to the time limit of an attempt. */
+const TESTS_AT_ONCE = { places: 50, waiting_max: 0 };
 
 export type DeliveryQuery = {
   status?: DeliveryStatus;
@@ -161,6 +163,7 @@ export async function replayRange(
 // --- tests -----------------------------------------------------------------------------------------------------------
 
 const testing = new Set<string>();
+const testPlaces = createFairPlaces(TESTS_AT_ONCE);
 
 /** Sends a sample event now, whatever the endpoint subscribes to and even if it is disabled, and says what came of it. */
 export async function testWebhook(
@@ -172,12 +175,14 @@ export async function testWebhook(
   if (!isUuid(webhookId)) throw notFound("webhook");
   const { endpoint, event_types } = await world.db.asOrg(orgId, (tx) => findTested(tx, orgId, webhookId));
   if (testing.has(webhookId)) throw new Refusal("invalid_state", "a test of this endpoint is under way");
-  if (testing.size >= TESTS_AT_ONCE_MAX) throw new Refusal("unavailable", "too many tests are under way; try again");
+  const leave = testPlaces.enterNow(orgId);
+  if (leave === null) throw new Refusal("unavailable", "too many of your tests are under way; try again");
   testing.add(webhookId);
   try {
     return await sendSample(world, endpoint, event ?? event_types[0] ?? "email.received");
   } finally {
     testing.delete(webhookId);
+    leave();
   }
 }
 

@@ -18,6 +18,8 @@ export type SinkRequest = {
 export type SinkResponse = {
   status: number;
   delay_ms?: number;
+  /** Answers no sooner than this resolves. */
+  until?: Promise<void>;
   headers?: Record<string, string>;
   body?: string | Buffer;
 };
@@ -85,7 +87,8 @@ function collectRequests(server: Server, handle: (request: SinkRequest) => SinkR
       const { method = "", url: path = "", headers, rawHeaders: raw_headers } = incoming;
       const answer = handle({ method, path, headers, raw_headers, body: Buffer.concat(chunks), at: Date.now() });
       const send = () => response.writeHead(answer.status, answer.headers).end(answer.body);
-      if (answer.delay_ms) setTimeout(send, answer.delay_ms).unref();
+      if (answer.until) answer.until.then(send);
+      else if (answer.delay_ms) setTimeout(send, answer.delay_ms).unref();
       else send();
     });
   });
