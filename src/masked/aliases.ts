@@ -368,6 +368,14 @@ export async function deleteAlias(world: Pick<World, "db" | "clock" | "random">,
   );
 }
 
+/** 409 without its domain; one that was removed and came back has another id. */
+async function takeHome(tx: Tx, { org_id, domain_id, domain }: AliasRow): Promise<void> {
+  if (domain_id === null) return;
+  const found = await findDomain(tx, org_id, domain);
+  if (!found) throw new Refusal("invalid_state", "the domain of the alias was removed since; add it again first");
+  if (found.id !== domain_id) await queries.moveToDomain(tx, org_id, { from: domain_id, to: found.id });
+}
+
 /** Brings a deleted alias back within 30 days; 409 for one that is not deleted, or too long ago. */
 export async function restoreAlias(
   world: Pick<World, "db" | "clock" | "random" | "seal">,
@@ -383,9 +391,7 @@ export async function restoreAlias(
       if (world.clock.now() - row.deleted_at.getTime() > RESTORE_WITHIN_MS) {
         throw new Refusal("invalid_state", "the alias was deleted more than 30 days ago and cannot be restored");
       }
-      if (row.domain_id !== null && !(await findDomain(tx, who.org_id, row.domain_id))) {
-        throw new Refusal("invalid_state", "the domain of the alias was removed since; create a new alias");
-      }
+      await takeHome(tx, row);
       if ((await queries.findAliasDestinations(tx, who.org_id, [id])).length === 0) {
         throw new Refusal("invalid_state", "every destination of the alias was removed since; create a new alias");
       }

@@ -17,7 +17,7 @@ import {
 } from "./lookups.ts";
 import { type Examined, readParts } from "./parts.ts";
 import { countNewContacts, findContacts } from "./people-queries.ts";
-import type { FoundAddress } from "./queries.ts";
+import { type FoundAddress, moveToDomain } from "./queries.ts";
 import { type NoteRefusal, refusalNoter } from "./refusals.ts";
 import { canonicalAddress, mayReply } from "./sender-proof.ts";
 import { findTrace } from "./trace-queries.ts";
@@ -78,16 +78,30 @@ export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
     if (!found) return REPLY_LOCAL.test(local.toLowerCase()) && (await ports.findReceiver(to.domain)) ? UNKNOWN : null;
     const context = await findContext(found.org_id, found.alias_id);
     if (!context || context.alias.deleted_at !== null) return UNKNOWN;
-    const { alias } = context;
-    if (alias.domain_id !== null && (await ports.findReceiver(to.domain))?.id !== alias.domain_id) return null;
+    const alias = await atHome(world, ports, context.alias);
+    if (alias === null) return null;
     if (found.kind === "reverse" && !(await isContact(world, found))) return UNKNOWN;
     const tag = to.local.slice(local.length + 1) || null;
     const route = routeTo(alias, found.kind === "alias" ? null : found.contact_id, tag);
-    const turned = found.kind === "alias" ? whyNot(context) : null;
+    const turned = found.kind === "alias" ? whyNot({ ...context, alias }) : null;
     if (!turned) return { kind: "accept", route };
     await note({ route, code: turned.answer.code, reason: turned.reason, size: null, proof: null });
     return turned.answer;
   };
+}
+
+/**
+ * The alias, if its organization's domain receives; null where it does not, or is somebody else's by now. A domain that was
+ * removed and came back has another id.
+ */
+async function atHome(world: ArrivalWorld, ports: ArrivalPorts, alias: AliasRow): Promise<AliasRow | null> {
+  if (alias.domain_id === null) return alias;
+  const receiver = await ports.findReceiver(alias.domain);
+  if (receiver?.org_id !== alias.org_id) return null;
+  if (receiver.id === alias.domain_id) return alias;
+  const move = { from: alias.domain_id, to: receiver.id };
+  await world.db.asOrg(alias.org_id, (tx) => moveToDomain(tx, alias.org_id, move));
+  return { ...alias, domain_id: receiver.id };
 }
 
 /**

@@ -214,6 +214,11 @@ export function setDeleted(tx: Tx, orgId: string, id: string, change: { deleted_
   ]);
 }
 
+/** A domain was removed and added again, under another id: its aliases are that one's. Index: masked_alias_by_domain. */
+export function moveToDomain(tx: Tx, orgId: string, { from, to }: { from: string; to: string }) {
+  return tx.execute("update masked_alias set domain_id = $3 where org_id = $1 and domain_id = $2", [orgId, from, to]);
+}
+
 /** Has the domain aliases, deleted ones that may come back included? */
 export async function hasMaskedAliases(tx: Query, orgId: string, domainId: string): Promise<boolean> {
   const [row] = await tx.query<{ found: boolean }>(

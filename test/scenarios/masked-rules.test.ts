@@ -137,7 +137,7 @@ test("one message to several recipients has one answer; what one of them must no
   assert.equal((await activity(a.id))[0], "block dropped dmarc");
 });
 
-test("an alias whose domain was removed meanwhile does not come back", async () => {
+test("aliases of a domain that was removed wait for it, and are where they were when it comes back", async () => {
   const domain = await addVerifiedDomain(api, dns, "gone.example", { type: "both" });
   const a = await alias({ domain_id: domain.id });
   assert.equal((await ask("DELETE", `/v1/domains/${domain.id}`)).status, 409, "it has a masked alias");
@@ -145,6 +145,31 @@ test("an alias whose domain was removed meanwhile does not come back", async () 
   assert.equal((await ask("DELETE", `/v1/domains/${domain.id}`)).status, 200);
   const { status, body } = await ask("POST", `/v1/masked/aliases/${a.id}/restore`);
   assert.deepEqual([status, body.code], [409, "invalid_state"]);
+
+  await addVerifiedDomain(api, dns, "gone.example", { type: "both" });
+  assert.equal((await ask("POST", `/v1/masked/aliases/${a.id}/restore`)).status, 200);
+  const b = await alias({ domain_id: "gone.example" });
+  const said = async ({ full }: { full: string }) => {
+    const { said: answer, messages } = await simulate({ from: C, to: full });
+    return [answer, messages.length];
+  };
+  assert.deepEqual(await said(b), ["250 2.0.0", 1]);
+  assert.equal((await ask("DELETE", "/v1/domains/gone.example?force=true")).status, 200);
+  assert.notDeepEqual(await said(b), ["250 2.0.0", 1]);
+  const again = await addVerifiedDomain(api, dns, "gone.example", { type: "both" });
+  for (const one of [a, b]) {
+    assert.deepEqual(
+      await said(one),
+      ["250 2.0.0", 1],
+      "their addresses are never given out again: they must not be dead",
+    );
+    assert.equal((await ask("GET", `/v1/masked/aliases/${one.id}`)).body.alias.domain_id, again.id);
+  }
+  await ask("DELETE", "/v1/domains/gone.example?force=true");
+  const { live_key } = await api.organization();
+  await addVerifiedDomain(api, dns, "gone.example", { type: "both", key: live_key });
+  assert.notDeepEqual(await said(b), ["250 2.0.0", 1], "whose domain it is by now gets its mail");
+  assert.equal((await ask("GET", `/v1/masked/aliases/${b.id}`)).body.alias.domain_id, again.id);
 });
 
 test("what the owner calls a contact is never told to it", async () => {
