@@ -287,6 +287,17 @@ test("a server that stops reading ends the attempt at the limit for a block", as
   assert.match(outcome.kind === "broken" ? outcome.detail : "", /does not read within 100 ms/);
 });
 
+test("a server that reads ever so slowly ends the attempt at the limit for the whole message", async () => {
+  const session = await tryOpen({ timeouts: { data_block_ms: 60_000, data_ms: 150 } }, async (peer) => {
+    await toData(peer);
+    peer.pause();
+  });
+  assert.ok(session.kind === "session");
+  const outcome = await session.send({ ...ENVELOPE, size: LARGE.length }, [LARGE]);
+  assert.equal(outcome.kind, "broken");
+  assert.match(outcome.kind === "broken" ? outcome.detail : "", /did not read the message within 150 ms/);
+});
+
 test("a 421 is the answer to its command and the end of the session", async () => {
   const session = await opened(async (peer) => {
     await greet(peer, "PIPELINING");

@@ -18,6 +18,7 @@ export type SessionTimeouts = {
   greeting_ms: number;
   mail_rcpt_ms: number;
   data_block_ms: number;
+  data_ms: number;
   final_ms: number;
 };
 
@@ -27,6 +28,8 @@ const DEFAULT_TIMEOUTS: SessionTimeouts = {
   greeting_ms: 60_000,
   mail_rcpt_ms: 120_000,
   data_block_ms: 180_000,
+  // All of a message, as our own MX gives: 64 KiB in each three minutes would hold a slot for 20 hours.
+  data_ms: 1_800_000,
   final_ms: 600_000,
 };
 

@@ -43,7 +43,8 @@ export type Capabilities = {
   auth: string[];
 };
 
-export type TransactionTimeouts = { mail_rcpt_ms: number; data_block_ms: number; final_ms: number };
+/** `data_block_ms` is for each piece of the message, `data_ms` for all of them. */
+export type TransactionTimeouts = { mail_rcpt_ms: number; data_block_ms: number; data_ms: number; final_ms: number };
 
 export type Transaction = {
   envelope: Envelope;
@@ -153,9 +154,7 @@ type Framed = { chunks: Buffer[]; end: Buffer };
 async function sendMessage(wire: Wire, framed: Framed, { hooks, timeouts }: Transaction): Promise<SendOutcome> {
   const pieces = piecesOf(framed);
   const last = pieces.pop()!;
-  for (const piece of pieces) {
-    if (!(await wire.write(piece, timeouts.data_block_ms))) return endedEarly(wire, "data");
-  }
+  if (!(await writeAll(wire, pieces, timeouts))) return endedEarly(wire, "data");
   if (pieces.length > 0) {
     await nextPoll();
     if (wire.failure) return endedEarly(wire, "data");
@@ -173,6 +172,25 @@ async function sendMessage(wire: Wire, framed: Framed, { hooks, timeouts }: Tran
   if (reply.code < 300) return { kind: "delivered", reply: toReply(reply) };
   wire.fail("protocol", `${reply.code} in answer to the message`);
   return { kind: "ambiguous", detail: `${reply.code} in answer to the message` };
+}
+
+/** True once the server has taken all pieces. */
+async function writeAll(
+  wire: Wire,
+  pieces: Buffer[],
+  { data_block_ms, data_ms }: TransactionTimeouts,
+): Promise<boolean> {
+  if (pieces.length === 0) return true;
+  const timer = setTimeout(
+    () => wire.fail("timeout", `the server did not read the message within ${data_ms} ms`),
+    data_ms,
+  );
+  try {
+    for (const piece of pieces) if (!(await wire.write(piece, data_block_ms))) return false;
+    return true;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Buffers of about 64 KiB, the last one with the final dot: a small message is one write, a large one waits for room. */
