@@ -97,3 +97,14 @@ test("Content-Type is read where it is quoted, has blanks or a colon, or only pa
     ["y.pdf"],
   );
 });
+
+test("a thousand multiparts whose boundaries are nowhere are looked for in linear time", () => {
+  const rest = "--x\r\n".repeat(2_000);
+  for (const parameter of ['; boundary="nowhere "', "", "; boundary=nowhere"]) {
+    const part = (index: number) =>
+      `--b\r\nContent-Type: multipart/mixed${parameter}\r\n\r\n--unique-${index}\r\n\r\n${rest}`;
+    const parts = Array.from({ length: 990 }, (_, index) => part(index)).join("");
+    const bytes = Buffer.from(`Content-Type: multipart/mixed; boundary=b\r\n\r\n${parts}--b--\r\n`);
+    assert.ok(processorMs(() => parseStructure(bytes, { parts_max: 1_000, depth_max: 50 })) < 2_000, parameter);
+  }
+});

@@ -36,6 +36,9 @@ const LF = 0x0a;
 const CR = 0x0d;
 const boundaryCharsMax = 10_000;
 const guessedBoundaryCharsMax = 100;
+const preambleOctetsMax = 64 * 1_024;
+/** Of a multipart that names none: no line holds it. */
+const NO_BOUNDARY = "\n";
 const restCharsMax = 200;
 
 type Open = { part: Part; boundary: string; default_type: string; closed: boolean; seen: boolean; start: number };
@@ -172,10 +175,10 @@ function close(walk: Walk, multipart: Open, { at, depth }: { at: number; depth: 
     if (!closed) walk.defects.add("boundary_not_closed");
     return;
   }
-  walk.defects.add("boundary_not_found");
+  if (boundary !== NO_BOUNDARY) walk.defects.add("boundary_not_found");
   const end = at === walk.bytes.length ? at : Math.max(start, beforeLineEnd(walk.bytes, at));
   const body = walk.bytes.subarray(start, end);
-  const other = guessBoundary(body, 0, boundary);
+  const other = guessBoundary(body, boundary);
   if (other === null || other === boundary) {
     // Nothing in it is a part: what it holds is shown as text rather than lost.
     part.children = null;
@@ -197,14 +200,15 @@ function enter(walk: Walk, part: Part, bodyStart: number): void {
     walk.leaf = { part, start: bodyStart };
     return;
   }
-  const boundary = boundaryOf(walk, part, bodyStart);
-  if (boundary === null || walk.depth + walk.open.length >= walk.limits.depth_max) {
-    if (boundary !== null) walk.defects.add("too_deep");
-    else part.type = "text/plain";
+  if (walk.depth + walk.open.length >= walk.limits.depth_max) {
+    walk.defects.add("too_deep");
     walk.leaf = { part, start: bodyStart };
     return;
   }
-  openMultipart(walk, part, boundary, bodyStart);
+  const named = Buffer.from(part.parameters.get("boundary") ?? "").toString("latin1");
+  const isNamed = named.trim() !== "" && named.length <= boundaryCharsMax;
+  if (!isNamed) walk.defects.add("boundary_missing");
+  openMultipart(walk, part, isNamed ? withoutLostSpaces(walk.bytes, named, bodyStart) : NO_BOUNDARY, bodyStart);
 }
 
 function openMultipart(walk: Walk, part: Part, boundary: string, start: number): void {
@@ -213,23 +217,19 @@ function openMultipart(walk: Walk, part: Part, boundary: string, start: number):
   walk.open.push({ part, boundary, default_type: defaultType, closed: false, seen: false, start });
 }
 
-function boundaryOf(walk: Walk, part: Part, bodyStart: number): string | null {
-  const named = Buffer.from(part.parameters.get("boundary") ?? "").toString("latin1");
-  if (named.trim() !== "" && named.length <= boundaryCharsMax) return withoutLostSpaces(walk.bytes, named, bodyStart);
-  walk.defects.add("boundary_missing");
-  return guessBoundary(walk.bytes, bodyStart);
-}
-
 // A boundary must not end in white space (RFC 2046 §5.1.1), because transports take it away. Some do end so, and came whole.
 function withoutLostSpaces(bytes: Buffer, named: string, bodyStart: number): string {
   const trimmed = named.trimEnd();
-  return trimmed === named || bytes.indexOf(`--${named}`, bodyStart, "latin1") !== -1 ? named : trimmed;
+  if (trimmed === named) return named;
+  // The first stands near the head: a thousand searches to the end would be many seconds.
+  const near = bytes.subarray(bodyStart, bodyStart + preambleOctetsMax);
+  return near.indexOf(`--${named}`, 0, "latin1") === -1 ? trimmed : named;
 }
 
 // The first line with two hyphens, if a head follows it and the same stands there again. A short one only where it is `named`
 // but for quotes and case.
-function guessBoundary(bytes: Buffer, bodyStart: number, named = ""): string | null {
-  const at = nextDashes(bytes, bodyStart);
+function guessBoundary(bytes: Buffer, named: string): string | null {
+  const at = nextDashes(bytes, 0);
   if (at === -1) return null;
   const next = lineEnd(bytes, at);
   const line = bytes.toString("latin1", at + 2, Math.min(next, at + guessedBoundaryCharsMax)).trimEnd();
