@@ -4,12 +4,13 @@ import { normalizeDomain } from "../mail/address.ts";
 import { coalesce, coalesceByOrg } from "../platform/coalesce.ts";
 import { isDuplicate, isUuid, type Query, type Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import { remember } from "../platform/remember.ts";
 import type { World } from "../platform/world.ts";
 import * as checking from "./checking.ts";
 import { readDomainName } from "./names.ts";
 import * as queries from "./queries.ts";
 import * as records from "./records.ts";
-import { isVerified, nextCheck, notReadyReason, receives, sends, withType } from "./state.ts";
+import { isVerified, nextCheck, notReadyReason, receives, sends, switchedOffReason, withType } from "./state.ts";
 import type {
   DnsRecord,
   DomainPorts,
@@ -333,6 +334,42 @@ function toSender(world: Core & Pick<World, "config">, row: DomainRow): SendingD
     tls_policy: row.tls_policy,
     ip_pool: row.ip_pool,
   };
+}
+
+/** That a domain's owner has ended its sending; `is_gone`: the domain is not there any more. */
+export type SendingEnd = { is_gone: boolean; reason: string };
+
+const SENDING_KEPT = { for_ms: 5_000, names_max: 20_000 };
+
+/**
+ * For mail that waited: has its domain's owner ended the sending since it was accepted? By the domain's id; null: no. What
+ * DNS lost meanwhile ends nothing, as mail is accepted under that for 72 h. That it has not is known for 5 s.
+ */
+export function findSendingEnd(
+  world: Pick<World, "db" | "clock">,
+): (orgId: string, id: string) => Promise<SendingEnd | null> {
+  const sending = remember<true>(world.clock, SENDING_KEPT);
+  const lookUp = coalesceByOrg<DomainRow>({
+    keys_max: 500,
+    lanes: 1,
+    load: async (keys) => {
+      const wanted = { org_ids: keys.map(({ org_id }) => org_id), ids: keys.map(({ key }) => key) };
+      return (await queries.findByIds(world.db, wanted)).map((row) => [row.org_id, row.id, row]);
+    },
+  });
+  return async (orgId, id) => {
+    const name = `${orgId} ${id}`;
+    if (sending.get(name)) return null;
+    const end = toEnd(await lookUp(orgId, id));
+    if (!end) sending.set(name, true);
+    return end;
+  };
+}
+
+function toEnd(row: DomainRow | undefined): SendingEnd | null {
+  if (!row) return { is_gone: true, reason: "the sender's domain was removed" };
+  const reason = switchedOffReason(row);
+  return reason === null ? null : { is_gone: false, reason };
 }
 
 /**

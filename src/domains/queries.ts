@@ -159,6 +159,14 @@ export function findSenders(db: Query, pairs: { org_ids: string[]; domains: stri
   );
 }
 
+/** Index: domain_pkey. Batched over organizations. */
+export function findByIds(db: Query, pairs: { org_ids: string[]; ids: string[] }) {
+  return db.query<DomainRow>(
+    `select ${COLUMNS} from unnest($1::uuid[], $2::uuid[]) as wanted (org_id, id) join domain using (org_id, id)`,
+    [pairs.org_ids, pairs.ids],
+  );
+}
+
 /** Index: domain_claim. */
 export function findHolders(db: Query, domains: string[]) {
   return db.query<DomainRow>(`select ${COLUMNS} from domain where domain = any($1) and claimed`, [domains]);

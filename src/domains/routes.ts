@@ -45,7 +45,7 @@ const fields = {
   }),
   catch_all_enabled: Type.Boolean(),
   catch_all_webhook_ids: Type.Array(Id),
-  active: Type.Boolean({ description: "false: neither sends nor receives" }),
+  active: Type.Boolean({ description: "false: neither sends nor receives; what waits goes on waiting" }),
   tls_policy: OneOf(TLS_POLICIES, { description: "require: mail from this domain is never delivered without TLS" }),
   ip_pool: Nullable(Type.String()),
   last_dns_check: Nullable(Time),
@@ -184,7 +184,11 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
         params: Params,
         querystring: Closed({
           force: Type.Optional(
-            Type.Boolean({ default: false, description: "Remove it although aliases or queued mail need it" }),
+            Type.Boolean({
+              default: false,
+              description:
+                "Remove it although aliases or queued mail need it; what waits becomes `failed` when it is due",
+            }),
           ),
         }),
         response: answers({ 200: Deleted }, [404, 409]),

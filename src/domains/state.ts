@@ -204,14 +204,24 @@ function inWords(requirements: readonly Requirement[]): string {
   return words.length < 2 ? (words[0] ?? "nothing") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
 
+/** Why the domain is not to send, by its owner's own decision: a sentence, or null. */
+export function switchedOffReason({
+  domain,
+  type,
+  active,
+}: Pick<DomainRow, "domain" | "type" | "active">): string | null {
+  if (!sends(type)) return `the domain ${domain} is of type ${type}: set its type to outbound or both to send`;
+  return active ? null : `the domain ${domain} is switched off (active is false)`;
+}
+
 /** Why the domain may not send now: a sentence, or null when it may. */
 export function notReadyReason(
   row: Flags & Pick<DomainRow, "domain" | "type" | "active" | "status" | "unverified_since" | "has_active_key">,
   nowMs: number,
 ): string | null {
   const { domain } = row;
-  if (!sends(row.type)) return `the domain ${domain} is of type ${row.type}: set its type to outbound or both to send`;
-  if (!row.active) return `the domain ${domain} is switched off (active is false)`;
+  const switchedOff = switchedOffReason(row);
+  if (switchedOff) return switchedOff;
   if (isVerified(row, nowMs)) return row.has_active_key ? null : `the domain ${domain} has no active DKIM key`;
   if (hasAllRequired(row)) return `the domain ${domain} is not verified yet: call POST /v1/domains/${domain}/verify`;
   const missing = inWords(missingRequirements(row));

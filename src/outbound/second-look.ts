@@ -1,5 +1,7 @@
-// Who must not get a mail any more: what comes from the queue (scheduled for later, deferred for days) is looked up among the
-// suppressions once more before each attempt, as it was when it was accepted. Mail that was handed over in memory then is not.
+// What must not leave any more: mail that comes from the queue (scheduled for later, deferred for days) is looked at once more
+// before each attempt. Who is suppressed by now does not get it; nothing leaves for a domain that was removed, and mail of one
+// that was switched off waits. Mail that was handed over in memory is not looked at: it was when it was accepted.
+import { findSendingEnd, type SendingEnd } from "../domains/domains.ts";
 import { isSentByCustomer } from "../events/events.ts";
 import type { World } from "../platform/world.ts";
 import { findSuppressed, scopeOf } from "../suppressions/suppressions.ts";
@@ -8,22 +10,35 @@ import type { Job, Outcome } from "./types.ts";
 
 export type SecondLook = {
   isDue(job: Job): boolean;
-  /** Its end when the recipient is suppressed by now, else null. Look-ups of the same moment share statements. */
+  /** What becomes of it when it may not leave, else null. Look-ups of the same moment share statements. */
   find(job: Job): Promise<Outcome | null>;
 };
 
 /** Forwards and our own notices are in no customer's list, as when they are made. */
 export function createSecondLook(world: Pick<World, "db" | "clock">): SecondLook {
   const findBlocking = findSuppressed(world);
+  const findEnd = findSendingEnd(world);
+
+  async function findReason({ org_id, email, about }: Job): Promise<string | null> {
+    const { domain_id, template_id = null, tags, unsubscribe_list = null } = about;
+    const mail = scopeOf({ domain_id, template_id, tags, unsubscribe_list });
+    return (await findBlocking(org_id, { ...mail, emails: [email] })).get(email)?.reason ?? null;
+  }
+
   return {
     isDue: ({ mime, about }) => mime === null && isSentByCustomer(about),
-    async find({ org_id, email, about }) {
-      const { domain_id, template_id = null, tags, unsubscribe_list = null } = about;
-      const mail = scopeOf({ domain_id, template_id, tags, unsubscribe_list });
-      const blocking = (await findBlocking(org_id, { ...mail, emails: [email] })).get(email);
-      return blocking ? suppressedSince(blocking.reason) : null;
+    async find(job) {
+      const [reason, end] = await Promise.all([findReason(job), findEnd(job.org_id, job.about.domain_id)]);
+      if (reason !== null) return suppressedSince(reason);
+      return end && endedBy(end);
     },
   };
+}
+
+/** A domain that was switched off may be on again before the mail's time is over. */
+function endedBy({ is_gone, reason }: SendingEnd): Outcome {
+  const outcome = deferredLocally(reason, is_gone ? "5.3.0" : "4.3.0", "local");
+  return is_gone ? { ...outcome, kind: "failed", unattempted: true } : outcome;
 }
 
 function suppressedSince(reason: string): Outcome {

@@ -119,6 +119,39 @@ test("mail that leaves at once is looked up once, when it is accepted", async ()
   assert.equal(looks, 1);
 });
 
+test("mail that waited for a domain that was removed fails without an attempt; nothing is sent for it", async () => {
+  const { id: domain } = await addVerifiedDomain(api, dns, "removed.example");
+  const id = await send(["ida@recipient.example"], { from: "a@removed.example", scheduled_at: inAnHour() });
+  assert.equal((await api.ask("DELETE", `/v1/domains/${domain}`)).status, 409);
+  assert.equal((await api.ask("DELETE", `/v1/domains/${domain}?force=true`)).status, 200);
+  clock.move(HOUR_MS);
+  const email = await emailWithStatus(api, id, ["failed"]);
+  const { attempts, diag_message } = email.recipients[0];
+  assert.deepEqual([attempts, diag_message], [0, "the sender's domain was removed"]);
+  assert.ok(!recipientsOf().includes("ida@recipient.example"));
+});
+
+test("mail of a domain that was switched off, or only receives by now, waits until it may send again", async () => {
+  for (const [off, on] of [
+    [{ active: false }, { active: true }],
+    [{ type: "inbound" }, { type: "both" }],
+  ]) {
+    const name = `off-${Object.keys(off as object)[0]}.example`;
+    const { id: domain } = await addVerifiedDomain(api, dns, name, { type: "both" });
+    const to = "karl@recipient.example";
+    const id = await send([to], { from: `a@${name}`, scheduled_at: inAnHour() });
+    const before = recipientsOf().filter((one) => one === to).length;
+    assert.equal((await api.ask("PUT", `/v1/domains/${domain}`, off)).status, 200);
+    clock.move(HOUR_MS);
+    const waiting = await emailWithStatus(api, id, ["deferred"]);
+    assert.match(waiting.recipients[0].diag_message, new RegExp(`^the domain ${name} is `));
+    assert.equal(recipientsOf().filter((one) => one === to).length, before);
+    assert.equal((await api.ask("PUT", `/v1/domains/${domain}`, on)).status, 200);
+    clock.move(HOUR_MS);
+    await emailWithStatus(api, id, ["delivered"]);
+  }
+});
+
 test("while an organization is suspended its mail waits, and no other's; then it goes on", async () => {
   const other = await api.organization();
   await addVerifiedDomain(api, dns, "other.example", { key: other.live_key });
