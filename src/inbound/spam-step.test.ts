@@ -101,10 +101,24 @@ test("ham is delivered with its score, and the copy says so", async () => {
 test("GTUBE is refused in session and leaves nothing behind", async () => {
   const { reply, subject } = await send({ text: GTUBE });
   assert.match(reply.text, /^550 5\.7\.1 .*spam/);
-  await settings({ thresholds: { tag: null, quarantine: null, reject: null } });
-  assert.equal((await send({ text: GTUBE })).reply.code, 550, "whatever the thresholds");
+  await settings({ thresholds: { tag: null, quarantine: null, reject: 1_000 } });
+  assert.equal((await send({ text: GTUBE })).reply.code, 550, "however high the threshold");
   const { body } = await r.api.ask("GET", `/v1/inbound-emails?subject=${encodeURIComponent(subject)}`);
   assert.equal(body.total, 0);
+});
+
+test("GTUBE goes as far as a domain's thresholds let it: null is off", async () => {
+  await settings({ thresholds: { tag: 5, quarantine: 8, reject: null } });
+  const [kept] = await one((await send({ text: GTUBE })).subject);
+  assert.deepEqual(
+    [kept.status, kept.spam.verdict, kept.reason],
+    ["quarantined", "quarantine", "it is spam beyond doubt"],
+  );
+  const released = await r.api.ask("POST", `/v1/inbound-emails/${kept.id}/release`);
+  assert.deepEqual([released.status, released.body.email.status], [200, "delivered"]);
+  await settings({ thresholds: { tag: null, quarantine: null } });
+  const [ham] = await one((await send({ text: GTUBE })).subject);
+  assert.deepEqual([ham.status, ham.spam.verdict, ham.spam.score], ["delivered", "ham", 1_000]);
 });
 
 test("symbols add up, and the thresholds decide: refused, kept, marked, let through", async () => {

@@ -64,9 +64,12 @@ test("its symbols and score are the mail's, and the domain's thresholds decide",
   assert.deepEqual((await received("plain")).spam, { score: 0, verdict: "ham", symbols: [] });
 });
 
-test("what it forces is done whatever the thresholds", { skip }, async () => {
-  await settings({ thresholds: { tag: null, quarantine: null, reject: null } });
+test("what it forces is done however high the thresholds, but for one that is off", { skip }, async () => {
+  await settings({ thresholds: { tag: null, quarantine: 900, reject: 1_000 } });
   assert.match(await send("test text", { text: GTUBE }), /^550 5\.7\.1 /);
+  await settings({ thresholds: { reject: null } });
+  assert.match(await send("test text again", { text: GTUBE }), /^250 /);
+  assert.equal((await received("test text again")).spam.verdict, "quarantine");
   await settings({ thresholds: { tag: 5, quarantine: 8, reject: 15 } });
 });
 

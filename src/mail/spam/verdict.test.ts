@@ -34,9 +34,17 @@ test("a threshold that is off is never reached", () => {
   assert.deepEqual([at(99, { reject: null }), at(9, { quarantine: null }), at(99, off)], ["quarantine", "tag", "ham"]);
 });
 
-test("what insists or is blocked is refused whatever the thresholds, and DMARC by the domain's wish", () => {
+test("what an engine insists on is refused whatever the score; where refusing is off, it gets the strongest that is on", () => {
+  const insisted = (more: object) =>
+    rule({ ...clean, insists: true, score: 1_000 }, { thresholds: { ...thresholds, ...more }, dmarc_action });
+  assert.deepEqual(insisted({ reject: 1_001 }), { verdict: "reject", reason: "it is spam beyond doubt" });
+  assert.deepEqual(insisted({ reject: null }), { verdict: "quarantine", reason: "it is spam beyond doubt" });
+  assert.equal(insisted({ reject: null, quarantine: null }).verdict, "tag");
+  assert.deepEqual(insisted(off), { verdict: "ham", reason: null });
+});
+
+test("who is blocked is refused whatever the thresholds, and DMARC by the domain's wish", () => {
   const settings = { thresholds: off, dmarc_action };
-  assert.equal(rule({ ...clean, insists: true }, settings).verdict, "reject");
   assert.deepEqual(rule({ ...clean, blocked: true }, settings), {
     verdict: "reject",
     reason: "the sender is blocked",

@@ -32,7 +32,9 @@ export function rule(
   { thresholds, dmarc_action }: { thresholds: Thresholds; dmarc_action: DmarcActions },
 ): Ruling {
   const rulings: Ruling[] = [];
-  if (evidence.insists) rulings.push({ verdict: "reject", reason: "it is spam beyond doubt" });
+  // What is off is never done, however sure the engine is: then the strongest that is on.
+  const insisted = (["reject", "quarantine", "tag"] as const).find((verdict) => thresholds[verdict] !== null);
+  if (evidence.insists && insisted) rulings.push({ verdict: insisted, reason: "it is spam beyond doubt" });
   if (evidence.blocked) rulings.push({ verdict: "reject", reason: "the sender is blocked" });
   const { dmarc_asks, score } = evidence;
   const action = dmarc_asks === null ? "none" : dmarc_action[dmarc_asks];
