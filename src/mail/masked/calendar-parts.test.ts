@@ -124,6 +124,21 @@ describe("an invitation", () => {
     assert.equal(guardCalendars(other, INVITED), other);
   });
 
+  it("of endless lines, octets or people is left out, or ends with the last that was read", () => {
+    const guarded = (lines: string) =>
+      guardCalendars(mail(`Content-Type: text/calendar\n\n${event(lines)}`), INVITED).toString("latin1");
+    const stranger = `ATTENDEE:mailto:${STRANGER}`;
+    for (const much of ["COMMENT:x\n".repeat(150_000), `COMMENT:${"x".repeat(10_000_000)}`, "X:y\r".repeat(150_000)]) {
+      const left = guarded(`${much}\n${stranger}`);
+      assert.ok(left.length < 1_000 && left.includes("was left out here") && !left.includes(STRANGER));
+      assert.deepEqual(calendarPeople(mail(`Content-Type: text/calendar\n\n${event(`${much}\n${stranger}`)}`)), []);
+    }
+    const crowd = guarded(`${`${stranger}\n`.repeat(30_000)}SUMMARY:Fitting`);
+    const named = crowd.match(/^ATTENDEE/gm)?.length ?? 0;
+    assert.ok(named > 10_000 && named < 30_000 && !crowd.includes(STRANGER) && crowd.includes("SUMMARY:Fitting"));
+    assert.ok(guarded(`${"COMMENT:x\n".repeat(100_000)}${stranger}`).includes("ATTENDEE"));
+  });
+
   it("in an archive stays: nothing imports it but its reader", () => {
     const zip = makeZip([{ name: "invite.ics", content: Buffer.from(event(`ORGANIZER:mailto:${STRANGER}`)) }]);
     const given = mail(`Content-Type: application/zip\nContent-Transfer-Encoding: base64\n\n${zip.toString("base64")}`);

@@ -11,7 +11,7 @@ import { defaultParseLimits } from "../mime/parse-message.ts";
 import { type Part, parseStructure, type StructureDefect, withLineFeeds } from "../mime/parse-structure.ts";
 import { fileHeader } from "../mime/part-headers.ts";
 import { rewriteCalendar } from "./calendar.ts";
-import { type CalendarPeople, calendarAddresses, knownPeople, rewritePerson } from "./calendar-person.ts";
+import { type CalendarPeople, calendarAddresses, knownPeople, namesPerson, rewritePerson } from "./calendar-person.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
 import { createReplacer, type Replacement } from "./replace-addresses.ts";
 
@@ -20,6 +20,11 @@ const NESTING_MAX = 5;
 /** parseStructure keeps no more fields of a part than this. */
 const FIELDS_MAX = 50;
 const SNIFFED_MAX = 600;
+/** Of all calendars of a mail, which are read where everything else waits: a year of meetings has a few thousand lines. */
+const CALENDAR_LINES_MAX = 150_000;
+const CALENDAR_OCTETS_MAX = 10_000_000;
+/** Of the lines that name people: ten thousand of them. Those behind are left out. */
+const PEOPLE_OCTETS_MAX = 1_000_000;
 /** What holds mail in a form of its own, that mail programs read: TNEF, S/MIME that is signed only. */
 const OPAQUE = /^application\/(?:(?:vnd\.)?ms-tnef|(?:x-)?pkcs7-mime)$/;
 const OPAQUE_NAME = /\.(?:p7m|tnef)$|^win\s?mail\.dat$/i;
@@ -31,28 +36,49 @@ const LEFT_OUT = "[A calendar, or what may have held one, was left out here: it 
 export type Invited = { known: readonly Replacement[]; author: string };
 
 type Edit = { start: number; end: number; bytes: Buffer };
-type Work = { bytes: Buffer; root: Part; defects: Set<StructureDefect>; people: CalendarPeople; nesting: number };
+/** What is left to be read of calendars. */
+type Budget = { lines: number; octets: number; people: number };
+type Guarding = CalendarPeople & { budget: Budget };
+type Work = { bytes: Buffer; root: Part; defects: Set<StructureDefect>; people: Guarding; nesting: number };
 
 /** The mail with nobody in its calendars whom `invited` does not know; the same bytes when there is none. */
 export function guardCalendars(bytes: Buffer, { known, author }: Invited): Buffer {
   const { text } = createReplacer(known);
-  return guardMessage(bytes, { known: knownPeople(known), author, text }, 0);
+  return guardMessage(bytes, { known: knownPeople(known), author, text, budget: newBudget() }, 0);
+}
+
+function newBudget(): Budget {
+  return { lines: CALENDAR_LINES_MAX, octets: CALENDAR_OCTETS_MAX, people: PEOPLE_OCTETS_MAX };
+}
+
+/** Is there enough left to read it? Then it is taken. */
+function takes(budget: Budget, content: Buffer): boolean {
+  let lines = 1;
+  for (let at = content.indexOf(10); at !== -1 && lines <= budget.lines; at = content.indexOf(10, at + 1)) lines += 1;
+  // Bare carriage returns end lines, too.
+  for (let at = content.indexOf(13); at !== -1 && lines <= budget.lines; at = content.indexOf(13, at + 1)) {
+    if (content[at + 1] !== 10) lines += 1;
+  }
+  if (lines > budget.lines || content.length > budget.octets) return false;
+  budget.lines -= lines;
+  budget.octets -= content.length;
+  return true;
 }
 
 /** Organizers and attendees of the calendars in a mail, in lower case, once each, organizers first, in bounds. */
 export function calendarPeople(bytes: Buffer): string[] {
-  const found = calendarAddresses(calendarTexts(bytes, 0));
+  const found = calendarAddresses(calendarTexts(bytes, newBudget(), 0));
   return [...new Set(found.map((address) => address.toLowerCase()))].slice(0, INVITED_MAX);
 }
 
-function calendarTexts(bytes: Buffer, nesting: number): string[] {
+function calendarTexts(bytes: Buffer, budget: Budget, nesting: number): string[] {
   return leavesOf(parseStructure(bytes, defaultParseLimits).root).flatMap((part) => {
-    if (isCalendar(part)) return [readCalendar(part)];
-    return isMessage(part) && nesting < NESTING_MAX ? calendarTexts(contentOf(part), nesting + 1) : [];
+    if (isCalendar(part)) return takes(budget, contentOf(part)) ? [readCalendar(part)] : [];
+    return isMessage(part) && nesting < NESTING_MAX ? calendarTexts(contentOf(part), budget, nesting + 1) : [];
   });
 }
 
-function guardMessage(given: Buffer, people: CalendarPeople, nesting: number): Buffer {
+function guardMessage(given: Buffer, people: Guarding, nesting: number): Buffer {
   // parseStructure would read a copy.
   const bytes = withLineFeeds(given);
   const { root, defects } = parseStructure(bytes, defaultParseLimits);
@@ -128,9 +154,9 @@ function readCalendar(part: Part): string {
 }
 
 function rewritten(work: Work, part: Part, range: Range): Edit[] {
-  const text = readCalendar(part);
+  const text = takes(work.people.budget, contentOf(part)) ? readCalendar(part) : "";
   if (!BEGINS.test(text)) return replaced(work, part, range);
-  const { encoding, body } = encodeText(rewriteCalendar(text, (line) => rewritePerson(line, work.people)));
+  const { encoding, body } = encodeText(rewriteCalendar(text, (line) => guardLine(line, work.people)));
   const words = ["method", "component"].flatMap((name) => {
     const value = part.parameters.get(name) ?? "";
     return /^[A-Za-z-]{1,20}$/.test(value) ? [`; ${name}=${value}`] : [];
@@ -141,6 +167,12 @@ function rewritten(work: Work, part: Part, range: Range): Edit[] {
     encoding,
     body: typeof body === "string" ? Buffer.from(body, "latin1") : body,
   });
+}
+
+function guardLine(line: string, people: Guarding): string | null {
+  if (!namesPerson(line)) return line;
+  people.budget.people -= line.length;
+  return people.budget.people < 0 ? null : rewritePerson(line, people);
 }
 
 /** A part with another body, and fields of its type and encoding that fit that; its other fields stay. */

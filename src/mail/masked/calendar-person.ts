@@ -30,6 +30,11 @@ export function knownPeople(replacements: readonly Replacement[]): Map<string, s
   return new Map(both.map(({ from, to }) => [from.toLowerCase(), to]));
 }
 
+/** Does the line name a person? */
+export function namesPerson(line: string): boolean {
+  return readPersonLine(line) !== null;
+}
+
 /** A line with its people exchanged for known ones; any other line as it is. */
 export function rewritePerson(given: string, people: CalendarPeople): string {
   const line = readPersonLine(given);

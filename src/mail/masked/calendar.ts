@@ -15,7 +15,9 @@ export function contentLines(text: string): string[] {
 }
 
 function foldCalendarLine(line: string): string {
-  if (Buffer.byteLength(line) <= LINE_OCTETS_MAX) return line;
+  const octetsOfLine = Buffer.byteLength(line);
+  if (octetsOfLine <= LINE_OCTETS_MAX) return line;
+  if (octetsOfLine === line.length) return foldAscii(line);
   let out = "";
   let octets = 0;
   for (const char of line) {
@@ -29,3 +31,10 @@ function foldCalendarLine(line: string): string {
   }
   return out;
 }
+
+function foldAscii(line: string): string {
+  const rest = line.slice(LINE_OCTETS_MAX).match(FOLDED);
+  return [line.slice(0, LINE_OCTETS_MAX), ...(rest ?? [])].join("\r\n ");
+}
+
+const FOLDED = new RegExp(`[^]{1,${LINE_OCTETS_MAX - 1}}`, "g");
