@@ -92,3 +92,17 @@ test("one organization's messages are taken out of both classes, and the others 
     ["b", "b", "b", undefined],
   );
 });
+
+test("one message is taken out of the middle of its lane, and the others keep their order", () => {
+  const fair = createFairness();
+  for (let n = 0; n < 4; n += 1) fair.push({ id: 1, org_id: "a", class: CLASS_TRANSACTIONAL }, job("a", 1, n));
+  assert.equal(fair.next()?.position, 0);
+  assert.equal(fair.drainOf("a", ({ position }) => position === 2).length, 1);
+  assert.deepEqual(
+    [1, 2, 3].map(() => fair.next()?.position),
+    [1, 3, undefined],
+  );
+  fair.push({ id: 1, org_id: "a", class: CLASS_TRANSACTIONAL }, job("a", 1, 9));
+  assert.equal(fair.drainOf("a", ({ position }) => position === 9).length, 1);
+  assert.deepEqual([fair.size(), fair.next()], [0, null]);
+});

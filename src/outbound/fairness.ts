@@ -16,8 +16,8 @@ export type Fairness<J> = {
   lanes(): number[];
   /** Takes everything out, for a path that is suspended or lost. */
   drain(): J[];
-  /** Takes out what one organization has. */
-  drainOf(orgId: string): J[];
+  /** Takes out what one organization has, or what of it is `wanted`. */
+  drainOf(orgId: string, wanted?: (job: J) => boolean): J[];
 };
 
 /** Bulk gets one turn after this many transactional ones. */
@@ -62,12 +62,8 @@ export function createFairness<J = Job>(): Fairness<J> {
       for (let job = next(); job; job = next()) jobs.push(job);
       return jobs;
     },
-    drainOf(orgId) {
-      const jobs = classes.flatMap(({ organizations }) => {
-        const lanes = [...(organizations.get(orgId)?.values() ?? [])];
-        organizations.delete(orgId);
-        return lanes.flatMap((lane) => lane.jobs.slice(lane.taken));
-      });
+    drainOf(orgId, wanted = () => true) {
+      const jobs = classes.flatMap((turns) => drainLanes(turns, orgId, wanted));
       size -= jobs.length;
       return jobs;
     },
@@ -97,6 +93,24 @@ function takeOf<J>(lanes: Map<number, LaneQueue<J>>, mayTake: (job: J) => boolea
     if (job !== null) return job;
   }
   return null;
+}
+
+/** What stays keeps its place. */
+function drainLanes<J>({ organizations }: Turns<J>, orgId: string, wanted: (job: J) => boolean): J[] {
+  const lanes = organizations.get(orgId);
+  if (!lanes) return [];
+  const drained: J[] = [];
+  for (const [laneId, lane] of lanes) {
+    const [out, left] = [
+      lane.jobs.slice(lane.taken).filter(wanted),
+      lane.jobs.slice(lane.taken).filter((job) => !wanted(job)),
+    ];
+    drained.push(...out);
+    Object.assign(lane, { jobs: left, taken: 0 });
+    if (left.length === 0) lanes.delete(laneId);
+  }
+  if (lanes.size === 0) organizations.delete(orgId);
+  return drained;
 }
 
 function shift<J>(lane: LaneQueue<J>): J {

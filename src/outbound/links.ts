@@ -48,7 +48,8 @@ export type Unopened = {
   path_action: AttemptResult["path_action"];
 };
 
-export type Errand = { lane: Lane; job: Job; plan: Plan };
+/** `since_ms`: since when it waits for its turn, by the monotonic clock. */
+export type Errand = { lane: Lane; job: Job; plan: Plan; since_ms?: number };
 
 export type Opening = { source: Source; hop: PlannedHop; errand: Errand; startedAtMs: number };
 

@@ -1,5 +1,7 @@
 // The delivery engine: lanes → claim or hand-over → path → attempt → outcome. Face of the feature. One engine a process;
 // any number of processes share a database, each driving the slots it holds a lease on.
+
+import { isSentByCustomer } from "../events/events.ts";
 import type { SigningKey } from "../mail/dkim/sign.ts";
 import { sleep } from "../platform/clock.ts";
 import type { Tx } from "../platform/db.ts";
@@ -28,12 +30,12 @@ import { type Reach, watchReach } from "./reach.ts";
 import { createRehomer, type Rehomer } from "./rehome.ts";
 import { relayFinder, relayPlanner } from "./relays.ts";
 import { createRoutes } from "./routes.ts";
-import { createSecondLook } from "./second-look.ts";
+import { createSecondLook, type SecondLook } from "./second-look.ts";
 import { createShares } from "./shares.ts";
 import { createSources, type KnownSource, type Sources } from "./sources.ts";
 import { createSuspended, type Suspended } from "./suspended.ts";
 import { gatherTlsResults, type TlsResults } from "./tls-results.ts";
-import type { Job, Lane } from "./types.ts";
+import type { Job, Lane, Outcome } from "./types.ts";
 import { gatherUsage, type Usage } from "./usage.ts";
 import { notifier } from "./wake.ts";
 
@@ -58,6 +60,8 @@ export type Outbound = {
   offer(lane: Lane, job: Job): void;
   /** There may be due mail in the queue. */
   wake(): void;
+  /** Puts what waits here of a message, and was not begun, back into the queue for some seconds: there it can be changed. */
+  withdraw(orgId: string, messageId: string): Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -76,6 +80,9 @@ const PATHS_IDLE_MS = 300_000;
 const STOP_WITHIN_MS = 40_000;
 const STOP_LOOK_MS = 20;
 const AGAIN_MS = 1_000;
+const WITHDRAWN_FOR_MS = 5_000;
+/** Mail that waited here for so long is looked at once more before its turn, as mail from the queue is. */
+const STALE_MS = 60_000;
 
 type Engine = {
   world: World;
@@ -96,6 +103,7 @@ type Engine = {
   parts: PathParts;
   parking: Parking;
   suspended: Suspended;
+  secondLook: SecondLook;
   /** Reservations whose accepting statement is under way. */
   reserved: number;
   stopping: boolean;
@@ -139,6 +147,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   const parts = pathParts(whole, { open, loadBody, signingKeys, results, usage, reach, finisher });
   const parking = parkingFor(whole, world, { memory: held.memory, finisher });
   const rehomer = rehomerFor(whole, world, deps.findLane ?? laneFinder(world));
+  const secondLook = createSecondLook(world);
   const intake = createIntake(world, {
     routes: createRoutes(world, results),
     relays: relayFinder(world),
@@ -146,7 +155,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     reach,
     rehomer,
     finisher,
-    secondLook: createSecondLook(world),
+    secondLook,
     admit: (errand) => admit(whole(), errand),
   });
   const suspended = createSuspended(world, (orgIds) => {
@@ -166,7 +175,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     returned: () => claimer.wake(),
   });
   const gathered = { sources, usage, otherSource, results, leases, journal, reach };
-  const working = { parts, parking, suspended, rehomer, intake, claimer, forgotten };
+  const working = { parts, parking, suspended, secondLook, rehomer, intake, claimer, forgotten };
   built = { world, ...held, ...gathered, ...working, reserved: 0, stopping: false };
   gauges(built);
   return faceOf(built);
@@ -213,6 +222,7 @@ function faceOf(engine: Engine): Outbound {
       take(engine, lane, job);
     },
     wake: () => engine.claimer.wake(),
+    withdraw: (orgId, messageId) => withdraw(engine, orgId, messageId),
     async stop() {
       clearInterval(housekeeping);
       await stop(engine);
@@ -233,12 +243,24 @@ function reserve(engine: Engine, lane: Lane, bytes: number): number | null {
   return engine.leases.node();
 }
 
+async function withdraw({ world, paths, memory, sources }: Engine, orgId: string, messageId: string): Promise<void> {
+  const isOfMessage = ({ job }: Errand): boolean => job.message_id === messageId;
+  const jobs = [...paths.values()]
+    .flatMap(({ fairness }) => fairness.drainOf(orgId, isOfMessage))
+    .map(({ job }) => job);
+  if (jobs.length === 0) return;
+  for (const job of jobs) memory.finish(job);
+  await queries.returnDeliveries(world.db, jobs, new Date(world.clock.now() + WITHDRAWN_FOR_MS));
+  await giveBackAttempts(sources, jobs);
+}
+
 function take(engine: Engine, lane: Lane, job: Job): void {
   engine.memory.hold(job);
   engine.intake.take(lane, job);
 }
 
-function admit(engine: Engine, errand: Errand): void {
+function admit(engine: Engine, admitted: Errand): void {
+  const errand = { ...admitted, since_ms: engine.world.clock.monotonic() };
   const { lane, job, plan } = errand;
   const source = sourceOf(engine, lane, job);
   if (typeof source === "string") {
@@ -327,6 +349,7 @@ function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
     stopping: () => whole().stopping,
     isSuspended: (orgId) => whole().suspended.has(orgId),
     putBack: (job) => whole().parking.putBack(job),
+    lookAgain: (errand) => lookAgain(whole(), errand),
     isForOther: (job, source) => whole().otherSource.note(job, source),
     divert: ({ lane, job }) => whole().intake.divert(lane, job),
     suspend: (path) => whole().parking.suspend(path),
@@ -334,6 +357,13 @@ function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
     resume: (path) => whole().parking.resume(path),
     shares: createShares((path) => driveNow(whole(), path)),
   };
+}
+
+function lookAgain({ world, secondLook }: Engine, errand: Errand): Promise<Outcome | null> | null {
+  const now = world.clock.monotonic();
+  if (!isSentByCustomer(errand.job.about) || now - (errand.since_ms ?? 0) < STALE_MS) return null;
+  errand.since_ms = now;
+  return secondLook.find(errand.job);
 }
 
 function driveNow({ world, parts }: Engine, path: Path): void {

@@ -398,3 +398,43 @@ describe("the mail of an organization that was suspended, on a path", () => {
     assert.equal(stage.parts.shares.size(), 0);
   });
 });
+
+describe("mail that waited for long on a path", () => {
+  it("ends without an attempt when it may not leave any more, and the session goes on with the next", async () => {
+    const sink = await startGreeter();
+    const ended = { kind: "suppressed", class: "suppressed" } as Stage["outcomes"][number];
+    const stage = stageFor(sink, {
+      lookAgain: ({ job }) => (job.message_id === "message-1" ? Promise.resolve(ended) : null),
+    });
+    stage.path.limit = 1;
+    push(stage, 3);
+    go(stage);
+    await until("each has its outcome", () => stage.outcomes.length === 3 && stage.path.workers === 0);
+    assert.deepEqual(
+      stage.outcomes.map(({ kind }) => kind),
+      ["delivered", "suppressed", "delivered"],
+    );
+    assert.equal(sink.sockets.length, 1);
+  });
+
+  it("waits on where that cannot be asked, and no session is left open over it", async () => {
+    const sink = await startGreeter();
+    let looks = 0;
+    const stage = stageFor(sink, {
+      lookAgain: ({ job }) => {
+        if (job.message_id !== "message-1") return null;
+        looks += 1;
+        return looks === 1 ? away() : Promise.resolve(null);
+      },
+    });
+    stage.path.limit = 1;
+    push(stage, 2);
+    const driving = setInterval(() => {
+      stage.moveClock(200);
+      go(stage);
+    }, 5);
+    await until("both are sent", () => stage.outcomes.length === 2).finally(() => clearInterval(driving));
+    assert.ok(stage.outcomes.every(({ kind }) => kind === "delivered"));
+    assert.equal(stage.path.idle.length, sink.sockets.filter(({ destroyed }) => !destroyed).length);
+  });
+});

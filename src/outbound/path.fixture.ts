@@ -138,6 +138,7 @@ export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = 
     shares: createShares<Path>((path) => drive(world, parts, path)),
     stopping: () => false,
     isSuspended: () => false,
+    lookAgain: () => null,
     putBack: ({ message_id }: { message_id: string }) => heard.push(`put back: ${message_id}`),
     ...change,
   } as unknown as PathParts;

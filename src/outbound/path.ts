@@ -46,6 +46,8 @@ export type PathParts = Attempt & {
   isSuspended(orgId: string): boolean;
   /** Takes a job of such an organization back. */
   putBack(job: Job): void;
+  /** Its end if it waited here for long and may not leave any more; null at once when that need not be looked up. */
+  lookAgain(errand: Errand): Promise<Outcome | null> | null;
 };
 
 export type Path = {
@@ -235,9 +237,15 @@ function nextErrand({ world, parts, path }: Yard): Errand | null {
  */
 async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<Link | null> {
   const { parts, path } = yard;
-  if (held && !fits(held, errand)) {
+  const looking = parts.lookAgain(errand);
+  if (held && (looking || !fits(held, errand))) {
     keepIdle(parts.shares, path, held);
     held = null;
+  }
+  const end = looking && (await looking);
+  if (end) {
+    parts.finisher.push(errand.job, end);
+    return null;
   }
   const reused = held ?? takeIdle(path, errand);
   const link = reused ?? (await dial(yard, errand));

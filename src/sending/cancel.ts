@@ -4,13 +4,27 @@ import { withPartitions } from "../platform/partitions.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { recordChange } from "./change-events.ts";
-import { type EmailView, lockRow, reread } from "./emails.ts";
+import { type EmailView, lockRow, requireRow, reread } from "./emails.ts";
 import * as queries from "./queries.ts";
+import type { SendingDeps } from "./types.ts";
 
 type CancelWorld = Pick<World, "db" | "clock" | "random">;
 
+export type CancelDeps = Pick<SendingDeps, "outbound">;
+
 /** Cancels what was not attempted yet; 409 once an attempt was made or is under way. */
-export function cancelEmail(world: CancelWorld, account: Account, id: string): Promise<EmailView> {
+export async function cancelEmail(
+  world: CancelWorld,
+  { outbound }: CancelDeps,
+  account: Account,
+  id: string,
+): Promise<EmailView> {
+  const engine = outbound();
+  // What waits for its turn in the memory of this process was not attempted either.
+  if (engine) {
+    const row = await world.db.asOrg(account.org_id, (tx) => requireRow(tx, account.org_id, id));
+    await engine.withdraw(account.org_id, row.id);
+  }
   return withPartitions(world, () => cancelOnce(world, account.org_id, id));
 }
 

@@ -15,7 +15,7 @@ import {
 } from "../platform/http.ts";
 import { createParsePool } from "../platform/parse-pool.ts";
 import type { World } from "../platform/world.ts";
-import { cancelEmail } from "./cancel.ts";
+import { type CancelDeps, cancelEmail } from "./cancel.ts";
 import * as emails from "./emails.ts";
 import { type RetryDeps, retryEmail } from "./retry.ts";
 import { AllSuppressed } from "./shape.ts";
@@ -121,7 +121,7 @@ const tags = ["Sending"];
 /** Starts with the first question, and only then costs memory. */
 const PARSER = { size: 1, wall_ms: 10_000, memory_mib: 256 };
 
-export type EmailRouteDeps = RetryDeps;
+export type EmailRouteDeps = RetryDeps & CancelDeps;
 
 /** Mounts the e-mail endpoints. */
 export function mountEmails(api: Api, world: World, deps: EmailRouteDeps): void {
@@ -251,6 +251,6 @@ function mountChanging(api: Api, world: World, deps: EmailRouteDeps): void {
         response: answers({ 200: Type.Object({ email: Email }) }, [404, 409]),
       },
     },
-    async (request) => ({ email: await cancelEmail(world, request.account, request.params.id) }),
+    async (request) => ({ email: await cancelEmail(world, deps, request.account, request.params.id) }),
   );
 }

@@ -91,6 +91,34 @@ describe("a scheduled e-mail", () => {
     assert.deepEqual([late.status, late.body.code], [409, "invalid_state"]);
   });
 
+  it("can be canceled as well while it waits for its turn behind others, and no more once it is on the wire", async () => {
+    const gate = Promise.withResolvers<null>();
+    const onTheWire = new Set<string>();
+    sink.onMessage(({ bytes }) => {
+      onTheWire.add(/^Subject: (.*)\r$/m.exec(bytes.toString("latin1"))?.[1] as string);
+      return gate.promise;
+    });
+    const subjects = Array.from({ length: 12 }, (_, n) => `in line ${n}`);
+    const ids = new Map<string, string>();
+    for (const subject of subjects) ids.set(subject, await send(subject));
+    const inHand = async () => {
+      const ours = "select count(*)::int as count from delivery where owner is not null";
+      return (await api.world.db.query<{ count: number }>(ours))[0]?.count === subjects.length;
+    };
+    await until("all are in the hands of the process", async () => onTheWire.size > 0 && (await inHand()));
+    const cancel = (subject?: string) => api.ask("POST", `/v1/emails/${ids.get(subject ?? "")}/cancel`);
+    const begun = await cancel([...onTheWire][0]);
+    assert.deepEqual([begun.status, begun.body.code], [409, "invalid_state"]);
+    // The last one: the sink has some five connections at most.
+    const waiting = subjects.at(-1) as string;
+    const canceled = await cancel(waiting);
+    assert.deepEqual([canceled.status, canceled.body.email?.status], [200, "canceled"]);
+    sink.onMessage(() => null);
+    gate.resolve(null);
+    for (const subject of subjects.slice(0, -1)) await emailWithStatus(api, ids.get(subject) as string, ["delivered"]);
+    assert.equal(arrived(waiting), undefined);
+  });
+
   it("keeps its 72 hours of trying from its own time on", async () => {
     sink.onMessage(() => ({ code: 451, text: "4.3.0 Try later" }));
     const id = await send("tried", { scheduled_at: at(20 * DAY_MS) });
