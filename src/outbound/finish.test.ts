@@ -75,3 +75,17 @@ test("what a server last said stays the reason of mail whose retries are used up
     ["bounced", "soft", "451", "expired"],
   );
 });
+
+test("mail with an end of its own that comes before the next retry has one attempt more, right before that end", () => {
+  const busy = { ...deferredLocally("4.7.1 greylisted", "4.7.1", "greylisted"), smtp_code: "451" };
+  const after = (leftMs: number, attempts: number, has_expiry = true) => {
+    const { row } = decide(world, jobWith(leftMs, attempts, { has_expiry }), busy);
+    return row.next_attempt_at === null ? row.status : row.next_attempt_at.getTime() - NOW_MS;
+  };
+  assert.equal(after(6 * MINUTE_MS, 0), 5 * MINUTE_MS, "the table's comes in time");
+  assert.equal(after(5 * MINUTE_MS, 0), 4.75 * MINUTE_MS);
+  assert.equal(after(75_000, 3), 60_000);
+  assert.equal(after(74_999, 3), "expired", "too soon after the last one");
+  assert.equal(after(15_000, 3), "expired");
+  assert.equal(after(5 * MINUTE_MS, 3, false), "bounced", "after 72 hours it is over");
+});

@@ -70,7 +70,10 @@ export const SendBody = Closed({
     }),
   ),
   expires_at: Type.Optional(
-    Type.String({ format: "date-time", description: "Not delivered by then: `expired`. At most 33 days ahead" }),
+    Type.String({
+      format: "date-time",
+      description: "Not delivered by then: `expired`; tried once more right before. At most 33 days ahead",
+    }),
   ),
   unsubscribe: Type.Optional(
     Closed(

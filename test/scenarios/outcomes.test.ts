@@ -127,12 +127,24 @@ test("a deferred message is tried again on schedule and delivered once the serve
   sink.onMessage(() => null);
 });
 
-test("mail that is not delivered by its own time expires", async () => {
-  sink.onMessage(() => ({ code: 451, text: "4.3.0 Try later" }));
+test("mail that is not delivered by its own time expires, tried once more right before that", async () => {
+  sink.onMessage(() => ({ code: 451, text: "4.7.1 Greylisted" }));
   const expires_at = new Date(clock.now() + 4 * MINUTE_MS).toISOString();
-  const email = await emailWithStatus(api, await send(["late@recipient.example"], { expires_at }), ["expired"]);
-  assert.equal(email.recipients[0].status, "expired");
+  const ids = {
+    late: await send(["late@recipient.example"], { expires_at }),
+    passed: await send(["ok@recipient.example"], { expires_at }),
+  };
+  for (const id of Object.values(ids)) {
+    const { recipients } = await emailWithStatus(api, id, ["deferred"]);
+    assert.equal(Date.parse(expires_at) - Date.parse(recipients[0].next_attempt_at), 15_000);
+  }
+  sink.onRcpt((address) => (address.startsWith("late@") ? { code: 451, text: "4.7.1 Greylisted" } : null));
   sink.onMessage(() => null);
+  clock.move(4 * MINUTE_MS - 14_000);
+  const email = await emailWithStatus(api, ids.late, ["expired"]);
+  assert.deepEqual([email.recipients[0].status, email.recipients[0].attempts], ["expired", 2]);
+  assert.equal((await emailWithStatus(api, ids.passed, ["delivered"])).recipients[0].attempts, 2);
+  sink.onRcpt(() => null);
 });
 
 test("a failing name server never bounces; an absent domain bounces when still absent an hour later", async () => {
