@@ -4,7 +4,7 @@ import { findByReportToken, findDomain } from "../domains/domains.ts";
 import { readReport } from "../mail/dmarc-report/read-report.ts";
 import { findReports } from "../mail/dmarc-report/report-mail.ts";
 import type { AggregateReport } from "../mail/dmarc-report/types.ts";
-import type { Allowance } from "../mail/dmarc-report/unpack.ts";
+import { type Allowance, UNPACKED_BYTES_MAX } from "../mail/dmarc-report/unpack.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { TlsReport } from "../mail/tls-report.ts";
 import type { Tx } from "../platform/db.ts";
@@ -13,6 +13,7 @@ import { uuidFloor } from "../platform/random.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
+import { countRead, isReadEnough } from "./read-budget.ts";
 import { type Stored, storeReport, storeTlsReport, storeUnreadable } from "./store.ts";
 import type { Arrival, DomainOfReport } from "./types.ts";
 
@@ -26,6 +27,7 @@ const PARENTS_MAX = 10;
 const REPORTS_PER_DAY_MAX = 2_000;
 const RECORDS_PER_DAY_MAX = 500_000;
 const DAY_MS = 86_400_000;
+const TOO_MANY = "too many reports on this domain came within 24 hours";
 const TOKEN = /^[0-9a-f]{32}$/;
 
 type IntakeWorld = Pick<World, "db" | "clock" | "random" | "config">;
@@ -57,6 +59,7 @@ export async function takeReportMail(
   mail: Pick<ParsedMail, "attachments" | "text">,
   arrival: Arrival,
 ): Promise<Taken> {
+  if (isReadEnough(domain.id, world.clock.now())) return { kind: "ignored", reason: TOO_MANY };
   const refusal = await world.db.asOrg(domain.org_id, (tx) => whyNotNow(world, tx, domain));
   if (refusal !== null) return { kind: "ignored", reason: refusal };
   const found = findReports(mail);
@@ -72,6 +75,7 @@ export async function takeReportMail(
     const packed = { file, allowance: found.allowance };
     outcomes.push(await reading(domain.org_id, () => takeFile(world, domain, packed, arrival)));
   }
+  countRead(domain.id, UNPACKED_BYTES_MAX - found.allowance.bytes_left, world.clock.now());
   if (outcomes.some(({ kind }) => kind === "kept")) return { kind: "kept" };
   // A TLS report on another domain is no DMARC report that could not be read.
   const dmarc = outcomes.filter(({ kind }) => kind !== "other_tls");
@@ -102,7 +106,7 @@ async function whyNotNow(world: IntakeWorld, tx: Tx, domain: DomainOfReport): Pr
   const since = uuidFloor(world.clock.now() - DAY_MS);
   const [came] = await queries.countSince(tx, domain.org_id, { domain_id: domain.id, since });
   const isFull = came && (came.reports >= REPORTS_PER_DAY_MAX || came.records >= RECORDS_PER_DAY_MAX);
-  return isFull ? "too many reports on this domain came within 24 hours" : null;
+  return isFull ? TOO_MANY : null;
 }
 
 async function takeNothing(

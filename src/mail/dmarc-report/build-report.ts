@@ -58,6 +58,7 @@ export function createReportBuilder(): ReportBuilder {
   return {
     open: (path) => open(draft, path),
     close: (path, text) => close(draft, path, text),
+    records: () => draft.records.length,
     finish: (seen) => finish(draft, seen),
   };
 }

@@ -58,6 +58,21 @@ describe("packings that do harm", () => {
     assert.equal((await reportOf(packed)).records.length, 60_000);
   });
 
+  it("refuses what is much and no record: 100 KB can unpack to 25,000,000 elements", async () => {
+    const full = (junk: string, records: number) =>
+      gzipSync(
+        reportXml({ records: Array.from({ length: records }, () => ({})) }).replace(
+          "</feedback>",
+          `${junk}</feedback>`,
+        ),
+      );
+    for (const junk of ["<a/>", "<!---->", "<?a b?>", "<![CDATA[]]>", "<record><row/></record>"]) {
+      assert.equal(await reasonOf(full(junk.repeat(20_000), 1)), "the report holds too much that is no record", junk);
+    }
+    assert.equal((await reportOf(full("<a/>".repeat(9_000), 1))).records.length, 1);
+    assert.equal((await reportOf(full("<extension/>".repeat(15_000), 100))).records.length, 100);
+  });
+
   it("refuses an archive whose member is larger than it says", async () => {
     const content = Buffer.from(reportXml() + " ".repeat(10_000));
     assert.match(

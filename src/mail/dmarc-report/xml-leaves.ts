@@ -9,6 +9,12 @@ const SILENT_CHARS_MAX = 64 * 1024;
 const TEXT_CHARS_MAX = 2_048;
 const ATTRIBUTES_MAX = 100;
 const DEFECTS_MAX = 1_000;
+/**
+ * Elements, comments and the like: a record has some 20, and 100 with the results of ten signatures. 100 KB of gzip can
+ * hold 25,000,000 that stand for nothing, and each costs as much as one that does.
+ */
+const SIGNS_FREE = 10_000;
+const SIGNS_PER_RECORD = 200;
 const ROOT = "feedback";
 
 export type LeafHandler = {
@@ -16,6 +22,8 @@ export type LeafHandler = {
   open(path: string): string | null;
   /** An element below the root closed; `text` is its own, trimmed and at most 2,048 characters. */
   close(path: string, text: string): string | null;
+  /** How many records were worth reading so far. */
+  records(): number;
 };
 
 export type XmlReader = {
@@ -38,13 +46,14 @@ type State = {
   defects: number;
   refusal: string | null;
   last_sign: number;
+  signs: number;
 };
 
 /** A reader for one document. */
 export function createXmlReader(handler: LeafHandler): XmlReader {
   const state: State = {
     ...{ levels: [], root: -1, found: false, closed: false, namespace: "" },
-    ...{ defects: 0, refusal: null, last_sign: 0 },
+    ...{ defects: 0, refusal: null, last_sign: 0, signs: 0 },
   };
   const parser = createParser(state, handler);
   let decode: ((bytes?: Buffer) => string) | null = null;
@@ -85,17 +94,23 @@ function createParser(state: State, handler: LeafHandler): SaxesParser {
   const refuse = (reason: string | null) => {
     if (reason !== null) state.refusal ??= reason;
   };
+  const count = () => {
+    sign();
+    state.signs += 1;
+    const max = SIGNS_FREE + SIGNS_PER_RECORD * handler.records();
+    if (state.signs > max) refuse("the report holds too much that is no record");
+  };
   let attributes = 0;
   parser.on("error", () => {
     state.defects += 1;
     if (state.defects > DEFECTS_MAX) refuse("this is not XML");
   });
   parser.on("doctype", () => refuse("the report has a document type, which reports have not"));
-  parser.on("comment", sign);
-  parser.on("processinginstruction", sign);
+  parser.on("comment", count);
+  parser.on("processinginstruction", count);
   parser.on("xmldecl", sign);
   parser.on("opentagstart", () => {
-    sign();
+    count();
     attributes = 0;
   });
   parser.on("attribute", () => {
@@ -108,7 +123,7 @@ function createParser(state: State, handler: LeafHandler): SaxesParser {
   });
   parser.on("text", (text) => addText(state, text));
   parser.on("cdata", (text) => {
-    sign();
+    count();
     addText(state, text);
   });
   parser.on("closetag", () => {
