@@ -32,6 +32,9 @@ const run = promisify(execFile);
 
 const LOCK = 0x706f7374; // "post"; the lock is per database, and this one is taken in `postgres`
 const OWNER = "postern";
+/** What the sessions of this process are called, and those of all of ours begin with. */
+const USERS = "postern user ";
+const USER_NAME = `${USERS}${process.pid}`;
 const MADE =
   "select exists (select from pg_roles where rolname = $1) as role, exists (select from pg_database where datname = $1) as database";
 const POLL_MS = 10;
@@ -74,6 +77,8 @@ export type EmbeddedPostgres = {
   restart(): Promise<void>;
   /** Ends all sessions, writes a checkpoint, and resolves when the process is gone. Calling it twice is fine. */
   stop(): Promise<void>;
+  /** Stops it unless other processes of ours use it: then it goes on, and one of them may supervise it. */
+  leave(): Promise<void>;
   /** Calls `listener` when the server ends and nobody asked for it. */
   onExit(listener: (exit: ServerExit) => void): void;
 };
@@ -184,22 +189,24 @@ function face(server: Server): EmbeddedPostgres {
     alive: () => isRunning(server),
     restart: () => oneAtATime(() => restart(server)),
     stop: () => oneAtATime(() => stop(server)),
+    leave: () => oneAtATime(() => leave(server)),
     onExit: (listener) => void server.listeners.push(listener),
   };
 }
 
 /** `localhost` is a placeholder (the `host` parameter wins); without it `new URL` refuses the address. */
 function addresses(cluster: Cluster, port: number): { url: string; admin_url: string } {
+  const name = `application_name=${encodeURIComponent(USER_NAME)}`;
   if (cluster.passwords !== null) {
     const { admin, owner } = cluster.passwords;
     return {
-      url: `postgresql://${OWNER}:${owner}@127.0.0.1:${port}/${OWNER}`,
+      url: `postgresql://${OWNER}:${owner}@127.0.0.1:${port}/${OWNER}?${name}`,
       admin_url: `postgresql://postgres:${admin}@127.0.0.1:${port}/postgres`,
     };
   }
   const socket = `host=${encodeURIComponent(cluster.socket_dir ?? "")}`;
   return {
-    url: `postgresql://${OWNER}@localhost:${port}/${OWNER}?${socket}`,
+    url: `postgresql://${OWNER}@localhost:${port}/${OWNER}?${socket}&${name}`,
     admin_url: `postgresql://postgres@localhost:${port}/postgres?${socket}`,
   };
 }
@@ -400,6 +407,40 @@ async function stop(server: Server): Promise<void> {
   await signal(server, "SIGQUIT"); // immediate
   if (await gone(server, IMMEDIATE_STOP_TIMEOUT_MS)) return;
   throw new Error(`PostgreSQL (process ${server.pid}) does not stop; look at it before you start Postern again.`);
+}
+
+/** Who has given the lock up looks once more: the others may have ended, and found it taken, in the same moment. */
+async function leave(server: Server): Promise<void> {
+  const session = server.supervision;
+  if (session === null || !(await hasOtherUsers(session).catch(() => false))) return await stop(server);
+  server.phase = "ending";
+  server.supervision = null;
+  await session.end().catch(() => undefined);
+  disown(server);
+  if (await isAbandoned(addresses(server.cluster, server.port).admin_url)) await stop(server);
+}
+
+/** Does the server run with nobody who supervises it, or uses it? */
+export async function isAbandoned(adminUrl: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: ANSWER_TIMEOUT_MS });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query("select pg_try_advisory_lock($1) as locked", [LOCK]);
+    return rows[0].locked && !(await hasOtherUsers(client));
+  } catch {
+    return false; // it is being stopped
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function hasOtherUsers(session: pg.Client): Promise<boolean> {
+  const { rows } = await session.query(
+    "select exists (select from pg_stat_activity where starts_with(application_name, $1) and application_name <> $2) as used",
+    [USERS, USER_NAME],
+  );
+  return rows[0].used;
 }
 
 /**

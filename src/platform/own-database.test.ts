@@ -38,9 +38,9 @@ function openedBy(dataDir: string): { said: Promise<string>; end(): Promise<void
       const database = await openOwnDatabase(${JSON.stringify(dataDir)}, log);
       const { default: pg } = await import("pg");
       const client = new pg.Client(database.url);
+      client.on("error", ignore);
       await client.connect();
-      await client.end();
-      process.stdin.resume().once("end", () => database.stop().then(() => process.exit(0)));
+      process.stdin.resume().once("end", () => client.end().then(database.stop).then(() => process.exit(0)));
       console.log("ready");
     } catch (error) {
       console.log(error.message);
@@ -96,5 +96,30 @@ describe("the processes of one data folder", () => {
     assert.equal((await Promise.all(made)).length, 1, "it waited");
     await database.stop();
     await first.end();
+  });
+
+  it("go on when the one that supervises it ends, and the last one stops it", async () => {
+    const dataDir = join(home, "leaving");
+    const first = openedBy(dataDir);
+    assert.equal(await first.said, "ready");
+    const database = await openOwnDatabase(
+      dataDir,
+      logTo(() => undefined),
+    );
+    const client = new pg.Client(database.url);
+    await client.connect();
+    await first.end();
+    assert.deepEqual((await client.query("select 1 as one")).rows, [{ one: 1 }], "the session was not cut");
+    await client.end();
+    await database.stop();
+    assert.equal(await runningEmbeddedPostgres(join(dataDir, "postgres")), null);
+  });
+
+  it("stop it when they all end at the same moment", async () => {
+    const dataDir = join(home, "leaving");
+    const all = [1, 2, 3].map(() => openedBy(dataDir));
+    await Promise.all(all.map(({ said }) => said));
+    await Promise.all(all.map(({ end }) => end()));
+    assert.equal(await runningEmbeddedPostgres(join(dataDir, "postgres")), null);
   });
 });

@@ -1,10 +1,12 @@
 // The embedded database as a running Postern needs it: kept alive after a crash, and shared by the processes of one data
-// folder. The first supervises it, others join; when the supervisor is gone, one of them takes its place.
+// folder. The first supervises it, others join; when the supervisor is gone, one of them takes its place; who is the last
+// to go stops it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { databaseFolder } from "./database-folder.ts";
 import {
   DatabaseInUse,
   type EmbeddedPostgres,
+  isAbandoned,
   isMade,
   runningEmbeddedPostgres,
   startEmbeddedPostgres,
@@ -38,7 +40,7 @@ export async function openOwnDatabase(dataDir: string, log: Log): Promise<OwnDat
       state.stopped = true;
       clearInterval(timer);
       await state.turn;
-      await state.server?.stop();
+      await (state.server ? state.server.leave() : stopAbandoned(folder, log));
     },
   };
 }
@@ -92,4 +94,13 @@ async function takeOver(folder: string, state: State, log: Log): Promise<void> {
   } catch (error) {
     if (!(error instanceof DatabaseInUse)) log.warn({ err: error }, "the embedded database could not be taken over");
   }
+}
+
+/** Its supervisor left it to us, and we go before we took it over. */
+async function stopAbandoned(folder: string, log: Log): Promise<void> {
+  const running = await runningEmbeddedPostgres(folder);
+  if (!running || !(await isAbandoned(running.admin_url))) return;
+  const state: State = { server: null, stopped: true, turn: Promise.resolve() };
+  await supervise(folder, state, log).catch((err) => log.warn({ err }, "the embedded database could not be stopped"));
+  await state.server?.leave();
 }
