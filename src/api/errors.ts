@@ -1,7 +1,7 @@
 // The only place that knows how a Refusal, a schema error or a bug becomes an HTTP answer.
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { BlobsUnavailable, FsyncFailure } from "../platform/blobs.ts";
-import { Crowded, isUnavailable } from "../platform/db.ts";
+import { Crowded, isOutOfTime, isUnavailable } from "../platform/db.ts";
 import type { Log } from "../platform/log.ts";
 import { Refusal, type RefusalKind } from "../platform/refusal.ts";
 
@@ -33,8 +33,6 @@ const CHALLENGES: Partial<Record<RefusalKind, string>> = {
   missing_api_key: 'Bearer realm="postern"',
   invalid_api_key: 'Bearer realm="postern", error="invalid_token"',
 };
-/** SQLSTATE query_canceled: a statement of a request that passed its ten seconds. */
-const STATEMENT_CANCELED = "57014";
 const SLOW_RETRY_S = 5;
 const CROWDED = "too many of your requests are under way; try again shortly";
 
@@ -71,12 +69,12 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
   if (isNoRoom(error)) return new Refusal("unavailable", "there is no room on the disk at the moment; try again later");
   if (isStoreAway(error)) return new Refusal("unavailable", "the store of large bodies fails; try again shortly");
   if (error instanceof Crowded) return new Refusal("unavailable", CROWDED);
-  if (isUnavailable(error)) return new Refusal("unavailable", "the database cannot be reached; try again shortly");
-  if (error.code === STATEMENT_CANCELED) {
+  if (isOutOfTime(error)) {
     return new Refusal("unavailable", "the answer took too long; ask for less, or try again later", {
       retry_after_seconds: SLOW_RETRY_S,
     });
   }
+  if (isUnavailable(error)) return new Refusal("unavailable", "the database cannot be reached; try again shortly");
   const vanished = asVanished(error);
   if (vanished) return vanished;
   switch (error.code) {

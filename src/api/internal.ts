@@ -1,6 +1,7 @@
 // The internal listener: /healthz, /readyz and /metrics (Prometheus), apart from the public one.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { sleep } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
 
 export type InternalServer = {
@@ -11,9 +12,14 @@ export type InternalServer = {
   stop(): Promise<void>;
 };
 
+/** The database has answered by then, or counts as away; a scrape of Prometheus has 10 s. */
+const ANSWER_MS = 3_000;
+
+type InternalWorld = Pick<World, "config" | "db" | "log" | "metrics">;
+
 /** Listens on `config.internal`; when only the default port is taken, on a free one. `/readyz` is 503 until `ready()` and while the database does not answer. */
-export async function startInternalServer(world: World): Promise<InternalServer> {
-  const state = { ready: false };
+export async function startInternalServer(world: InternalWorld, answerMs: number = ANSWER_MS): Promise<InternalServer> {
+  const state = { ready: false, answer_ms: answerMs };
   const server = createServer((request, response) => {
     answer(world, state, request.url ?? "", response).catch((err) => {
       world.log.error({ err }, "the internal listener failed");
@@ -58,27 +64,33 @@ function listen(server: ReturnType<typeof createServer>, host: string, port: num
   });
 }
 
-async function answer(world: World, state: { ready: boolean }, url: string, response: ServerResponse): Promise<void> {
+type State = { ready: boolean; answer_ms: number };
+
+async function answer(world: InternalWorld, state: State, url: string, response: ServerResponse): Promise<void> {
   const path = url.split("?")[0];
   if (path === "/healthz") return json(response, 200, { status: "ok" });
   if (path === "/metrics") {
     const up = world.metrics.gauge("postern_database_up", "Does the database answer this process?");
-    up.set((await isReachable(world)) ? 1 : 0);
+    up.set((await isReachable(world, state)) ? 1 : 0);
     const text = await world.metrics.text();
     response.writeHead(200, { "content-type": world.metrics.content_type }).end(text);
     return;
   }
   if (path !== "/readyz") return json(response, 404, { error: "there is only /healthz, /readyz and /metrics here" });
-  const reachable = state.ready && (await isReachable(world));
+  const reachable = state.ready && (await isReachable(world, state));
   if (!reachable) response.setHeader("retry-after", "1");
   json(response, reachable ? 200 : 503, { status: reachable ? "ready" : "not ready" });
 }
 
-async function isReachable(world: World): Promise<boolean> {
-  return world.db.query("select 1").then(
+/** No answer in time is none: who asks has little patience, too. */
+async function isReachable({ db }: InternalWorld, { answer_ms }: State): Promise<boolean> {
+  const inTime = new AbortController();
+  const asked = db.query("select 1").then(
     () => true,
     () => false,
   );
+  const late = sleep(answer_ms, inTime.signal).then(() => false);
+  return Promise.race([asked, late]).finally(() => inTime.abort());
 }
 
 function json(response: ServerResponse, status: number, body: object): void {

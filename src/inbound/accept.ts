@@ -15,7 +15,7 @@ const WRITERS = 2;
 /** Fewer waiting mails than this join the next statement instead of starting one of their own beside it. */
 const SECOND_WRITER_FROM = 20;
 const ASK_AGAIN_MS = 200;
-const ASK_AGAIN_TIMES = 100;
+const ASK_AGAIN_FOR_MS = 20_000;
 
 export type AcceptWorld = Pick<World, "db" | "clock" | "random" | "config" | "blobs" | "metrics">;
 
@@ -236,7 +236,8 @@ async function write(world: AcceptWorld, batch: Prepared[]): Promise<unknown> {
 async function isStored(world: AcceptWorld, email: Prepared["emails"][number] | undefined): Promise<boolean> {
   if (!email) return false;
   const ask = () => withPartitions(world, () => queries.settleMail(world.db, email));
-  return whileUnavailable(ask, ASK_AGAIN_MS, (_, times) => times < ASK_AGAIN_TIMES).catch((error) => {
+  const until = world.clock.monotonic() + ASK_AGAIN_FOR_MS;
+  return whileUnavailable(ask, ASK_AGAIN_MS, () => world.clock.monotonic() < until).catch((error) => {
     if (isUnavailable(error)) return false;
     throw error;
   });

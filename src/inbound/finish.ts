@@ -14,7 +14,7 @@ import type { Found, Outcome } from "./types.ts";
 
 const BATCH_MAX = 100;
 const RETRY_COMMIT_MS = 500;
-const RETRY_COMMIT_TIMES = 40;
+const RETRY_COMMIT_FOR_MS = 20_000;
 
 export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log">;
 
@@ -78,8 +78,9 @@ async function commitBatch(world: FinishWorld, ports: FinishPorts, batch: Waitin
 /** The database being away is waited for, as long as the claims can be renewed when it is back. */
 async function commit(world: FinishWorld, ports: FinishPorts, batch: Waiting[]): Promise<unknown> {
   const work = () => withPartitions(world, () => world.db.transaction((tx) => write(tx, world, batch)));
+  const until = world.clock.monotonic() + RETRY_COMMIT_FOR_MS;
   try {
-    await whileUnavailable(work, RETRY_COMMIT_MS, (_, times) => times < RETRY_COMMIT_TIMES);
+    await whileUnavailable(work, RETRY_COMMIT_MS, () => world.clock.monotonic() < until);
     wakeHooks(world);
     if (batch.some(({ forwards }) => forwards.length > 0)) ports.notifyOutbound();
     return null;

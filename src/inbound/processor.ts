@@ -4,7 +4,7 @@
 import { isStoreTrouble } from "../platform/blobs.ts";
 import { createBudget } from "../platform/budget.ts";
 import { sleep } from "../platform/clock.ts";
-import { isUnavailable } from "../platform/db.ts";
+import { isOutOfTime, isUnavailable } from "../platform/db.ts";
 import { NotNow } from "../platform/not-now.ts";
 import { beatOf } from "../platform/watchdog.ts";
 import type { World } from "../platform/world.ts";
@@ -159,8 +159,10 @@ async function decide(state: State, job: Job): Promise<Outcome | null> {
       { err: error, inbound_id: job.mail.id, attempts: job.attempts },
       "received mail could not be processed",
     );
-    // A mail answered 250 waits for the database and the store as long as they take, and where its handler says so.
-    const isFault = !isUnavailable(error) && !isStoreTrouble(error) && !(error instanceof NotNow);
+    // A mail answered 250 waits for the database and the store as long as they take, and where its handler says so; not for a
+    // statement that takes too long each time.
+    const isAway = isUnavailable(error) && !isOutOfTime(error);
+    const isFault = !isAway && !isStoreTrouble(error) && !(error instanceof NotNow);
     if (isFault && job.faults + 1 >= FAULTS_MAX) return parts.poison(job.mail, error);
     await giveUp(state, job, isFault ? 1 : 0);
     return null;

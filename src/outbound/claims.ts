@@ -18,6 +18,7 @@ const SWEEP_MS = 30_000;
 const LANES_KEPT_MS = 7 * 86_400_000;
 const LANES_PER_CLAIM = 200;
 const EXPIRED_PER_SWEEP = 500;
+const IDLE_PER_SWEEP = 5_000;
 const ROWS_PER_CLAIM = 400;
 /** A lane in which nothing is due is looked at once more after this: an insert may be committing. */
 const LINGER_MS = 2_000;
@@ -66,7 +67,7 @@ export function createClaimer(world: World, parts: Parts): Claimer {
     sweptAtMs = now;
     await queries.wakeForgottenLanes(world.db, parts.leases.slots(), new Date(world.clock.now()));
     await takeExpired(world, parts, suspended);
-    await queries.dropIdleLanes(world.db, new Date(world.clock.now() - LANES_KEPT_MS));
+    await queries.dropIdleLanes(world.db, new Date(world.clock.now() - LANES_KEPT_MS), IDLE_PER_SWEEP);
   }
 
   function wake(): void {

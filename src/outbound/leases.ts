@@ -8,6 +8,8 @@ import type { World } from "../platform/world.ts";
 import * as queries from "./node-queries.ts";
 
 const HEARTBEAT_MS = 5_000;
+/** One that is not answered is given up early enough for several more, over other connections, before the node is dead. */
+const HEARTBEAT_STATEMENT_MS = 3_000;
 const DEAD_AFTER_S = 30;
 /** Rows written by a node that was buried meanwhile are looked for this often. */
 const ORPHANS_EVERY_BEATS = 6;
@@ -97,7 +99,8 @@ async function register(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, s
 async function beat(world: Pick<World, "db" | "clock" | "log">, hooks: LeaseHooks, state: State): Promise<void> {
   if (state.stopped) return;
   const startedAt = world.clock.monotonic();
-  if ((await queries.heartbeat(world.db, state.node)) === 0) {
+  const seen = await world.db.transaction((tx) => queries.heartbeat(tx, state.node), HEARTBEAT_STATEMENT_MS);
+  if (seen === 0) {
     world.log.warn({ node: state.node }, "this node was declared dead; it starts over");
     hooks.onLost();
     await register(world, hooks, state);

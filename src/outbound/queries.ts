@@ -430,12 +430,14 @@ export function extendWaiting(
   );
 }
 
-/** Forgets lanes that nobody used for `days` and that hold nothing. */
-export function dropIdleLanes(db: Query, before: Date) {
+const IDLE_LANE = `l.touched_at < $1 and l.next_at = 'infinity'
+        and not exists (select 1 from delivery d where d.lane_id = l.id)`;
+
+/** Forgets lanes that nobody used since then and that hold nothing, at most `limit` of them. */
+export function dropIdleLanes(db: Query, before: Date, limit: number) {
   return db.execute(
-    `delete from lane l where l.touched_at < $1 and l.next_at = 'infinity'
-        and not exists (select 1 from delivery d where d.lane_id = l.id)`,
-    [before],
+    `delete from lane l where l.id = any(array(select l.id from lane l where ${IDLE_LANE} limit $2)) and ${IDLE_LANE}`,
+    [before, limit],
   );
 }
 

@@ -17,11 +17,10 @@ export async function askDatabase(db: Pick<Db, "transaction">, query: string): P
     await tx.execute("set transaction read only");
     // Those of our connections are for look-ups by keys: a query of people's reads whole tables, and joins them.
     for (const method of ["seqscan", "hashjoin", "mergejoin"]) await tx.execute(`set local enable_${method} = on`);
-    await tx.execute(`set local statement_timeout = ${TIMEOUT_MS}`);
     await tx.execute(`declare asked no scroll cursor for ${query}`);
     const rows = await tx.query(`fetch ${ROWS_MAX + 1} from asked`);
     return { rows: rows.slice(0, ROWS_MAX), isCut: rows.length > ROWS_MAX };
-  });
+  }, TIMEOUT_MS);
 }
 
 /** A line with the columns' names and one for each row, fields parted by tabs. */

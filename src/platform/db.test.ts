@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { type TestDatabase, testDatabase } from "../../test/support/database.ts";
@@ -68,6 +69,78 @@ describe("an organization's transactions", () => {
     assert.equal(running, 21);
   });
 });
+
+// A firewall that forgot its connections, a machine that is gone: what is written goes nowhere, and nobody says so.
+describe("a connection that answers no more", () => {
+  const ORG = "01900000-0000-7000-8000-00000000000c";
+  let line: { url: string; forget(): void; close(): void };
+  let far: Db;
+
+  before(async () => {
+    line = await forgetfulLine(database.url);
+    far = openDb(line.url, { onError: () => undefined, statement_ms: 400, answer_ms: 200 });
+  });
+  after(async () => {
+    await far?.close();
+    line?.close();
+  });
+
+  const one = (runner: Pick<Db, "query">) => runner.query<{ one: number }>("select 1 as one");
+  const ways: Record<string, () => Promise<{ one: number }[]>> = {
+    "a statement": () => one(far),
+    "a transaction": () => far.transaction(one),
+    "a transaction that may take its time": () => far.transaction(one, 500),
+    "an organization's transaction": () => far.asOrg(ORG, one),
+    "the question for the clock": async () => [{ one: (await far.clockSkewMs()) < 1e9 ? 1 : 0 }],
+  };
+  for (const [name, ask] of Object.entries(ways)) {
+    it(`is given up by ${name}, as an outage, and the next goes over another`, { timeout: 30_000 }, async () => {
+      assert.deepEqual(await whileUnavailable(ask, 1), [{ one: 1 }]);
+      line.forget();
+      await assert.rejects(ask(), (error) => isUnavailable(error));
+      assert.deepEqual(await whileUnavailable(ask, 1), [{ one: 1 }]);
+    });
+  }
+
+  it("is not taken for what only takes its time, which is ended by the server", { timeout: 30_000 }, async () => {
+    await assert.rejects(far.query("select pg_sleep(5)"), { code: "57014" });
+    await far.transaction((tx) => tx.query("select pg_sleep(1)"), 10_000);
+  });
+});
+
+/** A way to the database that forgets its connections when told: they stay open, and what is written to them is lost. */
+async function forgetfulLine(url: string) {
+  const to = new URL(url);
+  const host = to.searchParams.get("host") ?? to.hostname;
+  const port = Number(to.port || 5432);
+  let forgotten = new WeakSet<Socket>();
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = host.startsWith("/") ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+    for (const [from, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on("data", (bytes) => forgotten.has(from) || other.write(bytes));
+      from.on("error", () => undefined).on("close", () => other.destroy());
+    }
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  to.searchParams.delete("host");
+  to.hostname = "127.0.0.1";
+  to.port = String((server.address() as AddressInfo).port);
+  return {
+    url: to.href,
+    forget() {
+      forgotten = new WeakSet(sockets);
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
 
 describe("listening", () => {
   it("goes on after an outage with one connection, and says that something may have been missed", async () => {

@@ -23,8 +23,11 @@ declare const insideTransaction: unique symbol;
 export type Tx = Query & { readonly [insideTransaction]: true };
 
 export type Db = Query & {
-  /** A transaction that sees every organization's rows; for batches and background work only. */
-  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /**
+   * A transaction that sees every organization's rows; for batches and background work only. Its statements may take
+   * `statementMs` each, 30 s unless told.
+   */
+  transaction<T>(work: (tx: Tx) => Promise<T>, statementMs?: number): Promise<T>;
   /** A transaction that sees one organization's rows only (row-level security). Every request's work runs in here. */
   asOrg<T>(orgId: string, work: (tx: Tx) => Promise<T>): Promise<T>;
   /** A dedicated connection for LISTEN; `onNotify` gets the channel. Reconnects by itself until closed. */
@@ -39,6 +42,15 @@ const SYSTEM_CONNECTIONS_MAX = 10;
 /** An organization has half of them: what takes its time there (a search of millions) keeps nobody else's requests waiting. */
 const TENANT_CONNECTIONS_MAX = 20;
 const CONNECT_TIMEOUT_MS = 5_000;
+/**
+ * So long may a statement take, and so much longer is its answer waited for: then the connection is taken for dead (a firewall
+ * that forgot it, a machine that is gone, a server that stands still; the kernel alone would wait for 15 minutes).
+ */
+const STATEMENT_MS = 30_000;
+const TENANT_STATEMENT_MS = 10_000;
+const ANSWER_MS = 5_000;
+/** Idle connections are asked whether they live, after 10 s and ten times a second apart. */
+const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
 const RELISTEN_MS = 500;
 /**
  * A process that stands still in the middle of a transaction, or a machine that is gone without a word, must not keep what
@@ -54,15 +66,26 @@ export function isUuid(text: string): boolean {
 }
 
 /**
- * SQLSTATE classes 08 (connection), 57P (shutting down), 53 (resources), 25P03 (idle in a transaction), and socket errors: the database could not
- * answer, as opposed to having refused.
+ * SQLSTATE classes 08 (connection), 57P (shutting down), 53 (resources), 25P03 (idle in a transaction), 57014 (a statement
+ * out of time), and socket errors: the database could not answer, as opposed to having refused.
  */
 export function isUnavailable(error: unknown): boolean {
   const code = (error as { code?: string })?.code ?? "";
-  if (/^(08...|57P0.|53...|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/.test(code)) return true;
+  if (/^(08...|57014|57P0.|53...|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/.test(code)) return true;
+  if (isUnanswered(error)) return true;
   return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(
     (error as Error)?.message ?? "",
   );
+}
+
+/** SQLSTATE query_canceled: a statement took longer than it may, and did nothing. */
+export function isOutOfTime(error: unknown): boolean {
+  return (error as { code?: string })?.code === "57014";
+}
+
+/** The statement may be done or not, or still under way. */
+function isUnanswered(error: unknown): boolean {
+  return (error as Error)?.message === "Query read timeout";
 }
 
 /**
@@ -114,14 +137,31 @@ export function isDuplicate(error: unknown, constraint?: string): boolean {
  */
 const BY_KEYS = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
 
+export type DbOptions = {
+  onError(error: Error): void;
+  /** For tests. */
+  statement_ms?: number;
+  answer_ms?: number;
+};
+
 /** Opens both pools; connections are made on demand. `onError` hears of connections lost while idle. */
-export function openDb(url: string, options: { onError: (error: Error) => void }): Db {
-  const system = openPool(url, `-c postern.scope=system ${BY_KEYS}`, SYSTEM_CONNECTIONS_MAX, options);
-  const tenant = openPool(url, "-c statement_timeout=10000", TENANT_CONNECTIONS_MAX, options);
+export function openDb(url: string, options: DbOptions): Db {
+  const { statement_ms = STATEMENT_MS, answer_ms = ANSWER_MS } = options;
+  const system = openPool(
+    url,
+    `-c postern.scope=system -c statement_timeout=${statement_ms} ${BY_KEYS}`,
+    SYSTEM_CONNECTIONS_MAX,
+    options,
+  );
+  const tenant = openPool(url, `-c statement_timeout=${TENANT_STATEMENT_MS}`, TENANT_CONNECTIONS_MAX, options);
   const inPlace = shareOut(TENANT_CONNECTIONS_MAX);
   return {
     ...statements(system),
-    transaction: (work) => inTransaction(system, "begin", work),
+    transaction(work, statementMs) {
+      if (statementMs === undefined) return inTransaction(system, "begin", work);
+      const begin = `begin; set local statement_timeout = ${statementMs}`;
+      return inTransaction(system, begin, work, statementMs + answer_ms);
+    },
     asOrg(orgId, work) {
       if (!isUuid(orgId)) throw new Error("asOrg needs an organization id");
       return inPlace(orgId, () => inTransaction(tenant, `begin; set local postern.org_id = '${orgId}'`, work));
@@ -152,10 +192,12 @@ function openPool(
   url: string,
   settings: string,
   max: number,
-  { onError }: { onError: (error: Error) => void },
+  { onError, statement_ms = STATEMENT_MS, answer_ms = ANSWER_MS }: DbOptions,
 ): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
+    ...KEEP_ALIVE,
+    query_timeout: statement_ms + answer_ms,
     options: `-c synchronous_commit=on -c jit=off ${NOT_FOR_EVER} ${settings}`,
     max,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -181,9 +223,11 @@ function statementName(text: string): string | undefined {
   return name;
 }
 
-function statements(runner: pg.Pool | pg.PoolClient): Query {
+/** `answeredInMs`: unless as long as the pool waits. */
+function statements(runner: pg.Pool | pg.PoolClient, answeredInMs?: number): Query {
+  const wait = answeredInMs === undefined ? {} : { query_timeout: answeredInMs };
   const run = (text: string, values: readonly unknown[] = []) =>
-    runner.query({ name: statementName(text), text, values: values as unknown[] });
+    runner.query({ name: statementName(text), text, values: values as unknown[], ...wait });
   return {
     async query<Row>(text: string, values?: readonly unknown[]) {
       return (await run(text, values)).rows as Row[];
@@ -194,18 +238,27 @@ function statements(runner: pg.Pool | pg.PoolClient): Query {
   };
 }
 
-async function inTransaction<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+async function inTransaction<T>(
+  pool: pg.Pool,
+  begin: string,
+  work: (tx: Tx) => Promise<T>,
+  answeredInMs?: number,
+): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
     await client.query(begin);
-    const result = await work(statements(client) as Tx);
+    const result = await work(statements(client, answeredInMs) as Tx);
     await client.query("commit");
     return result;
   } catch (error) {
-    await client.query("rollback").catch((failure: Error) => {
-      broken = failure;
-    });
+    // What does not answer a statement does not answer a rollback either: PostgreSQL rolls back when the connection is gone.
+    if (isUnanswered(error)) broken = error as Error;
+    else {
+      await client.query("rollback").catch((failure: Error) => {
+        broken = failure;
+      });
+    }
     throw error;
   } finally {
     client.release(broken);
@@ -215,13 +268,17 @@ async function inTransaction<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => 
 async function measureSkew(pool: pg.Pool): Promise<number> {
   // A connection first: waiting for one would count as the way of the question.
   const client = await pool.connect();
+  let broken: Error | undefined;
   try {
     const startedAtMs = performance.now();
     const { rows } = await client.query("select extract(epoch from clock_timestamp()) * 1000 as at_ms");
     const tookMs = performance.now() - startedAtMs;
     return Math.round(Number(rows[0].at_ms) - (Date.now() - tookMs / 2));
+  } catch (error) {
+    broken = error as Error;
+    throw error;
   } finally {
-    client.release();
+    client.release(broken);
   }
 }
 
@@ -232,7 +289,7 @@ async function listen(url: string, channels: string[], onNotify: (channel: strin
   follow();
 
   async function hear(): Promise<pg.Client> {
-    const next = new pg.Client({ connectionString: url });
+    const next = new pg.Client({ connectionString: url, ...KEEP_ALIVE, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
     next.on("notification", (message) => onNotify(message.channel));
     next.on("error", () => undefined);
     try {

@@ -9,6 +9,8 @@ const DAY_MS = 86_400_000;
 const DAYS_AHEAD = 3;
 const LOOK_EVERY_MS = 60_000;
 const WORK_EVERY_MS = 3_600_000;
+/** Some sixty tables at a first start, each with its indexes, on a slow disk. */
+const MAKE_MS = 120_000;
 /** So long a day's drop, and with it all who use its table, may wait for who reads it. */
 const DROP_WAIT_MS = 200;
 /** SQLSTATE lock_not_available. */
@@ -19,7 +21,7 @@ export async function makePartitions(db: Db, nowMs: number): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.query("select pg_advisory_xact_lock(1886352500)");
     await tx.query(`call make_day_partitions('${day(nowMs - DAY_MS)}', '${day(nowMs + DAYS_AHEAD * DAY_MS)}')`);
-  });
+  }, MAKE_MS);
 }
 
 /** Runs `insert`; when a day partition is missing (SQLSTATE 23514 on routing), makes it and runs `insert` once more. */

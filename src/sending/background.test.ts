@@ -16,6 +16,8 @@ test("idempotency keys are forgotten after 72 hours and not before", async () =>
   for (const [key, hours] of [
     ["fresh", 71],
     ["old", 73],
+    ["older", 74],
+    ["oldest", 99],
   ] as const) {
     await db.execute(
       `insert into idempotency (org_id, environment, key, request_hash, status, answer, created_at)
@@ -23,7 +25,7 @@ test("idempotency keys are forgotten after 72 hours and not before", async () =>
       [api.org_id, key, new Date(clock.now() - hours * HOUR_MS)],
     );
   }
-  assert.equal(await forgetOld(api.world), 1);
+  assert.equal(await forgetOld(api.world, 2), 3);
   const rows = await db.query<{ key: string }>("select key from idempotency");
   assert.deepEqual(
     rows.map(({ key }) => key),

@@ -9,6 +9,8 @@ const LOOK_EVERY_MS = 60_000;
 const WORK_EVERY_MS = 3_600_000;
 /** Two months and a day: this month's quota and the last's stay to be looked at. */
 const WINDOWS_KEPT_MS = 63 * 86_400_000;
+/** An hour has millions of keys where thousands a second are sent: each statement ends soon, and holds nobody up. */
+const ROWS_MAX = 20_000;
 
 type HousekeepingWorld = Pick<World, "db" | "clock"> & RoundsWorld;
 
@@ -18,9 +20,17 @@ export function startSendingWork(world: HousekeepingWorld): { stop(): Promise<vo
   return startRounds(world, { name: "housekeeping of sending", every_ms: LOOK_EVERY_MS, round });
 }
 
-/** Forgets what is old by the clock; returns how many rows. */
-export async function forgetOld(world: Pick<World, "db" | "clock">): Promise<number> {
+/** Forgets what is old by the clock, `rowsMax` at a time; returns how many rows. */
+export async function forgetOld(world: Pick<World, "db" | "clock">, rowsMax: number = ROWS_MAX): Promise<number> {
   const now = world.clock.now();
-  const keys = await queries.purgeIdempotent(world.db, new Date(now - KEEP_MS));
-  return keys + (await queries.purgeAllowances(world.db, new Date(now - WINDOWS_KEPT_MS)));
+  let forgotten = 0;
+  for (const [purge, kept_ms] of [
+    [queries.purgeIdempotent, KEEP_MS],
+    [queries.purgeAllowances, WINDOWS_KEPT_MS],
+  ] as const) {
+    for (let gone = rowsMax; gone === rowsMax; forgotten += gone) {
+      gone = await purge(world.db, new Date(now - kept_ms), rowsMax);
+    }
+  }
+  return forgotten;
 }

@@ -29,14 +29,20 @@ export function forgetIdempotent(db: Query, orgId: string, environment: string, 
   ]);
 }
 
-/** Index: idempotency_age. */
-export function purgeIdempotent(db: Query, before: Date) {
-  return db.execute("delete from idempotency where created_at < $1", [before]);
+/** At most `limit` of them. Index: idempotency_age. */
+export function purgeIdempotent(db: Query, before: Date, limit: number) {
+  return db.execute(
+    "delete from idempotency where ctid = any(array(select ctid from idempotency where created_at < $1 limit $2))",
+    [before, limit],
+  );
 }
 
-/** Index: allowance_age. */
-export function purgeAllowances(db: Query, before: Date) {
-  return db.execute("delete from allowance where starts_at < $1", [before]);
+/** At most `limit` of them. Index: allowance_age. */
+export function purgeAllowances(db: Query, before: Date, limit: number) {
+  return db.execute(
+    "delete from allowance where ctid = any(array(select ctid from allowance where starts_at < $1 limit $2))",
+    [before, limit],
+  );
 }
 
 /** The windows of domains only: a month is the quota's. Index: allowance_age. */

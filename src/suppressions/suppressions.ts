@@ -10,7 +10,7 @@ import { findDomain } from "../domains/domains.ts";
 import { parseAddress } from "../mail/address.ts";
 import { ORG_SCOPE, readScope, type Scope } from "../mail/csv/scope.ts";
 import { coalesce } from "../platform/coalesce.ts";
-import { isUuid, type Tx } from "../platform/db.ts";
+import { isOutOfTime, isUuid, type Tx } from "../platform/db.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { hasTemplate } from "../templates/templates.ts";
@@ -35,8 +35,6 @@ const SEARCH_KEYS_MAX = 1_000;
 const INSERT_MAX = 1_000;
 /** For each statement of a search; a part of an address among 10 million takes some ten. */
 const SEARCH_SECONDS = 25;
-/** SQLSTATE query_canceled: what a statement beyond its time ends with. */
-const CANCELED = "57014";
 const NOTE_CHARS_MAX = 1_000;
 
 /**
@@ -336,7 +334,7 @@ async function search(tx: Tx, orgId: string, listing: queries.Listing): Promise<
   try {
     return await searchInTime(tx, orgId, listing);
   } catch (error) {
-    if ((error as { code?: string }).code !== CANCELED) throw error;
+    if (!isOutOfTime(error)) throw error;
     throw invalid("query", "the 'query' field takes too long in a list of this size; give the beginning of an address");
   }
 }

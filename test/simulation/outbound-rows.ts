@@ -183,7 +183,7 @@ function laneStatements(rows: OutboundRows): [string, Statement][] {
         return asleep.length;
       },
     ],
-    [textOf((db) => queries.dropIdleLanes(db, new Date(0))), () => 0],
+    [textOf((db) => queries.dropIdleLanes(db, new Date(0), 1)), () => 0],
   ];
 }
 

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { testConfig } from "../../test/support/api.ts";
+import { createLog } from "../platform/log.ts";
+import { createMetrics } from "../platform/metrics.ts";
+import type { World } from "../platform/world.ts";
+import { type InternalServer, startInternalServer } from "./internal.ts";
+
+let server: InternalServer;
+let ask: () => Promise<unknown[]>;
+
+before(async () => {
+  const world = {
+    config: testConfig({ POSTERN_INTERNAL: "127.0.0.1:0" }),
+    log: createLog({ level: "silent", role: "test" }),
+    metrics: createMetrics(),
+    db: { query: () => ask() } as unknown as World["db"],
+  };
+  server = await startInternalServer(world, 50);
+});
+after(() => server.stop());
+
+async function get(path: string): Promise<{ status: number; text: string }> {
+  const response = await fetch(server.address + path);
+  return { status: response.status, text: await response.text() };
+}
+
+const up = async () => /^postern_database_up (\d)$/m.exec((await get("/metrics")).text)?.[1];
+
+describe("the internal listener", () => {
+  it("says ready only once the process is, while its database answers, and never again once it stops", async () => {
+    ask = async () => [];
+    assert.equal((await get("/readyz")).status, 503);
+    server.ready();
+    assert.deepEqual([(await get("/readyz")).status, await up()], [200, "1"]);
+    ask = () => Promise.reject(new Error("away"));
+    assert.deepEqual([(await get("/readyz")).status, await up()], [503, "0"]);
+    ask = async () => [];
+    server.unready();
+    assert.deepEqual([(await get("/readyz")).status, await up()], [503, "1"]);
+    server.ready();
+  });
+
+  it("answers for a database that stands still, too: it is not up", async () => {
+    ask = () => new Promise(() => undefined);
+    assert.deepEqual([(await get("/readyz")).status, await up()], [503, "0"]);
+    assert.equal((await get("/healthz")).status, 200);
+  });
+});
