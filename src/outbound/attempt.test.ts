@@ -70,3 +70,36 @@ describe("SMTPUTF8", () => {
     assert.equal((await envelopeOf(mail("hello"), { email: "b\u00fcro@recipient.example" })).smtputf8, true);
   });
 });
+
+describe("a refusal that asks something of the session", () => {
+  /** What becomes of a message that is refused so. */
+  async function refused(text: string, { tls = false, is_relay = false, code = 530 } = {}) {
+    const session = {
+      tls: tls ? { protocol: "TLSv1.3", cipher: "x", authorized: true } : null,
+      async send(): Promise<SendOutcome> {
+        return { kind: "refused", stage: "mail", reply: { code, enhanced: "5.7.0", text } };
+      },
+    };
+    const hop = { host: "mx.example", address: "192.0.9.1" };
+    const link = { hop, session, isp: "other", is_relay } as unknown as Link;
+    const about = { origin: "forward", require_tls: false, domain_id: "d", envelope_from: "b@sender.example" };
+    const email = "anna@recipient.example";
+    const job = { message_id: "m", position: 0, email, mime: mail("x"), about } as unknown as Job;
+    const { outcome, path_action } = await attempt(world, parts, link, job);
+    return [outcome?.kind, outcome?.bounce_type, path_action];
+  }
+
+  it("makes mail wait for TLS that had failed, and bounces it where there was TLS", async () => {
+    assert.deepEqual(await refused("Must issue a STARTTLS command first"), ["deferred", "soft", null]);
+    assert.deepEqual(await refused("Must issue a STARTTLS command first", { tls: true }), ["bounced", "soft", null]);
+  });
+
+  it("makes mail wait for the login that a relay wants, and leaves the relay alone meanwhile", async () => {
+    for (const code of [530, 535]) {
+      const wanted = { tls: true, is_relay: true, code };
+      assert.deepEqual(await refused("Authentication required", wanted), ["deferred", "soft", "suspend"]);
+    }
+    assert.deepEqual(await refused("Authentication required", { tls: true }), ["bounced", "soft", null]);
+    assert.deepEqual(await refused("spam", { tls: true, is_relay: true, code: 550 }), ["bounced", "soft", null]);
+  });
+});

@@ -153,7 +153,23 @@ function fromReply(reply: Reply, stage: "mail" | "rcpt" | "data" | "final", link
     suppress: verdict.suppress,
     retry_after_min: verdict.retry_after_min,
   };
-  return { outcome, path_action: verdict.path_action, lost: null };
+  const asked = demandOf(verdict, reply, link);
+  if (asked === null) return { outcome, path_action: verdict.path_action, lost: null };
+  const waiting: Outcome = { ...outcome, kind: "deferred", class: "auth", bounce_type: "soft", suppress: false };
+  return { outcome: waiting, path_action: asked === "login" ? "suspend" : null, lost: null };
+}
+
+const WANTS_LOGIN = new Set([530, 534, 535, 538]);
+
+/**
+ * What a 5xx asks of the session, not of the message, which waits for a better one: TLS where it had failed and we went on in
+ * clear, or a login that its domain's relay was not given (RFC 4954 §6). The relay refuses all other mail for that as well.
+ */
+function demandOf(verdict: Classification, reply: Reply, link: Link): "tls" | "login" | null {
+  if (reply.code < 500) return null;
+  const wantsTls = verdict.rule === "starttls-needed" && !link.session.tls;
+  if (wantsTls) return "tls";
+  return link.is_relay && WANTS_LOGIN.has(reply.code) ? "login" : null;
 }
 
 /** A permanent refusal of our address is worth another try only from another one, which is the pool's to choose. */

@@ -26,6 +26,8 @@ export type Link = {
   hop: Hop;
   session: MailSession;
   isp: string;
+  /** A customer's relay: what it refuses may be about its settings. */
+  is_relay: boolean;
   source_ip: string | null;
   /** `dane`: the set of records its certificate was found to match. `pkix`: chain and name were right. */
   proven: { encrypted: boolean; pkix: boolean; dane: string | null };
@@ -142,6 +144,7 @@ function makeLink(opening: Opening, session: MailSession, { trouble, said }: { t
     hop: { host: hop.host, address: hop.address },
     session,
     isp: errand.plan.site.isp,
+    is_relay: hop.terms.kind === "relay",
     source_ip: source.ip,
     proven: { encrypted: session.tls !== null, pkix: said.pkix, dane },
     trouble: trouble ?? (session.tls ? null : { result: "starttls-not-supported", detail: NO_STARTTLS }),

@@ -173,6 +173,19 @@ describe("a relay that is always used", () => {
     assert.equal(logins.length, 2);
   });
 
+  it("that wants a login it was not given makes mail wait, and gets it once it has one", async () => {
+    await addVerifiedDomain(api, dns, "anonymous.example");
+    const place = { host: "relay.example", port: relay.port };
+    await setRelay(api, "anonymous.example", { ...place, username: null, password: null });
+    const id = await send(api, "anonymous.example", "recipient.example");
+    const refused = await lastEvent(api, id, "deferred", "bounced");
+    assert.deepEqual([refused.event_type, refused.smtp_code], ["deferred", "530"]);
+    await setRelay(api, "anonymous.example", place);
+    forget();
+    clock.move(10 * MINUTE_MS);
+    assert.equal((await lastEvent(api, id, "delivered", "bounced")).event_type, "delivered");
+  });
+
   it("that cannot be found, or lies inside, makes mail wait and never bounces it", async () => {
     const cases: [string, string, RegExp][] = [
       ["five.example", "gone.example", /the relay gone\.example: it does not exist/],
