@@ -6,7 +6,7 @@ import { fromFields } from "../../../src/mail/auth/authenticate.ts";
 import { findAuthor } from "../../../src/mail/auth/author.ts";
 import { splitFields } from "../../../src/mail/dkim/canonicalize.ts";
 import { mailboxHeader } from "../../../src/mail/mime/encode-header.ts";
-import { unfoldedValue } from "../../../src/mail/mime/header-text.ts";
+import { mailboxesOf, unfoldedValue } from "../../../src/mail/mime/header-text.ts";
 import { addressesMax, parseAddressList } from "../../../src/mail/mime/parse-addresses.ts";
 import { headersMax } from "../../../src/mail/mime/parse-head.ts";
 import { parseMessage } from "../../../src/mail/mime/parse-message.ts";
@@ -131,7 +131,7 @@ const addressList: Target = {
   seeds: { lines: "address-list.jsonl", shared: SHARED },
   words: WORDS,
   check(input) {
-    const found = parseAddressList(unfoldedValue(Buffer.concat([Buffer.from("To: "), input])));
+    const found = mailboxesOf(Buffer.concat([Buffer.from("To: "), input]));
     assert.ok(found.length <= addressesMax);
     for (const { name, email } of found) {
       assertStorable("name", name, 1_000);
@@ -159,6 +159,10 @@ const author: Target = {
     "From\t:",
     "\r\nTo: x\r\n",
     "=?utf-8?",
+    ...["shift_jis", "gbk", "big5", "iso-2022-jp", "hz-gb-2312", "utf-7", "utf-16le"].map(
+      (charset) => `Content-Type: text/plain; charset=${charset}\r\n`,
+    ),
+    ...['\x1b$B"!\x1b(B', "\x1b$B", "\x1b(B", "~{", "~}", "+ADw-", "+AD4-", '\\"'],
   ],
   bytes_max: 16_384,
   check(input) {
