@@ -3,7 +3,8 @@
 // Compared without regard to case. Not here: what is matched against them.
 import { RE2JS } from "re2js";
 
-export type Pattern = { matches(text: string): boolean };
+/** `size`: instructions of the expression, each of which a match may take once for every character; 0 for a glob. */
+export type Pattern = { matches(text: string): boolean; size: number };
 export type CompiledPattern = { kind: "pattern"; pattern: Pattern } | { kind: "problem"; problem: string };
 
 const PATTERN_LENGTH_MAX = 256;
@@ -29,12 +30,13 @@ function compileExpression(source: string): CompiledPattern {
   if (source === "") return { kind: "problem", problem: "must have an expression after 're:'" };
   try {
     const expression = RE2JS.compile(source, RE2JS.CASE_INSENSITIVE);
-    if (expression.programSize() > PROGRAM_SIZE_MAX) {
+    const size = expression.programSize();
+    if (size > PROGRAM_SIZE_MAX) {
       return { kind: "problem", problem: "is too large once its repetitions are written out" };
     }
     return {
       kind: "pattern",
-      pattern: { matches: (text) => text.length <= TEXT_LENGTH_MAX && expression.test(text) },
+      pattern: { size, matches: (text) => text.length <= TEXT_LENGTH_MAX && expression.test(text) },
     };
   } catch (error) {
     const { name, message } = error as Error;
@@ -45,7 +47,7 @@ function compileExpression(source: string): CompiledPattern {
 
 function compileGlob(glob: string): Pattern {
   const wanted = [...glob.toLowerCase()];
-  return { matches: (text) => text.length <= TEXT_LENGTH_MAX && matchesGlob(wanted, [...text.toLowerCase()]) };
+  return { size: 0, matches: (text) => text.length <= TEXT_LENGTH_MAX && matchesGlob(wanted, [...text.toLowerCase()]) };
 }
 
 // Only the last star is ever tried again: at most pattern × text steps.

@@ -9,6 +9,8 @@ import type { OutgoingEvent } from "./types.ts";
 const PATTERNS_MAX = 5_000;
 /** Bodies in one statement: received mail has up to some MiB each, and a parameter is twice that in hex. */
 const STATEMENT_BYTES_MAX = 8 * 1024 * 1024;
+/** Endpoints looked at between two turns of the event loop; their patterns take some ten milliseconds at most. */
+const TRIED_A_TURN = 500;
 
 /**
  * Queues each event for the enabled endpoints that want it: outbound events for those of all domains or of the event's,
@@ -26,7 +28,7 @@ export async function enqueueWebhooks(
   const subscribers = await queue.holdSubscribers(tx, orgIds, [...new Set(events.map(({ event }) => event))], at);
   if (subscribers.length === 0) return;
   const wanted = new Set<string>();
-  for (const { bodies, deliveries } of match(world, events, byOrganization(subscribers))) {
+  for (const { bodies, deliveries } of await match(world, events, byOrganization(subscribers))) {
     await queue.insertDeliveries(tx, bodies, deliveries, at);
     for (const delivery of deliveries) wanted.add(delivery.webhook_id);
   }
@@ -44,16 +46,24 @@ function byOrganization(subscribers: queue.Subscriber[]): Map<string, queue.Subs
 
 type Batch = { bodies: queue.NewBody[]; deliveries: queue.NewDelivery[]; bytes: number };
 
-/** One batch, unless its bodies are large. */
-function match(
+/** One batch, unless its bodies are large. Many patterns are tried in turns with everything else. */
+async function match(
   world: Pick<World, "random">,
   events: readonly OutgoingEvent[],
   subscribers: Map<string, queue.Subscriber[]>,
-): Batch[] {
+): Promise<Batch[]> {
   const batches: Batch[] = [];
   let batch: Batch | null = null;
+  let tried = 0;
   for (const event of events) {
-    const takers = (subscribers.get(event.org_id) ?? []).filter((subscriber) => takes(subscriber, event));
+    const ofOrganization = subscribers.get(event.org_id) ?? [];
+    const takers = ofOrganization.filter((subscriber) => takes(subscriber, event));
+    tried += ofOrganization.length;
+    if (tried >= TRIED_A_TURN) {
+      tried = 0;
+      // Deliberate: the global setImmediate, which the simulation plays; that of node:timers/promises goes past it.
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     if (takers.length === 0) continue;
     const body = bodyOf(event);
     if (batch === null || batch.bytes + body.length > STATEMENT_BYTES_MAX) {

@@ -26,9 +26,18 @@ export async function insertWebhook(tx: Tx, orgId: string, row: NewWebhook): Pro
   );
 }
 
-/** Serializes creations within an organization, so that the limit of endpoints holds. */
+/** Serializes creations and changes of patterns within an organization, so that its limits hold. */
 export async function lockOrganization(tx: Tx, orgId: string): Promise<void> {
   await tx.query("select pg_advisory_xact_lock(hashtextextended('webhook-create:' || $1, 0))", [orgId]);
+}
+
+/** The patterns of the organization's other endpoints that are expressions. */
+export async function listExpressions(db: Query, orgId: string, except: string): Promise<string[]> {
+  const rows = await db.query<{ match_pattern: string }>(
+    "select match_pattern from webhook where org_id = $1 and id <> $2 and match_pattern like 're:%'",
+    [orgId, except],
+  );
+  return rows.map(({ match_pattern }) => match_pattern);
 }
 
 /** All endpoints of the organization. */

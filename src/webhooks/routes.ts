@@ -39,7 +39,9 @@ const Url = Type.String({ maxLength: 2048, description: "https only; not a priva
 const Events = Type.Array(OneOf(EVENT_TYPES), { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true });
 const MatchPattern = Type.String({
   maxLength: 256,
-  description: "Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression",
+  description:
+    "Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's " +
+    "expressions have at most 2,000 instructions together (some 80 of the usual size)",
 });
 
 const Delivery = Type.Object({

@@ -111,6 +111,39 @@ test("a pattern that is no glob and no RE2 expression, or too long, is refused",
   refused(await create({ url: URL_A, match_pattern: "x".repeat(257) }), "match_pattern", /256/);
 });
 
+test("an organization's expressions are limited together, for they are all tried on every recipient; globs are not", async () => {
+  const { live_key: key } = await api.organization();
+  const ask = (method: string, path: string, body: object) => api.ask(method, `/v1/webhooks${path}`, body, { key });
+  // The worst that one may be took 25 ms on an address of 250 characters.
+  const large = (n: number) => `re:\\b(.?.?.?.?.?.?.?.?.?.?){30}${n}\\b[!?]`;
+  const made: string[] = [];
+  let answer = await ask("POST", "", { url: URL_A, match_pattern: large(0) });
+  for (; answer.status === 201; answer = await ask("POST", "", { url: URL_A, match_pattern: large(made.length) })) {
+    made.push(answer.body.webhook.id);
+    assert.ok(made.length < 20, "there is no limit");
+  }
+  assert.deepEqual([answer.status, answer.body.code, answer.body.field], [403, "plan_limit_reached", "match_pattern"]);
+  assert.ok(made.length >= 1);
+  for (const pattern of ["*@shop.example", null]) {
+    const other = await ask("POST", "", { url: URL_A, match_pattern: pattern });
+    assert.equal(other.status, 201);
+    const changed = await ask("PUT", `/${other.body.webhook.id}`, { match_pattern: large(9) });
+    assert.deepEqual([changed.status, changed.body.code], [403, "plan_limit_reached"]);
+  }
+  // Its own place is free for it, and what it gives up for others.
+  assert.equal((await ask("PUT", `/${made[0]}`, { match_pattern: large(8) })).status, 200);
+  assert.equal((await ask("PUT", `/${made[0]}`, { match_pattern: "vip*" })).status, 200);
+  assert.equal((await ask("POST", "", { url: URL_A, match_pattern: large(7) })).status, 201);
+});
+
+test("dozens of ordinary expressions have room", async () => {
+  const { live_key: key } = await api.organization();
+  for (let n = 0; n < 60; n += 1) {
+    const body = { url: URL_A, match_pattern: `re:^(sales|support)\\+${n}@` };
+    assert.equal((await api.ask("POST", "/v1/webhooks", body, { key })).status, 201, String(n));
+  }
+});
+
 test("a domain that is not the organization's own is 404, a malformed id 400", async () => {
   const foreign = await api.ask("POST", "/v1/domains", { domain: "foreign.example.com" }, { key: other.live_key });
   for (const domain_id of [NOWHERE, foreign.body.id]) {
