@@ -10,6 +10,7 @@ import {
   parseAddress,
   parseMailbox,
   parseWrittenAddress,
+  withAsciiDomain,
 } from "./address.ts";
 
 const folder = fileURLToPath(new URL("../../../shared/data/address-syntax/", import.meta.url));
@@ -211,6 +212,29 @@ describe("normalizeDomain", () => {
       assert.equal(normalizeDomain(text), text);
     }
     assert.equal(normalizeDomain("XN--MNCHEN-3YA.de"), "xn--mnchen-3ya.de");
+  });
+});
+
+describe("withAsciiDomain", () => {
+  it("writes a domain, or a part of one, as addresses have it, and leaves all other text alone", () => {
+    const written = [
+      "ü@Bücher.example",
+      "@bücher",
+      "bücher.",
+      "a@b.example",
+      "ünï@b.example",
+      "ü b",
+      "ü/x",
+      "ü%41",
+      "",
+    ];
+    const kept = ["a@b.example", "ünï@b.example", "ü b", "ü/x", "ü%41", ""];
+    assert.deepEqual(written.map(withAsciiDomain), [
+      "ü@xn--bcher-kva.example",
+      "@xn--bcher-kva",
+      "xn--bcher-kva.",
+      ...kept,
+    ]);
   });
 });
 

@@ -112,6 +112,17 @@ export function normalizeDomain(text: string): string | null {
   return hasBadALabel(ascii) ? null : ascii;
 }
 
+/**
+ * What somebody writes who looks for an address, or for a part of one, with the domain as addresses have it: `@bücher` is
+ * `@xn--bcher-kva`. Text without a letter beyond ASCII in its domain stays as it is.
+ */
+export function withAsciiDomain(text: string): string {
+  const domain = text.slice(text.lastIndexOf("@") + 1);
+  if (asciiOnly.test(domain) || !domainChars.test(domain)) return text;
+  const ascii = domainToASCII(domain);
+  return ascii === "" ? text : text.slice(0, text.length - domain.length) + ascii;
+}
+
 // node:url leaves a label it cannot decode as it was: an `xn--` that survives is not an A-label (RFC 5890 §2.3.2.1).
 function hasBadALabel(ascii: string): boolean {
   if (!ascii.includes("xn--")) return false;

@@ -1,5 +1,6 @@
 // All SQL on message, message_body, recipient, idempotency and allowance that sending needs, but for the accepting
 // statement (accept-queries.ts) and ready-made messages (raw-queries.ts).
+import { withAsciiDomain } from "../mail/address.ts";
 import type { Query, Tx } from "../platform/db.ts";
 
 export function readAllowances(db: Query, keys: { org_id: string; scope_id: string; kind: string; starts_at: Date }[]) {
@@ -100,18 +101,23 @@ function where(filter: EmailFilter, values: unknown[]): string {
   if (filter.environment) add("m.environment = ?", filter.environment);
   if (filter.domain_id) add("m.domain_id = ?", filter.domain_id);
   if (filter.message_id) add("m.message_id = ?", filter.message_id);
-  if (filter.from) add("m.from_header ilike ?", contains(filter.from));
+  if (filter.from) add("(m.from_header ilike any(?) or m.from_address ilike any(?))", spelled(filter.from));
   if (filter.subject) add("m.subject ilike ?", contains(filter.subject));
   if (filter.tag) add("m.tags @> to_jsonb(?::text)", filter.tag);
   if (filter.id_from) add("m.id >= ?", filter.id_from);
   if (filter.id_to) add("m.id < ?", filter.id_to);
   if (filter.to) {
     add(
-      `exists (select 1 from recipient r where r.org_id = m.org_id and r.message_id = m.id and r.email ilike ?)`,
-      contains(filter.to),
+      `exists (select 1 from recipient r where r.org_id = m.org_id and r.message_id = m.id and r.email ilike any(?))`,
+      spelled(filter.to),
     );
   }
   return parts.join(" and ");
+}
+
+/** International domains are kept as A-labels, and looked for as people write them. */
+function spelled(text: string): string[] {
+  return [...new Set([text, withAsciiDomain(text)])].map(contains);
 }
 
 function contains(text: string): string {

@@ -43,7 +43,7 @@ describe("the list", () => {
       ["plain", { subject: "Plain 100% sure" }],
       ["tagged", { tags: ["invoice", "eu"], subject: "Tagged_one" }],
       ["second", { from: "Billing <b@second.example>", subject: "From the second" }],
-      ["cc", { to: ["x@recipient.example"], cc: ["carla@elsewhere.example"], subject: "With copy" }],
+      ["cc", { to: ["x@recipient.example"], cc: ["carla@bücher.example"], subject: "With copy" }],
       ["test", { subject: "Simulated" }, api.test_key],
       ["later", { subject: "Later", scheduled_at: new Date(Date.now() + DAY_MS).toISOString() }],
     ];
@@ -87,6 +87,10 @@ describe("the list", () => {
     [() => "from=billing", ["second"]],
     [() => "from=SECOND.example", ["second"]],
     [() => "to=carla", ["cc"]],
+    ...["carla@bücher.example", "@BÜCHER", "bücher.ex", "xn--bcher-kva"].map((to): [() => string, string[]] => [
+      () => `to=${encode(to)}`,
+      ["cc"],
+    ]),
     [() => "to=ANNA", ["later", "test", "second", "tagged", "plain"]],
     [() => "subject=tagged_one", ["tagged"]],
     [() => "subject=100%25", ["plain"]],
