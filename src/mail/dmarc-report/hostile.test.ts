@@ -225,7 +225,11 @@ describe("XML that does harm", () => {
     assert.equal(await reasonOf("hello"), "this is neither an XML nor a JSON report");
     assert.match(await reasonOf("<html><body>hello</body></html>"), /no <feedback>/);
     assert.match(await reasonOf('{"a": 1}'), /no SMTP TLS report/);
-    assert.equal(await reasonOf(`{"a": ${"[".repeat(5_000)}`), "this is not JSON");
+    assert.equal(await reasonOf(`{"a": ${"[".repeat(5_000)}`), "the TLS report holds too much");
+    for (const unit of ["{},", "1,", "[[],[]],"]) {
+      const tls = `{"report-id":"1","policies":[${unit.repeat(1_000_000)}0]}`;
+      assert.equal(await reasonOf(gzipSync(tls)), "the TLS report holds too much", unit);
+    }
     assert.match(await reasonOf(`<${"<".repeat(5_000)}`), /not XML|no <feedback>/);
   });
 });
