@@ -227,7 +227,7 @@ describe("XML that does harm", () => {
     assert.match(await reasonOf('{"a": 1}'), /no SMTP TLS report/);
     assert.equal(await reasonOf(`{"a": ${"[".repeat(5_000)}`), "the TLS report holds too much");
     for (const unit of ["{},", "1,", "[[],[]],"]) {
-      const tls = `{"report-id":"1","policies":[${unit.repeat(1_000_000)}0]}`;
+      const tls = `{"report-id":"1","policies":[${unit.repeat(100_000)}0]}`;
       assert.equal(await reasonOf(gzipSync(tls)), "the TLS report holds too much", unit);
     }
     assert.match(await reasonOf(`<${"<".repeat(5_000)}`), /not XML|no <feedback>/);
