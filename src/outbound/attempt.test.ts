@@ -27,12 +27,21 @@ const parts: Attempt = {
 };
 
 /** The envelope that a message goes out with. */
-async function envelopeOf(mime: Buffer, { origin = "forward", email = "anna@recipient.example" } = {}) {
-  const asked: Envelope[] = [];
+async function envelopeOf(mime: Buffer, about: Partial<typeof USUAL> = {}) {
+  return (await sent(mime, about)).envelope;
+}
+
+const USUAL = { origin: "forward", email: "anna@recipient.example", eightbitmime: true };
+
+/** The envelope and the message. */
+async function sent(mime: Buffer, given: Partial<typeof USUAL> = {}) {
+  const { origin, email, eightbitmime } = { ...USUAL, ...given };
+  const asked: { envelope: Envelope; message: string }[] = [];
   const session = {
     tls: null,
-    async send(envelope: Envelope): Promise<SendOutcome> {
-      asked.push(envelope);
+    capabilities: { eightbitmime },
+    async send(envelope: Envelope, bytes: Buffer[]): Promise<SendOutcome> {
+      asked.push({ envelope, message: Buffer.concat(bytes).toString() });
       return { kind: "delivered", reply: { code: 250, enhanced: null, text: "ok" } };
     },
   };
@@ -40,7 +49,7 @@ async function envelopeOf(mime: Buffer, { origin = "forward", email = "anna@reci
   const about = { origin, require_tls: false, domain_id: "d", envelope_from: "b@sender.example" };
   const job = { message_id: "m", position: 0, email, mime, about, return_path_host: "b.example" } as unknown as Job;
   await attempt(world, parts, link, job);
-  return asked[0] as Envelope;
+  return asked[0] as (typeof asked)[number];
 }
 
 const mail = (head: string, encoding: BufferEncoding = "utf8") =>
@@ -71,10 +80,25 @@ describe("SMTPUTF8", () => {
   });
 });
 
+describe("8-bit mail", () => {
+  it("goes as it is where the server takes it, and in 7 bits where it does not (RFC 6152 \u00a73)", async () => {
+    const text = mail("hello").toString();
+    const as_it_is = await sent(mail("hello"));
+    assert.equal(as_it_is.envelope.require8bit, true);
+    assert.ok(as_it_is.message.endsWith(text));
+    for (const origin of ["forward", "masked", "submission"]) {
+      const { envelope, message } = await sent(mail("hello"), { origin, eightbitmime: false });
+      assert.deepEqual([envelope.require8bit, envelope.size], [false, message.length], origin);
+      assert.match(message, /^Content-Transfer-Encoding: quoted-printable\r\n\r\nGr=C3=BC=C3=9Fe\r\n$/m);
+    }
+  });
+});
+
 describe("a refusal that asks something of the session", () => {
   /** What becomes of a message that is refused so. */
   async function refused(text: string, { tls = false, is_relay = false, code = 530 } = {}) {
     const session = {
+      capabilities: { eightbitmime: true },
       tls: tls ? { protocol: "TLSv1.3", cipher: "x", authorized: true } : null,
       async send(): Promise<SendOutcome> {
         return { kind: "refused", stage: "mail", reply: { code, enhanced: "5.7.0", text } };

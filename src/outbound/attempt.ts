@@ -3,6 +3,7 @@ import { isAscii, isUtf8 } from "node:buffer";
 import { isSentByCustomer } from "../events/events.ts";
 import { makeToken } from "../mail/bounce-token.ts";
 import { type SigningKey, signMessage } from "../mail/dkim/sign.ts";
+import { toSevenBit } from "../mail/mime/to-seven-bit.ts";
 import { type Classification, classifyReply } from "../mail/smtp/classify.ts";
 import type { Reply } from "../mail/smtp/reply.ts";
 import type { ConnectFailure } from "../mail/smtp/session.ts";
@@ -43,8 +44,10 @@ export const TOKEN_CONTEXT = "bounce-token";
  */
 export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, job: Job): Promise<AttemptResult> {
   const startedAt = world.clock.monotonic();
-  const mime = job.mime ?? (await parts.loadBody(job));
-  if (!mime) return ended(notSendable("the message's body is no longer stored", "5.3.0"));
+  const given = job.mime ?? (await parts.loadBody(job));
+  if (!given) return ended(notSendable("the message's body is no longer stored", "5.3.0"));
+  // RFC 6152 §3: who has taken 8-bit mail converts it for a server that does not, or sends it back. Forwards are never sent back.
+  const mime = link.session.capabilities.eightbitmime ? given : toSevenBit(given);
   if (job.about.require_tls && !link.session.tls) return ended(needsTls(link));
   const token = makeToken(job.message_id, job.position, (text) => world.seal.hash(text, TOKEN_CONTEXT));
   const own = ownHead(world, job, mime, token);

@@ -6,7 +6,9 @@ import { folderJournals, type Journals, journalFolder } from "./journal.ts";
 import { type ThisHost, thisHost } from "./this-host.ts";
 
 /** What the engine uses of an open session. */
-export type MailSession = Pick<Session, "kind" | "tls" | "sent" | "usable" | "send" | "quit" | "close">;
+export type MailSession = Pick<Session, "kind" | "tls" | "sent" | "usable" | "send" | "quit" | "close"> & {
+  capabilities: Pick<Session["capabilities"], "eightbitmime">;
+};
 
 export type OpenSession = (options: SessionOptions) => Promise<MailSession | ConnectFailure>;
 

@@ -135,6 +135,7 @@ function createSession(side: Side, server: Destination): MailSession {
   return {
     kind: "session",
     tls: null,
+    capabilities: { eightbitmime: true },
     get sent() {
       return sent;
     },

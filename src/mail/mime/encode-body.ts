@@ -61,7 +61,7 @@ const scratch = Buffer.alloc(256 * 1_024);
  * Quoted-printable of UTF-8 octets whose line ends are CRLF, one octet in each character. Also escapes what gateways
  * spoil: white space at the end of a line, `From ` and a dot at its start (RFC 2049 §3).
  */
-function encodeQuotedPrintable(bytes: Buffer): string {
+export function encodeQuotedPrintable(bytes: Buffer): string {
   const needed = quotedLengthMax(bytes.length);
   const out = needed <= scratch.length ? scratch : Buffer.allocUnsafe(needed);
   const end = bytes.length;
