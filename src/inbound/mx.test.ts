@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
 import { until } from "../../test/support/until.ts";
+import { startMx } from "./mx.ts";
 
 let r: Receiving;
 
@@ -451,5 +452,31 @@ test("recipients of two organizations in one message see nothing of each other",
   for (const path of ["", "/raw"]) {
     const answer = await r.api.ask("GET", `/v1/inbound-emails/${ours.id}${path}`, undefined, { key: other.live_key });
     assert.equal(answer.status, 404);
+  }
+});
+
+test("what is put off at RCPT while the database is away is counted, and connections are", async () => {
+  const { world, engine } = r.api;
+  const count = async (series: string): Promise<number> => {
+    const line = (await world.metrics.text()).split("\n").find((text) => text.startsWith(`${series} `));
+    return Number(line?.split(" ").at(-1) ?? 0);
+  };
+  const away = () => Promise.reject(Object.assign(new Error("shutting down"), { code: "57P01" }));
+  const parts = { decide: away, take: away, spool: engine.spool, hasRoom: () => true, tls: null };
+  const mx = await startMx(world, parts);
+  const open = 'postern_smtp_connections{server="mx"}';
+  const [before, putOff] = [await count(open), 'postern_inbound_messages_total{answer="451"}'];
+  try {
+    const smtp = await rawSmtp(mx.port);
+    await smtp.reply();
+    assert.equal(await count(open), before + 1);
+    await smtp.ask("EHLO client.example");
+    await smtp.ask("MAIL FROM:<a@b.example>");
+    assert.equal((await smtp.ask("RCPT TO:<support@in.example>")).code, 451);
+    assert.equal(await count(putOff), 1);
+    smtp.destroy();
+    await until("the connection is gone", async () => (await count(open)) === before);
+  } finally {
+    await mx.stop();
   }
 });

@@ -8,6 +8,7 @@ import { isLoopbackAddress } from "../platform/addresses.ts";
 import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
+import { noteConnections } from "../platform/smtp-metrics.ts";
 import type { Spool } from "../platform/spool.ts";
 import type { World } from "../platform/world.ts";
 import { mayPass } from "./greylist.ts";
@@ -31,7 +32,11 @@ export type Mx = Pick<SmtpServer, "port" | "connections"> & { stop(): Promise<vo
 
 /** Listens on the configured address. */
 export async function startMx(world: World, parts: MxParts): Promise<Mx> {
-  const accepted = world.metrics.counter("postern_inbound_messages_total", "Messages at the MX by answer", ["answer"]);
+  const messages = world.metrics.counter("postern_inbound_messages_total", "Messages at the MX by answer", ["answer"]);
+  const answered = (answer: Reply): Reply => {
+    messages.inc({ answer: String(answer.code) });
+    return answer;
+  };
   const server = await startSmtpServer<Route>({
     host: world.config.mx.host,
     port: world.config.mx.port,
@@ -45,30 +50,25 @@ export async function startMx(world: World, parts: MxParts): Promise<Mx> {
     now: () => world.clock.monotonic(),
     sleep,
     onFailure: (err) => world.log.error({ err }, "an SMTP session failed on our side"),
+    connections: noteConnections(world, "mx"),
     hooks: {
-      mail: async () => (parts.hasRoom() ? null : NO_ROOM),
-      rcpt: (client, transaction, path) => decideRcpt(world, parts, { client, from: transaction.from, to: path }),
+      // What is put off before its content comes counts as well: in an outage all mail is.
+      mail: async () => (parts.hasRoom() ? null : answered(NO_ROOM)),
+      rcpt: (client, transaction, path) =>
+        decideRcpt({ world, parts, answered }, { client, from: transaction.from, to: path }),
       data: async (client, transaction) => {
         const receiver = receive(world, parts, client, transaction);
-        if (receiver === null) {
-          accepted.inc({ answer: String(NO_ROOM.code) });
-          return NO_ROOM;
-        }
-        return {
-          ...receiver,
-          finish: async () => {
-            const answer = await receiver.finish();
-            accepted.inc({ answer: String(answer.code) });
-            return answer;
-          },
-        };
+        if (receiver === null) return answered(NO_ROOM);
+        return { ...receiver, finish: async () => answered(await receiver.finish()) };
       },
     },
   });
   return { port: server.port, connections: server.connections, stop: () => server.stop(STOP_WITHIN_MS) };
 }
 
-async function decideRcpt(world: World, parts: MxParts, question: RcptQuestion): Promise<RcptAnswer<Route>> {
+type Deciding = { world: World; parts: MxParts; answered(answer: Reply): Reply };
+
+async function decideRcpt({ world, parts, answered }: Deciding, question: RcptQuestion): Promise<RcptAnswer<Route>> {
   try {
     const decision = await parts.decide(question);
     if (decision.kind === "refuse") return { kind: "refuse", reply: toReply(decision) };
@@ -77,7 +77,7 @@ async function decideRcpt(world: World, parts: MxParts, question: RcptQuestion):
     }
     return { kind: "accept", route: decision.route };
   } catch (error) {
-    return { kind: "refuse", reply: failureReply(world, error) };
+    return { kind: "refuse", reply: answered(failureReply(world, error)) };
   }
 }
 

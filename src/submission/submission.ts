@@ -13,6 +13,7 @@ import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
+import { noteConnections } from "../platform/smtp-metrics.ts";
 import type { Spool } from "../platform/spool.ts";
 import type { World } from "../platform/world.ts";
 import type { Sending } from "../sending/sending.ts";
@@ -88,6 +89,7 @@ function optionsFor(
     now: () => world.clock.monotonic(),
     sleep,
     onFailure: (err) => world.log.error({ err }, "a submission session failed on our side"),
+    connections: noteConnections(world, "submission"),
   };
 }
 
@@ -95,7 +97,12 @@ function hooksOf(context: Context): Hooks<Recipient> {
   const { logins } = context;
   return {
     login: (client, login) => logins.check(client, login),
-    mail: (client, from) => answering(context, () => checkSender(context, client, from)),
+    async mail(client, from) {
+      const answer = await answering(context, () => checkSender(context, client, from));
+      // What is put off before its content comes counts as well: in an outage all mail is.
+      if (answer === NO_ROOM || answer === NOT_NOW) context.answered(answer);
+      return answer;
+    },
     rcpt: async (_client, _transaction, path) => readRecipient(path),
     data: async (client, transaction) => {
       const receiver = receive(context, client, transaction);

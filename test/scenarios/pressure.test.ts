@@ -100,11 +100,25 @@ for (const short of ["disk", "memory"] as const) {
     assert.equal(status, 503);
     assert.ok(retry_after >= 1, `Retry-After ${retry_after}`);
     assert.equal(await list(), 200, "reading goes on");
+    const counted = await putOff();
     assert.deepEqual([await mailTo(mx.port), await mailTo(submission.port, login)], [452, 452]);
+    assert.deepEqual(
+      (await putOff()).map((count, at) => count - (counted[at] ?? 0)),
+      [1, 1],
+      "what is put off at MAIL counts, so that the alerts see it",
+    );
     pressure.short = null;
     assert.equal((await send()).status, 202);
     assert.deepEqual([await mailTo(mx.port), await mailTo(submission.port, login)], [250, 250]);
   });
+}
+
+/** What the metrics of both doors say was answered 452. */
+async function putOff(): Promise<number[]> {
+  const text = await api.world.metrics.text();
+  return ["inbound", "submission"].map((door) =>
+    Number(new RegExp(`^postern_${door}_messages_total\\{answer="452"\\} (\\d+)$`, "m").exec(text)?.[1] ?? 0),
+  );
 }
 
 /** A client that is past RCPT, and what it is told at DATA. */

@@ -28,6 +28,12 @@ export type SmtpServerOptions<Route> = {
   now(): number;
   sleep(ms: number): Promise<void>;
   onFailure(error: unknown): void;
+  /** Hears of each connection that was let in and has ended, or was answered 421 at once. */
+  connections?: {
+    entered(): void;
+    left(): void;
+    refused(why: keyof typeof REFUSALS): void;
+  };
 };
 
 export type SmtpServer = {
@@ -122,10 +128,12 @@ async function admit<Route>(
   const { options, clients } = running;
   const entered = clients.enter(client.ip, options.now());
   if (entered !== "entered") {
+    options.connections?.refused(entered);
     wire.send(formatReply(REFUSALS[entered]));
     wire.close();
     return;
   }
+  options.connections?.entered();
   try {
     if (options.implicit_tls && !(await wire.beginTls(contextOf(options), options.limits.handshake_ms))) return;
     await serveSession(wire, {
@@ -141,6 +149,7 @@ async function admit<Route>(
     });
   } finally {
     clients.leave(client.ip);
+    options.connections?.left();
   }
 }
 
