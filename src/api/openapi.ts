@@ -31,6 +31,16 @@ const SUCCESS: Record<string, string> = { 200: "Success", 201: "Created", 202: "
 const HEADERS = {
   RequestId: { description: "Names this request in logs and questions", schema: { type: "string", format: "uuid" } },
   RetryAfter: { description: "Whole seconds to wait", schema: { type: "integer", minimum: 1 } },
+  RateLimit: { description: "The organization's requests per second", schema: { type: "integer" } },
+  RateRemaining: {
+    description: "About how many more requests are allowed at once",
+    schema: { type: "integer", minimum: 0 },
+  },
+  Challenge: { description: "How to authenticate (RFC 6750 §3)", schema: { type: "string" } },
+  Replayed: {
+    description: "`true`: the Idempotency-Key was used before, and this is the stored answer",
+    schema: { type: "string", enum: ["true"] },
+  },
 };
 
 /** Settings of @fastify/swagger; every operation of /v1 needs a bearer key. */
@@ -62,6 +72,7 @@ type Media = { schema?: { nullable?: boolean } };
 type Answered = { description: string; headers?: Record<string, unknown>; content?: Record<string, Media> };
 type Operation = {
   tags?: string[];
+  parameters?: { in: string; name: string }[];
   requestBody?: { required?: boolean; content: Record<string, Media> };
   responses: Record<string, Answered>;
 };
@@ -75,7 +86,8 @@ function finish(described: object): Document {
   for (const { delete: deletion } of Object.values(document.paths ?? {})) delete deletion?.requestBody;
   for (const operation of operations) {
     describeBody(operation);
-    for (const [status, answer] of Object.entries(operation.responses)) describeAnswer(status, answer);
+    const replays = operation.parameters?.some(({ name }) => name === "idempotency-key") ?? false;
+    for (const [status, answer] of Object.entries(operation.responses)) describeAnswer(status, answer, replays);
   }
   document.tags = describeTags(operations);
   return document;
@@ -90,13 +102,21 @@ function describeBody({ requestBody }: Operation): void {
 }
 
 /** A route that answers with something else than JSON answers errors as JSON all the same. */
-function describeAnswer(status: string, answer: Answered): void {
+function describeAnswer(status: string, answer: Answered, replays: boolean): void {
   const [media] = Object.values(answer.content ?? {});
   if (Number(status) >= 400 && media) answer.content = { "application/json": media };
   if (answer.description === "Default Response") answer.description = SUCCESS[status] ?? "Answer";
-  const headers: Record<string, unknown> = { "X-Request-ID": { $ref: "#/components/headers/RequestId" } };
-  if (status === "429" || status === "503") headers["Retry-After"] = { $ref: "#/components/headers/RetryAfter" };
+  const headers: Record<string, unknown> = { "X-Request-ID": headerOf("RequestId") };
+  if (status === "429" || status === "503") headers["Retry-After"] = headerOf("RetryAfter");
+  if (status === "401") headers["WWW-Authenticate"] = headerOf("Challenge");
+  if (status < "300" || status === "429") headers["RateLimit-Limit"] = headerOf("RateLimit");
+  if (status < "300") headers["RateLimit-Remaining"] = headerOf("RateRemaining");
+  if (status === "202" && replays) headers["Idempotent-Replayed"] = headerOf("Replayed");
   answer.headers = { ...headers, ...answer.headers };
+}
+
+function headerOf(name: keyof typeof HEADERS): { $ref: string } {
+  return { $ref: `#/components/headers/${name}` };
 }
 
 /** Only those in use; one without a sentence in TAGS stands last, without a description (a test asks for it). */

@@ -86,10 +86,12 @@ export async function createHttpServer(
     mount(v1);
   });
   await app.register(async (scope) => mountOpen(scope as unknown as Api));
-  app.get("/openapi.yaml", { schema: { hide: true } }, async (_request, reply) => {
+  // Monitors and tools ask for the head alone (RFC 9110 §9.3.2).
+  const open = { schema: { hide: true }, exposeHeadRoute: true };
+  app.get("/openapi.yaml", open, async (_request, reply) => {
     reply.type("application/yaml").send(app.swagger({ yaml: true }));
   });
-  app.get("/healthz", { schema: { hide: true } }, async () => ({ status: "ok" }));
+  app.get("/healthz", open, async () => ({ status: "ok" }));
   await app.ready();
 
   return {

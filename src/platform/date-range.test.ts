@@ -7,6 +7,8 @@ test("a day is taken as a whole, a moment to its millisecond, in any zone", () =
   assert.deepEqual([day.ms, endOf(day) - day.ms], [Date.UTC(2026, 10, 20), 86_400_000]);
   const moment = readDayOrTime("to_date", "2026-11-20T10:00:00.5+02:00");
   assert.deepEqual([moment.ms, endOf(moment) - moment.ms], [Date.UTC(2026, 10, 20, 8, 0, 0, 500), 1]);
+  const unencoded = new URLSearchParams("from_date=2026-11-20T10:00:00.5+02:00").get("from_date") ?? "";
+  assert.equal(readDayOrTime("from_date", unencoded).ms, moment.ms);
   assert.equal(readDayOrTime("from_date", "2028-02-29").is_day, true);
   assert.equal(readDayOrTime("from_date", "1900-01-01").ms, 0);
 });

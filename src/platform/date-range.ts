@@ -26,8 +26,12 @@ function exists(text: string): boolean {
 
 export type DayOrTime = { ms: number; is_day: boolean };
 
+/** A zone whose `+` was not percent-encoded: forms read that as a blank. */
+const BLANK_FOR_PLUS = / (?=\d\d:?\d\d$)/;
+
 /** A day or a moment, or 400 naming the query parameter. Before 1970 there was no mail of ours. */
-export function readDayOrTime(field: string, text: string): DayOrTime {
+export function readDayOrTime(field: string, given: string): DayOrTime {
+  const text = given.replace(BLANK_FOR_PLUS, "+");
   const is_day = isDay(text);
   if (is_day || isTime(text)) return { ms: Math.max(0, Date.parse(text)), is_day };
   throw invalid(field, `the '${field}' query parameter is not a date (2026-11-20) or a time (RFC 3339)`);

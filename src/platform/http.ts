@@ -112,6 +112,7 @@ export const ErrorBody = Type.Object(
 export const RateLimitBody = Type.Object(
   {
     error: Type.Literal("rate_limit_exceeded"),
+    code: Type.Optional(Type.Literal("rate_limit_exceeded")),
     message: Type.String(),
     limit_type: Type.String({ description: "daily, hourly, per_minute, monthly_quota or requests_per_second" }),
     limit: Type.Integer(),

@@ -22,7 +22,9 @@ const STRICTER = {
 /** Not of the API: what machines look at, and the pages that people reach by a signed link. */
 const NOT_DESCRIBED = [
   "GET /openapi.yaml",
+  "HEAD /openapi.yaml",
   "GET /healthz",
+  "HEAD /healthz",
   "GET /masked/confirm/{token}",
   "POST /masked/confirm/{token}",
   "GET /masked/unsubscribe/{token}",
@@ -117,6 +119,28 @@ describe("the description", () => {
     const { headers } = await api.ask("GET", "/openapi.yaml", undefined, { key: null });
     assert.match(String(headers["content-type"]), /^application\/yaml/);
     assert.equal((parseYaml(text) as Description).openapi, "3.0.3");
+  });
+
+  it("and the health of the process answer who asks for the head alone, without a body", async () => {
+    for (const path of ["/openapi.yaml", "/healthz"]) {
+      const { statusCode, payload } = await api.app.inject({ method: "HEAD", url: path });
+      assert.deepEqual([statusCode, payload], [200, ""], path);
+    }
+  });
+
+  it("has the headers of the answers that are ours", async () => {
+    const common = /^(content-|date$|connection$|keep-alive$)/;
+    const { paths } = parseYaml(text) as Description;
+    for (const key of [undefined, null]) {
+      const { status, headers } = await api.ask("GET", "/v1/domains", undefined, key === null ? { key } : {});
+      const described = Object.keys(paths["/v1/domains"]?.get?.responses[status]?.headers ?? {});
+      const given = Object.keys(headers).filter((name) => !common.test(name));
+      const missing = given.filter((name) => !described.some((one) => one.toLowerCase() === name));
+      assert.deepEqual(missing, [], `${status}`);
+    }
+    const sent = paths["/v1/send"]?.post?.responses["202"]?.headers ?? {};
+    assert.ok("Idempotent-Replayed" in sent);
+    assert.ok(!("Idempotent-Replayed" in (paths["/v1/domains"]?.get?.responses["200"]?.headers ?? {})));
   });
 
   it("has no anchors and nothing that OpenAPI 3.0 does not know", () => {
