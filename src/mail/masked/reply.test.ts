@@ -188,6 +188,16 @@ describe("a reply", () => {
     assert.doesNotMatch(text, /Real|R=C3|ldap/);
   });
 
+  it("loses what HTML says of its author by itself", () => {
+    const properties = "<o:Author>Anna Real</o:Author><o:LastAuthor>Anna Real</o:LastAuthor><o:Pages>1</o:Pages>";
+    const head = `<meta name=Author content="Anna Real"><meta name="viewport" content="width=1"><!--[if gte mso 9]>${properties}<![endif]-->`;
+    const text = built(
+      `Content-Type: text/html; charset=utf-8\n\n<html><head>${head}</head><body>Yes. Anna</body></html>\n`,
+    );
+    assert.doesNotMatch(text, /Anna Real/);
+    assert.ok(text.includes("viewport") && text.includes("<o:Pages>1</o:Pages>") && text.includes("Yes. Anna"));
+  });
+
   it("says nobody's name where the alias has none", () => {
     const ics = `BEGIN:VCALENDAR\nMETHOD:REPLY\nATTENDEE;CN=Anna Real;PARTSTAT=ACCEPTED:mailto:${D}\nEND:VCALENDAR\n`;
     const bytes = Buffer.from(`${HEAD}Content-Type: text/calendar; method=REPLY\n\n${ics}`.replace(/\n/g, "\r\n"));

@@ -43,8 +43,9 @@ export type ScrubRefusal = "encrypted" | "too_complex" | "lost_file";
 export const PART_LIMITS = { parts_max: 300, depth_max: 20 };
 const NESTING_MAX = 5;
 
-/** Where HTML names the program that wrote it. */
-const GENERATOR = /<meta\s[^<>]{0,200}\bname\s*=\s*["']?(?:generator|progid|originator)\b[^<>]{0,300}>/gi;
+/** Where HTML names the program that wrote it, and whom that knows as its author. */
+const GENERATOR =
+  /<meta\s[^<>]{0,200}\bname\s*=\s*["']?(?:generator|progid|originator|author)\b[^<>]{0,300}>|<o:(Author|LastAuthor|Manager|Company)>[^<>]{0,300}<\/o:\1>/gi;
 
 type Work = ScrubTools & {
   cids: Map<string, string>;
