@@ -335,6 +335,29 @@ describe("a first mail server that greets and then cannot take the message", () 
     assert.deepEqual(ended, ["bounced", "mx1.example", "550", false]);
   });
 
+  it("is not left for a second one that cannot be had either more than once a minute", async () => {
+    const one = await startGreeter({ answer: at("MAIL", "452 4.3.1 Insufficient system storage") });
+    const opened: string[] = [];
+    const stage = stageFor(one);
+    const { open } = stage.parts;
+    stage.parts.open = (options) => {
+      opened.push(options.address);
+      return open(options);
+    };
+    const next = async () => {
+      const before = stage.outcomes.length;
+      push(stage, 1, { addresses: ADDRESSES });
+      go(stage);
+      await until("its outcome", () => stage.outcomes.length === before + 1 && stage.path.workers === 0);
+    };
+    for (let n = 0; n < 5; n += 1) await next();
+    assert.deepEqual(opened, ["127.0.0.1", "127.0.0.2"], "the first one's session goes on");
+    stage.moveClock(MINUTE_MS);
+    await next();
+    assert.equal(opened.filter((address) => address === "127.0.0.2").length, 2);
+    assert.ok(stage.outcomes.every(({ kind, smtp_code }) => kind === "deferred" && smtp_code === "452"));
+  });
+
   it("is believed about the sender, the message and the mailbox: no other is asked", async () => {
     for (const said of [
       "450 4.7.1 Greylisted",

@@ -14,6 +14,7 @@ import { closeIdle, type Idle, keepIdle, takeIdle } from "./idle.ts";
 import { type Errand, fits, type Link, openLink, type Source, type Unopened, useLink } from "./links.ts";
 import type { OpenSession } from "./outside.ts";
 import type { Reach } from "./reach.ts";
+import { knownRefusal, type Refusals, rememberRefusal } from "./refusals.ts";
 import type { Hop } from "./route.ts";
 import type { Shares } from "./shares.ts";
 import type { Plan, PlannedHop, Site } from "./tls-policy.ts";
@@ -69,6 +70,8 @@ export type Path = {
   blocks: number;
   firstFailureAtMs: number;
   notBeforeMs: number;
+  /** Until then no other server is asked for one that cannot take a message: none of them could either. */
+  aloneUntilMs: number;
   /** Nothing is begun until then (by the wall clock, as lanes are due), and why. */
   suspended: { untilMs: number; reason: string };
   /** How often in a row it was suspended because the site is not there. */
@@ -76,7 +79,7 @@ export type Path = {
   timer: NodeJS.Timeout | null;
   usedAtMs: number;
   /** Domains whose policy no server of theirs met, by name and demand: their next messages need not try for a while. */
-  refusals: Map<string, { plan: Plan; outcome: Outcome; untilMs: number }>;
+  refusals: Refusals;
 };
 
 /** An attempt tries no more of a plan's addresses. */
@@ -94,8 +97,7 @@ const BLOCKED_MIN = 15;
 const BLOCKS_TO_SUSPEND = 3;
 const UNRECORDED_MAX = 1_000;
 const UNRECORDED_PAUSE_MS = 200;
-const REFUSED_FOR_MS = 60_000;
-const REFUSALS_MAX = 1_000;
+const ALONE_MS = 60_000;
 
 /** What the work on one path needs at hand. */
 type Yard = { world: PathWorld; parts: PathParts; path: Path };
@@ -117,6 +119,7 @@ export function createPath(key: string, source: Source, { site, via }: Pick<Plan
     blocks: 0,
     firstFailureAtMs: 0,
     notBeforeMs: 0,
+    aloneUntilMs: 0,
     suspended: { untilMs: 0, reason: "" },
     suspensions: 0,
     timer: null,
@@ -263,13 +266,17 @@ async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<L
 
 /** Settles what came of a message, once another server of the domain was asked where the trouble is this one's alone. */
 async function goOn(yard: Yard, link: Link, errand: Errand, first: AttemptResult): Promise<Link | null> {
-  const { parts } = yard;
-  const hops = parts.stopping() || !parts.mayStart() ? [] : otherServers(link, first, reachable(yard.path, errand));
-  const other = hops.length > 0 ? await openOne(yard, errand, hops.slice(0, ADDRESSES_MAX - 1)) : [];
-  if (Array.isArray(other)) return settle(yard, link, errand, first);
-  if (link.session.usable) void link.session.quit();
-  else link.session.close();
-  return settle(yard, other, errand, wordOfBoth(first, await attemptOn(yard, other, errand)));
+  const { world, parts, path } = yard;
+  const mayGoOn = !parts.stopping() && parts.mayStart() && path.aloneUntilMs <= world.clock.monotonic();
+  const hops = mayGoOn ? otherServers(link, first, reachable(path, errand)) : [];
+  if (hops.length === 0) return settle(yard, link, errand, first);
+  const other = await openOne(yard, errand, hops.slice(0, ADDRESSES_MAX - 1));
+  const isOpen = !Array.isArray(other);
+  if (isOpen) part(link);
+  const both = isOpen ? wordOfBoth(first, await attemptOn(yard, other, errand)) : first;
+  // Messages by the thousand must not wait for the other ones, one by one.
+  if (both.outcome === first.outcome) path.aloneUntilMs = world.clock.monotonic() + ALONE_MS;
+  return settle(yard, isOpen ? other : link, errand, both);
 }
 
 /** When the attempt cannot be made, the session, on which nothing was said, serves the next one. */
@@ -292,9 +299,13 @@ function settle(yard: Yard, link: Link, { job }: Errand, result: AttemptResult):
   if (outcome.kind === "delivered") recovered(yard);
   act(yard, result.path_action, outcome.message);
   if (link.session.usable && link.session.sent < path.site.messages_per_connection) return link;
-  if (link.session.usable) void link.session.quit();
-  else link.session.close();
+  part(link);
   return null;
+}
+
+function part({ session }: Link): void {
+  if (session.usable) void session.quit();
+  else session.close();
 }
 
 /** Hands the outcome over; one that is about our address is tried once more from another, where there is one. */
@@ -357,7 +368,7 @@ function prove({ world, parts, path }: Yard): void {
  */
 async function connect(yard: Yard, errand: Errand): Promise<Link | null> {
   const { parts, path } = yard;
-  const known = knownRefusal(yard, errand);
+  const known = knownRefusal(path.refusals, errand, yard.world.clock.monotonic());
   if (known) {
     parts.finisher.push(errand.job, known);
     return null;
@@ -392,7 +403,7 @@ function notOpened(yard: Yard, errand: Errand, tried: Unopened[]): void {
   if (!first || !word || tried.every(({ by_policy }) => by_policy)) {
     const outcome = word?.outcome ?? noAddress(path, errand);
     parts.finisher.push(errand.job, outcome);
-    rememberRefusal(yard, errand, outcome);
+    rememberRefusal(path.refusals, errand, outcome, yard.world.clock.monotonic());
     return;
   }
   // The first one: the last is an IPv6 address often enough, which a machine without IPv6 would look for in vain.
@@ -424,22 +435,6 @@ function noAddress({ source }: Path, { plan }: Errand): Outcome {
   const kind = source.ip && isIP(source.ip) === 6 ? "IPv6" : "IPv4";
   const message = `no mail server of ${plan.domain} has an ${kind} address, and this mail leaves from ${source.ip}`;
   return deferredLocally(message, "4.4.1", "connection");
-}
-
-function refusalKey({ job, plan }: Errand): string {
-  return `${plan.domain} ${job.about.require_tls}`;
-}
-
-function knownRefusal({ world, path }: Yard, errand: Errand): Outcome | null {
-  const known = path.refusals.get(refusalKey(errand));
-  const holds = known && known.plan === errand.plan && known.untilMs > world.clock.monotonic();
-  return holds ? { ...known.outcome, duration_ms: 0 } : null;
-}
-
-function rememberRefusal({ world, path }: Yard, errand: Errand, outcome: Outcome): void {
-  if (path.refusals.size >= REFUSALS_MAX) path.refusals.clear();
-  const untilMs = world.clock.monotonic() + REFUSED_FOR_MS;
-  path.refusals.set(refusalKey(errand), { plan: errand.plan, outcome, untilMs });
 }
 
 /** Postfix's feedback: one more connection after each full cohort of successes. */
