@@ -51,6 +51,13 @@ test("a missing domain is asked about again after an hour, and as usual where th
   assert.equal(waitOf(2 * HOUR_MS, 9), 61 * MINUTE_MS, "six hours would be too late");
 });
 
+test("a domain that is missed for the first time is deferred without a code of a permanent failure", () => {
+  const { row, event } = decide(world, jobWith(72 * HOUR_MS, 0), gone);
+  assert.deepEqual([row.bounce_code, row.diag_code, row.bounce_class], [null, "4.1.2", "bad_domain"]);
+  assert.deepEqual([event.smtp_code, event.enhanced_code, event.suppress], [null, "4.1.2", false]);
+  assert.deepEqual(row.absent_since, new Date(NOW_MS));
+});
+
 test("a domain that is missed again an hour later is gone: a hard bounce that suppresses", () => {
   const since = { absent_since: new Date(NOW_MS - 61 * MINUTE_MS) };
   const { row, event } = decide(world, jobWith(MINUTE_MS, 3, since), gone);

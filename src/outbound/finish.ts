@@ -191,7 +191,7 @@ export function decide(world: FinishWorld, job: Job, seen: Outcome): Result {
   const next = verdict.final ? null : nextAttempt(world, job, seen, attempts);
   // The next try would come too late: it is over now, not then.
   const over = next !== null && next.getTime() >= job.expires_at.getTime();
-  const outcome = over ? outOfTime(seen) : seen;
+  const outcome = over || !verdict.final ? unproven(seen) : seen;
   const status = over ? lapsed(job, outcome) : verdict.status;
   const isFinal = verdict.final || over;
   const announces = isFinal || isDeferralDue(job, nowMs);
@@ -213,7 +213,7 @@ export function decide(world: FinishWorld, job: Job, seen: Outcome): Result {
       ...bounceFields(status, outcome),
       isp: outcome.isp,
       deferred_event_at: announces ? new Date(nowMs) : job.deferred_event_at,
-      absent_since: outcome.absent ? (job.absent_since ?? new Date(nowMs)) : null,
+      absent_since: seen.absent && !over ? (job.absent_since ?? new Date(nowMs)) : null,
     },
     event: toEvent(world, job, outcome, { status, attempts, next: isFinal ? null : next, announces, nowMs }),
   };
@@ -228,11 +228,14 @@ function finalOf(job: Job, outcome: Outcome, nowMs: number): { final: boolean; s
   return { final: outcome.kind !== "deferred", status: outcome.kind };
 }
 
-/** That a domain was missed once is no proof: when there is no time to look again, it is a trouble as any other. */
-function outOfTime(outcome: Outcome): Outcome {
+/**
+ * That a domain was missed once is no proof: until it is missed again, or where there is no time to look again, it is a trouble
+ * as any other, and no server has said 550 of it.
+ */
+function unproven(outcome: Outcome): Outcome {
   if (!outcome.absent) return outcome;
-  const unproven = { smtp_code: null, enhanced_code: "4.1.2", bounce_type: "soft", suppress: false } as const;
-  return { ...outcome, ...unproven, kind: "deferred", absent: false };
+  const doubtful = { smtp_code: null, enhanced_code: "4.1.2", bounce_type: "soft", suppress: false } as const;
+  return { ...outcome, ...doubtful, kind: "deferred", absent: false };
 }
 
 /** Out of time: `expired` if the sender set the time, `bounced` (soft) if a server had answered, else `failed`. */
