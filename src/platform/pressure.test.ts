@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { mock, test } from "node:test";
 import { testConfig } from "../../test/support/api.ts";
 import { createLog } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
-import { type Measured, watchPressure } from "./pressure.ts";
+import { foldersOnDisk, type Measured, watchPressure } from "./pressure.ts";
 
 const MIB = 1024 * 1024;
 const config = testConfig();
@@ -42,6 +44,22 @@ test("memory is short above nine tenths until it falls below 85 hundredths", asy
   assert.equal(await become({ memory_share: 0.91 }), "memory");
   assert.equal(await become({ memory_share: 0.86 }), "memory");
   assert.equal(await become({ memory_share: 0.84 }), null);
+});
+
+test("every disk that we fill is looked at: of files, and of the embedded database where it lies", async () => {
+  const { data_dir } = testConfig();
+  const elsewhere = join(data_dir, "elsewhere");
+  const [blobs, spool] = [join(data_dir, "blobs"), join(data_dir, "spool")];
+  assert.deepEqual(await foldersOnDisk({ data_dir, database_url: "postgresql://far" }, elsewhere), [
+    ...[data_dir, blobs, spool],
+  ]);
+  const name = "ab".repeat(16);
+  const cluster = join(elsewhere, name, "cluster");
+  mkdirSync(cluster, { recursive: true });
+  writeFileSync(join(data_dir, "database-name"), `${name}\n`);
+  assert.deepEqual(await foldersOnDisk({ data_dir, database_url: null }, elsewhere), [
+    ...[data_dir, blobs, spool, cluster, join(cluster, "pg_wal")],
+  ]);
 });
 
 test("this machine can be measured", async () => {

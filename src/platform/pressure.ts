@@ -1,9 +1,12 @@
-// What this process is about to run out of: room on the disk of its data folder, or memory. Whoever takes new work asks
+// What this process is about to run out of: room on a disk that its data folder or its own database lies on, or memory. Whoever takes new work asks
 // first and puts it off (503, 452) while something is short; what was taken goes on. Looked at every second, so that it is
 // noticed before PostgreSQL cannot write its log or the kernel ends a process. Not here: bodies under way (api/load.ts).
 import { statfs } from "node:fs/promises";
 import { totalmem } from "node:os";
+import { join } from "node:path";
 import { getHeapStatistics } from "node:v8";
+import type { Config } from "../config.ts";
+import { findDatabase } from "./database-folder.ts";
 import type { World } from "./world.ts";
 
 export type Shortage = "disk" | "memory";
@@ -35,12 +38,15 @@ type PressureWorld = Pick<World, "config" | "metrics" | "log">;
 /** Starts to look; `measure` is for tests. */
 export async function watchPressure(
   world: PressureWorld,
-  measure: () => Promise<Measured> = () => measureHere(world.config.data_dir),
+  measure: () => Promise<Measured> = measurer(world.config),
 ): Promise<Pressure> {
   const short = { disk: false, memory: false };
   let room: Room = { bytes: Number.POSITIVE_INFINITY, looks: 0 };
   const gauges = {
-    free: world.metrics.gauge("postern_disk_free_bytes", "Free space of the data folder's disk"),
+    free: world.metrics.gauge(
+      "postern_disk_free_bytes",
+      "Free space of the disks of the data folder and of the embedded database: the least",
+    ),
     memory: world.metrics.gauge("postern_memory_share", "Memory used of what this process may have, 0 to 1"),
     short: world.metrics.gauge("postern_short", "1 while new work is put off for want of it", ["what"]),
   };
@@ -74,9 +80,30 @@ export async function watchPressure(
   };
 }
 
-async function measureHere(folder: string): Promise<Measured> {
+function measurer(config: DiskConfig): () => Promise<Measured> {
+  const folders = foldersOnDisk(config);
+  return async () => ({ free_bytes: await leastFree(await folders), memory_share: memoryShare() });
+}
+
+type DiskConfig = Pick<Config, "data_dir" | "database_url">;
+
+/** The folders that may be on disks of their own; which of them there are, their disks tell. Exported for its test. */
+export async function foldersOnDisk({ data_dir, database_url }: DiskConfig, elsewhere?: string): Promise<string[]> {
+  const ours = [data_dir, join(data_dir, "blobs"), join(data_dir, "spool")];
+  const place = database_url === null ? await findDatabase(data_dir, elsewhere) : null;
+  return place === null ? ours : [...ours, join(place.folder, "cluster"), join(place.folder, "cluster", "pg_wal")];
+}
+
+async function leastFree([data, ...others]: string[]): Promise<number> {
+  const first = await freeBytes(data as string);
+  // What is not there, or another user's alone, is on no disk of its own that we could look at.
+  const rest = await Promise.all(others.map((folder) => freeBytes(folder).catch(() => first)));
+  return Math.min(first, ...rest);
+}
+
+async function freeBytes(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
-  return { free_bytes: bavail * bsize, memory_share: memoryShare() };
+  return bavail * bsize;
 }
 
 /** The larger of two shares: of the heap's limit, and of what the container or the machine has. */
