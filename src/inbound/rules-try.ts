@@ -1,9 +1,8 @@
 // A rule tried out on stored mail: which mails it would have matched, and why, condition by condition. Nothing is changed,
 // and what processing found out once (verdicts, spam) is not asked for again.
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { compileTree, type TraceStep, type Tree, trace } from "../mail/rules/rules.ts";
 import { isUuid } from "../platform/db.ts";
-import { invalid, notFound } from "../platform/refusal.ts";
+import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { NO_FINDINGS } from "./emails.ts";
 import { readMail } from "./findings.ts";
@@ -11,7 +10,7 @@ import type { Inbound } from "./inbound.ts";
 import * as list from "./list-queries.ts";
 import { findBytes } from "./raw.ts";
 import { type Conditions, getRule, readMatch } from "./rules.ts";
-import { factsOf } from "./rules-step.ts";
+import { factsOf, pauseInTime, RulesTookTooLong } from "./rules-step.ts";
 
 const LIMIT_DEFAULT = 10;
 
@@ -24,7 +23,7 @@ export type Tried = { email_id: string; matched: boolean; steps: TraceStep[] };
  * that is not the organization's; mail whose message is gone is left out.
  */
 export async function tryRule(
-  world: Pick<World, "db" | "blobs">,
+  world: Pick<World, "db" | "blobs" | "clock">,
   inbound: Pick<Inbound, "toMail">,
   orgId: string,
   request: TryRequest,
@@ -33,15 +32,21 @@ export async function tryRule(
   const compiled = compileTree(tree, request.conditions === undefined ? "match" : "conditions");
   const rows = await findRows(world, orgId, request, scope);
   const results: Tried[] = [];
+  const pause = pauseInTime(world.clock);
   for (const row of rows) {
     if (!(await findBytes(world, orgId, row.raw_id))) continue;
     const mail = inbound.toMail({ ...row, kind: row.route.kind, recipient: row.to_address });
     const read = await readMail(mail, await mail.examination.parsed());
     const facts = factsOf(mail, read, (row.findings ?? NO_FINDINGS).auth, row.spam_score);
-    const { matched, steps } = await trace(compiled, facts, nextTurn);
+    const { matched, steps } = await trace(compiled, facts, pause).catch(tellTooLong);
     results.push({ email_id: row.id, matched, steps: steps.map((step) => flatPath(step, request)) });
   }
   return { results, tested: results.length, matched: results.filter(({ matched }) => matched).length };
+}
+
+function tellTooLong(error: unknown): never {
+  if (!(error instanceof RulesTookTooLong)) throw error;
+  throw new Refusal("unavailable", "the rule took too long; try it on fewer mails, or with simpler expressions");
 }
 
 type Scope = { domain_id?: string; alias_id?: string };

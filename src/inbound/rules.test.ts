@@ -9,10 +9,20 @@ let dns: DnsServer;
 let domainId: string;
 let aliasId: string;
 let webhookId: string;
+/** Each look at the clock takes so long. */
+let passesMs = 0;
+let passedMs = 0;
 
 before(async () => {
   dns = await startDnsServer();
-  api = await testApi({ POSTERN_DNS: dns.address });
+  const hasty = () => {
+    passedMs += passesMs;
+    return performance.now() + passedMs;
+  };
+  api = await testApi({ POSTERN_DNS: dns.address }, (world) => ({
+    ...world,
+    clock: { ...world.clock, monotonic: hasty },
+  }));
   domainId = (await api.ask("POST", "/v1/domains", { domain: "rules.example" })).body.id;
   webhookId = (await api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/in" })).body.webhook.id;
   aliasId = (await api.ask("POST", "/v1/aliases", { domain_id: domainId, local_part: "desk", action: "store" })).body
@@ -303,4 +313,25 @@ test("a rule is tried on stored mail with a trace, and changes nothing", async (
   assert.equal((await try_({ match: about("x"), email_id: NOBODY })).status, 404);
   assert.equal((await try_({ match: about("x"), limit: 21 })).status, 400);
   await removeAll();
+});
+
+test("one rule takes as long as all rules may: then the alias decides, and a trial says so", async () => {
+  await removeAll();
+  const leaf = (value: string) => ({ field: "subject", comparator: "matches", value });
+  const { id: rule_id } = await create({
+    conditions: undefined,
+    match: { any: [...Array.from({ length: 19 }, (_none, n) => leaf(`never-${n}`)), leaf("late")] },
+  });
+  const tried = () => api.ask("POST", "/v1/inbound-rules/test", { rule_id, limit: 1 });
+  assert.deepEqual((await mail("late")).rule_ids, [rule_id]);
+  assert.equal((await tried()).body.matched, 1);
+  passesMs = 280;
+  try {
+    assert.deepEqual((await mail("late")).rule_ids, []);
+    const answer = await tried();
+    assert.deepEqual([answer.status, answer.body.code], [503, "unavailable"], JSON.stringify(answer.body));
+    assert.match(answer.body.error, /fewer mails/);
+  } finally {
+    passesMs = 0;
+  }
 });

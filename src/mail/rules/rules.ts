@@ -14,6 +14,7 @@ const VALUE_CHARS_MAX = 10_000;
 const FOUND_MAX = 5;
 const FOUND_CHARS_MAX = 200;
 
+/** May throw, to give an evaluation up. */
 export type Pause = () => Promise<void>;
 
 type Value = string | number | boolean;
