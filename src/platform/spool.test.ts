@@ -4,6 +4,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { until } from "../../test/support/until.ts";
 import type { Config } from "../config.ts";
 import { createBudget } from "./budget.ts";
@@ -43,6 +45,26 @@ test("a small message stays in memory, a large one goes over the disk, both come
     assert.deepEqual(readdirSync(own), [], "nothing stays behind");
   }
 });
+
+test("a message that comes byte by byte costs its bytes, not the buffers they came in", async () => {
+  const spool = createSpool({ ...world, config: { ...config, body_inline_bytes_max: 10_000 } });
+  const incomer = open(spool);
+  const before = memoryAtRest();
+  for (let at = 0; at < 2_000; at += 1) incomer.write(Buffer.alloc(65_536, at % 251).subarray(0, 1));
+  assert.ok(memoryAtRest() - before < 32 * 1024 * 1024);
+  incomer.write(Buffer.alloc(3_000, 1));
+  const { bytes, giveBack } = await incomer.whole();
+  const wanted = Buffer.from(Array.from({ length: 2_000 }, (_, at) => at % 251));
+  assert.ok(bytes.equals(Buffer.concat([wanted, Buffer.alloc(3_000, 1)])));
+  giveBack();
+});
+
+/** Bytes of buffers that somebody still holds. */
+function memoryAtRest(): number {
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")();
+  return process.memoryUsage().arrayBuffers;
+}
 
 test("a writer is held back only when much waits for the disk", async () => {
   const incomer = open(createSpool(world));

@@ -16,6 +16,12 @@ const LARGE_BYTES_MAX = 96 * 1024 * 1024;
 const UNWRITTEN_BYTES_MAX = 1024 * 1024;
 /** Of all messages that are on their way in; above it even a small one goes over the disk. */
 const MEMORY_BYTES_MAX = 64 * 1024 * 1024;
+/**
+ * A client may send byte by byte, and a Buffer costs some 300 bytes whatever it holds: so many small pieces in a row become
+ * one.
+ */
+const SMALL_BYTES_MAX = 1_024;
+const SMALL_PIECES_MAX = 64;
 /** Room is set aside in steps of this where a message is larger than its client said, or nothing was said. */
 const ROOM_STEP_BYTES = 256 * 1024;
 
@@ -67,6 +73,8 @@ type Shared = { dir: string; room: SpoolRoom; budget: ReturnType<typeof createBu
 type State = {
   shared: Shared;
   pieces: Buffer[];
+  /** How many small ones are last among them. */
+  small: number;
   /** Bytes in `pieces`. */
   held: number;
   size: number;
@@ -81,7 +89,7 @@ type State = {
 
 function createIncomer(world: SpoolWorld, shared: Shared, granted: number): Incomer {
   const state: State = {
-    ...{ shared, pieces: [], held: 0, size: 0, granted, due: granted, path: null, file: null },
+    ...{ shared, pieces: [], small: 0, held: 0, size: 0, granted, due: granted, path: null, file: null },
     writing: Promise.resolve(),
     failure: null,
   };
@@ -91,7 +99,7 @@ function createIncomer(world: SpoolWorld, shared: Shared, granted: number): Inco
       if (state.failure !== null) return;
       state.size += piece.length;
       if (!setAside(state)) return fail(state, noRoom());
-      state.pieces.push(piece);
+      add(state, piece);
       keep(state, piece.length);
       if (state.path === null && (state.size > inlineMax || shared.held > MEMORY_BYTES_MAX)) {
         openFile(state, join(shared.dir, world.random.uuid()));
@@ -121,6 +129,14 @@ function createIncomer(world: SpoolWorld, shared: Shared, granted: number): Inco
     },
     discard: () => discard(state),
   };
+}
+
+function add(state: State, piece: Buffer): void {
+  state.pieces.push(piece);
+  state.small = piece.length < SMALL_BYTES_MAX ? state.small + 1 : 0;
+  if (state.small < SMALL_PIECES_MAX) return;
+  state.pieces.push(Buffer.concat(state.pieces.splice(-state.small)));
+  state.small = 0;
 }
 
 /** Room for all that came; false when there is none. */
@@ -179,6 +195,7 @@ async function readBack(state: State, path: string): Promise<Buffer> {
 /** Appends what is held; rejects when the disk refuses it. */
 function flush(state: State): Promise<void> {
   const pieces = state.pieces.splice(0);
+  state.small = 0;
   const bytes = state.held;
   state.held = 0;
   state.writing = state.writing.then(async () => {
@@ -201,6 +218,7 @@ async function closeFile(state: State): Promise<void> {
 
 function discard(state: State): void {
   state.pieces = [];
+  state.small = 0;
   keep(state, -state.held);
   owe(state, 0);
   const { path } = state;

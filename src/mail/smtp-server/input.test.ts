@@ -113,6 +113,19 @@ test("any content survives dot-stuffing and any chunking", () => {
   );
 });
 
+test("content of nothing but stuffed dots is one piece: a piece for each line would cost fifty times its bytes", () => {
+  const input = createInput();
+  const pieces: Buffer[] = [];
+  input.startData();
+  input.push(Buffer.from("..\r\n".repeat(16_384)));
+  assert.equal(
+    input.takeData((piece) => pieces.push(piece)),
+    "more",
+  );
+  assert.equal(pieces.length, 1);
+  assert.equal(String(pieces[0]), ".\r\n".repeat(16_384));
+});
+
 test("command lines end in CRLF and nothing else", () => {
   const read = (text: string) => {
     const input = createInput();

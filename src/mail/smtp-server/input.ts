@@ -15,7 +15,7 @@ export type Input = {
   takeLine(): Line | null;
   /** The next line may be the first of a message. */
   startData(): void;
-  /** Hands the content that is there to `sink`, without the dots of SMTP. Pieces share memory with what was pushed. */
+  /** Hands the content that is there to `sink`, without the dots of SMTP. It may share memory with what was pushed. */
   takeData(sink: (piece: Buffer) => void): DataProgress;
   /** How many bytes wait. */
   waiting(): number;
@@ -88,41 +88,56 @@ function lineFault(line: Buffer, isWhole: boolean): InputFault | null {
 
 type Cut = { progress: DataProgress; rest: Buffer; atLineStart: boolean };
 
-/** What cannot be judged yet (a dot at a line's start, a CR, at the very end) is held back. */
+/**
+ * What cannot be judged yet (a dot at a line's start, a CR, at the very end) is held back. All content is one piece: a
+ * message can be nothing but stuffed dots, and a piece for each line of it would cost fifty times its bytes.
+ */
 function cutData(held: Buffer, startsLine: boolean, sink: (piece: Buffer) => void): Cut {
-  const emit = (from: number, to: number): boolean => {
-    if (from === to) return true;
-    const piece = held.subarray(from, to);
-    if (piece.includes(NUL)) return false;
-    sink(piece);
-    return true;
-  };
+  const content = createUnstuffed(held);
   const stop = (fault: InputFault): Cut => ({ progress: { kind: "fault", fault }, rest: EMPTY, atLineStart: false });
-  const leave = (start: number, at: number, atLineStart: boolean): Cut =>
-    emit(start, at) ? { progress: "more", rest: held.subarray(at), atLineStart } : stop("nul");
+  const leave = (at: number, progress: "more" | "end", atLineStart: boolean): Cut => {
+    const piece = content.upTo(at);
+    if (piece.includes(NUL)) return stop("nul");
+    if (piece.length > 0) sink(piece);
+    return { progress, rest: held.subarray(progress === "end" ? at + 3 : at), atLineStart };
+  };
 
-  let start = 0;
   let at = 0;
   let atLineStart = startsLine;
   while (at < held.length) {
     if (atLineStart && held[at] === DOT) {
       const after = dotMeans(held, at);
-      if (after === "unknown") return leave(start, at, true);
-      if (after === "end") {
-        if (!emit(start, at)) return stop("nul");
-        return { progress: "end", rest: held.subarray(at + 3), atLineStart: true };
-      }
-      if (!emit(start, at)) return stop("nul");
+      if (after === "unknown") return leave(at, "more", true);
+      if (after === "end") return leave(at, "end", true);
+      content.leaveOut(at);
       at += 1;
-      start = at;
     }
     const line = endOfLine(held, at);
     if (typeof line === "string") return stop(line);
     at = line.next;
     atLineStart = line.isWhole;
-    if (!line.isWhole) return leave(start, at, false);
+    if (!line.isWhole) return leave(at, "more", false);
   }
-  return leave(start, at, atLineStart);
+  return leave(at, "more", atLineStart);
+}
+
+/** The bytes without those that are left out, from the first to the last; shares their memory where none is. */
+function createUnstuffed(held: Buffer): { leaveOut(at: number): void; upTo(end: number): Buffer } {
+  let out: Buffer | null = null;
+  let length = 0;
+  let start = 0;
+  return {
+    leaveOut(at) {
+      out ??= Buffer.allocUnsafe(held.length);
+      length += held.copy(out, length, start, at);
+      start = at + 1;
+    },
+    upTo(end) {
+      if (out === null) return held.subarray(0, end);
+      length += held.copy(out, length, start, end);
+      return out.subarray(0, length);
+    },
+  };
 }
 
 /** A dot at a line's start: alone on it, stuffed, or too early to say. */
