@@ -1,5 +1,6 @@
 // The people a reply names by their reverse addresses: in To and Cc, and anywhere in what it quotes and attaches. Their
 // contacts get to read an address that means something to them. What is no reverse address of this alias stays unknown here.
+import { domainToUnicode } from "node:url";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
 import type { World } from "../platform/world.ts";
 import { addressDigest, openContact } from "./addresses.ts";
@@ -32,5 +33,14 @@ export async function contactsBehind(
 
 /** What stands in a reply for their reverse addresses, and for the names that they were shown under. */
 export function restoring(people: readonly Pick<Quoted, "reverse" | "email">[]): Replacement[] {
-  return people.flatMap(({ reverse, email }) => [{ from: reverse, to: email }, ...shownReplacements(email)]);
+  return people.flatMap(({ reverse, email }) => [
+    ...writtenForms(reverse).map((from) => ({ from, to: email })),
+    ...shownReplacements(email),
+  ]);
+}
+
+/** An international domain in codes and in letters, as mail programs show it. */
+function writtenForms(address: string): string[] {
+  const at = address.lastIndexOf("@") + 1;
+  return [...new Set([address, address.slice(0, at) + domainToUnicode(address.slice(at))])];
 }

@@ -7,11 +7,12 @@ import PostalMime from "postal-mime";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../../src/mail/dkim/key.ts";
 import { signMessage } from "../../src/mail/dkim/sign.ts";
 import { C, D, IP_D, startMaskedSimulation } from "../support/masked-simulation.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const IDN_DOMAIN = domainToASCII("bücher.example");
 const IDN = `anna@${IDN_DOMAIN}`;
 
-const { dns, ask, alias, reverse, simulate, activity, close } = await startMaskedSimulation({
+const { api, dns, ask, alias, reverse, simulate, activity, close } = await startMaskedSimulation({
   [IDN_DOMAIN]: { TXT: [`v=spf1 ip4:${IP_D} -all`] },
 });
 after(close);
@@ -111,6 +112,21 @@ test("a mailbox at an international domain writes from either form, and shows ne
     assert.deepEqual([said, messages.map(({ recipient }) => recipient)], ["250 2.0.0", [C]], from);
     assert.match(messages[0]?.raw ?? "", new RegExp(`Anna <${a.full}>`));
   }
+});
+
+test("a reply that quotes the reverse address of an alias at an international domain, in letters, is not held", async () => {
+  await addVerifiedDomain(api, dns, "läden.example", { type: "both" });
+  const a = await alias({ domain_id: "läden.example" });
+  const [r, friend] = [await reverse(a.id), await reverse(a.id, "friend@party.example")];
+  const shown = (address: string) => address.replace(/@.*/, "@läden.example");
+  const { messages } = await simulate({
+    to: r,
+    head: `To: ${shown(r)}\r\nContent-Type: text/plain; charset=utf-8\r\n`,
+    text: `On Friday ${shown(r)} wrote:\r\n> Cc: ${shown(friend).toUpperCase()}, r.${"b".repeat(26)}@läden.example\r\n> ${shown(r)}さん、r.${"b".repeat(26)}@läden.exampleさん`,
+  });
+  assert.match(messages[0]?.mail.text ?? "", /^> shop@contact\.exampleさん、\S+@\S+さん$/m);
+  assert.match(messages[0]?.raw ?? "", /^On Friday shop@contact\.example wrote:\r\n> Cc: friend@party\.example, \S+$/m);
+  assert.doesNotMatch(messages[0]?.raw ?? "", /r\.[a-z2-7]{26}@/);
 });
 
 test("a reply into the company whose server greets with its domain is not held", async () => {

@@ -1,5 +1,6 @@
 // The reverse addresses that a reply names anywhere: in quotes, in calendars, in attached mails. Whom they stand for is looked
 // up by the caller. In bounds: what is beyond them is replaced all the same, by the alias.
+import { domainToASCII } from "node:url";
 import { decodeText } from "../mime/decode-charset.ts";
 import { decodeTransfer } from "../mime/decode-transfer.ts";
 import { decodeWords, splitMessage } from "../mime/parse-head.ts";
@@ -10,11 +11,12 @@ import { PART_LIMITS } from "./scrub-parts.ts";
 const FOUND_MAX = 100;
 const OCTETS_MAX = 4_000_000;
 const NESTING_MAX = 5;
-const REVERSE = /r\.[a-z2-7]{26}@(?:[a-z0-9-]{1,63}\.){1,10}[a-z0-9-]{1,63}/g;
+/** Mail programs show international domains in letters, and quote them so; behind `example` other letters are other words. */
+const REVERSE = /r\.[a-z2-7]{26}@((?:[\p{L}\p{M}\p{N}-]{1,63}\.){1,10}(?:[a-z0-9-]{1,63}|[\p{L}\p{M}\p{N}-]{1,63}))/gu;
 
 type Search = { found: Set<string>; octets: number };
 
-/** Addresses of the form of reverse addresses, in lower case, once each. */
+/** Addresses of the form of reverse addresses, in lower case, their domains in codes, once each. */
 export function findReverse(message: Buffer): string[] {
   const search: Search = { found: new Set(), octets: OCTETS_MAX };
   lookThrough(message, search, 0);
@@ -46,9 +48,9 @@ function lookAt(text: string, { found }: Search): void {
   const plain = text.replace(/%40|&#64;|&#x40;|&commat;/gi, "@").toLowerCase();
   const joined = plain.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, "");
   for (const one of [plain, joined]) {
-    for (const address of one.match(REVERSE) ?? []) {
+    for (const { 0: address, 1: domain = "" } of one.matchAll(REVERSE)) {
       if (found.size >= FOUND_MAX) return;
-      found.add(address);
+      found.add(`${address.slice(0, -domain.length)}${domainToASCII(domain) || domain}`);
     }
   }
 }

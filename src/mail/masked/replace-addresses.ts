@@ -18,8 +18,9 @@ const ROUNDS_MAX = 4;
 const TAGS = /<[^<>]{0,5000}>/g;
 /** A line end as quotes and broken lines have it, with the blank that RFC 3676 puts before it. */
 const BREAKS = /[ \t]?\r?\n(?:[ \t]?[>|])*[ \t]?/g;
-/** Reverse addresses of any alias. */
-const REVERSE = /r\.[a-z2-7]{26}(?:\+[a-z0-9._=-]{0,64})?@(?:[a-z0-9-]{1,63}\.){1,10}[a-z0-9-]{1,63}/g;
+/** Reverse addresses of any alias; behind `example` letters of another script are other words. */
+const REVERSE =
+  /r\.[a-z2-7]{26}(?:\+[a-z0-9._=-]{0,64})?@(?:[\p{L}\p{M}\p{N}-]{1,63}\.){1,10}(?:[a-z0-9-]{1,63}|[\p{L}\p{M}\p{N}-]{1,63})/gu;
 /** What RFC 5233 separates from a local part; many characters more than people use. */
 const TAG = '(?:\\+[^\\s@<>()",:;\\[\\]\\\\]{0,64})?';
 
