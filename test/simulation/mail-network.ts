@@ -19,6 +19,8 @@ export type Destination = {
   busy_until_ms: number;
   dns: "fine" | "servfail" | "nxdomain";
   dns_until_ms: number;
+  /** And no longer than until then by the monotonic clock: a clock that is set back makes no domain absent for longer. */
+  dns_monotonic_until_ms: number;
   /** What is said to RCPT when all is well. */
   says: "yes" | "no" | "later";
   /** Chances that the connection breaks before the final dot, and that it is lost after it. */
@@ -72,7 +74,8 @@ type Wait = (ms: number) => Promise<void>;
 function createResolver(universe: Universe, destinations: Map<string, Destination>, wait: Wait): Resolver {
   const stateOf = (name: string): Destination["dns"] => {
     const domain = destinations.get(name.replace(/^(mx|_mta-sts)\./, ""));
-    return domain && universe.wall() < domain.dns_until_ms ? domain.dns : "fine";
+    if (!domain || universe.monotonic() >= domain.dns_monotonic_until_ms) return "fine";
+    return universe.wall() < domain.dns_until_ms ? domain.dns : "fine";
   };
   const look = async <T>(name: string, found: () => T[]): Promise<Answer<T>> => {
     const state = stateOf(name);

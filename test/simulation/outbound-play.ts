@@ -118,6 +118,7 @@ function fine(domain: string): Destination {
     busy_until_ms: 0,
     dns: "fine",
     dns_until_ms: 0,
+    dns_monotonic_until_ms: Number.POSITIVE_INFINITY,
     says: "yes",
     breaks: 0,
     loses: 0,
@@ -125,7 +126,7 @@ function fine(domain: string): Destination {
 }
 
 /** Most troubles pass within two hours, few last until the mail has expired. */
-function moody({ chance, wall }: Universe, destination: Destination): Destination {
+function moody({ chance, wall, monotonic }: Universe, destination: Destination): Destination {
   const lastsMs = chance.float() < 0.03 ? FOREVER_MS : chance.pick([1, 4, 12, 40, 100]) * MINUTE_MS;
   const until = wall() + lastsMs;
   switch (chance.pick(["fine", "fine", "slow", "dead", "grey", "busy", "servfail", "gone", "no", "later", "flaky"])) {
@@ -139,8 +140,11 @@ function moody({ chance, wall }: Universe, destination: Destination): Destinatio
       return { ...destination, busy_until_ms: until };
     case "servfail":
       return { ...destination, dns: "servfail", dns_until_ms: until };
-    case "gone":
-      return { ...destination, dns: "nxdomain", dns_until_ms: wall() + chance.pick([20 * MINUTE_MS, FOREVER_MS]) };
+    case "gone": {
+      const goneMs = chance.pick([20 * MINUTE_MS, FOREVER_MS]);
+      const until = { dns_until_ms: wall() + goneMs, dns_monotonic_until_ms: monotonic() + goneMs };
+      return { ...destination, dns: "nxdomain", ...until };
+    }
     case "no":
       return { ...destination, says: "no" };
     case "later":
