@@ -16,6 +16,7 @@ import { isIP } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { normalizeDomain } from "./mail/address.ts";
 import { readBlockList } from "./mail/spam/block-lists.ts";
+import { databaseHost } from "./platform/database-url.ts";
 import { parseServer } from "./platform/dns-exchange.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
@@ -202,24 +203,12 @@ function databaseUrl(reader: Reader): string | null {
   if (!text) return null;
   if (!/^postgres(ql)?:\/\//.test(text)) {
     reader.problems.push("DATABASE_URL must begin with postgresql:// (leave it out to use the embedded database).");
-  } else if (!URL.canParse(withHost(text))) {
+  } else if (databaseHost(text) === null) {
     reader.problems.push(
       "DATABASE_URL cannot be read: write postgresql://user:password@host:5432/database, with what is no letter or digit in the password percent-encoded (# as %23).",
     );
   }
   return text;
-}
-
-/** Without a host (`postgresql://user@/database?host=/run/postgresql`) libpq takes the socket; URL takes it for a fault. */
-function withHost(databaseUrl: string): string {
-  return databaseUrl.replace("@/", "@localhost/");
-}
-
-/** Where the database is, to be printed: without user and password. */
-export function databaseHost(databaseUrl: string): string {
-  const url = new URL(withHost(databaseUrl));
-  const socket = url.searchParams.get("host");
-  return socket ?? (url.host || "socket");
 }
 
 function dnsServers(reader: Reader): string[] {

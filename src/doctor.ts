@@ -15,7 +15,7 @@ import { checkDatabase } from "./platform/check-database.ts";
 import { checkSpam } from "./platform/check-spam.ts";
 import { createClock } from "./platform/clock.ts";
 import { createResolver, type Resolver } from "./platform/resolver.ts";
-import { type Place, placesOf, portProblem } from "./start-problem.ts";
+import { type Place, placesOf, portProblem } from "./platform/start-problem.ts";
 
 export type DoctorOptions = {
   /** A mail server whose port 25 may be tried; without it the way out is not tried. */

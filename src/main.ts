@@ -20,8 +20,8 @@ import { answerLines, askDatabase } from "./platform/ask-database.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { acceptMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
 import { migrate } from "./platform/migrate.ts";
+import { explainStart } from "./platform/start-problem.ts";
 import type { World } from "./platform/world.ts";
-import { explainStart } from "./start-problem.ts";
 
 const STOP_WITHIN_MS = 60_000;
 

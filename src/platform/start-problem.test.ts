@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
-import { type Config, readConfig } from "./config.ts";
+import { type Config, readConfig } from "../config.ts";
 import { explainStart } from "./start-problem.ts";
 
 let dir: string;

@@ -1,7 +1,8 @@
 // Why a start failed, in a sentence that names the setting at fault: an address that cannot be listened on, a database
-// that cannot be used. Not here: settings that are wrong in themselves (config.ts), and looking at all of it beforehand
-// (doctor.ts, which says the same).
-import { type Config, databaseHost, type HostPort } from "./config.ts";
+// that cannot be used. Not here: settings that are wrong in themselves (../config.ts), and looking at all of it beforehand
+// (../doctor.ts, which says the same).
+import type { Config, HostPort } from "../config.ts";
+import { databaseHost } from "./database-url.ts";
 
 export type Place = HostPort & { variable: string };
 /** What is wrong, and what to do. */
