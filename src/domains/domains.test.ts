@@ -382,6 +382,20 @@ test("aliases, queued mail and webhooks are asked of their features", async () =
   await server.stop();
 });
 
+test("a webhook that is deleted is in no domain's catch-all any more, so that what was read can be written back", async () => {
+  const hooks = [];
+  for (const name of ["one", "two"]) {
+    const { body } = await api.ask("POST", "/v1/webhooks", { url: `https://hooks.example/${name}` });
+    hooks.push(body.webhook.id);
+  }
+  const path = `/v1/domains/${(await add("caught.example.com")).id}`;
+  assert.equal((await api.ask("PUT", path, { catch_all_webhook_ids: hooks })).status, 200);
+  assert.equal((await api.ask("DELETE", `/v1/webhooks/${hooks[0]}`)).status, 200);
+  const { catch_all_webhook_ids } = (await api.ask("GET", path)).body;
+  assert.deepEqual(catch_all_webhook_ids, [hooks[1]]);
+  assert.equal((await api.ask("PUT", path, { catch_all_webhook_ids })).status, 200);
+});
+
 test("another organization's domain answers as one that does not exist, on every path", async () => {
   const other = await api.organization();
   const { id, domain } = await add("mine.example.com", { type: "outbound" });

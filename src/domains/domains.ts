@@ -305,6 +305,11 @@ export async function leavePool(tx: Tx, orgId: string, pool: string): Promise<vo
   await queries.clearPool(tx, orgId, pool);
 }
 
+/** The domains' catch-alls no longer name an endpoint that is being deleted. */
+export async function forgetWebhook(tx: Tx, orgId: string, webhookId: string): Promise<void> {
+  await queries.dropWebhook(tx, orgId, webhookId);
+}
+
 /** A look-up of sender domains for the hot path: by organization and ASCII name, many per round trip, nothing cached. */
 export function findSender(
   world: Core & Pick<World, "config">,

@@ -116,6 +116,15 @@ export function clearPool(tx: Tx, orgId: string, pool: string) {
   return tx.execute("update domain set ip_pool = null where org_id = $1 and ip_pool = $2", [orgId, pool]);
 }
 
+/** Few domains have any: the organization's are read by its key, domain_org_id_domain_key. */
+export function dropWebhook(tx: Tx, orgId: string, webhookId: string) {
+  return tx.execute(
+    `update domain set catch_all_webhook_ids = array_remove(catch_all_webhook_ids, $2)
+      where org_id = $1 and $2 = any(catch_all_webhook_ids)`,
+    [orgId, webhookId],
+  );
+}
+
 export function deleteDomain(tx: Tx, orgId: string, id: string) {
   return tx.execute("delete from domain where org_id = $1 and id = $2", [orgId, id]);
 }

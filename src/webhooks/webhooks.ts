@@ -1,6 +1,6 @@
 // Webhook endpoints: who wants which events, where, and signed with what. Face of the feature. The way of an event:
 // enqueue.ts (in the producer's transaction) → dispatch.ts (claim, attempt, outcome) → the log (deliveries.ts).
-import { findDomain } from "../domains/domains.ts";
+import { findDomain, forgetWebhook } from "../domains/domains.ts";
 import { compilePattern } from "../mail/glob-pattern.ts";
 import { isUuid, type Query, type Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
@@ -211,6 +211,7 @@ export async function deleteWebhook(world: Pick<World, "db" | "clock">, orgId: s
     await lockWebhook(tx, orgId, id);
     await queries.lockLane(tx, orgId, id);
     await queries.deleteWebhook(tx, orgId, id);
+    await forgetWebhook(tx, orgId, id);
     await queue.dropDeliveries(tx, lane, DROPPED_AT_ONCE_MAX);
     if ((await queue.dropLane(tx, lane)) === 0) await queue.setLane(tx, lane, new Date(world.clock.now()));
   });
