@@ -203,17 +203,34 @@ test("folder: the file is synced before it gets its name, and its folders after"
 
 // --- S3 --------------------------------------------------------------------------------------------------------------
 
-type FakeS3 = { endpoint: string; objects: Map<string, Buffer>; log: string[]; fail: number[]; stop(): Promise<void> };
+type FakeS3 = {
+  endpoint: string;
+  objects: Map<string, Buffer>;
+  log: string[];
+  fail: number[];
+  /** Before the end of an answer with a body; before any answer, when it never comes. */
+  pause: { end: Promise<void>; answer: Promise<void> };
+  stop(): Promise<void>;
+};
 
 /** As much of S3 as we use; `fail` holds status codes to answer with first. It checks the checksum as S3 does. */
 async function startFakeS3(): Promise<FakeS3> {
-  const state = { objects: new Map<string, Buffer>(), log: [] as string[], fail: [] as number[] };
+  const state = {
+    ...{ objects: new Map<string, Buffer>(), log: [] as string[], fail: [] as number[] },
+    pause: { end: Promise.resolve(), answer: Promise.resolve() },
+  };
   const server = createServer(async (request, response) => {
     const body = (await readAll(request)) ?? Buffer.alloc(0);
     state.log.push(`${request.method} ${request.url}`);
+    await state.pause.answer;
     const status = state.fail.shift() ?? serve(state.objects, request, body);
     response.writeHead(status, status >= 300 && status < 400 ? { location: "http://127.0.0.1:1/" } : {});
-    response.end(status === 200 && request.method === "GET" ? state.objects.get(request.url ?? "") : "");
+    const bytes = status === 200 && request.method === "GET" ? state.objects.get(request.url ?? "") : undefined;
+    if (bytes && bytes.length > 1) {
+      response.write(bytes.subarray(0, 1));
+      await state.pause.end;
+    }
+    response.end(bytes?.subarray(bytes.length > 1 ? 1 : 0) ?? "");
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -239,8 +256,9 @@ function serve(objects: Map<string, Buffer>, request: IncomingMessage, body: Buf
   return 200;
 }
 
-function s3Blobs(s3: FakeS3) {
-  return createS3Blobs({ endpoint: s3.endpoint, region: "eu-1", bucket: "mail", access_key: "id", secret_key: "s" });
+function s3Blobs(s3: FakeS3, limits?: Parameters<typeof createS3Blobs>[1]) {
+  const options = { endpoint: s3.endpoint, region: "eu-1", bucket: "mail", access_key: "id", secret_key: "s" };
+  return createS3Blobs(options, limits);
 }
 
 test("S3: bytes are put once under their digest and come back, whole and as a stream; absence is null", async () => {
@@ -276,6 +294,30 @@ test("S3: a store that is busy is asked again, twice; one that refuses is not", 
   s3.fail.push(403);
   await assert.rejects(blobs.put(Buffer.from("z")), BlobsUnavailable);
   assert.equal(s3.log.length, 1);
+  await s3.stop();
+});
+
+test("S3: what is passed on takes as long as its reader; whoever needs all of it waits no longer than a request may take", async () => {
+  const s3 = await startFakeS3();
+  const bytes = randomBytes(1_000);
+  const key = await s3Blobs(s3).put(bytes);
+  const slow = Promise.withResolvers<void>();
+  s3.pause.end = slow.promise;
+  const blobs = s3Blobs(s3, { answer_ms: 20_000, request_ms: 100 });
+  const stream = await blobs.stream(key);
+  await assert.rejects(blobs.get(key), BlobsUnavailable);
+  slow.resolve();
+  assert.deepEqual(await readAll(stream), bytes);
+  await s3.stop();
+});
+
+test("S3: a store that does not answer is asked once, and is in trouble", async () => {
+  const s3 = await startFakeS3();
+  s3.pause.answer = new Promise(() => undefined);
+  const blobs = s3Blobs(s3, { answer_ms: 50, request_ms: 60_000 });
+  await assert.rejects(blobs.put(Buffer.from("x")), BlobsUnavailable);
+  await assert.rejects(blobs.stream(digest(Buffer.from("x"))), BlobsUnavailable);
+  assert.equal(s3.log.length, 2);
   await s3.stop();
 });
 

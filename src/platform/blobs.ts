@@ -66,8 +66,11 @@ export async function readHeld(blobs: Pick<Blobs, "get">, { bytes, blob_key }: H
 const KEY = /^[0-9a-f]{64}$/;
 /** A temporary file this old was left by a process that died. */
 const ABANDONED_MS = 24 * 60 * 60 * 1000;
-/** S3: one request may take this long, an upload of 50 MB over 10 Mbit/s included. */
-const S3_REQUEST_MS = 60_000;
+/**
+ * S3: the store has so long for an answer without a body (and for the beginning of one that is passed on), and for a whole
+ * request with one, an upload of 50 MB over 10 Mbit/s included. What is passed on takes as long as its reader.
+ */
+const S3_LIMITS = { answer_ms: 10_000, request_ms: 60_000 };
 /** S3: waits before the second and third try; PUT, GET, HEAD and DELETE of content-addressed keys may be repeated. */
 const S3_RETRY_MS = [100, 500];
 
@@ -228,15 +231,22 @@ export type S3Options = { endpoint: string; region: string; bucket: string; acce
  * Blobs as objects of an S3-compatible bucket, path style. `endpoint` is the operator's own setting and may lie in a
  * private network, so it does not pass the deny-table for addresses that strangers give; redirects are refused.
  */
-export function createS3Blobs(options: S3Options): Blobs {
-  const s3 = new S3mini({
+export function createS3Blobs(options: S3Options, limits: typeof S3_LIMITS = S3_LIMITS): Blobs {
+  const reached = {
     accessKeyId: options.access_key,
     secretAccessKey: options.secret_key,
     endpoint: `${options.endpoint.replace(/\/+$/, "")}/${options.bucket}`,
     region: options.region,
-    requestAbortTimeout: S3_REQUEST_MS,
-    fetch: (input, init) => fetch(input, { ...init, redirect: "error" }),
+  };
+  const s3 = new S3mini({
+    ...reached,
+    fetch: (input, init) => {
+      const hasBody = init?.method === "PUT" || init?.method === "GET";
+      const signal = AbortSignal.timeout(hasBody ? limits.request_ms : limits.answer_ms);
+      return fetch(input, { ...init, redirect: "error", signal });
+    },
   });
+  const passing = new S3mini({ ...reached, fetch: (input, init) => beginWithin(limits.answer_ms, input, init) });
   const exists = (key: string) => repeated(async () => (await s3.objectExists(key)) === true);
   return inTrouble({
     put: async (bytes) => {
@@ -246,7 +256,7 @@ export function createS3Blobs(options: S3Options): Blobs {
     },
     get: async (key) => verified(key, toBuffer(await repeated(() => s3.getObjectArrayBuffer(key)))),
     stream: async (key) => {
-      const response = await repeated(() => s3.getObjectResponse(key));
+      const response = await repeated(() => passing.getObjectResponse(key));
       return response?.body ? Readable.fromWeb(response.body as ReadableStream) : null;
     },
     delete: async (key) => {
@@ -254,6 +264,17 @@ export function createS3Blobs(options: S3Options): Blobs {
     },
     exists,
   });
+}
+
+/** As `fetch`, with a limit for the head of the answer alone. */
+async function beginWithin(ms: number, ...[input, init]: Parameters<typeof fetch>): Promise<Response> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(new DOMException("no answer in time", "TimeoutError")), ms);
+  try {
+    return await fetch(input, { ...init, redirect: "error", signal: late.signal });
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 // s3mini signs no payload: the checksum header makes the store refuse bytes that changed on the way.
@@ -269,13 +290,14 @@ function absentIsFine(error: unknown): void {
   if ((error as { status?: number }).status !== 404) throw error;
 }
 
+/** A store that does not answer at all is not asked again at once: somebody waits for us. */
 async function repeated<T>(attempt: () => Promise<T>): Promise<T> {
   for (const waitMs of S3_RETRY_MS) {
     try {
       return await attempt();
     } catch (error) {
       const status = (error as { status?: number }).status ?? 500;
-      if (status < 500 && status !== 429 && status !== 408) throw error;
+      if ((status < 500 && status !== 429 && status !== 408) || (error as Error).name === "TimeoutError") throw error;
       await sleep(waitMs);
     }
   }
