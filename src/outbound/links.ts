@@ -191,6 +191,16 @@ function notOpened(world: LinkWorld, opening: Opening, failure: Failure): Unopen
   };
 }
 
+/** What is told of several servers: what the first that answered said. That others are dead is no answer. */
+export function wordOf(tried: Unopened[]): Unopened | undefined {
+  return tried.find(({ outcome }) => outcome.smtp_code !== null) ?? tried.at(-1);
+}
+
+/** The server that it is about. */
+export function hopOf({ outcome }: Unopened): Hop {
+  return { host: outcome.mx_host ?? "", address: outcome.mx_ip ?? "" };
+}
+
 /** That our own address cannot be used says nothing of the way out. */
 function isUnreachable({ stage, cause, detail }: Failure): boolean {
   return stage === "connect" && (cause === "network" || cause === "timeout") && !/EADDRNOTAVAIL|EINVAL/.test(detail);

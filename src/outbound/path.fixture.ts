@@ -150,10 +150,14 @@ export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = 
   return { world, parts, path, outcomes, heard, moveClock };
 }
 
-export type Mail = { mime?: Buffer | null; addresses?: string[] };
+export type Mail = { mime?: Buffer | null; addresses?: string[]; sender?: string };
 
 /** Puts messages on the path; `addresses` are those of its mail servers. */
-export function push({ path }: Stage, count: number, { mime, addresses = ["127.0.0.1"] }: Mail = {}): void {
+export function push(
+  { path }: Stage,
+  count: number,
+  { mime, addresses = ["127.0.0.1"], sender = "domain" }: Mail = {},
+): void {
   const terms = { kind: "opportunistic", testing: false };
   const policy = { type: "no-policy-found", domain: "", strings: [] };
   const plan = {
@@ -162,7 +166,7 @@ export function push({ path }: Stage, count: number, { mime, addresses = ["127.0
     hops: addresses.map((address, n) => ({ host: `mx${n || ""}.example`, address, terms, policy })),
     fresh_until_ms: Number.POSITIVE_INFINITY,
   };
-  const lane = { id: 1, org_id: "org", class: 0 };
+  const lane = { id: sender, org_id: "org", class: 0 } as unknown as Errand["lane"];
   for (let n = 0; n < count; n += 1) {
     const job = {
       message_id: `message-${n}`,
@@ -171,7 +175,7 @@ export function push({ path }: Stage, count: number, { mime, addresses = ["127.0
       mime: mime === undefined ? Buffer.from("Subject: hello\r\n\r\nhello\r\n") : mime,
       expires_at: new Date(Date.now() + DAY_MS),
       return_path_host: "bounces.postern.example",
-      about: { size: 100, require_tls: false, origin: "forward", domain_id: "domain" },
+      about: { size: 100, require_tls: false, origin: "forward", domain_id: sender },
     };
     path.fairness.push(lane, { lane, job, plan } as unknown as Errand);
   }

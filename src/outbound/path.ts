@@ -11,11 +11,10 @@ import { type Attempt, type AttemptResult, attempt, deferredLocally, tooLate } f
 import { createFairness, type Fairness } from "./fairness.ts";
 import type { Finisher } from "./finish.ts";
 import { closeIdle, type Idle, keepIdle, takeIdle } from "./idle.ts";
-import { type Errand, fits, type Link, openLink, type Source, type Unopened, useLink } from "./links.ts";
+import { type Errand, fits, hopOf, type Link, openLink, type Source, type Unopened, useLink, wordOf } from "./links.ts";
 import type { OpenSession } from "./outside.ts";
 import type { Reach } from "./reach.ts";
 import { knownRefusal, type Refusals, rememberRefusal } from "./refusals.ts";
-import type { Hop } from "./route.ts";
 import type { Shares } from "./shares.ts";
 import type { Plan, PlannedHop, Site } from "./tls-policy.ts";
 import type { TlsResults } from "./tls-results.ts";
@@ -72,6 +71,8 @@ export type Path = {
   notBeforeMs: number;
   /** Until then no other server is asked for one that cannot take a message: none of them could either. */
   aloneUntilMs: number;
+  /** Sender domains that were told to slow down, and until when nothing of theirs is begun. */
+  slowed: Map<string, number>;
   /** Nothing is begun until then (by the wall clock, as lanes are due), and why. */
   suspended: { untilMs: number; reason: string };
   /** How often in a row it was suspended because the site is not there. */
@@ -120,6 +121,7 @@ export function createPath(key: string, source: Source, { site, via }: Pick<Plan
     firstFailureAtMs: 0,
     notBeforeMs: 0,
     aloneUntilMs: 0,
+    slowed: new Map(),
     suspended: { untilMs: 0, reason: "" },
     suspensions: 0,
     timer: null,
@@ -139,10 +141,7 @@ export function drive(world: PathWorld, parts: PathParts, path: Path): void {
   if (mustHold(parts)) rest(world, path, UNRECORDED_PAUSE_MS);
   const waitMs = path.notBeforeMs - world.clock.monotonic();
   if (waitMs > 0) {
-    path.timer ??= setTimeout(() => {
-      path.timer = null;
-      drive(world, parts, path);
-    }, waitMs);
+    driveIn({ world, parts, path }, waitMs);
     return;
   }
   while (path.workers < workersMax(path) && path.workers < path.fairness.size()) {
@@ -156,6 +155,13 @@ export function drive(world: PathWorld, parts: PathParts, path: Path): void {
         if (path.fairness.size() > 0) drive(world, parts, path);
       });
   }
+}
+
+function driveIn({ world, parts, path }: Yard, ms: number): void {
+  path.timer ??= setTimeout(() => {
+    path.timer = null;
+    drive(world, parts, path);
+  }, ms);
 }
 
 /** Until when nothing may be begun on it has not come yet. */
@@ -222,7 +228,8 @@ function notMade({ world, parts, path }: Yard, errand: Errand, err: unknown): vo
 function nextErrand({ world, parts, path }: Yard): Errand | null {
   if (parts.stopping() || mustHold(parts) || isSuspended(world, path)) return null;
   if (path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
-  const enter = (errand: Errand): boolean => parts.shares.enter(path, errand);
+  const yard = { world, parts, path };
+  const enter = (errand: Errand): boolean => !isSlowed(yard, errand) && parts.shares.enter(path, errand);
   for (let errand = path.fairness.next(enter); errand; errand = path.fairness.next(enter)) {
     const isHeld = parts.isSuspended(errand.job.org_id);
     if (!isHeld && errand.job.expires_at.getTime() > world.clock.now()) return errand;
@@ -298,6 +305,9 @@ function settle(yard: Yard, link: Link, { job }: Errand, result: AttemptResult):
   parts.usage.count(path.source, outcome);
   if (outcome.kind === "delivered") recovered(yard);
   act(yard, result.path_action, outcome.message);
+  if (result.path_action === "slow_sender") {
+    path.slowed.set(job.about.domain_id, yard.world.clock.monotonic() + SLOW_PAUSE_MS);
+  }
   if (link.session.usable && link.session.sent < path.site.messages_per_connection) return link;
   part(link);
   return null;
@@ -417,15 +427,6 @@ function notOpened(yard: Yard, errand: Errand, tried: Unopened[]): void {
   failed(yard, word);
 }
 
-/** What is told of several servers: what the first that answered said. That others are dead is no answer. */
-function wordOf(tried: Unopened[]): Unopened | undefined {
-  return tried.find(({ outcome }) => outcome.smtp_code !== null) ?? tried.at(-1);
-}
-
-function hopOf({ outcome }: Unopened): Hop {
-  return { host: outcome.mx_host ?? "", address: outcome.mx_ip ?? "" };
-}
-
 /** A source with an address of its own reaches addresses of that kind only. */
 function reachable({ source: { ip } }: Path, { plan }: Errand): PlannedHop[] {
   return plan.hops.filter(({ address }) => ip === null || isIP(ip) === isIP(address));
@@ -471,6 +472,14 @@ function act(yard: Yard, action: AttemptResult["path_action"], reason: string): 
   if (action !== "suspend" && !isBlocked) return false;
   suspend(yard, reason, BLOCKED_MIN);
   return true;
+}
+
+/** Whether the sender's domain is to wait still; the path is looked at again then. */
+function isSlowed({ world, parts, path }: Yard, { job }: Errand): boolean {
+  const waitMs = (path.slowed.get(job.about.domain_id) ?? 0) - world.clock.monotonic();
+  if (waitMs <= 0) path.slowed.delete(job.about.domain_id);
+  else driveIn({ world, parts, path }, waitMs);
+  return waitMs > 0;
 }
 
 function slowDown(world: PathWorld, path: Path): void {

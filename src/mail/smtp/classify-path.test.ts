@@ -21,8 +21,8 @@ const whose = `
 451 4.7.1 Too many messages for <user@y.example> from 192.0.2.1 | other | rate_limited slow
 452 4.5.3 Too many recipients | other | rate_limited slow
 421 4.7.28 Gmail has detected an unusual rate of unsolicited mail originating from your IP address. | google | rate_limited slow
-421 4.7.28 Gmail has detected an unusual rate of unsolicited mail originating from your DKIM domain [shop.example 36]. | google | rate_limited -
-421 4.7.28 Gmail has detected an unusual rate of unsolicited mail containing one of your URL domains. | google | rate_limited -
+421 4.7.28 Gmail has detected an unusual rate of unsolicited mail originating from your DKIM domain [shop.example 36]. | google | rate_limited slow_sender
+421 4.7.28 Gmail has detected an unusual rate of unsolicited mail containing one of your URL domains. | google | rate_limited slow_sender
 550 5.7.28 Gmail has detected an unusual rate of unsolicited mail originating from your IP address. | google | blocked other_source
 550 5.7.28 Gmail has detected an unusual rate of unsolicited mail originating from your SPF domain [shop.example 35]. | google | content -
 554 5.7.1 Service unavailable; Sender address [a@shop.example] blocked using rhsbl.sorbs.net | other | content -

@@ -38,15 +38,15 @@ export type Refusal = {
 };
 
 /**
- * `path_action`: slow the path down; suspend it and keep the message; other_source means suspend it and try the message
- * once from another source. `retry_after_min` is the least wait in minutes. `rule` names the entry that decided.
+ * `path_action`: slow the path down; slow_sender: only for mail of this sender's domain; suspend it and keep the message;
+ * other_source means suspend it and try the message once from another source. `retry_after_min` is the least wait in minutes. `rule` names the entry that decided.
  */
 export type Classification = {
   class: ReplyClass;
   bounce_type: "hard" | "soft";
   retry: boolean;
   suppress: boolean;
-  path_action: null | "slow" | "suspend" | "other_source";
+  path_action: null | "slow" | "slow_sender" | "suspend" | "other_source";
   retry_after_min?: number;
   rule: string;
 };
@@ -71,7 +71,7 @@ export function classifyReply(refusal: Refusal): Classification {
     bounce_type: bounceType,
     retry: isEarly || !isPermanent || mayRetryPermanent(mailClass, found),
     suppress: isPermanent && mustSuppress(refusal, mailClass, found),
-    path_action: found.spares_path ? null : pathAction(mailClass, refusal, isPermanent),
+    path_action: found.spares_path ? spared(found) : pathAction(mailClass, refusal, isPermanent),
     rule: found.id,
   };
   const waitMin = result.retry ? waitMinutes(mailClass, found, refusal.text) : undefined;
@@ -111,6 +111,10 @@ function pathAction(mailClass: ReplyClass, refusal: Refusal, isPermanent: boolea
   return refusal.stage === "auth" && isPermanent ? "suspend" : null;
 }
 
+function spared({ slows_sender }: Rule): Classification["path_action"] {
+  return slows_sender ? "slow_sender" : null;
+}
+
 function waitMinutes(mailClass: ReplyClass, found: Rule, text: string): number | undefined {
   if (mailClass !== "greylisted") return found.retry_after_min;
   const said = /(\d{1,5}) ?(s\b|sec|m\b|min|h\b|hour)/i.exec(text);
@@ -127,6 +131,7 @@ type Rule = {
   retry_after_min?: number;
   /** It is not our address that is meant: mail of others on the same path is not to wait for it. */
   spares_path?: boolean;
+  slows_sender?: boolean;
 };
 
 type Pattern = Rule & {
@@ -150,6 +155,7 @@ type PatternEntry = {
   no_such_user?: boolean;
   retry_after_min?: number;
   spares_path?: boolean;
+  slows_sender?: boolean;
 };
 
 const PROVIDERS = (providerTable as PatternEntry[]).map(compile);
@@ -178,6 +184,7 @@ function compile(entry: PatternEntry): Pattern {
     no_such_user: entry.no_such_user ?? false,
     retry_after_min: entry.retry_after_min,
     spares_path: entry.spares_path ?? false,
+    slows_sender: entry.slows_sender ?? false,
   };
 }
 
@@ -213,7 +220,8 @@ function ofWhom(found: Rule, { stage, text, code }: Refusal): Rule {
   const others = found.class === "rate_limited" ? OTHER_RATES : found.class === "blocked" ? OTHER_LISTS : null;
   if (!others || found.spares_path || isBeforeMail(stage)) return found;
   const meant = firstMatch(others, withoutUrls(withoutAddresses(foldText(text.slice(0, 1000)))), code);
-  return meant ? { ...found, id: meant.id, class: meant.class, spares_path: true } : found;
+  const { id, class: mailClass, slows_sender } = meant ?? found;
+  return meant ? { ...found, id, class: mailClass, spares_path: true, slows_sender } : found;
 }
 
 /** Words alone say "no such user": then none may say that it is the sender, our host or a passing trouble. */
