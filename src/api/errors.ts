@@ -120,7 +120,7 @@ export function shapeRefusal(errors: unknown): Refusal {
 type Problem = { keyword: string; instancePath: string; params: Record<string, unknown>; message?: string };
 
 function fromValidation(error: FastifyError): Refusal {
-  const problem = error.validation?.[0] as unknown as Problem;
+  const problem = tellingProblem(error.validation as unknown as Problem[]);
   const parent = fieldPath(problem.instancePath);
   const extra = problem.params.missingProperty ?? problem.params.additionalProperty;
   const path = typeof extra === "string" ? join(parent, extra) : parent;
@@ -128,6 +128,22 @@ function fromValidation(error: FastifyError): Refusal {
   const where = WHERE.get(error.validationContext ?? "") ?? "field";
   if (field === "") return new Refusal("validation_error", "the request body must be a JSON object", { field: "body" });
   return new Refusal("validation_error", `the '${field}' ${where} ${complaint(problem)}`, { field });
+}
+
+/**
+ * The first one; where a value may have one of several forms, what is wrong with the form that it has, else all the forms
+ * there are.
+ */
+function tellingProblem(problems: Problem[]): Problem {
+  const first = problems[0] as Problem;
+  const union = problems.find(({ keyword }) => keyword === "anyOf");
+  if (!union) return first;
+  const inside = problems.filter((problem) => problem !== union && problem.instancePath.startsWith(union.instancePath));
+  const isOtherForm = ({ keyword, instancePath }: Problem) => keyword === "type" && instancePath === union.instancePath;
+  const own = inside.find((problem) => !isOtherForm(problem));
+  if (own) return own;
+  const forms = new Set(inside.map(({ params }) => String(params.type)));
+  return forms.size > 1 ? { ...first, params: { type: [...forms] } } : first;
 }
 
 const WHERE = new Map([
@@ -147,7 +163,7 @@ function complaint({ keyword, params, message }: Problem): string {
     case "additionalProperties":
       return "is not known";
     case "type":
-      return `must be ${withArticle(String(params.type))}`;
+      return `must be ${[params.type].flat().map(String).map(withArticle).join(" or ")}`;
     case "enum":
       return `must be one of: ${(params.allowedValues as string[]).join(", ")}`;
     case "minimum":
