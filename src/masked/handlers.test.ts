@@ -69,7 +69,7 @@ function arrived(
       bytes: async () => bytes,
       verdicts: async () => ({
         spf: { result, from_aligned: !dns },
-        dkim: { from_aligned: !dns },
+        dkim: { result, from_aligned: !dns },
         dmarc: { result, applied: null },
       }),
       parsed: async () => {

@@ -1,12 +1,12 @@
 // Every way to forge a sender, and the few that are no forgery.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mayReply, type Proof } from "./sender-proof.ts";
+import { mayReply, type Proof, verdictsOf } from "./sender-proof.ts";
 
 const D = "anna@real.example";
 const proof = (spf: boolean, dkim: boolean, dmarc: string, spfResult = spf ? "pass" : "fail"): Proof => ({
   spf: { result: spfResult, from_aligned: spf },
-  dkim: { from_aligned: dkim },
+  dkim: { result: dkim ? "pass" : "none", from_aligned: dkim },
   dmarc: { result: dmarc },
 });
 const decide = (from: (string | null)[], envelope_from: string, given: Proof) =>
@@ -58,4 +58,13 @@ test("the reason holds no address", () => {
     proof(true, true, "pass"),
   );
   assert.ok(refused.kind === "refused" && !refused.reason.includes("@"));
+});
+
+test("the activity tells a mail without a signature from one whose signature fails", () => {
+  const shown = (result: string, from_aligned = false) =>
+    verdictsOf({ ...proof(true, false, "none"), dkim: { result, from_aligned } }).dkim;
+  assert.deepEqual(
+    [shown("none"), shown("fail"), shown("temperror"), shown("pass"), shown("pass", true)],
+    ["none", "fail", "temperror", "fail", "pass"],
+  );
 });

@@ -5,7 +5,7 @@ import { parseWrittenAddress } from "../mail/address.ts";
 /** What our verdict must say; the shape of mail/auth's Verdicts. */
 export type Proof = {
   spf: { result: string; from_aligned: boolean };
-  dkim: { from_aligned: boolean };
+  dkim: { result: string; from_aligned: boolean };
   dmarc: { result: string };
 };
 
@@ -41,7 +41,8 @@ export function canonicalAddress<T extends string | null>(email: T): T | string 
   return parsed?.ok ? parsed.address.email : email;
 }
 
-/** The verdicts as an entry of the activity shows them. */
-export function verdictsOf(proof: Proof): { spf: string; dkim: string; dmarc: string } {
-  return { spf: proof.spf.result, dkim: proof.dkim.from_aligned ? "pass" : "fail", dmarc: proof.dmarc.result };
+/** The verdicts as an entry of the activity shows them; a signature of another domain than the author's is none that passes. */
+export function verdictsOf({ spf, dkim, dmarc }: Proof): { spf: string; dkim: string; dmarc: string } {
+  const unaligned = dkim.result === "pass" ? "fail" : dkim.result;
+  return { spf: spf.result, dkim: dkim.from_aligned ? "pass" : unaligned, dmarc: dmarc.result };
 }
