@@ -36,6 +36,21 @@ async function listeners(): Promise<number> {
   return rows[0].n;
 }
 
+describe("closing", () => {
+  it("is over when the server has no session left, so that stopping it next cuts none", async () => {
+    const url = new URL(database.url);
+    url.searchParams.set("application_name", "closing");
+    const lost: Error[] = [];
+    const other = openDb(url.href, { onError: (error) => lost.push(error) });
+    await Promise.all(Array.from({ length: 10 }, () => other.transaction((tx) => tx.query("select pg_sleep(0.05)"))));
+    await other.close();
+    const { rows } = await admin.query("select count(*)::int as n from pg_stat_activity where application_name = $1", [
+      "closing",
+    ]);
+    assert.deepEqual([rows, lost], [[{ n: 0 }], []]);
+  });
+});
+
 describe("a transaction", () => {
   it("whose connection is lost between two statements fails, and the process lives", async () => {
     const work = db.transaction(async (tx) => {

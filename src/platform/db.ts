@@ -52,6 +52,8 @@ const ANSWER_MS = 5_000;
 /** Idle connections are asked whether they live, after 10 s and ten times a second apart. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
 const RELISTEN_MS = 500;
+/** For a session to end that was asked to: longer only where the server or the way to it is gone. */
+const CLOSE_TIMEOUT_MS = 2_000;
 /**
  * A process that stands still in the middle of a transaction, or a machine that is gone without a word, must not keep what
  * it has locked from the others: PostgreSQL ends its session after 15 s, or when its keep-alives are not answered.
@@ -169,7 +171,7 @@ export function openDb(url: string, options: DbOptions): Db {
     listen: (channels, onNotify) => listen(url, channels, onNotify),
     clockSkewMs: () => measureSkew(system),
     async close() {
-      await Promise.all([system.end(), tenant.end()]);
+      await Promise.all([endPool(system), endPool(tenant)]);
     },
   };
 }
@@ -210,6 +212,21 @@ function openPool(
   pool.on("connect", (client) => client.on("error", () => undefined));
   replanAsTablesGrow(pool);
   return pool;
+}
+
+/**
+ * pg's own promise is fulfilled once all sessions were asked to end. Until they have, a database that is stopped next would
+ * tell each of them so, and they would be taken for lost.
+ */
+async function endPool(pool: pg.Pool): Promise<void> {
+  let asked = pool.totalCount;
+  const given = new AbortController();
+  pool.on("remove", () => {
+    asked -= 1;
+    if (asked <= 0) given.abort();
+  });
+  await pool.end();
+  if (asked > 0) await sleep(CLOSE_TIMEOUT_MS, given.signal);
 }
 
 const names = new Map<string, string>();
