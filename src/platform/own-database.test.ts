@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
+import { until } from "../../test/support/until.ts";
 import { runningEmbeddedPostgres } from "./embedded-postgres.ts";
 import type { Log } from "./log.ts";
 import { openOwnDatabase } from "./own-database.ts";
@@ -113,6 +114,30 @@ describe("the processes of one data folder", () => {
     await client.end();
     await database.stop();
     assert.equal(await runningEmbeddedPostgres(join(dataDir, "postgres")), null);
+  });
+
+  it("say what PostgreSQL says of trouble, and of statements that were refused only to who asks for it", async () => {
+    const dataDir = join(home, "trouble");
+    const said: string[] = [];
+    const level = (name: string) => (fields: { line?: string }) =>
+      void (fields.line && said.push(`${name} ${fields.line.replace(/^\[\d+\] /, "")}`));
+    const [debug, info, warn, error] = ["debug", "info", "warn", "error"].map(level);
+    const database = await openOwnDatabase(dataDir, { debug, info, warn, error } as unknown as Log);
+    try {
+      for (const [how, text] of [
+        ["warning", "an old index"],
+        ["log", "could not write to a file"],
+        ["log", "all is well"],
+        ["exception", "a wrong statement"],
+      ] as const) {
+        await ask(database.url, `do $$ begin raise ${how} '${text}'; end $$`).catch(() => undefined);
+      }
+      await until("the last of it", () => said.some((line) => line.includes("a wrong statement")));
+    } finally {
+      await database.stop();
+    }
+    const told = said.filter((line) => !line.startsWith("debug"));
+    assert.deepEqual(told, ["warn WARNING:  an old index", "warn LOG:  could not write to a file"]);
   });
 
   it("stop it when they all end at the same moment", async () => {

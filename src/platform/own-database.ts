@@ -66,13 +66,27 @@ async function startOrJoin(folder: string, state: State, log: Log): Promise<stri
 }
 
 async function supervise(folder: string, state: State, log: Log): Promise<string> {
-  const server = await startEmbeddedPostgres({ data_dir: folder, log: (line) => log.debug({ line }) });
+  const server = await startEmbeddedPostgres({ data_dir: folder, log: (line) => pass(log, line) });
   state.server = server;
   server.onExit((exit) => {
     log.error(exit, "the embedded database ended by itself; starting it again");
     state.turn = state.turn.then(() => restart(server, state, log));
   });
   return server.url;
+}
+
+const LEVELS: [RegExp, "error" | "warn"][] = [
+  [/\bPANIC: /, "error"],
+  [/\bWARNING: /, "warn"],
+  // Not those of every start and stop.
+  [/\bFATAL: (?!\s*(?:the database system is |terminating connection ))/, "warn"],
+  [/\bLOG: .*(?:could not (?!receive data from client|send data to client)|was terminated by |invalid page)/, "warn"],
+];
+
+/** What PostgreSQL says goes where all else goes: of trouble always, the rest (statements that were refused) for who looks for it. */
+function pass(log: Log, line: string): void {
+  const [, level = "debug"] = LEVELS.find(([pattern]) => pattern.test(line)) ?? [];
+  log[level]({ line }, "the embedded database says");
 }
 
 async function restart(server: EmbeddedPostgres, state: State, log: Log): Promise<void> {
