@@ -2,6 +2,7 @@
 import { coalesce } from "../platform/coalesce.ts";
 import { isUuid } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
+import { isLonger } from "../platform/is-longer.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { createWithKeys, keyRecord } from "./first-keys.ts";
@@ -116,7 +117,7 @@ export async function createKey(
 function checkName(text: string): string {
   const name = text.trim();
   if (name === "") throw invalid("name", "the 'name' field must not be empty");
-  if (name.length > NAME_MAX) throw invalid("name", `the 'name' field must have at most ${NAME_MAX} characters`);
+  if (isLonger(name, NAME_MAX)) throw invalid("name", `the 'name' field must have at most ${NAME_MAX} characters`);
   return name;
 }
 

@@ -2,6 +2,7 @@
 // next request on; mail that is queued looks every few seconds. Not here: their other settings (settings.ts), and what
 // a plan includes (plans.ts).
 import { isUuid, type Query } from "../platform/db.ts";
+import { isLonger } from "../platform/is-longer.ts";
 import type { World } from "../platform/world.ts";
 import { createWithKeys, type Secrets } from "./first-keys.ts";
 import { PLANS } from "./plans.ts";
@@ -107,7 +108,7 @@ function readOptions(options: OrganizationOptions): queries.OrganizationChanges 
 function readName(text: string): string {
   const name = text.trim();
   // A line of the list is one organization.
-  if (name.length === 0 || name.length > NAME_LENGTH_MAX || /\p{Cc}/u.test(name)) {
+  if (name.length === 0 || isLonger(name, NAME_LENGTH_MAX) || /\p{Cc}/u.test(name)) {
     throw new Error(`'--name' is 1 to ${NAME_LENGTH_MAX} characters on one line`);
   }
   return name;

@@ -4,6 +4,7 @@ import { requireLiveSending } from "../accounts/accounts.ts";
 import { formatMailbox } from "../mail/address.ts";
 import { readSubmittedHead, type SubmittedHead } from "../mail/mime/submitted-head.ts";
 import type { Account } from "../platform/http.ts";
+import { isLonger } from "../platform/is-longer.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { assemble } from "./assemble.ts";
@@ -65,7 +66,7 @@ async function checkSenders(deps: SendingDeps, account: Account, { senders }: Su
 function readLabels({ tags, metadata }: SubmittedHead): { tags: string[]; metadata: Record<string, unknown> } {
   if (tags.length > TAGS_MAX)
     throw invalid("tags", `there are ${tags.length} X-Service-Tag fields; at most ${TAGS_MAX}`);
-  if (tags.some((tag) => tag === "" || tag.length > TAG_CHARS_MAX)) {
+  if (tags.some((tag) => tag === "" || isLonger(tag, TAG_CHARS_MAX))) {
     throw invalid("tags", `an X-Service-Tag must have 1 to ${TAG_CHARS_MAX} characters`);
   }
   if (metadata.size > METADATA_KEYS_MAX || metadata.has("")) {

@@ -11,6 +11,7 @@ import { parseAddress } from "../mail/address.ts";
 import { ORG_SCOPE, readScope, type Scope } from "../mail/csv/scope.ts";
 import { coalesce } from "../platform/coalesce.ts";
 import { isOutOfTime, isUuid, type Tx } from "../platform/db.ts";
+import { isLonger } from "../platform/is-longer.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { hasTemplate } from "../templates/templates.ts";
@@ -213,7 +214,7 @@ function readEmail(text: string, field: string): string {
 
 function readNote(note: string | null | undefined): string | null {
   if (note === null || note === undefined || note === "") return null;
-  if (note.length > NOTE_CHARS_MAX)
+  if (isLonger(note, NOTE_CHARS_MAX))
     throw invalid("note", `the 'note' field must have at most ${NOTE_CHARS_MAX} characters`);
   if (note.includes("\0")) throw invalid("note", "the 'note' field must not hold a NUL character");
   return note.toWellFormed();

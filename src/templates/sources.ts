@@ -4,6 +4,7 @@ import { validateHeaderText } from "../mail/mime/validate-headers.ts";
 import { SOURCE_BYTES_MAX, type Template } from "../mail/template/nodes.ts";
 import { parseTemplate } from "../mail/template/parse.ts";
 import { renderTemplate } from "../mail/template/render.ts";
+import { isLonger } from "../platform/is-longer.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { Part, Sources } from "./types.ts";
 import { type CheckedVariable, defaultsOf } from "./variables.ts";
@@ -66,7 +67,7 @@ function checkSubject(subject: string): string {
   if (!checked.ok) {
     throw templateError("subject", `with these variables it ${checked.reason}`, { reason: "not_a_header" });
   }
-  if (subject.length > SUBJECT_LENGTH_MAX) {
+  if (isLonger(subject, SUBJECT_LENGTH_MAX)) {
     throw templateError("subject", `with these variables it has more than ${SUBJECT_LENGTH_MAX} characters`, {
       reason: "not_a_header",
     });

@@ -2,8 +2,9 @@
 // mail/template; here is what belongs to an organization: names, versions, which variables must be given.
 import { coalesceByOrg, type OrgKey } from "../platform/coalesce.ts";
 import { isDuplicate, type Tx } from "../platform/db.ts";
+import { isLonger } from "../platform/is-longer.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
-import { createTurns } from "../platform/turns.ts";
+import { createTurns, type InTurn } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 import { checkSlug, readReference, slugFrom } from "./slug.ts";
@@ -17,32 +18,34 @@ const NAME_LENGTH_MAX = 191;
 /** Of one page of the list: a hundred templates may hold 100 MiB. */
 const LISTED_BODY_BYTES_MAX = 4 * 1024 * 1024;
 
-type Writing = Pick<World, "db" | "clock" | "random">;
+/** Reading a source of half a MiB takes as long as hundreds of other requests: it waits for its turn. */
+export type Workshop = Pick<World, "db" | "clock" | "random"> & { inTurn: InTurn };
+
+/** Each round is lost only to somebody who made a version meanwhile. */
+const ROUNDS_MAX = 100;
 
 /** Creates version 1. 400 for a source that is not in the language (`template_error`), 409 for a slug that is taken. */
-export async function createTemplate(world: Writing, orgId: string, request: NewTemplate): Promise<TemplateRow> {
+export async function createTemplate(world: Workshop, orgId: string, request: NewTemplate): Promise<TemplateRow> {
   const id = world.random.uuid();
   const now = new Date(world.clock.now());
-  const row = withChange(
-    {
-      id,
-      org_id: orgId,
-      name: "",
-      slug: "",
-      description: null,
-      subject: "",
-      html_body: null,
-      text_body: null,
-      variables: [],
-      declared: null,
-      active: true,
-      version: 0,
-      created_at: now,
-      updated_at: now,
-    },
-    { ...request, slug: request.slug ?? slugFrom(request.name, id) },
-    now,
-  );
+  const blank: StoredTemplate = {
+    id,
+    org_id: orgId,
+    name: "",
+    slug: "",
+    description: null,
+    subject: "",
+    html_body: null,
+    text_body: null,
+    variables: [],
+    declared: null,
+    active: true,
+    version: 0,
+    created_at: now,
+    updated_at: now,
+  };
+  const given = { ...request, slug: request.slug ?? slugFrom(request.name, id) };
+  const row = await world.inTurn(() => withChange(blank, given, now));
   await refusingTakenSlug(row.slug, () =>
     world.db.asOrg(orgId, async (tx) => {
       await queries.insertTemplate(tx, orgId, row);
@@ -68,7 +71,7 @@ function withChange(row: StoredTemplate, change: TemplateChange, now: Date): Sto
 function checkName(text: string): string {
   const name = text.trim();
   if (name === "") throw invalid("name", "the 'name' field must not be empty");
-  if (name.length > NAME_LENGTH_MAX) {
+  if (isLonger(name, NAME_LENGTH_MAX)) {
     throw invalid("name", `the 'name' field must have at most ${NAME_LENGTH_MAX} characters`);
   }
   return checkText("name", name);
@@ -133,23 +136,30 @@ function substringPattern(text: string): string {
 
 /** Changes the fields that are named and makes a new version, whatever they are. 404, 409 for a slug that is taken. */
 export async function updateTemplate(
-  world: Pick<World, "db" | "clock">,
+  world: Workshop,
   orgId: string,
   idOrSlug: string,
   change: TemplateChange,
 ): Promise<TemplateRow> {
   if (Object.keys(change).length === 0) throw invalid("body", "the body must name at least one field to change");
-  const reference = readReference(idOrSlug);
-  if (!reference) throw notFound("template");
-  return refusingTakenSlug(change.slug ?? "", () =>
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const row = await getTemplate(world, orgId, idOrSlug);
+    const next = await world.inTurn(() => withChange(row, change, new Date(world.clock.now())));
+    if (await replaceVersion(world, orgId, row.version, next)) return next;
+  }
+  throw new Refusal("unavailable", "others change this template at this moment; try again shortly");
+}
+
+/** False when the template is not at `version` any more. Sources are read before: no lock waits for a turn. */
+async function replaceVersion(world: Workshop, orgId: string, version: number, next: StoredTemplate): Promise<boolean> {
+  return refusingTakenSlug(next.slug, () =>
     world.db.asOrg(orgId, async (tx) => {
-      const [locked] = await queries.lockTemplate(tx, orgId, reference);
-      const [row] = locked ? await queries.findTemplate(tx, orgId, locked) : [];
-      if (!row) throw notFound("template");
-      const next = withChange(row, change, new Date(world.clock.now()));
+      const [locked] = await queries.lockTemplate(tx, orgId, next.id);
+      if (!locked) throw notFound("template");
+      if (locked.version !== version) return false;
       await queries.updateTemplate(tx, orgId, next);
       await queries.insertVersion(tx, orgId, next);
-      return next;
+      return true;
     }),
   );
 }
@@ -164,21 +174,23 @@ export async function deleteTemplate(world: Pick<World, "db">, orgId: string, id
 
 /** Renders the current version; missing variables print nothing and are named. An inactive template can be previewed. */
 export async function previewTemplate(
-  world: Pick<World, "db" | "clock">,
+  world: Workshop,
   orgId: string,
   idOrSlug: string,
   values: Readonly<Record<string, unknown>>,
 ): Promise<Preview> {
   const row = await getTemplate(world, orgId, idOrSlug);
-  const sources = parseSources(row);
-  const variables = checkedVariables(row.variables);
-  const rendered = renderSources(sources, variables, values, world.clock.monotonic);
-  return {
-    ...rendered,
-    missing_variables: missingVariables(variables, values),
-    unused_variables: unusedVariables(sources, values),
-    warnings: warningsFor(sources, rendered),
-  };
+  return world.inTurn(() => {
+    const sources = parseSources(row);
+    const variables = checkedVariables(row.variables);
+    const rendered = renderSources(sources, variables, values, world.clock.monotonic);
+    return {
+      ...rendered,
+      missing_variables: missingVariables(variables, values),
+      unused_variables: unusedVariables(sources, values),
+      warnings: warningsFor(sources, rendered),
+    };
+  });
 }
 
 export type SendRendering = { template_id: string; version: number } & Sources;

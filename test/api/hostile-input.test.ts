@@ -29,6 +29,21 @@ test("U+0000 in a text of the body is a 400 that names the field", async () => {
   refused(await api.ask("POST", "/v1/templates", { name: "a", slug: "a\0a", subject: "x", text_body: "x" }), "slug");
 });
 
+test("a limit counts characters as the description does, and an emoji is one of them", async () => {
+  const template = { slug: "limits", subject: "x", text_body: "x" };
+  const calls: [path: string, field: string, max: number, more: object][] = [
+    ["/v1/api-keys", "name", 191, { environment: "test" }],
+    ["/v1/templates", "name", 191, template],
+    ["/v1/templates", "subject", 2_000, { ...template, name: "a", slug: "subjects" }],
+    ["/v1/suppressions", "note", 1_000, { email: "a@recipient.example" }],
+  ];
+  for (const [path, field, max, more] of calls) {
+    const full = await api.ask("POST", path, { ...more, [field]: "\u{1f600}".repeat(max) });
+    assert.equal(full.status, 201, JSON.stringify(full.body));
+    refused(await api.ask("POST", path, { ...more, [field]: "\u{1f600}".repeat(max + 1) }), field);
+  }
+});
+
 test("U+0000 deep in the body, or in the name of a field, is named with its path", async () => {
   refused(
     await api.ask("POST", "/v1/send", { ...mail, to: ["ok@recipient.example", "a\0@recipient.example"] }),
