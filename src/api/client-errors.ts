@@ -1,6 +1,9 @@
-// What cannot even be read as an HTTP request is answered in the form of every other error, then the connection closes.
-// Not here: requests that could be read (errors.ts).
+// What cannot even be read as an HTTP request, and what Node would answer by itself, is answered in the form of every other
+// error. Not here: requests that could be read (errors.ts).
+import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
+import type { FastifyRequest } from "fastify";
+import { Refusal } from "../platform/refusal.ts";
 
 type Reading = Error & { code?: string };
 
@@ -18,14 +21,36 @@ export function answerUnreadable(error: Reading, socket: Socket, requestId: stri
     return;
   }
   const sentence = SENTENCES.get(error.code ?? "") ?? UNREADABLE;
-  const body = JSON.stringify({ error: sentence, code: "validation_error", request_id: requestId });
+  // Deliberate: 400 also for what came too slowly. The contract's table has no 408.
+  answerAndClose(socket, "400 Bad Request", { error: sentence, code: "validation_error", request_id: requestId });
+}
+
+/** Takes over what a server of Node answers by itself: CONNECT with nothing, an unknown `Expect` with 417. */
+export function answerOddRequests(server: Server, newId: () => string): void {
+  server.on("connect", ({ url }: IncomingMessage, socket: Socket) => {
+    const error = `there is no CONNECT ${String(url).slice(0, 200)}`;
+    answerAndClose(socket, "404 Not Found", { error, code: "not_found", request_id: newId() });
+  });
+  // RFC 9110 §10.1.1 leaves it to the server: what it does not know it need not meet.
+  server.on("checkExpectation", (request, response) => server.emit("request", request, response));
+}
+
+/** A hook: RFC 9112 §3.2 has 400 for a request without a Host field, which Node would give without a body. */
+export async function demandHost({ raw }: FastifyRequest): Promise<void> {
+  if (raw.headers.host !== undefined || raw.httpVersion === "1.0") return;
+  throw new Refusal("validation_error", "the request has no Host header (RFC 9112 §3.2)");
+}
+
+function answerAndClose(socket: Socket, status: string, fields: { request_id: string } & Record<string, string>): void {
+  const body = JSON.stringify(fields);
   const head = [
-    // Deliberate: 400 also for what came too slowly. The contract's table has no 408.
-    "HTTP/1.1 400 Bad Request",
+    `HTTP/1.1 ${status}`,
     "content-type: application/json; charset=utf-8",
     `content-length: ${Buffer.byteLength(body)}`,
-    `x-request-id: ${requestId}`,
+    `x-request-id: ${fields.request_id}`,
     "connection: close",
   ];
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+  socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
+  // Not only our half of the connection: of a CONNECT nobody else would ever close the other one.
+  socket.destroySoon();
 }

@@ -12,7 +12,7 @@ import { ErrorBody, RateLimitBody } from "../platform/http.ts";
 import type { Pressure } from "../platform/pressure.ts";
 import type { World } from "../platform/world.ts";
 import { requireKey } from "./auth.ts";
-import { answerUnreadable } from "./client-errors.ts";
+import { answerOddRequests, answerUnreadable, demandHost } from "./client-errors.ts";
 import { closerOf } from "./closing.ts";
 import { answerError } from "./errors.ts";
 import { idLowerer } from "./id-case.ts";
@@ -53,7 +53,7 @@ export async function createHttpServer(
     frameworkErrors: (error, request, reply) =>
       answerError(world.log, error, request, reply.header("x-request-id", request.id)),
     clientErrorHandler: (error, socket) => answerUnreadable(error, socket as Socket, world.random.uuid()),
-    http: { headersTimeout: HEADERS_TIMEOUT_MS, maxHeaderSize: HEADERS_BYTES_MAX },
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, maxHeaderSize: HEADERS_BYTES_MAX, requireHostHeader: false },
     genReqId: () => world.random.uuid(),
     return503OnClosing: false,
     forceCloseConnections: "idle",
@@ -62,6 +62,7 @@ export async function createHttpServer(
   }) as unknown as Api;
   const state = { stopping: false };
   const close = closerOf(app as never);
+  answerOddRequests(app.server, () => world.random.uuid());
 
   compileSchemas(app);
   readJsonBodies(app as never);
@@ -70,6 +71,7 @@ export async function createHttpServer(
   app.decorateRequest("unstorable", false);
   refuseWhenStopping(app, state);
   app.setErrorHandler((error, request, reply) => answerError(world.log, error, request, reply));
+  app.addHook("onRequest", demandHost);
   answerUnknown(app);
   limitLoad(app, world, pressure);
   countRequests(app, world);
