@@ -4,7 +4,8 @@
 import { getPublicSuffix, parse } from "tldts";
 import type { View } from "./text-view.ts";
 
-type Place = { from: number; to: number };
+/** `separator`: what stands between local part and domain; null for words. */
+type Place = { from: number; to: number; separator: string | null };
 
 const LOCAL_CHARS_MAX = 64;
 const HOST_CHARS_MAX = 255;
@@ -16,9 +17,17 @@ const ICANN = { allowPrivateDomains: false };
 /** Is what stands at `place` of the view the end of a longer name, or the beginning of a longer one? */
 export function isLonger(view: View, source: string, place: Place): boolean {
   const found = view.text.slice(place.from, place.to);
-  const at = found.lastIndexOf("@");
-  if (at === -1) return isWithinWord(view.text, found, place);
-  return beginsBefore(view, place.from, at) || goesOn(view, source, place.to, found.slice(at + 1));
+  if (place.separator === null) return isWithinWord(view.text, found, place);
+  const at = found.lastIndexOf(place.separator);
+  const isBefore = JOINING.test(place.separator) ? touchesBefore(view, place.from) : beginsBefore(view, place.from, at);
+  return isBefore || goesOn(view, source, place.to, found.slice(at + place.separator.length));
+}
+
+/** Return paths hold addresses so, behind a hyphen or a plus (VERP); behind `?` and `&` is the name of what has that value. */
+const JOINING = /^[=%]$/;
+
+function touchesBefore(view: View, from: number): boolean {
+  return /[a-z0-9.?&]$/.test(view.text.slice(touchingSince(view, from), from));
 }
 
 /** Words that stand for an address: nothing is hidden by them, so what touches a letter is none of them. */

@@ -51,6 +51,24 @@ describe("the gate holds", () => {
     assert.ok(isHeld(text(`https://t.example/open/${Buffer.from(`xxkk${D}`).toString("base64")}`)));
   });
 
+  test("an address however its parts are joined", () => {
+    for (const joint of ["@", " @ ", "\u00a0@\u00a0", '"@', "=", "%", "_at_", "-at-", "(at)", " [at] ", "{ at }"]) {
+      const one = D.replace("@", joint);
+      const path = /^[=%]$/.test(joint) ? [`<bounces+12-${one}@list.example>`] : [];
+      for (const body of [one, `${one}.pdf`, ...path]) {
+        assert.ok(isHeld(text(body)), body);
+        assert.ok(isHeld(`Subject: ${body}\n${text("x")}`), body);
+      }
+    }
+    assert.ok(
+      !isHeld(
+        text(
+          "joh.anna.real=home.real.example@l.example ?anna.real=home.real.example more anna.real at home.real.example",
+        ),
+      ),
+    );
+  });
+
   test("the same mailbox at Gmail with other dots and tags", () => {
     assert.ok(isHeld(text("a.nna.re.al+x@gmail.com"), ["anna.real@gmail.com"]));
     assert.ok(!isHeld(text("johannareal@gmail.com"), ["anna.real@gmail.com"]));

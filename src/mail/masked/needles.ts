@@ -13,9 +13,10 @@ export function holdsSecret({ text, chance }: Searched, needles: readonly string
   const gaps = lazily(() => gapsOf(text));
   return needles.some((needle) => {
     if (!needle.includes("@") || REVERSE_ADDRESS.test(needle)) return holdsName(plain, needle);
-    for (const { from, to } of placesOf(plain, needle)) {
+    for (const { from, to, isPath } of placesOf(plain, needle)) {
       if (chance) return true;
-      if (!continuesBefore(plain, from, gaps) && !continuesBehind(plain, to, needle, gaps)) return true;
+      const isLonger = isPath ? /[a-z0-9.?&]/.test(plain[from - 1] ?? " ") : continuesBefore(plain, from, gaps);
+      if (!isLonger && !continuesBehind(plain, to, needle, gaps)) return true;
     }
     return false;
   });
@@ -31,19 +32,30 @@ function holdsName(text: string, needle: string): boolean {
 
 const LOCAL_MAX = 200;
 
+/** `isPath`: as return paths hold it (VERP), where more of the path may stand before. */
+type FoundAt = { from: number; to: number; isPath: boolean };
+
+/** What joins the parts of an address: blanks and quotes are allowed beside the `@`, people and list programs write others. */
+const JOINT = /(?:"?[ \t\u00a0]{0,2}@[ \t\u00a0]{0,2}|[=%]|[-_]at[-_]|[ \t\u00a0]?[[({][ \t]?at[ \t]?[\])}][ \t]?)$/;
+const JOINT_MAX = 10;
+
 /** Where the address stands, with a tag or without. */
-function* placesOf(text: string, needle: string): Generator<{ from: number; to: number }> {
+function* placesOf(text: string, needle: string): Generator<FoundAt> {
   const at = needle.lastIndexOf("@");
-  const [local, domain] = [needle.slice(0, at), needle.slice(at)];
+  const [local, domain] = [needle.slice(0, at), needle.slice(at + 1)];
   for (let next = text.indexOf(domain); next !== -1; next = text.indexOf(domain, next + 1)) {
-    const head = text.slice(Math.max(0, next - LOCAL_MAX), next);
-    for (const length of lengthsOf(head, local, domain)) yield { from: next - length, to: next + domain.length };
+    const [joint] = JOINT.exec(text.slice(Math.max(0, next - JOINT_MAX), next)) ?? [];
+    if (joint === undefined) continue;
+    const end = next - joint.length;
+    const head = text.slice(Math.max(0, end - LOCAL_MAX), end);
+    const isPath = joint === "=" || joint === "%";
+    for (const length of lengthsOf(head, local, domain)) yield { from: end - length, to: next + domain.length, isPath };
   }
 }
 
-/** How far before the `@` the local part may begin. */
+/** How far before its end the local part may begin. */
 function lengthsOf(head: string, local: string, domain: string): number[] {
-  const isDotless = domain === "@gmail.com" || domain === "@googlemail.com";
+  const isDotless = domain === "gmail.com" || domain === "googlemail.com";
   const lengths: number[] = [];
   for (const end of [head.length, ...plusesOf(head)]) {
     const start = isDotless ? startWithoutDots(head, end, local) : end - local.length;

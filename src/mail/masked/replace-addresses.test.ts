@@ -36,6 +36,35 @@ describe("in HTML an address is found", () => {
   }
 });
 
+describe("however its parts are joined, an address is found", () => {
+  const cases: Record<string, string> = {
+    "anna @ home.example": "k3x @ mask.example",
+    "anna&nbsp;@&nbsp;home.example": "k3x @ mask.example",
+    '"anna"@home.example': '"k3x"@mask.example',
+    "anna [at] home.example, anna(at)home.example": "k3x [at] mask.example, k3x(at)mask.example",
+    "anna_at_home.example.pdf": "k3x_at_mask.example.pdf",
+    "<bounces+12-ab-anna=home.example@list.example>": "<bounces+12-ab-k3x=mask.example@list.example>",
+    "list+anna+tag=home.example@list.example": "list+k3x=mask.example@list.example",
+    "anna%home.example@relay.example": "k3x%mask.example@relay.example",
+    "https://x.example/?u=anna%3Dhome.example": "https://x.example/?u=k3x=mask.example",
+  };
+  for (const [text, wanted] of Object.entries(cases)) {
+    test(text, () => assert.equal(replacer.html(text).text, wanted));
+  }
+
+  test("and others stay", () => {
+    const others = [
+      "hanna=home.example@l.example",
+      "max.anna=home.example@l.example",
+      "https://x.example/?anna=home.example",
+    ];
+    for (const text of [...others, "anna at home.example"]) {
+      assert.equal(replacer.text(text).text, text);
+    }
+    assert.equal(hiding("a@firma.co").text("a=firma.com@l.example").text, "a=firma.com@l.example");
+  });
+});
+
 test("markup that never ends, and much of it, is read in one pass", () => {
   for (const piece of ["<!--", "<a b='", '<a b="', "<a <", "</", "<!x", "<a/b=", "&#0", "\\0", "<a b=c\n", "<b\"'>"]) {
     const html = piece.repeat(Math.ceil(200_000 / piece.length));

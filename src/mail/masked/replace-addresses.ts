@@ -1,6 +1,6 @@
 // Replaces addresses in text and HTML however they are written: in any case, with a +tag, as %40 or &#64; (nested, too),
-// with zero-width characters in them, in full-width letters, with accents composed or not, split by tags or line ends. The
-// text is read through a view in which the disguises are undone and every character knows where it came from. What only
+// with zero-width characters in them, in full-width letters, with accents composed or not, split by tags or line ends, with
+// blanks or `[at]` for the `@`, or as return paths hold them (`anna=home.example`, VERP). The text is read through a view in which the disguises are undone and every character knows where it came from. What only
 // ends or begins like the address is somebody else's. The leak gate must not use this: it is what it checks.
 import { isLonger } from "./address-edges.ts";
 import { markupIn } from "./html-markup.ts";
@@ -23,6 +23,9 @@ const REVERSE =
   /r\.[a-z2-7]{26}(?:\+[a-z0-9._=-]{0,64})?@(?:[\p{L}\p{M}\p{N}-]{1,63}\.){1,10}(?:[a-z0-9-]{1,63}|[\p{L}\p{M}\p{N}-]{1,63})/gu;
 /** What RFC 5233 separates from a local part; many characters more than people use. */
 const TAG = '(?:\\+[^\\s@<>()",:;\\[\\]\\\\]{0,64})?';
+
+/** RFC 5321 §4.1.2 allows the quotes; the rest are what people and list programs write for it. */
+const AT = '(?<at>"?[ \\t]{0,2}@[ \\t]{0,2}|[=%]|[-_]at[-_]|[ \\t]?[\\[({][ \\t]?at[ \\t]?[\\])}][ \\t]?)';
 
 /** `kept` are found and stay: they are what an earlier rule wrote. */
 type Rule = { pattern: RegExp; to: string; kind: "address" | "words" | "reverse"; kept: ReadonlySet<string> };
@@ -134,7 +137,7 @@ function patternOf(given: string): RegExp {
   const [local, domain] = [lower.slice(0, at), lower.slice(at + 1)];
   // Gmail delivers with dots and without.
   const letters = /^(?:gmail|googlemail)\.com$/.test(domain) ? [...local.replaceAll(".", "")] : [local];
-  return new RegExp(`${letters.map(quote).join("\\.?")}${TAG}@${quote(domain)}`, "g");
+  return new RegExp(`${letters.map(quote).join("\\.?")}${TAG}${AT}${quote(domain)}`, "g");
 }
 
 function quote(text: string): string {
@@ -161,13 +164,15 @@ function replaceIn(source: string, reading: Reading, rules: readonly Rule[]): Re
 
 function findIn(view: View, source: string, { pattern, to, kind, kept }: Rule): Found[] {
   let behind = -1;
-  return [...view.text.matchAll(pattern)].flatMap(({ index, 0: text }) => {
+  return [...view.text.matchAll(pattern)].flatMap(({ index, 0: text, groups }) => {
     if (kept.has(text)) return [];
-    const place = { from: index, to: index + text.length };
+    const separator = groups?.at ?? (text.includes("@") ? "@" : null);
+    const place = { from: index, to: index + text.length, separator };
     // What follows one that goes, with letters between at most, belongs to nothing before.
     const follows = behind !== -1 && /^[a-z0-9.+_-]{0,64}$/.test(view.text.slice(behind, index).slice(0, 65));
     if (kind !== "reverse" && !follows && isLonger(view, source, place)) return [];
     behind = place.to;
-    return [{ first: view.starts[index] as number, last: view.ends[place.to - 1] as number, to }];
+    const written = separator === null || separator === "@" ? to : to.replace("@", () => separator);
+    return [{ first: view.starts[index] as number, last: view.ends[place.to - 1] as number, to: written }];
   });
 }

@@ -188,6 +188,14 @@ describe("a reply", () => {
     assert.doesNotMatch(text, /Real|R=C3|ldap/);
   });
 
+  it("shows the mailbox in no return path that it quotes", () => {
+    const paths = D.replace("@", "=");
+    const srs = `SRS0=abc=XY=${D.split("@").reverse().join("=")}@fwd.example`;
+    const text = built(`\n> Return-Path: <bounces+12-${paths}@list.example>\n> Sender: ${srs}\n`);
+    assert.match(text, /^> Return-Path: <bounces\+12-k3x=mask\.example@list\.example>\r$/m);
+    assert.match(text, /^> Sender: SRS0=abc=XY=mask\.example=k3x@fwd\.example\r$/m);
+  });
+
   it("loses what HTML says of its author by itself", () => {
     const properties = "<o:Author>Anna Real</o:Author><o:LastAuthor>Anna Real</o:LastAuthor><o:Pages>1</o:Pages>";
     const head = `<meta name=Author content="Anna Real"><meta name="viewport" content="width=1"><!--[if gte mso 9]>${properties}<![endif]-->`;

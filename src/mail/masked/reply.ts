@@ -1,6 +1,7 @@
 // A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
 
+import { domainOf } from "../address.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
 import { idsField, oneLine, readField } from "./header-fields.ts";
@@ -98,7 +99,13 @@ function secretsOf(order: ReplyOrder): Secrets {
 
 function hiddenBy({ hidden, to, cc }: ReplyOrder): Replacement[] {
   const seen = [...to, ...cc].map(({ email }) => email);
-  return hidden.flatMap((one) => spellings(one, seen));
+  return hidden.flatMap((one) => spellings(one, seen)).flatMap((one) => [one, forwarded(one)]);
+}
+
+/** As the addresses of those who forward hold it (SRS): the domain first. */
+function forwarded({ from, to }: Replacement): Replacement {
+  const turned = (email: string) => `${domainOf(email)}=${email.slice(0, email.lastIndexOf("@"))}`;
+  return { from: turned(from), to: turned(to) };
 }
 
 const END = Buffer.from("\r\n");
