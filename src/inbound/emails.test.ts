@@ -95,6 +95,33 @@ test("lists are newest first, sorted as asked, filtered by every field, paged an
   }
 });
 
+test("lists find letters beyond ASCII in either case, and international domains as people write them", async () => {
+  const domain = await r.api.ask("POST", "/v1/domains", { domain: "bücher.example" });
+  await r.api.ask("POST", "/v1/aliases", { domain_id: domain.body.id, local_part: "desk", action: "store" });
+  const mail = { to: "desk@bücher.example", from: "Zoë <zoe@jürgen.example>", subject: "Ärger mit Привет", text: "x" };
+  const { body } = await r.api.ask("POST", "/v1/inbound-emails/simulate", mail);
+  assert.equal(body.accepted, true, JSON.stringify(body));
+  for (const filter of [
+    ...["subject=ärger", "subject=ÄRGER mit", "subject=ärger mit привет", "subject=ПРИВЕТ", "q=привет"],
+    ...[
+      "to=desk@bücher.example",
+      "to=BÜCHER",
+      "to=xn--bcher",
+      "q=@bücher",
+      "envelope_sender=jürgen",
+      "from=JÜRGEN.example",
+    ],
+  ]) {
+    const found = await get(`?${new URLSearchParams(filter)}`);
+    assert.deepEqual(
+      found.body.emails.map(({ id }: { id: string }) => id),
+      [body.email.id],
+      filter,
+    );
+  }
+  assert.equal((await get(`?${new URLSearchParams("subject=ärgern")}`)).body.total, 0);
+});
+
 test("a list refuses what it does not know", async () => {
   for (const query of [
     "limit=0",

@@ -1,4 +1,5 @@
 // SQL for what people ask of received mail: lists, one, deletion, its places to be changed by hand.
+import { withAsciiDomain } from "../mail/address.ts";
 import type { Query, Tx } from "../platform/db.ts";
 import { CUSTOMER_KINDS, type Findings, type Route, type Status } from "./types.ts";
 
@@ -63,6 +64,18 @@ function contains(text: string): string {
   return `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 }
 
+/**
+ * Patterns for a text and the ways in which it may stand there: `ilike` knows the two cases of ASCII alone where the
+ * database's locale is C, and domains of addresses are A-labels.
+ */
+function spelled(text: string): string[] {
+  const lower = text.toLowerCase();
+  const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
+  const words = lower.replace(/\p{L}+/gu, capital);
+  const all = [text, withAsciiDomain(text), lower, text.toUpperCase(), capital(lower), words];
+  return [...new Set(/^[\0-\x7f]*$/.test(text) ? [text] : all)].map(contains);
+}
+
 /** `filter` in SQL. */
 function where(filter: EmailFilter, values: unknown[]): string {
   const parts = ["e.org_id = $1", SHOWN];
@@ -71,7 +84,7 @@ function where(filter: EmailFilter, values: unknown[]): string {
     values.push(value);
     parts.push(sql.replaceAll("?", `$${values.length}`));
   };
-  const like = (text: string | undefined) => (text === undefined ? undefined : contains(text));
+  const like = (text: string | undefined) => (text === undefined ? undefined : spelled(text));
   add("e.status = ?", filter.status);
   add("e.environment = ?", filter.environment);
   add("e.domain_id = ?", filter.domain_id);
@@ -82,11 +95,14 @@ function where(filter: EmailFilter, values: unknown[]): string {
   add("e.id < ?", filter.id_to);
   add("e.received_at >= ?", filter.received_from);
   add("e.received_at < ?", filter.received_to);
-  add("e.from_address ilike ?", like(filter.from));
-  add("e.recipient ilike ?", like(filter.to));
-  add("e.subject ilike ?", like(filter.subject));
-  add("e.envelope_from ilike ?", like(filter.envelope_sender));
-  add("(e.from_address ilike ? or e.recipient ilike ? or e.subject ilike ? or e.message_id ilike ?)", like(filter.q));
+  add("e.from_address ilike any(?)", like(filter.from));
+  add("e.recipient ilike any(?)", like(filter.to));
+  add("e.subject ilike any(?)", like(filter.subject));
+  add("e.envelope_from ilike any(?)", like(filter.envelope_sender));
+  add(
+    "(e.from_address ilike any(?) or e.recipient ilike any(?) or e.subject ilike any(?) or e.message_id ilike any(?))",
+    like(filter.q),
+  );
   return parts.join(" and ");
 }
 
