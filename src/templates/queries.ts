@@ -22,16 +22,11 @@ export function findTemplate(db: Query, orgId: string, reference: Reference) {
 }
 
 /** Holds the template against other changes; its version is read after this, so that none is lost. */
-export function lockTemplate(tx: Tx, orgId: string, reference: Reference) {
-  return "id" in reference
-    ? tx.query<{ id: string }>("select id from template where org_id = $1 and id = $2 for update", [
-        orgId,
-        reference.id,
-      ])
-    : tx.query<{ id: string }>("select id from template where org_id = $1 and slug = $2 for update", [
-        orgId,
-        reference.slug,
-      ]);
+export function lockTemplate(tx: Tx, orgId: string, id: string) {
+  return tx.query<{ version: number }>("select version from template where org_id = $1 and id = $2 for update", [
+    orgId,
+    id,
+  ]);
 }
 
 export type ListFilter = { pattern: string | null; active: boolean | null };

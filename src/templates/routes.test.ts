@@ -422,6 +422,15 @@ describe("/v1/templates", () => {
       assert.equal(stored.length, 21);
     });
 
+    test("changes made at the same time to different fields are all there", async () => {
+      const { id } = await create({ subject: "old", html_body: "old" });
+      const changes = [{ subject: "new" }, { html_body: "new" }, { text_body: "new" }, { name: "new" }];
+      await Promise.all(changes.map((change) => api.ask("PUT", `/v1/templates/${id}`, change)));
+      const { subject, html_body, text_body, name, version } = (await api.ask("GET", `/v1/templates/${id}`)).body
+        .template;
+      assert.deepEqual([subject, html_body, text_body, name, version], ["new", "new", "new", "new", 5]);
+    });
+
     test("the database itself refuses to change a version", async () => {
       const { id } = await create();
       const change = api.world.db.execute("update template_version set subject = 'x' where template_id = $1", [id]);

@@ -1,6 +1,7 @@
 // /v1/templates
 import { Type } from "@sinclair/typebox";
 import { type Api, answers, Closed, Deleted, Id, Nullable, PageOf, PageQuery, pageOf, Time } from "../platform/http.ts";
+import { createTurns } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import { SLUG_LENGTH_MAX, SLUG_PATTERN } from "./slug.ts";
 import { SUBJECT_LENGTH_MAX } from "./sources.ts";
@@ -103,12 +104,13 @@ const byIdOrSlug = Type.Object({ id: Type.String({ maxLength: 1024, description:
 const tags = ["Templates"];
 
 /** Mounts the template endpoints. */
-export function mountTemplates(api: Api, world: World): void {
-  mountWriting(api, world);
-  mountReading(api, world);
+export function mountTemplates(api: Api, { db, clock, random }: World): void {
+  const workshop = { db, clock, random, inTurn: createTurns(clock) };
+  mountWriting(api, workshop);
+  mountReading(api, workshop);
 }
 
-function mountWriting(api: Api, world: World): void {
+function mountWriting(api: Api, world: templates.Workshop): void {
   const { name, slug, subject, active, ...rest } = body;
   const optional = {
     description: Type.Optional(rest.description),
@@ -177,7 +179,7 @@ function mountWriting(api: Api, world: World): void {
   );
 }
 
-function mountReading(api: Api, world: World): void {
+function mountReading(api: Api, world: templates.Workshop): void {
   api.get(
     "/v1/templates",
     {

@@ -6,7 +6,7 @@ import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { renderForSend } from "./templates.ts";
+import { renderForSend, updateTemplate } from "./templates.ts";
 import type { TemplateRow } from "./types.ts";
 
 const UNKNOWN = "0198c0de-0000-7000-8000-000000000000";
@@ -216,6 +216,26 @@ describe("rendering for sending", () => {
       assert.equal(order.length, 6);
       assert.notEqual(order.at(-1), "somebody else", what);
     }
+  });
+
+  test("a source that waits to be read holds no lock, and its change is laid upon what was changed meanwhile", async () => {
+    const { id } = await create({ subject: "old" });
+    const turn = Promise.withResolvers<void>();
+    const waits = Promise.withResolvers<void>();
+    let rounds = 0;
+    const inTurn = async <T>(task: () => T): Promise<T> => {
+      rounds += 1;
+      waits.resolve();
+      await turn.promise;
+      return task();
+    };
+    const change = updateTemplate({ ...api.world, inTurn }, api.org_id, id, { subject: "new" });
+    await waits.promise;
+    const other = await api.ask("PUT", `/v1/templates/${id}`, { html_body: "<p>new</p>" });
+    assert.equal(other.status, 200);
+    turn.resolve();
+    const { subject, html_body, version } = await change;
+    assert.deepEqual([subject, html_body, version, rounds], ["new", "<p>new</p>", 3, 2]);
   });
 
   test("100 templates asked for at once cost two look-ups of 50 sources", async () => {
