@@ -130,6 +130,13 @@ test("what the table says of paths: slow for rates, another source for blocks, n
   assert.equal(classify("421 4.7.0 Too many connections").path_action, "slow");
   assert.equal(classify("554 5.7.1 blocked using spamhaus").path_action, "other_source");
   assert.equal(classify("421 4.7.1 blocked using spamhaus").path_action, "suspend");
+  assert.equal(classify("450 4.7.1 blocked using spamhaus", "banner").path_action, "suspend");
+  assert.equal(
+    classify("450 4.7.1 blocked using spamhaus").path_action,
+    "other_source",
+    "perhaps one recipient's own list",
+  );
+  assert.equal(classify("450 4.7.1 <x@y.example>: Client host rejected: too many connections").path_action, "slow");
   assert.equal(classify("550 5.1.1 user unknown").path_action, null);
   assert.equal(classify("450 4.7.1 Greylisted").path_action, null);
 });

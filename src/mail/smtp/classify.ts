@@ -106,7 +106,11 @@ function mustSuppress(refusal: Refusal, mailClass: ReplyClass, found: Rule): boo
 
 function pathAction(mailClass: ReplyClass, refusal: Refusal, isPermanent: boolean): Classification["path_action"] {
   if (mailClass === "rate_limited") return "slow";
-  if (mailClass === "blocked") return isPermanent ? "other_source" : "suspend";
+  if (mailClass === "blocked") {
+    // At the door, or with the end of the session, it is about us; else it may be one recipient's list at a provider of many.
+    const isForAll = refusal.code === 421 || isBeforeMail(refusal.stage);
+    return isForAll && !isPermanent ? "suspend" : "other_source";
+  }
   // A login that fails will fail for every message.
   return refusal.stage === "auth" && isPermanent ? "suspend" : null;
 }
