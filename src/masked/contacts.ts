@@ -6,6 +6,7 @@ import { invalid, notFound } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { addressDigest, contactDigest, newReplyLocal, openContact, personDigest, sealContact } from "./addresses.ts";
 import { requireAlias, type Who } from "./aliases.ts";
+import { addressOf } from "./correspondents.ts";
 import type { FindContact } from "./lookups.ts";
 import * as queries from "./people-queries.ts";
 import { takeAddress } from "./queries.ts";
@@ -26,6 +27,7 @@ export async function addContact(
   const address = readContact(email);
   return world.db.asOrg(who.org_id, async (tx) => {
     const alias = await requireAlias(tx, who, aliasId);
+    if (address.toLowerCase() === addressOf(alias)) throw invalid("email", "the 'email' field is the alias itself");
     const found = await ensureContact(world, tx, alias, { email: address, name: cleanName(name), source: "api" });
     return { created: found.created, contact: showContact(world, alias, found.row) };
   });

@@ -408,6 +408,9 @@ test("a contact has a reverse address that says nothing, once for each alias", a
   });
   assert.notEqual(elsewhere.body.contact.reply_address, reply_address);
   assert.equal((await api.ask("POST", path, { email: "nobody" })).status, 400);
+  const { alias: own } = (await api.ask("GET", `/v1/masked/aliases/${id}`)).body;
+  const itself = await api.ask("POST", path, { email: `${own.address.toUpperCase()}@${own.domain}` });
+  assert.deepEqual([itself.status, itself.body.field], [400, "email"], "it would write to itself");
   const blocked = await api.ask("PATCH", `${path}/${contactId}`, { blocked: true });
   assert.equal(blocked.body.contact.blocked, true);
   assert.equal(blocked.body.contact.name, "The Shop");
