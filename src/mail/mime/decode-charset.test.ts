@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import { processorMs } from "../../../test/support/processor-time.ts";
 import { decodePlainText, decodeText } from "./decode-charset.ts";
+import { parseMessage } from "./parse-message.ts";
 
 it("reads UTF-7 under all of its names by itself, in linear time", () => {
   const hostile = Buffer.from("+".repeat(400_000));
@@ -52,4 +53,17 @@ it("knows JIS by its escapes in plain text, and only there", () => {
   const mixed = Buffer.concat([jis, Buffer.from("é")]);
   assert.equal(decodePlainText(mixed, "").text, mixed.toString());
   assert.equal(decodePlainText(Buffer.from("\x1b[31m$B red"), "").text, "\x1b[31m$B red");
+});
+
+it("takes the charset of HTML from its head when the field says none that fits", () => {
+  const bytes = (label: string, meta: string, text: Buffer) =>
+    Buffer.concat([Buffer.from(`Content-Type: text/html${label}\r\n\r\n<meta charset=${meta}>`), text]);
+  const read = (label: string, meta: string, text: Buffer) =>
+    parseMessage(bytes(label, meta, text)).html?.replace(/<.*>/, "");
+  const text = Buffer.from([0xcf, 0xf0]);
+  assert.equal(read("; charset=us-ascii", "windows-1251", text), "Пр");
+  assert.equal(read("; charset=iso-8859-1", "windows-1251", text), "Ïð");
+  assert.equal(read("; charset=us-ascii", "windows-1251", Buffer.from("é")), "é");
+  // Outlook writes `unicode`; what can be read as `<meta` is not in UTF-16.
+  for (const meta of ["unicode", "utf-16"]) assert.equal(read("", meta, Buffer.from("é")), "é", meta);
 });
