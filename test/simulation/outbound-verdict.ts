@@ -149,7 +149,7 @@ function judgeWrites({ rows }: OutboundPlay): string[] {
 }
 
 /** So many messages of others at most begin between the acceptance of a small organization's message and its own turn. */
-const OTHERS_BEFORE_MAX = 30;
+const OTHERS_BEFORE_MAX = 40;
 
 function judgeFairness({ mails, network }: OutboundPlay): string[] {
   const [first] = mails;
