@@ -8,7 +8,7 @@ import { stripForged } from "../mail/auth/strip-forged.ts";
 import { splitFields } from "../mail/dkim/canonicalize.ts";
 import { assertOneLine, mailboxHeader } from "../mail/mime/encode-header.ts";
 import type { ParsedAddress } from "../mail/mime/parse-addresses.ts";
-import { headerValues, splitMessage } from "../mail/mime/parse-head.ts";
+import { headerValues, isAllBody, splitMessage } from "../mail/mime/parse-head.ts";
 import { spamFields, withoutSpamFields } from "../mail/spam/spam-fields.ts";
 import { writeSrs } from "../mail/srs.ts";
 import { dateTime } from "../mail/trace.ts";
@@ -193,6 +193,7 @@ function aliasAddress({ recipient, route }: Pick<Mail, "recipient" | "route">): 
 
 /** The message without these fields, everything else byte for byte. */
 function without(bytes: Buffer, names: RegExp): Buffer {
+  if (isAllBody(bytes)) return bytes;
   const { fields, body } = splitFields(bytes);
   if (!fields.some(({ name }) => names.test(name.trim()))) return bytes;
   const kept = fields.filter(({ name }) => !names.test(name.trim())).map((field) => field.bytes);

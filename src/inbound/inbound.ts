@@ -12,7 +12,7 @@ import type { FindLane } from "../outbound/outbound.ts";
 import { createParsePool } from "../platform/parse-pool.ts";
 import type { World } from "../platform/world.ts";
 import { type Acceptor, createAcceptor } from "./accept.ts";
-import { refuseLoops } from "./checks.ts";
+import { refuseLargeHeads, refuseLoops } from "./checks.ts";
 import { customerHandler } from "./customer.ts";
 import { createExamination, type Examinable, type Examined } from "./examination.ts";
 import type { ComplaintPorts } from "./find-complained.ts";
@@ -98,7 +98,7 @@ export function createInbound(world: World, ports: InboundPorts, options: { clai
     decide: createRcptPolicy(world, { findReceiver: findReceiver(world), findAlias, exact, own }),
     deciderOf: (orgId) => createRcptPolicy(world, { findReceiver: ownReceiver(world, orgId), findAlias, exact, own }),
     take: taker({
-      checks: [refuseLoops(world), ...ports.checks],
+      checks: [refuseLargeHeads, refuseLoops(world), ...ports.checks],
       // Not the incoming mail itself: an examination outlives the bytes of a large one.
       examine: ({ origin, envelope, received_at, bytes }) =>
         examine({ origin, envelope, received_at, verdicts: null }, bytes),

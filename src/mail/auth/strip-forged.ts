@@ -1,6 +1,6 @@
 // Takes out of a received message the header fields by which it could pretend to have been checked by us: results under
 // our name (RFC 8601 §5) and the fields that only we write. Everything else stays byte for byte; nothing is added.
-import { fieldEnd, isEmptyLine } from "../mime/parse-head.ts";
+import { fieldEnd, isAllBody, isEmptyLine } from "../mime/parse-head.ts";
 import { toDnsName } from "./author.ts";
 
 const ours = /^x-(?:service|postern)-/i;
@@ -23,6 +23,7 @@ export function isForgedField(name: string, value: string, host: string): boolea
  * same buffer when there are none. Lines may end in CRLF or LF.
  */
 export function stripForged(bytes: Buffer, host: string): Buffer {
+  if (isAllBody(bytes)) return bytes;
   const kept: Buffer[] = [];
   const id = toDnsName(host);
   let from = 0;

@@ -25,10 +25,11 @@ const COLON = 0x3a;
 
 /**
  * Splits a message into its header fields and the offset of its body. Lines may end in CRLF or LF. The body starts
- * behind the first empty line; without one it is empty. Beyond 256 KiB or 1,000 fields the rest of the head is passed
- * over. `raw` shares memory with `bytes`.
+ * behind the first empty line; without one it is empty, and where 256 KiB hold no field it is all there is. Beyond 256 KiB
+ * or 1,000 fields the rest of the head is passed over. `raw` shares memory with `bytes`.
  */
 export function splitMessage(bytes: Buffer): Head {
+  if (isAllBody(bytes)) return { headers: [], body_offset: 0, defects: [] };
   const headers: Header[] = [];
   const defects = new Set<HeadDefect>();
   let start = 0;
@@ -41,6 +42,18 @@ export function splitMessage(bytes: Buffer): Head {
   if (start >= bytes.length) defects.add("no_empty_line");
   const emptyLine = start >= bytes.length ? 0 : bytes[start] === CR ? 2 : 1;
   return { headers, body_offset: Math.min(start + emptyLine, bytes.length), defects: [...defects] };
+}
+
+/** Does the head end within its 256 KiB? Looks no further, however large the message is. */
+export function isHeadWithin(bytes: Buffer): boolean {
+  if (bytes.length <= headOctetsMax || isEmptyLine(bytes, 0)) return true;
+  const start = bytes.subarray(0, headOctetsMax + 2);
+  return start.includes("\n\r\n") || start.includes("\n\n");
+}
+
+/** A large message that holds no field where its head would be: all of it is body, and is not walked through. */
+export function isAllBody(bytes: Buffer): boolean {
+  return !isHeadWithin(bytes) && splitMessage(bytes.subarray(0, headOctetsMax)).headers.length === 0;
 }
 
 /** All values of a field, in the order of the message; `name` in any case. */

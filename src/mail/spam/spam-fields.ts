@@ -1,6 +1,7 @@
 // What the stored copy of a mail, and what is sent on of it, say about the judgement: X-Spam-* fields in the form that
 // SpamAssassin made common, so that mail programs can filter by them. Received ones are taken out: anybody can write them.
 import { splitFields } from "../dkim/canonicalize.ts";
+import { isAllBody } from "../mime/parse-head.ts";
 
 export type Judged = { score: number | null; verdict: string | null; symbols: readonly { name: string }[] };
 
@@ -33,6 +34,7 @@ function fold(start: string, words: readonly string[]): string {
 
 /** The message without received fields of these names, everything else byte for byte. */
 export function withoutSpamFields(bytes: Buffer): Buffer {
+  if (isAllBody(bytes)) return bytes;
   const { fields, body } = splitFields(bytes);
   if (!fields.some(({ name }) => OURS.test(name.trim()))) return bytes;
   const kept = fields.filter(({ name }) => !OURS.test(name.trim())).map((field) => field.bytes);
