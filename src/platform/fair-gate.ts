@@ -98,9 +98,9 @@ export type FairGate = <T>(who: string, task: () => Promise<T>) => Promise<T>;
 
 /** A gate with `places`. What waits is the caller's to limit. */
 export function createFairGate(places: number): FairGate {
-  const { enter } = createFairPlaces({ places, waiting_max: Number.POSITIVE_INFINITY });
+  const { enter, enterNow } = createFairPlaces({ places, waiting_max: Number.POSITIVE_INFINITY });
   return async (who, task) => {
-    const leave = await enter(who);
+    const leave = enterNow(who) ?? (await enter(who));
     try {
       return await task();
     } finally {

@@ -62,11 +62,37 @@ test("failing and slow receivers share slots of their own; healthy ones lose non
   const on = board.createBoard();
   for (let lane = 0; lane < 300; lane += 1) fill(on, "a", `dead-${lane}`, 4, 5);
   const dead = startAll(on);
-  assert.equal(dead.length, on.suspect.in_flight_max);
+  assert.equal(dead.length, on.suspect.in_flight_max / 2);
   for (let lane = 0; lane < 300; lane += 1) fill(on, "b", `live-${lane}`, 4);
   const live = startAll(on);
-  assert.equal(live.length, on.healthy.in_flight_max);
+  assert.equal(live.length, on.healthy.in_flight_max / 2);
   assert.ok(live.every(({ lane }) => lane.org_id === "b"));
+});
+
+test("any number of new receivers that never answer leaves slots to other organizations' receivers", () => {
+  const on = board.createBoard();
+  for (let lane = 0; lane < 1_000; lane += 1) fill(on, "flood", `new-${lane}`, 4);
+  assert.equal(startAll(on).length, on.healthy.in_flight_max / 2);
+  fill(on, "shop", "live", 16);
+  assert.deepEqual(
+    startAll(on).map(({ lane }) => lane.webhook_id),
+    Array(board.CONCURRENCY).fill("live"),
+  );
+  for (let org = 0; org < 500; org += 1) fill(on, `org-${org}`, `live-${org}`, 4);
+  startAll(on);
+  assert.ok(on.healthy.in_flight > on.healthy.in_flight_max * 0.9, "what is left is shared, not kept");
+});
+
+test("large bodies to receivers that never answer leave room to other organizations', and hide no small one", () => {
+  const on = board.createBoard();
+  const mib = 1024 * 1024;
+  for (let lane = 0; lane < 20; lane += 1) fill(on, "flood", `new-${lane}`, 4, 0, 10 * mib);
+  assert.equal(startAll(on).length, 3);
+  const next = () => startAll(on).map(({ lane }) => lane.webhook_id);
+  fill(on, "flood", "small", 1);
+  assert.deepEqual(next(), ["small"]);
+  fill(on, "shop", "live", 1, 0, 30 * mib);
+  assert.deepEqual(next(), ["live"]);
 });
 
 test("a receiver that fails or takes two seconds becomes suspect and gives up what it holds beyond four rows", () => {
@@ -129,11 +155,20 @@ test("what is claimed is shared out within each pool's room, organizations in tu
   assert.equal(cut, false);
   const rows = (prefix: string) =>
     wants.filter((want) => want.webhook_id.startsWith(prefix)).reduce((sum, want) => sum + want.rows, 0);
-  assert.equal(rows("dead"), on.suspect.waiting_max);
   assert.equal(rows("dead-b"), 4, "the other organization's turn comes before the hundredth lane of the first");
+  assert.equal(rows("dead"), on.suspect.waiting_max / 2 + 2, "one organization holds as much as it leaves free");
   assert.equal(rows("live-b"), 16);
   const small = board.shareOut(on, [due("b", "live-b"), due("b", "live-c")], 3);
   assert.deepEqual([small.wants.map((want) => want.rows), small.cut], [[3], true]);
+});
+
+test("an organization's claimed rows leave places in memory to others'", () => {
+  const on = board.createBoard();
+  for (let lane = 0; lane < 500; lane += 1) fill(on, "flood", `new-${lane}`, 4);
+  const due = { org_id: "flood", webhook_id: "more", consecutive_failures: 0, closed: false };
+  const other = { ...due, org_id: "shop", webhook_id: "live" };
+  const { wants } = board.shareOut(on, [due, other], 1_000);
+  assert.deepEqual(wants, [{ org_id: "shop", webhook_id: "live", rows: 16 }]);
 });
 
 test("lanes that were found empty come after those that may have rows, and ask for little", () => {

@@ -1,6 +1,8 @@
 // What one dispatcher holds in memory: the lanes it works on, and which of them may start the next attempt. Healthy
 // receivers and suspect ones (failing or slow) have slots of their own, so that no number of dead receivers takes a slot
-// from a live one; within each, organizations take turns, then their lanes. Pure: no clock, no database.
+// from a live one; within each, organizations take turns, then their lanes. An organization has as much as it leaves free, so
+// half of it where it is alone: any number of new receivers that never answer, which are not suspect yet, leaves slots, room
+// for bodies and places in memory to the others. Pure: no clock, no database.
 import type { DueLane, LaneKey, Want } from "./queue-queries.ts";
 import type { ClaimedRow } from "./types.ts";
 
@@ -41,23 +43,28 @@ export type Pool = {
   waiting: number;
   waiting_max: number;
   ready: Rotation<Lane>;
+  /** Attempts under way of each organization. */
+  held: Map<string, Holding>;
 };
+
+type Holding = { in_flight: number; bytes: number };
+const NOTHING: Readonly<Holding> = { in_flight: 0, bytes: 0 };
 
 export type Board = { lanes: Map<string, Lane>; healthy: Pool; suspect: Pool };
 
 export type Started = { lane: Lane; pool: Pool; held: Held };
 
-/** An empty board. 200 + 100 attempts at once in the process, 64 + 32 MiB of bodies. */
+/** An empty board. 400 + 200 attempts at once in the process, 64 + 32 MiB of bodies; half of it for one organization. */
 export function createBoard(): Board {
   return {
     lanes: new Map(),
-    healthy: createPool({ in_flight_max: 200, bytes_max: 64 * MIB, waiting_max: 2_000 }),
-    suspect: createPool({ in_flight_max: 100, bytes_max: 32 * MIB, waiting_max: 50 }),
+    healthy: createPool({ in_flight_max: 400, bytes_max: 64 * MIB, waiting_max: 4_000 }),
+    suspect: createPool({ in_flight_max: 200, bytes_max: 32 * MIB, waiting_max: 100 }),
   };
 }
 
 function createPool(limits: Pick<Pool, "in_flight_max" | "bytes_max" | "waiting_max">): Pool {
-  return { in_flight: 0, bytes: 0, waiting: 0, ready: createRotation<Lane>(), ...limits };
+  return { in_flight: 0, bytes: 0, waiting: 0, ready: createRotation<Lane>(), held: new Map(), ...limits };
 }
 
 /** The lane of a row of the database, made when new. */
@@ -102,6 +109,7 @@ export function fullLanes(on: Board): string[] {
 export function shareOut(on: Board, due: readonly DueLane[], rowsMax: number): { wants: Want[]; cut: boolean } {
   const room = new Map<Pool, number>();
   for (const pool of [on.healthy, on.suspect]) room.set(pool, pool.waiting_max - pool.waiting);
+  const waiting = waitingRows(on);
   const lanes = due.map((key) => laneFor(on, key));
   const isEmpty = (lane: Lane) => lane.empty_since_ms !== null;
   const wants: Want[] = [];
@@ -109,14 +117,27 @@ export function shareOut(on: Board, due: readonly DueLane[], rowsMax: number): {
   for (const lane of [...takeTurns(lanes.filter((lane) => !isEmpty(lane))), ...takeTurns(lanes.filter(isEmpty))]) {
     if (rest === 0) return { wants, cut: true };
     const left = room.get(lane.pool) ?? 0;
+    const held = waiting.get(lane.pool)!.get(lane.org_id) ?? 0;
     const asked = Math.min(appetite(on, lane), isEmpty(lane) ? CONCURRENCY : Number.POSITIVE_INFINITY);
-    const rows = Math.min(asked, left, rest);
+    // With these it holds as much as it leaves free.
+    const rows = Math.min(asked, Math.ceil((left - held) / 2), rest);
     if (rows <= 0) continue;
     wants.push({ org_id: lane.org_id, webhook_id: lane.webhook_id, rows });
+    waiting.get(lane.pool)!.set(lane.org_id, held + rows);
     room.set(lane.pool, left - rows);
     rest -= rows;
   }
   return { wants, cut: false };
+}
+
+/** Of each pool: how many rows each organization has claimed and not started. */
+function waitingRows(on: Board): Map<Pool, Map<string, number>> {
+  const waiting = new Map([on.healthy, on.suspect].map((pool) => [pool, new Map<string, number>()]));
+  for (const { pool, org_id, waiting: rows } of on.lanes.values()) {
+    const of = waiting.get(pool)!;
+    if (rows.length > 0) of.set(org_id, (of.get(org_id) ?? 0) + rows.length);
+  }
+  return waiting;
 }
 
 /** The first lane of each organization, then the second of each, … */
@@ -141,34 +162,57 @@ function offer(lane: Lane): void {
   if (lane.waiting.length > 0 && lane.in_flight < Math.floor(lane.limit)) lane.pool.ready.add(lane.org_id, lane);
 }
 
+/** Lanes whose bodies do not fit now that are passed over for others at a time. */
+const PASSED_OVER_MAX = 100;
+
 /** The next attempt to start, or null when no lane may start one. */
 export function startNext(on: Board): Started | null {
   for (const pool of [on.healthy, on.suspect]) {
-    if (pool.in_flight >= pool.in_flight_max) continue;
-    const lane = pool.ready.next();
-    const held = lane?.waiting[0];
-    if (!lane || !held) continue;
-    if (pool.bytes > 0 && pool.bytes + held.row.body_bytes > pool.bytes_max) {
+    for (let looks = 0; looks < PASSED_OVER_MAX; looks += 1) {
+      const lane = pool.ready.next((orgId) => holdingOf(pool, orgId).in_flight < pool.in_flight_max - pool.in_flight);
+      const held = lane?.waiting[0];
+      if (!lane || !held) break;
+      if (hasRoom(pool, lane.org_id, held.row.body_bytes)) return start(pool, lane, held);
       offer(lane);
-      continue;
     }
-    lane.waiting.shift();
-    lane.in_flight += 1;
-    pool.waiting -= 1;
-    pool.in_flight += 1;
-    pool.bytes += held.row.body_bytes;
-    offer(lane);
-    return { lane, pool, held };
   }
   return null;
+}
+
+function holdingOf(pool: Pool, orgId: string): Readonly<Holding> {
+  return pool.held.get(orgId) ?? NOTHING;
+}
+
+/** A single body always goes, and an organization's first one wherever it fits. */
+function hasRoom(pool: Pool, orgId: string, bytes: number): boolean {
+  const free = pool.bytes_max - pool.bytes;
+  const held = holdingOf(pool, orgId).bytes;
+  return pool.bytes === 0 || (held === 0 ? bytes <= free : held + bytes <= free);
+}
+
+function start(pool: Pool, lane: Lane, held: Held): Started {
+  lane.waiting.shift();
+  lane.in_flight += 1;
+  pool.waiting -= 1;
+  note(pool, lane.org_id, 1, held.row.body_bytes);
+  offer(lane);
+  return { lane, pool, held };
+}
+
+function note(pool: Pool, orgId: string, attempts: number, bytes: number): void {
+  const held = holdingOf(pool, orgId);
+  const now = { in_flight: held.in_flight + attempts, bytes: held.bytes + bytes };
+  if (now.in_flight > 0) pool.held.set(orgId, now);
+  else pool.held.delete(orgId);
+  pool.in_flight += attempts;
+  pool.bytes += bytes;
 }
 
 /** The attempt is over: its slot is free. */
 export function endAttempt(started: Started): void {
   const { lane, pool, held } = started;
   lane.in_flight -= 1;
-  pool.in_flight -= 1;
-  pool.bytes -= held.row.body_bytes;
+  note(pool, lane.org_id, -1, -held.row.body_bytes);
   offer(lane);
 }
 
@@ -212,8 +256,15 @@ export function isIdle(lane: Lane): boolean {
 
 // --- turns -----------------------------------------------------------------------------------------------------------
 
-/** Round robin over groups, then over the items of each. An item taken is out until it is added again, at the end. */
-export type Rotation<T> = { add(group: string, item: T): void; remove(group: string, item: T): void; next(): T | null };
+/**
+ * Round robin over groups, then over the items of each. An item taken is out until it is added again, at the end. Groups that
+ * may not be taken from now keep their place.
+ */
+export type Rotation<T> = {
+  add(group: string, item: T): void;
+  remove(group: string, item: T): void;
+  next(may: (group: string) => boolean): T | null;
+};
 
 /** An empty rotation; every step costs the same however many there are. */
 function createRotation<T>(): Rotation<T> {
@@ -229,8 +280,9 @@ function createRotation<T>(): Rotation<T> {
       const items = groups.get(group);
       if (items?.delete(item) && items.size === 0) groups.delete(group);
     },
-    next() {
+    next(may) {
       for (const [group, items] of groups) {
+        if (!may(group)) continue;
         groups.delete(group);
         const [item] = items;
         items.delete(item as T);
