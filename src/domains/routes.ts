@@ -181,14 +181,11 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
         operationId: "deleteDomain",
         tags,
         summary: "Remove a domain and its DKIM keys",
+        description: "Mail that waits for a domain which was removed with `force` becomes `failed` when it is due.",
         params: Params,
         querystring: Closed({
           force: Type.Optional(
-            Type.Boolean({
-              default: false,
-              description:
-                "Remove it although aliases or queued mail need it; what waits becomes `failed` when it is due",
-            }),
+            Type.Boolean({ default: false, description: "Remove it although aliases or queued mail need it" }),
           ),
         }),
         response: answers({ 200: Deleted }, [404, 409]),
