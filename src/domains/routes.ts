@@ -126,6 +126,12 @@ function mountCollection(api: Api, world: World, ports: DomainPorts): void {
   );
 }
 
+const Removal = Closed({
+  force: Type.Optional(
+    Type.Boolean({ default: false, description: "Remove it although aliases or queued mail need it" }),
+  ),
+});
+
 function mountDomain(api: Api, world: World, ports: DomainPorts): void {
   api.get(
     "/v1/domains/:id",
@@ -183,11 +189,7 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
         summary: "Remove a domain and its DKIM keys",
         description: "Mail that waits for a domain which was removed with `force` becomes `failed` when it is due.",
         params: Params,
-        querystring: Closed({
-          force: Type.Optional(
-            Type.Boolean({ default: false, description: "Remove it although aliases or queued mail need it" }),
-          ),
-        }),
+        querystring: Removal,
         response: answers({ 200: Deleted }, [404, 409]),
       },
     },
