@@ -28,6 +28,23 @@ test("a charset in which quotes and brackets are letters does not show an author
   }
 });
 
+test("nor does the field itself in the list of fields: its ASCII stays as it was sent", () => {
+  const shown = (name: string, value: string, charset: string) =>
+    parseMessage(Buffer.from(`${name}: ${value}\r\nContent-Type: text/plain; charset=${charset}\r\n\r\n`, "latin1"))
+      .headers[0]?.value;
+  for (const name of ["From", "reply-to", "Resent-Sender"]) {
+    const spelled = `\xe9 ${inUtf7("<boss@bank.example>")} <a@evil.example>`;
+    assert.equal(shown(name, spelled, "utf-7"), spelled, name);
+    assert.match(
+      shown(name, '"\x95\\" <boss@bank.example> "x" <a@evil.example>', "shift_jis") ?? "",
+      /^"\ufffd\\" <boss@/,
+    );
+  }
+  assert.equal(shown("From", '\x1b$B"!\x1b(B <a@b.example>', "us-ascii"), '$B"! (B <a@b.example>');
+  assert.equal(shown("From", "\xc4\xe3 <a@b.example>", "gbk"), "你 <a@b.example>");
+  assert.equal(shown("Subject", "\x93\xfa\x96\x7b", "shift_jis"), "日本");
+});
+
 test("names in the charset of the body are read, beside encoded words and within them", () => {
   const cases: [charset: string, from: string, name: string][] = [
     ["shift_jis", "\x93\xfa\x96\x7b <a@b.example>", "日本"],

@@ -34,6 +34,18 @@ export function mailboxesOf(raw: Buffer, charset = ""): ParsedAddress[] {
   }));
 }
 
+const ADDRESS_FIELD = /^(?:resent-)?(?:from|sender|reply-to|to|cc|bcc)$/i;
+
+/** What a raw field says to people; in one of addresses every ASCII octet is itself, for the same reason. */
+export function shownValue(name: string, raw: Buffer, charset: string): string {
+  if (!ADDRESS_FIELD.test(name)) return readableValue(unfoldedValue(raw, charset));
+  const octets = octetsOf(raw);
+  const text = isUtf8(octets)
+    ? octets.toString("utf8")
+    : octets.toString("latin1").replace(/[\x80-\xff]+/g, (run) => decodeText(Buffer.from(run, "latin1"), charset).text);
+  return oneLine(decodeWords(text.replace(/\r?\n/g, "")));
+}
+
 // Between what encoded words said stands what was sent as it is.
 function readHeldName(name: string, charset: string): string | null {
   const text = name.replace(/[\x00-\x7f\uf780-\uf7ff]+/g, (piece) =>
@@ -49,7 +61,11 @@ function readHeldName(name: string, charset: string): string | null {
 
 /** A value for people and for JSON: words decoded, no controls but tabs, well-formed. */
 export function readableValue(value: string): string {
-  return decodeWords(withoutEscapes(value))
+  return oneLine(decodeWords(withoutEscapes(value)));
+}
+
+function oneLine(text: string): string {
+  return text
     .replace(/(?!\t)\p{Cc}/gu, " ")
     .trim()
     .toWellFormed();

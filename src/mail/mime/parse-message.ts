@@ -4,7 +4,7 @@
 
 import { automaticMark } from "../automatic-marks.ts";
 import { chooseBodies } from "./choose-bodies.ts";
-import { mailboxesOf, readableValue, unfoldedValue } from "./header-text.ts";
+import { mailboxesOf, readableValue, shownValue, unfoldedValue } from "./header-text.ts";
 import type { ParsedAddress } from "./parse-addresses.ts";
 import { parseMailDate } from "./parse-date.ts";
 import type { Header } from "./parse-head.ts";
@@ -36,7 +36,7 @@ export function parseMessage(bytes: Buffer, limits: StructureLimits = defaultPar
       .flatMap(({ raw }) => mailboxesOf(raw, fields.charset))
       .filter(namesSomebody);
   return {
-    headers: root.headers.map(({ name, raw }) => ({ name, value: readableValue(unfoldedValue(raw, fields.charset)) })),
+    headers: root.headers.map(({ name, raw }) => ({ name, value: shownValue(name, raw, fields.charset) })),
     from: addresses("from"),
     sender: addresses("sender"),
     to: addresses("to"),
