@@ -17,10 +17,13 @@ export type FairLimits = {
   waiting_max: number;
 };
 
+/** Those who wait, in order: called with whether it is their turn. */
+type Queue = Set<(entered: boolean) => void>;
+
 /** Places that are taken and given back; those of one organization at half of them at most. */
 export function createFairPlaces({ places, waiting_max }: FairLimits): FairPlaces {
   const held = new Map<string, number>();
-  const waiting = new Map<string, Set<(entered: boolean) => void>>();
+  const waiting = new Map<string, Queue>();
   let taken = 0;
 
   const mayEnter = (who: string): boolean => (held.get(who) ?? 0) < places - taken;
@@ -55,19 +58,11 @@ export function createFairPlaces({ places, waiting_max }: FairLimits): FairPlace
   }
 
   function turnOf(who: string, signal?: AbortSignal): Promise<boolean> {
-    const queue = waiting.get(who) ?? new Set();
+    const queue: Queue = waiting.get(who) ?? new Set();
     if (queue.size >= waiting_max || signal?.aborted) return Promise.resolve(false);
     waiting.set(who, queue);
-    return new Promise((resolve) => {
-      const giveUp = (): void => settle(false);
-      const settle = (entered: boolean): void => {
-        signal?.removeEventListener("abort", giveUp);
-        queue.delete(settle);
-        if (queue.size === 0 && waiting.get(who) === queue) waiting.delete(who);
-        resolve(entered);
-      };
-      queue.add(settle);
-      signal?.addEventListener("abort", giveUp, { once: true });
+    return standIn(queue, signal, () => {
+      if (queue.size === 0 && waiting.get(who) === queue) waiting.delete(who);
     });
   }
 
@@ -92,6 +87,21 @@ export function createFairPlaces({ places, waiting_max }: FairLimits): FairPlace
       return now ?? ((await turnOf(who, signal)) ? leaver(who) : null);
     },
   };
+}
+
+/** Resolves to true when somebody calls it in the queue, to false when the signal comes first. */
+function standIn(queue: Queue, signal: AbortSignal | undefined, left: () => void): Promise<boolean> {
+  return new Promise((resolve) => {
+    const giveUp = (): void => settle(false);
+    const settle = (entered: boolean): void => {
+      signal?.removeEventListener("abort", giveUp);
+      queue.delete(settle);
+      left();
+      resolve(entered);
+    };
+    queue.add(settle);
+    signal?.addEventListener("abort", giveUp, { once: true });
+  });
 }
 
 export type FairGate = <T>(who: string, task: () => Promise<T>) => Promise<T>;

@@ -6,8 +6,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { decode, encode, type Packet } from "dns-packet";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { nodeStyleResolver } from "../../test/support/node-resolver.ts";
-import { until } from "../../test/support/until.ts";
-import { createResolver, type Resolver, type ResolverOptions, resolverFor } from "./resolver.ts";
+import { createResolver, type Resolver, type ResolverOptions } from "./resolver.ts";
 
 let dns: DnsServer;
 let nowMs = 0;
@@ -379,27 +378,6 @@ test("thousands of questions to a silent server all end in the time of one", asy
   assert.ok(answers.every((answer) => answer.kind === "failed" && answer.reason === "timeout"));
   assert.ok(took < 20_000, `took ${took} ms`);
   silent.stop();
-});
-
-test("questions that one asker's name servers never answer keep nobody else's waiting", async () => {
-  dns.set("example.com", "A", ["192.0.2.1"]);
-  dns.set("joined.example.com", "A", ["192.0.2.1"]);
-  const resolver = resolverOf({ timeout_ms: 3_000, attempts: 1 });
-  for (let n = 0; n < 300; n += 1) dns.fail(`slow${n}.example.com`, "timeout");
-  let ended = 0;
-  const slow = Array.from({ length: 300 }, (_none, n) =>
-    resolver.a(`slow${n}.example.com`, { who: "shop" }).then(() => {
-      ended += 1;
-    }),
-  );
-  const own = resolver.a("joined.example.com", { who: "shop" });
-  await until("all that may be under way at once to be", () => dns.queries.length >= 256);
-  assert.equal((await resolver.a("example.com")).kind, "found");
-  assert.equal((await resolverFor(resolver, "other").a("example.com", { fresh: true })).kind, "found");
-  // One that the busy asker waits for himself is not waited for with him.
-  assert.equal((await resolver.a("joined.example.com")).kind, "found");
-  assert.equal(ended, 0);
-  await Promise.all([...slow, own]);
 });
 
 test("the AD bit counts only from servers we were told validate, and for the whole chain", async () => {
