@@ -91,9 +91,9 @@ function finish(
   if (!head.has_date) added += `Date: ${date}\r\n`;
   if (head.message_id === null) added += `Message-ID: <${made.rfc_message_id}>\r\n`;
   const body = bytes.subarray(head.body_offset);
-  const mime = Buffer.concat([Buffer.from(added), ...head.kept, Buffer.from("\r\n"), body, lastLineEnd(body)]);
-  if (mime.length > MESSAGE_BYTES_MAX) throw tooLarge();
-  return mime;
+  // Of what the customer wrote: EHLO told him how much he may (RFC 1870 §4), and he knows nothing of our fields.
+  if (bytes.length > MESSAGE_BYTES_MAX) throw tooLarge();
+  return Buffer.concat([Buffer.from(added), ...head.kept, Buffer.from("\r\n"), body, lastLineEnd(body)]);
 }
 
 function lastLineEnd(body: Buffer): Buffer {

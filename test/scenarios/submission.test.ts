@@ -155,6 +155,19 @@ describe("nodemailer", () => {
     await assert.rejects(refused, { responseCode: 552 });
   });
 
+  it("sends exactly as much as was offered, and not two bytes more", async () => {
+    const head = "From: orders@sender.example\r\nTo: anna@recipient.example\r\nSubject: full\r\n\r\n";
+    const line = `${"x".repeat(510)}\r\n`;
+    const rest = 25 * 1024 * 1024 - head.length;
+    const raw = `${head}${line.repeat(rest / line.length - 1)}${"x".repeat((rest % line.length) + line.length - 2)}\r\n`;
+    assert.equal(raw.length, 25 * 1024 * 1024);
+    const envelope = { from: "orders@sender.example", to: "anna@recipient.example" };
+    const { response } = await nodemailer().sendMail({ envelope, raw });
+    assert.match(response ?? "", /^250 2\.0\.0 queued as /);
+    const more = nodemailer().sendMail({ envelope, raw: raw.replace("\r\n\r\n", "\r\n\r\nxx") });
+    await assert.rejects(more, /552/);
+  });
+
   it("understands what it is refused", async () => {
     await assert.rejects(nodemailer({ password: "svc_live_wrongwrongwrongwrong" }).verify(), {
       code: "EAUTH",
