@@ -56,6 +56,8 @@ export type Config = {
   bootstrap_test_key: string | null;
   retention_days: { message: number; body: number; event: number; inbound: number };
   body_inline_bytes_max: number;
+  /** Variables that look like settings and are none, or have no effect beside the others: typing errors, mostly. */
+  unused: string[];
   testing: {
     outbound_port: number | null;
     allow_loopback: boolean;
@@ -73,21 +75,40 @@ export class ConfigProblems extends Error {
   }
 }
 
-type Reader = { env: NodeJS.ProcessEnv; problems: string[] };
+type Reader = { env: NodeJS.ProcessEnv; problems: string[]; read: Set<string> };
+
+/** Of tests and benchmarks, and what Kubernetes puts into every container beside a service called postern. */
+const NOT_SETTINGS =
+  /^POSTERN_(TEST_|SLOW_CLIENTS$|LEAK_TREES$|CONTRACT_EXAMPLES$|PORT($|_\d)|PORT_|SERVICE_(HOST|PORT))/;
 
 /** Settings as they are found, where nothing may be made: without a master key when there is none yet. */
 export type FoundConfig = Omit<Config, "master_key"> & { master_key: Buffer | null };
 
 /** Reads and checks the environment; throws ConfigProblems naming every bad variable. Creates the data folder and the master key file when absent. */
 export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
-  const reader: Reader = { env, problems: [] };
-  return finished(reader, { ...settings(reader), master_key: masterKey(reader, makeIfAbsent) });
+  const reader = readerOf(env);
+  return finished(reader, { ...settings(reader), master_key: masterKey(reader, makeIfAbsent), ...unused(reader, env) });
 }
 
 /** The same without making anything. */
 export function findConfig(env: NodeJS.ProcessEnv = process.env): FoundConfig {
-  const reader: Reader = { env, problems: [] };
-  return finished(reader, { ...settings(reader), master_key: masterKey(reader, existsSync) });
+  const reader = readerOf(env);
+  return finished(reader, { ...settings(reader), master_key: masterKey(reader, existsSync), ...unused(reader, env) });
+}
+
+/** Remembers what was asked for: that is all there is. */
+function readerOf(env: NodeJS.ProcessEnv): Reader {
+  const read = new Set<string>();
+  const get = (variables: NodeJS.ProcessEnv, name: string | symbol): string | undefined => {
+    read.add(String(name));
+    return variables[String(name)];
+  };
+  return { env: new Proxy(env, { get }), problems: [], read };
+}
+
+function unused({ read }: Reader, env: NodeJS.ProcessEnv): Pick<Config, "unused"> {
+  const given = Object.keys(env).filter((name) => name.startsWith("POSTERN_") && env[name]);
+  return { unused: given.filter((name) => !read.has(name) && !NOT_SETTINGS.test(name)).sort() };
 }
 
 function finished<T>({ problems }: Reader, config: T): T {
@@ -95,7 +116,7 @@ function finished<T>({ problems }: Reader, config: T): T {
   return config;
 }
 
-function settings(reader: Reader): Omit<Config, "master_key"> {
+function settings(reader: Reader): Omit<Config, "master_key" | "unused"> {
   const { env } = reader;
   const hostname = hostName(reader, "POSTERN_HOSTNAME", "postern.localhost");
   const http = hostPort(reader, "POSTERN_HTTP", "127.0.0.1:8080");

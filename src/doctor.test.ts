@@ -100,6 +100,14 @@ describe("the doctor", () => {
     assert.deepEqual(named(checks, "database"), []);
   });
 
+  it("tells of a variable that is no setting, and goes on", async () => {
+    const checks = await look({ POSTERN_SUBMISION: "0.0.0.0:587" });
+    const [fine, mistyped] = named(checks, "settings");
+    assert.deepEqual([fine?.status, mistyped?.status], ["ok", "warning"]);
+    assert.match(mistyped?.says ?? "", /^POSTERN_SUBMISION is no setting, or has no effect\.$/);
+    assert.ok(named(checks, "port").length > 0);
+  });
+
   it("reports a data folder that is not there, or is none, and goes on", async () => {
     const file = join(dir, "no-folder");
     writeFileSync(file, "");

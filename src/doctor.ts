@@ -58,7 +58,15 @@ export async function examine(options: DoctorOptions, read: () => FoundConfig = 
     checkSpam(config, resolver),
     checkWayOut(options, config),
   ]);
-  return [node, ok("settings", "The settings can be read."), ...found.flat()];
+  return [node, ...checkSettings(config), ...found.flat()];
+}
+
+function checkSettings({ unused }: FoundConfig): Check[] {
+  const remedy = "Correct its name, or take it away: README.md lists the settings, and what belongs together.";
+  return [
+    ok("settings", "The settings can be read."),
+    ...unused.map((name) => warning("settings", `${name} is no setting, or has no effect.`, remedy)),
+  ];
 }
 
 /** The lines for people; the last one sums up. */

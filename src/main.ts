@@ -1,4 +1,5 @@
 // The command line: reads the command, the roles and the signals, nothing else.
+import { readFileSync } from "node:fs";
 import { Command, InvalidArgumentError } from "commander";
 import {
   bootstrap,
@@ -51,6 +52,8 @@ async function explained<T>(config: Config, work: Promise<T>): Promise<T> {
 
 async function startIn({ world }: Opened, config: Config, roles: Role[]): Promise<Running> {
   world.log.info(printableConfig(config), "configuration");
+  if (config.unused.length > 0)
+    world.log.warn({ unused: config.unused }, "these variables are no settings, or have no effect");
   await keepMasterKey(world);
   const first = await bootstrap(world, { live_key: config.bootstrap_live_key, test_key: config.bootstrap_test_key });
   // At once: they are nowhere else, and a port that is taken ends the start.
@@ -198,6 +201,10 @@ async function doctor(options: { json?: boolean; trySmtp?: string }): Promise<vo
   process.exit(isWell ? 0 : 1); // what has not answered in time is not waited for
 }
 
+function ownVersion(): string {
+  return JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")).version;
+}
+
 function parseRoles(text: string): Role[] {
   const roles = text.split(",").map((word) => word.trim());
   const unknown = roles.filter((role) => !ROLES.includes(role as Role));
@@ -211,7 +218,9 @@ function parseEnvironment(text: string): string {
   return text;
 }
 
-const program = new Command("postern").description("Self-hosted e-mail for products");
+const program = new Command("postern")
+  .description("Self-hosted e-mail for products")
+  .version(ownVersion(), "--version", "print which version this is");
 program
   .command("start")
   .description("start Postern")

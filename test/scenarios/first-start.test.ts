@@ -58,6 +58,11 @@ async function whileTaken<T>(place: string, work: () => Promise<T>): Promise<T> 
 
 const pidFile = () => join(folder, "data/postgres/cluster/postmaster.pid");
 
+test("the command line says which version it is", async () => {
+  const { code, stdout } = await postern(["--version"]);
+  assert.deepEqual([code, /^\d+\.\d+\.\d+\n$/.test(stdout)], [0, true], stdout);
+});
+
 test("a first start that finds its port taken tells the keys and leaves no database running", async () => {
   const failed = await whileTaken(env.POSTERN_HTTP as string, () => postern(["start"]));
   assert.equal(failed.code, 1);
