@@ -17,14 +17,14 @@ function bench() {
 test("what came in one moment runs in its order, and after 20 ms of it everything else has a turn", async () => {
   const { inTurn, told, task } = bench();
   setImmediate(() => told.push("somebody else"));
-  const names = await Promise.all(["a", "b", "c", "d"].map((name) => inTurn(task(name, 12))));
+  const names = await Promise.all(["a", "b", "c", "d"].map((name) => inTurn("us", task(name, 12))));
   assert.deepEqual(names, ["a", "b", "c", "d"]);
   assert.deepEqual(told, ["a", "b", "somebody else", "c", "d"]);
 });
 
 test("a task longer than a turn is not cut, and the next one waits for its own", async () => {
   const { inTurn, told, task } = bench();
-  const all = Promise.all(["a", "b", "c"].map((name) => inTurn(task(name, 500))));
+  const all = Promise.all(["a", "b", "c"].map((name) => inTurn("us", task(name, 500))));
   assert.deepEqual(told, ["a"]);
   await new Promise((done) => setImmediate(done));
   assert.deepEqual(told, ["a", "b"]);
@@ -34,20 +34,28 @@ test("a task longer than a turn is not cut, and the next one waits for its own",
 
 test("a short task runs at once, and again in a later turn", async () => {
   const { inTurn, told, task } = bench();
-  void inTurn(task("a", 0));
+  void inTurn("us", task("a", 0));
   assert.deepEqual(told, ["a"]);
   await new Promise((done) => setImmediate(done));
-  void inTurn(task("b", 19));
-  void inTurn(task("c", 19));
+  void inTurn("us", task("b", 19));
+  void inTurn("us", task("c", 19));
   assert.deepEqual(told, ["a", "b", "c"]);
 });
 
 test("a task that throws rejects, and holds up nobody", async () => {
   const { inTurn, task } = bench();
-  const fails = inTurn(() => {
+  const fails = inTurn("us", () => {
     throw new Error("no");
   });
-  const after = inTurn(task("b", 1));
+  const after = inTurn("us", task("b", 1));
   await assert.rejects(fails, /^Error: no$/);
   assert.equal(await after, "b");
+});
+
+test("one task of each runs after another, whoever came first with many", async () => {
+  const { inTurn, told, task } = bench();
+  const many = ["a", "b", "c", "d"].map((name) => inTurn("them", task(name, 500)));
+  const ours = ["x", "y"].map((name) => inTurn("us", task(name, 500)));
+  await Promise.all([...many, ...ours]);
+  assert.deepEqual(told, ["a", "b", "x", "c", "y", "d"]);
 });

@@ -3,15 +3,18 @@
 // long by themselves, which belong into a worker.
 import type { Clock } from "./clock.ts";
 
-/** Runs the task whole, now or in a later turn of the event loop; resolves to what it returns. */
-export type InTurn = <T>(task: () => T) => Promise<T>;
+/** Runs the task whole, now or in a later turn of the event loop, for `who`; resolves to what it returns. */
+export type InTurn = <T>(who: string, task: () => T) => Promise<T>;
 
 /** Tasks may take so long together before others have a turn: a renewal or an answer waits no longer. */
 const TURN_MS = 20;
 
-/** Tasks run in the order they come. While few come they run at once, at the cost of two looks at the clock. */
+/**
+ * Tasks run in the order they come, one of each `who` after another. While few come they run at once, at the cost of two looks
+ * at the clock.
+ */
 export function createTurns(clock: Pick<Clock, "monotonic">): InTurn {
-  const waiting: (() => void)[] = [];
+  const waiting = new Map<string, (() => void)[]>();
   let spentMs = 0;
 
   function run(task: () => void): void {
@@ -25,13 +28,19 @@ export function createTurns(clock: Pick<Clock, "monotonic">): InTurn {
   function nextTurn(): void {
     spentMs = 0;
     while (spentMs < TURN_MS) {
-      const task = waiting.shift();
+      const task = takeNext(waiting);
       if (!task) return;
       run(task);
     }
   }
 
-  return (task) =>
+  function wait(who: string, task: () => void): void {
+    const queue = waiting.get(who);
+    if (queue) queue.push(task);
+    else waiting.set(who, [task]);
+  }
+
+  return (who, task) =>
     new Promise((resolve, reject) => {
       const settle = (): void => {
         try {
@@ -40,7 +49,18 @@ export function createTurns(clock: Pick<Clock, "monotonic">): InTurn {
           reject(error);
         }
       };
-      if (waiting.length === 0 && spentMs < TURN_MS) run(settle);
-      else waiting.push(settle);
+      if (waiting.size === 0 && spentMs < TURN_MS) run(settle);
+      else wait(who, settle);
     });
+}
+
+/** Whose turn it was is last in the Map from now on. */
+function takeNext(waiting: Map<string, (() => void)[]>): (() => void) | undefined {
+  for (const [who, queue] of waiting) {
+    const task = queue.shift();
+    waiting.delete(who);
+    if (queue.length > 0) waiting.set(who, queue);
+    return task;
+  }
+  return undefined;
 }

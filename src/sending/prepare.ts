@@ -28,7 +28,7 @@ export async function prepare(
   const recipients = content.readRecipients(request);
   const id = world.random.uuid();
   const composition = { request, parts, rendered, recipients, id, now_ms, domain: sender.domain };
-  const mime = await inTurn(() => compose(world, composition));
+  const mime = await inTurn(account.org_id, () => compose(world, composition));
   return assemble(context, account, {
     id,
     now_ms,

@@ -223,7 +223,7 @@ describe("rendering for sending", () => {
     const turn = Promise.withResolvers<void>();
     const waits = Promise.withResolvers<void>();
     let rounds = 0;
-    const inTurn = async <T>(task: () => T): Promise<T> => {
+    const inTurn = async <T>(_who: string, task: () => T): Promise<T> => {
       rounds += 1;
       waits.resolve();
       await turn.promise;

@@ -45,7 +45,7 @@ export async function createTemplate(world: Workshop, orgId: string, request: Ne
     updated_at: now,
   };
   const given = { ...request, slug: request.slug ?? slugFrom(request.name, id) };
-  const row = await world.inTurn(() => withChange(blank, given, now));
+  const row = await world.inTurn(orgId, () => withChange(blank, given, now));
   await refusingTakenSlug(row.slug, () =>
     world.db.asOrg(orgId, async (tx) => {
       await queries.insertTemplate(tx, orgId, row);
@@ -144,7 +144,7 @@ export async function updateTemplate(
   if (Object.keys(change).length === 0) throw invalid("body", "the body must name at least one field to change");
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const row = await getTemplate(world, orgId, idOrSlug);
-    const next = await world.inTurn(() => withChange(row, change, new Date(world.clock.now())));
+    const next = await world.inTurn(orgId, () => withChange(row, change, new Date(world.clock.now())));
     if (await replaceVersion(world, orgId, row.version, next)) return next;
   }
   throw new Refusal("unavailable", "others change this template at this moment; try again shortly");
@@ -180,7 +180,7 @@ export async function previewTemplate(
   values: Readonly<Record<string, unknown>>,
 ): Promise<Preview> {
   const row = await getTemplate(world, orgId, idOrSlug);
-  return world.inTurn(() => {
+  return world.inTurn(orgId, () => {
     const sources = parseSources(row);
     const variables = checkedVariables(row.variables);
     const rendered = renderSources(sources, variables, values, world.clock.monotonic);
@@ -218,7 +218,7 @@ export function renderForSend(
     const missing = missingVariables(parsed.variables, variables);
     if (missing.length > 0) throw variableMissing(missing);
     const { sources, variables: declared } = parsed;
-    const rendered = await inTurn(() => renderSources(sources, declared, variables, world.clock.monotonic));
+    const rendered = await inTurn(orgId, () => renderSources(sources, declared, variables, world.clock.monotonic));
     return { template_id: current.id, version: current.version, ...rendered };
   };
 }

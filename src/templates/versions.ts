@@ -54,7 +54,7 @@ export function parsedVersions(
     }
     const row = await load(name);
     if (!row) return undefined;
-    return inTurn(() => {
+    return inTurn(key.org_id, () => {
       // Another caller of the same look-up may have parsed it meanwhile.
       const meanwhile = kept.get(name);
       if (meanwhile) return meanwhile.parsed;
