@@ -48,6 +48,22 @@ describe("authenticate", () => {
     assert.equal((await judge(bytes)).dkim.result, "pass");
   });
 
+  it("gives others a turn for each MiB of a large message, also where it ends in nothing but empty lines", async () => {
+    const large = Buffer.concat([await signed(), Buffer.alloc(8 * 1_024 * 1_024, "\r\n")]);
+    for (const bytes of [large, Buffer.from(large.toString("latin1").replaceAll("\r\n", "\n"), "latin1")]) {
+      let turns = 0;
+      let isOver = false;
+      const take = () => {
+        turns += 1;
+        if (!isOver) setImmediate(take);
+      };
+      setImmediate(take);
+      assert.equal((await judge(bytes)).dkim.result, "pass");
+      isOver = true;
+      assert.ok(turns > 14, String(turns));
+    }
+  });
+
   it("looks into no head beyond the limits, and calls nothing in it proven", async () => {
     const many = Buffer.concat([Buffer.from("X: y\r\n".repeat(headersMax)), await signed()]);
     const long = Buffer.concat([Buffer.from(`X: ${"y".repeat(256 * 1_024)}\r\n`), await signed()]);

@@ -8,6 +8,7 @@ const CR = 0x0d;
 const SP = 0x20;
 const COLON = 0x3a;
 const CRLF = Buffer.from("\r\n");
+const NOTHING = Buffer.alloc(0);
 const SLICE_BYTES = 1 << 20;
 
 export type Canonicalization = "simple" | "relaxed";
@@ -109,7 +110,7 @@ function writeValue(value: Buffer, out: Buffer, at: number): number {
  */
 export function* canonicalSlices(body: Buffer, mode: Canonicalization): Generator<Buffer> {
   const complete = body.length === 0 || endsWithCrlf(body, body.length) ? body : Buffer.concat([body, CRLF]);
-  const content = complete.subarray(0, endOfContent(complete, mode));
+  const content = complete.subarray(0, yield* endOfContent(complete, mode));
   if (mode === "simple" && content.length === 0) yield CRLF;
   for (let start = 0; start < content.length; ) {
     const end = endOfSlice(content, start);
@@ -119,10 +120,18 @@ export function* canonicalSlices(body: Buffer, mode: Canonicalization): Generato
   }
 }
 
-/** Where the body ends once the empty lines at its end are gone; a last line of white space counts as empty if relaxed. */
-function endOfContent(body: Buffer, mode: Canonicalization): number {
+/**
+ * Where the body ends once the empty lines at its end are gone; a last line of white space counts as empty if relaxed.
+ * Nothing is yielded for each MiB of them: a body can hold little else.
+ */
+function* endOfContent(body: Buffer, mode: Canonicalization): Generator<Buffer, number> {
   let end = body.length;
+  let turnAt = end - SLICE_BYTES;
   while (endsWithCrlf(body, end)) {
+    if (end < turnAt) {
+      turnAt = end - SLICE_BYTES;
+      yield NOTHING;
+    }
     let lineEnd = end - 2;
     while (mode === "relaxed" && lineEnd > 0 && isSpace(body[lineEnd - 1])) lineEnd--;
     if (lineEnd > 0 && !endsWithCrlf(body, lineEnd)) break;
