@@ -3,15 +3,16 @@
 // sums taken by a scan of the event log, once. The past is filled in by SQL; what is measured is the product's own code.
 import { bootstrap } from "../src/accounts/accounts.ts";
 import { createHttpServer, type HttpServer } from "../src/api/server.ts";
-import { createEngine, mountFeatures, openWorld } from "../src/app.ts";
+import { createEngine, mountFeatures, type Opened, openWorld } from "../src/app.ts";
 import { readConfig } from "../src/config.ts";
 import { type MailEvent, recordEvents } from "../src/events/events.ts";
+import type { Db } from "../src/platform/db.ts";
 import { createLog } from "../src/platform/log.ts";
 import { uuidFloor } from "../src/platform/random.ts";
 import type { World } from "../src/platform/world.ts";
 import { sweepStats } from "../src/stats/background.ts";
 import { countEvents } from "../src/stats/stats.ts";
-import { type BenchResult, conditions, makeFolder, round } from "./support/bench.ts";
+import { type BenchResult, conditions, fillIn, makeFolder, round } from "./support/bench.ts";
 import { percentile } from "./support/load.ts";
 
 const DAYS = 90;
@@ -52,9 +53,9 @@ export async function benchStats({ events }: { events: number } = { events: 10_0
   const config = readConfig({ POSTERN_DATA: dir, POSTERN_RETENTION_EVENT_DAYS: "100" });
   const opened = await openWorld(config, createLog({ level: "silent", role: "bench" }));
   try {
-    const subject = await prepare(opened.world);
+    const subject = await prepare(opened);
     console.log(`  filling in ${events} events`);
-    const fillSeconds = await fill(subject, events);
+    const fillSeconds = await fillIn(opened.database_url, (db) => fill(db, subject, events));
     await checkTotals(subject, events);
     const ours = {
       fill_seconds: round(fillSeconds),
@@ -74,12 +75,13 @@ export async function benchStats({ events }: { events: number } = { events: 10_0
   }
 }
 
-async function prepare(world: World): Promise<Subject> {
+async function prepare({ world, database_url }: Opened): Promise<Subject> {
   const first = await bootstrap(world, { live_key: null, test_key: null });
   if (!first) throw new Error("the database is not empty");
   const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
   const now = world.clock.now();
-  await world.db.query(`call make_day_partitions('${day(now - DAYS * DAY_MS)}', '${day(now + DAY_MS)}')`);
+  const days = `'${day(now - DAYS * DAY_MS)}', '${day(now + DAY_MS)}'`;
+  await fillIn(database_url, (db) => db.query(`call make_day_partitions(${days})`));
   const server = await createHttpServer(world, (api) => mountFeatures(api, world, createEngine(world)));
   const created = await server.app.inject({
     method: "POST",
@@ -91,7 +93,7 @@ async function prepare(world: World): Promise<Subject> {
 }
 
 /** A statement a day, some at once. Milliseconds it took. */
-async function fill(subject: Subject, events: number): Promise<number> {
+async function fill(db: Db, subject: Subject, events: number): Promise<number> {
   const { world } = subject;
   const perDay = Math.floor(events / DAYS);
   const today = Math.floor(world.clock.now() / DAY_MS);
@@ -99,7 +101,7 @@ async function fill(subject: Subject, events: number): Promise<number> {
   async function writer(): Promise<void> {
     for (let day = next++; day < DAYS; day = next++) {
       const count = day === 0 ? events - perDay * (DAYS - 1) : perDay;
-      await world.db.execute(FILL, [
+      await db.execute(FILL, [
         subject.org_id,
         subject.domain_id,
         (today - DAYS + 1 + day) * DAY_MS,
@@ -111,7 +113,7 @@ async function fill(subject: Subject, events: number): Promise<number> {
   }
   const startedAt = performance.now();
   await Promise.all(Array.from({ length: WRITERS }, writer));
-  await world.db.execute("vacuum analyze");
+  await db.execute("vacuum analyze");
   return (performance.now() - startedAt) / 1000;
 }
 

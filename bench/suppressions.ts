@@ -3,10 +3,11 @@
 // (generate_series), not through the import. Random access over the whole list, half of it hits.
 import { openWorld } from "../src/app.ts";
 import { readConfig } from "../src/config.ts";
+import type { Db } from "../src/platform/db.ts";
 import { createLog } from "../src/platform/log.ts";
 import type { World } from "../src/platform/world.ts";
 import { findSuppressed, listSuppressions } from "../src/suppressions/suppressions.ts";
-import { type BenchResult, conditions, makeFolder, round } from "./support/bench.ts";
+import { type BenchResult, conditions, fillIn, makeFolder, round } from "./support/bench.ts";
 import { percentile } from "./support/load.ts";
 
 const LOOKUPS = 2_000;
@@ -26,7 +27,7 @@ export async function benchSuppressions({ rows }: { rows: number } = { rows: 10_
     let entries = 0;
     const startedAt = performance.now();
     for (const size of [0, Math.floor(rows / 10), rows]) {
-      await fill(opened.world, orgId, entries, size);
+      await fillIn(opened.database_url, (db) => fill(db, orgId, entries, size));
       entries = size;
       // Or those who look something up would write what filling left unwritten.
       await opened.close();
@@ -47,18 +48,14 @@ const ADDRESS = "'user' || ((i * 2654435761) & 4294967295) || '@example.com'";
 const addressOf = (index: number) => `user${(BigInt(index) * 2654435761n) & 4294967295n}@example.com`;
 
 /** Without the indexes in between: into them, rows in scattered order go at a tenth of the speed of building them anew. */
-async function fill(world: World, orgId: string, from: number, to: number): Promise<void> {
-  const indexes = await world.db.query<{ name: string; constraint: string | null; definition: string }>(INDEXES);
+async function fill(db: Db, orgId: string, from: number, to: number): Promise<void> {
+  const indexes = await db.query<{ name: string; constraint: string | null; definition: string }>(INDEXES);
   for (const { name, constraint } of indexes)
-    await world.db.execute(
-      constraint === null ? `drop index ${name}` : `alter table suppression drop constraint ${name}`,
-    );
-  for (let at = from; at < to; at += INSERT_ROWS) await insertEntries(world, orgId, at, Math.min(to, at + INSERT_ROWS));
+    await db.execute(constraint === null ? `drop index ${name}` : `alter table suppression drop constraint ${name}`);
+  for (let at = from; at < to; at += INSERT_ROWS) await insertEntries(db, orgId, at, Math.min(to, at + INSERT_ROWS));
   for (const { name, constraint, definition } of indexes)
-    await world.db.execute(
-      constraint === null ? definition : `alter table suppression add constraint ${name} ${constraint}`,
-    );
-  await world.db.execute("vacuum analyze suppression");
+    await db.execute(constraint === null ? definition : `alter table suppression add constraint ${name} ${constraint}`);
+  await db.execute("vacuum analyze suppression");
 }
 
 /** All but the primary key, in whose order the rows come. */
@@ -68,8 +65,8 @@ const INDEXES = `
    where i.indrelid = 'suppression'::regclass and not i.indisprimary`;
 
 /** One entry in 100,000 is manual, the others are imported bounces. */
-function insertEntries(world: World, orgId: string, from: number, to: number): Promise<number> {
-  return world.db.execute(
+function insertEntries(db: Db, orgId: string, from: number, to: number): Promise<number> {
+  return db.execute(
     `insert into suppression (org_id, id, email, reason, scope_type, source, note, created_at)
      select $1::uuid, (lpad(to_hex(i), 8, '0') || '-0000-7000-8000-000000000000')::uuid, ${ADDRESS},
             case when i % 100000 = 0 then 'manual' else 'hard_bounce' end, 'org',
