@@ -5,6 +5,17 @@ import type { AttemptResult } from "./attempt.ts";
 import type { Link } from "./links.ts";
 import type { PlannedHop } from "./tls-policy.ts";
 
+/**
+ * The first `max` of them, the last of which is another server's where there is one: four addresses of a server that is down
+ * must not stand before the one behind it, attempt after attempt.
+ */
+export function firstOf(hops: readonly PlannedHop[], max: number): PlannedHop[] {
+  const first = hops.slice(0, max);
+  const other = hops.slice(max).find(({ host }) => host !== hops[0]?.host);
+  const isAlone = first.every(({ host }) => host === first[0]?.host);
+  return isAlone && other ? [...first.slice(0, -1), other] : first;
+}
+
 /** Trouble of the server. Not here: what another server says of a sender, a message or a mailbox as well. */
 const OF_THE_SERVER = new Set(["busy", "connection", "dns"]);
 

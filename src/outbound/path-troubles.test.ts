@@ -261,6 +261,23 @@ describe("of several mail servers", () => {
     await until("its outcome", () => stage.outcomes.length === 1);
     assert.deepEqual(opened, v6.slice(0, 4));
   });
+
+  it("the second one is among the four, however many addresses the first has", async () => {
+    const opened: string[] = [];
+    const stage = stageFor(await startSink(), {
+      open: async ({ address }) => {
+        opened.push(address);
+        return { kind: "failed", stage: "connect", cause: "network", reply: null, detail: "down", tls_failed: false };
+      },
+    });
+    push(stage, 1, {
+      addresses: ["192.0.9.1", "192.0.9.2", "192.0.9.3", "192.0.9.4", "192.0.9.5", "192.0.8.1"],
+      firsts: 5,
+    });
+    go(stage);
+    await until("its outcome", () => stage.outcomes.length === 1);
+    assert.deepEqual(opened, ["192.0.9.1", "192.0.9.2", "192.0.9.3", "192.0.8.1"]);
+  });
 });
 
 describe("a first mail server that greets and then cannot take the message", () => {

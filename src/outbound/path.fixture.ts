@@ -150,20 +150,20 @@ export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = 
   return { world, parts, path, outcomes, heard, moveClock };
 }
 
-export type Mail = { mime?: Buffer | null; addresses?: string[]; sender?: string };
+export type Mail = { mime?: Buffer | null; addresses?: string[]; firsts?: number; sender?: string };
 
-/** Puts messages on the path; `addresses` are those of its mail servers. */
+/** Puts messages on the path; `addresses` are those of its mail servers, the first of which has `firsts`. */
 export function push(
   { path }: Stage,
   count: number,
-  { mime, addresses = ["127.0.0.1"], sender = "domain" }: Mail = {},
+  { mime, addresses = ["127.0.0.1"], firsts = 1, sender = "domain" }: Mail = {},
 ): void {
   const terms = { kind: "opportunistic", testing: false };
   const policy = { type: "no-policy-found", domain: "", strings: [] };
   const plan = {
     domain: "customer.example",
     site: SITE,
-    hops: addresses.map((address, n) => ({ host: `mx${n || ""}.example`, address, terms, policy })),
+    hops: addresses.map((address, n) => ({ host: `mx${n < firsts ? "" : n}.example`, address, terms, policy })),
     fresh_until_ms: Number.POSITIVE_INFINITY,
   };
   const lane = { id: sender, org_id: "org", class: 0 } as unknown as Errand["lane"];

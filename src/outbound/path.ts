@@ -6,7 +6,7 @@ import { isIP } from "node:net";
 import { isStoreTrouble } from "../platform/blobs.ts";
 import { isUnavailable } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
-import { otherServers, wordOfBoth } from "./another-server.ts";
+import { firstOf, otherServers, wordOfBoth } from "./another-server.ts";
 import { type Attempt, type AttemptResult, attempt, deferredLocally, tooLate } from "./attempt.ts";
 import { createFairness, type Fairness } from "./fairness.ts";
 import type { Finisher } from "./finish.ts";
@@ -277,7 +277,7 @@ async function goOn(yard: Yard, link: Link, errand: Errand, first: AttemptResult
   const mayGoOn = !parts.stopping() && parts.mayStart() && path.aloneUntilMs <= world.clock.monotonic();
   const hops = mayGoOn ? otherServers(link, first, reachable(path, errand)) : [];
   if (hops.length === 0) return settle(yard, link, errand, first);
-  const other = await openOne(yard, errand, hops.slice(0, ADDRESSES_MAX - 1));
+  const other = await openOne(yard, errand, firstOf(hops, ADDRESSES_MAX - 1));
   const isOpen = !Array.isArray(other);
   if (isOpen) part(link);
   const both = isOpen ? wordOfBoth(first, await attemptOn(yard, other, errand)) : first;
@@ -383,7 +383,7 @@ async function connect(yard: Yard, errand: Errand): Promise<Link | null> {
     parts.finisher.push(errand.job, known);
     return null;
   }
-  const opened = await openOne(yard, errand, reachable(path, errand).slice(0, ADDRESSES_MAX));
+  const opened = await openOne(yard, errand, firstOf(reachable(path, errand), ADDRESSES_MAX));
   if (!Array.isArray(opened)) return opened;
   notOpened(yard, errand, opened);
   return null;

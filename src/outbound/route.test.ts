@@ -15,7 +15,7 @@ before(async () => {
   ask = (domain, env = {}) => {
     const resolver = createResolver({
       servers: [dns.address],
-      timeout_ms: 200,
+      timeout_ms: 1_000,
       attempts: 1,
       cache_max: 0,
       validating: false,
@@ -27,7 +27,7 @@ before(async () => {
 beforeEach(() => dns.clear());
 after(() => dns.stop());
 
-test("goes to the MX hosts by preference, at most four addresses", async () => {
+test("goes to the MX hosts by preference, at most five addresses, four of one host", async () => {
   dns.set("a.example", "MX", [
     { exchange: "late.a.example", preference: 20 },
     { exchange: "first.a.example", preference: 10 },
@@ -42,7 +42,14 @@ test("goes to the MX hosts by preference, at most four addresses", async () => {
     Array(3).fill("first.a.example"),
   );
   assert.deepEqual(hops[3], { host: "late.a.example", address: "192.0.9.8" });
-  assert.equal(hops.length, 4);
+  assert.equal(hops.length, 5);
+  dns.set("first.a.example", "A", ["192.0.9.1", "192.0.9.2", "192.0.9.3", "192.0.9.4", "192.0.9.5"]);
+  dns.set("first.a.example", "AAAA", ["2a01:4f8::1", "2a01:4f8::2", "2a01:4f8::3", "2a01:4f8::4", "2a01:4f8::5"]);
+  const crowded = await ask("a.example");
+  assert.deepEqual(crowded.kind === "route" && crowded.hops.map(({ host }) => host), [
+    ...Array(8).fill("first.a.example"),
+    "late.a.example",
+  ]);
 });
 
 test("falls back to the domain's own address when it has no MX (RFC 5321 §5.1)", async () => {

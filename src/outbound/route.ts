@@ -1,4 +1,4 @@
-// Where a domain's mail goes: MX, null MX, address fallback (RFC 5321 §5.1, RFC 7505), at most four addresses of each
+// Where a domain's mail goes: MX, null MX, address fallback (RFC 5321 §5.1, RFC 7505), at most five addresses of each
 // family. "There is none" and "could not ask" are different answers: only the first may ever bounce a message. Not here:
 // how many of them an attempt tries (path.ts), TLS policy (tls-policy.ts), relays (relays.ts).
 import { isIPv6 } from "node:net";
@@ -25,8 +25,12 @@ export type Route =
   /** Temporary: DNS did not answer. */
   | { kind: "unknown"; detail: string };
 
-/** Of each family: an attempt tries as many, and a source with an address of its own reaches one family only. */
-const HOPS_MAX = 4;
+/**
+ * Of each family, since a source with an address of its own reaches one family only: as many of one host as an attempt tries,
+ * and another host's behind them.
+ */
+const HOPS_MAX = 5;
+const HOPS_OF_HOST_MAX = 4;
 const HOSTS_MAX = 10;
 const CONNECTIONS_MAX = 20;
 const MESSAGES_PER_CONNECTION = 100;
@@ -98,6 +102,10 @@ function isFull(hops: Hop[], six: boolean): boolean {
   return hops.filter(({ address }) => isIPv6(address) === six).length >= HOPS_MAX;
 }
 
+function isEnough(hops: Hop[], name: string, six: boolean): boolean {
+  return hops.filter(({ host, address }) => host === name && isIPv6(address) === six).length >= HOPS_OF_HOST_MAX;
+}
+
 function isAuthenticated(answers: Awaited<ReturnType<Resolver["a"]>>[]): boolean {
   const found = answers.filter((answer) => answer.kind === "found");
   return found.length > 0 && found.every(({ authenticated }) => authenticated);
@@ -114,7 +122,8 @@ function addAddresses(
   for (const address of answer.records) {
     // An MX record is anyone's to write.
     if (!mayConnect(address, world.config.testing.allow_loopback)) found.forbidden = true;
-    else if (!isFull(found.hops, isIPv6(address))) found.hops.push({ host, address });
+    else if (!isFull(found.hops, isIPv6(address)) && !isEnough(found.hops, host, isIPv6(address)))
+      found.hops.push({ host, address });
   }
 }
 
