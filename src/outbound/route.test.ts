@@ -52,6 +52,18 @@ test("goes to the MX hosts by preference, at most five addresses, four of one ho
   ]);
 });
 
+test("goes to a host that is named twice once, and shares its path with those that name it once", async () => {
+  dns.set("twice.example", "MX", [
+    { exchange: "mx.twice.example", preference: 10 },
+    { exchange: "MX.twice.example", preference: 20 },
+  ]);
+  dns.set("once.example", "MX", [{ exchange: "mx.twice.example", preference: 10 }]);
+  dns.set("mx.twice.example", "A", ["192.0.9.1"]);
+  const [twice, once] = [await ask("twice.example"), await ask("once.example")];
+  assert.deepEqual(twice.kind === "route" && twice.hops, [{ host: "mx.twice.example", address: "192.0.9.1" }]);
+  assert.deepEqual(twice.kind === "route" && twice.site, once.kind === "route" && once.site);
+});
+
 test("falls back to the domain's own address when it has no MX (RFC 5321 §5.1)", async () => {
   dns.set("b.example", "A", ["192.0.9.1"]);
   const route = await ask("b.example");

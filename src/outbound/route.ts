@@ -72,13 +72,13 @@ function beforeUs({ config }: Pick<World, "config">, records: Mx[]): Mx[] {
   return before.length > 0 ? before : records;
 }
 
-/** By preference, at random within one (RFC 5321 §5.1). */
+/** By preference, at random within one (RFC 5321 §5.1), each once. */
 function orderHosts(records: Mx[], random: () => number): string[] {
-  return records
+  const ordered = records
     .filter((record) => !isRoot(record.exchange))
     .map((record) => ({ ...record, place: random() }))
-    .sort((a, b) => a.preference - b.preference || a.place - b.place)
-    .map((record) => nameOf(record.exchange));
+    .sort((a, b) => a.preference - b.preference || a.place - b.place);
+  return [...new Set(ordered.map(({ exchange }) => nameOf(exchange)))];
 }
 
 function nameOf(exchange: string): string {
