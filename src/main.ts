@@ -28,18 +28,21 @@ const STOP_WITHIN_MS = 60_000;
 
 async function start(options: { roles: Role[] }): Promise<void> {
   const config = readConfig();
+  const signal = watchSignals();
   const opened = await explained(config, openWorld(config));
+  if (signal.asked()) return signal.stopBy(() => opened.close());
   const running = await explained(config, startIn(opened, config, options.roles)).catch(async (error) => {
     await opened.close();
     throw error;
   });
-  onSignal(async () => {
+  signal.stopBy(async () => {
     try {
       await running.stop();
     } finally {
       await opened.close();
     }
   });
+  if (signal.asked()) return;
   const where = running.address ? ` on ${running.address}` : "";
   console.log(`Postern is ready: ${options.roles.join(", ")}${where} (metrics on ${running.internal})`);
 }
@@ -71,23 +74,39 @@ function printFirstStart(config: Config, keys: { live_key: string; test_key: str
   );
 }
 
-function onSignal(stop: () => Promise<void>): void {
-  let stopping = false;
+/**
+ * SIGTERM and Ctrl-C count from the very beginning: a start that is cut short would leave the embedded database running. What
+ * is asked for before `stopBy` says how to stop happens then.
+ */
+function watchSignals(): { asked(): boolean; stopBy(stop: () => Promise<void>): void } {
+  let asked = false;
+  let stopNow: (() => void) | null = null;
   const handle = (): void => {
-    if (stopping) return;
-    stopping = true;
+    if (asked) return;
+    asked = true;
     const late = setTimeout(() => process.exit(1), STOP_WITHIN_MS);
     late.unref();
-    stop().then(
-      () => process.exit(0),
-      (error) => {
-        console.error(error);
-        process.exit(1);
-      },
-    );
+    stopNow?.();
   };
   process.on("SIGTERM", handle);
   process.on("SIGINT", handle);
+  return {
+    asked: () => asked,
+    stopBy(stop) {
+      stopNow = () => void endBy(stop);
+      if (asked) stopNow();
+    },
+  };
+}
+
+async function endBy(stop: () => Promise<void>): Promise<never> {
+  try {
+    await stop();
+  } catch (error) {
+    console.error(error);
+    process.exit(1);
+  }
+  process.exit(0);
 }
 
 async function migrateOnly(): Promise<void> {

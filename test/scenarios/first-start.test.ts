@@ -2,8 +2,9 @@
 // key is refused before anything is taken, a command's standard output is its answer alone, and metrics are where they are said
 // to be.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -11,6 +12,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 import { posternSettings, startPostern } from "../support/postern-process.ts";
+import { until } from "../support/until.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/main.ts");
 
@@ -80,6 +82,23 @@ test("a first start that finds its port taken tells the keys and leaves no datab
   assert.equal(await running.stop(), 0);
   const alone = await postern(["keys", "create", "--name", "n", "--env", "live"]);
   assert.match(alone.stdout, /^svc_live_\w+\n$/, "nor when the command starts the database");
+});
+
+test("a start that is stopped before it is ready ends in good order, with its database", async () => {
+  const data = join(folder, "cut-short");
+  const pid = join(data, "postgres/cluster/postmaster.pid");
+  const options = { env: { PATH: process.env.PATH ?? "", ...env, POSTERN_DATA: data } };
+  const child = spawn(process.execPath, [MAIN, "start"], options);
+  const ended = once(child, "exit");
+  let output = "";
+  child.stdout.on("data", (text) => {
+    output += text;
+  });
+  await until("the database is being started", () => existsSync(pid));
+  child.kill("SIGTERM");
+  assert.deepEqual(await ended, [0, null]);
+  assert.doesNotMatch(output, /Postern is ready/);
+  assert.equal(existsSync(pid), false);
 });
 
 test("another master key ends the start before anything is taken, until the operator accepts it", async () => {
