@@ -84,7 +84,8 @@ export function checkUrl(url: string, options: { allowLoopback: boolean }): stri
   if (/[\s\x00-\x1f\x7f]/.test(url)) return "The URL must not contain spaces or control characters.";
   const parsed = URL.parse(url);
   if (parsed === null) return "This is not a URL; write https://example.com/path.";
-  if (parsed.protocol !== "https:") return "The URL must begin with https://.";
+  // The standard for browsers mends `https:host` and `https:\\host`; other programs read them otherwise.
+  if (!/^https:\/\/[^/\\]/i.test(url)) return "The URL must begin with https://.";
   if (parsed.username !== "" || parsed.password !== "") return "The URL must not contain a user name or password.";
   if (REFUSED_PORTS.has(Number(parsed.port || 443))) return `Port ${parsed.port} is not allowed.`;
   return checkHost(parsed.hostname, options.allowLoopback);

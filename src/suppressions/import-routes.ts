@@ -42,7 +42,7 @@ const Job = Type.Object({
   valid_rows: Type.Integer({ minimum: 0, description: "What a commit adds" }),
   invalid_rows: Type.Integer({
     minimum: 0,
-    description: "Bad addresses, and rows that do not suppress (soft bounces)",
+    description: "Bad addresses, scopes that are not there, and rows that do not suppress (soft bounces)",
   }),
   duplicate_rows: Type.Integer({
     minimum: 0,

@@ -8,12 +8,14 @@ import {
   type ImportError,
   type ImportReader,
 } from "../mail/csv/import-reader.ts";
+import type { Scope } from "../mail/csv/scope.ts";
 import { isUuid } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { addRow, type BlockWriter, clear, contents, createBlock, isFull } from "./block.ts";
 import * as queries from "./import-queries.ts";
 import { createKeySet, type KeySet } from "./key-set.ts";
+import { isKnownScope } from "./suppressions.ts";
 import { type Job, type JobError, type JobSample, type Provider, STRENGTH } from "./types.ts";
 
 export type Upload = {
@@ -28,12 +30,16 @@ const ROWS_MAX = 2_000_000;
 const ERRORS_MAX = 100;
 const SAMPLE_MAX = 20;
 const JOB_LIFE_MS = 24 * 3_600_000;
+/** Domains and templates of a file that are looked up; an organization has fewer. */
+const SCOPES_ASKED_MAX = 2_000;
 
 type Staging = {
   world: Pick<World, "db" | "clock" | "random">;
   org_id: string;
   job_id: string;
   seen: KeySet;
+  /** Of domains and templates that rows name: are they there? */
+  scopes: Map<string, boolean>;
   block: BlockWriter;
   found: queries.Findings;
 };
@@ -67,6 +73,7 @@ function openStaging(world: Pick<World, "db" | "clock" | "random">, orgId: strin
     org_id: orgId,
     job_id,
     seen: createKeySet(world.random.bytes(4).readUInt32BE()),
+    scopes: new Map(),
     block: createBlock(),
     found: {
       provider: "custom",
@@ -111,14 +118,38 @@ function checkFormat({ found }: Staging, reader: ImportReader, field: string): v
 async function takeRows(staging: Staging, rows: readonly (ImportEntry | ImportError)[], field: string): Promise<void> {
   for (const row of rows) {
     staging.found.total_rows += 1;
-    if ("message" in row) noteError(staging.found, row);
-    else noteEntry(staging, row);
+    const error = "message" in row ? row : row.scopes.some(isOfRecord) && (await unknownScope(staging, row));
+    if (error) noteError(staging.found, error);
+    else noteEntry(staging, row as ImportEntry);
     if (isFull(staging.block)) await storeBlock(staging);
   }
   if (staging.found.total_rows > ROWS_MAX) {
     throw invalid(field, `the '${field}' field holds more than ${ROWS_MAX.toLocaleString("en")} rows; split the list`);
   }
   await nextTurn();
+}
+
+function isOfRecord({ scope_type }: Scope): boolean {
+  return scope_type === "domain" || scope_type === "template";
+}
+
+/** As for an entry by hand: one for a domain or template that is not there would block nothing. Null when all are. */
+async function unknownScope(staging: Staging, { row, scopes }: ImportEntry): Promise<ImportError | null> {
+  for (const scope of scopes) {
+    const { scope_type, scope_id } = scope;
+    if (!isOfRecord(scope)) continue;
+    const key = `${scope_type} ${scope_id}`;
+    let isKnown = staging.scopes.get(key);
+    if (isKnown === undefined) {
+      const { world, org_id } = staging;
+      const isAsked = staging.scopes.size < SCOPES_ASKED_MAX;
+      isKnown = isAsked && (await world.db.asOrg(org_id, (tx) => isKnownScope(tx, org_id, scope)));
+      if (isAsked) staging.scopes.set(key, isKnown);
+    }
+    const message = `'scope_id' is not the id of a ${scope_type} of yours`;
+    if (!isKnown) return { row, column: "scope_id", value: scope_id, message };
+  }
+  return null;
 }
 
 function noteError(found: queries.Findings, error: JobError): void {

@@ -198,12 +198,15 @@ export async function addSuppression(
   return { suppression, created: suppression.id === entry.id };
 }
 
+async function requireScope(tx: Tx, orgId: string, scope: Scope): Promise<void> {
+  if (await isKnownScope(tx, orgId, scope)) return;
+  throw invalid("scope_id", `the 'scope_id' field must be the id of a ${scope.scope_type} of yours`);
+}
+
 /** A domain or template that is not there blocks nothing: most likely it was meant to be another. */
-async function requireScope(tx: Tx, orgId: string, { scope_type, scope_id }: Scope): Promise<void> {
-  const isKnown =
-    (scope_type !== "domain" || (await findDomain(tx, orgId, scope_id)) !== undefined) &&
-    (scope_type !== "template" || (await hasTemplate(tx, orgId, scope_id)));
-  if (!isKnown) throw invalid("scope_id", `the 'scope_id' field must be the id of a ${scope_type} of yours`);
+export async function isKnownScope(tx: Tx, orgId: string, { scope_type, scope_id }: Scope): Promise<boolean> {
+  if (scope_type === "domain") return (await findDomain(tx, orgId, scope_id)) !== undefined;
+  return scope_type !== "template" || hasTemplate(tx, orgId, scope_id);
 }
 
 function readEmail(text: string, field: string): string {

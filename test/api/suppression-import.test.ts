@@ -1,4 +1,5 @@
-// A large list of another provider from its upload to the mail that is refused because of it, with its progress on the way.
+// A large list of another provider from its upload to the mail that is refused because of it, with its progress on the way;
+// and rows whose scope is nothing of the organization's.
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { startSuppressionWork } from "../../src/suppressions/background.ts";
@@ -54,4 +55,23 @@ it("an import shows its progress, keeps the order of its rows, and its addresses
     [ROWS - 1, ROWS - 2, ROWS - 3].map(addressOf),
   );
   assert.match(newest.suppressions[0].id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+});
+
+it("an import declines rows for a domain or template that is not there, as an entry by hand is", async () => {
+  const [owner, other] = [await api.organization(), await api.organization()];
+  const add = async (domain: string, key: string) =>
+    (await api.ask("POST", "/v1/domains", { domain }, { key })).body.id;
+  const own = await add("own.example.com", owner.live_key);
+  const foreign = await add("foreign.example.com", other.live_key);
+  const scopes = [`domain,${own}`, `domain,${own.toUpperCase()}`, `domain,${foreign}`, `template,${own}`, "list,news"];
+  const rows = [...scopes, `domain,${foreign}`].map((scope, at) => `scoped${at}@imported.example,${scope}`);
+  const csv = ["email,scope_type,scope_id", ...rows].join("\n");
+  const { body } = await api.ask("POST", "/v1/imports/suppressions/preview", { csv }, { key: owner.live_key });
+  assert.deepEqual([body.job.valid_rows, body.job.invalid_rows], [3, 3]);
+  const message = (type: string) => `'scope_id' is not the id of a ${type} of yours`;
+  assert.deepEqual(body.job.errors, [
+    { row: 3, column: "scope_id", value: foreign, message: message("domain") },
+    { row: 4, column: "scope_id", value: own, message: message("template") },
+    { row: 6, column: "scope_id", value: foreign, message: message("domain") },
+  ]);
 });
