@@ -147,6 +147,10 @@ test("archives that lie, are cut, or unpack without end are read in bounds", () 
     for (let at = 0; at < given.length; at += 5)
       packedContents(Buffer.from(given).fill(0xff, at, Math.min(at + 2, given.length)));
   }
+  for (const piece of ["(a", "\\(", "\\", "<ab ", "(\\)", "stream\n", "1 0 obj<<>>stream\n", "{\\b ", "[("]) {
+    const endless = piece.repeat(Math.ceil(300_000 / piece.length));
+    for (const start of ["%PDF-1.7\n", "%PDF-1.7\n(", "{\\rtf1 "]) packedContents(Buffer.from(start + endless));
+  }
   const bomb = zip(Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`f${n}`, Buffer.alloc(10_000_000)])));
   const total = packedContents(bomb).reduce((sum, content) => sum + content.length, 0);
   assert.ok(total <= 31_000_000, `${total} bytes`);

@@ -88,7 +88,8 @@ function fromAscii85(bytes: Buffer): Buffer {
   return Buffer.from(out);
 }
 
-const STRING = /\(((?:[^()\\]|\\[\s\S]|\([^()]{0,200}\)){0,20000})\)|<([0-9A-Fa-f\s]{4,20000})>/g;
+// No string begins at an escaped parenthesis: each would be read to the end of its text.
+const STRING = /(?<!\\)\(((?:[^()\\]|\\[\s\S]|\([^()]{0,200}\)){0,20000})\)|<([0-9A-Fa-f\s]{4,20000})>/g;
 
 /** The strings as one text, marks between them; in pieces that are short enough to be looked through whole. */
 function* stringsOf(content: Buffer): Iterable<Buffer> {
