@@ -126,7 +126,9 @@ function fromValidation(error: FastifyError): Refusal {
   const path = typeof extra === "string" ? join(parent, extra) : parent;
   const field = error.validationContext === "headers" ? headerName(path) : path;
   const where = WHERE.get(error.validationContext ?? "") ?? "field";
-  if (field === "") return new Refusal("validation_error", "the request body must be a JSON object", { field: "body" });
+  if (field === "" && extra === undefined) {
+    return new Refusal("validation_error", "the request body must be a JSON object", { field: "body" });
+  }
   return new Refusal("validation_error", `the '${field}' ${where} ${complaint(problem)}`, { field });
 }
 

@@ -176,6 +176,16 @@ test("an Idempotency-Key that is no key is a 400 that names the header", async (
   }
 });
 
+test("a field or a parameter without a name is not known, and said to be none", async () => {
+  const field = await api.ask("POST", "/v1/api-keys", { "": 1, name: "x", environment: "test" });
+  refused(field, "");
+  assert.equal(field.body.error, "the '' field is not known");
+  const parameter = await api.ask("GET", "/v1/domains?=1");
+  refused(parameter, "");
+  assert.equal(parameter.body.error, "the '' query parameter is not known");
+  refused(await api.ask("POST", "/v1/api-keys", []), "body");
+});
+
 test("methods that a path does not have are 404", async () => {
   for (const method of ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE"] as const) {
     const { statusCode } = await api.app.inject({ method: method as "GET", url: "/v1/send" });
