@@ -88,15 +88,17 @@ function fromAscii85(bytes: Buffer): Buffer {
   return Buffer.from(out);
 }
 
-// No string begins at an escaped parenthesis: each would be read to the end of its text.
-const STRING = /(?<!\\)\(((?:[^()\\]|\\[\s\S]|\([^()]{0,200}\)){0,20000})\)|<([0-9A-Fa-f\s]{4,20000})>/g;
+const STRING_MAX = 20_000;
+/** Strings without an end: each costs a look at so many characters. */
+const ENDLESS_MAX = 100;
+const HEX = /<([0-9A-Fa-f\s]{4,20000})>/y;
 
 /** The strings as one text, marks between them; in pieces that are short enough to be looked through whole. */
 function* stringsOf(content: Buffer): Iterable<Buffer> {
   const strings: string[] = [];
   let length = 0;
-  for (const [, literal, hex] of content.toString("latin1").matchAll(STRING)) {
-    const text = (hex === undefined ? unescaped(literal ?? "") : fromHex(hex).toString("latin1")).replaceAll("\0", "");
+  for (const given of rawStrings(content.toString("latin1"))) {
+    const text = given.replaceAll("\0", "");
     strings.push(text);
     length += text.length + 3;
     if (length < PIECE_MAX) continue;
@@ -104,6 +106,38 @@ function* stringsOf(content: Buffer): Iterable<Buffer> {
     length = 0;
   }
   if (strings.length > 0) yield Buffer.from(strings.join(GAP));
+}
+
+function* rawStrings(text: string): Iterable<string> {
+  const start = /[(<]/g;
+  let endless = 0;
+  for (let found = start.exec(text); found !== null; found = start.exec(text)) {
+    if (found[0] === "<") {
+      HEX.lastIndex = found.index;
+      const [whole = "<", digits] = HEX.exec(text) ?? [];
+      if (digits !== undefined) yield fromHex(digits).toString("latin1");
+      start.lastIndex = found.index + whole.length;
+      continue;
+    }
+    const { end, isClosed } = endOfString(text, found.index + 1);
+    if (isClosed) yield unescaped(text.slice(found.index + 1, end));
+    else endless += 1;
+    if (isClosed || endless > ENDLESS_MAX) start.lastIndex = end + 1;
+  }
+}
+
+/** The place of the parenthesis that closes it, or where the search for that ended. */
+function endOfString(text: string, from: number): { end: number; isClosed: boolean } {
+  const last = Math.min(text.length, from + STRING_MAX);
+  let depth = 1;
+  for (let at = from; at < last; at += 1) {
+    const char = text[at];
+    if (char === "\\") at += 1;
+    else if (char === "(") depth += 1;
+    else if (char === ")") depth -= 1;
+    if (depth === 0) return { end: at, isClosed: true };
+  }
+  return { end: last, isClosed: false };
 }
 
 function unescaped(literal: string): string {
