@@ -21,7 +21,7 @@ export function* pdfContents(file: Buffer, room: Room): Iterable<Buffer> {
     const filters = filtersOf(file, start);
     for (const content of room.unpack((limit) => decode(file.subarray(start, end), filters, limit))) {
       yield content;
-      yield* stringsOf(content);
+      if (isText(content)) yield* stringsOf(content);
     }
   }
   between.push(file.subarray(at));
@@ -88,9 +88,16 @@ function fromAscii85(bytes: Buffer): Buffer {
   return Buffer.from(out);
 }
 
+/** Pictures and fonts hold no strings that are set as text. */
+function isText(content: Buffer): boolean {
+  const start = content.toString("latin1", 0, SAMPLE_OCTETS);
+  return (start.match(/[\t\n\r\x20-\x7e]/g)?.length ?? 0) * 2 > start.length;
+}
+
+const SAMPLE_OCTETS = 2_000;
 const STRING_MAX = 20_000;
 /** Strings without an end: each costs a look at so many characters. */
-const ENDLESS_MAX = 100;
+const ENDLESS_MAX = 20;
 const HEX = /<([0-9A-Fa-f\s]{4,20000})>/y;
 
 /** The strings as one text, marks between them; in pieces that are short enough to be looked through whole. */
