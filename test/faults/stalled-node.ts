@@ -14,6 +14,8 @@ const STALL_MS = 38_000;
 /** So many messages wait for their last answer when the process is stopped; both processes send. */
 const WAITING = 12;
 const ANSWER_MS = 1_500;
+/** Until the other process has finished some of what the stopped one held. */
+const TAKE_OVER_MS_MAX = 60_000;
 /** Until a woken process has tried to write what it held. */
 const LATE_MS_MAX = 15_000;
 const NODES = ["mta", "second"] as const;
@@ -114,18 +116,30 @@ async function stallOne(stage: Stage, { chance, name, isLoading }: Plan): Promis
   );
   await sleep(STALL_MS);
   const ids = held.map(({ message_id }) => message_id);
-  const [row] = await stage.rows<{ nodes: number; done: string[]; now: Date }>(
-    `select (select count(*) from node where pid = $1)::int as nodes, clock_timestamp() as now,
-            array(select id::text from unnest($2::uuid[]) as id
-                   where not exists (select 1 from delivery d where d.message_id = id)) as done`,
-    [stalled.pid, ids],
-  );
+  let seen = await seenOf(stage, stalled.pid, ids);
+  // On a slow machine the other has taken over and not finished any of it yet: then a late write could not be told.
+  const takenOverBy = performance.now() + TAKE_OVER_MS_MAX;
+  while (seen.done.length === 0 && performance.now() < takenOverBy) {
+    await sleep(500);
+    seen = await seenOf(stage, stalled.pid, ids);
+  }
   const told = droppedBy(stage, name);
   stalled.child.kill("SIGCONT");
   const until = performance.now() + LATE_MS_MAX;
   while (droppedBy(stage, name) === told && performance.now() < until) await sleep(100);
+  return { name, isTakenOver: seen.nodes === 0, message_ids: seen.done, woken_at: seen.now };
+}
+
+/** Whether the stopped process still counts as a node, what of its messages is finished, and the database's time. */
+async function seenOf(stage: Stage, pid: number | undefined, ids: string[]) {
+  const [row] = await stage.rows<{ nodes: number; done: string[]; now: Date }>(
+    `select (select count(*) from node where pid = $1)::int as nodes, clock_timestamp() as now,
+            array(select id::text from unnest($2::uuid[]) as id
+                   where not exists (select 1 from delivery d where d.message_id = id)) as done`,
+    [pid, ids],
+  );
   if (!row) throw new Error("no row");
-  return { name, isTakenOver: row.nodes === 0, message_ids: row.done, woken_at: row.now };
+  return row;
 }
 
 /** Outcomes that found no row of theirs any more, as the process tells (src/outbound/finish.ts). */
