@@ -43,7 +43,7 @@ describe("the list", () => {
       ["plain", { subject: "Plain 100% sure" }],
       ["tagged", { tags: ["invoice", "eu"], subject: "Tagged_one" }],
       ["second", { from: "Billing <b@second.example>", subject: "From the second" }],
-      ["cc", { to: ["x@recipient.example"], cc: ["carla@bücher.example"], subject: "With copy" }],
+      ["cc", { to: ["x@recipient.example"], cc: ["carla@bücher.example"], subject: "With copy to Łódź" }],
       ["test", { subject: "Simulated" }, api.test_key],
       ["later", { subject: "Later", scheduled_at: new Date(Date.now() + DAY_MS).toISOString() }],
     ];
@@ -97,6 +97,10 @@ describe("the list", () => {
     [() => "subject=%25", ["plain"]],
     [() => "subject=d_o", ["tagged"]],
     [() => "subject=%5C", []],
+    ...["łódź", "ŁÓDŹ", "Copy To Łódź"].map((subject): [() => string, string[]] => [
+      () => `subject=${encode(subject)}`,
+      ["cc"],
+    ]),
     [() => "tag=invoice", ["tagged"]],
     [() => "tag=inv", []],
     [() => `domain_id=${other}`, ["second"]],
