@@ -95,8 +95,9 @@ async function write(tx: Tx, world: FinishWorld, batch: Waiting[]): Promise<void
     tx,
     batch.map(({ job, outcome }) => toRow(job, outcome, at)),
   );
-  const ours = new Set(finished.map(({ id }) => id));
-  const mine = batch.filter(({ job }) => ours.has(job.mail.id));
+  // By the claim: after an outage one process may hold a mail twice, under the claim that lapsed and under a new one.
+  const ours = new Set(finished.map(({ id, claim_id }) => `${id} ${claim_id}`));
+  const mine = batch.filter(({ job }) => ours.has(`${job.mail.id} ${job.claim_id}`));
   await countReceived(
     tx,
     mine.flatMap(({ job: { mail } }) =>

@@ -11,6 +11,7 @@ import { until } from "../../test/support/until.ts";
 import { BlobsUnavailable } from "../platform/blobs.ts";
 import { NotNow } from "../platform/not-now.ts";
 import { startInboundWork } from "./background.ts";
+import { createFinisher } from "./finish.ts";
 import { createInbound, type Inbound, type InboundPorts } from "./inbound.ts";
 import { KEPT } from "./outcome.ts";
 import * as queries from "./queries.ts";
@@ -141,6 +142,34 @@ test("the outcome of a process whose claim lapsed touches nothing", async () => 
   const { body } = await r.api.ask("GET", `/v1/inbound-emails/${ids[0]}`);
   assert.equal(body.email.deliveries.length, 1);
   await late.stop();
+});
+
+test("a mail that one process holds under two claims is finished by the one that stands, once", async () => {
+  const { world } = r.api;
+  const gate = Promise.withResolvers<never>();
+  const seen = Promise.withResolvers<Mail>();
+  const hold: Handler = (mail) => {
+    seen.resolve(mail);
+    return gate.promise;
+  };
+  const stalled = createInbound(world, ports({ handlers: new Map([["alias", hold]]) }), { claims: false });
+  await taken(stalled, incoming("twice"));
+  const [mail, [held]] = await Promise.all([seen.promise, queued()]);
+  let finished = 0;
+  const outcome = {
+    ...KEPT,
+    async also() {
+      finished += 1;
+    },
+  };
+  const finisher = createFinisher(world, ports());
+  const jobOf = (claim_id: string) => ({ mail, claim_id, attempts: 1, faults: 0 });
+  await Promise.all(
+    [world.random.uuid(), held?.claim_id as string].map((claim) => finisher.finish(jobOf(claim), outcome)),
+  );
+  assert.deepEqual([finished, await queued()], [1, []]);
+  gate.reject(new Error("enough"));
+  await stalled.stop();
 });
 
 test("a lease is renewed while the work goes on", async () => {

@@ -299,15 +299,16 @@ export function finishMail(tx: Tx, rows: readonly FinishRow[]) {
     event_ids: `{${row.event_ids.join(",")}}`,
     forward_ids: `{${row.forward_ids.join(",")}}`,
   }));
-  return tx.query<{ org_id: string; id: string }>(
+  return tx.query<{ org_id: string; id: string; claim_id: string }>(
     `with u as (select * from ${unnest(FINISH, 1)}),
      mine as (
        delete from inbound_queue q using u
-        where q.org_id = u.org_id and q.id = u.id and q.claim_id = u.claim_id returning q.org_id, q.id)
+        where q.org_id = u.org_id and q.id = u.id and q.claim_id = u.claim_id
+        returning q.org_id, q.id, q.claim_id)
      update inbound_email e set ${SET.map(setColumn).join(", ")}
-       from u join mine using (org_id, id)
+       from u join mine using (org_id, id, claim_id)
       where e.org_id = u.org_id and e.id = u.id
-      returning e.org_id, e.id`,
+      returning e.org_id, e.id, mine.claim_id`,
     valuesOf(FINISH, flat, arrayWriter()),
   );
 }
