@@ -450,14 +450,15 @@ describe("suppressions and limits at submission", () => {
     await addVerifiedDomain(api, dns, "slow.example", { key: slow.live_key });
     const smtp = await loggedIn(slow.live_key);
     const answers: string[] = [];
-    for (let n = 0; n < 14; n += 1) {
+    const beganAt = performance.now();
+    while (answers.length < 500 && (answers.at(-1) ?? "250").startsWith("250")) {
       answers.push((await smtp.ask("MAIL FROM:<a@slow.example>")).text.slice(0, 9));
-      if (!answers.at(-1)?.startsWith("250")) break;
       await smtp.ask("RSET");
     }
     assert.equal(answers.at(-1), "450 4.7.1");
-    // Requests to the API, such as those that set the domain up, are taken from the same bucket.
-    assert.ok(answers.length >= 5 && answers.length <= 12, answers.join(" "));
+    // Requests to the API, such as those that set the domain up, are taken from the same bucket; ten a second come back.
+    const allowed = 10 + 10 * ((performance.now() - beganAt) / 1_000);
+    assert.ok(answers.length >= 5 && answers.length <= allowed + 2, answers.join(" "));
   });
 });
 
