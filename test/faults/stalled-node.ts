@@ -1,6 +1,6 @@
 // `stalled-node`: a sending process is stopped (SIGSTOP) for longer than its lease, with mail on the wire, while another one
 // takes over; woken again, what it still writes touches no row, and what it had sent is told in the timeline. The database
-// itself tells which process touched which delivery (a trigger, and PGAPPNAME); the process's log, what it tried.
+// itself tells which process touched which delivery (a trigger, and application_name); the process's log, what it tried.
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
 import { type ReceiveVerdict, startReceiving, sumUpMailIn } from "./mail-in.ts";
@@ -37,7 +37,7 @@ export async function runStalledNode({ rounds, seed, sends = SENDS, say }: Scena
   try {
     await startReceiving(stage);
     await watchRows(stage);
-    for (const name of NODES) await stage.start("mta", name, { PGAPPNAME: name });
+    for (const name of NODES) await stage.start("mta", name, { DATABASE_URL: under(name, stage.postgres.url) });
     stage.sink.think(() => chance.between(5, 40));
     const verdicts: Verdict[] = [];
     const mail: ReceiveVerdict[] = [];
@@ -78,6 +78,13 @@ export async function runStalledNode({ rounds, seed, sends = SENDS, say }: Scena
   } finally {
     await stage.close();
   }
+}
+
+/** The address of the database for a process that goes by a name of its own there. */
+function under(name: string, databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  url.searchParams.set("application_name", name);
+  return url.href;
 }
 
 /** Who changed a row of the queue or of its recipients, and when. */
