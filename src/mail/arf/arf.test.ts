@@ -177,6 +177,11 @@ test("invalid addresses and counts become null and 1", () => {
   assert.deepEqual(["0", "-5", "many", "7", "99999999999999"].map(incidents), [1, 1, 1, 7, 1_000_000]);
 });
 
+test("a type of feedback that is cut in the middle of a character can be stored", () => {
+  const report = read(arf(`Feedback-Type: ${"a".repeat(49)}😀\n`));
+  assert.equal(report.feedback_type, `${"a".repeat(49)}\u{fffd}`);
+});
+
 test("a report whose fields stand in the text, or that lacks its last part, is read as far as it goes", () => {
   const text = arf("").replace(
     "This is an email abuse report.",

@@ -51,7 +51,8 @@ function fieldLines(text: string): string {
 }
 
 function fromFields(fields: FieldGroup, original: OriginalMessage, format: ComplaintFormat): ComplaintReport {
-  const feedbackType = (fieldValue(fields, "feedback-type").toLowerCase().split(/[\s;]/)[0] || "abuse").slice(0, 50);
+  const [type] = fieldValue(fields, "feedback-type").toLowerCase().split(/[\s;]/);
+  const feedbackType = (type || "abuse").slice(0, 50).toWellFormed();
   const rcptTo = addresses(fields, "original-rcpt-to");
   const removal = addresses(fields, "removal-recipient");
   return {

@@ -303,6 +303,9 @@ const dkimSign: Target = {
   },
 };
 
+/** `mx.fuzz.example1` is another host. */
+const OUR_RESULTS = /^\s*"?mx\.fuzz\.example\.?(?:"|(?![^\s;]))\s*(?:1\s*)?(?:;|$)/i;
+
 const forgedResults: Target = {
   name: "strip-forged",
   holds: "no field by which a mail could pretend to have been checked by us is left, all else stays byte for byte",
@@ -327,7 +330,7 @@ const forgedResults: Target = {
     for (const { name, value } of splitMessage(stripped).headers) {
       assert.doesNotMatch(name, /^x-(?:service|postern)-/i);
       if (name.toLowerCase() !== "authentication-results") continue;
-      assert.doesNotMatch(value, /^\s*"?mx\.fuzz\.example\.?"?\s*(?:1\s*)?(?:;|$)/i, "results in our name are left");
+      assert.doesNotMatch(value, OUR_RESULTS, "results in our name are left");
     }
     if (stripped.length === input.length) assertSameBytes("untouched", stripped, input);
     return `${stripped.length < input.length}`;
