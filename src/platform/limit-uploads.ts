@@ -15,6 +15,8 @@ export function limitUploads(limits: FairLimits, sentence: string, retryS: numbe
     const leaving = gone.signal;
     reply.raw.once("close", () => gone.abort());
     reply.raw.once("finish", () => gone.abort());
+    // Who left while the key was looked up has closed already: nobody would give the place back.
+    if (reply.raw.destroyed) gone.abort();
     const leave = await places.enter(request.account.org_id, leaving);
     if (leave === null) throw new Refusal("unavailable", sentence, { retry_after_seconds: retryS });
     if (leaving.aborted) leave();
