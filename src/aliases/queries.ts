@@ -1,5 +1,6 @@
 // All SQL on domain aliases.
 import type { Query, Tx } from "../platform/db.ts";
+import { contains } from "../platform/like.ts";
 import type { AliasAction, AliasChoice, AliasRecord, ForwardMode } from "./types.ts";
 
 const COLUMNS = `id, org_id, domain_id, local_part as address, domain, false as is_masked, action, forward_to,
@@ -69,7 +70,7 @@ const FILTER = `org_id = $1 and ($2::uuid is null or domain_id = $2) and ($3::te
   and ($5::text is null or local_part || '@' || domain ilike $5 or description ilike $5)`;
 
 function filterValues(orgId: string, { domain_id, action, active, q }: AliasFilter): unknown[] {
-  const text = q === undefined ? null : `%${q.replace(/[\\%_]/g, "\\$&")}%`;
+  const text = q === undefined ? null : contains(q);
   return [orgId, domain_id ?? null, action ?? null, active ?? null, text];
 }
 

@@ -1,6 +1,6 @@
 // SQL for what people ask of received mail: lists, one, deletion, its places to be changed by hand.
-import { withAsciiDomain } from "../mail/address.ts";
 import type { Query, Tx } from "../platform/db.ts";
+import { spelled } from "../platform/like.ts";
 import { CUSTOMER_KINDS, type Findings, type Route, type Status } from "./types.ts";
 
 const KINDS = CUSTOMER_KINDS.map((kind) => `'${kind}'`).join(", ");
@@ -59,22 +59,6 @@ export type EmailListRow = {
 
 const LISTED = `e.id, e.message_id, e.from_address, e.recipient as to_address, e.subject, e.status, e.environment,
   e.domain_id, e.alias_id, e.thread_id, e.has_attachments, e.spam_score, e.size, e.received_at, e.processed_at`;
-
-function contains(text: string): string {
-  return `%${text.replace(/[\\%_]/g, "\\$&")}%`;
-}
-
-/**
- * Patterns for a text and the ways in which it may stand there: `ilike` knows the two cases of ASCII alone where the
- * database's locale is C, and domains of addresses are A-labels.
- */
-function spelled(text: string): string[] {
-  const lower = text.toLowerCase();
-  const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
-  const words = lower.replace(/\p{L}+/gu, capital);
-  const all = [text, withAsciiDomain(text), lower, text.toUpperCase(), capital(lower), words];
-  return [...new Set(/^[\0-\x7f]*$/.test(text) ? [text] : all)].map(contains);
-}
 
 /** `filter` in SQL. */
 function where(filter: EmailFilter, values: unknown[]): string {

@@ -1,5 +1,6 @@
 // SQL on masked aliases, the addresses they have, and the destinations they name.
 import type { Query, Tx } from "../platform/db.ts";
+import { contains } from "../platform/like.ts";
 import type { AliasRow, DestinationStatus, Environment } from "./types.ts";
 
 const COLUMNS = `id, org_id, environment, domain_id, domain, local_part, masked_description, display_name, metadata, active,
@@ -143,7 +144,7 @@ const FILTER = `org_id = $1 and environment = $2 and ($3::uuid is null or domain
   and (deleted_at is not null) = $7`;
 
 function filterValues(orgId: string, filter: AliasFilter): unknown[] {
-  const text = filter.q === undefined ? null : `%${filter.q.replace(/[\\%_]/g, "\\$&")}%`;
+  const text = filter.q === undefined ? null : contains(filter.q);
   return [
     orgId,
     filter.environment,

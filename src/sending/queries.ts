@@ -1,7 +1,7 @@
 // All SQL on message, message_body, recipient, idempotency and allowance that sending needs, but for the accepting
 // statement (accept-queries.ts) and ready-made messages (raw-queries.ts).
-import { withAsciiDomain } from "../mail/address.ts";
 import type { Query, Tx } from "../platform/db.ts";
+import { spelled } from "../platform/like.ts";
 
 export function readAllowances(db: Query, keys: { org_id: string; scope_id: string; kind: string; starts_at: Date }[]) {
   return db.query<{ org_id: string; scope_id: string; kind: string; starts_at: Date; used: number }>(
@@ -113,23 +113,6 @@ function where(filter: EmailFilter, values: unknown[]): string {
     );
   }
   return parts.join(" and ");
-}
-
-/**
- * Patterns for a text and the ways in which it may stand there, as for received mail: `ilike` knows the two cases of ASCII
- * alone where the database's locale is C, and domains of addresses are A-labels.
- */
-function spelled(text: string): string[] {
-  if (/^[\0-\x7f]*$/.test(text)) return [contains(text)];
-  const lower = text.toLowerCase();
-  const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
-  const words = lower.replace(/\p{L}+/gu, capital);
-  const all = [text, withAsciiDomain(text), lower, text.toUpperCase(), capital(lower), words];
-  return [...new Set(all)].map(contains);
-}
-
-function contains(text: string): string {
-  return `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 }
 
 export function listEmails(tx: Tx, orgId: string, filter: EmailFilter, page: { limit: number; offset: number }) {

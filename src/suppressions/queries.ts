@@ -1,6 +1,7 @@
 // All SQL on suppression and suppression_count. An entry whose time is over counts as absent everywhere; the clock role
 // deletes it later. `now` is always a parameter: the World's clock, not the statement's.
 import type { Query, Tx } from "../platform/db.ts";
+import { contains, literally } from "../platform/like.ts";
 import type { Blocking, Entry, Filter, NewEntry } from "./types.ts";
 
 const COLUMNS = `s.id, s.email, s.reason, s.scope_type, nullif(s.scope_id, '') as scope_id, s.source, s.source_message_id,
@@ -144,8 +145,7 @@ function isBeginning(query: string): boolean {
 
 function searchValues(filter: Filter): (string | null)[] {
   const query = filter.query ?? "";
-  const part = query.replace(/[\\%_]/g, "\\$&");
-  const place = isBeginning(query) ? [`${part}%`, query, query + LAST] : [`%${part}%`, "", LAST];
+  const place = isBeginning(query) ? [`${literally(query)}%`, query, query + LAST] : [contains(query), "", LAST];
   return [...kindValues(filter), filter.scope_id, ...place];
 }
 

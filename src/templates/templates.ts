@@ -3,6 +3,7 @@
 import { coalesceByOrg, type OrgKey } from "../platform/coalesce.ts";
 import { isDuplicate, type Tx } from "../platform/db.ts";
 import { isLonger } from "../platform/is-longer.ts";
+import { contains } from "../platform/like.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import { createTurns, type InTurn } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
@@ -121,17 +122,13 @@ export async function listTemplates(
   orgId: string,
   { query, active, ...page }: ListRequest,
 ): Promise<{ templates: TemplateRow[]; total: number; limit: number; offset: number }> {
-  const filter = { active: active ?? null, pattern: query ? substringPattern(checkText("query", query)) : null };
+  const filter = { active: active ?? null, pattern: query ? contains(checkText("query", query)) : null };
   return world.db.asOrg(orgId, async (tx) => {
     const bounded = { ...page, body_bytes_max: LISTED_BODY_BYTES_MAX };
     const templates = await queries.listTemplates(tx, orgId, filter, bounded);
     const [count] = await queries.countTemplates(tx, orgId, filter);
     return { templates, total: count?.total ?? 0, ...page };
   });
-}
-
-function substringPattern(text: string): string {
-  return `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 }
 
 /** Changes the fields that are named and makes a new version, whatever they are. 404, 409 for a slug that is taken. */

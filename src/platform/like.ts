@@ -1,0 +1,25 @@
+// Patterns for SQL's `like` and `ilike` out of what people search for: every character of theirs stands for itself.
+import { withAsciiDomain } from "../mail/address.ts";
+
+/** `text` without a meaning to `like`. */
+export function literally(text: string): string {
+  return text.replace(/[\\%_]/g, "\\$&");
+}
+
+/** A pattern for what holds `text`. */
+export function contains(text: string): string {
+  return `%${literally(text)}%`;
+}
+
+/**
+ * Patterns for what holds `text` in one of the ways in which it may stand there: `ilike` knows the two cases of ASCII alone
+ * where the database's locale is C, and domains of addresses are A-labels.
+ */
+export function spelled(text: string): string[] {
+  if (/^[\0-\x7f]*$/.test(text)) return [contains(text)];
+  const lower = text.toLowerCase();
+  const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
+  const words = lower.replace(/\p{L}+/gu, capital);
+  const all = [text, withAsciiDomain(text), lower, text.toUpperCase(), capital(lower), words];
+  return [...new Set(all)].map(contains);
+}
