@@ -61,7 +61,7 @@ import { mountPools } from "./outbound/pool-endpoints.ts";
 import { mountRelays } from "./outbound/relay-endpoints.ts";
 import { findSources } from "./outbound/sources.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
-import { createClock, sleep } from "./platform/clock.ts";
+import { createClock, within } from "./platform/clock.ts";
 import { openDb } from "./platform/db.ts";
 import { processEnder } from "./platform/end-process.ts";
 import type { Api } from "./platform/http.ts";
@@ -491,8 +491,7 @@ async function endTogether(parts: Part[]): Promise<Error | null> {
       (error) => errors.push(error),
     ),
   );
-  const inTime = new AbortController();
-  await Promise.race([Promise.all(ended).then(() => inTime.abort()), sleep(END_WITHIN_MS, inTime.signal)]);
+  await within(Promise.all(ended), END_WITHIN_MS, null);
   if (left.size === 0) return null;
   return new AggregateError(errors, `these did not end in good order: ${[...left].join(", ")}`);
 }

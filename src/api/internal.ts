@@ -1,7 +1,7 @@
 // The internal listener: /healthz, /readyz and /metrics (Prometheus), apart from the public one.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { sleep } from "../platform/clock.ts";
+import { within } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
 
 export type InternalServer = {
@@ -84,13 +84,11 @@ async function answer(world: InternalWorld, state: State, url: string, response:
 
 /** No answer in time is none: who asks has little patience, too. */
 async function isReachable({ db }: InternalWorld, { answer_ms }: State): Promise<boolean> {
-  const inTime = new AbortController();
   const asked = db.query("select 1").then(
     () => true,
     () => false,
   );
-  const late = sleep(answer_ms, inTime.signal).then(() => false);
-  return Promise.race([asked, late]).finally(() => inTime.abort());
+  return within(asked, answer_ms, false);
 }
 
 function json(response: ServerResponse, status: number, body: object): void {

@@ -2,6 +2,7 @@
 // DNS, or rspamd over HTTP. Ends in seconds; what an engine could not find out is a value. Not here: what is done about it.
 import { askBlockLists, domainsIn, readBlockList } from "../mail/spam/block-lists.ts";
 import { findSymptoms, isTestText, type Symptom } from "../mail/spam/spam.ts";
+import { within } from "../platform/clock.ts";
 import { type RspamdAnswer, rspamdAt } from "../platform/rspamd.ts";
 import type { World } from "../platform/world.ts";
 import { readMail } from "./findings.ts";
@@ -61,7 +62,7 @@ function listAsker(world: JudgeWorld): LookUp {
   let toldAtMs = Number.NEGATIVE_INFINITY;
   return async (about) => {
     if (lists.length === 0) return [];
-    const answer = await within(askBlockLists(lists, about, world.resolver.a), LISTS_TIMEOUT_MS);
+    const answer = await within(askBlockLists(lists, about, world.resolver.a), LISTS_TIMEOUT_MS, null);
     if (answer === null) failed.inc({ why: "timeout" });
     if (!answer || answer.refused.length === 0) return answer?.symptoms ?? [];
     failed.inc({ why: "refused" });
@@ -71,17 +72,6 @@ function listAsker(world: JudgeWorld): LookUp {
     }
     return answer.symptoms;
   };
-}
-
-/** Null when it takes longer. */
-export async function within<T>(work: Promise<T>, ms: number): Promise<T | null> {
-  const late = Promise.withResolvers<null>();
-  const timer = setTimeout(() => late.resolve(null), ms);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function rspamdAsker(world: JudgeWorld): (suspected: Suspected) => Promise<Judgement> {

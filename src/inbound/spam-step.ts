@@ -4,11 +4,12 @@
 import { compileSenders } from "../mail/spam/senders.ts";
 import { addUp, type Symptom } from "../mail/spam/spam.ts";
 import { rule } from "../mail/spam/verdict.ts";
+import { within } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
 import { readMail } from "./findings.ts";
 import { onceAMessage } from "./once-a-message.ts";
 import { DEFAULTS, type SpamSettings, settingsFinder } from "./spam.ts";
-import { createJudge, type Judge, type JudgeWorld, type Suspected, within } from "./spam-judge.ts";
+import { createJudge, type Judge, type JudgeWorld, type Suspected } from "./spam-judge.ts";
 import type { AcceptCheck, Kind, Refused, Route, SenderVerdicts, SpamReport, SpamStep } from "./types.ts";
 
 /** A client waits ten minutes for the answer to its dot (RFC 5321 §4.5.3.2.6); ours to many must not take seconds each. */
@@ -42,7 +43,7 @@ export function createSpamFilter(world: JudgeWorld & Pick<World, "db">): SpamFil
       const suspected = { examination, origin, envelope, recipients: recipients.map(({ recipient }) => recipient) };
       const owners = new Map(recipients.map(({ route }) => [keyOf(route), route]));
       const work = Promise.all([...owners.values()].map((owner) => decide(suspected, owner)));
-      const decisions = await within(work, SESSION_MS);
+      const decisions = await within(work, SESSION_MS, null);
       const refused = decisions ? refusalFor(decisions) : await refusalOfLate(settingsOf, [...owners.values()]);
       if (refused) verdicts.inc({ action: refused.code < 500 ? "defer" : "reject" });
       return refused;

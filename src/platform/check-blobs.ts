@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { createS3Blobs, type S3Options } from "./blobs.ts";
 import { type Check, ok, problem } from "./check.ts";
-import { sleep } from "./clock.ts";
+import { within } from "./clock.ts";
 
 const NAME = "large bodies";
 const ANSWER_MS = 15_000;
@@ -12,10 +12,7 @@ const ANSWER_MS = 15_000;
 export async function checkBlobs(s3: S3Options | null): Promise<Check[]> {
   if (s3 === null) return [];
   const where = `The bucket ${s3.bucket} at ${s3.endpoint}`;
-  const inTime = new AbortController();
-  const late = sleep(ANSWER_MS, inTime.signal).then(() => `no answer within ${ANSWER_MS / 1_000} s`);
-  const why = await Promise.race([probe(s3), late]);
-  inTime.abort();
+  const why = await within(probe(s3), ANSWER_MS, `no answer within ${ANSWER_MS / 1_000} s`);
   if (why === null) return [ok(NAME, `${where} keeps, gives and removes objects.`)];
   return [
     problem(

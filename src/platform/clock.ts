@@ -99,3 +99,14 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
     signal?.addEventListener("abort", done, { once: true });
   });
 }
+
+/** What the work resolves to, or `late` after `ms` of real time; the work itself goes on. */
+export async function within<T, L>(work: Promise<T>, ms: number, late: L): Promise<T | L> {
+  const over = Promise.withResolvers<L>();
+  const timer = setTimeout(() => over.resolve(late), ms);
+  try {
+    return await Promise.race([work, over.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
