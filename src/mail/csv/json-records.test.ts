@@ -30,6 +30,7 @@ describe("records in JSON", () => {
       [{ a: "", b: "true", c: "1.5", d: "x,y", "e.f": "", "e.h": "i" }],
     ],
     ["brackets and quotes within strings", '[{"a":"}]{[\\"\\\\"},{"a":"\\\\"}]', [{ a: '}]{["\\' }, { a: "\\" }]],
+    ["an array that holds other things too", '[["x"],{"a":"1"},[{"a":"9"},2],"y",{"a":"2"}]', [{ a: "1" }, { a: "2" }]],
     ["an empty array", " [ ] ", []],
     ["nothing", "  ", []],
   ] as const) {

@@ -152,7 +152,7 @@ function walk(tree: Tree, text: string, decode: (raw: string) => string): JsonRe
 
 function keeps(tree: Tree): boolean {
   if (tree.broken || tree.level === "left") return false;
-  return tree.level === null || tree.open.length > tree.level;
+  return tree.level === null || tree.open[tree.level] === "{";
 }
 
 function nextMark(tree: Tree, text: string, from: number): number {
