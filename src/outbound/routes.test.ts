@@ -52,3 +52,14 @@ test("another organization's domain is asked for at once beside them", async () 
   await turn();
   assert.ok(names().includes("customer.example"));
 });
+
+test("nor does it wait for them where they want the same domain, and what was begun is not begun again", async () => {
+  const { routes, turn, names } = stage();
+  for (let n = 0; n < 10_000; n += 1) void routes.find(`d${n}.example`, "flood");
+  await turn();
+  void routes.find("d9999.example", "shop");
+  void routes.find("d0.example", "shop");
+  await turn();
+  assert.ok(names().includes("d9999.example"));
+  assert.equal(names().filter((name) => name === "_mta-sts.d0.example").length, 1);
+});

@@ -14,8 +14,9 @@ const NONE_MS = 60_000;
 const UNKNOWN_MS = 30_000;
 const REMEMBERED_MAX = 50_000;
 /**
- * Look-ups at once. Each has some three questions on their way, and the resolver sends 256 at once: so no question waits
- * there until its time is over, and the mail of ten thousand new domains is not deferred for our own queue.
+ * Look-ups at once, the fetch of a policy over HTTPS included. Each has some three questions on their way, and the resolver
+ * sends 256 at once for whoever names nobody: so no question waits there until its time is over, and the mail of ten thousand
+ * new domains is not deferred for our own queue.
  */
 const ASKING_MAX = 128;
 
@@ -36,7 +37,10 @@ export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note
     for_ms: FOUND_MS,
     names_max: REMEMBERED_MAX,
   });
+  /** Begun, by domain: whoever wants the answer waits for it. */
   const asking = new Map<string, Promise<Planned>>();
+  /** For a place, by organization and domain: others do not wait in its queue. */
+  const waiting = new Map<string, Promise<Planned>>();
   const findSts = stsFinder(world);
   const gate = createFairGate(ASKING_MAX);
 
@@ -55,16 +59,25 @@ export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note
     return route;
   }
 
+  function join(domain: string): Promise<Planned> {
+    const begun = asking.get(domain);
+    if (begun) return begun;
+    const asked = ask(domain).finally(() => asking.delete(domain));
+    asking.set(domain, asked);
+    return asked;
+  }
+
   return {
     peek,
     find(domain, orgId) {
       const route = peek(domain);
       if (route) return Promise.resolve(route);
-      const pending = asking.get(domain);
+      const key = `${orgId} ${domain}`;
+      const pending = asking.get(domain) ?? waiting.get(key);
       if (pending) return pending;
-      const asked = gate(orgId, () => ask(domain)).finally(() => asking.delete(domain));
-      asking.set(domain, asked);
-      return asked;
+      const answer = gate(orgId, async () => peek(domain) ?? join(domain)).finally(() => waiting.delete(key));
+      waiting.set(key, answer);
+      return answer;
     },
   };
 }

@@ -4,7 +4,6 @@
 import { readStsPolicy, readStsRecord, STS_POLICY_BYTES_MAX, type StsMode } from "../mail/mta-sts.ts";
 import { coalesce } from "../platform/coalesce.ts";
 import type { FetchResult } from "../platform/safe-fetch.ts";
-import { createSemaphore } from "../platform/semaphore.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./policy-queries.ts";
 
@@ -28,18 +27,16 @@ const FETCH_TIMEOUT_MS = 60_000; // RFC 8461 §3.3
 /** A policy that could not be had is not asked for again this soon, so that a broken web server delays one message. */
 const FAILED_FOR_MS = 3_600_000;
 const FAILURES_REMEMBERED_MAX = 10_000;
-/** Deliveries in memory are bounded, and so is what waits here. */
-const FETCHES = { open_max: 64, waiting_max: Number.POSITIVE_INFINITY };
-const REFRESHES_A_ROUND = 100;
+/** All at once. */
+const REFRESHES_A_ROUND = 64;
 const REFRESH_AGAIN_MS = 3_600_000;
 const UNUSED_FOR_MS = 30 * DAY_MS;
 const EXPIRED_KEPT_MS = 7 * DAY_MS;
 const SWEEP_ROWS_MAX = 5_000;
 
-/** A look-up of policies; concurrent questions for a domain are the caller's to join (routes.ts does). */
+/** A look-up of policies; how many at once, and to join those for one domain, is the caller's (routes.ts does both). */
 export function stsFinder(world: StsWorld): StsFinder {
   const failures = new Map<string, { id: string; trouble: StsTrouble; untilMs: number }>();
-  const fetches = createSemaphore(FETCHES);
   const stored = coalesce<string, queries.StsRow>({
     keys_max: 500,
     lanes: 1,
@@ -52,7 +49,7 @@ export function stsFinder(world: StsWorld): StsFinder {
   async function renew(domain: string, id: string): Promise<StsAnswer> {
     const known = failures.get(domain);
     if (known?.id === id && known.untilMs > world.clock.monotonic()) return { policy: null, trouble: known.trouble };
-    const fetched = (await fetches.run(() => fetchPolicy(world, domain, id)))!;
+    const fetched = await fetchPolicy(world, domain, id);
     if ("policy" in fetched) {
       failures.delete(domain);
       return { policy: fetched.policy, trouble: null };
@@ -150,10 +147,7 @@ export async function refreshPolicies(world: StsWorld, signal?: AbortSignal): Pr
     used_since: new Date(nowMs - UNUSED_FOR_MS),
     limit: REFRESHES_A_ROUND,
   });
-  const fetches = createSemaphore(FETCHES);
-  const fetched = await Promise.all(
-    due.map((row) => (signal?.aborted ? false : fetches.run(() => refresh(world, row)))),
-  );
+  const fetched = await Promise.all(due.map((row) => !signal?.aborted && refresh(world, row)));
   await queries.dropExpiredSts(world.db, new Date(nowMs - EXPIRED_KEPT_MS), SWEEP_ROWS_MAX);
   return fetched.filter(Boolean).length;
 }
