@@ -222,7 +222,8 @@ async function deliver(scene: Scene, inbox: Inbox, delivery: Delivery): Promise<
 
 /** What SMTP has to answer to a delivery that it cannot carry; null when it can. */
 function refusalDue({ bytes, helo = "x", mail_from = "" }: Delivery): RegExp | null {
-  if (!/^\S+$/.test(helo)) return /^501 /;
+  // Spaces within are taken: clients give such names, and RFC 7208's suite has them.
+  if (!/^[^\s\x00-\x20\x7f](?:[^\s\x00-\x1f\x7f]| )*$/.test(helo)) return /^501 /;
   if (/[\x00-\x1f\x7f]/.test(mail_from)) return /^50[01] /;
   return answerTo(bytes) === "554" ? UNCARRIED : null;
 }
