@@ -123,8 +123,8 @@ export function withAsciiDomain(text: string): string {
   return ascii === "" ? text : text.slice(0, text.length - domain.length) + ascii;
 }
 
-// node:url leaves a label it cannot decode as it was: an `xn--` that survives is not an A-label (RFC 5890 §2.3.2.1).
-function hasBadALabel(ascii: string): boolean {
+/** Is a label of an ASCII name called `xn--` and no A-label (RFC 5890 §2.3.2.1)? node:url leaves what it cannot decode. */
+export function hasBadALabel(ascii: string): boolean {
   if (!ascii.includes("xn--")) return false;
   const isALabel = (label: string) => label.startsWith("xn--");
   if (!ascii.split(".").some(isALabel)) return false;

@@ -1,7 +1,8 @@
 // One command line as a client sent it: verb, path, parameters (RFC 5321 §4.1.1, §4.1.2). Tolerant where real clients
 // are sloppy and nothing can come of it (spaces after the colon, no angle brackets); strict about control characters and
 // text that is not UTF-8. It does not decide anything about an address.
-import { normalizeDomain, parseAddress } from "../address.ts";
+import { domainToASCII } from "node:url";
+import { hasBadALabel, normalizeDomain, parseAddress } from "../address.ts";
 
 export type Command = { verb: string; rest: string };
 
@@ -16,11 +17,15 @@ export type Path = {
 
 export type PathCommand = { path: Path; params: Map<string, string | null> };
 
-const PATH_OCTETS_MAX = 512;
+/** RFC 5321 §4.5.3.1.3: 256 with the angle brackets. */
+const PATH_OCTETS_MAX = 254;
 const PARAMS_MAX = 10;
 const CONTROL = /[\x00-\x1f\x7f]/;
 // Deliberate: spaces within. Machines are called that, Postfix takes it, and RFC 5321 §4.1.4 refuses no mail for a name.
 const HELO = /^[^\s\x00-\x20\x7f](?:[^\s\x00-\x1f\x7f]| ){0,254}$/u;
+
+const ADDRESS_LITERAL = /^\[[^[\]]+\]$/;
+const NAME_OF_LABELS = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
 
 /** Splits a line; null when it holds control characters (a tab counts as a space) or is not UTF-8. */
 export function parseCommand(line: Buffer): Command | null {
@@ -107,4 +112,16 @@ function parseOddPath(text: string): Path | null {
   const domain = at === -1 ? null : normalizeDomain(text.slice(at + 1));
   const shown = domain === null ? text : `${local}@${domain}`;
   return { text: shown, local, domain, smtputf8: /[^\x00-\x7f]/.test(shown) };
+}
+
+/**
+ * Could the null path, or the domain of this one, exist? Names of one label, names with underscores or hyphens in odd places
+ * and address literals are what machines call themselves; a label that is empty, too long or no A-label is nobody's.
+ */
+export function couldReturn({ text, domain }: Path): boolean {
+  if (text === "" || domain !== null) return true;
+  const given = text.slice(text.lastIndexOf("@") + 1);
+  if (ADDRESS_LITERAL.test(given)) return true;
+  const name = (/^[\x00-\x7f]*$/.test(given) ? given.toLowerCase() : domainToASCII(given)).replace(/\.$/, "");
+  return NAME_OF_LABELS.test(name) && !hasBadALabel(name);
 }

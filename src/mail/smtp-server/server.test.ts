@@ -31,7 +31,7 @@ after(async () => {
   await server.stop(1_000);
 });
 
-test("EHLO offers what is there, HELO offers nothing", async () => {
+test("EHLO offers what is there, HELP too, HELO offers nothing", async () => {
   const smtp = await client();
   const hello = await smtp.ask("EHLO client.example");
   assert.deepEqual(hello.lines, [
@@ -41,7 +41,8 @@ test("EHLO offers what is there, HELO offers nothing", async () => {
     "250-8BITMIME",
     "250-SMTPUTF8",
     "250-STARTTLS",
-    "250 ENHANCEDSTATUSCODES",
+    "250-ENHANCEDSTATUSCODES",
+    "250 HELP",
   ]);
   assert.deepEqual((await smtp.ask("HELO client.example")).lines, ["250 mx.postern.test"]);
 });
@@ -110,6 +111,24 @@ for (const [why, lines, wanted] of [
     [250, 501, 501, 501, 501, 501],
   ],
   ["a sender without a domain", ["EHLO x", "MAIL FROM:<root>"], [250, 501]],
+  [
+    "a sender whose domain cannot exist",
+    ["EHLO x", ...["xn----", "b..example", `${"b".repeat(64)}.example`, "b%c"].map((d) => `MAIL FROM:<a@${d}>`)],
+    [250, 501, 501, 501, 501],
+  ],
+  [
+    "paths of 254 octets and of 255",
+    [
+      "EHLO x",
+      ...[245, 244].map((n) => `MAIL FROM:<${"a".repeat(n)}@b.example>`),
+      `RCPT TO:<${"a".repeat(245)}@b.example>`,
+    ],
+    [250, 501, 250, 501],
+  ],
+  ...["localhost", "web_1.b.example", "-b.example", "b.example.", "[192.0.2.1]", "[IPv6:2001:db8::1]"].map(
+    (domain) =>
+      [`a sender at ${domain}, as machines are called`, ["EHLO x", `MAIL FROM:<a@${domain}>`], [250, 250]] as const,
+  ),
   [
     "bad parameters",
     [

@@ -3,7 +3,7 @@
 // decided by the hooks. A server of our own: docs/decisions/0008-smtp-server.md says why.
 import type { SecureContext } from "node:tls";
 import * as auth from "./auth.ts";
-import { type Command, type Path, parseCommand, parseHelo, parsePathCommand } from "./command.ts";
+import { type Command, couldReturn, type Path, parseCommand, parseHelo, parsePathCommand } from "./command.ts";
 import type { InputFault } from "./input.ts";
 import * as replies from "./reply.ts";
 import { formatReply, type Reply, reply } from "./reply.ts";
@@ -219,7 +219,7 @@ function hello<Route>(state: State<Route>, { rest }: Command, esmtp: boolean): R
   const offers = [options.name, "PIPELINING", `SIZE ${options.limits.size_max}`, "8BITMIME", "SMTPUTF8"];
   if (options.tls && wire.tls === null) offers.push("STARTTLS");
   if (options.hooks.login && wire.tls !== null) offers.push(auth.MECHANISMS);
-  return reply(250, null, [...offers, "ENHANCEDSTATUSCODES"]);
+  return reply(250, null, [...offers, "ENHANCEDSTATUSCODES", "HELP"]);
 }
 
 async function mail<Route>(state: State<Route>, { rest }: Command): Promise<Reply> {
@@ -232,6 +232,7 @@ async function mail<Route>(state: State<Route>, { rest }: Command): Promise<Repl
   if (!parsed) return reply(501, "5.5.4", "the syntax is MAIL FROM:<address>");
   const { path, params } = parsed;
   if (path.text !== "" && !path.text.includes("@")) return reply(501, "5.1.7", "the sender's address has no domain");
+  if (!couldReturn(path)) return reply(501, "5.1.7", "the sender's address has no domain that could exist");
   // RFC 4954 §5: whoever offers AUTH takes this parameter; we trust nobody's word on who somebody else is.
   if (hooks.login) params.delete("AUTH");
   const problem = paramProblem(params, limits.size_max);
