@@ -36,6 +36,37 @@ it("reads a label that has more in it than a charset", () => {
   assert.equal(decodeText(Buffer.from("\ufeffé", "utf16le"), "unicode").text, "é");
 });
 
+it("knows the labels of WHATWG and of old programs, and what those who write them mean", () => {
+  const shown: [labels: string, octets: number[], text: string][] = [
+    ["iso-8859-1 iso_8859-1:1987 iso-ir-100 csISOLatin1 cp819 IBM819 8859_1", [0x93, 0xe9, 0x94], "“é”"],
+    ["iso-8859-9 ISO_8859-9:1989 latin5 l5 iso-ir-148 csisolatin5", [0x80, 0xfe], "€ş"],
+    ["tis-620 tis620 iso-8859-11 iso8859-11 windows-874 dos-874", [0x85, 0xa1, 0xa0], "…ก\u00a0"],
+    ["iso-8859-7 greek sun_eu_greek iso_8859-7:1987 8859-7", [0xe1], "α"],
+    ["iso-8859-8 iso-8859-8-i csISO88598I csISO88598E logical visual", [0xe0], "א"],
+    ["iso-8859-6 csiso88596e csiso88596i arabic", [0xc7], "ا"],
+    ["iso-8859-15 csisolatin9 8859-15", [0xa4], "€"],
+    ["windows-1251 windows-cp1251 cp-1251 x-cp1251", [0xcf], "П"],
+    ["macintosh mac x-mac-roman csMacintosh", [0x8a, 0xdb], "ä€"],
+    ["x-mac-cyrillic x-mac-ukrainian", [0x80, 0xff], "А€"],
+    ["x-mac-ce", [0x8d], "ć"],
+    ["x-mac-turkish", [0xdb], "ğ"],
+    ["euc-jp cseucpkdfmtjapanese", [0xa4, 0xa2], "あ"],
+    ["gb2312 gb_2312 csgb2312 csiso58gb231280 iso-ir-58", [0x81, 0x40], "丂"],
+  ];
+  for (const [labels, octets, text] of shown)
+    for (const label of labels.split(" "))
+      assert.deepEqual(decodeText(Buffer.from(octets), label), { text, defect: null }, label);
+});
+
+it("reads UTF-8 that is no text of the charset that it names", () => {
+  for (const label of ["iso-2022-jp", "euc-jp", "euc-kr", "big5"])
+    assert.deepEqual(
+      decodeText(Buffer.from("naïve – ő"), label),
+      { text: "naïve – ő", defect: "undecodable_text" },
+      label,
+    );
+});
+
 it("knows UTF-16 by its mark where the label does not say so", () => {
   const text = Buffer.from("\ufeffgrüße", "utf16le");
   for (const label of ["", "us-ascii", "utf-8", "no-such-charset"]) {

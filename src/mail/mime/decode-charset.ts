@@ -2,7 +2,7 @@
 // own transformations for the charsets with shifts that no library has. Never throws; what cannot be decoded becomes
 // U+FFFD. Guesses only where a label is missing, unknown or plainly wrong. Works on bytes: lists of matches, one for each
 // character of a hostile body, would be more than a worker's heap. Line ends are not touched here.
-import { isUtf8 } from "node:buffer";
+import { isAscii, isUtf8 } from "node:buffer";
 import iconv from "iconv-lite";
 
 /** `defect` tells that the label was unknown or the bytes did not fit it. */
@@ -15,12 +15,19 @@ const aliases = new Map([
   ["latin1", "windows-1252"],
   ["latin-1", "windows-1252"],
   ["l1", "windows-1252"],
+  ["csisolatin1", "windows-1252"],
+  ["iso-ir-100", "windows-1252"],
+  ["cp819", "windows-1252"],
+  ["ibm819", "windows-1252"],
   ["iso-8859-9", "windows-1254"],
-  ["iso-8859-8-i", "iso-8859-8"],
-  ["iso-8859-8-e", "iso-8859-8"],
-  ["iso-8859-6-i", "iso-8859-6"],
-  ["iso-8859-6-e", "iso-8859-6"],
+  ["latin5", "windows-1254"],
+  ["l5", "windows-1254"],
+  ["csisolatin5", "windows-1254"],
+  ["iso-ir-148", "windows-1254"],
   ["gb2312", "gb18030"],
+  ["gb_2312", "gb18030"],
+  ["csgb2312", "gb18030"],
+  ["csiso58gb231280", "gb18030"],
   ["gb_2312-80", "gb18030"],
   ["gbk", "gb18030"],
   ["x-gbk", "gb18030"],
@@ -43,14 +50,29 @@ const aliases = new Map([
   ["windows-31j", "shift_jis"],
   ["cp932", "shift_jis"],
   ["x-euc-jp", "euc-jp"],
+  ["cseucpkdfmtjapanese", "euc-jp"],
   ["unicode-1-1-utf-8", "utf-8"],
   ["koi8", "koi8-r"],
   ["koi", "koi8-r"],
   ["x-mac-roman", "macintosh"],
   ["mac", "macintosh"],
   ["x-mac-cyrillic", "maccyrillic"],
-  ["tis620", "tis-620"],
+  ["x-mac-ukrainian", "maccyrillic"],
+  ["x-mac-ce", "maccenteuro"],
+  ["x-mac-croatian", "maccroatian"],
+  ["x-mac-greek", "macgreek"],
+  ["x-mac-icelandic", "maciceland"],
+  ["x-mac-romanian", "macromania"],
+  ["x-mac-turkish", "macturkish"],
+  ["tis-620", "windows-874"],
+  ["tis620", "windows-874"],
+  ["iso-8859-11", "windows-874"],
   ["windows-874-2000", "windows-874"],
+  ["dos-874", "windows-874"],
+  ["sun_eu_greek", "iso-8859-7"],
+  ["logical", "iso-8859-8"],
+  ["visual", "iso-8859-8"],
+  ["csisolatin9", "iso-8859-15"],
   ["unicode", "utf-16"],
   ["csunicode", "utf-16"],
   ["iso-10646-ucs-2", "utf-16"],
@@ -96,8 +118,8 @@ function normalizeLabel(label: string): string {
     .replace(/^_+|[,;$].*$/g, "")
     .replace(/^(?:charset=|x-(?=cp\d|windows-|iso-))/, "");
   const spelled = bare
-    .replace(/^(?:cp-?|win-?|windows_|ansi[-_])(125\d|874)$/, "windows-$1")
-    .replace(/^iso_?8859_?-?(\d+)$/, "iso-8859-$1");
+    .replace(/^(?:cp-?|win-?|windows_|windows-?cp-?|ansi[-_])(125\d|874)$/, "windows-$1")
+    .replace(/^(?:(?:cs)?iso)?[-_]?8859[-_]?(\d{1,2})(?::\d{4})?(?:-?[ei])?$/, "iso-8859-$1");
   return aliases.get(spelled) ?? spelled;
 }
 
@@ -111,7 +133,10 @@ function decodeAs(bytes: Buffer, name: string): DecodedText | null {
   if (unsaid.has(name)) return { text: guess(bytes), defect: null };
   if (name === "utf-8" || name === "utf8") return decodeUtf8(bytes);
   const text = decodeShifted(bytes, name) ?? decodeTable(bytes, name);
-  return text === null ? null : { text, defect: text.includes("\ufffd") ? "undecodable_text" : null };
+  if (!text?.includes("\ufffd")) return text === null ? null : { text, defect: null };
+  // What is no text of its label and is UTF-8 beyond ASCII was written in UTF-8.
+  const isOther = isUtf8(bytes) && !isAscii(bytes);
+  return { text: isOther ? bytes.toString("utf8") : text, defect: "undecodable_text" };
 }
 
 /** By the tables of iconv-lite, for a name in whatever spelling; null when it has none. */
@@ -176,6 +201,9 @@ function decodeShifted(bytes: Buffer, name: string): string | null {
   if (/^(?:cs)?iso-?2022-?jp/.test(name) || /^cp5022\d$/.test(name))
     return new TextDecoder("iso-2022-jp").decode(bytes);
   if (/^(?:cs)?iso-?2022-?kr$/.test(name)) return iconv.decode(withHighBits(bytes), "cp949");
+  // iconv-lite has their tables from before the euro sign.
+  if (/^(?:mac(?:intosh|roman)|csmacintosh)$/.test(name)) return new TextDecoder("macintosh").decode(bytes);
+  if (/^mac(?:cyrillic|ukraine)$/.test(name)) return new TextDecoder("x-mac-cyrillic").decode(bytes);
   if (/^iso-?2022-?cn/.test(name)) return iconv.decode(withHighBits(bytes), "gb18030");
   if (utf7.test(name)) return decodeUtf7(bytes);
   if (/^hz(?:-gb(?:-?2312)?)?$/.test(name)) return iconv.decode(fromHz(bytes), "gb18030");
