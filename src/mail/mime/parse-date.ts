@@ -1,6 +1,8 @@
 // The Date field of other people's mail (RFC 5322 §3.3, §4.3, and what is found besides) as an instant. No clock: a date
 // that is not there or makes no sense is null.
 
+import { withoutComments } from "./comments.ts";
+
 const months = new Map(
   ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"].map((name, index) => [
     name,
@@ -26,11 +28,7 @@ const textCharsMax = 200;
 
 /** RFC 3339 in UTC with milliseconds, or null. */
 export function parseMailDate(value: string): string | null {
-  const text = value
-    .slice(0, textCharsMax)
-    .replace(/\([^()]*\)/g, " ")
-    .replace(/\s+/g, " ")
-    .trim();
+  const text = withoutComments(value.slice(0, textCharsMax)).replace(/\s+/g, " ").trim();
   const parts = readMailForm(text) ?? readIsoForm(text);
   if (parts === null) return null;
   const { year, month, day, hour, minute, second, offset } = parts;
@@ -57,24 +55,35 @@ type DateParts = {
   offset: number;
 };
 
+const TIME = "(\\d{1,2}) ?[:.] ?(\\d{1,2})(?: ?[:.] ?(\\d{1,2})(?:\\.\\d+)?)?(?: ?([ap])\\.?m\\b\\.?)?";
+const DAY = "(\\d{1,2})(?:st|nd|rd|th)?";
+const DAY_FIRST = new RegExp(
+  `(?:^|[ ,])${DAY}[ -]{1,3}([a-z]{3})[a-z]*\\.?[ ,-]{1,3}(\\d{2,5})[, ]+${TIME} ?(.*)$`,
+  "i",
+);
+// asctime: `Thu Jan  4 12:00:00 2001`, with a zone before or behind the year.
+const ASCTIME = new RegExp(
+  `(?:^|[ ,])([a-z]{3})[a-z]*\\.? ${DAY},? ${TIME} ?([+-]\\d{4}|[^\\d ]*) ?(\\d{4}) ?(.*)$`,
+  "i",
+);
+// As people write it: `January 4, 2001 12:00 PM`.
+const MONTH_FIRST = new RegExp(`(?:^|[ ,])([a-z]{3})[a-z]*\\.? ${DAY},? (\\d{4}),?(?: at)? ${TIME} ?(.*)$`, "i");
+
 function readMailForm(text: string): DateParts | null {
-  const time = "(\\d{1,2}) ?[:.] ?(\\d{1,2})(?: ?[:.] ?(\\d{1,2})(?:\\.\\d+)?)?";
-  const dayFirst = new RegExp(
-    `(?:^|[ ,])(\\d{1,2})[ -]{1,3}([a-z]{3})[a-z]*\\.?[ ,-]{1,3}(\\d{2,5})[, ]+${time} ?(.*)$`,
-    "i",
-  ).exec(text);
+  const dayFirst = DAY_FIRST.exec(text);
   if (dayFirst) {
-    const [, day, month, year, hour, minute, second, zone] = dayFirst;
-    return toParts({ day, month, year, hour, minute, second, zone });
+    const [, day, month, year, hour, minute, second, half, zone] = dayFirst;
+    return toParts({ day, month, year, hour, minute, second, half, zone });
   }
-  // asctime: `Thu Jan  4 12:00:00 2001`, with a zone before or behind the year.
-  const monthFirst = new RegExp(
-    `(?:^|[ ,])([a-z]{3})[a-z]*\\.? (\\d{1,2}),? ${time} ?([+-]\\d{4}|[^\\d ]*) ?(\\d{4}) ?(.*)$`,
-    "i",
-  ).exec(text);
+  const asctime = ASCTIME.exec(text);
+  if (asctime) {
+    const [, month, day, hour, minute, second, half, before, year, behind] = asctime;
+    return toParts({ day, month, year, hour, minute, second, half, zone: behind || before });
+  }
+  const monthFirst = MONTH_FIRST.exec(text);
   if (monthFirst === null) return null;
-  const [, month, day, hour, minute, second, before, year, behind] = monthFirst;
-  return toParts({ day, month, year, hour, minute, second, zone: behind || before });
+  const [, month, day, year, hour, minute, second, half, zone] = monthFirst;
+  return toParts({ day, month, year, hour, minute, second, half, zone });
 }
 
 function readIsoForm(text: string): DateParts | null {
@@ -93,17 +102,22 @@ function readIsoForm(text: string): DateParts | null {
 }
 
 function toParts(
-  given: Record<"day" | "month" | "year" | "hour" | "minute" | "second" | "zone", string | undefined>,
+  given: Record<"day" | "month" | "year" | "hour" | "minute" | "second" | "half" | "zone", string | undefined>,
 ): DateParts {
   return {
     year: fullYear(given.year!),
     month: months.get(given.month!.toLowerCase()) ?? -1,
     day: Number(given.day),
-    hour: Number(given.hour),
+    hour: hourOfDay(Number(given.hour), given.half),
     minute: Number(given.minute),
     second: Number(given.second ?? 0),
     offset: readZone(given.zone ?? ""),
   };
+}
+
+// Some write `1:10 PM`, and `13:10 PM` too.
+function hourOfDay(hour: number, half: string | undefined): number {
+  return half === undefined || hour > 12 ? hour : (hour % 12) + (half.toLowerCase() === "p" ? 12 : 0);
 }
 
 // RFC 5322 §4.3
