@@ -165,6 +165,15 @@ describe("a reply", () => {
     assert.ok(!text.includes("home.real.example"));
   });
 
+  it("names no part that is not there, because its Content-ID tells where it was made", () => {
+    const body = `<img src="cid:part1.x%40home.real.example"><td background='cid:part1.x@home.real.example'><a href="https://home.real.example/">Lucid:yes@a.example</a>`;
+    const text = built(`Content-Type: text/html\n\n${body}`).replace(/=\r\n/g, "");
+    const [one, two] = [...text.matchAll(/cid:([a-z0-9]+@mask\.example)/gi)].map(([, id]) => id);
+    assert.ok(one !== undefined && one === two, text);
+    assert.doesNotMatch(text, /part1/);
+    assert.match(text, /href="https:\/\/home\.real\.example\/">Lucid:yes@a\.example</);
+  });
+
   it("answers an invitation as the alias, to the contact", () => {
     const ics = `BEGIN:VCALENDAR\nMETHOD:REPLY\nBEGIN:VEVENT\nORGANIZER:mailto:${R}\nATTENDEE;PARTSTAT=ACCEPTED:mailto:${D}\nEND:VEVENT\nEND:VCALENDAR\n`;
     const result = reply(`${HEAD}Content-Type: text/calendar; method=REPLY; charset=utf-8\n\n${ics}`);

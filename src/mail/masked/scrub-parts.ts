@@ -79,7 +79,7 @@ const ARMOR = "application/pgp";
 /** Content-IDs get new names before any text that mentions them is written. */
 function collectIds(part: Part, work: Work): void {
   const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
-  if (id !== "") work.cids.set(id, `${work.token()}@${domainOf(work.own.email)}`);
+  if (id !== "") work.cids.set(id, newId(work));
   for (const child of part.children ?? []) collectIds(child, work);
 }
 
@@ -151,11 +151,19 @@ function replaceText(text: string, isHtml: boolean, work: Work): string {
   return run(own, split.own) + run(quoted, split.quoted);
 }
 
-function withNewIds(html: string, { cids }: Work): string {
-  return html.replace(/cid:([^\s"'<>)]{1,998})/gi, (whole, id: string) => {
-    const known = cids.get(id) ?? cids.get(decodePercents(id));
-    return known === undefined ? whole : `cid:${known}`;
+/** An address of a part that is not there tells its maker's domain as well. */
+function withNewIds(html: string, work: Work): string {
+  return html.replace(/(["'=(]?)cid:([^\s"'<>)]{1,998})/gi, (whole, before: string, given: string) => {
+    const id = decodePercents(given);
+    const known = work.cids.get(given) ?? work.cids.get(id);
+    if (known === undefined && (before === "" || !id.includes("@"))) return whole;
+    if (known === undefined) work.cids.set(id, newId(work));
+    return `${before}cid:${known ?? work.cids.get(id)}`;
   });
+}
+
+function newId({ token, own }: Work): string {
+  return `${token()}@${domainOf(own.email)}`;
 }
 
 function decodePercents(text: string): string {
