@@ -86,6 +86,7 @@ export async function readMail({ examination }: Pick<Mail, "examination">, parse
     ...read,
     message_id: storable(read.message_id, ID_CHARS_MAX),
     in_reply_to: storable(read.in_reply_to, ID_CHARS_MAX),
+    answered: read.answered.map(wellFormed),
     references: read.references.map(wellFormed),
     subject: storable(read.subject, SUBJECT_CHARS_MAX),
     text: read.text === null ? null : wellFormed(read.text),

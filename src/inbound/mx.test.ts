@@ -365,6 +365,21 @@ test("a mail that answers one of ours, or another mail, is in its thread", async
   assert.equal(listed.body.total, 3);
 });
 
+test("a mail that answers several finds the thread of whichever was received", async () => {
+  await addAlias(r, "several");
+  const receive = async (subject: string, headers: string) => {
+    const smtp = await greeted();
+    const content = `${headers}Subject: ${subject}\r\n\r\nx\r\n`;
+    assert.equal((await smtp.deliver({ from: "a@b.example", to: ["several@in.example"], content })).code, 250);
+    smtp.destroy();
+    const [row] = await r.processed(`subject=${subject}`);
+    return (await r.events(row.id))[0]?.body.thread;
+  };
+  const asked = await receive("several1", "Message-ID: <asked@b.example>\r\n");
+  const both = await receive("several2", "In-Reply-To: <never-came@b.example>\r\n <asked@b.example>\r\n");
+  assert.deepEqual([both.id, both.in_reply_to], [asked.id, "<never-came@b.example>"]);
+});
+
 test("a client that names only its parent finds the thread through the mail that we sent in between", async () => {
   await addAlias(r, "chain");
   const deliver = async (headers: string) => {

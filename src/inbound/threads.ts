@@ -3,13 +3,19 @@
 // are processed at the same moment or in the wrong order.
 import { createHash } from "node:crypto";
 import { headerValues, splitMessage } from "../mail/mime/parse-head.ts";
+import { answeredMax } from "../mail/mime/parsed-mail.ts";
 import { uuidText } from "../mail/token-bytes.ts";
 import { coalesceByOrg, type Found, type OrgKey } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import { findHead, findSentByMessageId } from "../sending/sending.ts";
 import * as queries from "./queries.ts";
 
-export type ThreadHeaders = { message_id: string | null; in_reply_to: string | null; references: readonly string[] };
+export type ThreadHeaders = {
+  message_id: string | null;
+  /** The ids of In-Reply-To. */
+  answered: readonly string[];
+  references: readonly string[];
+};
 export type Thread = { id: string; matched_email_id: string | null };
 export type FindThread = (orgId: string, headers: ThreadHeaders, fallback: string) => Promise<Thread>;
 
@@ -53,13 +59,13 @@ function lookUp(load: (keys: OrgKey[]) => Promise<Found<string>[]>) {
 }
 
 /** Nearest first. Message-IDs with NUL do not reach the database. */
-function ancestorsOf({ in_reply_to, references }: Omit<ThreadHeaders, "message_id">): string[] {
-  const all = [...(in_reply_to === null ? [] : [in_reply_to]), ...[...references].reverse()];
+function ancestorsOf({ answered, references }: Omit<ThreadHeaders, "message_id">): string[] {
+  const all = [...answered, ...[...references].reverse()];
   return [...new Set(all)].filter((id) => !id.includes("\0")).slice(0, ANCESTORS_MAX);
 }
 
-function rootOf({ in_reply_to, references }: Omit<ThreadHeaders, "message_id">): string | null {
-  return references[0] ?? in_reply_to;
+function rootOf({ answered, references }: Omit<ThreadHeaders, "message_id">): string | null {
+  return references[0] ?? answered[0] ?? null;
 }
 
 /** `thread`: that of the nearest ancestor received; `root`: the first id of the conversation as far as heads tell. */
@@ -108,7 +114,7 @@ function answeredReader(world: Pick<World, "db">) {
       headerValues(headers, name)
         .join(" ")
         .match(/<[^<>\s]{1,998}>/g) ?? [];
-    const named = { in_reply_to: idsOf("in-reply-to")[0] ?? null, references: idsOf("references") };
+    const named = { answered: idsOf("in-reply-to").slice(0, answeredMax), references: idsOf("references") };
     return { ids: ancestorsOf(named), root: rootOf(named) };
   };
 }

@@ -166,7 +166,6 @@ async function introduce(world: carry.CarryWorld, find: FindContact, alias: Alia
   };
 }
 
-/** `in_reply_to` holds one at most. */
 type Ids = { message_id: string; in_reply_to: string[]; references: string[] };
 
 /** The mail's ids in a form that goes on; a mail without one of its own gets one, so that an answer to it finds its place. */
@@ -174,7 +173,7 @@ function writableIds(world: carry.CarryWorld, alias: AliasRow, { id }: carry.Arr
   const writable = (given: string) => writableId(world, alias, given);
   return {
     message_id: writable(parsed.message_id ?? id),
-    in_reply_to: parsed.in_reply_to ? [writable(parsed.in_reply_to)] : [],
+    in_reply_to: parsed.answered.map(writable),
     references: parsed.references.map(writable),
   };
 }

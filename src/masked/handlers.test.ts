@@ -79,6 +79,7 @@ function arrived(
           headers: [],
           message_id: "<m@home.example>",
           in_reply_to: null,
+          answered: [],
           references: [],
           auto_submitted: false,
           subject: null,

@@ -203,7 +203,7 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
   const id = world.random.uuid();
   const outer = outerId(world, alias, parsed.message_id ?? id);
   const own = addressOf(alias);
-  const in_reply_to = await idsForContacts(world, world.db, alias, parsed.in_reply_to ? [parsed.in_reply_to] : []);
+  const in_reply_to = await idsForContacts(world, world.db, alias, parsed.answered);
   const references = await idsForContacts(world, world.db, alias, parsed.references);
   const bytes = await mail.examination.bytes();
   const quoted = await contactsBehind(

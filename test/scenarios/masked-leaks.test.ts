@@ -72,6 +72,21 @@ test("what comes back with a reply's Message-ID is answered by that id, never by
   assert.deepEqual(field(last, "References"), [own(1), own(2), own(2)], "the mailbox knows its mails by its own ids");
 });
 
+test("a mail that answers several names all of them on the other side, and a reply those that its reader knows", async () => {
+  const a = await alias();
+  const r = await reverse(a.id);
+  const answered = (text = "") => /^In-Reply-To: ((?:<[^>]+>\s*)+)\r$/m.exec(text)?.[1]?.split(/\s+/);
+  for (const id of ["<q1@contact.example>", "<q2@contact.example>"]) {
+    await simulate({ to: a.full, from: C, head: `Message-ID: ${id}\r\n` });
+  }
+  const both = "In-Reply-To: <q1@contact.example> <q2@contact.example>\r\n";
+  const forward = await simulate({ to: a.full, from: C, head: both });
+  assert.deepEqual(answered(forward.messages[0]?.raw), ["<q1@contact.example>", "<q2@contact.example>"]);
+  const head = "In-Reply-To: <private@home.example> <q1@contact.example> <q2@contact.example>\r\n";
+  const reply = await simulate({ to: r, head });
+  assert.deepEqual(answered(reply.messages[0]?.raw), ["<q1@contact.example>", "<q2@contact.example>"]);
+});
+
 test("what the mailbox's programs send by themselves is dropped, whatever it is marked with", async () => {
   const a = await alias();
   const r = await reverse(a.id);

@@ -124,6 +124,7 @@ describe("parseMessage", () => {
       },
       ...{
         in_reply_to: null,
+        answered: [],
         references: [],
         text: "",
         html: null,

@@ -9,7 +9,7 @@ import type { ParsedAddress } from "./parse-addresses.ts";
 import { parseMailDate } from "./parse-date.ts";
 import type { Header } from "./parse-head.ts";
 import { parseStructure, type StructureLimits } from "./parse-structure.ts";
-import type { ParsedMail } from "./parsed-mail.ts";
+import { answeredMax, type ParsedMail } from "./parsed-mail.ts";
 import { readAttachments } from "./read-attachments.ts";
 
 export const defaultParseLimits: StructureLimits = { parts_max: 1_000, depth_max: 50 };
@@ -30,6 +30,7 @@ export function parseMessage(bytes: Buffer, limits: StructureLimits = defaultPar
   for (const name of ["from", "subject", "date", "message-id"]) {
     if (fields.all(name).length > 1) defects.add(`duplicate_${name.replace("-", "_")}`);
   }
+  const answered = readIds(fields.first("in-reply-to")).slice(0, answeredMax);
   const addresses = (name: string) =>
     root.headers
       .filter((header) => header.name.toLowerCase() === name)
@@ -45,7 +46,8 @@ export function parseMessage(bytes: Buffer, limits: StructureLimits = defaultPar
     subject: readSubject(fields.first("subject")),
     date: parsedDate,
     message_id: readIds(fields.first("message-id"))[0] ?? null,
-    in_reply_to: readIds(fields.first("in-reply-to"))[0] ?? null,
+    in_reply_to: answered[0] ?? null,
+    answered,
     references: readIds(fields.first("references")).slice(-referencesMax),
     text: bodies.text,
     html: bodies.html,

@@ -1,6 +1,9 @@
 // What a received message is once it has been read: plain values that go from the parsing worker to whoever asked.
 import type { ParsedAddress } from "./parse-addresses.ts";
 
+/** An answer to more at once is a digest of a machine's. */
+export const answeredMax = 10;
+
 /** `value` is one line, its encoded words decoded. */
 export type ParsedHeader = { name: string; value: string };
 
@@ -30,6 +33,8 @@ export type ParsedMail = {
   /** With angle brackets, as are the ids of `in_reply_to` and `references`. */
   message_id: string | null;
   in_reply_to: string | null;
+  /** All ids of In-Reply-To, which may name several; `in_reply_to` is the first. */
+  answered: string[];
   references: string[];
   /** Line ends are LF. */
   text: string | null;

@@ -2,7 +2,7 @@
 // for every message there is; its parts stay unread.
 import { parseAddressList } from "./parse-addresses.ts";
 import { decodeWords, headerValues, splitMessage } from "./parse-head.ts";
-import type { ParsedMail } from "./parsed-mail.ts";
+import { answeredMax, type ParsedMail } from "./parsed-mail.ts";
 
 /** What the head alone tells; `reason` says why there is no more and stands in `defects`. Never throws. */
 export function readHead(bytes: Buffer, reason: string): ParsedMail {
@@ -25,6 +25,7 @@ export function readHead(bytes: Buffer, reason: string): ParsedMail {
     date: null,
     message_id: ids("message-id")[0] ?? null,
     in_reply_to: ids("in-reply-to")[0] ?? null,
+    answered: ids("in-reply-to").slice(0, answeredMax),
     references: ids("references"),
     text: null,
     html: null,
