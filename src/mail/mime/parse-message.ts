@@ -4,6 +4,7 @@
 
 import { automaticMark } from "../automatic-marks.ts";
 import { chooseBodies } from "./choose-bodies.ts";
+import { withoutComments } from "./comments.ts";
 import { mailboxesOf, readableValue, shownValue, unfoldedValue } from "./header-text.ts";
 import type { ParsedAddress } from "./parse-addresses.ts";
 import { parseMailDate } from "./parse-date.ts";
@@ -45,7 +46,7 @@ export function parseMessage(bytes: Buffer, limits: StructureLimits = defaultPar
     reply_to: addresses("reply-to"),
     subject: readSubject(fields.first("subject")),
     date: parsedDate,
-    message_id: readIds(fields.first("message-id"))[0] ?? null,
+    message_id: readOwnId(fields.first("message-id")),
     in_reply_to: answered[0] ?? null,
     answered,
     references: readIds(fields.first("references")).slice(-referencesMax),
@@ -74,7 +75,14 @@ function readSubject(value: string | null): string | null {
   return value === null ? null : readableValue(value).slice(0, subjectCharsMax).toWellFormed();
 }
 
-// RFC 5322 §3.6.4, and ids without brackets. White space and comments within are the obsolete syntax, and dropped.
+// Some programs write their own id as one word of whatever kind; in the other fields that may be a word of a sentence.
+function readOwnId(value: string | null): string | null {
+  const text = readableValue(withoutComments(value ?? ""));
+  return readIds(value)[0] ?? (/^[^\s<>]+$/.test(text) && text.length <= idCharsMax - 2 ? `<${text}>` : null);
+}
+
+// RFC 5322 §3.6.4, and ids without brackets or with one of them. White space and comments within are the obsolete syntax,
+// and dropped.
 function readIds(value: string | null): string[] {
   if (value === null) return [];
   const text = readableValue(value);
@@ -83,6 +91,7 @@ function readIds(value: string | null): string[] {
     bracketed ??
     text
       .split(/[\s,]+/)
+      .map((id) => id.replace(/^<|>$/g, ""))
       .filter((id) => /^[^<>]+@[^<>]+$/.test(id))
       .map((id) => `<${id}>`);
   return ids.filter((id) => id.length > 2 && id.length <= idCharsMax);
