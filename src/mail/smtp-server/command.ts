@@ -25,7 +25,7 @@ const CONTROL = /[\x00-\x1f\x7f]/;
 const HELO = /^[^\s\x00-\x20\x7f](?:[^\s\x00-\x1f\x7f]| ){0,254}$/u;
 
 const ADDRESS_LITERAL = /^\[[^[\]]+\]$/;
-const NAME_OF_LABELS = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/;
+const NAME = /^[a-z0-9_.-]{1,253}$/;
 
 /** Splits a line; null when it holds control characters (a tab counts as a space) or is not UTF-8. */
 export function parseCommand(line: Buffer): Command | null {
@@ -116,12 +116,13 @@ function parseOddPath(text: string): Path | null {
 
 /**
  * Could the null path, or the domain of this one, exist? Names of one label, names with underscores or hyphens in odd places
- * and address literals are what machines call themselves; a label that is empty, too long or no A-label is nobody's.
+ * and address literals are what machines call themselves; one with other characters or a false A-label is nobody's. Deliberate:
+ * empty and over-long labels are left to SPF, which has a result for them (RFC 7208 §4.3: none).
  */
 export function couldReturn({ text, domain }: Path): boolean {
   if (text === "" || domain !== null) return true;
   const given = text.slice(text.lastIndexOf("@") + 1);
   if (ADDRESS_LITERAL.test(given)) return true;
   const name = (/^[\x00-\x7f]*$/.test(given) ? given.toLowerCase() : domainToASCII(given)).replace(/\.$/, "");
-  return NAME_OF_LABELS.test(name) && !hasBadALabel(name);
+  return NAME.test(name) && !hasBadALabel(name);
 }

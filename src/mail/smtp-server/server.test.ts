@@ -113,8 +113,8 @@ for (const [why, lines, wanted] of [
   ["a sender without a domain", ["EHLO x", "MAIL FROM:<root>"], [250, 501]],
   [
     "a sender whose domain cannot exist",
-    ["EHLO x", ...["xn----", "b..example", `${"b".repeat(64)}.example`, "b%c"].map((d) => `MAIL FROM:<a@${d}>`)],
-    [250, 501, 501, 501, 501],
+    ["EHLO x", ...["xn----", "b%c"].map((d) => `MAIL FROM:<a@${d}>`)],
+    [250, 501, 501],
   ],
   [
     "paths of 254 octets and of 255",
@@ -128,6 +128,9 @@ for (const [why, lines, wanted] of [
   ...["localhost", "web_1.b.example", "-b.example", "b.example.", "[192.0.2.1]", "[IPv6:2001:db8::1]"].map(
     (domain) =>
       [`a sender at ${domain}, as machines are called`, ["EHLO x", `MAIL FROM:<a@${domain}>`], [250, 250]] as const,
+  ),
+  ...["b..example", `${"b".repeat(64)}.example`].map(
+    (domain) => [`a sender at ${domain}, whom SPF judges`, ["EHLO x", `MAIL FROM:<a@${domain}>`], [250, 250]] as const,
   ),
   [
     "bad parameters",
