@@ -232,6 +232,18 @@ describe("DKIM signatures", () => {
     assert.deepEqual([nine.dkim.result, nine.dkim.domain], ["pass", "example.com"]);
   });
 
+  it("takes signatures in h= for those that were there before, and one more for none added since", async () => {
+    const results = async (mail: Buffer) => (await judge(mail)).dkim.signatures.map(({ result }) => result);
+    assert.deepEqual(await results(signBy({ h: "From:DKIM-Signature" })), ["pass"]);
+    const twice = signBy({ h: "From:DKIM-Signature:DKIM-Signature" }, signBy({}));
+    assert.deepEqual(await results(twice), ["pass", "pass"]);
+    const inner = signBy({}).subarray(0, -plainMail.length);
+    const outer = twice.subarray(0, -(inner.length + plainMail.length));
+    assert.deepEqual(await results(Buffer.concat([inner, outer, plainMail])), ["pass", "pass"]);
+    const added = Buffer.concat([Buffer.from("DKIM-Signature: v=1\r\n"), twice]);
+    assert.deepEqual(await results(added), ["permerror", "fail", "pass"]);
+  });
+
   it("refuses what passed when there is more than one From, and fails when one was added", async () => {
     const two = Buffer.concat([Buffer.from("From: Mallory <m@example.org>\r\n"), plainMail]);
     const { dkim, dmarc } = await judge(signBy({ h: "From:From:Subject" }, two));

@@ -67,7 +67,10 @@ function outOfTime({ signed_at_s, expires_at_s }: Signature, nowS: number): stri
 // §5.4.2: of several fields with one name the last comes first; §3.7: then the signature's own, without its value.
 function signedBytes(signature: Signature, fields: HeaderField[]): Buffer {
   const byName = new Map<string, HeaderField[]>(signature.signed_names.map((name) => [name, []]));
-  for (const field of fields) byName.get(field.name.toLowerCase())?.push(field);
+  for (const field of fields) {
+    // §5.4: where h= names signatures it means those that were there before, and more of them than there are is "none added".
+    if (!isOwnField(field, signature)) byName.get(field.name.toLowerCase())?.push(field);
+  }
   const parts: Buffer[] = [];
   for (const name of signature.signed_names) {
     const field = byName.get(name)!.pop();
@@ -75,6 +78,11 @@ function signedBytes(signature: Signature, fields: HeaderField[]): Buffer {
   }
   const own = canonicalizeHeader(withoutSignature(signature.field), signature.header_mode);
   return Buffer.concat([...parts, own.subarray(0, own.length - 2)]);
+}
+
+/** Is it the field that the signature was read from? Both are cut out of the message's bytes. */
+function isOwnField({ bytes }: HeaderField, { field }: Signature): boolean {
+  return bytes.buffer === field.buffer && bytes.byteOffset === field.byteOffset;
 }
 
 function isSignedBy(key: KeyObject, signature: Pick<Signature, "key_type" | "value">, input: Buffer): boolean {
