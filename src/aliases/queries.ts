@@ -1,6 +1,6 @@
 // All SQL on domain aliases.
 import type { Query, Tx } from "../platform/db.ts";
-import { contains } from "../platform/like.ts";
+import { spelled } from "../platform/like.ts";
 import type { AliasAction, AliasChoice, AliasRecord, ForwardMode } from "./types.ts";
 
 const COLUMNS = `id, org_id, domain_id, local_part as address, domain, false as is_masked, action, forward_to,
@@ -67,10 +67,10 @@ export type AliasFilter = {
 
 const FILTER = `org_id = $1 and ($2::uuid is null or domain_id = $2) and ($3::text is null or action = $3)
   and ($4::boolean is null or active = $4)
-  and ($5::text is null or local_part || '@' || domain ilike $5 or description ilike $5)`;
+  and ($5::text[] is null or local_part || '@' || domain ilike any($5) or description ilike any($5))`;
 
 function filterValues(orgId: string, { domain_id, action, active, q }: AliasFilter): unknown[] {
-  const text = q === undefined ? null : contains(q);
+  const text = q === undefined ? null : spelled(q);
   return [orgId, domain_id ?? null, action ?? null, active ?? null, text];
 }
 

@@ -192,6 +192,8 @@ test("the list is filtered and searched", async () => {
   };
   assert.deepEqual(await ids("q=zacharias_%25"), [alias.id]);
   assert.deepEqual(await ids(`q=${alias.address}@masked`), [alias.id]);
+  await api.ask("PUT", `/v1/masked/aliases/${alias.id}`, { description: "Ärzte" });
+  assert.deepEqual(await ids(`q=${encodeURIComponent("ÄRZTE")}`), [alias.id]);
   assert.deepEqual(await ids("forward_to=Zach@real.example"), [alias.id]);
   assert.deepEqual(await ids("forward_to=unknown@real.example"), []);
   const email = encodeURIComponent("zach@höme.example");

@@ -1,6 +1,6 @@
 // SQL on masked aliases, the addresses they have, and the destinations they name.
 import type { Query, Tx } from "../platform/db.ts";
-import { contains } from "../platform/like.ts";
+import { spelled } from "../platform/like.ts";
 import type { AliasRow, DestinationStatus, Environment } from "./types.ts";
 
 const COLUMNS = `id, org_id, environment, domain_id, domain, local_part, masked_description, display_name, metadata, active,
@@ -138,13 +138,14 @@ export type AliasFilter = {
 
 const FILTER = `org_id = $1 and environment = $2 and ($3::uuid is null or domain_id = $3)
   and ($4::boolean is null or active = $4)
-  and ($5::text is null or local_part || '@' || domain ilike $5 or masked_description ilike $5 or display_name ilike $5)
+  and ($5::text[] is null or local_part || '@' || domain ilike any($5) or masked_description ilike any($5)
+       or display_name ilike any($5))
   and ($6::uuid is null or exists (select 1 from masked_alias_destination ad
         where ad.org_id = a.org_id and ad.alias_id = a.id and ad.destination_id = $6))
   and (deleted_at is not null) = $7`;
 
 function filterValues(orgId: string, filter: AliasFilter): unknown[] {
-  const text = filter.q === undefined ? null : contains(filter.q);
+  const text = filter.q === undefined ? null : spelled(filter.q);
   return [
     orgId,
     filter.environment,

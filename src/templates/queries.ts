@@ -29,10 +29,11 @@ export function lockTemplate(tx: Tx, orgId: string, id: string) {
   ]);
 }
 
-export type ListFilter = { pattern: string | null; active: boolean | null };
+export type ListFilter = { patterns: string[] | null; active: boolean | null };
 
 const MATCHES = `t.org_id = $1 and ($2::boolean is null or t.active = $2)
-  and ($3::text is null or t.name ilike $3 or t.slug ilike $3 or v.subject ilike $3 or t.description ilike $3)`;
+  and ($3::text[] is null or t.name ilike any($3) or t.slug ilike any($3) or v.subject ilike any($3)
+       or t.description ilike any($3))`;
 
 type Page = { limit: number; offset: number; body_bytes_max: number };
 
@@ -50,7 +51,7 @@ export function listTemplates(db: Query, orgId: string, filter: ListFilter, page
                from (select ${SUMMARY}, v.html_body, v.text_body from ${CURRENT} where ${MATCHES}
                       order by t.created_at desc, t.id desc limit $4 offset $5) q) p
       order by p.created_at desc, p.id desc`,
-    [orgId, filter.active, filter.pattern, page.limit, page.offset, page.body_bytes_max],
+    [orgId, filter.active, filter.patterns, page.limit, page.offset, page.body_bytes_max],
   );
 }
 
@@ -58,7 +59,7 @@ export function countTemplates(db: Query, orgId: string, filter: ListFilter) {
   return db.query<{ total: number }>(`select count(*) as total from ${CURRENT} where ${MATCHES}`, [
     orgId,
     filter.active,
-    filter.pattern,
+    filter.patterns,
   ]);
 }
 

@@ -303,7 +303,12 @@ describe("/v1/templates", () => {
       assert.deepEqual(await find("query=subject_"), ["bb"]);
       assert.deepEqual(await find("query=%5C"), ["cc"]);
       assert.deepEqual(await find("query=nothing"), []);
-      assert.deepEqual(await find("active=false"), ["by-slug"]);
+      const long = { name: "Ünïcode", slug: "unicode", subject: "Привет" };
+      await api.ask("POST", "/v1/templates", minimal({ ...long, active: false }), as);
+      for (const part of ["ünï", "ПРИВЕТ", "привет"]) {
+        assert.deepEqual(await find(`query=${encodeURIComponent(part)}`), ["unicode"], part);
+      }
+      assert.deepEqual(await find("active=false"), ["unicode", "by-slug"]);
       assert.deepEqual(await find("active=true&query=s"), ["cc", "bb", "sale"]);
     });
 

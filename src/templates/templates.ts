@@ -3,7 +3,7 @@
 import { coalesceByOrg, type OrgKey } from "../platform/coalesce.ts";
 import { isDuplicate, type Tx } from "../platform/db.ts";
 import { isLonger } from "../platform/is-longer.ts";
-import { contains } from "../platform/like.ts";
+import { spelled } from "../platform/like.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import { createTurns, type InTurn } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
@@ -122,7 +122,7 @@ export async function listTemplates(
   orgId: string,
   { query, active, ...page }: ListRequest,
 ): Promise<{ templates: TemplateRow[]; total: number; limit: number; offset: number }> {
-  const filter = { active: active ?? null, pattern: query ? contains(checkText("query", query)) : null };
+  const filter = { active: active ?? null, patterns: query ? spelled(checkText("query", query)) : null };
   return world.db.asOrg(orgId, async (tx) => {
     const bounded = { ...page, body_bytes_max: LISTED_BODY_BYTES_MAX };
     const templates = await queries.listTemplates(tx, orgId, filter, bounded);
