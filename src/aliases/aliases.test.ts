@@ -191,9 +191,28 @@ test("lists are newest first, filtered, paged and counted", async () => {
     ["three"],
   );
   assert.equal((await list("&q=%25")).total, 0);
+  await api.ask("PATCH", `/v1/aliases/${ids[0]}`, { description: "Заказы" });
+  const russian = (await list(`&q=${encodeURIComponent("заказы")}`)).aliases;
+  assert.deepEqual(
+    russian.map((a: { id: string }) => a.id),
+    [ids[0]],
+  );
   for (const query of ["limit=0", "limit=101", "offset=-1", "color=red", "action=burn"]) {
     assert.equal((await api.ask("GET", `/v1/aliases?${query}`)).status, 400, query);
   }
+});
+
+test("an endpoint that was deleted stays named, so that mail goes to no others, and can be written back", async () => {
+  const { body } = await api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/short-lived" });
+  const webhook_ids = [webhookId, body.webhook.id];
+  const [alias, other] = [await create("outlives", { webhook_ids }), await create("other-one")];
+  await api.ask("DELETE", `/v1/webhooks/${body.webhook.id}`);
+  const read = (await api.ask("GET", `/v1/aliases/${alias.id}`)).body.alias;
+  assert.deepEqual(read.webhook_ids, webhook_ids);
+  const written = await api.ask("PATCH", `/v1/aliases/${alias.id}`, { webhook_ids: read.webhook_ids });
+  assert.deepEqual([written.status, written.body.alias?.webhook_ids], [200, webhook_ids]);
+  const fresh = await api.ask("PATCH", `/v1/aliases/${other.id}`, { webhook_ids });
+  assert.deepEqual([fresh.status, fresh.body.field], [400, "webhook_ids[1]"]);
 });
 
 test("a deleted alias is gone", async () => {

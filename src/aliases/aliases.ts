@@ -19,6 +19,9 @@ const PER_DOMAIN_MAX = 50_000;
 const GLOBS_PER_DOMAIN_MAX = 200;
 export const FORWARD_TO_MAX = 10;
 export const WEBHOOK_IDS_MAX = 20;
+/** Deliberate: a deleted endpoint is not taken out, because without any, mail would go to all those of the domain. */
+export const WEBHOOK_IDS =
+  "One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event";
 
 type AliasWorld = Pick<World, "db" | "clock" | "random">;
 
@@ -102,8 +105,14 @@ function readDestination(text: string, index: number): string {
   throw invalid(field, `the '${field}' field is not an e-mail address: ${parsed.reason}`);
 }
 
-async function refuseUnknownWebhooks(tx: Tx, orgId: string, ids: readonly string[]): Promise<void> {
-  const known = new Set((await findWebhooks(tx, orgId, ids)).map(({ id }) => id));
+/** `before`: those that it has already. One that was deleted since may stay, so that what was read can be written back. */
+async function refuseUnknownWebhooks(
+  tx: Tx,
+  orgId: string,
+  ids: readonly string[],
+  before: readonly string[] = [],
+): Promise<void> {
+  const known = new Set([...before, ...(await findWebhooks(tx, orgId, ids)).map(({ id }) => id)]);
   const index = ids.findIndex((id) => !known.has(id));
   if (index < 0) return;
   const field = `webhook_ids[${index}]`;
@@ -185,7 +194,7 @@ export async function changeAlias(
       if ((await queries.lockAlias(tx, orgId, id)).length === 0) throw notFound("alias");
       const before = await mustFind(tx, orgId, id);
       const settings = readSettings({ ...before, local_part: before.address, ...changes });
-      await refuseUnknownWebhooks(tx, orgId, changes.webhook_ids ?? []);
+      await refuseUnknownWebhooks(tx, orgId, changes.webhook_ids ?? [], before.webhook_ids);
       const becomesGlob = settings.is_glob && settings.local_part !== before.address;
       if (becomesGlob) await refuseTooMany(tx, orgId, { domain_id: before.domain_id, is_glob: true });
       if (settings.local_part !== before.address) await refuseMasked(ports, tx, { ...settings, domain: before.domain });

@@ -59,7 +59,9 @@ const settings = {
         "preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the alias, the sender's address is in Reply-To",
     }),
   ),
-  webhook_ids: Type.Optional(Type.Array(Id, { maxItems: aliases.WEBHOOK_IDS_MAX, uniqueItems: true })),
+  webhook_ids: Type.Optional(
+    Type.Array(Id, { maxItems: aliases.WEBHOOK_IDS_MAX, uniqueItems: true, description: aliases.WEBHOOK_IDS }),
+  ),
   description: Type.Optional(Nullable(Type.String({ maxLength: DESCRIPTION_MAX }))),
   active: Type.Optional(
     Type.Boolean({ description: "false: mail is refused with 550, also where there is a catch-all" }),

@@ -1,6 +1,6 @@
 // /v1/inbound-rules and /v1/domains/{id}/rules
 import { Type } from "@sinclair/typebox";
-import { FORWARD_TO_MAX, WEBHOOK_IDS_MAX } from "../aliases/aliases.ts";
+import { FORWARD_TO_MAX, WEBHOOK_IDS, WEBHOOK_IDS_MAX } from "../aliases/aliases.ts";
 import { ACTIONS } from "../aliases/types.ts";
 import {
   type Api,
@@ -70,7 +70,9 @@ const settings = {
   ),
   active: Type.Optional(Type.Boolean()),
   forward_to: Type.Optional(Type.Array(Type.String({ maxLength: 1500 }), { maxItems: FORWARD_TO_MAX })),
-  webhook_ids: Type.Optional(Type.Array(Id, { maxItems: WEBHOOK_IDS_MAX, uniqueItems: true })),
+  webhook_ids: Type.Optional(
+    Type.Array(Id, { maxItems: WEBHOOK_IDS_MAX, uniqueItems: true, description: WEBHOOK_IDS }),
+  ),
 };
 const aliasId = Type.Optional(
   Nullable(Type.String({ minLength: 1, maxLength: 64, description: "Of this alias alone" })),

@@ -139,6 +139,15 @@ test("what is wrong is named by its path", async () => {
   }
 });
 
+test("an endpoint that was deleted stays named, and can be written back", async () => {
+  const { body } = await api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/short-lived" });
+  const { id, webhook_ids } = await create({ webhook_ids: [body.webhook.id], active: false });
+  await api.ask("DELETE", `/v1/webhooks/${body.webhook.id}`);
+  const written = await api.ask("PATCH", `/v1/inbound-rules/${id}`, { webhook_ids });
+  assert.deepEqual([written.status, written.body.rule?.webhook_ids], [200, webhook_ids]);
+  await api.ask("DELETE", `/v1/inbound-rules/${id}`);
+});
+
 test("a change keeps what it leaves out; a deleted rule is gone", async () => {
   const { id, ...before } = await create({ webhook_ids: [webhookId] });
   const path = `/v1/inbound-rules/${id}`;

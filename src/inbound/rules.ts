@@ -111,8 +111,14 @@ function readDestination(text: string, index: number): string {
   throw invalid(field, `the '${field}' field is not an e-mail address: ${parsed.reason}`);
 }
 
-async function refuseUnknownWebhooks(tx: Tx, orgId: string, ids: readonly string[]): Promise<void> {
-  const known = new Set((await findWebhooks(tx, orgId, ids)).map(({ id }) => id));
+/** `before`: those that it has already. One that was deleted since may stay, so that what was read can be written back. */
+async function refuseUnknownWebhooks(
+  tx: Tx,
+  orgId: string,
+  ids: readonly string[],
+  before: readonly string[] = [],
+): Promise<void> {
+  const known = new Set([...before, ...(await findWebhooks(tx, orgId, ids)).map(({ id }) => id)]);
   const index = ids.findIndex((id) => !known.has(id));
   if (index < 0) return;
   const field = `webhook_ids[${index}]`;
@@ -184,7 +190,7 @@ export async function changeRule(
     if (isUuid(id)) await queries.lockRules(tx, orgId, [id]);
     const before = await mustFind(tx, orgId, id);
     const settings = readSettings({ ...before, ...given, match: readMatch(changes) ?? before.match });
-    await refuseUnknownWebhooks(tx, orgId, changes.webhook_ids ?? []);
+    await refuseUnknownWebhooks(tx, orgId, changes.webhook_ids ?? [], before.webhook_ids);
     await queries.updateRule(tx, orgId, id, { ...settings, at });
     return mustFind(tx, orgId, id);
   });
