@@ -1,7 +1,6 @@
 // SMTP TLS reports (RFC 8460 §4.4): the JSON as a value with known fields, or why it is none. Unknown fields are passed
 // over; texts and lists are bounded. Unpacking is dmarc-report/unpack.ts.
-import { normalizeDomain } from "./address.ts";
-import { readIp, readText } from "./dmarc-report/values.ts";
+import { readDomain, readIp, readText } from "./dmarc-report/values.ts";
 
 export const TLS_REPORT_BYTES_MAX: number = 5 * 1024 * 1024;
 const DEPTH_MAX = 16;
@@ -113,7 +112,7 @@ function toPolicy(value: unknown): TlsPolicy {
   const details = entry.get("failure-details");
   return {
     policy_type: readText(asText(policy.get("policy-type"))) ?? "unknown",
-    policy_domain: normalizeDomain(asText(policy.get("policy-domain"))),
+    policy_domain: readDomain(asText(policy.get("policy-domain"))),
     policy_string: toTexts(policy.get("policy-string")),
     mx_host: toTexts(policy.get("mx-host")),
     total_successful_session_count: readSessions(summary.get("total-successful-session-count")),

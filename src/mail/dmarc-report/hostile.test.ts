@@ -154,6 +154,33 @@ describe("XML that does harm", () => {
     assert.match(report.defects.join(), /badly formed/);
   });
 
+  it("reads a bare ampersand as what it is, wherever it stands and whatever follows", async () => {
+    const comment = "seen at https://reporter.example/?a=1&b=2; R&D & more; &";
+    const records = [{ reason: "other" }, { ip: "192.0.2.2", count: 7 }];
+    const xml = reportXml({ org: "Smith & Co", records }).replace("as told", comment);
+    const report = await reportOf(xml);
+    assert.equal(report.org_name, "Smith & Co");
+    assert.equal(report.records[0]?.reasons[0]?.comment, comment);
+    assert.deepEqual(
+      report.records.map(({ source_ip, count }) => [source_ip, count]),
+      [
+        ["192.0.2.1", 1],
+        ["192.0.2.2", 7],
+      ],
+    );
+    assert.deepEqual(report.defects, ["the XML is badly formed in 5 places"]);
+    const section = await reportOf(reportXml({ org: "C &amp; D &#38; <![CDATA[A & B]]>" }));
+    assert.deepEqual([section.org_name, section.defects.length], ["C & D & A & B", 1]);
+    // Pieces of the file end anywhere, within a reference too.
+    for (let fill = 32_700; fill < 32_780; fill += 1) {
+      const padded = reportXml({ org: "A & B &amp; C&D" }).replace(
+        "<feedback>",
+        `<!--${"x".repeat(fill - 170)}--><feedback>`,
+      );
+      assert.equal((await reportOf(padded)).org_name, "A & B & C&D", String(fill));
+    }
+  });
+
   it("refuses a document that nests deeper than 20 levels", async () => {
     assert.match(await reasonOf(`<feedback>${"<a>".repeat(30)}`), /deeper than 20 levels/);
     assert.match(await reasonOf(`<feedback>${"<a>".repeat(1_000_000)}`), /deeper than 20 levels/);
@@ -262,6 +289,17 @@ describe("values that make no sense", () => {
     );
   });
 
+  it("knows a domain by its name with a final dot, in a DMARC report and in a TLS report", async () => {
+    assert.equal((await reportOf(reportXml({ domain: "Example.COM." }))).policy.domain, "example.com");
+    const tls = {
+      "report-id": "1",
+      "date-range": { "start-datetime": "2026-01-01T00:00:00Z", "end-datetime": "2026-01-01T23:59:59Z" },
+      policies: [{ policy: { "policy-type": "sts", "policy-domain": "Example.COM." } }],
+    };
+    const read = await readReport(Buffer.from(JSON.stringify(tls)));
+    assert.equal(read.kind === "tls" && read.report.policies[0]?.policy_domain, "example.com");
+  });
+
   it("refuses a report without identity or with an impossible span", async () => {
     assert.match(await reasonOf(reportXml({ id: "" })), /no report_id/);
     assert.match(await reasonOf(reportXml({ domain: "not a domain" })), /domain of the policy/);
@@ -293,6 +331,9 @@ describe("values that make no sense", () => {
     const xml = reportXml({ org: "Zürich" });
     const utf16 = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(xml, "utf16le")]);
     assert.equal((await reportOf(utf16)).org_name, "Zürich");
+    const unmarked = Buffer.from(xml.replace("UTF-8", "UTF-16"), "utf16le");
+    assert.equal((await reportOf(unmarked)).org_name, "Zürich");
+    assert.equal((await reportOf(Buffer.from(unmarked).swap16())).org_name, "Zürich");
     const latin = Buffer.from(xml.replace("UTF-8", "ISO-8859-1"), "latin1");
     assert.equal((await reportOf(latin)).org_name, "Zürich");
     const wrong = Buffer.from(xml, "latin1");

@@ -16,6 +16,12 @@ const DEFECTS_MAX = 1_000;
 const SIGNS_FREE = 10_000;
 const SIGNS_PER_RECORD = 200;
 const ROOT = "feedback";
+/** An ampersand that begins no reference: XML takes all up to the next semicolon, tags as well, for its name. */
+const BARE_AMPERSAND = /&(?!#?\w{1,32};)/g;
+const MAY_BE_REFERENCE = /&#?\w{0,32}$/;
+const REFERENCE_CHARS_MAX = 35;
+/** Stands for a bare one while the parser has it, in a CDATA section too; no character of any text (Unicode §23.7). */
+const AMPERSAND = "\ufdd0";
 
 export type LeafHandler = {
   /** An element below the root opened; `path` such as `record/row`. */
@@ -44,6 +50,7 @@ type State = {
   closed: boolean;
   namespace: string;
   defects: number;
+  bare_ampersands: number;
   refusal: string | null;
   last_sign: number;
   signs: number;
@@ -53,13 +60,18 @@ type State = {
 export function createXmlReader(handler: LeafHandler): XmlReader {
   const state: State = {
     ...{ levels: [], root: -1, found: false, closed: false, namespace: "" },
-    ...{ defects: 0, refusal: null, last_sign: 0, signs: 0 },
+    ...{ defects: 0, bare_ampersands: 0, refusal: null, last_sign: 0, signs: 0 },
   };
   const parser = createParser(state, handler);
   let decode: ((bytes?: Buffer) => string) | null = null;
   let begun = false;
-  const feed = (text: string): string | null => {
-    const allowed = begun ? text : text.replace(/^[\ufeff\s]+/, "");
+  let held = "";
+  const feed = (text: string, final = false): string | null => {
+    const whole = held + text;
+    // What may be the beginning of a reference waits for the rest of it.
+    held = final ? "" : (MAY_BE_REFERENCE.exec(whole.slice(-REFERENCE_CHARS_MAX))?.[0] ?? "");
+    const ready = markAmpersands(state, whole.slice(0, whole.length - held.length));
+    const allowed = begun ? ready : ready.replace(/^[\ufeff\s]+/, "");
     if (allowed === "") return null;
     begun = true;
     // saxes stops at characters that XML forbids; reporters copy them out of mail. TextDecoder leaves no lone surrogates.
@@ -76,14 +88,21 @@ export function createXmlReader(handler: LeafHandler): XmlReader {
       return feed(decode(bytes));
     },
     end() {
-      if (state.refusal === null && decode) feed(decode());
+      if (state.refusal === null && decode) feed(decode(), true);
       if (state.refusal === null) parser.close();
       if (state.refusal !== null) return state.refusal;
       if (!state.found) return "this is no DMARC aggregate report: there is no <feedback>";
       return state.closed ? null : "the report is cut off";
     },
-    seen: () => ({ namespace: state.namespace, defects: state.defects }),
+    seen: () => ({ namespace: state.namespace, defects: state.defects + state.bare_ampersands }),
   };
+}
+
+function markAmpersands(state: State, text: string): string {
+  return text.replace(BARE_AMPERSAND, () => {
+    state.bare_ampersands += 1;
+    return AMPERSAND;
+  });
 }
 
 function createParser(state: State, handler: LeafHandler): SaxesParser {
@@ -163,7 +182,8 @@ function closeLevel(state: State, handler: LeafHandler): string | null {
 
 function addText(state: State, text: string): void {
   const level = state.levels.at(-1);
-  if (level && level.text.length < TEXT_CHARS_MAX) level.text += text.trimStart().slice(0, TEXT_CHARS_MAX);
+  if (!level || level.text.length >= TEXT_CHARS_MAX) return;
+  level.text += text.trimStart().slice(0, TEXT_CHARS_MAX).replaceAll(AMPERSAND, "&");
 }
 
 function localName(name: string): string {
@@ -172,7 +192,7 @@ function localName(name: string): string {
 
 // --- characters ---------------------------------------------------------------------------------------------------------
 
-/** By byte order mark, else by the declaration, else UTF-8; bytes that are wrong in it become U+FFFD. */
+/** By byte order mark, else by the zeros of UTF-16 or the declaration, else UTF-8; bytes that are wrong in it become U+FFFD. */
 function decoderFor(first: Buffer): (bytes?: Buffer) => string {
   const decoder = new TextDecoder(encodingOf(first));
   return (bytes) => (bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode());
@@ -182,6 +202,9 @@ function encodingOf(first: Buffer): string {
   if (first[0] === 0xff && first[1] === 0xfe) return "utf-16le";
   if (first[0] === 0xfe && first[1] === 0xff) return "utf-16be";
   const head = first.subarray(0, 200).toString("latin1");
+  // XML 1.0 Appendix F: `<` and `?` or a letter, each with a zero.
+  if (/^<\0[^\0]\0/.test(head)) return "utf-16le";
+  if (/^\0<\0[^\0]/.test(head)) return "utf-16be";
   const declared = /^[^<]{0,3}\s*<\?xml[^>]*encoding\s*=\s*["']([\w.:-]{1,40})["']/.exec(head)?.[1]?.toLowerCase();
   // A document whose declaration could be read byte by byte is not in UTF-16, whatever it says.
   return declared && ONE_BYTE.test(declared) ? declared : "utf-8";
