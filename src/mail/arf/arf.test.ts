@@ -132,10 +132,18 @@ test("types mean what RFC 5965 and RFC 6591 say: abuse is a complaint, not-spam 
     "auth-failure": "auth_failure",
     "opt-out": "unsubscribe",
     "opt-out-list": "unsubscribe",
+    '"auth-failure"': "auth_failure",
   };
   for (const [type, meaning] of Object.entries(meanings)) {
     assert.equal(read(arf(`Feedback-Type: ${type}\nUser-Agent: x/1\nVersion: 1\n`)).meaning, meaning, type);
   }
+});
+
+test("a report that has lost its type is one of authentication failures where only those have its fields", () => {
+  const { meaning, feedback_type } = read(arf("User-Agent: x/1\nVersion: 1\nAuth-Failure: dmarc\n"));
+  assert.deepEqual([meaning, feedback_type], ["auth_failure", "auth-failure"]);
+  assert.equal(read(arf("Version: 1\nIdentity-Alignment: none\n")).meaning, "auth_failure");
+  assert.equal(read(arf("Version: 1\n")).meaning, "complaint");
 });
 
 test("our token, the feedback id of RFC 9477 and the recipient come from the returned head when the report redacts", () => {
@@ -165,13 +173,14 @@ test("several recipients, domains, addresses and results are all kept, addresses
 
 test("invalid addresses and counts become null and 1", () => {
   const ip = (value: string) => read(arf(`Feedback-Type: abuse\nSource-IP: ${value}\n`)).source_ip;
-  assert.deepEqual(["x.x.x.x", "999.1.1.1", "1", "", "192.0.2.1 (host)", "[192.0.2.1]"].map(ip), [
+  assert.deepEqual(["x.x.x.x", "999.1.1.1", "1", "", "192.0.2.1 (host)", "[192.0.2.1]", "IPv6:2001:db8::1"].map(ip), [
     null,
     null,
     null,
     null,
     "192.0.2.1",
     "192.0.2.1",
+    "2001:db8::1",
   ]);
   const incidents = (value: string) => read(arf(`Feedback-Type: abuse\nIncidents: ${value}\n`)).incidents;
   assert.deepEqual(["0", "-5", "many", "7", "99999999999999"].map(incidents), [1, 1, 1, 7, 1_000_000]);

@@ -51,8 +51,7 @@ function fieldLines(text: string): string {
 }
 
 function fromFields(fields: FieldGroup, original: OriginalMessage, format: ComplaintFormat): ComplaintReport {
-  const [type] = fieldValue(fields, "feedback-type").toLowerCase().split(/[\s;]/);
-  const feedbackType = (type || "abuse").slice(0, 50).toWellFormed();
+  const feedbackType = typeOf(fields);
   const rcptTo = addresses(fields, "original-rcpt-to");
   const removal = addresses(fields, "removal-recipient");
   return {
@@ -81,6 +80,16 @@ function fromFields(fields: FieldGroup, original: OriginalMessage, format: Compl
   };
 }
 
+// RFC 6591 §3.1, RFC 7489 §7.3.1: only reports of authentication failures have these two fields.
+function typeOf(fields: FieldGroup): string {
+  const [type] = fieldValue(fields, "feedback-type")
+    .replace(/^"(.*)"$/, "$1")
+    .toLowerCase()
+    .split(/[\s;]/);
+  const isFailure = fieldValue(fields, "auth-failure", "identity-alignment") !== "";
+  return (type || (isFailure ? "auth-failure" : "abuse")).slice(0, 50).toWellFormed();
+}
+
 // Unregistered types count as "other" (RFC 5965 §3.1).
 function meaningOf(feedbackType: string): ComplaintMeaning {
   if (feedbackType === "not-spam") return "not_spam";
@@ -97,9 +106,9 @@ function listOf(fields: FieldGroup, name: string): string[] {
   return (fields.get(name) ?? []).filter((value) => value !== "").slice(0, reportedMax);
 }
 
-/** A valid IP address at the start of a value (`192.0.2.1 (mail.example.com)`, `[192.0.2.1]`), else null. */
+/** A valid IP address at the start of a value (`192.0.2.1 (mail.example.com)`, `[192.0.2.1]`, `IPv6:2001:db8::1`), else null. */
 function validIp(value: string): string | null {
-  const text = /^\[?([0-9A-Fa-f.:]{2,45})/.exec(value.trim())?.[1] ?? "";
+  const text = /^\[?(?:IPv6:)?([0-9A-Fa-f.:]{2,45})/.exec(value.trim())?.[1] ?? "";
   return ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text) ? text : null;
 }
 
