@@ -83,6 +83,21 @@ describe("damaged CSV", () => {
     ]);
   });
 
+  it("takes a field that only begins with a quoted text as it stands, and loses nothing that follows", () => {
+    const text =
+      'to,why\n"Doe, Jane" <jane@there.example>,x\n"a b"@there.example,"y"\nlast,"He said "no\nthanks"\n"Z" z';
+    for (const piece of [1, 2, 5, 1_000]) {
+      assert.deepEqual(fields(read(text, ",", piece)), [
+        ["to", "why"],
+        ['"Doe, Jane" <jane@there.example>', "x"],
+        ['"a b"@there.example', "y"],
+        ["last", 'He said "no\nthanks'],
+        ['"Z" z'],
+      ]);
+    }
+    assert.deepEqual(fields(read('"a" x\t "b"\n', "\t")), [['"a" x', "b"]]);
+  });
+
   it("gives back every line that a quote swallows to the end of the file", () => {
     for (const piece of [1, 5, 1_000]) {
       assert.deepEqual(read('h\na,"never\n\nb,c\nd', ",", piece), [

@@ -148,8 +148,12 @@ type Quoted = { kind: "field"; value: string; next: number } | Exclude<Step, { k
 function readQuoted(scan: Scan, open: number): Quoted {
   const { text, separator, final } = scan;
   let at = open;
+  let isBalanced = false;
   for (;;) {
     const quote = text.indexOf('"', at);
+    // Every quote of the field has its pair where the line ends or another field opens: a text with a quoted beginning.
+    if (isBalanced && (quote === -1 || quote > scan.lineEnd(open) || opensField(scan, at, quote)))
+      return unquoted(scan, open - 1, at);
     if (quote === -1)
       return final ? { kind: "defect", defect: "unclosed_quote", next: text.length } : { kind: "incomplete" };
     const after = skipSpaces(text, quote + 1);
@@ -163,10 +167,26 @@ function readQuoted(scan: Scan, open: number): Quoted {
     } else if (scan.lineEnd(open) > quote) {
       // Deliberate deviation from RFC 4180: a bare quote within a field on one line is a character of it.
       at = quote + 1;
+      // One behind a blank opens something else: `"He said "no`.
+      isBalanced = !isBalanced && text[quote - 1] !== " ";
     } else {
       return strayQuote(scan, quote);
     }
   }
+}
+
+function opensField({ text, separator }: Scan, from: number, quote: number): boolean {
+  let at = quote - 1;
+  while (at > from && text[at] === " ") at -= 1;
+  return at >= from && text[at] === separator;
+}
+
+// `"Doe, Jane" <jane@example.com>`: the field as it stands, up to the separator behind its last quote.
+function unquoted(scan: Scan, start: number, behindQuote: number): Quoted {
+  const { text, final } = scan;
+  if (scan.lineEnd(start) === Number.POSITIVE_INFINITY && !final) return { kind: "incomplete" };
+  const next = endOfPlain(scan, behindQuote);
+  return { kind: "field", value: text.slice(start, next), next };
 }
 
 // The quote opened lines ago meets one that closes nothing: the opening one was stray. The damage ends with this line.
