@@ -532,7 +532,7 @@ create table inbound_queue (
   faults integer default 0 not null,
   constraint inbound_queue_pkey PRIMARY KEY (org_id, id)
 ) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02, fillfactor=90);
-CREATE INDEX inbound_queue_free ON inbound_queue USING btree (next_attempt_at) WHERE (claim_id IS NULL);
+CREATE INDEX inbound_queue_free_by_org ON inbound_queue USING btree (org_id, next_attempt_at) WHERE (claim_id IS NULL);
 CREATE INDEX inbound_queue_leased ON inbound_queue USING btree (lease_until) WHERE (claim_id IS NOT NULL);
 alter table inbound_queue enable row level security;
 alter table inbound_queue force row level security;

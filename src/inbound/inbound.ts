@@ -19,7 +19,7 @@ import type { ComplaintPorts } from "./find-complained.ts";
 import { keptVerdicts } from "./findings.ts";
 import { createFinisher } from "./finish.ts";
 import { KEPT, putAside } from "./outcome.ts";
-import { createProcessor, type Processor } from "./processor.ts";
+import { createProcessor, type Processor, type ProcessorParts } from "./processor.ts";
 import type * as queries from "./queries.ts";
 import { bytesLoader } from "./raw.ts";
 import { createRcptPolicy } from "./rcpt.ts";
@@ -76,8 +76,10 @@ const PARSERS = 2;
 const PARSE_WALL_MS = 10_000;
 const PARSE_MEMORY_MIB = 256;
 
+export type InboundOptions = Pick<ProcessorParts, "claims" | "quick_ms">;
+
 /** The engine of this process. `claims`: it also works on mail that other processes left behind (role mx). */
-export function createInbound(world: World, ports: InboundPorts, options: { claims: boolean }): Inbound {
+export function createInbound(world: World, ports: InboundPorts, options: InboundOptions): Inbound {
   const parser = createParsePool({ size: PARSERS, wall_ms: PARSE_WALL_MS, memory_mib: PARSE_MEMORY_MIB });
   const examine = (about: Examinable, source: Buffer | (() => Promise<Buffer>)) =>
     createExamination(world, parser, about, source);
@@ -90,7 +92,7 @@ export function createInbound(world: World, ports: InboundPorts, options: { clai
     poison: putAside,
     toMail,
     finisher: createFinisher(world, ports),
-    claims: options.claims,
+    ...options,
   });
   const { exact, own } = ports;
   const findAlias = aliasFinder(world);

@@ -374,6 +374,63 @@ test("mail that the parser gives up on is listed, served raw and announced with 
   await unparsed.stop();
 });
 
+test("one organization's mail that takes long keeps no other's waiting, and in the end not its own", async () => {
+  const other = await r.api.organization();
+  const mailOf = (to: Route): Incoming => ({
+    ...incoming("slow"),
+    recipients: [{ recipient: "desk@in.example", route: to }],
+  });
+  for (const quick_ms of [3_600_000, 20]) {
+    const gate = Promise.withResolvers<void>();
+    let running = 0;
+    const keep: Handler = async (mail) => {
+      if (mail.org_id !== r.api.org_id) return KEPT;
+      running += 1;
+      await gate.promise;
+      return KEPT;
+    };
+    const options = { claims: false, quick_ms };
+    const engine = createInbound(r.api.world, ports({ handlers: new Map([["alias", keep]]) }), options);
+    for (let at = 0; at < 40; at += 1) await taken(engine, mailOf(route));
+    const { processed } = await taken(engine, mailOf({ ...route, org_id: other.org_id }));
+    await processed;
+    if (quick_ms === 20) await until("each has given its place to the next", () => running === 40);
+    else assert.equal(running, 32);
+    gate.resolve();
+    await engine.stop();
+    await until("what was given back is processed by the MX", async () => (await queued()).length === 0);
+  }
+});
+
+test("mail in the queue is claimed of one organization after another", async () => {
+  const { world } = r.api;
+  const [few, many] = [await r.api.organization(), await r.api.organization()].map(({ org_id }) => org_id).sort();
+  // Due in an hour, for the MX of the test to leave it; the claims are of two hours from now.
+  const now = world.clock.now();
+  const place = async (org_id: string | undefined, count: number, due: number) => {
+    await world.db.query(
+      "insert into inbound_queue (org_id, id, raw_id, next_attempt_at) select $1, gen_random_uuid(), gen_random_uuid(), $2 from generate_series(1, $3::int)",
+      [org_id, new Date(due), count],
+    );
+  };
+  await place(many, 30, now + 3_600_000);
+  await place(few, 2, now + 3_600_001);
+  const claim = async (more: Partial<queries.Claiming>) => {
+    const claiming = { claim_id: world.random.uuid(), now: new Date(now + 7_200_000), lease_ms: 60_000, limit: 10 };
+    const after = "00000000-0000-0000-0000-000000000000";
+    const rows = await queries.claimDue(world.db, { ...claiming, after, passed_over: [], ...more });
+    return rows.map(({ org_id }) => (org_id === few ? "few" : "many")).sort();
+  };
+  const times = (count: number) => Array.from({ length: count }, () => "many");
+  assert.deepEqual(await claim({}), ["few", "few", ...times(8)]);
+  await place(few, 2, now + 3_600_001);
+  assert.deepEqual(await claim({ after: few as string }), times(10), "whoever comes behind");
+  assert.deepEqual(await claim({ passed_over: [many as string] }), ["few", "few"]);
+  assert.deepEqual(await claim({ now: new Date(now) }), []);
+  assert.deepEqual(await claim({ limit: 100 }), times(12));
+  await world.db.query("delete from inbound_queue where org_id = any($1)", [[few, many]]);
+});
+
 test("a stop gives back what waits and finishes what runs", async () => {
   const gate = Promise.withResolvers<void>();
   let running = 0;
@@ -382,7 +439,8 @@ test("a stop gives back what waits and finishes what runs", async () => {
     await gate.promise;
     return KEPT;
   };
-  const stopping = createInbound(r.api.world, ports({ handlers: new Map([["alias", keep]]) }), { claims: false });
+  const options = { claims: false, quick_ms: 3_600_000 };
+  const stopping = createInbound(r.api.world, ports({ handlers: new Map([["alias", keep]]) }), options);
   const ids: string[] = [];
   for (let at = 0; at < 40; at += 1) {
     const mail = incoming("stopped");

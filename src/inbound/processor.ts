@@ -2,7 +2,7 @@
 // crash, a full memory) is claimed from the queue. A claim has a lease that is renewed while the work goes on, and an
 // outcome counts only while its claim stands, so any number of processes may run and any may be killed.
 import { isStoreTrouble } from "../platform/blobs.ts";
-import { createBudget } from "../platform/budget.ts";
+import { type Budget, createBudget } from "../platform/budget.ts";
 import { sleep } from "../platform/clock.ts";
 import { isOutOfTime, isUnavailable } from "../platform/db.ts";
 import { NotNow } from "../platform/not-now.ts";
@@ -11,6 +11,7 @@ import type { World } from "../platform/world.ts";
 import type { Finisher } from "./finish.ts";
 import { LARGE_BYTES_MAX } from "./limits.ts";
 import * as queries from "./queries.ts";
+import { createShares, type Next, type Shares } from "./shares.ts";
 import type { Mail, Outcome } from "./types.ts";
 
 export const CLAIM_LEASE_MS = 30_000;
@@ -18,11 +19,8 @@ const RENEW_EVERY_MS = 8_000;
 const POLL_MS = 1_000;
 const SWEEP_MS = 2_000;
 const CLAIMED_AT_ONCE_MAX = 100;
-const CONCURRENT_MAX = 32;
-/** In work or waiting for the commit of their outcome, which holds their events in memory. */
-const UNFINISHED_MAX = 400;
-const JOBS_MAX = 1_000;
-const BYTES_MAX = 64 * 1024 * 1024;
+/** A mail that takes longer waits for somebody (a stranger's name server, the store), not for us: another has its place. */
+const QUICK_MS = 1_000;
 /** Begins when the MX has stopped, which may take 30 s. */
 const STOP_WITHIN_MS = 15_000;
 const RETRY_MS = 10_000;
@@ -34,7 +32,7 @@ const FAULTS_MAX = 3;
 export type Job = { mail: Mail; claim_id: string; attempts: number; faults: number };
 
 export type Processor = {
-  /** Makes room for jobs about to be stored as claimed by us; false: store them free. */
+  /** Makes room for jobs about to be stored as claimed by us; false: there is none for their organization, store them free. */
   reserve(jobs: readonly Job[]): boolean;
   /** Gives reserved room back: they were not stored. */
   release(jobs: readonly Job[]): void;
@@ -53,15 +51,15 @@ export type ProcessorParts = {
   finisher: Finisher;
   /** Does this process look for work in the queue (role mx), or only do its own? */
   claims: boolean;
+  /** After so long in work another mail has its place (`QUICK_MS`). */
+  quick_ms?: number;
 };
 
 type State = {
   world: ProcessorWorld;
   parts: ProcessorParts;
-  waiting: { job: Job; done: () => void }[];
-  held: Map<string, Job>;
-  bytes: number;
-  running: number;
+  shares: Shares;
+  claimer: Claimer | null;
   stopping: boolean;
 };
 
@@ -69,72 +67,66 @@ export type ProcessorWorld = Pick<World, "db" | "clock" | "random" | "log" | "me
 
 /** Starts processing in this process. */
 export function createProcessor(world: ProcessorWorld, parts: ProcessorParts): Processor {
-  const state: State = { world, parts, waiting: [], held: new Map(), bytes: 0, running: 0, stopping: false };
+  const shares = createShares(({ mail }) => inMemory(world, mail));
+  const state: State = { world, parts, shares, claimer: null, stopping: false };
   const large = createBudget(LARGE_BYTES_MAX);
-  const claimer = parts.claims ? startClaiming(state, () => pump(state, large)) : null;
+  if (parts.claims) state.claimer = startClaiming(state, () => pump(state, large));
   const renewal = setInterval(() => renew(state), RENEW_EVERY_MS);
   return {
     reserve(jobs) {
-      const bytes = jobs.reduce((sum, { mail }) => sum + inMemory(state, mail), 0);
-      if (state.stopping || state.held.size + jobs.length > JOBS_MAX || state.bytes + bytes > BYTES_MAX) return false;
-      for (const job of jobs) hold(state, job);
-      return true;
+      return !state.stopping && shares.admit(jobs);
     },
     release(jobs) {
-      for (const job of jobs) letGo(state, job);
+      for (const job of jobs) shares.letGo(job);
     },
     async offer(jobs) {
-      const all = jobs.map((job) => new Promise<void>((done) => state.waiting.push({ job, done })));
+      const all = jobs.map((job) => new Promise<void>((done) => shares.push(job, done)));
       pump(state, large);
       await Promise.all(all);
     },
-    wake: () => claimer?.wake(),
+    wake: () => state.claimer?.wake(),
     async stop() {
       state.stopping = true;
-      await claimer?.stop();
+      await state.claimer?.stop();
       await finishUp(state);
       clearInterval(renewal);
     },
   };
 }
 
-function inMemory(state: State, mail: Mail): number {
-  return mail.size > state.world.config.body_inline_bytes_max ? 0 : mail.size;
+function inMemory({ config }: Pick<World, "config">, mail: Mail): number {
+  return mail.size > config.body_inline_bytes_max ? 0 : mail.size;
 }
 
-function hold(state: State, job: Job): void {
-  state.held.set(job.mail.id, job);
-  state.bytes += inMemory(state, job.mail);
+function pump(state: State, large: Budget): void {
+  for (let next = state.shares.next(); next; next = state.shares.next()) run(state, next, large);
 }
 
-function letGo(state: State, job: Job): void {
-  if (state.held.delete(job.mail.id)) state.bytes -= inMemory(state, job.mail);
+function run(state: State, { job, done, leave }: Next, large: Budget): void {
+  const giveWay = (): void => {
+    leave();
+    pump(state, large);
+  };
+  const slow = setTimeout(giveWay, state.parts.quick_ms ?? QUICK_MS);
+  work(state, job, large)
+    .then((outcome) => {
+      clearTimeout(slow);
+      // Its outcome is committed with many others: that must not keep the next mail waiting.
+      giveWay();
+      return outcome ? finish(state, job, outcome) : undefined;
+    })
+    .finally(() => {
+      state.shares.letGo(job);
+      done();
+      pump(state, large);
+      state.claimer?.hasLess(job.mail.org_id);
+    });
 }
 
-function pump(state: State, large: ReturnType<typeof createBudget>): void {
-  while (state.running < CONCURRENT_MAX && state.held.size - state.waiting.length < UNFINISHED_MAX) {
-    const next = state.waiting.shift();
-    if (!next) return;
-    state.running += 1;
-    work(state, next.job, large)
-      .then((outcome) => {
-        // Its outcome is committed with many others: that must not keep the next mail waiting.
-        state.running -= 1;
-        pump(state, large);
-        return outcome ? finish(state, next.job, outcome) : undefined;
-      })
-      .finally(() => {
-        letGo(state, next.job);
-        next.done();
-        pump(state, large);
-      });
-  }
-}
-
-async function work(state: State, job: Job, large: ReturnType<typeof createBudget>): Promise<Outcome | null> {
+async function work(state: State, job: Job, large: Budget): Promise<Outcome | null> {
   const { mail } = job;
-  const isLarge = inMemory(state, mail) === 0;
-  const giveBack = isLarge ? await large.take(mail.size * 3) : null;
+  const isLarge = inMemory(state.world, mail) === 0;
+  const giveBack = isLarge ? await large.take(mail.size * 3, mail.org_id) : null;
   try {
     return await decide(state, job);
   } finally {
@@ -179,20 +171,31 @@ async function giveUp(state: State, job: Job, faults = 0): Promise<void> {
 }
 
 function renew(state: State): void {
-  const claims = [...state.held.values()].map(({ mail, claim_id }) => ({ org_id: mail.org_id, id: mail.id, claim_id }));
+  const claims = state.shares.jobs().map(({ mail, claim_id }) => ({ org_id: mail.org_id, id: mail.id, claim_id }));
   if (claims.length === 0) return;
   queries
     .renewClaims(state.world.db, claims, CLAIM_LEASE_MS)
     .catch((err) => state.world.log.warn({ err }, "claims on received mail could not be renewed"));
 }
 
-type Claimer = { wake(): void; stop(): Promise<void> };
+type Claimer = {
+  wake(): void;
+  /** The organization has less to do than before: it may have been passed over. */
+  hasLess(orgId: string): void;
+  stop(): Promise<void>;
+};
+
+/** Where claims go on, from one organization to the next. */
+type Cursor = { after: string; passed_over: string[] };
+
+const FROM_THE_FIRST = "00000000-0000-0000-0000-000000000000";
 
 function startClaiming(state: State, start: () => void): Claimer {
   const { world } = state;
   let again = false;
   let sweptAtMs = Number.NEGATIVE_INFINITY;
   let running: Promise<void> | null = null;
+  const cursor: Cursor = { after: FROM_THE_FIRST, passed_over: [] };
   const rounds = beatOf(world, "mx claims");
 
   async function run(): Promise<void> {
@@ -204,7 +207,7 @@ function startClaiming(state: State, start: () => void): Claimer {
           sweptAtMs = world.clock.monotonic();
           await queries.freeAbandoned(world.db);
         }
-      } while (!state.stopping && ((await claimOnce(state, start)) || again));
+      } while (!state.stopping && ((await claimOnce(state, cursor, start)) || again));
     } catch (err) {
       world.log.warn({ err }, "received mail could not be claimed; trying again");
     }
@@ -218,6 +221,9 @@ function startClaiming(state: State, start: () => void): Claimer {
   wake();
   return {
     wake,
+    hasLess(orgId) {
+      if (cursor.passed_over.includes(orgId) && state.shares.isHungry(orgId)) wake();
+    },
     async stop() {
       clearInterval(timer);
       rounds.end();
@@ -227,42 +233,47 @@ function startClaiming(state: State, start: () => void): Claimer {
 }
 
 /** True when there may be more. */
-async function claimOnce(state: State, start: () => void): Promise<boolean> {
-  const { world, parts } = state;
-  const limit = Math.min(
-    CLAIMED_AT_ONCE_MAX,
-    JOBS_MAX - state.held.size,
-    CLAIMED_AT_ONCE_MAX * 2 - state.waiting.length,
-  );
-  if (limit <= 0 || state.bytes >= BYTES_MAX) return false;
-  const claim = { claim_id: world.random.uuid(), now: new Date(world.clock.now()), lease_ms: CLAIM_LEASE_MS, limit };
-  const claimed = await queries.claimDue(world.db, claim);
-  if (claimed.length === 0) return false;
+async function claimOnce(state: State, cursor: Cursor, start: () => void): Promise<boolean> {
+  const { world, parts, shares } = state;
+  const limit = Math.min(CLAIMED_AT_ONCE_MAX, shares.room());
+  if (limit <= 0) return false;
+  const { after } = cursor;
+  cursor.passed_over = shares.crowded();
+  const claimed = await queries.claimDue(world.db, {
+    claim_id: world.random.uuid(),
+    now: new Date(world.clock.now()),
+    lease_ms: CLAIM_LEASE_MS,
+    limit,
+    after,
+    passed_over: cursor.passed_over,
+  });
+  const isMore = claimed.length === limit;
+  cursor.after = isMore ? claimed.reduce((last, { org_id }) => (org_id > last ? org_id : last), after) : FROM_THE_FIRST;
   const rows = new Map((await queries.loadMail(world.db, claimed)).map((row) => [row.id, row]));
   for (const { id, claim_id, attempts, faults } of claimed) {
     const row = rows.get(id);
     if (!row) continue;
     const job = { mail: parts.toMail(row), claim_id, attempts, faults };
-    hold(state, job);
-    state.waiting.push({ job, done: () => undefined });
+    shares.hold(job);
+    shares.push(job, () => undefined);
   }
   start();
   // Their mail is past its retention: only the place in the queue is left.
   const orphans = claimed.filter(({ id }) => !rows.has(id));
   if (orphans.length > 0) await queries.dropClaims(world.db, orphans);
-  return claimed.length === limit;
+  return isMore || after !== FROM_THE_FIRST;
 }
 
 /** What runs is finished, what waits is given back. */
 async function finishUp(state: State): Promise<void> {
   const { world } = state;
-  const left = state.waiting.splice(0);
+  const left = state.shares.drain();
   const claims = left.map(({ job }) => ({ org_id: job.mail.org_id, id: job.mail.id, claim_id: job.claim_id }));
   for (const { job, done } of left) {
-    letGo(state, job);
+    state.shares.letGo(job);
     done();
   }
   const deadline = world.clock.monotonic() + STOP_WITHIN_MS;
-  while (state.held.size > 0 && world.clock.monotonic() < deadline) await sleep(10);
+  while (state.shares.jobs().length > 0 && world.clock.monotonic() < deadline) await sleep(10);
   if (claims.length > 0) await queries.returnClaims(world.db, claims, new Date(0));
 }

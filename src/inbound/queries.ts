@@ -115,16 +115,41 @@ export type ClaimedRow = {
   claim_id: string;
 };
 
-/** Takes due mail nobody works on. Index: inbound_queue_free. */
-export function claimDue(db: Query, claim: { claim_id: string; now: Date; lease_ms: number; limit: number }) {
+export type Claiming = {
+  claim_id: string;
+  now: Date;
+  lease_ms: number;
+  limit: number;
+  /** Organizations behind this one, in the order of their ids. */
+  after: string;
+  /** Organizations whose mail is left where it is. */
+  passed_over: readonly string[];
+};
+
+/**
+ * Takes due mail nobody works on, of one organization after another, so that nobody's backlog stands before another's mail.
+ * Index: inbound_queue_free_by_org, one look for each organization that has mail in the queue.
+ */
+export function claimDue(db: Query, claim: Claiming) {
+  const { claim_id, now, lease_ms, limit, after, passed_over } = claim;
   return db.query<ClaimedRow>(
-    `update inbound_queue q
+    `with recursive o (org_id) as (
+       (select org_id from inbound_queue where claim_id is null and org_id > $5 order by org_id limit 1)
+       union all
+       select n.org_id from o cross join lateral (
+         select q.org_id from inbound_queue q where q.claim_id is null and q.org_id > o.org_id order by q.org_id limit 1) n),
+     p as (
+       select d.org_id, d.id from o cross join lateral (
+         select q.org_id, q.id from inbound_queue q
+          where q.org_id = o.org_id and q.claim_id is null and q.next_attempt_at <= $2
+          order by q.next_attempt_at limit $4 for update skip locked) d
+        where o.org_id <> all($6) limit $4)
+     update inbound_queue q
         set claim_id = $1, attempts = q.attempts + 1, lease_until = now() + $3::int * interval '1 millisecond'
-       from (select org_id, id from inbound_queue where claim_id is null and next_attempt_at <= $2
-              order by next_attempt_at limit $4 for update skip locked) p
+       from p
       where q.org_id = p.org_id and q.id = p.id
       returning q.org_id, q.id, q.raw_id, q.attempts, q.faults, q.claim_id`,
-    [claim.claim_id, claim.now, claim.lease_ms, claim.limit],
+    [claim_id, now, lease_ms, limit, after, passed_over],
   );
 }
 

@@ -187,3 +187,15 @@ test("a budget is given in order, never over its size, and one that wants more t
   await d;
   assert.deepEqual(order, ["a", "b", "c", "d"]);
 });
+
+test("one of each takes its turn: who has many waiting does not stand before another", async () => {
+  const budget = createBudget(100);
+  const order: string[] = [];
+  const take = async (who: string) => {
+    const giveBack = await budget.take(100, who);
+    order.push(who);
+    giveBack();
+  };
+  await Promise.all(["a", "a", "a", "b", "c", "b"].map(take));
+  assert.deepEqual(order, ["a", "a", "b", "c", "a", "b"]);
+});
