@@ -80,7 +80,9 @@ function ofHeaders(suspect: Suspect, subject: string): Symptom[] {
   const [from] = suspect.from;
   const [replyTo] = suspect.reply_to;
   const named = new Set(suspect.headers.map(({ name }) => name.toLowerCase()));
-  const nameInFrom = /[^\s<>"@]+@[^\s<>"@]+/.exec(from?.name ?? "")?.[0] ?? null;
+  const nameInFrom = /[^\s<>"()'@]+@[^\s<>"()'@]+/.exec(from?.name ?? "")?.[0] ?? null;
+  // Lists that write under their own address (RFC 7960 §4.1.3.1) name the author beside it, and send him the answers.
+  const isByList = named.has("list-id") && / via /i.test(from?.name ?? "");
   return [
     ...when(!from?.email, "FROM_MISSING", 2, "From names nobody"),
     ...when(!named.has("date"), "DATE_MISSING", 1, "There is no Date"),
@@ -90,13 +92,13 @@ function ofHeaders(suspect: Suspect, subject: string): Symptom[] {
     ...when(subject.trim() === "", "SUBJECT_EMPTY", 0.5, "There is no Subject"),
     ...when(isShouted(subject), "SUBJECT_SHOUTS", 1.5, "The subject is in capitals"),
     ...when(
-      nameInFrom !== null && hostOf(nameInFrom) !== hostOf(from?.email),
+      !isByList && nameInFrom !== null && hostOf(nameInFrom) !== hostOf(from?.email),
       "FROM_NAME_IS_OTHER_ADDRESS",
       2.5,
       "The name in From is an address of another domain",
     ),
     ...when(
-      isFreemail(replyTo?.email) && hostOf(replyTo?.email) !== hostOf(from?.email),
+      !isByList && isFreemail(replyTo?.email) && hostOf(replyTo?.email) !== hostOf(from?.email),
       "REPLY_TO_FREEMAIL",
       1.5,
       "Answers go to a free mailbox elsewhere",
@@ -132,18 +134,17 @@ function ofHtml(html: string): Symptom[] {
     ...when(/<script[\s>]/i.test(html), "HTML_SCRIPT", 1.5, "It holds a script"),
     ...when(/<form[\s>]/i.test(html), "HTML_FORM", 1, "It holds a form"),
     ...when(comments >= 3, "HTML_BROKEN_WORDS", 3, "Comments break its words apart"),
-    ...when(/font-size:\s{0,4}[01](px|pt)?\s{0,4}[;"']/i.test(html), "HTML_TINY_TEXT", 1, "Text too small to read"),
+    ...when(/font-size:\s{0,4}[01](px|pt)?\s{0,4}[;"']/i.test(html), "HTML_TINY_TEXT", 0.5, "Text too small to read"),
   ];
 }
 
+// Not those of one's own network (RFC 1918, RFC 6890), where build servers and printers are.
+const BARE_ADDRESS =
+  /https?:\/\/(?!(?:10|127|169\.254|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.)\d{1,3}(\.\d{1,3}){3}([:/?"'\s]|$)/i;
+
 function ofLinks(text: string): Symptom[] {
   return [
-    ...when(
-      /https?:\/\/\d{1,3}(\.\d{1,3}){3}([:/?"'\s]|$)/i.test(text),
-      "LINK_TO_ADDRESS",
-      2,
-      "Links to a bare address",
-    ),
+    ...when(BARE_ADDRESS.test(text), "LINK_TO_ADDRESS", 2, "Links to a bare address"),
     ...when(
       /https?:\/\/[^\s/"'<>]{0,200}(%[0-9a-f]{2}|@)/i.test(text),
       "LINK_DISGUISED",
