@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import PostalMime from "postal-mime";
+import { parseMessage } from "../mime/parse-message.ts";
 import { buildForward, type ForwardParts } from "./forward.ts";
 
 const R = "r.aaaaaaaaaaaaaaaaaaaaaaaaaa@mask.example";
@@ -34,6 +35,21 @@ describe("a forward", () => {
     const text = forward("From: a@b.example\nContent-Type\t: text/plain;\n charset=utf-8\n\nhi\n");
     assert.match(text, /^Content-Type: text\/plain;\r\n charset=utf-8\r$/m);
     assert.doesNotMatch(text.slice(0, text.indexOf("\r\n\r\n")), /^[A-Za-z-]+[ \t]+:/m);
+  });
+
+  it("has the text of a mail whose header does not end, as everybody else reads it", () => {
+    for (const [given, text] of [
+      ["hello\nthere\n", "hello\nthere\n"],
+      ["From: a@b.example\nhello\nthere\n", "hello\nthere\n"],
+      ["From: a@b.example\nhello\n\nthere\n", "hello\n\nthere\n"],
+      ["From: a@b.example\nno field\nSubject: x\n\nhello\n", "hello\n"],
+      ["From a@b.example Mon Jun  1 10:00:00 2026\nSubject: x\n\nhello\n", "hello\n"],
+      ["From: a@b.example\nSubject: x\n", ""],
+    ] as const) {
+      const sent = forward(given).replaceAll("\r\n", "\n");
+      assert.equal(sent.slice(sent.indexOf("\n\n") + 2), text, given);
+      assert.equal(parseMessage(Buffer.from(given)).text, text, given);
+    }
   });
 
   it("has the fields of the allow-list and no other", () => {

@@ -38,7 +38,7 @@ const MARKS_MAX = 20;
 /** The message to send on. Never throws for what the message holds. */
 export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
   const bytes = guardCalendars(given, { known: parts.calendar, author: parts.from.email });
-  const { headers, body_offset } = splitMessage(bytes);
+  const { headers, text_offset } = splitMessage(bytes);
   const value = (name: string) => readField(headers, name);
   const head = [
     mailboxHeader("From", [parts.from]),
@@ -56,7 +56,7 @@ export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
     "MIME-Version: 1.0\r\n",
   ].join("");
   const content = Buffer.from(`${contentFields(headers).join("")}\r\n`, "latin1");
-  return Buffer.concat([Buffer.from(head), content, bytes.subarray(body_offset)]);
+  return Buffer.concat([Buffer.from(head), content, bytes.subarray(text_offset)]);
 }
 
 /** Marks of masks that it passed before: a circle through several is seen only if each keeps those of the others. */

@@ -13,7 +13,13 @@ export type HeadDefect =
   | "head_too_large" // fields beyond the limits were left out
   | "no_empty_line"; // the message ends within its head
 
-export type Head = { headers: Header[]; body_offset: number; defects: HeadDefect[] };
+export type Head = {
+  headers: Header[];
+  body_offset: number;
+  /** Where the text begins for who reads it: at a line that is no field when no field follows, else where the body does. */
+  text_offset: number;
+  defects: HeadDefect[];
+};
 
 // postal-mime takes 2 MB; real heads stay below 64 KiB (long lists of recipients, ARC chains).
 export const headOctetsMax = 256 * 1_024;
@@ -29,19 +35,22 @@ const COLON = 0x3a;
  * or 1,000 fields the rest of the head is passed over. `raw` shares memory with `bytes`.
  */
 export function splitMessage(bytes: Buffer): Head {
-  if (isAllBody(bytes)) return { headers: [], body_offset: 0, defects: [] };
+  if (isAllBody(bytes)) return { headers: [], body_offset: 0, text_offset: 0, defects: [] };
   const headers: Header[] = [];
   const defects = new Set<HeadDefect>();
+  let strays = -1;
   let start = 0;
   while (start < bytes.length && !isEmptyLine(bytes, start)) {
     const end = fieldEnd(bytes, start);
     if (headers.length === headersMax || end > headOctetsMax) defects.add("head_too_large");
-    else addField(bytes.subarray(start, end), headers, defects);
+    else if (addField(bytes.subarray(start, end), headers, defects)) strays = -1;
+    else if (strays === -1) strays = start;
     start = end;
   }
   if (start >= bytes.length) defects.add("no_empty_line");
   const emptyLine = start >= bytes.length ? 0 : bytes[start] === CR ? 2 : 1;
-  return { headers, body_offset: Math.min(start + emptyLine, bytes.length), defects: [...defects] };
+  const body_offset = Math.min(start + emptyLine, bytes.length);
+  return { headers, body_offset, text_offset: strays === -1 ? body_offset : strays, defects: [...defects] };
 }
 
 /** Does the head end within its 256 KiB? Looks no further, however large the message is. */
@@ -78,16 +87,18 @@ export function fieldEnd(bytes: Buffer, start: number): number {
   return end;
 }
 
-function addField(raw: Buffer, headers: Header[], defects: Set<HeadDefect>): void {
+/** Was it one? */
+function addField(raw: Buffer, headers: Header[], defects: Set<HeadDefect>): boolean {
   const colon = raw.indexOf(COLON);
   const name = colon === -1 ? "" : raw.toString("latin1", 0, colon).trimEnd();
   // RFC 5322 §4.5: blanks may stand before the colon. `trimEnd` knows others, with which it is no name.
   const isName = /^[\x21-\x39\x3b-\x7e]+$/.test(name) && [COLON, 0x20, 0x09, CR, LF].includes(raw[name.length]!);
   if (!isName) {
     defects.add("line_without_field");
-    return;
+    return false;
   }
   headers.push({ name, value: unfold(decodeOctets(raw.subarray(colon + 1))), raw });
+  return true;
 }
 
 // RFC 5322 §2.2.3: only the line ends go, the white space behind them is part of the value.
