@@ -1,4 +1,4 @@
-// Fields in other charsets than they may be in: who is shown is who is judged, and texts are readable.
+// Fields in other charsets and forms than they may be in: who is shown is who is judged, and texts are readable.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findAuthor } from "../auth/author.ts";
@@ -73,4 +73,19 @@ test("JIS as it is is read in texts, never in addresses", () => {
     mail.to.map(({ email }) => email),
     ["c@d.example"],
   );
+});
+
+test("takes a mail's own id as it is written, with one bracket, without any and without an @", () => {
+  const read = (id: string) => {
+    const mail = parseMessage(Buffer.from(`Message-ID: ${id}\r\nIn-Reply-To: ${id}\r\n\r\nx`));
+    return [mail.message_id, mail.in_reply_to];
+  };
+  for (const id of ["<a@b>", "a@b>", "<a@b", "a@b", "<a@b>.", "(c) a@b (d)"]) {
+    assert.deepEqual(read(id), ["<a@b>", "<a@b>"], id);
+  }
+  assert.deepEqual(read("N77056c0a550"), ["<N77056c0a550>", null]);
+  assert.deepEqual(read("N77056c0a550 (c)"), ["<N77056c0a550>", null]);
+  for (const id of ["your message of Monday", "<>", "", "=?utf-8?Q?a_b?=", "x".repeat(997)]) {
+    assert.deepEqual(read(id), [null, null], id);
+  }
 });

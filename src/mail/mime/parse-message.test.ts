@@ -185,21 +185,6 @@ describe("parseMessage", () => {
     });
   }
 
-  it("takes a mail's own id as it is written, with one bracket, without any and without an @", () => {
-    const read = (id: string) => {
-      const mail = parseMessage(lines(`Message-ID: ${id}`, `In-Reply-To: ${id}`, "", "x"));
-      return [mail.message_id, mail.in_reply_to];
-    };
-    for (const id of ["<a@b>", "a@b>", "<a@b", "a@b", "<a@b>.", "(c) a@b (d)"]) {
-      assert.deepEqual(read(id), ["<a@b>", "<a@b>"], id);
-    }
-    assert.deepEqual(read("N77056c0a550"), ["<N77056c0a550>", null]);
-    assert.deepEqual(read("N77056c0a550 (c)"), ["<N77056c0a550>", null]);
-    for (const id of ["your message of Monday", "<>", "", "=?utf-8?Q?a_b?=", "x".repeat(997)]) {
-      assert.deepEqual(read(id), [null, null], id);
-    }
-  });
-
   it("reads header fields in the charset of the body when they were not encoded", () => {
     const octets = Buffer.concat([
       Buffer.from("Subject: "),
