@@ -34,11 +34,15 @@ export async function drain(stage: Stage): Promise<void> {
 
 async function hurry(stage: Stage, { queued, wait_s, leased }: Left): Promise<void> {
   if (wait_s !== null && wait_s > 0) stage.advance(Math.ceil(wait_s) + 1);
-  else if (queued === 0 && leased > 0) {
-    await stage.rows(
-      "update webhook_queue set lease_until = lease_until - interval '1 minute' where claim_id is not null",
-    );
-  }
+  else if (queued === 0 && leased > 0) await ageLeases(stage, "webhook_queue");
+}
+
+/** Rows that a process writes just now are left alone: to wait for several of them, in another order than it, is a deadlock. */
+export async function ageLeases(stage: Pick<Stage, "rows">, table: "webhook_queue" | "inbound_queue"): Promise<void> {
+  await stage.rows(
+    `update ${table} set lease_until = lease_until - interval '1 minute' where (org_id, id) in (
+       select org_id, id from ${table} where claim_id is not null for update skip locked)`,
+  );
 }
 
 /** Due times are of the processes' clock, which `advance` moves; `wait_s` is what is missing to the last of them. */

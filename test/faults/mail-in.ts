@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { apiOf, ask } from "../support/postern-process.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
+import { ageLeases } from "./drain.ts";
 import { sleep } from "./load.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
 import type { Stage } from "./stage.ts";
@@ -219,9 +220,7 @@ async function whatIsLeft(stage: Stage): Promise<Left> {
 /** What waits for a later time gets it; leases of the dead are by the database's clock, which nobody moves: they are aged. */
 async function hurry(stage: Stage, { wait_s }: Left): Promise<void> {
   if (wait_s !== null && wait_s > 0) stage.advance(Math.ceil(wait_s) + 1);
-  for (const table of ["inbound_queue", "webhook_queue"]) {
-    await stage.rows(`update ${table} set lease_until = lease_until - interval '1 minute' where claim_id is not null`);
-  }
+  for (const table of ["inbound_queue", "webhook_queue"] as const) await ageLeases(stage, table);
 }
 
 type Row = { id: string; subject: string | null; status: string };
