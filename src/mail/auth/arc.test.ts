@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { createHash, sign } from "node:crypto";
 import { existsSync } from "node:fs";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { type Canonicalization, canonicalizeHeader, canonicalSlices, splitFields } from "../dkim/canonicalize.ts";
 import { dataFolder, fixedResolver, type NodeResolver, readJson, withCrlf } from "./look-ups.fixture.ts";
-import { judge } from "./signed-mail.fixture.ts";
+import { dnsOfExample, judge, plainMail, rsaKey } from "./signed-mail.fixture.ts";
 import { dnsError } from "./spf-suite.fixture.ts";
 
 const file = `${dataFolder}arc-valimail/validation.json`;
@@ -71,5 +73,42 @@ describe("ARC chains", { skip: missing }, () => {
     );
     const { arc } = await judge(Buffer.from(`${sets.join("\r\n")}\r\nFrom: a@example.com\r\n\r\n`));
     assert.equal(arc.result, "fail");
+  });
+});
+
+/** One set over From, made in a mode that its message signature tells with `c`, or does not. */
+function sealed(mode: Canonicalization, c: string): Buffer {
+  const { fields, body } = splitFields(plainMail);
+  const bh = createHash("sha256")
+    .update(Buffer.concat([...canonicalSlices(body, mode)]))
+    .digest("base64");
+  const signedBy = (parts: string[], how: Canonicalization): string => {
+    const input = Buffer.concat(parts.map((part) => canonicalizeHeader(Buffer.from(part), how))).subarray(0, -2);
+    return parts.at(-1)! + sign("sha256", input, rsaKey().key).toString("base64");
+  };
+  const from = fields.find(({ name }) => name === "From")!.bytes.toString();
+  const results = "ARC-Authentication-Results: i=1; mx.example.net;\r\n spf=pass";
+  const common = "i=1; a=rsa-sha256; d=example.com; s=s1;";
+  const message = signedBy([from, `ARC-Message-Signature: ${common}${c}\r\n h=From; bh=${bh}; b=`], mode);
+  const seal = signedBy([results, message, `ARC-Seal: ${common} cv=none; b=`], "relaxed");
+  return Buffer.concat([Buffer.from(`${seal}\r\n${message}\r\n${results}\r\n`), plainMail]);
+}
+
+describe("the canonicalization of an ARC-Message-Signature", () => {
+  const resultOf = async (mail: Buffer, dns: Record<string, unknown[] | string> = dnsOfExample) =>
+    (await judge(mail, dns)).arc.result;
+
+  it("without c= may be the standard's, or relaxed as the drafts had it", async () => {
+    assert.equal(await resultOf(sealed("simple", "")), "pass");
+    assert.equal(await resultOf(sealed("relaxed", "")), "pass");
+    const changed = Buffer.from(sealed("relaxed", "").toString("latin1").replace("world", "w0rld"), "latin1");
+    assert.equal(await resultOf(changed), "fail");
+    const silent = { ...dnsOfExample, "TXT s1._domainkey.example.com": "ETIMEOUT" };
+    assert.equal(await resultOf(sealed("relaxed", ""), silent), "temperror");
+  });
+
+  it("with c= is what it says", async () => {
+    assert.equal(await resultOf(sealed("relaxed", " c=relaxed/relaxed;")), "pass");
+    assert.equal(await resultOf(sealed("relaxed", " c=simple/simple;")), "fail");
   });
 });

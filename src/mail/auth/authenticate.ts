@@ -143,7 +143,7 @@ async function verifySignatures(message: Message | null, nowMs: number, lookUps:
   const chain = readArcChain(message.fields);
   const sealed = chain !== null && "sets" in chain ? chain : null;
   const readable = signatures.filter((one): one is Signature => !("defect" in one));
-  const bodyHashes = await hashBodyFor(message.body, sealed ? [...readable, sealed.newest] : readable);
+  const bodyHashes = await hashBodyFor(message.body, sealed ? [...readable, ...sealed.newest] : readable);
   const verification = { message, body_hashes: bodyHashes, look_ups: lookUps, now_s: Math.floor(nowMs / 1000) };
   const [verdicts, arc] = await Promise.all([
     verifyDkim(signatures, verification),
