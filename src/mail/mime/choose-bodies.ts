@@ -1,10 +1,11 @@
 // Which parts of a message are its text, which its HTML, and which are attachments: the algorithm of RFC 8621 §4.1.4, so
 // that a message reads as it does in mail programs. Parts with a file name are attachments besides. Decodes the bodies.
 import { isUtf8 } from "node:buffer";
-import { decodePlainText, saysNothing } from "./decode-charset.ts";
+import { decodePlainText, decodeText, saysNothing } from "./decode-charset.ts";
 import { decodeTransfer } from "./decode-transfer.ts";
-import { bareId, readableValue } from "./header-text.ts";
-import { parseParameters } from "./parse-parameters.ts";
+import { bareId, readableValue, unfoldedValue } from "./header-text.ts";
+import type { Header } from "./parse-head.ts";
+import { type FieldWithParameters, parseParameters } from "./parse-parameters.ts";
 import type { Part } from "./parse-structure.ts";
 
 /** A part without children. `filename`: as given, decoded, not yet safe; "" when there is none. */
@@ -18,7 +19,7 @@ type Leaves = Map<Part, Leaf>;
 /** Sorts the parts and decodes those that are bodies; what does not decode is said in `defects`. */
 export function chooseBodies(root: Part, defects: Set<string>): Bodies {
   const leaves: Leaves = new Map();
-  collectLeaves(root, leaves);
+  collectLeaves(root, leaves, charsetOfText(root));
   const lists = { text: [] as Leaf[], html: [] as Leaf[], attachments: [] as Leaf[] };
   sortParts([root], { multipart: "mixed", main: 0, in_alternative: false, leaves }, lists);
   if (lists.text.length === 0 && lists.html.length === 0) lists.text.push(...otherText(root, leaves));
@@ -41,19 +42,48 @@ function isBody(leaf: Leaf): boolean {
   return leaf.part.type === "text/plain" || leaf.part.type === "text/html";
 }
 
-function collectLeaves(part: Part, leaves: Leaves): void {
-  if (part.children) for (const child of part.children) collectLeaves(child, leaves);
-  else leaves.set(part, readLeaf(part));
+/** The first charset that a part of the message names and means; "" when none does. What is not encoded was written in it. */
+export function charsetOfText({ parameters, children }: Part): string {
+  const named = parameters.get("charset") ?? "";
+  if (!saysNothing(named) && hasAscii(named)) return named;
+  for (const child of children ?? []) {
+    const charset = charsetOfText(child);
+    if (charset !== "") return charset;
+  }
+  return "";
 }
 
-function readLeaf(part: Part): Leaf {
-  const field = (name: string) => part.headers.find((header) => header.name.toLowerCase() === name)?.value ?? "";
-  const { value, parameters } = parseParameters(field("content-disposition"));
-  const disposition = value === "" ? null : value === "inline" ? "inline" : "attachment";
-  const filename = readableValue(
-    parameters.get("filename") || part.parameters.get("name") || parameters.get("name") || "",
-  );
-  return { part, disposition, filename, encoding: field("content-transfer-encoding") };
+// No field is in UTF-16.
+function hasAscii(charset: string): boolean {
+  return decodeText(ASCII, charset).text === ASCII.toString();
+}
+
+const ASCII = Buffer.from("a=");
+
+function collectLeaves(part: Part, leaves: Leaves, charset: string): void {
+  if (part.children) for (const child of part.children) collectLeaves(child, leaves, charset);
+  else leaves.set(part, readLeaf(part, charset));
+}
+
+function readLeaf(part: Part, charset: string): Leaf {
+  const field = (name: string) => part.headers.find((header) => header.name.toLowerCase() === name);
+  const disposed = parseParameters(field("content-disposition")?.value ?? "");
+  const disposition = disposed.value === "" ? null : disposed.value === "inline" ? "inline" : "attachment";
+  const label = charsetOfText({ ...part, children: null }) || charset;
+  const parameters = inCharset(field("content-disposition"), label, disposed.parameters);
+  const named = inCharset(field("content-type"), label, part.parameters);
+  const filename = readableValue(parameters.get("filename") || named.get("name") || parameters.get("name") || "");
+  return { part, disposition, filename, encoding: field("content-transfer-encoding")?.value ?? "" };
+}
+
+/** The parameters of a field, which was sent as it is in another charset than UTF-8; else `read`. */
+function inCharset(
+  header: Header | undefined,
+  charset: string,
+  read: FieldWithParameters["parameters"],
+): FieldWithParameters["parameters"] {
+  if (header === undefined || charset === "" || isUtf8(header.raw)) return read;
+  return parseParameters(unfoldedValue(header.raw, charset)).parameters;
 }
 
 /** `main`: which part is the body of a multipart/related. */

@@ -89,3 +89,28 @@ test("takes a mail's own id as it is written, with one bracket, without any and 
     assert.deepEqual(read(id), [null, null], id);
   }
 });
+
+test("fields that were not encoded are in the charset of the text, also of one within a multipart", () => {
+  const iconv = (hex: string) => Buffer.from(hex, "hex").toString("latin1");
+  const sent: [charset: string, word: string, shown: string][] = [
+    ["gb2312", iconv("b1a8b8e6"), "报告"],
+    ["shift_jis", iconv("835c8376"), "ソプ"],
+    ["koi8-r", iconv("efd4deb3d4"), "ОтчЁт"],
+    ["utf-8", "\xe9t\xe9", "été"],
+    ["utf-16", "\xe9t\xe9", "été"],
+  ];
+  for (const [charset, word, shown] of sent) {
+    const mail = parseMessage(
+      Buffer.from(
+        `Subject: ${word}\r\nFrom: ${word} <a@b.example>\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n` +
+          `Content-Type: text/plain; charset=${charset}\r\n\r\n--b\r\n` +
+          `Content-Type: application/pdf; name="${word}.pdf"\r\n\r\n--b\r\n` +
+          `Content-Type: application/zip\r\nContent-Disposition: attachment; filename="${word}.zip"\r\n\r\n--b--\r\n`,
+        "latin1",
+      ),
+    );
+    const names = mail.attachments.map(({ filename }) => filename);
+    assert.deepEqual(names, [`${shown}.pdf`, `${shown}.zip`], charset);
+    assert.deepEqual([mail.subject, mail.from[0]?.name], [shown, shown], charset);
+  }
+});

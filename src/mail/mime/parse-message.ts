@@ -3,7 +3,7 @@
 // docs/decisions/0010-mime-parser.md. HTML is not cleaned here, and nothing is fetched.
 
 import { automaticMark } from "../automatic-marks.ts";
-import { chooseBodies } from "./choose-bodies.ts";
+import { charsetOfText, chooseBodies } from "./choose-bodies.ts";
 import { withoutComments } from "./comments.ts";
 import { mailboxesOf, readableValue, shownValue, unfoldedValue } from "./header-text.ts";
 import type { ParsedAddress } from "./parse-addresses.ts";
@@ -23,7 +23,7 @@ const subjectCharsMax = 10_000;
 export function parseMessage(bytes: Buffer, limits: StructureLimits = defaultParseLimits): ParsedMail {
   const { root, defects: structureDefects } = parseStructure(bytes, limits);
   const defects = new Set<string>(structureDefects);
-  const fields = createFields(root.headers, root.parameters.get("charset") ?? "");
+  const fields = createFields(root.headers, charsetOfText(root));
   const bodies = chooseBodies(root, defects);
   const date = fields.first("date");
   const parsedDate = date === null ? null : parseMailDate(date);
