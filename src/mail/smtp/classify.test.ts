@@ -281,6 +281,8 @@ Destinatário inexistente
 <u@x.example>: Recipient address rejected: host mx.x.example[192.0.2.9] said: no such user (in reply to RCPT TO command)
 Your message to <u@x.example> could not be delivered: user unknown
 Ihre Nachricht konnte nicht zugestellt werden: Empfänger unbekannt
+Empfaenger nicht gefunden
+Ungueltiger Empfaenger
 Su mensaje no fue entregado: el usuario no existe
 Ваше письмо не доставлено: получатель не найден
 您发送的邮件收件人不存在
@@ -347,6 +349,15 @@ test("a provider's own pattern is tried before the others, and some only for tha
   const gmx = "550 Requested action not taken: mailbox unavailable";
   assert.equal(classify(gmx, "rcpt", "gmx").suppress, true);
   assert.equal(classify(gmx, "rcpt", "other").suppress, false);
+});
+
+test("what an address of a page asks for is no word about us", () => {
+  const page = "http://postmaster.there.example/response_codes?ip=192.0.2.1#rcp";
+  const unknown = classify(`550 5.1.1 RCP-P1 ${page} Refused due to recipient preferences`, "rcpt");
+  assert.deepEqual(pick(unknown), ["invalid_recipient", "hard", false, true]);
+  const unwilling = classify(`554 5.1.1 RCP-P2 ${page} Refused due to recipient preferences`, "rcpt");
+  assert.deepEqual(pick(unwilling), ["content", "soft", false, false]);
+  assert.equal(classify("550 Your IP 192.0.2.1 is refused, see http://there.example/?a=b", "rcpt").class, "blocked");
 });
 
 test("nothing outside the six codes and plain 550, 551, 553 with such words ever suppresses, at any stage", () => {

@@ -196,7 +196,7 @@ function findRule(refusal: Refusal): Rule {
   const said = foldText(refusal.text.slice(0, 1000));
   const provider = firstProvider(said, refusal);
   if (provider && !provider.no_such_user) return provider;
-  const masked = withoutAddresses(said);
+  const masked = withoutQueries(withoutAddresses(said));
   if (provider) return orDoubt(provider, masked, refusal);
   const code = byEnhancedCode(refusal.enhanced);
   const strong = firstMatch(STRONG, masked, refusal.code);
@@ -236,6 +236,11 @@ function orDoubt(found: Pattern, masked: string, { code, enhanced }: Refusal): P
 
 function doubtOf(masked: string, code: number): Pattern | undefined {
   return firstMatch(DOUBTS, withoutUrls(masked), code);
+}
+
+/** `?ip=192.0.2.1` is no word about our address. */
+function withoutQueries(said: string): string {
+  return said.replace(/(https?:\/\/[^\s?]{1,300})\?\S{1,300}/gu, "$1");
 }
 
 /** Where to read more is no word about this reply. */
