@@ -183,6 +183,21 @@ const formats: [string, string, string][] = [
     "user@there.example failed hard bad_domain  ",
   ],
   [
+    "CompuServe",
+    plain(
+      "Your message could not be delivered for the following reason:\n\nEMDNFND\nReceiver not found: user@there.example\n",
+    ),
+    "user@there.example failed soft content  ",
+  ],
+  [
+    "OpenSMTPD, a name that is none",
+    plain(
+      "    An error has occurred while attempting to deliver a message for\n    the following list of recipients:\n\nuser@there.example: Invalid domain name\n\n    Below is a copy of the original message:\n",
+      "Delivery status notification: error",
+    ),
+    "user@there.example failed hard bad_domain  ",
+  ],
+  [
     "Amazon SES, JSON by mail",
     plain(
       '{"notificationType":"Bounce","bounce":{"bounceType":"Permanent","bouncedRecipients":[{"status":"5.1.1","action":"failed","diagnosticCode":"smtp; 550 5.1.1 user unknown","emailAddress":"user@there.example"}]},"mail":{"headers":[]}}',
@@ -214,6 +229,15 @@ test("several recipients in a text keep their own words", () => {
   assert.deepEqual(read(plain(text)).recipients.map(short), [
     "a@there.example failed hard invalid_recipient 5.1.1 550 suppress",
     "b@there.example failed soft mailbox_full 5.2.2 552",
+  ]);
+});
+
+test("recipients that are listed with nothing but their addresses share what is said after the last", () => {
+  const text =
+    "  ----- The following addresses had permanent fatal errors -----\n\n>>> a@there.example <a@there.example>\n>>> b@there.example <b@there.example>\n\n  ----- Transcript of session follows -----\n550 sorry, no mailbox here by that name (#5.1.1 - chkusr)\n";
+  assert.deepEqual(read(plain(text)).recipients.map(short), [
+    "a@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+    "b@there.example failed hard invalid_recipient 5.1.1 550 suppress",
   ]);
 });
 

@@ -135,7 +135,9 @@ function findListed(lines: readonly string[], introLine: number): Found[] {
   }
   return found.map(({ email, rest, line }, index) => {
     const end = found[index + 1]?.line ?? lines.length;
-    return { email, line, text: trimMention([afterAddress(rest), ...lines.slice(line + 1, end)]) };
+    const text = trimMention([afterAddress(rest), ...lines.slice(line + 1, end)]);
+    // `>>> user@example.com <user@example.com>` says nothing about it.
+    return { email, line, text: text.replace(/^<|>$/g, "").toLowerCase() === email.toLowerCase() ? "" : text };
   });
 }
 
