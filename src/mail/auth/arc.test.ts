@@ -76,8 +76,8 @@ describe("ARC chains", { skip: missing }, () => {
   });
 });
 
-/** One set over From, made in a mode that its message signature tells with `c`, or does not. */
-function sealed(mode: Canonicalization, c: string): Buffer {
+/** One set over one field, made in a mode that its message signature tells with `c`, or does not. */
+function sealed(mode: Canonicalization, c: string, field = "From"): Buffer {
   const { fields, body } = splitFields(plainMail);
   const bh = createHash("sha256")
     .update(Buffer.concat([...canonicalSlices(body, mode)]))
@@ -86,19 +86,19 @@ function sealed(mode: Canonicalization, c: string): Buffer {
     const input = Buffer.concat(parts.map((part) => canonicalizeHeader(Buffer.from(part), how))).subarray(0, -2);
     return parts.at(-1)! + sign("sha256", input, rsaKey().key).toString("base64");
   };
-  const from = fields.find(({ name }) => name === "From")!.bytes.toString();
+  const signedField = fields.find(({ name }) => name === field)!.bytes.toString();
   const results = "ARC-Authentication-Results: i=1; mx.example.net;\r\n spf=pass";
   const common = "i=1; a=rsa-sha256; d=example.com; s=s1;";
-  const message = signedBy([from, `ARC-Message-Signature: ${common}${c}\r\n h=From; bh=${bh}; b=`], mode);
+  const message = signedBy([signedField, `ARC-Message-Signature: ${common}${c}\r\n h=${field}; bh=${bh}; b=`], mode);
   const seal = signedBy([results, message, `ARC-Seal: ${common} cv=none; b=`], "relaxed");
   return Buffer.concat([Buffer.from(`${seal}\r\n${message}\r\n${results}\r\n`), plainMail]);
 }
 
-describe("the canonicalization of an ARC-Message-Signature", () => {
+describe("an ARC-Message-Signature", () => {
   const resultOf = async (mail: Buffer, dns: Record<string, unknown[] | string> = dnsOfExample) =>
     (await judge(mail, dns)).arc.result;
 
-  it("without c= may be the standard's, or relaxed as the drafts had it", async () => {
+  it("without c= is simple, as the standard has it, or relaxed, as the drafts had it", async () => {
     assert.equal(await resultOf(sealed("simple", "")), "pass");
     assert.equal(await resultOf(sealed("relaxed", "")), "pass");
     const changed = Buffer.from(sealed("relaxed", "").toString("latin1").replace("world", "w0rld"), "latin1");
@@ -107,7 +107,12 @@ describe("the canonicalization of an ARC-Message-Signature", () => {
     assert.equal(await resultOf(sealed("relaxed", ""), silent), "temperror");
   });
 
-  it("with c= is what it says", async () => {
+  it("signs From, or is none (RFC 6376 §6.1.1)", async () => {
+    const { arc } = await judge(sealed("relaxed", " c=relaxed/relaxed;", "Subject"));
+    assert.deepEqual([arc.result, arc.reason], ["fail", "message signature 1: From is not signed"]);
+  });
+
+  it("with c= is canonical as it says", async () => {
     assert.equal(await resultOf(sealed("relaxed", " c=relaxed/relaxed;")), "pass");
     assert.equal(await resultOf(sealed("relaxed", " c=simple/simple;")), "fail");
   });

@@ -49,7 +49,6 @@ export function parseDkimSignature(field: Buffer): Signature | SignatureDefect {
   if (query !== undefined && !colonList(query).includes("dns/txt")) return defect("unknown query method", tags);
   const signature = readSignature(field, tags);
   if ("defect" in signature) return signature;
-  if (!signature.signed_names.includes("from")) return defect("From is not signed", tags);
   const identity = readIdentity(tags.get("i"), signature.domain);
   return identity === null ? defect("i= is not below d=", tags) : { ...signature, identity };
 }
@@ -68,6 +67,8 @@ export function readSignature(field: Buffer, tags: TagList): Signature | Signatu
   const signedNames = colonList(tags.get("h")!);
   if (signedNames.length > signedNamesMax) return defect("h= is too long", tags);
   if (!signedNames.every((name) => fieldName.test(name))) return defect("syntax error in h=", tags);
+  // §6.1.1
+  if (!signedNames.includes("from")) return defect("From is not signed", tags);
   const bodyHash = withoutFws(tags.get("bh")!);
   const value = withoutFws(tags.get("b")!);
   if (!base64.test(bodyHash) || !base64.test(value)) return defect("bh= or b= is not base64", tags);
