@@ -115,7 +115,7 @@ describe("AUTH", () => {
   });
 
   it("answers what is wrong with the codes of RFC 4954, and one can go on", async () => {
-    const { smtp } = await secured(await start());
+    const port = await start();
     const cases: [lines: string[], last: RegExp][] = [
       [["AUTH"], /^501 5\.5\.4 /],
       [["AUTH CRAM-MD5"], /^504 5\.5\.4 /],
@@ -131,16 +131,28 @@ describe("AUTH", () => {
       [[`AUTH PLAIN ${b64("boss\0postern\0secret")}`], /^535 5\.7\.8 /],
       [["AUTH LOGIN", b64("postern"), b64("wrong")], /^535 5\.7\.8 /],
       [[`AUTH PLAIN ${b64("\0postern\0throws")}`], /^451 4\.3\.0 /],
-      [[`AUTH PLAIN ${PLAIN}`], /^235 2\.7\.0 /],
     ];
     for (const [lines, last] of cases) {
+      const { smtp } = await secured(port);
       let text = "";
       for (const line of lines) text = (await smtp.ask(line)).text;
       assert.match(text, last, lines.join(" / "));
+      assert.match((await smtp.ask(`AUTH PLAIN ${PLAIN}`)).text, /^235 2\.7\.0 /, lines.join(" / "));
     }
     assert.equal(box.failures.length, 1);
+    const { smtp } = await secured(port);
+    assert.equal((await smtp.ask(`AUTH PLAIN ${PLAIN}`)).code, 235);
     assert.deepEqual(await codes(smtp, ["MAIL FROM:<a@b.example> AUTH=<>", "RSET"]), [250, 250]);
     assert.deepEqual(await codes(smtp, ["MAIL FROM:<a@b.example> AUTH=x@y.example SIZE=10", "AUTH PLAIN"]), [250, 503]);
+  });
+
+  it("ends the connection with the third attempt that fails; what was no attempt does not count", async () => {
+    const { smtp } = await secured(await start());
+    const wrong = `AUTH PLAIN ${b64("\0postern\0wrong")}`;
+    const lines = [wrong, "AUTH CRAM-MD5", "AUTH", "AUTH PLAIN", "*", "AUTH PLAIN dGV", "NOOP"];
+    assert.deepEqual(await codes(smtp, lines), [535, 504, 501, 334, 501, 501, 250]);
+    assert.match((await smtp.ask(wrong)).text, /^421 4\.7\.0 too many failed logins/);
+    await smtp.closed;
   });
 
   it("is a command of ESMTP, and none at all where nobody logs in", async () => {

@@ -27,6 +27,14 @@ const NOT_BASE64: Reply = reply(501, "5.5.2", "this is not base64");
 const CANCELED: Reply = reply(501, "5.7.0", "authentication canceled");
 const UNKNOWN_MECHANISM: Reply = reply(504, "5.5.4", "this mechanism is not offered; there are PLAIN and LOGIN");
 
+/** RFC 4954 §4: a connection may end after failed attempts, though not before the third. */
+export const FAILURES_MAX = 3;
+
+/** Was it an attempt that failed? An unknown mechanism and a login that was given up are none. */
+export function isFailure({ code, enhanced }: Reply): boolean {
+  return code === INVALID.code || enhanced === NOT_BASE64.enhanced;
+}
+
 /** Reads `mechanism [initial-response]` and asks for what is missing. Decides nothing about the login itself. */
 export async function readLogin(rest: string, ask: Ask): Promise<LoginOutcome> {
   const [mechanism = "", initial = null, ...more] = rest.split(" ").filter((word) => word !== "");

@@ -28,6 +28,7 @@ export const NO_SUCH_MAILBOX = { code: 550, enhanced: "5.1.1", text: "no such ma
 export const TOO_SLOW: Reply = reply(421, "4.4.2", "too slow, closing the connection");
 export const STOPPING: Reply = reply(421, "4.3.2", "the service is restarting, try again shortly");
 export const TOO_MANY_ERRORS: Reply = reply(421, "4.7.0", "too many errors, closing the connection");
+export const TOO_MANY_LOGINS: Reply = reply(421, "4.7.0", "too many failed logins, closing the connection");
 export const TOO_MANY_COMMANDS: Reply = reply(421, "4.7.0", "too many commands, closing the connection");
 export const TOO_MANY_MESSAGES: Reply = reply(421, "4.7.0", "enough messages on this connection, open another");
 export const SYNTAX: Reply = reply(500, "5.5.2", "this command cannot be read");

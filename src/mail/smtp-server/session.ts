@@ -94,6 +94,7 @@ type State<Route> = {
   /** Those of them that time mends: answered late like all, but no reason to show a client the door. */
   put_off: number;
   commands: number;
+  failed_logins: number;
   /** Recipients put off to another transaction since the last message. */
   excess: number;
   messages: number;
@@ -122,7 +123,7 @@ const KNOWN_BUT_ABSENT = new Set(["EXPN", "BDAT", "ETRN", "TURN", "SEND", "SOML"
 export async function serveSession<Route>(wire: ServerWire, options: SessionOptions<Route>): Promise<void> {
   const state: State<Route> = {
     ...{ wire, options, helo: null, esmtp: false, user: null, mail: null },
-    ...{ errors: 0, put_off: 0, commands: 0, excess: 0, messages: 0, done: false },
+    ...{ errors: 0, put_off: 0, commands: 0, failed_logins: 0, excess: 0, messages: 0, done: false },
   };
   say(state, reply(220, null, `${options.name} ESMTP Postern`));
   while (!state.done) {
@@ -367,8 +368,15 @@ async function startTls<Route>(state: State<Route>, { rest }: Command): Promise<
   return null;
 }
 
+async function logIn<Route>(state: State<Route>, command: Command): Promise<Reply | null> {
+  const answer = await tryLogin(state, command);
+  if (!answer || !auth.isFailure(answer)) return answer;
+  state.failed_logins += 1;
+  return state.failed_logins < auth.FAILURES_MAX ? answer : leave(state, replies.TOO_MANY_LOGINS);
+}
+
 /** RFC 4954 §4. */
-async function logIn<Route>(state: State<Route>, { rest }: Command): Promise<Reply | null> {
+async function tryLogin<Route>(state: State<Route>, { rest }: Command): Promise<Reply | null> {
   const { wire, options } = state;
   const { login: hook } = options.hooks;
   if (!hook) return reply(502, "5.5.1", "this command is not offered");
