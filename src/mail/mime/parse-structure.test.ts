@@ -98,6 +98,23 @@ test("Content-Type is read where it is quoted, has blanks or a colon, or only pa
   );
 });
 
+test("parameters on lines of their own that nobody indented belong to the field before them", () => {
+  const mail = parseMessage(
+    Buffer.from(
+      'From: a@b.example\r\nContent-Type: multipart/mixed;\r\nboundary="b"\r\nSubject: s\r\n\r\n--b\r\nContent-Type: text/plain;\r\n' +
+        "charset=iso-8859-2\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=B1\r\n--b\r\nContent-Disposition: attachment; \r\n" +
+        "filename=a.txt;\r\nsize=1\r\n\r\nx\r\n--b--\r\n",
+    ),
+  );
+  assert.deepEqual(
+    [mail.subject, mail.text, mail.attachments.map(({ filename }) => filename), mail.defects],
+    ["s", "ą", ["a.txt"], []],
+  );
+  const text = (head: string) => parseMessage(Buffer.from(`${head}\r\nx=1\r\n`)).text;
+  assert.equal(text("Subject: a;"), "x=1\n");
+  assert.equal(text("Content-Type: text/plain"), "x=1\n");
+});
+
 test("a thousand multiparts whose boundaries are nowhere are looked for in linear time", () => {
   const rest = "--x\r\n".repeat(2_000);
   for (const parameter of ['; boundary="nowhere "', "", "; boundary=nowhere"]) {

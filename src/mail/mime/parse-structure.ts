@@ -274,7 +274,7 @@ function readHead(walk: Walk, start: number, isRoot: boolean): { headers: Header
       if (strays === -1) at = endOfHead(walk, at);
       break;
     }
-    const end = fieldEnd(bytes, at);
+    const end = fieldEndWithParameters(bytes, at);
     const length = nameLength(bytes, at, end);
     if (length > 0) {
       if (isRoot || isKeptInParts(bytes, at, headers)) {
@@ -293,11 +293,34 @@ function readHead(walk: Walk, start: number, isRoot: boolean): { headers: Header
   return { headers: kept, end: isEmptyLine(bytes, at) ? lineEnd(bytes, at) : at };
 }
 
+const PARAMETER = /^[a-z][a-z0-9*_-]{0,60}[ \t]{0,4}=/i;
+const parameterCharsMax = 70;
+
+// Some writers forget to indent the parameters that stand on lines of their own: behind a semicolon they are no lines of text.
+function fieldEndWithParameters(bytes: Buffer, start: number): number {
+  let end = fieldEnd(bytes, start);
+  while (end < bytes.length && endsInSemicolon(bytes, end) && isContent(bytes, start)) {
+    if (!PARAMETER.test(bytes.toString("latin1", end, end + parameterCharsMax))) break;
+    end = fieldEnd(bytes, end);
+  }
+  return end;
+}
+
+function endsInSemicolon(bytes: Buffer, end: number): boolean {
+  let at = end - 1;
+  while (isBlank(bytes[at]!)) at--;
+  return bytes[at] === 0x3b;
+}
+
 const partHeadersMax = 50;
 
 // A thousand parts with a thousand fields each are a message of 6 MB, and would be 300 MB here.
 function isKeptInParts(bytes: Buffer, start: number, headers: Header[]): boolean {
-  if (headers.length >= partHeadersMax || (bytes[start]! | 0x20) !== 0x63) return false;
+  return headers.length < partHeadersMax && isContent(bytes, start);
+}
+
+function isContent(bytes: Buffer, start: number): boolean {
+  if ((bytes[start]! | 0x20) !== 0x63) return false;
   return bytes.toString("latin1", start, start + "content-".length).toLowerCase() === "content-";
 }
 
