@@ -165,6 +165,7 @@ describe("damaged CSV", () => {
       '",'.repeat(100_000),
       '"\n'.repeat(100_000),
       " ".repeat(300_000),
+      '"a" x\n'.repeat(100_000),
     ]) {
       for (let at = 0; at < nasty.length; at += 64 * 1024) reader.push(nasty.slice(at, at + 64 * 1024));
       reader.end();

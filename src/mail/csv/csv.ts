@@ -201,9 +201,10 @@ function nextLine(scan: Scan, at: number): number {
 }
 
 function endOfPlain(scan: Scan, at: number): number {
-  const separator = scan.text.indexOf(scan.separator, at);
   const line = Math.min(scan.lineEnd(at), scan.text.length);
-  return separator === -1 ? line : Math.min(separator, line);
+  // Within the line: in a list of one column the next separator may be nowhere.
+  const separator = scan.text.slice(at, line).indexOf(scan.separator);
+  return separator === -1 ? line : at + separator;
 }
 
 function skipSpaces(text: string, from: number): number {
