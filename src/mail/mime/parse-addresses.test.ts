@@ -24,6 +24,19 @@ describe("parseAddressList", () => {
     ["=?utf-8?q?J=C3=B6rg=2C_M?= <j@b.c>", [["Jörg, M", "j@b.c"]]],
     ['"=?utf-8?q?J=C3=B6rg?=" <j@b.c>', [["Jörg", "j@b.c"]]],
     [
+      "=?utf-8?q?J=C3=B6rg_=3Cj=40b.c=3E?=, d@e.f",
+      [
+        ["Jörg", "j@b.c"],
+        [null, "d@e.f"],
+      ],
+    ],
+    ["=?utf-8?b?SsO2cmc=?= =?utf-8?b?IDxqQGIuYz4=?=", [["Jörg", "j@b.c"]]],
+    ["=?us-ascii?q?j=40b.c?=", [[null, "j@b.c"]]],
+    ["=?us-ascii?q?j@b.c?=", [[null, "j@b.c"]]],
+    ["=?us-ascii?q?j@b.c?= a@b.c", [["j@b.c", "a@b.c"]]],
+    ["=?us-ascii?q?j=40b.c_or_k=40b.c?=", [["j@b.c or k@b.c", null]]],
+    ['"=?us-ascii?q?J_=3Cj=40b.c=3E?="', [["J <j@b.c>", null]]],
+    [
       "Team: a@b.c, Dee <d@e.f>;, g@h.i",
       [
         [null, "a@b.c"],

@@ -169,12 +169,12 @@ function readBare(tokens: Token[]): ParsedAddress[] {
   const rest = tokens.filter((token) => token.kind !== "comment");
   const text = rest.map(written).join("");
   if (text.trim() === "") return comment === null ? [] : [{ name: comment, email: null }];
-  // What is quoted is one word, whatever it holds.
+  // What is quoted is one word, whatever it holds, and so is what is encoded.
   const masked = rest
-    .map((token) => (token.kind === "quoted" ? "q".repeat(written(token).length) : token.text))
+    .map((token) => (token.kind === "quoted" ? "q".repeat(written(token).length) : token.text.replace(encoded, maskOf)))
     .join("");
   const words = addressWords(masked);
-  if (words.length === 0) return [{ name: nameOf(rest) ?? comment, email: null }];
+  if (words.length === 0) return [encodedMailbox(text) ?? { name: nameOf(rest) ?? comment, email: null }];
   const [first] = words;
   const around = `${text.slice(0, first!.start)} ${text.slice(first!.end)}`;
   const name = words.length > 1 ? null : cleanName(decodeWords(unquotePairs(around.replace(/["<>]/g, " "))));
@@ -182,6 +182,19 @@ function readBare(tokens: Token[]): ParsedAddress[] {
     name: index === 0 ? (name ?? comment) : null,
     email: cleanEmail(text.slice(start, end)),
   }));
+}
+
+const encoded = /=\?[!#-;=>@-~]{1,80}\?[bq]\?[!#-;=>@-~]*?\?=/gi;
+const maskOf = (word: string) => "q".repeat(word.length);
+const wholeMailbox = /^([^<>]*)<\s*([^\s<>@"]+@[^\s<>@"]+)\s*>$/u;
+const bareAddress = /^[^\s<>@",;:]+@[^\s<>@",;:]+$/u;
+
+// Some writers encode the address with the name (RFC 2047 §5 (3) forbids), and readers show it: so it is the author's.
+function encodedMailbox(text: string): ParsedAddress | null {
+  const decoded = text.includes("=?") ? decodeWords(text).trim() : "";
+  if (bareAddress.test(decoded)) return { name: null, email: cleanEmail(decoded) };
+  const [, name = "", email = ""] = wholeMailbox.exec(decoded.slice(0, nameCharsMax)) ?? [];
+  return email === "" ? null : { name: cleanName(name.replace(/"/g, " ")), email: cleanEmail(email) };
 }
 
 function written({ kind, text }: Token): string {
