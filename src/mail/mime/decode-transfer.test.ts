@@ -26,7 +26,13 @@ it("knows an encoding by its first word, however it is written", () => {
       name,
     );
   }
-  for (const name of ["quoted - printable", "quoted/printable", "Quoted-Printable;", "quotedprintable x"]) {
+  for (const name of [
+    "quoted - printable",
+    "quoted printable",
+    "quoted/printable",
+    "Quoted-Printable;",
+    "quotedprintable x",
+  ]) {
     assert.equal(decodeTransfer(Buffer.from("=41"), name).bytes.toString(), "A", name);
   }
   for (const name of ["7bit;", "8-bit", "binary charset=x"]) {

@@ -30,7 +30,11 @@ export function decodeTransfer(body: Buffer, encoding: string): DecodedBytes {
 // The first word without its hyphens: what follows a semicolon or a space, such as a charset, belongs elsewhere.
 function nameOf(encoding: string): string {
   const text = withoutComments(encoding.slice(0, nameCharsMax)).toLowerCase();
-  const joined = text.replace(/["']/g, "").replace(/\s*[-_/]\s*/g, "-");
+  const joined = text
+    .replace(/["']/g, "")
+    .replace(/\s*[-_/]\s*/g, "-")
+    .replace(/quoted\s+printable/, "quoted-printable")
+    .replace(/base\s+64/, "base64");
   return /^[\s;,]*([^\s;,]*)/.exec(joined)![1]!.replaceAll("-", "");
 }
 
