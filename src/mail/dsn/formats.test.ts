@@ -190,6 +190,19 @@ const formats: [string, string, string][] = [
     "user@there.example failed soft content  ",
   ],
   [
+    "Naver, in Korean",
+    plain(
+      "메일을 전송하지 못했습니다.\n\n받는사람 : user@there.example\n발송 실패 원인 : 550 5.1.1 No such user\n",
+      "메일 전송 실패 안내",
+    ),
+    "user@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+  ],
+  [
+    "a server in Hungary",
+    plain("Az alábbi levél nem kézbesíthető:\n\nuser@there.example\n550 5.1.1 ismeretlen\n", "Kézbesíthetetlen levél"),
+    "user@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+  ],
+  [
     "OpenSMTPD, a name that is none",
     plain(
       "    An error has occurred while attempting to deliver a message for\n    the following list of recipients:\n\nuser@there.example: Invalid domain name\n\n    Below is a copy of the original message:\n",

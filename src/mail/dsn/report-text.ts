@@ -106,7 +106,7 @@ function joinLines(lines: readonly string[]): string {
 }
 
 const label =
-  "(?:(?:failed|final|original|intended|undeliverable|bounced|bad|invalid|rejected|problem|error) )?(?:recipients?|rcpt|address(?:es)?|e-?mail|user|mailbox|empf.{1,3}nger|destinataire|destinatario|destinat.rio|получатель|宛先|收件人)(?: address(?:es)?)?(?:\\(s\\))?";
+  "(?:(?:failed|final|original|intended|undeliverable|bounced|bad|invalid|rejected|problem|error) )?(?:recipients?|rcpt|address(?:es)?|e-?mail|user|mailbox|empf.{1,3}nger|destinataire|destinatario|destinat.rio|получатель|宛先|收件[人者]|收信人|受信者|받는 ?(?:사람|이)|수신자|al[ıi]c[ıi]|c[íi]mzett|παραλήπτης)(?: address(?:es)?)?(?:\\(s\\))?";
 // An address at the start of a line, with the ornaments that mailers give it, and what follows it on the line.
 const listedLine = new RegExp(
   `^[\\s>*•·|#-]*(?:${label}\\s*[:：=]\\s*)?[<>"'[({\\s]*(?:(?:smtp|mailto|rfc822)[:=;]\\s*)?(${addressSource})((?:[>"'\\])}]|<mailto:|[\\s,;:.(\\[]|$).*)$`,
