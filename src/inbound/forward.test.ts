@@ -75,6 +75,14 @@ test("a signed mail is forwarded untouched, with our trace in front and its send
   assert.deepEqual(body.email.deliveries, []);
 });
 
+test("a sender whose local part needs quotes is forwarded from our return path, as no rewritten one can hold it", async () => {
+  await addAlias(r, "dots", { action: "forward", forward_to: ["dots@real.example"] });
+  const content = "From: taro..x.@docomo.example\r\nSubject: dots\r\n\r\nBody\r\n";
+  await deliver({ from: "taro..x.@docomo.example", to: ["dots@in.example"], content });
+  const message = await arrived(({ to }) => to[0] === "dots@real.example");
+  assert.match(message.from, /^b\+[a-z2-7]{44}@pt-bounces\.in\.example$/);
+});
+
 test("an author whose DMARC would not survive gets our From, and answers still reach him", async () => {
   await addAlias(r, "plain", { action: "forward", forward_to: ["plain@real.example"] });
   r.dns.set("_dmarc.strict.example", "TXT", ["v=DMARC1; p=reject"]);

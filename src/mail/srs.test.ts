@@ -18,13 +18,24 @@ test("a sender comes back, whatever case the mail folded it to", () => {
   assert.deepEqual(readSrs(written?.toUpperCase() ?? "", key), { kind: "sender", sender: "ANNA@EXAMPLE.COM" });
 });
 
-test("any address comes back or is too long", () => {
+test("what no local part can hold without quotes is not written into one", () => {
+  for (const local of ["a..b", "a.", "a,b", "a@b", "a(b)", "a:b", "a\\b"]) {
+    assert.equal(writeSrs(`${local}@docomo.example`, key), null, local);
+  }
+  assert.equal(writeSrs("root@[192.0.2.1]", key), null);
+  for (const sender of [".a@b.example", "j\u00fcrgen@b.example", "a+b=c@b.example"]) {
+    assert.deepEqual(readSrs(writeSrs(sender, key) ?? "", key), { kind: "sender", sender });
+  }
+});
+
+test("any address comes back, or is too long or needs quotes", () => {
   const local = fc.stringMatching(/^[a-zA-Z0-9.+=_-]{1,30}$/);
   fc.assert(
     fc.property(local, fc.domain(), (name, domain) => {
       const sender = `${name}@${domain}`;
       const written = writeSrs(sender, key);
-      if (written === null) return `SRS0=123456789=12=${domain}=${name}`.length > 64 || /^srs[01]/i.test(name);
+      const isLong = `SRS0=123456789=12=${domain}=${name}`.length > 64;
+      if (written === null) return isLong || /^srs[01]|\.\.|\.$/i.test(name);
       const read = readSrs(written, key);
       return read.kind === "sender" && read.sender === sender && Buffer.byteLength(written) <= 64;
     }),

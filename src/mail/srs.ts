@@ -14,6 +14,8 @@ const DAYS = 1_024;
 const MAC_CHARS = 9;
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 const LOCAL_OCTETS_MAX = 64; // RFC 5321 §4.5.3.1.1
+/** RFC 5321 §4.1.2, with letters beyond ASCII (RFC 6531 §3.3). */
+const DOT_ATOM = /^[\w!#$%&'*+/=?^`{|}~\u{80}-\u{10ffff}-]+(?:\.[\w!#$%&'*+/=?^`{|}~\u{80}-\u{10ffff}-]+)*$/u;
 
 /** The local part for `sender`; null when it would be too long, or the sender cannot be put in one. */
 export function writeSrs(sender: string, key: SrsKey): string | null {
@@ -24,7 +26,8 @@ export function writeSrs(sender: string, key: SrsKey): string | null {
   const day = writeDay(key.now_ms);
   const [tag, rest] = parts(local, domain);
   const written = `${tag}=${macOf(key, tag, `${day}=${rest}`)}=${day}=${rest}`;
-  return Buffer.byteLength(written) <= LOCAL_OCTETS_MAX ? written : null;
+  // Real senders have local parts that need quotes (`a..b@docomo.example`), and those that lack them are no address.
+  return Buffer.byteLength(written) <= LOCAL_OCTETS_MAX && DOT_ATOM.test(written) ? written : null;
 }
 
 /** What a rewritten sender becomes: a first one names its sender, a rewritten one its maker and what that wrote. */
