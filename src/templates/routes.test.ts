@@ -291,7 +291,7 @@ describe("/v1/templates", () => {
       await api.ask("POST", "/v1/templates", minimal({ name: "100% Off", slug: "sale" }), as);
       await api.ask("POST", "/v1/templates", minimal({ name: "A", slug: "by-slug", active: false }), as);
       await api.ask("POST", "/v1/templates", minimal({ name: "B", slug: "bb", subject: "The SUBJECT_line" }), as);
-      await api.ask("POST", "/v1/templates", minimal({ name: "C", slug: "cc", description: "back\\slash" }), as);
+      await api.ask("POST", "/v1/templates", minimal({ name: "C", slug: "cc", description: "back\\s, привет" }), as);
       const find = async (search: string) => {
         const answer = await api.ask("GET", `/v1/templates?${search}`, undefined, as);
         assert.equal(answer.body.total, answer.body.templates.length);
@@ -303,12 +303,8 @@ describe("/v1/templates", () => {
       assert.deepEqual(await find("query=subject_"), ["bb"]);
       assert.deepEqual(await find("query=%5C"), ["cc"]);
       assert.deepEqual(await find("query=nothing"), []);
-      const long = { name: "Ünïcode", slug: "unicode", subject: "Привет" };
-      await api.ask("POST", "/v1/templates", minimal({ ...long, active: false }), as);
-      for (const part of ["ünï", "ПРИВЕТ", "привет"]) {
-        assert.deepEqual(await find(`query=${encodeURIComponent(part)}`), ["unicode"], part);
-      }
-      assert.deepEqual(await find("active=false"), ["unicode", "by-slug"]);
+      assert.deepEqual(await find(`query=${encodeURIComponent("ПРИВЕТ")}`), ["cc"]);
+      assert.deepEqual(await find("active=false"), ["by-slug"]);
       assert.deepEqual(await find("active=true&query=s"), ["cc", "bb", "sale"]);
     });
 

@@ -49,3 +49,12 @@ test("what is one recipient's or one sender's domain's leaves the path to everyb
     "said at the door",
   );
 });
+
+test("what an address of a page asks for is no word about us", () => {
+  const page = "http://postmaster.there.example/response_codes?ip=192.0.2.1#rcp";
+  const unknown = classify(`550 5.1.1 RCP-P1 ${page} Refused due to recipient preferences`);
+  assert.deepEqual([unknown.class, unknown.bounce_type, unknown.suppress], ["invalid_recipient", "hard", true]);
+  const unwilling = classify(`554 5.1.1 RCP-P2 ${page} Refused due to recipient preferences`);
+  assert.deepEqual([unwilling.class, unwilling.bounce_type, unwilling.suppress], ["content", "soft", false]);
+  assert.equal(classify("550 Your IP 192.0.2.1 is refused, see http://there.example/?a=b").class, "blocked");
+});

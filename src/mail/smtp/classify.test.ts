@@ -351,15 +351,6 @@ test("a provider's own pattern is tried before the others, and some only for tha
   assert.equal(classify(gmx, "rcpt", "other").suppress, false);
 });
 
-test("what an address of a page asks for is no word about us", () => {
-  const page = "http://postmaster.there.example/response_codes?ip=192.0.2.1#rcp";
-  const unknown = classify(`550 5.1.1 RCP-P1 ${page} Refused due to recipient preferences`, "rcpt");
-  assert.deepEqual(pick(unknown), ["invalid_recipient", "hard", false, true]);
-  const unwilling = classify(`554 5.1.1 RCP-P2 ${page} Refused due to recipient preferences`, "rcpt");
-  assert.deepEqual(pick(unwilling), ["content", "soft", false, false]);
-  assert.equal(classify("550 Your IP 192.0.2.1 is refused, see http://there.example/?a=b", "rcpt").class, "blocked");
-});
-
 test("nothing outside the six codes and plain 550, 551, 553 with such words ever suppresses, at any stage", () => {
   const texts = entries.map((entry) => read(entry.example).text);
   for (const code of [250, 354, 421, 450, 451, 452, 500, 501, 521, 550, 551, 552, 553, 554, 556]) {
