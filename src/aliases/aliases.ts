@@ -98,15 +98,19 @@ function readSettings(given: Settings): Omit<queries.AliasChange, "at"> {
   return { local_part, is_glob, action, forward_to: destinations, forward_mode, webhook_ids, description, active };
 }
 
-function readDestination(text: string, index: number): string {
+/** An address to forward to, normalized; 400 names its place in `forward_to`. Rules of received mail have such a list, too. */
+export function readDestination(text: string, index: number): string {
   const parsed = parseAddress(text);
   if (parsed.ok) return parsed.address.email;
   const field = `forward_to[${index}]`;
   throw invalid(field, `the '${field}' field is not an e-mail address: ${parsed.reason}`);
 }
 
-/** `before`: those that it has already. One that was deleted since may stay, so that what was read can be written back. */
-async function refuseUnknownWebhooks(
+/**
+ * 400 unless all ids are of webhooks of the organization, or among those that the alias or rule has already (`before`): one that
+ * was deleted since may stay, so that what was read can be written back.
+ */
+export async function refuseUnknownWebhooks(
   tx: Tx,
   orgId: string,
   ids: readonly string[],

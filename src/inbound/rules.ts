@@ -1,14 +1,12 @@
 // Routing rules as their owners keep them: create, list, change, order, try out on stored mail. What they do to mail on
 // its way is in rules-step.ts; the conditions themselves are in mail/rules.
-import { getAlias } from "../aliases/aliases.ts";
+import { getAlias, readDestination, refuseUnknownWebhooks } from "../aliases/aliases.ts";
 import type { AliasAction } from "../aliases/types.ts";
 import { findDomain, requireDomain } from "../domains/domains.ts";
-import { parseAddress } from "../mail/address.ts";
 import { type Problem, readConditions, readTree, type Tree } from "../mail/rules/rules.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { findWebhooks } from "../webhooks/webhooks.ts";
 import type { RuleRecord, RuleSettings } from "./rules-queries.ts";
 import * as queries from "./rules-queries.ts";
 
@@ -102,27 +100,6 @@ function readSettings(given: RuleSettings): RuleSettings {
     throw invalid("forward_to", "the 'forward_to' field is required when the action is forward");
   }
   return { ...given, forward_to };
-}
-
-function readDestination(text: string, index: number): string {
-  const parsed = parseAddress(text);
-  if (parsed.ok) return parsed.address.email;
-  const field = `forward_to[${index}]`;
-  throw invalid(field, `the '${field}' field is not an e-mail address: ${parsed.reason}`);
-}
-
-/** `before`: those that it has already. One that was deleted since may stay, so that what was read can be written back. */
-async function refuseUnknownWebhooks(
-  tx: Tx,
-  orgId: string,
-  ids: readonly string[],
-  before: readonly string[] = [],
-): Promise<void> {
-  const known = new Set([...before, ...(await findWebhooks(tx, orgId, ids)).map(({ id }) => id)]);
-  const index = ids.findIndex((id) => !known.has(id));
-  if (index < 0) return;
-  const field = `webhook_ids[${index}]`;
-  throw invalid(field, `the '${field}' field is not the id of a webhook of this organization`);
 }
 
 async function mustFind(tx: Tx, orgId: string, id: string): Promise<RuleRecord> {
