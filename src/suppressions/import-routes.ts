@@ -91,7 +91,7 @@ async function mountPreview(api: Api, world: World): Promise<void> {
         tags,
         summary: "Read a list exported by another provider and show what a commit would add",
         description:
-          "CSV in any usual encoding and with any usual separator, JSON or NDJSON; a file may be gzipped. At most " +
+          "CSV in any usual encoding and with any usual separator, JSON (also a plain array of addresses) or NDJSON; a file may be gzipped. At most " +
           "2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours.",
         body: {
           content: {

@@ -31,6 +31,12 @@ describe("records in JSON", () => {
     ],
     ["brackets and quotes within strings", '[{"a":"}]{[\\"\\\\"},{"a":"\\\\"}]', [{ a: '}]{["\\' }, { a: "\\" }]],
     ["an array that holds other things too", '[["x"],{"a":"1"},[{"a":"9"},2],"y",{"a":"2"}]', [{ a: "1" }, { a: "2" }]],
+    [
+      "an array of addresses",
+      ' [ "a@b.c",\n"\\u0064\\"@e.f" , ""] ',
+      [{ email: "a@b.c" }, { email: 'd"@e.f' }, { email: "" }],
+    ],
+    ["an array of text and objects", '["x",{"a":"1"}]', [{ a: "1" }]],
     ["an empty array", " [ ] ", []],
     ["nothing", "  ", []],
   ] as const) {
@@ -52,6 +58,17 @@ describe("records in JSON", () => {
     assert.deepEqual(values(read('[{"a":"1"},{"a":"2"]}]')), [{ a: "1" }, broken]);
     assert.deepEqual(values(read('[{"a":"1"},{"a":"2')), [{ a: "1" }, broken]);
     assert.deepEqual(values(read('[{"a":"1"}')), [{ a: "1" }, broken]);
+    for (const [text, found] of [
+      ['["a","b', 1],
+      ['["a","b" "c"]', 2],
+      ['["a",1,"c"]', 1],
+      ['["a"', 1],
+      [`["a","${"x".repeat(2 * RECORD_CHARS_MAX)}"]`, 1],
+    ] as const) {
+      const given = values(read(text, 3_000));
+      assert.deepEqual(given.slice(found), [broken], text.slice(0, 20));
+      assert.equal(given.length, found + 1);
+    }
     assert.deepEqual(values(read(`[{"a":${"[".repeat(100_000)}`)), [broken]);
     assert.deepEqual(values(read(`[{"a":"${"x".repeat(2 * RECORD_CHARS_MAX)}"},{"a":"1"}]`, 10_000)), [broken]);
   });

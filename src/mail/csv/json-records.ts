@@ -1,6 +1,6 @@
 // Exported lists as JSON, read in pieces: an array of objects, an object that holds such an array (`{"items": […]}`, the
-// first one counts), one object, or one object a line (NDJSON). A record's nested values become columns
-// (`reason.code`). A broken line of NDJSON is one defect; a broken array ends the reading with a defect.
+// first one counts), an array of addresses alone, one object, or one object a line (NDJSON). A record's nested values become
+// columns (`reason.code`). A broken line of NDJSON is one defect; a broken array ends the reading with a defect.
 
 export type JsonRecord = { values: Map<string, string> } | { defect: string; raw: string };
 export type JsonReader = {
@@ -13,6 +13,7 @@ const NESTING_MAX = 64;
 const VALUES_MAX = 200;
 const VALUE_CHARS_MAX = 8_192;
 const RAW_CHARS_MAX = 200;
+const NOT_WELL_FORMED = "the JSON is not well formed from here on";
 
 /** Does the text begin like JSON? */
 export function looksLikeJson(text: string): boolean {
@@ -24,7 +25,8 @@ export function looksLikeJson(text: string): boolean {
  * characters. Records over 64 Ki characters are defects.
  */
 export function createJsonReader(head: string, decode: (raw: string) => string): JsonReader {
-  return isLines(head) ? lineReader(decode) : treeReader(decode);
+  if (isLines(head)) return lineReader(decode);
+  return /^\s*\[\s*"[^{]*$/.test(head) ? addressReader(decode) : treeReader(decode);
 }
 
 function isLines(head: string): boolean {
@@ -48,6 +50,24 @@ function lineReader(decode: (raw: string) => string): JsonReader {
       records.push(toRecord(rest, decode));
       rest = "";
     }
+    return records;
+  };
+  return { push: (text) => take(text, false), end: () => take("", true) };
+}
+
+// `["a@example.com", "b@example.com"]`: each address is a record with the one column `email`.
+function addressReader(decode: (raw: string) => string): JsonReader {
+  let rest = "";
+  let broken = false;
+  const take = (text: string, final: boolean): JsonRecord[] => {
+    if (broken) return [];
+    rest += text;
+    const items = [...rest.matchAll(/\s*[[,]\s*("(?:[^"\\]|\\[\s\S])*")/gy)];
+    const records = items.map(([, address]) => toRecord(`{"email":${address}}`, decode));
+    rest = rest.slice(items.reduce((chars, [item]) => chars + item.length, 0));
+    const mayGoOn = final ? /^\s*\]\s*$/ : /^\s*([[,]\s*("[\s\S]*)?|\]\s*)?$/;
+    broken = rest.length > RECORD_CHARS_MAX || !mayGoOn.test(rest);
+    if (broken) records.push({ defect: NOT_WELL_FORMED, raw: rest.trim().slice(0, RAW_CHARS_MAX) });
     return records;
   };
   return { push: (text) => take(text, false), end: () => take("", true) };
@@ -198,5 +218,5 @@ function breakOff(tree: Tree): JsonRecord {
   tree.broken = true;
   const raw = tree.kept.trim().slice(0, RAW_CHARS_MAX);
   tree.kept = "";
-  return { defect: "the JSON is not well formed from here on", raw };
+  return { defect: NOT_WELL_FORMED, raw };
 }
