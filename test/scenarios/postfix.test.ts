@@ -9,7 +9,7 @@ import PostalMime from "postal-mime";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { nodeStyleResolver } from "../support/node-resolver.ts";
-import { type Postfix, postfixMissing, startPostfix } from "../support/postfix.ts";
+import { type Postfix, postfixMissing, postfixVersion, startPostfix } from "../support/postfix.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
 import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
@@ -104,3 +104,7 @@ ok = dkim.verify(open(sys.argv[1],'rb').read(), dnsfunc=lambda name, timeout=5: 
 print('pass' if ok else 'fail')`;
   return execFileSync("/usr/bin/python3", ["-c", script, file, keyRecord], { encoding: "utf8" }).trim();
 }
+
+test("its version can be told where /etc/postfix has no settings", { skip: missing ?? false }, () => {
+  assert.match(postfixVersion(), /^postfix \d+\.\d+/);
+});

@@ -38,9 +38,9 @@ export function postfixMissing(): string | null {
   return process.getuid?.() === 0 ? null : "Postfix needs to be started by root";
 }
 
-/** Postfix's version, for the conditions of a figure. */
+/** Postfix's version, for the conditions of a figure: its built-in setting, for /etc/postfix may have no main.cf. */
 export function postfixVersion(): string {
-  return `postfix ${execFileSync("postconf", ["-h", "mail_version"], { encoding: "utf8" }).trim()}`;
+  return `postfix ${execFileSync("postconf", ["-d", "-h", "mail_version"], { encoding: "utf8" }).trim()}`;
 }
 
 /** `pid` is the master's, whose children are all others. */
