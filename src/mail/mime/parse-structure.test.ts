@@ -125,3 +125,8 @@ test("a thousand multiparts whose boundaries are nowhere are looked for in linea
     assert.ok(processorMs(() => parseStructure(bytes, { parts_max: 1_000, depth_max: 50 })) < 2_000, parameter);
   }
 });
+
+test("a head of lines that are nothing but line ends is read in linear time", () => {
+  const bytes = Buffer.from(`Content-Type: text/plain;\r\n${"\r\r\r\n".repeat(60_000)}x`);
+  assert.ok(processorMs(() => parseStructure(bytes, { parts_max: 10, depth_max: 10 })) < 1_000);
+});

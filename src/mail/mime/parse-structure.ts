@@ -299,16 +299,17 @@ const parameterCharsMax = 70;
 // Some writers forget to indent the parameters that stand on lines of their own: behind a semicolon they are no lines of text.
 function fieldEndWithParameters(bytes: Buffer, start: number): number {
   let end = fieldEnd(bytes, start);
-  while (end < bytes.length && endsInSemicolon(bytes, end) && isContent(bytes, start)) {
+  if (!isContent(bytes, start)) return end;
+  while (end < bytes.length && endsInSemicolon(bytes, start, end)) {
     if (!PARAMETER.test(bytes.toString("latin1", end, end + parameterCharsMax))) break;
     end = fieldEnd(bytes, end);
   }
   return end;
 }
 
-function endsInSemicolon(bytes: Buffer, end: number): boolean {
+function endsInSemicolon(bytes: Buffer, start: number, end: number): boolean {
   let at = end - 1;
-  while (isBlank(bytes[at]!)) at--;
+  while (at > start && isBlank(bytes[at]!)) at--;
   return bytes[at] === 0x3b;
 }
 
