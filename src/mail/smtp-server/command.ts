@@ -45,10 +45,15 @@ export function parseHelo(rest: string): string | null {
 export function parsePathCommand(rest: string, word: "FROM" | "TO"): PathCommand | null {
   if (rest.slice(0, word.length + 1).toUpperCase() !== `${word}:`) return null;
   const cut = cutPath(rest.slice(word.length + 1).trimStart());
-  if (!cut || Buffer.byteLength(cut.path) > PATH_OCTETS_MAX) return null;
+  if (!cut || !isPathLength(cut.path)) return null;
   const params = parseParams(cut.rest);
   const path = parsePath(cut.path);
-  return params && path ? { path, params } : null;
+  return params && path && isPathLength(path.text) ? { path, params } : null;
+}
+
+// Both as it is given and as it is stored: the ASCII form of a domain is longer.
+function isPathLength(text: string): boolean {
+  return Buffer.byteLength(text) <= PATH_OCTETS_MAX;
 }
 
 function cutPath(text: string): { path: string; rest: string } | null {
