@@ -56,10 +56,13 @@ function toLine(entry: Entry): string {
   return `${COLUMNS.map((column) => toCell(entry[column])).join(",")}\r\n`;
 }
 
-/** One cell. OWASP "CSV injection": `=`, `+`, `-`, `@`, tab and CR at the start begin a formula. */
+/**
+ * One cell. OWASP "CSV injection": `=`, `+`, `-`, `@`, tab and CR at the start begin a formula. What looks as if it were guarded
+ * gets an apostrophe too, so that taking one off brings each back.
+ */
 function toCell(value: string | Date | null): string {
   if (value === null) return "";
   const text = value instanceof Date ? value.toISOString() : value;
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const safe = /^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -36,3 +36,14 @@ export function hasOnly(columns: Columns, ...names: string[]): boolean {
 export function firstOf(columns: Columns, names: readonly string[]): string | null {
   return names.find((name) => columns.names.has(name)) ?? null;
 }
+
+/** The column where most of the first values are addresses, null when there is none. */
+export function addressColumn(columns: Columns, holdsAddress: (text: string) => boolean): string | null {
+  let best: { name: string; count: number } | null = null;
+  for (const name of columns.names) {
+    const values = columns.sample(name).filter((value) => value !== "");
+    const count = values.filter(holdsAddress).length;
+    if (count * 2 >= values.length && count > (best?.count ?? 0)) best = { name, count };
+  }
+  return best?.name ?? null;
+}

@@ -153,3 +153,162 @@ describe("a list of no known provider", () => {
     assert.deepEqual(read("[]").rows, []);
   });
 });
+
+describe("a log of what happened to mail", () => {
+  it("suppresses nobody whom it calls reached, whichever column says it", () => {
+    const mailgun = [
+      "event,recipient,severity,reason,delivery-status.code,timestamp",
+      "accepted,a@x.example,,,,1",
+      "failed,b@x.example,permanent,bounce,550,1",
+      "failed,c@x.example,temporary,generic,421,1",
+      "delivered,d@x.example,,,250,1",
+      "complained,e@x.example,,,,1",
+    ].join("\n");
+    assert.deepEqual(words(mailgun), [
+      no("event", FINE),
+      "hard_bounce",
+      no("severity", TEMPORARY),
+      no("event", FINE),
+      "complaint",
+    ]);
+    const sendgrid = [
+      "processed,message_id,event,subject,from,email,reason",
+      "x,m,delivered,s,f@y.example,a@x.example,",
+      "x,m,delivered,s,f@y.example,b@x.example,250 2.0.0 OK",
+      "x,m,delivered,s,f@y.example,c@x.example,handed over to mx.x.example",
+      "x,m,bounce,s,f@y.example,d@x.example,550 5.1.1 no",
+      "x,m,open,s,f@y.example,e@x.example,",
+      "x,m,dropped,s,f@y.example,f@x.example,Bounced Address",
+    ].join("\n");
+    const [fine, bounced] = [no("event", FINE), "hard_bounce"];
+    assert.deepEqual(words(sendgrid), [fine, no("reason", FINE), fine, bounced, fine, bounced]);
+    const resend =
+      '{"data":[{"to":["a@x.example"],"last_event":"delivered"},{"to":["b@x.example"],"last_event":"bounced"},' +
+      '{"to":["c@x.example"],"last_event":"delivery_delayed"},{"to":["d@x.example"],"last_event":"teleported"}]}';
+    const event = (what: string) => no("last_event", what);
+    assert.deepEqual(words(resend), [event(FINE), "hard_bounce", event(TEMPORARY), event(UNKNOWN)]);
+  });
+
+  it("suppresses nobody for a reply of success", () => {
+    assert.deepEqual(words("email,status\na@x.example,250\nb@x.example,2.0.0\nc@x.example,5.1.1\n"), [
+      no("status", FINE),
+      no("status", FINE),
+      "hard_bounce",
+    ]);
+  });
+});
+
+describe("a list of contacts", () => {
+  const flagged = (heading: string, ...values: string[]) =>
+    words(`Email,Name,${heading}\n${values.map((value, row) => `p${row}@x.example,P,${value}`).join("\n")}\n`);
+
+  it("suppresses those who opted out, as each kind of software calls it, yes or with a date", () => {
+    for (const heading of [
+      "unsubscribed",
+      "HasOptedOutOfEmail",
+      "Unsubscribed from all email",
+      "GLOBAL_UNSUBSCRIBE",
+      "Email Opt Out",
+      "is_unsubscribed",
+      "Opted Out",
+      "unsubscribed_at",
+      "Opt-out date",
+      "Date unsubscribed",
+      "marketing_opt_out",
+    ]) {
+      const [yes, dated, no_, empty] = flagged(heading, "true", "2024-01-01 10:00:00", "false", "");
+      assert.deepEqual([yes, dated], ["unsubscribe", "unsubscribe"], heading);
+      assert.deepEqual([no_, empty], [no(heading, FINE), no(heading, FINE)], heading);
+    }
+    for (const never of ["0000-00-00", "0", "no", "-", "null"]) {
+      assert.deepEqual(flagged("unsubscribed_at", never, "2024-01-01"), [no("unsubscribed_at", FINE), "unsubscribe"]);
+    }
+  });
+
+  it("suppresses those whose subscription is over, and nobody for wanting no advertising", () => {
+    for (const heading of ["subscribed", "Is Subscribed"]) {
+      const fine = no(heading, FINE);
+      assert.deepEqual(flagged(heading, "yes", "no", "FALSE", ""), [fine, "unsubscribe", "unsubscribe", fine], heading);
+    }
+    for (const heading of ["opt_in", "Accepts Email Marketing"]) {
+      assert.deepEqual(flagged(heading, "yes", "no"), [no(heading, FINE), no(heading, FINE)], heading);
+    }
+    const list = "email,opt_in\na@x.example,no\n";
+    assert.deepEqual(words(list, { filename: "unsubscribed.csv" }), ["unsubscribe"]);
+    assert.deepEqual(flagged("opt_in", "2024-01-01", "2024-01-02"), ["manual", "manual"]);
+    assert.deepEqual(flagged("Consent", "UNSUBSCRIBED", "NEVER_SUBSCRIBED"), ["unsubscribe", no("Consent", FINE)]);
+  });
+
+  it("tells what each date stands for, and that none stands for nothing", () => {
+    const rows = ",,\nx@x.example,2024-01-01,,\ny@x.example,,2024-01-01,\nz@x.example,,,2024-01-01\n";
+    const list = `email,bounced_at,complained_at,unsubscribed_at\nw@x.example,${rows}`;
+    for (const filename of ["", "bounces.csv"]) {
+      assert.deepEqual(words(list, { filename }), [
+        no("complained_at", FINE),
+        "hard_bounce",
+        "complaint",
+        "unsubscribe",
+      ]);
+    }
+  });
+
+  it("goes by a column of words that it has under any name, before flags that say nothing", () => {
+    assert.deepEqual(flagged("Contact Standing", "Unsubscribed", "Bounced", "Active", ""), [
+      "unsubscribe",
+      "hard_bounce",
+      no("Contact Standing", FINE),
+      "manual",
+    ]);
+    assert.deepEqual(flagged("理由", "bounce", "complaint"), ["hard_bounce", "complaint"]);
+    assert.deepEqual(flagged("Statut", "désabonné", "actif"), ["unsubscribe", no("Statut", FINE)]);
+    // Words that stand for a kind of customer as well as for a suppression are no such column.
+    assert.deepEqual(flagged("Kind", "customer", "active"), ["manual", "manual"]);
+    assert.deepEqual(
+      words("email,status,unsubscribed\na@x.example,active,yes\nb@x.example,active,no\nc@x.example,bounced,yes\n"),
+      ["unsubscribe", no("status", FINE), "hard_bounce"],
+    );
+  });
+});
+
+describe("a list without a heading", () => {
+  it("has as many entries as addresses where a line holds nothing else", () => {
+    for (const list of [
+      "a@x.example,b@x.example,c@x.example",
+      "a@x.example; b@x.example;\nc@x.example;",
+      "a@x.example\tb@x.example\n<c@x.example>\n",
+    ]) {
+      const { rows } = read(list);
+      assert.deepEqual(
+        rows.map((row) => ("email" in row ? [row.row, row.email] : row)),
+        [
+          [1, "a@x.example"],
+          [2, "b@x.example"],
+          [3, "c@x.example"],
+        ],
+        list,
+      );
+    }
+    assert.deepEqual(words("a@x.example,b@,c@x.example\n"), [
+      "manual",
+      "no: the address is not a valid e-mail address",
+      "manual",
+    ]);
+  });
+});
+
+describe("our own export", () => {
+  it("comes back as it was where a cell was guarded from being a formula", () => {
+    const { rows } = read(
+      "email,reason,scope_type,scope_id,note\n" +
+        "'+a@x.example,unsubscribe,list,'@y,'=1+1\n''=b@x.example,unsubscribe,list,''=q,'plain\no'c@x.example,manual,org,,'tis\n",
+    );
+    assert.deepEqual(
+      rows.map((row) => ("email" in row ? [row.email, row.scopes[0]?.scope_id, row.note] : row)),
+      [
+        ["+a@x.example", "@y", "=1+1"],
+        ["'=b@x.example", "'=q", "'plain"],
+        ["o'c@x.example", "", "'tis"],
+      ],
+    );
+  });
+});

@@ -1,9 +1,9 @@
 // Lists of no known provider: our own export, lists with any heading, and lists without one. The address column is found
 // by its name, else by what it holds; a reason by the words in it. Without a reason an entry is `manual`.
-import type { Columns, Get } from "./columns.ts";
+import { addressColumn, type Columns, type Get } from "./columns.ts";
 import { accept, decline, type Format, noteOf, type Provider, type Verdict, verdictOn } from "./formats.ts";
 import { readTime } from "./read-time.ts";
-import { isYes, type kindOfFile, type Meaning, readCodes, readReason } from "./reasons.ts";
+import { isNo, isYes, type kindOfFile, type Meaning, readCodes, readReason } from "./reasons.ts";
 import { readScope, SCOPE_TYPES, type ScopeType } from "./scope.ts";
 
 type FileKind = ReturnType<typeof kindOfFile>;
@@ -43,6 +43,8 @@ const EMAIL_NAMES = [
     "epost",
   ],
 ];
+/** What became of a message: the word of a log, where an unknown one is no wish. */
+const EVENT_NAMES = ["severity", "event", "eventtype", "lastevent", "recordtype", "notificationtype"];
 const REASON_NAMES = [
   ...[
     "reason",
@@ -54,38 +56,22 @@ const REASON_NAMES = [
     "type",
     "category",
   ],
-  ...[
-    "eventtype",
-    "event",
-    "status",
-    "state",
-    "list",
-    "source",
-    "cause",
-    "grund",
-    "motif",
-    "motivo",
-    "bounce",
-    "description",
+  ...EVENT_NAMES,
+  ...["status", "state", "list", "source", "cause", "grund", "motif", "motivo", "bounce", "description"],
+];
+/** Columns that say yes, or since when, by name; where several do, the first here counts. */
+const FLAGS: ReadonlyArray<[RegExp, Meaning]> = [
+  [/^(is|has|date)*(complained|complaint|spam|spamcomplaint|markedasspam|reportedspam)(at|date|on)?$/, "complaint"],
+  [/^(is|has|date)*(email)?(hard)?bounced?(at|date|on)?$/, "hard_bounce"],
+  [
+    /^(is|has|date|user|contact|email|marketing|global|globally)*(unsubscribed?|optedout|optout)((of|from)?(all)?emails?)?(at|date|on|time)?$/,
+    "unsubscribe",
   ],
+  [/^(is)?(suppressed|suspended|blocked|donotemail|donotmail|donotcontact|dnc)(at|date|on)?$/, "manual"],
 ];
-const FLAGS: ReadonlyArray<[string, Meaning]> = [
-  ["complained", "complaint"],
-  ["complaint", "complaint"],
-  ["spam", "complaint"],
-  ["hardbounced", "hard_bounce"],
-  ["hardbounce", "hard_bounce"],
-  ["bounced", "hard_bounce"],
-  ["unsubscribed", "unsubscribe"],
-  ["unsubscribe", "unsubscribe"],
-  ["optedout", "unsubscribe"],
-  ["optout", "unsubscribe"],
-  ["suppressed", "manual"],
-  ["blocked", "manual"],
-  ["donotemail", "manual"],
-  ["donotmail", "manual"],
-  ["dnc", "manual"],
-];
+/** The other way round. To have been asked nothing, or to want no advertising, is no wish to get no mail. */
+const SUBSCRIBED = /^(is)?subscribed$/;
+const CONSENT = /^(is|has|email|marketing)*(optin|optedin|accepts(email)?marketing)$/;
 const FILE_MEANINGS = new Map<FileKind, Meaning>([
   ["bounce", "hard_bounce"],
   ["cleaned", "hard_bounce"],
@@ -102,10 +88,9 @@ export function customFormat(columns: Columns, looks: Looks): Format | null {
   const email = emailColumn(columns, looks);
   if (email === null) return null;
   if (columns.names.has("scopetype")) return { provider: looks.provider, email, judge: ownRow };
-  const reason = reasonColumn(columns, email);
-  const flags = reason === null ? FLAGS.filter(([name]) => columns.names.has(name) && name !== email) : [];
-  const judge = (get: Get): Verdict => (flags.length > 0 ? flagRow(get, flags) : wordRow(get, reason, looks));
-  return { provider: looks.provider, email, judge: withExpiry(judge) };
+  const flags = flagColumns(columns, email, looks.file);
+  const reasons = reasonColumns(columns, email, flags);
+  return { provider: looks.provider, email, judge: withExpiry((get) => flaggedRow(get, reasons, flags, looks)) };
 }
 
 /**
@@ -113,14 +98,14 @@ export function customFormat(columns: Columns, looks: Looks): Format | null {
  * in one of them are Amazon SES's.
  */
 export function headerlessFormat(columns: Columns, looks: Looks, given: Provider | null): Format | null {
-  const email = addressColumn(columns, looks);
+  const email = addressColumn(columns, looks.holdsAddress);
   if (email === null) return null;
   const others = [...columns.names].filter((name) => name !== email);
   const isSes =
     columns.names.size <= 3 &&
     others.some((name) => columns.sample(name).some((word) => /^(bounce|complaint)$/i.test(word)));
   const provider = given ?? (isSes ? "ses" : looks.provider);
-  const reason = others.find((name) => columns.sample(name).some((word) => readReason(word) !== null)) ?? null;
+  const reason = others.find((name) => isTelling(columns, name)) ?? null;
   return { provider, email, judge: (get) => wordRow(get, reason, { ...looks, provider }) };
 }
 
@@ -128,24 +113,80 @@ export function headerlessFormat(columns: Columns, looks: Looks, given: Provider
 function emailColumn(columns: Columns, looks: Looks): string | null {
   const named = EMAIL_NAMES.filter((name) => columns.names.has(name));
   const agreeing = named.find((name) => columns.sample(name).some(looks.holdsAddress));
-  return agreeing ?? addressColumn(columns, looks) ?? named[0] ?? null;
+  return agreeing ?? addressColumn(columns, looks.holdsAddress) ?? named[0] ?? null;
 }
 
-// The column where most of the first values are addresses.
-function addressColumn(columns: Columns, { holdsAddress }: Looks): string | null {
-  let best: { name: string; count: number } | null = null;
-  for (const name of columns.names) {
-    const values = columns.sample(name).filter((value) => value !== "");
-    const count = values.filter(holdsAddress).length;
-    if (count * 2 >= values.length && count > (best?.count ?? 0)) best = { name, count };
-  }
-  return best?.name ?? null;
-}
-
-function reasonColumn(columns: Columns, email: string): string | null {
+// Those whose words we know, by name; else one that is kept for a reason; else one that holds nothing but such words.
+function reasonColumns(columns: Columns, email: string, flags: readonly Flag[]): string[] {
   const named = REASON_NAMES.filter((name) => columns.names.has(name) && name !== email);
-  const telling = named.find((name) => columns.sample(name).some((word) => word !== "" && readReason(word) !== null));
-  return telling ?? named.find((name) => name === "reason" || name === "suppressionreason") ?? null;
+  const telling = named.filter((name) => isTelling(columns, name));
+  if (telling.length > 0) return telling;
+  const kept = named.find((name) => name === "reason" || name === "suppressionreason");
+  if (kept !== undefined) return [kept];
+  const flagged = new Set([email, ...flags.map(({ name }) => name)]);
+  const guessed = [...columns.names].find((name) => name !== "" && !flagged.has(name) && holdsReasons(columns, name));
+  return guessed === undefined ? [] : [guessed];
+}
+
+function isTelling(columns: Columns, name: string): boolean {
+  return columns.sample(name).some((word) => word !== "" && readReason(word) !== null);
+}
+
+const PLAIN_REASONS: ReadonlySet<Meaning | null> = new Set(["hard_bounce", "complaint", "unsubscribe"]);
+
+// `customer` and `import` are words for a suppression too, and say nothing alone.
+function holdsReasons(columns: Columns, name: string): boolean {
+  const words = columns.sample(name).filter((word) => word !== "");
+  const meanings = new Set(words.map(readReason));
+  return !meanings.has(null) && [...meanings].some((meaning) => PLAIN_REASONS.has(meaning));
+}
+
+type Flag = { name: string; meaning: Meaning; isSet: (text: string) => boolean };
+
+function flagColumns(columns: Columns, email: string, file: FileKind): Flag[] {
+  const names = [...columns.names].filter((name) => name !== email && !REASON_NAMES.includes(name));
+  const flags = FLAGS.flatMap(([pattern, meaning]) =>
+    names.filter((name) => pattern.test(name)).map((name): Flag => ({ name, meaning, isSet })),
+  );
+  const says = (name: string) => columns.sample(name).some((text) => isYes(text) || isNo(text));
+  const subscribed = names.filter((name) => SUBSCRIBED.test(name) && says(name));
+  const consents = file === null ? names.filter((name) => CONSENT.test(name) && says(name)) : [];
+  return [
+    ...flags,
+    ...subscribed.map((name): Flag => ({ name, meaning: "unsubscribe", isSet: isNo })),
+    ...consents.map((name): Flag => ({ name, meaning: "none", isSet: isYes })),
+  ];
+}
+
+// Yes, or a time since when: 2024-01-01, 1/2/24, seconds of Unix. `0000-00-00` is how MySQL writes never.
+function isSet(text: string): boolean {
+  return isYes(text) || (/^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|^\d{9,13}$/.test(text) && !/^0+[-/.]/.test(text));
+}
+
+// A word that suppresses comes before a flag, and a flag before a word that does not.
+function flaggedRow(get: Get, reasons: readonly string[], flags: readonly Flag[], looks: Looks): Verdict {
+  const flag = flags.find(({ name, isSet }) => isSet(get(name)));
+  const column = sayingColumn(get, reasons);
+  if (flag !== undefined && !(column !== null && suppresses(readReason(get(column))))) {
+    return verdictOn(flag.meaning, flag.name);
+  }
+  const [first] = flags;
+  if (first !== undefined && column === null) return verdictOn("none", first.name);
+  return wordRow(get, column ?? reasons[0] ?? null, looks);
+}
+
+function suppresses(meaning: Meaning | null): boolean {
+  return meaning !== null && meaning !== "none" && meaning !== "temporary" && meaning !== "policy";
+}
+
+// The column to go by in this row. Where the first is empty, another may know; where somebody has written words of his own,
+// only what became of the message weighs more.
+function sayingColumn(get: Get, reasons: readonly string[]): string | null {
+  const [first] = reasons;
+  const written = reasons.find((name) => get(name) !== "") ?? null;
+  if (first === undefined || written === null || readReason(get(written)) !== null) return written;
+  const others = get(first) === "" ? reasons : reasons.filter((name) => EVENT_NAMES.includes(name));
+  return others.find((name) => readReason(get(name)) !== null) ?? written;
 }
 
 function wordRow(get: Get, column: string | null, { provider, file }: Looks): Verdict {
@@ -158,15 +199,10 @@ function wordRow(get: Get, column: string | null, { provider, file }: Looks): Ve
   if (word === "") return verdictOn(FILE_MEANINGS.get(file) ?? "manual", column ?? "", details);
   const meaning = readReason(word);
   if (meaning !== null) return verdictOn(meaning, column ?? "", details);
-  if (STRICT.has(provider)) return decline(column ?? "", "is not a reason that we know");
+  const isFixed = STRICT.has(provider) || EVENT_NAMES.includes(column ?? "");
+  if (isFixed) return decline(column ?? "", "is not a reason that we know");
   // Somebody's own words are still a wish not to mail the address.
   return accept("manual", { ...details, note: noteOf(word) });
-}
-
-function flagRow(get: Get, flags: ReadonlyArray<[string, Meaning]>): Verdict {
-  const set = flags.find(([name]) => isYes(get(name)));
-  const first = flags[0]?.[0] ?? "";
-  return set ? verdictOn(set[1], set[0]) : verdictOn("none", first);
 }
 
 function withExpiry(judge: (get: Get) => Verdict): (get: Get) => Verdict {
@@ -187,14 +223,19 @@ function ownRow(get: Get): Verdict {
   if (!SCOPE_TYPES.includes(scopeType)) return decline("scopetype", `must be one of: ${SCOPE_TYPES.join(", ")}`);
   // Hard bounces and complaints are always org-wide.
   const wide = meaning === "hard_bounce" || meaning === "complaint";
-  const scope = wide ? readScope("org", "") : readScope(scopeType, get("scopeid"));
+  const scope = wide ? readScope("org", "") : readScope(scopeType, unguarded(get("scopeid")));
   if (!scope.ok) return decline("scopeid", scope.problem);
   const codes = { bounce_code: code(get("bouncecode")), diag_code: code(get("diagcode")) };
-  return withExpiry(() => verdictOn(meaning, "reason", { ...codes, scopes: [scope.scope], note: noteOf(get("note")) }))(
-    get,
-  );
+  return withExpiry(() =>
+    verdictOn(meaning, "reason", { ...codes, scopes: [scope.scope], note: noteOf(unguarded(get("note"))) }),
+  )(get);
 }
 
 function code(text: string): string | null {
   return /^[\d.]{1,12}$/.test(text) ? text : null;
+}
+
+// What the export puts before a cell that a spreadsheet would run as a formula.
+function unguarded(text: string): string {
+  return text.replace(/^'(?='*[=+\-@\t\r])/, "");
 }

@@ -1,7 +1,7 @@
 // The lists that other providers export, recognized by their columns, and what each row of them means here. Sources: the
 // providers' import and API documentation, and headings seen in public code that reads real exports. Reading bytes and
 // splitting rows is elsewhere; lists of no known provider are in custom-format.ts.
-import { type Columns, firstOf, type Get, hasAll, hasAny, hasOnly } from "./columns.ts";
+import { addressColumn, type Columns, firstOf, type Get, hasAll, hasAny, hasOnly } from "./columns.ts";
 import {
   blamesSender,
   diagnose,
@@ -252,6 +252,8 @@ function postmarkBounces(columns: Columns): Format | null {
     email: "email",
     judge(get) {
       const details = get("details") || get("description");
+      // The receiving provider's block, for content or a list: not a wish of the recipient's.
+      if (/^blocked$/i.test(get("type"))) return verdictOn("policy", "type");
       return byWord(get, "type", { ...readCodes("", details), note: noteOf(details) });
     },
   };
@@ -289,9 +291,9 @@ function resendContacts(columns: Columns): Format | null {
   };
 }
 
-// Mailchimp's audience export: three files, of subscribed, unsubscribed (UNSUB_*) and cleaned (CLEAN_*) members.
+// Mailchimp's audience export: three files, of subscribed, unsubscribed (UNSUB_*) and cleaned (CLEAN_*) members, in which
+// the heading of the address is the audience's own; and the members of its API, with `status`.
 function mailchimp(columns: Columns, file: FileKind): Format | null {
-  const email = firstOf(columns, ["emailaddress", "email"]);
   const own = [
     "memberrating",
     "leid",
@@ -302,11 +304,22 @@ function mailchimp(columns: Columns, file: FileKind): Format | null {
     "cleancampaigntitle",
     "unsubcampaigntitle",
   ];
-  if (email === null || !hasAny(columns, ...own)) return null;
+  const count = own.filter((name) => columns.names.has(name)).length;
+  const named = firstOf(columns, ["emailaddress", "email"]);
+  const email = named ?? (count < 2 ? null : addressColumn(columns, (text) => text.includes("@")));
+  if (email === null || count === 0) return null;
+  if (columns.names.has("status")) return { provider: "mailchimp", email, judge: mailchimpMember };
   const cleaned = hasAny(columns, "cleantime", "cleancampaigntitle", "cleancampaignid");
   const left = hasAny(columns, "unsubtime", "unsubcampaigntitle", "unsubcampaignid", "unsubreason");
   const kind = cleaned === left ? "mixed" : cleaned ? "cleaned" : "unsubscribe";
   return { provider: "mailchimp", email, judge: (get) => mailchimpRow(get, kind, file) };
+}
+
+function mailchimpMember(get: Get): Verdict {
+  const status = get("status").toLowerCase();
+  const isListed = status === "unsubscribed" || status === "cleaned";
+  if (/^abuse/i.test(get("unsubscribereason"))) return accept("complaint");
+  return isListed ? byWord(get, "status") : decline("status", "is not that of a suppressed member");
 }
 
 function mailchimpRow(get: Get, kind: "mixed" | "cleaned" | "unsubscribe", file: FileKind): Verdict {

@@ -80,8 +80,8 @@ describe("each provider's exports", () => {
     [
       "Postmark's bounces",
       "postmark",
-      '{"TotalCount":2,"Bounces":[{"ID":1,"Type":"HardBounce","Email":"a@x.example","BouncedAt":"t","Details":"smtp;550 5.1.1 gone"},{"ID":2,"Type":"Transient","Email":"b@x.example","BouncedAt":"t"}]}',
-      ["hard_bounce", no("Type", TEMPORARY)],
+      '{"TotalCount":2,"Bounces":[{"ID":1,"Type":"HardBounce","Email":"a@x.example","BouncedAt":"t","Details":"smtp;550 5.1.1 gone"},{"ID":2,"Type":"Transient","Email":"b@x.example","BouncedAt":"t"},{"ID":3,"Type":"Blocked","Email":"c@x.example","BouncedAt":"t"},{"ID":4,"Type":"VirusNotification","Email":"d@x.example","BouncedAt":"t"}]}',
+      ["hard_bounce", no("Type", TEMPORARY), no("Type", POLICY), no("Type", POLICY)],
     ],
     [
       "Resend suppressions",
@@ -125,6 +125,18 @@ describe("each provider's exports", () => {
       "mailchimp",
       "Email Address,First Name,MEMBER_RATING,UNSUB_TIME,UNSUB_CAMPAIGN_TITLE,UNSUB_REASON,UNSUB_REASON_OTHER,LEID\na@x.example,A,1,t,W,NORMAL,,1\nb@x.example,A,1,t,W,ABUSE: complaint,,1\n",
       ["unsubscribe", "complaint"],
+    ],
+    [
+      "Mailchimp with an audience's own heading for the address",
+      "mailchimp",
+      "Adresse électronique,Prénom,MEMBER_RATING,UNSUB_TIME,UNSUB_REASON,LEID,EUID\na@x.example,A,1,t,ABUSE: complaint,1,2\nb@x.example,B,1,t,NORMAL,1,2\n",
+      ["complaint", "unsubscribe"],
+    ],
+    [
+      "Mailchimp's API",
+      "mailchimp",
+      '{"members":[{"id":"h","email_address":"a@x.example","status":"unsubscribed","unsubscribe_reason":"N/A","member_rating":2},{"email_address":"b@x.example","status":"cleaned","member_rating":2},{"email_address":"c@x.example","status":"transactional","member_rating":2}]}',
+      ["unsubscribe", "hard_bounce", no("status", "is not that of a suppressed member")],
     ],
     [
       "Mailchimp subscribed",
@@ -216,6 +228,8 @@ describe("addresses in a list", () => {
       "mailto:a@x.example",
       "\ufeffa@x.example",
       "a@x.example\u00a0",
+      "\u202aa@x.example\u202c",
+      '="a@x.example"',
     ]) {
       assert.equal(rowOf(given), "a@x.example", given);
     }

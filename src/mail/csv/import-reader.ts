@@ -140,7 +140,7 @@ function csvSource(reading: Reading, head: string): Opened {
     for (const record of records) {
       if ("defect" in record) rows.push({ defect: DEFECTS[record.defect], raw: fieldText(reading, record.raw) });
       else if (heading.columns === null) heading.columns = readHeading(reading, record.fields, rows);
-      else rows.push(toValues(reading, heading.columns, record.fields));
+      else rows.push(...toRows(reading, heading.columns, record.fields));
     }
     return rows;
   };
@@ -161,7 +161,7 @@ function readHeading(reading: Reading, fields: string[], rows: Plain[]): Heading
     for (const text of texts) addColumn(reading, heading, text);
     return heading;
   }
-  rows.push(toValues(reading, heading, fields));
+  rows.push(...toRows(reading, heading, fields));
   return heading;
 }
 
@@ -173,6 +173,13 @@ function addColumn(reading: Reading, heading: Heading, text: string): void {
     reading.headings.set(name, text);
   }
   heading.count += 1;
+}
+
+// Without a heading, a line of nothing but addresses is as many rows.
+function toRows(reading: Reading, heading: Heading, fields: string[]): Plain[] {
+  const filled = reading.hasHeading || fields.length === 1 ? [] : fields.filter((field) => field.trim() !== "");
+  const several = filled.length > 1 && filled.every((field) => fieldText(reading, field).includes("@"));
+  return (several ? filled.map((field) => [field]) : [fields]).map((cells) => toValues(reading, heading, cells));
 }
 
 function toValues(reading: Reading, heading: Heading, fields: string[]): Plain {
@@ -288,8 +295,8 @@ function addressProblem(given: string): string {
 
 const usual = /^[A-Za-z0-9][A-Za-z0-9._+-]*@[A-Za-z0-9.-]+$/;
 
-// Addresses come bare, in angle brackets, with a name, with a leading mailto: or an apostrophe that a spreadsheet's
-// formula guard left, and with invisible marks from copying.
+// Addresses come bare, in angle brackets, with a name, with a leading mailto: or what a spreadsheet's formula guard left
+// (an apostrophe, `="…"`), and with invisible marks from copying.
 function readAddress(text: string): string | null {
   if (!text.includes("@")) return null;
   if (usual.test(text)) {
@@ -297,8 +304,9 @@ function readAddress(text: string): string | null {
     return parsed.ok ? parsed.address.email.toLowerCase() : null;
   }
   const bare = text
-    .replace(/^'(?=[=+\-@])/, "")
-    .replace(/[\u200b\ufeff]/g, "")
+    .replace(/^'(?='*[=+\-@])/, "")
+    .replace(/^="(.*)"$/, "$1")
+    .replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "")
     .replace(/^mailto:/i, "")
     .trim();
   const parsed = parseMailbox(bare);

@@ -36,7 +36,6 @@ describe("records in JSON", () => {
       ' [ "a@b.c",\n"\\u0064\\"@e.f" , ""] ',
       [{ email: "a@b.c" }, { email: 'd"@e.f' }, { email: "" }],
     ],
-    ["an array of text and objects", '["x",{"a":"1"}]', [{ a: "1" }]],
     ["an empty array", " [ ] ", []],
     ["nothing", "  ", []],
   ] as const) {
@@ -62,11 +61,12 @@ describe("records in JSON", () => {
       ['["a","b', 1],
       ['["a","b" "c"]', 2],
       ['["a",1,"c"]', 1],
+      ['["a",{"b":"c"}]', 1],
       ['["a"', 1],
       [`["a","${"x".repeat(2 * RECORD_CHARS_MAX)}"]`, 1],
     ] as const) {
       const given = values(read(text, 3_000));
-      assert.deepEqual(given.slice(found), [broken], text.slice(0, 20));
+      assert.deepEqual(given.slice(found), ["from here on it is no array of addresses alone"], text.slice(0, 20));
       assert.equal(given.length, found + 1);
     }
     assert.deepEqual(values(read(`[{"a":${"[".repeat(100_000)}`)), [broken]);

@@ -13,7 +13,6 @@ const NESTING_MAX = 64;
 const VALUES_MAX = 200;
 const VALUE_CHARS_MAX = 8_192;
 const RAW_CHARS_MAX = 200;
-const NOT_WELL_FORMED = "the JSON is not well formed from here on";
 
 /** Does the text begin like JSON? */
 export function looksLikeJson(text: string): boolean {
@@ -26,7 +25,7 @@ export function looksLikeJson(text: string): boolean {
  */
 export function createJsonReader(head: string, decode: (raw: string) => string): JsonReader {
   if (isLines(head)) return lineReader(decode);
-  return /^\s*\[\s*"[^{]*$/.test(head) ? addressReader(decode) : treeReader(decode);
+  return /^\s*\[\s*"/.test(head) ? addressReader(decode) : treeReader(decode);
 }
 
 function isLines(head: string): boolean {
@@ -67,7 +66,11 @@ function addressReader(decode: (raw: string) => string): JsonReader {
     rest = rest.slice(items.reduce((chars, [item]) => chars + item.length, 0));
     const mayGoOn = final ? /^\s*\]\s*$/ : /^\s*([[,]\s*("[\s\S]*)?|\]\s*)?$/;
     broken = rest.length > RECORD_CHARS_MAX || !mayGoOn.test(rest);
-    if (broken) records.push({ defect: NOT_WELL_FORMED, raw: rest.trim().slice(0, RAW_CHARS_MAX) });
+    if (broken)
+      records.push({
+        defect: "from here on it is no array of addresses alone",
+        raw: rest.trim().slice(0, RAW_CHARS_MAX),
+      });
     return records;
   };
   return { push: (text) => take(text, false), end: () => take("", true) };
@@ -218,5 +221,5 @@ function breakOff(tree: Tree): JsonRecord {
   tree.broken = true;
   const raw = tree.kept.trim().slice(0, RAW_CHARS_MAX);
   tree.kept = "";
-  return { defect: NOT_WELL_FORMED, raw };
+  return { defect: "the JSON is not well formed from here on", raw };
 }

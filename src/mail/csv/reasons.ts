@@ -11,23 +11,24 @@ for (const [meaning, words] of [
     "hard_bounce",
     `bounce bounced bounces hardbounce hardbounced hardbounces hard permanent permanentbounce permanentfail permanentfailure
      permfail bouncerule undeliverable cleaned nosuchuser userunknown unknownuser mailboxnotfound doesnotexist badmailbox
-     hardfail dead bouncehard failedpermanent`,
+     hardfail dead bouncehard failedpermanent bouncedaddress unzustellbar`,
   ],
   [
     "complaint",
     `complaint complained complaints spam spamcomplaint spamcomplaints spamcomplained spamreport spamreported spamreports
-     abuse abusecomplaint fbl feedbackloop feedback junk markedasspam contactflaggedasspam flaggedasspam spamnotification
-     virusnotification reportedasspam reportedspam`,
+     abuse abusecomplaint spamreportingaddress fbl feedbackloop feedback junk markedasspam contactflaggedasspam flaggedasspam spamnotification
+     reportedasspam reportedspam flaggedasspambyrecipient beschwerde plainte queja`,
   ],
   [
     "unsubscribe",
     `unsubscribe unsubscribed unsubscribes unsubscription unsub optout optedout listunsubscribe unsubscribelink
      unsubscribedviama unsubscribedviaemail unsubscribedviaapi unsubscribedvialink globalunsubscribe globalunsubscribes
-     groupunsubscribe oneclick oneclickunsubscribe recipientunsubscribed`,
+     groupunsubscribe unsubscribedaddress oneclick oneclickunsubscribe recipientunsubscribed
+     abgemeldet ausgetragen afgemeld uitgeschreven desabonne desinscrit disiscritto`,
   ],
   [
     "manual",
-    `manual manually manuallyadded manualsuppression manuallydeactivated admin adminblocked administrator custom customer
+    `manual manually manuallyadded blockedbyadmin gesperrt manualsuppression manuallydeactivated admin adminblocked administrator custom customer
      blocked blocklist blocklisted blacklist blacklisted denylist denylisted donotmail donotemail donotcontact dnc
      suppressed suppression compliance invalid invalidemail invalidemails invalidaddress bademailaddress bademail
      malformed added import imported rule blockedmanually gdpr erased`,
@@ -35,14 +36,17 @@ for (const [meaning, words] of [
   [
     "temporary",
     `soft softbounce softbounced softbounces softbounceerror transient temporary temporaryfailure tempfail deferred delayed
-     mailboxfull overquota quotaexceeded greylisted dnserror general autoresponder outofoffice
+     mailboxfull overquota quotaexceeded greylisted deliverydelayed dnserror general autoresponder outofoffice
      undetermined error`,
   ],
-  ["policy", "block blocks reputation contentrejected policyrejected dmarcpolicy invalidsender unsigned testmodelimit"],
+  [
+    "policy",
+    "block blocks reputation contentrejected policyrejected dmarcpolicy virusnotification invalidsender unsigned testmodelimit",
+  ],
   [
     "none",
-    `none subscribed active delivered delivery sent send opened open firstopening uniqueopened loadedbyproxy proxyopen
-     clicked click request requested requests processed confirmed pending accepted valid allowed allowlist whitelist
+    `none subscribed neversubscribed notsubscribed nonsubscribed active delivered delivery sent send opened open firstopening uniqueopened loadedbyproxy proxyopen
+     clicked click request requested requests queued scheduled processed confirmed pending accepted aktiv actif activo attivo valid allowed allowlist whitelist
      whitelisted false no 0`,
   ],
 ] as const) {
@@ -51,7 +55,10 @@ for (const [meaning, words] of [
 
 /** The meaning of a reason as other systems write it: a word (`HardBounce`, `spam report`) or an SMTP diagnostic. */
 export function readReason(text: string): Meaning | null {
-  const word = text.toLowerCase().replace(/[^a-z0-9]/g, "");
+  const word = text
+    .normalize("NFD")
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, "");
   const known = WORDS.get(word);
   if (known !== undefined) return known;
   const { bounce_code, diag_code } = readCodes("", text);
@@ -60,6 +67,7 @@ export function readReason(text: string): Meaning | null {
 
 /** What an enhanced status (RFC 3463) or reply code (RFC 5321) says, null when it is neither. */
 export function diagnose(code: string): Meaning | null {
+  if (/^2\.\d|^2\d\d$/.test(code)) return "none";
   if (/^4\.\d|^4\d\d$/.test(code)) return "temporary";
   if (/^5\.[347]\./.test(code)) return "policy";
   return /^5\.\d|^5\d\d$/.test(code) ? "hard_bounce" : null;
@@ -96,4 +104,9 @@ export function kindOfFile(
 /** Yes in the ways exports write it. */
 export function isYes(text: string): boolean {
   return /^(1|true|yes|y|t|x|on)$/i.test(text.trim());
+}
+
+/** No in the ways exports write it. */
+export function isNo(text: string): boolean {
+  return /^(0|false|no|n|f|off)$/i.test(text.trim());
 }
