@@ -28,7 +28,7 @@ export function readJsonBodies(app: FastifyInstance): void {
     if (!isUtf8(bytes)) return done(new Refusal("invalid_json", "the body is not UTF-8 (RFC 8259 §8.1)"));
     const text = bytes.toString("utf8");
     parse(request as FastifyRequest, text, (error, value) => {
-      if (error) return done(new Refusal("invalid_json", "the body is not valid JSON"));
+      if (error) return done(new Refusal("invalid_json", whyRefused(text)));
       const hasLong = hasLongNumber(text);
       const marked = hasLong ? parseMarked(text) : value;
       const problem = hasLong || mayBeUnstorable(text) ? findUnstorable(marked) : null;
@@ -37,6 +37,15 @@ export function readJsonBodies(app: FastifyInstance): void {
       return request.routeOptions.config.judges_items ? done(null, marked) : done(problem);
     });
   });
+}
+
+function whyRefused(text: string): string {
+  try {
+    JSON.parse(text);
+  } catch {
+    return "the body is not valid JSON";
+  }
+  return "the body holds a name that is not taken: __proto__, or prototype below constructor";
 }
 
 const QUOTE = 0x22;

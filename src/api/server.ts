@@ -5,6 +5,7 @@ import swagger from "@fastify/swagger";
 import type { TSchema } from "@sinclair/typebox";
 import { Ajv, type Options, type ValidateFunction } from "ajv";
 import Fastify from "fastify";
+import { stringify } from "yaml";
 import { authenticate } from "../accounts/accounts.ts";
 import { isDay, isTime } from "../platform/date-range.ts";
 import type { Api } from "../platform/http.ts";
@@ -90,8 +91,11 @@ export async function createHttpServer(
   await app.register(async (scope) => mountOpen(scope as unknown as Api));
   // Monitors and tools ask for the head alone (RFC 9110 §9.3.2).
   const open = { schema: { hide: true }, exposeHeadRoute: true };
+  let description: string | null = null;
   app.get("/openapi.yaml", open, async (_request, reply) => {
-    reply.type("application/yaml").send(app.swagger({ yaml: true }));
+    // As YAML 1.1 too, which many readers still speak: there a bare `off` is false.
+    description ??= stringify(app.swagger(), { compat: "yaml-1.1", aliasDuplicateObjects: false });
+    reply.type("application/yaml").send(description);
   });
   app.get("/healthz", open, async () => ({ status: "ok" }));
   await app.ready();

@@ -84,7 +84,7 @@ const Event = Type.Object({
   }),
   recipient: Nullable(Type.String()),
   timestamp: Time,
-  attempt: Nullable(Type.Integer()),
+  attempt: Nullable(Type.Integer({ description: "Counted from when the e-mail was queued or, last, retried" })),
   smtp_code: Nullable(Type.String()),
   enhanced_code: Nullable(Type.String()),
   message: Nullable(Type.String()),
@@ -198,7 +198,18 @@ function mountContent(api: Api, world: World): void {
         tags,
         summary: "The content of an e-mail; as it was built with `Accept: message/rfc822`",
         params: IdParams,
-        response: answers({ 200: Type.Object({ content: Content }) }, [404, 409]),
+        response: answers(
+          {
+            200: {
+              description: "The content",
+              content: {
+                "application/json": { schema: Type.Object({ content: Content }) },
+                "message/rfc822": { schema: Type.String({ format: "binary" }) },
+              },
+            } as never,
+          },
+          [404, 409],
+        ),
       },
     },
     async (request, reply) => {

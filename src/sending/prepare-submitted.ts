@@ -5,6 +5,7 @@ import { formatMailbox } from "../mail/address.ts";
 import { readSubmittedHead, type SubmittedHead } from "../mail/mime/submitted-head.ts";
 import type { Account } from "../platform/http.ts";
 import { isLonger } from "../platform/is-longer.ts";
+import { uuidTime } from "../platform/random.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { assemble } from "./assemble.ts";
@@ -25,8 +26,8 @@ export async function prepareSubmitted(context: Preparing, account: Account, sub
   const { address } = head.from;
   const sender = await readySender(deps, account.org_id, address.domain);
   await checkSenders(deps, account, head);
-  const now_ms = world.clock.now();
   const id = world.random.uuid();
+  const now_ms = uuidTime(id);
   const rfc_message_id = head.message_id ?? `${id}@${sender.domain}`;
   const mime = finish(world, submitted, head, { id, now_ms, rfc_message_id });
   return assemble(context, account, {

@@ -4,6 +4,7 @@ import { requireLiveSending } from "../accounts/accounts.ts";
 import { buildMessage } from "../mail/mime/build-message.ts";
 import { stripHtml } from "../mail/mime/strip-html.ts";
 import type { Account } from "../platform/http.ts";
+import { uuidTime } from "../platform/random.ts";
 import { invalid } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { assemble } from "./assemble.ts";
@@ -20,13 +21,14 @@ export async function prepare(
   const { world, deps, inTurn } = context;
   requireLiveSending(account);
   checkBodySource(request);
-  const now_ms = world.clock.now();
+  // One moment for both, so that a filter by time, which is one by id, agrees with what is shown.
+  const id = world.random.uuid();
+  const now_ms = uuidTime(id);
   const parts = readParts(request, now_ms);
   const sender = await readySender(deps, account.org_id, parts.from.address.domain);
   const rendered = await renderTemplate(deps, account, request);
   if (rendered) hold(bytesOf(rendered));
   const recipients = content.readRecipients(request);
-  const id = world.random.uuid();
   const composition = { request, parts, rendered, recipients, id, now_ms, domain: sender.domain };
   const mime = await inTurn(account.org_id, () => compose(world, composition));
   return assemble(context, account, {

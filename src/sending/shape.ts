@@ -72,7 +72,8 @@ export const SendBody = Closed({
   expires_at: Type.Optional(
     Type.String({
       format: "date-time",
-      description: "Not delivered by then: `expired`; tried once more right before. At most 33 days ahead",
+      description:
+        "Not delivered by then: `expired`; tried once more right before where a minute or more is left. At most 33 days ahead",
     }),
   ),
   unsubscribe: Type.Optional(

@@ -116,6 +116,18 @@ describe("the list", () => {
     [() => "subject=e&environment=live&tag=eu&from=sender", ["tagged"]],
   ];
 
+  it("filtered by the very times that are shown hold the e-mails of them", async () => {
+    const { body } = await get("/v1/emails");
+    for (const { id, created_at } of body.emails) {
+      const at = encode(created_at);
+      const found = (await get(`/v1/emails?from_date=${at}&to_date=${at}`)).body.emails;
+      assert.ok(
+        found.some((one: { id: string }) => one.id === id),
+        `${id} of ${created_at}`,
+      );
+    }
+  });
+
   for (const [query, found] of FILTERS) {
     it(`with ${query.toString().slice(6, 70)} holds ${found.join(", ") || "nothing"}`, async () => {
       const { status, body } = await get(`/v1/emails?${query()}`);

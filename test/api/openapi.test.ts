@@ -149,6 +149,11 @@ describe("the description", () => {
     none(leftOvers(parseYaml(text), "#"), "words of JSON Schema that OpenAPI 3.0 does not have");
   });
 
+  it("means the same to readers of YAML 1.1, to whom a bare off is false and 1:30 is ninety", async () => {
+    const { parse } = await import("yaml");
+    assert.deepEqual(parse(text, { version: "1.1" }), parseYaml(text));
+  });
+
   it("lets null stand in every enum that is nullable", () => {
     none(
       findAll(parseYaml(text), "#", (node) =>

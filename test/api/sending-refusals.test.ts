@@ -273,6 +273,14 @@ describe("a body that cannot be read", () => {
     });
   }
 
+  it("a name that is not taken is named, not called bad JSON", async () => {
+    for (const text of ['{"__proto__": 1}', '{"metadata": {"constructor": {"prototype": {}}}}']) {
+      const { body } = await raw(text);
+      assert.equal(body.error, "the body holds a name that is not taken: __proto__, or prototype below constructor");
+    }
+    assert.equal((await raw("{")).body.error, "the body is not valid JSON");
+  });
+
   for (const [what, text] of [
     ["nothing", ""],
     ["null", "null"],
