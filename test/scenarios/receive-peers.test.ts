@@ -7,6 +7,7 @@ import { createTransport } from "nodemailer";
 import { type Postfix, postfixMissing, startPostfix } from "../support/postfix.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { addAlias, type Receiving, startTestReceiving } from "../support/receiving.ts";
+import { swaksMissing } from "../support/swaks.ts";
 
 const run = promisify(execFile);
 const isThere = (program: string) => spawnSync("which", [program]).status === 0;
@@ -24,7 +25,8 @@ after(async () => {
 });
 
 test("swaks delivers, in the clear and over STARTTLS, and is told what is refused", async (t) => {
-  if (!isThere("swaks")) return t.skip("swaks is not installed");
+  const missing = swaksMissing();
+  if (missing) return t.skip(missing);
   const swaks = (more: string[]) =>
     run("swaks", ["--server", "127.0.0.1", "--port", String(r.port), "--from", "a@b.example", ...more]);
   const plain = await swaks([
