@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { parseWrittenAddress } from "../mail/address.ts";
 import { calendarPeople } from "../mail/masked/calendar-parts.ts";
+import { shownAddress } from "../mail/masked/shown-address.ts";
 import { isSameMailbox } from "../mail/masked/spellings.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { AliasRow } from "./types.ts";
@@ -56,7 +57,7 @@ function authorOf(from: Given["parsed"]["from"], envelopeFrom: string): Person {
   if (!written?.email) return NOBODY;
   const { name, email } = written;
   const mark = createHash("sha256").update(email.toLowerCase()).digest("hex").slice(0, 20);
-  const shown = email.replace("@", " at ");
+  const shown = shownAddress(email);
   return { name: name === null ? shown : `${name}, ${shown}`, email: `unknown.${mark}@${NOWHERE}` };
 }
 

@@ -2,11 +2,11 @@
 // contacts get to read an address that means something to them. What is no reverse address of this alias stays unknown here.
 import { domainToUnicode } from "node:url";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
+import { shownReplacements } from "../mail/masked/shown-address.ts";
 import type { World } from "../platform/world.ts";
 import { addressDigest, openContact } from "./addresses.ts";
 import { findContacts } from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
-import { shownReplacements } from "./shown-name.ts";
 import type { AliasRow, ContactSecrets } from "./types.ts";
 
 type QuotedWorld = Pick<World, "db" | "seal">;
@@ -31,11 +31,14 @@ export async function contactsBehind(
   });
 }
 
-/** What stands in a reply for their reverse addresses, and for the names that they were shown under. */
-export function restoring(people: readonly Pick<Quoted, "reverse" | "email">[]): Replacement[] {
-  return people.flatMap(({ reverse, email }) => [
-    ...writtenForms(reverse).map((from) => ({ from, to: email })),
-    ...shownReplacements(email),
+/**
+ * What stands in a reply for their reverse addresses, and for the names that they were shown under: `to`, which is another
+ * address than their own where that is a mailbox of the owner.
+ */
+export function restoring(people: readonly (Pick<Quoted, "reverse" | "email"> & { to: string })[]): Replacement[] {
+  return people.flatMap(({ reverse, email, to }) => [
+    ...writtenForms(reverse).map((from) => ({ from, to })),
+    ...shownReplacements(email, to),
   ]);
 }
 

@@ -193,7 +193,7 @@ async function readPeople(
   const cc = shown(parsed.cc);
   if (to.length + cc.length === 0) to.push({ name: null, email: contact.email });
   const restored = restoring(
-    [...byReply].map(([reverse, known]) => ({ reverse, email: isOwn(known) ? own : known.email })),
+    [...byReply].map(([reverse, known]) => ({ reverse, email: known.email, to: isOwn(known) ? own : known.email })),
   );
   return { contact, to, cc, restored, names: [...byReply.keys()] };
 }
@@ -215,7 +215,7 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
     (email) => !isSameMailbox(email, people.contact.email),
   );
   const isHidden = (email: string) => hidden.some((one) => isSameMailbox(one, email));
-  const others = quoted.map(({ reverse, email }) => ({ reverse, email: isHidden(email) ? own : email }));
+  const others = quoted.map(({ reverse, email }) => ({ reverse, email, to: isHidden(email) ? own : email }));
   const restored = [...people.restored, ...restoring(others)];
   const given = restored.map(({ to }) => to);
   const { hostname, mx_host, bounce_host } = world.config;

@@ -69,6 +69,21 @@ describe("the gate holds", () => {
     );
   });
 
+  test("an address in words where it is one of the secrets, and nobody else's", () => {
+    const shown = ["info at home.real.example"];
+    for (const body of [
+      "Anna (info at home.real.example)",
+      "> info\n> at home.real.example",
+      "info at<b></b> home.real.example",
+    ]) {
+      assert.ok(isHeld(html(body), shown), body);
+      assert.ok(isHeld(text(body.replace("<b></b>", "")), shown), body);
+    }
+    for (const body of ["kundeninfo at home.real.example", "info at home"]) {
+      assert.ok(!isHeld(text(body), shown), body);
+    }
+  });
+
   test("the same mailbox at Gmail with other dots and tags", () => {
     assert.ok(isHeld(text("a.nna.re.al+x@gmail.com"), ["anna.real@gmail.com"]));
     assert.ok(!isHeld(text("johannareal@gmail.com"), ["anna.real@gmail.com"]));

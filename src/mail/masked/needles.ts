@@ -7,13 +7,14 @@ import { GAP } from "./disguises.ts";
 /** `chance`: decoded from who knows where, or no text at all: what stands before an address belongs to nothing. */
 export type Searched = { text: string; chance: boolean };
 
-/** A secret; an address also with a +tag. */
+/** A secret; an address also with a +tag, and one in words (`anna at home.example`) only so. */
 export function holdsSecret({ text, chance }: Searched, needles: readonly string[]): boolean {
   const plain = text.includes(GAP) ? text.replaceAll(GAP, "") : text;
   const gaps = lazily(() => gapsOf(text));
-  return needles.some((needle) => {
+  return needles.some((given) => {
+    const [needle, joint] = given.includes(SHOWN_AT) ? [given.replace(SHOWN_AT, "@"), SHOWN_JOINT] : [given, JOINT];
     if (!needle.includes("@") || REVERSE_ADDRESS.test(needle)) return holdsName(plain, needle);
-    for (const { from, to, isPath } of placesOf(plain, needle)) {
+    for (const { from, to, isPath } of placesOf(plain, needle, joint)) {
       if (chance) return true;
       const isLonger = isPath ? /[a-z0-9.?&]/.test(plain[from - 1] ?? " ") : continuesBefore(plain, from, gaps);
       if (!isLonger && !continuesBehind(plain, to, needle, gaps)) return true;
@@ -37,14 +38,17 @@ type FoundAt = { from: number; to: number; isPath: boolean };
 
 /** What joins the parts of an address: blanks and quotes are allowed beside the `@`, people and list programs write others. */
 const JOINT = /(?:"?[ \t\u00a0]{0,2}@[ \t\u00a0]{0,2}|[=%]|[-_]at[-_]|[ \t\u00a0]?[[({][ \t]?at[ \t]?[\])}][ \t]?)$/;
-const JOINT_MAX = 10;
+const JOINT_MAX = 20;
+const SHOWN_AT = " at ";
+/** Also where a line of a quote ends. */
+const SHOWN_JOINT = /[\s>|]{1,8}at[\s>|]{1,8}$/;
 
 /** Where the address stands, with a tag or without. */
-function* placesOf(text: string, needle: string): Generator<FoundAt> {
+function* placesOf(text: string, needle: string, pattern = JOINT): Generator<FoundAt> {
   const at = needle.lastIndexOf("@");
   const [local, domain] = [needle.slice(0, at), needle.slice(at + 1)];
   for (let next = text.indexOf(domain); next !== -1; next = text.indexOf(domain, next + 1)) {
-    const [joint] = JOINT.exec(text.slice(Math.max(0, next - JOINT_MAX), next)) ?? [];
+    const [joint] = pattern.exec(text.slice(Math.max(0, next - JOINT_MAX), next)) ?? [];
     if (joint === undefined) continue;
     const end = next - joint.length;
     const head = text.slice(Math.max(0, end - LOCAL_MAX), end);

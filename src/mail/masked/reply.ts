@@ -8,6 +8,7 @@ import { idsField, oneLine, readField } from "./header-fields.ts";
 import { findLeaks, type Leak, type Secrets } from "./leak-gate.ts";
 import { createReplacer, type Replacement } from "./replace-addresses.ts";
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub-parts.ts";
+import { shownReplacements } from "./shown-address.ts";
 import { spellings } from "./spellings.ts";
 
 export type ReplyOrder = {
@@ -93,13 +94,16 @@ const ALLOWED = { all: "nothing", quoted: "own_text", off: "bodies" } as const;
 function secretsOf(order: ReplyOrder): Secrets {
   const { to, cc, in_reply_to, references, restored, names, redact } = order;
   const people = [...[...to, ...cc].map(({ email }) => email), ...restored.map((one) => one.to)];
-  const addresses = hiddenBy(order).map(({ from }) => from);
+  // What is only taken away stands around another of them.
+  const addresses = hiddenBy(order).flatMap(({ from, to }) => (to === "" ? [] : from));
   return { addresses, names, allowed: ALLOWED[redact], given: [...people, ...in_reply_to, ...references] };
 }
 
 function hiddenBy({ hidden, to, cc }: ReplyOrder): Replacement[] {
   const seen = [...to, ...cc].map(({ email }) => email);
-  return hidden.flatMap((one) => spellings(one, seen)).flatMap((one) => [one, forwarded(one)]);
+  const known = hidden.flatMap((one) => spellings(one, seen));
+  // The owner's mailboxes are shown to each other as contacts are, and quoted so.
+  return known.flatMap((one) => [one, forwarded(one), ...shownReplacements(one.from, one.to)]);
 }
 
 /** As the addresses of those who forward hold it (SRS): the domain first. */

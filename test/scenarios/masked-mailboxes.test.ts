@@ -1,0 +1,50 @@
+// Several mailboxes behind one alias: they write to each other through it, and contacts learn of none of them
+// (POST /v1/inbound-emails/simulate).
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { D, startMaskedSimulation } from "../support/masked-simulation.ts";
+
+const D2 = "berta.real@home.example";
+
+const { alias, reverse, simulate, activity, close } = await startMaskedSimulation();
+after(close);
+
+const fromHome = { from: D2, envelope: D2, ip: "198.51.100.8" };
+const field = (raw: string, name: string) =>
+  new RegExp(`^${name}: (.*(?:\\r\\n[ \\t].*)*)\\r$`, "m").exec(raw)?.[1]?.replace(/\r\n[ \t]/g, " ");
+
+test("a reply that quotes another mailbox of the alias shows it neither as an address nor in words", async () => {
+  const a = await alias({ forward_to: [D, D2], display_name: "Anna" });
+  const r = await reverse(a.id);
+  const asked = await simulate({ to: a.full, ...fromHome, text: "what do we say?" });
+  const shown = field(asked.messages[0]?.raw ?? "", "From") ?? "";
+  const [, rD2 = ""] = /^"?berta\.real at home\.example"? <(.*)>$/.exec(shown) ?? [];
+  assert.match(rD2, /^r\./, shown);
+  const html = "Content-Type: text/html\r\n";
+  const named = "Berta (berta.real at home.example)";
+  const cases: [string, string][] = [
+    ["", `On Monday, ${named} <${rD2}> wrote:\r\n> what?`],
+    ["", `On Monday, berta.real at home.example <${rD2}> wrote:\r\n> what?`],
+    ["", `> From: Berta (berta.real at\r\n> home.example)\r\n> what?`],
+    ["", "> Cc: anna at home.example"],
+    [html, `<p>see</p><blockquote>From: ${named} &lt;${rD2}&gt;</blockquote>`],
+    [html, `<div><b>From:</b> ${named}<br><b>To:</b> x</div>`],
+    [html, `<b>From:</b> Berta (berta.real at <a href="#">home.example</a>)<br>`],
+  ];
+  for (const [head, text] of cases) {
+    const { messages } = await simulate({ to: r, head, text });
+    assert.deepEqual([messages.length, (await activity(a.id))[0]], [1, "reply sent -"], text);
+    assert.doesNotMatch(messages[0]?.raw ?? "", /real at|anna at|home\.example\)/, text);
+  }
+});
+
+test("the words for a mailbox that is a contact, too, are undone, whatever the owner may show", async () => {
+  const a = await alias({ redact: "off" });
+  const r = await reverse(a.id);
+  const mine = await reverse(a.id, D);
+  const { messages } = await simulate({
+    to: r,
+    text: `On Monday, Anna (anna at home.example) <${mine}> wrote:\r\n> x`,
+  });
+  assert.match(messages[0]?.raw ?? "", new RegExp(`^On Monday, Anna <${a.full}> wrote:\r$`, "m"));
+});
