@@ -2,6 +2,7 @@
 // address. What is not forwarded is told in the activity, never to the one who wrote.
 import { buildForward } from "../mail/masked/forward.ts";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
+import { isSameMailbox } from "../mail/masked/spellings.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { addressDigest, openContact, untagged } from "./addresses.ts";
 import { isOwnMail, isRefusedByPolicy, unreachableReason } from "./arrival.ts";
@@ -13,7 +14,7 @@ import { isLoop, loopMark } from "./loops.ts";
 import { readParts } from "./parts.ts";
 import { canonicalAddress, verdictsOf } from "./sender-proof.ts";
 import { shownName } from "./shown-name.ts";
-import { idsForMailbox, sameIds, writableId } from "./thread-ids.ts";
+import { idsForMailbox, pairOfIds, sameIds, writableId } from "./thread-ids.ts";
 import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "./types.ts";
 import { unsubscribePage } from "./unsubscribing.ts";
 
@@ -118,7 +119,10 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { al
       entries,
       counts: { received: mail.released ? 0 : 1, forwarded: 1 },
       leaving,
-      ids: sameIds(world, alias.id, [...ids.references, ...ids.in_reply_to, ids.message_id]),
+      // An owner's own are shown to no contact.
+      ids: building.mailboxes.some((one) => isSameMailbox(one, people.email))
+        ? pairOfIds(world, alias, ids.message_id)
+        : sameIds(world, alias.id, [...ids.references, ...ids.in_reply_to, ids.message_id]),
       contact: { id: contact_id, received: 1, sent: 0 },
     },
   );

@@ -20,7 +20,7 @@ import { findAddresses } from "./queries.ts";
 import { contactsBehind, restoring } from "./quoted-people.ts";
 import { canonicalAddress, mayReply, verdictsOf } from "./sender-proof.ts";
 import { undecorated } from "./shown-name.ts";
-import { idsForContacts, outerId, pairOfIds } from "./thread-ids.ts";
+import { idsForContacts, idsForOwners, outerId, pairOfIds } from "./thread-ids.ts";
 import type { ActivityType, ContactSecrets } from "./types.ts";
 
 /** It was readable and proven when it was taken: what is in the way is a resolver or a parser that is not there now. */
@@ -203,8 +203,10 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
   const id = world.random.uuid();
   const outer = outerId(world, alias, parsed.message_id ?? id);
   const own = addressOf(alias);
-  const in_reply_to = await idsForContacts(world, world.db, alias, parsed.answered);
-  const references = await idsForContacts(world, world.db, alias, parsed.references);
+  const isWithin = destinations.some(({ email }) => isSameMailbox(email, people.contact.email));
+  const idsFor = isWithin ? idsForOwners : idsForContacts;
+  const in_reply_to = await idsFor(world, world.db, alias, parsed.answered);
+  const references = await idsFor(world, world.db, alias, parsed.references);
   const bytes = await mail.examination.bytes();
   const quoted = await contactsBehind(
     world,

@@ -30,7 +30,16 @@ export async function idsForMailbox(world: SealWorld, tx: Query, alias: Alias, i
 
 /** Ids in a reply as contacts know them; those that only the mailbox knows are left out. */
 export async function idsForContacts(world: SealWorld, tx: Query, alias: Alias, ids: readonly string[]) {
-  return [...new Set((await lookUp(world, tx, alias, ids)).flatMap(({ sides }) => sides?.outer ?? []))];
+  return onSide("outer", await lookUp(world, tx, alias, ids));
+}
+
+/** Ids in a reply to another mailbox of the alias; those of mails that never came by here are left out. */
+export async function idsForOwners(world: SealWorld, tx: Query, alias: Alias, ids: readonly string[]) {
+  return onSide("inner", await lookUp(world, tx, alias, ids));
+}
+
+function onSide(side: keyof Sides, found: readonly { sides: Sides | null }[]): string[] {
+  return [...new Set(found.flatMap(({ sides }) => sides?.[side] ?? []))];
 }
 
 type Sides = { inner: string; outer: string };
@@ -64,7 +73,7 @@ export function sameIds(world: SealWorld, aliasId: string, ids: readonly string[
   return digests.map((digest) => ({ digest, counterpart: null }));
 }
 
-/** What is kept of a reply's id, so that it is found by what either side calls it. */
+/** What is kept of the id of a mailbox's mail, so that it is found by what either side calls it. */
 export function pairOfIds(world: SealWorld, alias: Alias, inner: string): KnownId[] {
   const outer = `<${outerId(world, alias, inner)}>`;
   const entry = (id: string, other: string): KnownId => ({

@@ -48,3 +48,38 @@ test("the words for a mailbox that is a contact, too, are undone, whatever the o
   });
   assert.match(messages[0]?.raw ?? "", new RegExp(`^On Monday, Anna <${a.full}> wrote:\r$`, "m"));
 });
+
+test("a Message-ID of another mailbox of the alias is known to the mailboxes alone", async () => {
+  const a = await alias({ forward_to: [D, D2] });
+  const r = await reverse(a.id);
+  for (const id of ["<berta.real-4711@laptop.home.example>", `<${D2}>`]) {
+    const head = `Message-ID: ${id}\r\nReferences: <private@laptop.home.example>\r\n`;
+    const asked = (await simulate({ to: a.full, ...fromHome, head })).messages[0]?.raw ?? "";
+    assert.equal(field(asked, "Message-ID"), id);
+    const answering = `In-Reply-To: ${id}\r\nReferences: <private@laptop.home.example> ${id}\r\n`;
+    const reply = (await simulate({ to: r, head: answering })).messages[0]?.raw ?? "";
+    assert.match(reply, /^Subject: order\r$/m);
+    assert.doesNotMatch(reply, /laptop|berta/);
+    // Among themselves the thread holds, also when it comes back.
+    const rD2 = /<(r\..*)>/.exec(field(asked, "From") ?? "")?.[1] ?? "";
+    const own = "Message-ID: <anna-1@pc.home.example>\r\n";
+    const answer = (await simulate({ to: rD2, head: `${own}${answering}` })).messages[0]?.raw ?? "";
+    assert.deepEqual([field(answer, "In-Reply-To"), field(answer, "References")], [id, id]);
+    const outer = field(answer, "Message-ID") ?? "";
+    assert.doesNotMatch(outer, /anna|pc/);
+    const back = await simulate({ to: a.full, ...fromHome, head: `In-Reply-To: ${outer}\r\n` });
+    assert.equal(field(back.messages[0]?.raw ?? "", "In-Reply-To"), "<anna-1@pc.home.example>");
+  }
+});
+
+test("a mail of the owner to the alias's mailboxes and, hidden, to a contact is known to that by an id of ours", async () => {
+  const a = await alias({ forward_to: [D, D2] });
+  const r = await reverse(a.id);
+  const own = "<anna-2@pc.home.example>";
+  const one = { head: `To: ${a.full}\r\nMessage-ID: ${own}\r\n` };
+  await simulate({ to: a.full, ...one });
+  const copy = (await simulate({ to: r, ...one })).messages[0]?.raw ?? "";
+  const next = (await simulate({ to: r, head: `References: ${own}\r\n` })).messages[0]?.raw ?? "";
+  assert.equal(field(next, "References"), field(copy, "Message-ID"));
+  assert.doesNotMatch(next, /pc\.home/);
+});

@@ -46,20 +46,22 @@ export function findLeaks(message: Buffer, { addresses, names, allowed, given }:
   const needles = [...plain(addresses), ...strict];
   const reverse = plain(given).filter((one) => /^r\.[a-z2-7]{26}@./.test(one));
   const look: Look = { needles, names: strict, allowed, reverse, leaks: [], count: { parts: 0 } };
-  const raw = withoutIds(message.toString("latin1"), given);
+  const isTelling = (id: string) => holdsSecret({ text: id.toLowerCase(), chance: false }, plain(addresses));
+  const ids = given.filter((one) => one.startsWith("<") && !isTelling(one));
+  const raw = withoutIds(message.toString("latin1"), ids);
   lookInto(look, raw, "the message", 0);
   // Whatever was read wrongly: last, because it does not say where.
   if (look.leaks.length === 0) searchPlain(look, raw, "the message", allowed === "nothing" ? needles : strict);
   return look.leaks;
 }
 
-/** The message without ids that its recipients gave, which name their servers. */
-function withoutIds(raw: string, given: readonly string[]): string {
+/** The message without these ids, which its recipients gave and which name their servers. */
+function withoutIds(raw: string, ids: readonly string[]): string {
   const end = raw.indexOf("\r\n\r\n");
   const head = raw
     .slice(0, end)
     .replace(/^(?:In-Reply-To|References):.*(?:\r\n[ \t].*)*/gim, (field) =>
-      given.filter((id) => id.startsWith("<")).reduce((left, id) => left.replaceAll(id, ""), field),
+      ids.reduce((left, id) => left.replaceAll(id, ""), field),
     );
   return head + raw.slice(end);
 }

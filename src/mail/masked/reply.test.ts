@@ -379,6 +379,19 @@ describe("a reply", () => {
     assert.equal(held("sent by mail.hoster.example", { references }), "held");
   });
 
+  it("names no id that holds the address, and the gate would hold it", () => {
+    const ids = ["<c0@example.com>", `<${D}>`, `<1.${D.toUpperCase()}>`];
+    const given = { ...order(), in_reply_to: ids.slice(1), references: ids };
+    const result = buildReply(Buffer.from(`${HEAD}\nYes.\n`), given);
+    assert.equal(result.kind, "built");
+    assert.match(result.kind === "built" ? result.bytes.toString() : "", /^References: <c0@example\.com>\r$/m);
+    assert.doesNotMatch(result.kind === "built" ? result.bytes.toString() : "", /In-Reply-To|real/i);
+    const secrets = { addresses: [D], names: [], allowed: "nothing" as const, given: ids };
+    for (const id of ids.slice(1)) {
+      assert.equal(findLeaks(Buffer.from(`References: ${id}\r\n\r\nYes.\r\n`), secrets).length, 1, id);
+    }
+  });
+
   it("is held, naming the part, when a file shows the address", () => {
     const body = Buffer.from(`\x00${D}`).toString("base64");
     const result = reply(

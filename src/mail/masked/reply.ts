@@ -59,8 +59,8 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
     textHeader("Subject", oneLine(subject.text)),
     rawHeader("Date", new Date(order.date_ms).toUTCString().replace("GMT", "+0000")),
     `Message-ID: <${order.message_id}>\r\n`,
-    idsField("In-Reply-To", order.in_reply_to),
-    idsField("References", order.references),
+    idsField("In-Reply-To", withoutHidden(order, order.in_reply_to)),
+    idsField("References", withoutHidden(order, order.references)),
     wordField(headers, "Auto-Submitted", /^(?:auto-replied|auto-generated)\b/i),
     wordField(headers, "Importance", /^(?:low|normal|high)$/i),
     "MIME-Version: 1.0\r\n",
@@ -110,6 +110,12 @@ function hiddenBy({ hidden, to, cc }: ReplyOrder): Replacement[] {
 function forwarded({ from, to }: Replacement): Replacement {
   const turned = (email: string) => `${domainOf(email)}=${email.slice(0, email.lastIndexOf("@"))}`;
   return { from: turned(from), to: turned(to) };
+}
+
+/** Programs make ids of their owner's address, too. */
+function withoutHidden(order: ReplyOrder, ids: readonly string[]): string[] {
+  const { text } = createReplacer(hiddenBy(order));
+  return ids.filter((id) => text(id).count === 0);
 }
 
 const END = Buffer.from("\r\n");
