@@ -33,11 +33,11 @@ export async function contactsBehind(
 
 /**
  * What stands in a reply for their reverse addresses, and for the names that they were shown under: `to`, which is another
- * address than their own where that is a mailbox of the owner.
+ * address than their own where that is a mailbox of the owner, or where a mailbox of the owner reads it.
  */
 export function restoring(people: readonly (Pick<Quoted, "reverse" | "email"> & { to: string })[]): Replacement[] {
   return people.flatMap(({ reverse, email, to }) => [
-    ...writtenForms(reverse).map((from) => ({ from, to })),
+    ...writtenForms(reverse).flatMap((from) => (from === to ? [] : { from, to })),
     ...shownReplacements(email, to),
   ]);
 }

@@ -19,7 +19,7 @@ import { findContacts } from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
 import { contactsBehind, restoring } from "./quoted-people.ts";
 import { canonicalAddress, mayReply, verdictsOf } from "./sender-proof.ts";
-import { undecorated } from "./shown-name.ts";
+import { shownName, undecorated } from "./shown-name.ts";
 import { idsForContacts, idsForOwners, outerId, pairOfIds } from "./thread-ids.ts";
 import type { ActivityType, ContactSecrets } from "./types.ts";
 
@@ -154,11 +154,20 @@ async function turnBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply:
   );
 }
 
-type People = { contact: ContactSecrets; to: Person[]; cc: Person[]; restored: Replacement[]; names: string[] };
+/** `isWithin`: the contact is another mailbox of the alias. `reverse`: of all of them. */
+type People = {
+  contact: ContactSecrets;
+  isWithin: boolean;
+  to: Person[];
+  cc: Person[];
+  restored: Replacement[];
+  reverse: string[];
+};
 
 /**
  * The contacts behind To and Cc; a refusal when somebody there is neither a contact nor the alias. A mailbox of the owner
- * that is a contact, too, is named to itself only.
+ * that is a contact, too, is named to itself only, and sees the others as in a forward: an answer to their own addresses
+ * would leave from the mailbox.
  */
 async function readPeople(
   world: carry.CarryWorld,
@@ -183,19 +192,26 @@ async function readPeople(
   if (!contact) return { kind: "unknown_contact" };
   const isOwn = ({ id, email }: { id: string; email: string }) =>
     id !== contactId && destinations.some((one) => isSameMailbox(one.email, email));
-  const byReply = new Map(opened.map((one) => [`${one.reply_local}@${alias.domain}`, one]));
+  const isWithin = destinations.some(({ email }) => isSameMailbox(email, contact.email));
+  const reverseOf = ({ reply_local }: ContactSecrets) => `${reply_local}@${alias.domain}`;
+  const byReply = new Map(opened.map((one) => [reverseOf(one), one]));
   const shown = (list: ParsedMail["to"]) =>
     usable(list, REPLY_RECIPIENTS_MAX + 2).flatMap(({ name, email }) => {
       const known = byReply.get(untagged(email.toLowerCase()));
-      return known && !isOwn(known) ? [{ name: undecorated(name, known.email), email: known.email }] : [];
+      if (!known || isOwn(known)) return [];
+      const person = { name: undecorated(name, known.email), email: known.email };
+      return isWithin && known !== contact ? [{ name: shownName(person), email: reverseOf(known) }] : [person];
     });
   const to = shown(parsed.to);
   const cc = shown(parsed.cc);
   if (to.length + cc.length === 0) to.push({ name: null, email: contact.email });
   const restored = restoring(
-    [...byReply].map(([reverse, known]) => ({ reverse, email: known.email, to: isOwn(known) ? own : known.email })),
+    [...byReply].map(([reverse, known]) => {
+      const seen = isWithin && known !== contact ? reverse : known.email;
+      return { reverse, email: known.email, to: isOwn(known) ? own : seen };
+    }),
   );
-  return { contact, to, cc, restored, names: [...byReply.keys()] };
+  return { contact, isWithin, to, cc, restored, reverse: [...byReply.keys()] };
 }
 
 async function build(world: carry.CarryWorld, { context, mail, parsed, author }: Reply, people: People) {
@@ -203,21 +219,23 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
   const id = world.random.uuid();
   const outer = outerId(world, alias, parsed.message_id ?? id);
   const own = addressOf(alias);
-  const isWithin = destinations.some(({ email }) => isSameMailbox(email, people.contact.email));
-  const idsFor = isWithin ? idsForOwners : idsForContacts;
+  const idsFor = people.isWithin ? idsForOwners : idsForContacts;
   const in_reply_to = await idsFor(world, world.db, alias, parsed.answered);
   const references = await idsFor(world, world.db, alias, parsed.references);
   const bytes = await mail.examination.bytes();
   const quoted = await contactsBehind(
     world,
     alias,
-    findReverse(bytes).filter((address) => !people.names.includes(address)),
+    findReverse(bytes).filter((address) => !people.reverse.includes(address)),
   );
   const hidden = [...new Set([author, ...destinations.map(({ email }) => email)])].filter(
     (email) => !isSameMailbox(email, people.contact.email),
   );
   const isHidden = (email: string) => hidden.some((one) => isSameMailbox(one, email));
-  const others = quoted.map(({ reverse, email }) => ({ reverse, email, to: isHidden(email) ? own : email }));
+  const others = quoted.map(({ reverse, email }) => {
+    const seen = people.isWithin ? reverse : email;
+    return { reverse, email, to: isHidden(email) ? own : seen };
+  });
   const restored = [...people.restored, ...restoring(others)];
   const given = restored.map(({ to }) => to);
   const { hostname, mx_host, bounce_host } = world.config;
@@ -233,7 +251,10 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
     hidden: hidden.map((email) => ({ from: email, to: own })),
     restored,
     redact: alias.redact,
-    names: [...people.names, ...serverNames(bytes, { ...mail.origin, ours, given })],
+    names: [
+      ...people.reverse.filter((one) => !given.includes(one)),
+      ...serverNames(bytes, { ...mail.origin, ours, given }),
+    ],
     token_seed: world.random.token(20),
   });
   return { ...built, id, outer };

@@ -2,7 +2,7 @@
 // (POST /v1/inbound-emails/simulate).
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { D, startMaskedSimulation } from "../support/masked-simulation.ts";
+import { C, D, startMaskedSimulation } from "../support/masked-simulation.ts";
 
 const D2 = "berta.real@home.example";
 
@@ -82,4 +82,38 @@ test("a mail of the owner to the alias's mailboxes and, hidden, to a contact is 
   const next = (await simulate({ to: r, head: `References: ${own}\r\n` })).messages[0]?.raw ?? "";
   assert.equal(field(next, "References"), field(copy, "Message-ID"));
   assert.doesNotMatch(next, /pc\.home/);
+});
+
+test("an answer to all that names another mailbox of the alias shows it the others as reverse addresses", async () => {
+  const a = await alias({ forward_to: [D, D2], display_name: "Anna" });
+  const [r, boss, rD2] = [await reverse(a.id), await reverse(a.id, "boss@contact.example"), await reverse(a.id, D2)];
+  const ics = `BEGIN:VCALENDAR\r\nATTENDEE:mailto:${r}\r\nATTENDEE:mailto:${boss}\r\nEND:VCALENDAR`;
+  const text = `--b\r\n\r\n> Shop (shop at contact.example) <${r}> and ${boss}\r\n--b\r\nContent-Type: text/calendar\r\n\r\n${ics}\r\n--b--`;
+  const to = `To: "Shop (shop at contact.example)" <${r}>, "Berta (berta.real at home.example)" <${rD2}>\r\n`;
+  const { messages } = await simulate({
+    to: [r, rD2],
+    head: `${to}MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n`,
+    text,
+  });
+  const rawFor = (email: string) => messages.find(({ recipient }) => recipient === email)?.raw ?? "";
+  assert.equal(field(rawFor(C), "To"), `Shop <${C}>`);
+  assert.match(rawFor(C), /boss@contact\.example/);
+  assert.doesNotMatch(rawFor(C), /r\.[a-z2-7]{26}@|berta/);
+
+  const copy = rawFor(D2);
+  assert.equal(field(copy, "From"), `Anna <${a.full}>`);
+  assert.equal(field(copy, "To"), `"Shop (shop at contact.example)" <${r}>, Berta <${D2}>`);
+  assert.ok(copy.includes(`> Shop <${r}> and ${boss}\r\n`), copy);
+  assert.ok(copy.includes(`ATTENDEE:mailto:${r}\r\nATTENDEE:mailto:${boss}\r\n`), copy);
+  assert.doesNotMatch(copy, /@contact\.example|anna@/);
+
+  // Both its answers go through the alias.
+  const all = await simulate({ ...fromHome, to: r, head: `To: ${a.full}, ${r}\r\n`, text: `> Shop <${r}>` });
+  assert.equal(field(all.messages[0]?.raw ?? "", "From"), `Anna <${a.full}>`);
+  assert.match(all.messages[0]?.raw ?? "", /^> Shop <shop@contact\.example>\r$/m);
+  const back = await simulate({ ...fromHome, to: a.full });
+  assert.deepEqual(
+    back.messages.map(({ recipient }) => recipient),
+    [D],
+  );
 });

@@ -191,7 +191,7 @@ test("a mailbox that a mail names beside its alias is no correspondent of it: wh
     [
       [C, [C, "friend@party.example"]],
       ["friend@party.example", [C, "friend@party.example"]],
-      [D, [C, D, "friend@party.example"]],
+      [D, [shop, D, friend]],
     ],
   );
   for (const { raw, recipient } of messages) assert.equal(raw.includes(D), recipient === D, recipient);
