@@ -254,6 +254,19 @@ test("recipients that are listed with nothing but their addresses share what is 
   ]);
 });
 
+test("a plain reply of a transcript that names its address is hard, the first like the others, and each by its own words", () => {
+  const types = (text: string) => read(plain(text)).recipients.map(({ bounce_type }) => bounce_type);
+  const transcript = (...replies: string[]) => `   ----- Transcript of session follows -----\n${replies.join("\n")}\n`;
+  const [a, b] = ["550 <a@there.example>... User unknown", "550 <b@there.example>... User unknown"];
+  assert.deepEqual(types(transcript(a)), ["hard"]);
+  assert.deepEqual(types(transcript(a, b)), ["hard", "hard"]);
+  assert.deepEqual(types(transcript(a, "550 <b@there.example>... Access denied")), ["hard", "soft"]);
+  assert.deepEqual(types(transcript("550 <b@there.example>... Access denied", a)), ["soft", "hard"]);
+  const listed = "   ----- The following addresses had permanent fatal errors -----\n<a@there.example>\n\n";
+  assert.deepEqual(types(listed + transcript(a)), ["hard"]);
+  assert.deepEqual(types(listed + transcript("550 <a@there.example>... User", "    unknown")), ["hard"]);
+});
+
 test("what follows a recipient further in is said about it and names no other", () => {
   const text =
     "The following address(es) failed:\n\n  user@there.example\n    SMTP error after MAIL FROM:<me@us.example>:\n    me@us.example is not welcome\n    other@us.example neither\n";

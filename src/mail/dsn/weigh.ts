@@ -153,13 +153,20 @@ function isProven(found: Answer, { codes, stage, email }: Evidence): boolean {
   if (codes.status?.startsWith("5.1.")) return true;
   // x.3, x.4 and x.5 are about their system, the network and the protocol.
   if (stage === "rcpt") return found.rule !== "vague-recipient" || !/^5\.[345]\./.test(codes.status ?? "");
-  return stage === null && found.rule.startsWith("no-such-user") && isPlainReplyAbout(email, found.text);
+  return stage === null && found.rule.startsWith("no-such-user") && email !== null && saysItOf(email, found.text);
 }
 
 // A reply quoted by itself, without an enhanced code, that names the address: "550 <user@example.com>: User unknown".
-function isPlainReplyAbout(email: string | null, text: string): boolean {
-  const said = oneLine(text).toLowerCase();
-  return email !== null && /^5\d\d[ :-]+(?![\d#(]*5\.)/.test(said) && said.includes(email.toLowerCase());
+// It may stand below a heading ("Transcript of session follows") or among those about others: then its own words count.
+function saysItOf(email: string, text: string): boolean {
+  const isAbout = (said: string) => /^5\d\d[ :-]+(?![\d#(]*5\.)/.test(said) && said.includes(email.toLowerCase());
+  const own = text
+    .split(/\n(?=[ \t]*[45]\d\d[ :-])/)
+    .map((reply) => oneLine(reply).toLowerCase())
+    .filter(isAbout);
+  if (own.length === 0) return isAbout(oneLine(text).toLowerCase());
+  const asked = { stage: "final", code: 550, enhanced: null } as const;
+  return own.some((reply) => classifyReply({ ...asked, text: reply }).rule.startsWith("no-such-user"));
 }
 
 /** Whether an enhanced code says that the address does not work. */
