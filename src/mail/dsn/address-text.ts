@@ -6,13 +6,27 @@
 const localCharsMax = 128;
 const domainCharsMax = 255;
 
-const localChar = `[^\\s<>()\\[\\]:;,"@\\\\|\\x00-\\x1f]`;
-const domainChar = `[^\\s<>()\\[\\]:;,"'@\\\\|\\x00-\\x1f!?*=]`;
+const notLocal = `\\s<>()\\[\\]:;,"@\\\\|\\x00-\\x1f`;
+const notDomain = `${notLocal}'!?*=`;
 const quotedLocal = `"(?:[^"\\\\\\n]|\\\\.){1,128}"`;
-/** Source of a pattern for one address, without groups. */
-export const addressSource = `(?:${localChar}{1,${localCharsMax}}|${quotedLocal})@${domainChar}{1,${domainCharsMax}}`;
+// Punctuation beyond ASCII: quotes, dashes, and what Chinese and Japanese texts, which have no spaces, set around an
+// address. In a field of its own an address may hold it (RFC 6532 §3.2).
+const textMarks =
+  "\\u00ab\\u00bb\\u2010-\\u2027\\u2030-\\u205e\\u3001-\\u3003\\u3008-\\u3020\\u3030\\u303d\\uff01-\\uff0f\\uff1a-\\uff20\\uff3b-\\uff40\\uff5b-\\uff65";
+const domainChar = `[^${notDomain}${textMarks}]`;
+// "user@example.jp様宛": no top-level domain begins in ASCII and goes on in letters that are not Latin.
+const gluedWord = `(?<=\\.[A-Za-z]{2,63})(?=(?!\\p{Script=Latin})\\p{L}(?!${domainChar}{0,${domainCharsMax}}\\.${domainChar}))`;
+/** Source of a pattern for one address in a text, without groups. */
+export const addressSource = `(?:[^${notLocal}${textMarks}]{1,${localCharsMax}}|${quotedLocal})@(?:${domainChar}{3,${domainCharsMax}}${gluedWord}|${domainChar}{1,${domainCharsMax}})`;
+/** Source of what ends an address besides ASCII: a mark, or a word that stands against it. */
+export const foreignEnd = `[${textMarks}]|${gluedWord}`;
+/** Such marks that open a quotation or a bracket. */
+export const foreignOpening = "«‹‘‚“„「『【〔《〈〖（［｛";
 
-const addressForm = new RegExp(`^${addressSource}$`, "u");
+const addressForm = new RegExp(
+  `^(?:[^${notLocal}]{1,${localCharsMax}}|${quotedLocal})@[^${notDomain}]{1,${domainCharsMax}}$`,
+  "u",
+);
 
 /** Makes an address of what a pattern found: trailing dots off; null when it is none, or shortened as `david...@`. */
 export function cleanAddress(found: string): string | null {

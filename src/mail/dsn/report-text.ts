@@ -2,7 +2,7 @@
 // which recipients it names with what words. The texts of the many mailers are in intros.json, separators.json and
 // sentences.json, each with a reason; this file only knows how lines are arranged. It decides nothing (verdict.ts).
 
-import { addressIn, addressSource, cleanAddress } from "./address-text.ts";
+import { addressIn, addressSource, cleanAddress, foreignEnd, foreignOpening } from "./address-text.ts";
 import introTable from "./intros.json" with { type: "json" };
 import sentenceTable from "./sentences.json" with { type: "json" };
 import separatorTable from "./separators.json" with { type: "json" };
@@ -109,7 +109,7 @@ const label =
   "(?:(?:failed|final|original|intended|undeliverable|bounced|bad|invalid|rejected|problem|error) )?(?:recipients?|rcpt|address(?:es)?|e-?mail|user|mailbox|empf.{1,3}nger|destinataire|destinatario|destinat.rio|получатель|宛先|收件[人者]|收信人|受信者|받는 ?(?:사람|이)|수신자|al[ıi]c[ıi]|c[íi]mzett|παραλήπτης)(?: address(?:es)?)?(?:\\(s\\))?";
 // An address at the start of a line, with the ornaments that mailers give it, and what follows it on the line.
 const listedLine = new RegExp(
-  `^[\\s>*•·|#-]*(?:${label}\\s*[:：=]\\s*)?[<>"'[({\\s]*(?:(?:smtp|mailto|rfc822)[:=;]\\s*)?(${addressSource})((?:[>"'\\])}]|<mailto:|[\\s,;:.(\\[]|$).*)$`,
+  `^[\\s>*•·|#-]*(?:${label}\\s*[:：=]\\s*)?[<>"'[({${foreignOpening}\\s]*(?:(?:smtp|mailto|rfc822)[:=;]\\s*)?(${addressSource})((?:[>"'\\])}]|<mailto:|[\\s,;:.(\\[]|${foreignEnd}|$).*)$`,
   "iu",
 );
 
