@@ -32,7 +32,7 @@ function parseMail(mail: MailParts, depth: number): BounceResult {
   if (notification !== null) return fromNotification(notification, report);
   const subject = decodeWords(firstHeader(mail.headers, "subject"));
   if (reportKind(mail) === "receipt") return readReceipt(mail, report, subject);
-  const findings = findRecipients(mail, report);
+  const findings = findRecipients(mail, report, isCertainlyReport(mail, report, subject));
   const none = whyNoBounce(mail, report, findings, subject);
   if (none === null) return bounce(mail, report, findings, subject);
   return (depth === 0 ? readWrapped(mail) : null) ?? none;
@@ -61,10 +61,7 @@ function bounce(mail: MailParts, report: Report, findings: readonly Finding[], s
 // none, whatever subject of ours it quotes ("Your parcel could not be delivered").
 function whyNoBounce(mail: MailParts, report: Report, findings: readonly Finding[], subject: string): NoBounce | null {
   if (reportKind(mail) === "delivery-status" && saysSomething(report, findings)) return null;
-  const isMarked = headerValues(mail.headers, "x-failed-recipients").length > 0;
-  const isFromSystem = isFromMailer(mail.headers) || isMarked;
-  const said = subjectKind(subject, isFromSystem);
-  const isBounceSubject = said?.kind === "bounce" || said?.kind === "delayed";
+  const { isMarked, isFromSystem, said, isBounceSubject } = announced(mail, subject);
   const automatic = autoReplyReason(mail.headers, said);
   // Exim, Exchange and Google mark their reports as automatic replies too.
   const isReport = isFromSystem && (isBounceSubject || (said?.kind !== "auto_reply" && report.intro !== null));
@@ -75,8 +72,20 @@ function whyNoBounce(mail: MailParts, report: Report, findings: readonly Finding
     return { kind: "other", reason: "not-from-a-mailer" };
   if (report.intro === null && !isBounceSubject && !isMarked) return { kind: "other", reason: "no-report-text" };
   // Whose copy came back is told by the return path; that it came back must then be beyond doubt.
-  const isCertain = isFromSystem && isBounceSubject && report.intro !== null;
+  const isCertain = isCertainlyReport(mail, report, subject);
   return findings.length === 0 && !isCertain ? { kind: "other", reason: "no-recipient" } : null;
+}
+
+function isCertainlyReport(mail: MailParts, report: Report, subject: string): boolean {
+  const { isFromSystem, isBounceSubject } = announced(mail, subject);
+  return isFromSystem && isBounceSubject && report.intro !== null;
+}
+
+function announced(mail: MailParts, subject: string) {
+  const isMarked = headerValues(mail.headers, "x-failed-recipients").length > 0;
+  const isFromSystem = isFromMailer(mail.headers) || isMarked;
+  const said = subjectKind(subject, isFromSystem);
+  return { isMarked, isFromSystem, said, isBounceSubject: said?.kind === "bounce" || said?.kind === "delayed" };
 }
 
 // Whom a text that names nobody is about is a guess, so it never suppresses: as if others stood behind the address.
@@ -98,7 +107,7 @@ function readReceipt(mail: MailParts, report: Report, subject: string): BounceRe
   const disposition = fieldValue(fields, "disposition").toLowerCase();
   const isRejection =
     /;\s*(?:deleted|denied|failed)/.test(disposition) && subjectKind(subject, false)?.kind === "bounce";
-  const findings = isRejection && report.intro !== null ? findRecipients(mail, report) : [];
+  const findings = isRejection && report.intro !== null ? findRecipients(mail, report, false) : [];
   if (findings.length === 0)
     return { kind: "receipt", reason: disposition.slice(0, 100) || "disposition-notification" };
   const result = bounce(mail, report, findings, subject);

@@ -1,6 +1,7 @@
 // The formats of servers that do not follow RFC 3464, each by a small mail of our own.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parseBounce } from "./dsn.ts";
 import { daemon, one, only, plain, read, report, short } from "./sample-reports.fixture.ts";
 
 const formats: [string, string, string][] = [
@@ -157,6 +158,14 @@ const formats: [string, string, string][] = [
     "user@there.example failed hard invalid_recipient 5.1.1 550 suppress",
   ],
   [
+    "an Exchange gateway, a warning",
+    plain(
+      'This is an advisory-only email.\nDelivery of email to this address "user@there.example" has been postponed due to a full mailbox.\n',
+      "Warning",
+    ),
+    "user@there.example delayed soft mailbox_full  ",
+  ],
+  [
     "Domino",
     plain(
       "Your message\n\n  Subject: x\n\nwas not delivered to:\n\n  user@there.example\n\nbecause:\n\n  User A. User (user@there.example) not listed in Domino Directory\n",
@@ -231,6 +240,39 @@ const formats: [string, string, string][] = [
     "user@there.example failed hard invalid_recipient 5.1.1  suppress",
   ],
 ];
+
+const inOtherLanguages: [subject: string, text: string][] = [
+  ["Unzustellbar: Hallo", "Ihre Nachricht an user@there.example konnte nicht zugestellt werden."],
+  ["Unzustellbar: Hallo", "Fehler bei der Zustellung an user@there.example:"],
+  ["Non remis : Salut", "Votre message à user@there.example n'a pas pu être remis."],
+  ["No se puede entregar: Hola", "Su mensaje para user@there.example no se pudo entregar."],
+  ["Non recapitabile: Ciao", "Il messaggio destinato a user@there.example non è stato recapitato."],
+  ["Não entregue: Oi", "A sua mensagem para user@there.example não pôde ser entregue."],
+  ["Недоставленное сообщение", "Ваше письмо для user@there.example не доставлено."],
+  ["Nie dostarczono: Cześć", "Wiadomość do user@there.example nie została dostarczona."],
+  ["Onbestelbaar: Hallo", "Uw bericht aan user@there.example kon niet worden bezorgd."],
+  ["系统退信", "您的邮件被退回\n\n收件人邮件地址（user@there.example）不存在，邮件无法送达。"],
+  ["Returned mail", "Your message could not be delivered:\nMessage-ID: <m@us.example>\n\nSMTP <user@there.example>"],
+];
+
+test("a report in any language names the one address in it, wherever that stands", () => {
+  for (const [subject, text] of inOtherLanguages) {
+    const found = short(only(plain(`${text}\n550 5.1.1 User unknown`, subject)));
+    assert.equal(found, "user@there.example failed hard invalid_recipient 5.1.1 550 suppress", text);
+  }
+});
+
+test("of two addresses, or of those of the reporter and of the report itself, none is taken for the recipient", () => {
+  const german = (of: string) => `Ihre Nachricht konnte nicht zugestellt werden. ${of}\n550 5.1.1 User unknown`;
+  const named = (of: string) => only(plain(german(of), "Unzustellbar: Hallo")).email;
+  assert.equal(named("Gemeint war a@there.example oder b@there.example."), null);
+  assert.equal(named("Fragen an postmaster@there.example."), null);
+  assert.equal(named("Gesandt an b+token@bounces.example von MAILER-DAEMON@mx.example."), null);
+  // Only the words of the subject make a report of it that names nobody: the address makes none.
+  assert.equal(parseBounce(Buffer.from(plain(german("Fragen an help@there.example."), "Hallo"))).kind, "other");
+  const returned = "\n--- Below this line is a copy of the message.\n\nTo: user@there.example\n";
+  assert.equal(named(`Weitergeleitet an other@behind.example.\n${returned}`), "other@behind.example");
+});
 
 for (const [name, mail, want] of formats) {
   test(`the format of ${name}`, () => assert.equal(short(only(mail)), want));

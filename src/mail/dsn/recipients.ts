@@ -78,8 +78,11 @@ function ownAddresses(mail: MailParts): Set<string> {
   return own;
 }
 
-/** The recipients that a report names, in its order; empty when it names none. */
-export function findRecipients(mail: MailParts, report: Report): Finding[] {
+/**
+ * The recipients that a report names, in its order; empty when it names none. `isCertain`: its sender, its subject and its
+ * text all say that it is a report; then one address in it, wherever it stands, is enough.
+ */
+export function findRecipients(mail: MailParts, report: Report, isCertain: boolean): Finding[] {
   const fields = report.status?.findings ?? [];
   const named = fields.filter((finding) => finding.email !== null);
   const aliases = expandedAddresses(report.report);
@@ -92,6 +95,7 @@ export function findRecipients(mail: MailParts, report: Report): Finding[] {
     () => report.mentions,
     () => report.refused.flatMap(({ addresses, reply }) => addresses.map((email) => ({ email, text: reply }))),
     () => (report.intro === null ? [] : bareNames(mail, report)),
+    () => (isCertain ? onlyAddress(mail, report) : []),
     () => (report.intro === null ? [] : returnedRecipient(mail, report)),
   ]);
   const only = fields.length === 1 ? fields[0]! : null;
@@ -173,6 +177,20 @@ function bareNames(mail: MailParts, report: Report): Mention[] {
   const emails = names.filter((name) => name !== undefined).map((name) => cleanAddress(`${name}@${domain}`));
   const email = emails.length === 1 ? emails[0] : null;
   return email ? [{ email: email.toLowerCase(), text: report.report.slice(0, 2_000) }] : [];
+}
+
+// "Ihre Nachricht an user@example.com konnte …": no sentence of ours, but nobody else is named. It comes before the returned
+// message: where that went to another address, somebody forwards.
+function onlyAddress(mail: MailParts, report: Report): Mention[] {
+  const own = ownAddresses(mail);
+  const text = report.report.replace(/\bmessage-id\b[ \t]*[:=]?[ \t]*<[^<>\n]{1,300}>/gi, "");
+  const found = new Map<string, string>();
+  for (const [address] of text.matchAll(anyAddress)) {
+    const email = cleanAddress(address);
+    const isForeign = email !== null && !own.has(email.toLowerCase()) && !/^(?:postmaster|abuse)@/i.test(email);
+    if (isForeign) found.set(email.toLowerCase(), email);
+  }
+  return found.size === 1 ? [...found.values()].map((email) => ({ email, text: report.report.slice(0, 2_000) })) : [];
 }
 
 // The last resort: the one address that the returned message was sent to, as far as the report quotes it.
