@@ -31,6 +31,11 @@ export function pause(db: Query, { id, identity, reason }: { id: string; identit
   );
 }
 
+/** More of the same identity than an older version noted. */
+export function noteIdentity(db: Query, id: string, identity: string) {
+  return db.execute("update sending_guard set identity = $2 where id = $1", [id, identity]);
+}
+
 /** Goes on, `leap` beats ahead: whatever other machines have noted of the lost future lies behind. */
 export function resume(db: Query, leap: number) {
   return db.execute(

@@ -122,6 +122,15 @@ describe("in a database of its own, sending", () => {
     assert.equal(Object.values(marks())[0], "2\n", "what the folder remembers is not lowered");
   });
 
+  it("begins where an older version noted less of the same database, and notes the rest", async () => {
+    await runOnce();
+    const identity = async () => String((await api.world.db.query("select identity from sending_guard"))[0]?.identity);
+    const noted = await identity();
+    await api.world.db.query("update sending_guard set identity = $1", [noted.split("/")[0]]);
+    assert.deepEqual(await runOnce(), ["begins", "ends"]);
+    assert.equal(await identity(), noted);
+  });
+
   it("begins in a new database, whatever the folder remembers of the one before it", async () => {
     for (let times = 0; times < 3; times += 1) await runOnce();
     await api.world.db.query("delete from sending_guard");

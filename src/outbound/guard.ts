@@ -4,10 +4,11 @@
 // Looked at before sending begins and every two seconds after that, since a database may be restored under running
 // processes; between two looks every claim asks for itself (queries.ts). Everything but sending goes on meanwhile. Not
 // noticed: a copy of an external database under the same identity, on a machine that never sent from it.
-import { readFile, rename, stat, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sleep } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
+import { identityOf, isBeginning, isSame } from "./database-identity.ts";
 import * as queries from "./guard-queries.ts";
 import { giveTime } from "./suspended.ts";
 
@@ -27,7 +28,6 @@ const LOOK_MS = 2_000;
 const FRESH_MS = 10_000;
 /** Beats of fifty years: more than any machine can have noted. */
 const LEAP_BEATS = 50 * 366 * 24 * 60;
-const UNKNOWN = "unknown";
 
 type Seen = Mark & { identity: string; lookedAtMs: number; beatAtMs: number };
 type State = {
@@ -102,6 +102,7 @@ async function check(state: State): Promise<string | null> {
     await queries.pause(world.db, { id: guard.id, identity, reason: found });
     return found;
   }
+  if (isBeginning(guard.identity, identity)) await queries.noteIdentity(world.db, guard.id, identity);
   const now = world.clock.monotonic();
   const isFresh = () => world.clock.monotonic() - next.lookedAtMs < FRESH_MS;
   const next: Seen = { id: guard.id, beats: guard.beats, identity, lookedAtMs: now, beatAtMs: now, isFresh };
@@ -127,25 +128,6 @@ function restoredBecause({ identity, beats }: queries.Guard, actual: string, mar
   if (beats < mark) return "the database is behind what this machine has sent from it: it was restored from a backup";
   if (isSame(identity, actual)) return null;
   return "this is another database cluster than the one its queue was written in: a copy, or restored from a backup";
-}
-
-function isSame(identity: string, actual: string): boolean {
-  return identity === actual || identity === UNKNOWN || actual === UNKNOWN;
-}
-
-/** A cluster that may not be asked who it is, as some providers have it, is known by its beats alone. */
-async function identityOf({ db, config }: GuardWorld): Promise<string> {
-  const [row] = await queries.findCluster(db).catch(unlessRefused);
-  if (!row) return UNKNOWN;
-  if (config.database_url) return row.cluster;
-  const file = await stat(join(config.data_dir, "postgres/cluster/PG_VERSION")).catch(unlessAbsent);
-  return file ? `${row.cluster}/${file.ino}` : row.cluster;
-}
-
-/** A role without the right, or a server without these functions. A lost connection is no answer: it must not end the check. */
-function unlessRefused(error: { code?: string }): [] {
-  if (error.code === "42501" || error.code === "42883") return [];
-  throw error;
 }
 
 function unlessAbsent(error: { code?: string }): null {
