@@ -66,17 +66,25 @@ function failure(result: { code: string; reason: string }): string {
   return `${result.code}: ${result.reason}`.slice(0, ERROR_LENGTH_MAX);
 }
 
-/** The secrets that sign now, newest first; none if the endpoint has none; null when it has one that cannot be opened. */
+/** The secrets that sign now, newest first; none if the endpoint has none; null when its current one cannot be opened. */
 function validSecrets(world: Pick<World, "clock" | "seal" | "log">, endpoint: EndpointRow): string[] | null {
   if (endpoint.secret === null) return [];
-  const sealed = [endpoint.secret];
-  const { previous_secret: previous, previous_secret_expires_at: until } = endpoint;
-  if (previous && until && world.clock.now() < until.getTime()) sealed.push(previous);
   try {
-    return sealed.map((bytes) => openSecret(world, endpoint, bytes));
+    return [openSecret(world, endpoint, endpoint.secret), ...previousSecret(world, endpoint)];
   } catch (err) {
     world.log.error({ err, webhook_id: endpoint.id }, "a webhook's signing secret cannot be opened");
     return null;
+  }
+}
+
+/** While its grace lasts. One that cannot be opened signs nothing: it was rotated away because its master key is lost. */
+function previousSecret(world: Pick<World, "clock" | "seal">, endpoint: EndpointRow): string[] {
+  const { previous_secret: previous, previous_secret_expires_at: until } = endpoint;
+  if (!previous || !until || world.clock.now() >= until.getTime()) return [];
+  try {
+    return [openSecret(world, endpoint, previous)];
+  } catch {
+    return [];
   }
 }
 
