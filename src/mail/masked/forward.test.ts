@@ -37,6 +37,20 @@ describe("a forward", () => {
     assert.doesNotMatch(text.slice(0, text.indexOf("\r\n\r\n")), /^[A-Za-z-]+[ \t]+:/m);
   });
 
+  it("has a subject that was sent without encoding, in the charset of the text", () => {
+    const given = (subject: string, type: string) =>
+      Buffer.from(`Subject: ${subject}\r\nContent-Type: ${type}\r\n\r\nhi\r\n`, "latin1");
+    for (const [subject, type] of [
+      ["\xf0\xd2\xc9\xd7\xc5\xd4", "text/plain; charset=koi8-r"],
+      [
+        "\xcf\xf0\xe8\xe2\xe5\xf2",
+        "multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain; charset=windows-1251",
+      ],
+    ] as const) {
+      assert.equal(parseMessage(buildForward(given(subject, type), PARTS)).subject, "Привет", type);
+    }
+  });
+
   it("has the text of a mail whose header does not end, as everybody else reads it", () => {
     for (const [given, text] of [
       ["hello\nthere\n", "hello\nthere\n"],

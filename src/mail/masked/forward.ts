@@ -5,7 +5,7 @@ import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mim
 import { parseMailDate } from "../mime/parse-date.ts";
 import { type Header, headerValues, splitMessage } from "../mime/parse-head.ts";
 import { guardCalendars } from "./calendar-parts.ts";
-import { idsField, oneLine, readField } from "./header-fields.ts";
+import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import type { Replacement } from "./replace-addresses.ts";
 
 export type ForwardParts = {
@@ -39,7 +39,7 @@ const MARKS_MAX = 20;
 export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
   const bytes = guardCalendars(given, { known: parts.calendar, author: parts.from.email });
   const { headers, text_offset } = splitMessage(bytes);
-  const value = (name: string) => readField(headers, name);
+  const value = fieldReader(bytes);
   const head = [
     mailboxHeader("From", [parts.from]),
     parts.to.length > 0 ? mailboxHeader("To", parts.to) : "",

@@ -1,11 +1,23 @@
 // Header fields of forwards and replies: what stands in one of the mail that came, and fields that both write anew.
+import { isUtf8 } from "node:buffer";
+import { charsetOfText } from "../mime/choose-bodies.ts";
 import { readableValue, unfoldedValue } from "../mime/header-text.ts";
-import type { Header } from "../mime/parse-head.ts";
+import { splitMessage } from "../mime/parse-head.ts";
+import { defaultParseLimits } from "../mime/parse-message.ts";
+import { parseStructure } from "../mime/parse-structure.ts";
 
-/** The first field of that name (in lower case) as text of one line; "" when there is none. */
-export function readField(headers: readonly Header[], name: string): string {
-  const field = headers.find((header) => header.name.toLowerCase() === name);
-  return field ? readableValue(unfoldedValue(field.raw)) : "";
+/**
+ * Reads the first field of a name (in lower case) as text of one line; "" when there is none. What was sent as it is stands
+ * in the charset of the text, as in parse-message.ts.
+ */
+export function fieldReader(bytes: Buffer): (name: string) => string {
+  const { headers } = splitMessage(bytes);
+  const isEncoded = headers.every(({ raw }) => isUtf8(raw));
+  const charset = isEncoded ? "" : charsetOfText(parseStructure(bytes, defaultParseLimits).root);
+  return (name) => {
+    const field = headers.find((header) => header.name.toLowerCase() === name);
+    return field ? readableValue(unfoldedValue(field.raw, charset)) : "";
+  };
 }
 
 /** A field of message ids; "" when there are none. */

@@ -1,31 +1,29 @@
 // What a reader sees of the head of a mail that is attached to a reply: who wrote it, to whom, what about and when. The owner
 // of the alias goes by the name of the alias there, as in the head of the reply itself.
 import { parseAddress } from "../address.ts";
+import { charsetOfText } from "../mime/choose-bodies.ts";
 import { type HeaderMailbox, mailboxHeader, textHeader } from "../mime/encode-header.ts";
-import { readableValue, unfoldedValue } from "../mime/header-text.ts";
-import { parseAddressList } from "../mime/parse-addresses.ts";
-import type { Header } from "../mime/parse-head.ts";
+import { mailboxesOf, readableValue, unfoldedValue } from "../mime/header-text.ts";
+import type { ParsedAddress } from "../mime/parse-addresses.ts";
+import type { Part } from "../mime/parse-structure.ts";
 import { oneLine } from "./header-fields.ts";
 import type { Replacer } from "./replace-addresses.ts";
 
 const FIELDS = ["from", "to", "cc", "subject", "date"];
 const PEOPLE = ["from", "to", "cc"];
 
-/** The fields, and how much was replaced in them. `own` is whom the reply comes from. */
-export function nestedHead(
-  headers: readonly Header[],
-  { text }: Replacer,
-  own: HeaderMailbox,
-): { head: string; count: number } {
+/** The fields of `root`, and how much was replaced in them. `own` is whom the reply comes from. */
+export function nestedHead(root: Part, { text }: Replacer, own: HeaderMailbox): { head: string; count: number } {
   let [head, count] = ["", 0];
-  for (const { name, raw } of headers) {
+  const charset = charsetOfText(root);
+  for (const { name, raw } of root.headers) {
     const lower = name.toLowerCase();
     if (!FIELDS.includes(lower)) continue;
-    const given = unfoldedValue(raw);
     const shown = lower.replace(/^./, (letter) => letter.toUpperCase());
-    const replaced = text(readableValue(given));
+    const replaced = text(readableValue(unfoldedValue(raw, charset)));
     count += replaced.count;
-    const people = PEOPLE.includes(lower) && isNamed(replaced.text, own) ? peopleOf(given, text, own) : [];
+    const people =
+      PEOPLE.includes(lower) && isNamed(replaced.text, own) ? peopleOf(mailboxesOf(raw, charset), text, own) : [];
     head += people.length > 0 ? mailboxHeader(shown, people) : textHeader(shown, oneLine(replaced.text));
   }
   return { head, count };
@@ -35,8 +33,8 @@ function isNamed(text: string, { email }: HeaderMailbox): boolean {
   return text.toLowerCase().includes(email.toLowerCase());
 }
 
-function peopleOf(value: string, text: Replacer["text"], own: HeaderMailbox): HeaderMailbox[] {
-  return parseAddressList(value).flatMap(({ name, email }) => {
+function peopleOf(list: readonly ParsedAddress[], text: Replacer["text"], own: HeaderMailbox): HeaderMailbox[] {
+  return list.flatMap(({ name, email }) => {
     const address = parseAddress(text(email ?? "").text);
     if (!address.ok) return [];
     if (address.address.email.toLowerCase() === own.email.toLowerCase()) return [own];

@@ -379,6 +379,20 @@ describe("a reply", () => {
     assert.equal(held("sent by mail.hoster.example", { references }), "held");
   });
 
+  it("has a subject that was sent without encoding, in the charset of the text; an attached mail its fields", async () => {
+    const built = (text: string) => {
+      const result = reply(Buffer.from(text.replace(/\n/g, "\r\n"), "latin1"));
+      return result.kind === "built" ? result.bytes.toString() : result.kind;
+    };
+    const greeting = "\xf0\xd2\xc9\xd7\xc5\xd4";
+    const inner = `From: ${greeting} <${D}>\nSubject: ${greeting}\nContent-Type: text/plain; charset=koi8-r\n\nhi\n`;
+    const plain = built(`Subject: ${greeting}\nContent-Type: text/plain; charset=koi8-r\n\nhi\n`);
+    assert.equal((await PostalMime.parse(plain)).subject, "Привет");
+    const nested = built(`Subject: x\nContent-Type: message/rfc822\n\n${inner}`);
+    const attached = await PostalMime.parse(nested.slice(nested.indexOf("\r\n\r\n") + 4));
+    assert.equal(attached.subject, "Привет");
+  });
+
   it("names no id that holds the address, and the gate would hold it", () => {
     const ids = ["<c0@example.com>", `<${D}>`, `<1.${D.toUpperCase()}>`];
     const given = { ...order(), in_reply_to: ids.slice(1), references: ids };

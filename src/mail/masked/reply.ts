@@ -3,8 +3,7 @@
 
 import { domainOf } from "../address.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
-import { type Header, splitMessage } from "../mime/parse-head.ts";
-import { idsField, oneLine, readField } from "./header-fields.ts";
+import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import { findLeaks, type Leak, type Secrets } from "./leak-gate.ts";
 import { createReplacer, type Replacement } from "./replace-addresses.ts";
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub-parts.ts";
@@ -50,8 +49,8 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
   const tools: ScrubTools = { replacers, own: order.from, token: tokensOf(order.token_seed) };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;
-  const { headers } = splitMessage(bytes);
-  const subject = replacers.strict.text(readField(headers, "subject").slice(0, SUBJECT_MAX));
+  const value = fieldReader(bytes);
+  const subject = replacers.strict.text(value("subject").slice(0, SUBJECT_MAX));
   const head = [
     mailboxHeader("From", [order.from]),
     order.to.length > 0 ? mailboxHeader("To", order.to) : "",
@@ -61,8 +60,8 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
     `Message-ID: <${order.message_id}>\r\n`,
     idsField("In-Reply-To", withoutHidden(order, order.in_reply_to)),
     idsField("References", withoutHidden(order, order.references)),
-    wordField(headers, "Auto-Submitted", /^(?:auto-replied|auto-generated)\b/i),
-    wordField(headers, "Importance", /^(?:low|normal|high)$/i),
+    wordField("Auto-Submitted", value("auto-submitted"), /^(?:auto-replied|auto-generated)\b/i),
+    wordField("Importance", value("importance"), /^(?:low|normal|high)$/i),
     "MIME-Version: 1.0\r\n",
     scrubbed.part.head,
     "\r\n",
@@ -121,7 +120,7 @@ function withoutHidden(order: ReplyOrder, ids: readonly string[]): string[] {
 const END = Buffer.from("\r\n");
 
 /** The first word of a field that is one of those allowed. */
-function wordField(headers: readonly Header[], name: string, allowed: RegExp): string {
-  const word = allowed.exec(readField(headers, name.toLowerCase()).trim())?.[0];
+function wordField(name: string, value: string, allowed: RegExp): string {
+  const word = allowed.exec(value.trim())?.[0];
   return word === undefined ? "" : `${name}: ${word.toLowerCase()}\r\n`;
 }

@@ -212,7 +212,7 @@ function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
   collectIds(root, work);
   const part = rebuild(root, work) ?? textPart("text/plain", "", []);
   work.nesting -= 1;
-  const { head, count } = nestedHead(root.headers, work.replacers.quoted, work.own);
+  const { head, count } = nestedHead(root, work.replacers.quoted, work.own);
   work.count += count;
   const body = Buffer.concat([Buffer.from(`${head}MIME-Version: 1.0\r\n${part.head}\r\n`), part.body]);
   return { head: "Content-Type: message/rfc822\r\nContent-Disposition: attachment\r\n", body };
