@@ -37,6 +37,30 @@ describe("a forward", () => {
     assert.doesNotMatch(text.slice(0, text.indexOf("\r\n\r\n")), /^[A-Za-z-]+[ \t]+:/m);
   });
 
+  it("has no line over 998 octets (RFC 5322 §2.1.1), and reads as it did", () => {
+    const long = "word ".repeat(1_200);
+    const part = (type: string, body: string) => `--b\nContent-Type: ${type}\n\n${body}\n`;
+    const name = "n".repeat(2_000);
+    const mixed = `Content-Type: multipart/mixed; boundary=b\n\n${part("text/plain; charset=utf-8", long)}${part("text/html; charset=utf-8", `<p>${long}ü</p>`)}${part("application/json; name=a.json", `{"a":"${long}"}`)}--b--\n`;
+    for (const given of [
+      `Subject: x\n\n${long}\n`,
+      `Subject: x\nContent-Type: text/plain; charset=utf-8; name="${name}"\n\nhi\n`,
+      `Subject: x\n${mixed}`,
+    ]) {
+      const sent = forward(given);
+      const longest = Math.max(...sent.split("\r\n").map((line) => Buffer.byteLength(line)));
+      assert.ok(longest <= 998, `${longest} octets`);
+      const [before, after] = [given.replace(/\n/g, "\r\n"), sent].map((one) => parseMessage(Buffer.from(one)));
+      assert.equal(after?.text?.trimEnd(), before?.text?.trimEnd());
+      assert.equal(after?.html?.trimEnd(), before?.html?.trimEnd());
+      const files = (mail: typeof before) =>
+        mail?.attachments.map(({ filename, content }) => [filename, content.toString()]);
+      assert.deepEqual(files(after), files(before));
+    }
+    const signed = `Subject: x\nContent-Type: multipart/signed; boundary=b; protocol="application/pgp-signature"\n\n${part("text/plain", long)}${part("application/pgp-signature", "x")}--b--\n`;
+    assert.ok(forward(signed).includes(long), "a signature is over the bytes");
+  });
+
   it("has a subject that was sent without encoding, in the charset of the text", () => {
     const given = (subject: string, type: string) =>
       Buffer.from(`Subject: ${subject}\r\nContent-Type: ${type}\r\n\r\nhi\r\n`, "latin1");

@@ -1,9 +1,14 @@
 // A mail to an alias as it goes on to the real mailbox: a header written anew from an allow-list, From and every other
 // recipient as reverse addresses, To the alias and never the mailbox (clients quote that line in replies). The body stays
-// as it came, but for calendars, whose people are rewritten so that an answer comes back through the alias.
+// as it came, but for calendars, whose people are rewritten so that an answer comes back through the alias, and for lines that
+// strict servers refuse: what leaves is ours.
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
+import { unfoldedValue } from "../mime/header-text.ts";
 import { parseMailDate } from "../mime/parse-date.ts";
 import { type Header, headerValues, splitMessage } from "../mime/parse-head.ts";
+import { parseParameters } from "../mime/parse-parameters.ts";
+import { fileHeader } from "../mime/part-headers.ts";
+import { LINE_OCTETS_MAX, toShortLines } from "../mime/to-seven-bit.ts";
 import { guardCalendars } from "./calendar-parts.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import type { Replacement } from "./replace-addresses.ts";
@@ -56,7 +61,7 @@ export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
     "MIME-Version: 1.0\r\n",
   ].join("");
   const content = Buffer.from(`${contentFields(headers).join("")}\r\n`, "latin1");
-  return Buffer.concat([Buffer.from(head), content, bytes.subarray(text_offset)]);
+  return toShortLines(Buffer.concat([Buffer.from(head), content, bytes.subarray(text_offset)]));
 }
 
 /** Marks of masks that it passed before: a circle through several is seen only if each keeps those of the others. */
@@ -95,7 +100,7 @@ function unsubscribeFields(links: readonly string[], oneClick: boolean): string 
   return `List-Unsubscribe: ${links.map((link) => `<${link}>`).join(",\r\n ")}\r\n${more}`;
 }
 
-/** The first of each Content field, its value as it came, so that the body reads as it was meant. */
+/** The first of each Content field, its value as it came where its lines may be so long, so that the body reads as it was meant. */
 function contentFields(headers: readonly Header[]): string[] {
   const seen = new Set<string>();
   return headers.flatMap(({ name, raw }) => {
@@ -105,6 +110,24 @@ function contentFields(headers: readonly Header[]): string[] {
     if (!isKept) return [];
     const lines = raw.toString("latin1").trimEnd();
     // RFC 5322 §4.5: blanks before the colon may be read, not written.
-    return [`${name}:${lines.slice(lines.indexOf(":") + 1).replace(/\r?\n/g, "\r\n")}\r\n`];
+    const kept = `${name}:${lines.slice(lines.indexOf(":") + 1).replace(/\r?\n/g, "\r\n")}`;
+    return kept.split("\r\n").some(({ length }) => length > LINE_OCTETS_MAX) ? refolded(name, raw) : [`${kept}\r\n`];
   });
+}
+
+/** With a line for each parameter, or for pieces of it (RFC 2231 §3); a value that is too long itself is left out. */
+function refolded(name: string, raw: Buffer): string[] {
+  const given = unfoldedValue(raw);
+  if (!/^content-(?:type|disposition)$/i.test(name))
+    return given.length > VALUE_MAX ? [] : [rawHeader(name, oneLine(given))];
+  const { value, parameters } = parseParameters(given);
+  if (value.length > VALUE_MAX || !/^[\x21-\x7e]+$/.test(value)) return [];
+  let field = `${name}: ${value}`;
+  for (const [parameter, text] of parameters) {
+    if (!/^[\x21-\x7e]{1,60}$/.test(parameter)) continue;
+    const isBoundary = parameter === "boundary" && /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,200}$/.test(text);
+    // No reader puts a boundary together from pieces.
+    field = isBoundary ? `${field};\r\n boundary="${text}"` : fileHeader(field, parameter, oneLine(text)).trimEnd();
+  }
+  return [`${field}\r\n`];
 }

@@ -1,6 +1,7 @@
-// A message with bytes above 127 as one without, for a server that takes no others (RFC 6152 §3): its texts in
-// quoted-printable, everything else in base64. What its parts say stays as it was, byte for byte; a signature over them holds
-// no more. Not here: fields that hold such bytes, and what stands between parts; a message with those stays one with them.
+// A message with bytes above 127 as one without, for a server that takes no others (RFC 6152 §3), and one with lines that
+// no server need take as one without: texts in quoted-printable, everything else in base64. What its parts say stays as it
+// was, byte for byte; a signature over them holds no more. Not here: fields that hold such bytes or lines, and what stands
+// between parts; a message with those stays one with them.
 import { isAscii } from "node:buffer";
 import { decodeTransfer } from "./decode-transfer.ts";
 import { encodeBase64, encodeQuotedPrintable } from "./encode-body.ts";
@@ -9,16 +10,39 @@ import { type Part, parseStructure } from "./parse-structure.ts";
 
 const NESTING_MAX = 5;
 
+/** RFC 5322 §2.1.1, RFC 5321 §4.5.3.1.6. */
+export const LINE_OCTETS_MAX = 998;
+
+/** Which bodies are encoded anew; what is `signed` stays as it is; what parts around them say of themselves then. */
+type Way = { needs(body: Buffer): boolean; keepsSigned: boolean; label: string | null };
+
+const SEVEN_BIT: Way = { needs: (body) => !isAscii(body), keepsSigned: false, label: "7bit" };
+const SHORT_LINES: Way = { needs: hasLongLine, keepsSigned: true, label: null };
+
 type Edit = { start: number; end: number; bytes: Buffer };
 
 /** The same message in 7 bits, as far as it can be; the same bytes when it is one already. Lines must end with CRLF. */
 export function toSevenBit(message: Buffer): Buffer {
-  return isAscii(message) ? message : convert(message, 0);
+  return isAscii(message) ? message : convert(message, SEVEN_BIT, 0);
 }
 
-function convert(message: Buffer, nesting: number): Buffer {
+/** The same message without bodies whose lines are over 998 octets, but for signed ones. Lines must end with CRLF. */
+export function toShortLines(message: Buffer): Buffer {
+  return hasLongLine(message) ? convert(message, SHORT_LINES, 0) : message;
+}
+
+function hasLongLine(bytes: Buffer): boolean {
+  let start = 0;
+  for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, start)) {
+    if (end - (bytes[end - 1] === 13 ? 1 : 0) - start > LINE_OCTETS_MAX) return true;
+    start = end + 1;
+  }
+  return bytes.length - start > LINE_OCTETS_MAX;
+}
+
+function convert(message: Buffer, way: Way, nesting: number): Buffer {
   const { root } = parseStructure(message, defaultParseLimits);
-  const edits = editsOf(root, message, nesting).sort((a, b) => a.start - b.start);
+  const edits = editsOf(root, message, way, nesting).sort((a, b) => a.start - b.start);
   const out: Buffer[] = [];
   let end = 0;
   for (const edit of edits) {
@@ -28,27 +52,26 @@ function convert(message: Buffer, nesting: number): Buffer {
   return Buffer.concat([...out, message.subarray(end)]);
 }
 
-function editsOf(part: Part, message: Buffer, nesting: number): Edit[] {
-  // RFC 2045 §6.4: a multipart that says 8bit holds parts that are.
-  if (part.children) {
-    const [start] = rangeOf(part.body, message);
-    return [
-      ...part.children.flatMap((child) => editsOf(child, message, nesting)),
-      ...inHead(part, message, start, "7bit"),
-    ];
-  }
-  if (isAscii(part.body)) return [];
-  const { encoding, body } = encoded(part, nesting);
+function editsOf(part: Part, message: Buffer, way: Way, nesting: number): Edit[] {
+  const { needs, keepsSigned, label } = way;
   const [start, end] = rangeOf(part.body, message);
-  return [...inHead(part, message, start, encoding), { start, end, bytes: body }];
+  const says = (encoding: string | null) => (encoding === null ? [] : inHead(part, message, start, encoding));
+  if (part.children) {
+    if (keepsSigned && part.type === "multipart/signed") return [];
+    // RFC 2045 §6.4: a multipart that says 8bit holds parts that are.
+    return [...part.children.flatMap((child) => editsOf(child, message, way, nesting)), ...says(label)];
+  }
+  if (!needs(part.body)) return [];
+  const { encoding, body } = encoded(part, way, nesting);
+  return [...says(encoding), { start, end, bytes: body }];
 }
 
-function encoded(part: Part, nesting: number): { encoding: string; body: Buffer } {
+function encoded(part: Part, way: Way, nesting: number): { encoding: string | null; body: Buffer } {
   const field = part.headers.find(({ name }) => name.toLowerCase() === "content-transfer-encoding");
   const { bytes } = decodeTransfer(part.body, field?.value ?? "");
   // RFC 2045 §6.4: an attached message is never encoded as a whole.
   if (/^message\/(?:rfc822|global)$/.test(part.type) && bytes === part.body && nesting < NESTING_MAX) {
-    return { encoding: "7bit", body: convert(part.body, nesting + 1) };
+    return { encoding: way.label, body: convert(part.body, way, nesting + 1) };
   }
   const isText = part.type.startsWith("text/") && !/\r(?!\n)|(?<!\r)\n/.test(bytes.toString("latin1"));
   if (!isText) return { encoding: "base64", body: encodeBase64(bytes) };
