@@ -9,6 +9,29 @@ const reply = (text: string) => buildReply(Buffer.from(text.replace(/\r?\n/g, "\
 const kindOf = (text: string) => reply(`${HEAD}${text}`).kind;
 
 describe("a reply", () => {
+  it("has the main part of a multipart/related first, and its pictures within", async () => {
+    const picture = "Content-Type: image/png\nContent-ID: <p@x>\nContent-Transfer-Encoding: base64\n\niVBORw0KGgo=";
+    const text = 'Content-Type: text/html\nContent-ID: <root@x>\n\n<img src="cid:p@x">';
+    for (const main of ['; start="<root@x>"', "; type=text/html"]) {
+      const result = reply(
+        `${HEAD}Content-Type: multipart/related; boundary=b${main}\n\n--b\n${picture}\n--b\n${text}\n--b--\n`,
+      );
+      const raw = result.kind === "built" ? result.bytes.toString() : result.kind;
+      assert.ok(raw.indexOf("text/html") < raw.indexOf("image/png"), raw);
+      const { attachments } = await PostalMime.parse(raw);
+      assert.deepEqual(
+        attachments.map(({ filename, disposition, related }) => [filename, disposition, related]),
+        [["image.png", "inline", true]],
+      );
+    }
+    const said = picture.replace("\n\n", "\nContent-Disposition: attachment\n\n");
+    const attached = reply(`${HEAD}Content-Type: multipart/mixed; boundary=b\n\n--b\n\nsee\n--b\n${said}\n--b--\n`);
+    assert.match(
+      attached.kind === "built" ? attached.bytes.toString() : "",
+      /^Content-Disposition: attachment;\r\n filename=image\.png\r$/m,
+    );
+  });
+
   it("keeps files that only have the name of a key, and is turned back rather than sent without a file", () => {
     const withFile = (type: string, content: Buffer | string, say = "see the file") =>
       reply(

@@ -3,6 +3,7 @@
 // their author (signatures, keys, vCards, TNEF, receipts). Nested messages are treated the same. What is no text is kept as
 // it is: the leak gate looks into it.
 import { domainOf } from "../address.ts";
+import { mainPart } from "../mime/choose-bodies.ts";
 import { decodeText } from "../mime/decode-charset.ts";
 import { decodeTransfer } from "../mime/decode-transfer.ts";
 import { encodeBase64, encodeText } from "../mime/encode-body.ts";
@@ -11,6 +12,7 @@ import { safeFilename } from "../mime/filename.ts";
 import { parseParameters } from "../mime/parse-parameters.ts";
 import { type Part, parseStructure } from "../mime/parse-structure.ts";
 import { fileHeader } from "../mime/part-headers.ts";
+import { nameByType } from "../mime/read-attachments.ts";
 import { cutArmor, cutHtmlArmor } from "./armor.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { namedAnew } from "./calendar-person.ts";
@@ -106,10 +108,13 @@ function rebuildMultipart(part: Part, work: Work): BuiltPart | null {
   if (part.type === "multipart/encrypted") work.refusal = "encrypted";
   // RFC 1847: the signature is over bytes that change, and names its author.
   if (part.type === "multipart/signed") return children[0] ? rebuild(children[0], work) : null;
-  const built = children.map((child) => rebuild(child, work)).filter((child) => child !== null);
+  const subtype = /^multipart\/(alternative|related)$/.exec(part.type)?.[1] ?? "mixed";
+  // RFC 2387 §3.2: without start= the main part is the first.
+  const main = mainPart(part, subtype);
+  const ordered = [...children.slice(main, main + 1), ...children.slice(0, main), ...children.slice(main + 1)];
+  const built = ordered.map((child) => rebuild(child, work)).filter((child) => child !== null);
   if (built.length === 0) return null;
   if (built.length === 1) return built[0] as BuiltPart;
-  const subtype = /^multipart\/(alternative|related)$/.exec(part.type)?.[1] ?? "mixed";
   const boundary = `=_${work.token()}`;
   const pieces = built.flatMap(({ head, body }) => [Buffer.from(`--${boundary}\r\n${head}\r\n`), body, CRLF]);
   const body = Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]);
@@ -219,7 +224,9 @@ function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
 }
 
 function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
-  const filename = oneLine(counted(work, work.replacers.strict.name(safeFilename(filenameOf(part) || "attachment"))));
+  const filename = oneLine(
+    counted(work, work.replacers.strict.name(safeFilename(filenameOf(part) || nameByType(part.type)))),
+  );
   const disposition = parseParameters(fieldOf(part, "content-disposition")).value;
   const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
   const cid = work.cids.get(id);
@@ -228,7 +235,7 @@ function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
     ? scrubFile(part, bytes, work)
     : { bytes, charset: null };
   work.has_content = true;
-  const where = disposition === "inline" && cid !== undefined ? "inline" : "attachment";
+  const where = /^(?:inline)?$/.test(disposition) && cid !== undefined ? "inline" : "attachment";
   return {
     head:
       `Content-Type: ${type}${charset === null ? "" : `; charset=${charset}`}\r\n` +

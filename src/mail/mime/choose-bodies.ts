@@ -121,8 +121,11 @@ function sortParts(parts: Part[], around: Around, lists: Lists): void {
   else if (htmlBefore === html.length && textBefore !== text.length) html.push(...text.slice(textBefore));
 }
 
-// RFC 2387 §3.1, §3.2: the part that start= names; else the first, or the first of the type= announced.
-function mainPart(part: Part, multipart: string): number {
+/**
+ * Which of the parts of a multipart with this subtype the others belong to (RFC 2387 §3.1, §3.2): the one that start= names;
+ * else the first, or the first of the type= announced.
+ */
+export function mainPart(part: Part, multipart: string): number {
   if (multipart !== "related") return 0;
   const start = bareId(part.parameters.get("start") ?? "");
   const id = ({ headers }: Part) =>

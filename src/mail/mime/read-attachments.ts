@@ -43,7 +43,7 @@ export function readAttachments(leaves: Leaf[], defects: Set<string>): ParsedAtt
     const { bytes, defect } = decodeTransfer(part.body, encoding);
     if (defect !== null) defects.add(defect);
     return {
-      filename: filename === "" ? (namesByType.get(part.type) ?? "attachment") : safeFilename(filename),
+      filename: filename === "" ? nameByType(part.type) : safeFilename(filename),
       content_type: part.type,
       size: bytes.length,
       content_id: readContentId(leaf),
@@ -51,6 +51,11 @@ export function readAttachments(leaves: Leaf[], defects: Set<string>): ParsedAtt
       content: bytes,
     };
   });
+}
+
+/** A name for a file that has none. */
+export function nameByType(type: string): string {
+  return namesByType.get(type) ?? "attachment";
 }
 
 function readContentId({ part }: Leaf): string | null {
