@@ -79,7 +79,14 @@ const weighed = `
 5.2.1  | smtp; 550 5.2.1 is receiving mail at a rate that prevents |                      | soft
 5.2.1  | smtp; 450 4.2.1 mailbox disabled                      |                          | soft
 4.2.1  | smtp; 450 4.2.1 mailbox disabled                      |                          | soft
-5.0.0  | smtp; 550 no such user here                           | in reply to RCPT TO      | hard
+5.0.0  | smtp; 550 no such user here                           | in reply to RCPT TO      | hard suppress
+5.0.0  | smtp; 550 no such user here                           | in reply to end of DATA  | soft
+5.0.0  | smtp; 550 no such user here                           |                          | soft
+5.0.0  | smtp; 550 5.0.0 no such user here                     | in reply to RCPT TO      | hard
+5.0.0  | smtp; 554 no such user here                           | in reply to RCPT TO      | hard
+5.0.0  | smtp; 550 go                                          | in reply to RCPT TO      | hard
+5.0.0  | smtp; 550 Access denied                               | in reply to RCPT TO      | soft
+5.0.0  | smtp; 550 User unknown, try again later               | in reply to RCPT TO      | soft
        | smtp; 550 no such user here                           | in reply to RCPT TO      | hard suppress
        | smtp; 550 no such user here                           | in reply to end of DATA  | soft
        | smtp; 550 no such user here                           |                          | soft

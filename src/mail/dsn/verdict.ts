@@ -43,7 +43,8 @@ export function judge(finding: Finding, context: ReportContext): BounceRecipient
   const far = (near.length > 0 ? [report] : [report, context.subject]).filter(hasWords);
   const isMadeUp = hasMadeUpStatus(finding, codes, context);
   // sendmail makes such a code of the answer to RCPT only.
-  const stage = stageOf(finding, [...near, report], context) ?? (isMadeUp ? "rcpt" : null);
+  const stage =
+    stageOf(finding, [...near, report], context) ?? (isMadeUp && isAddressCode(codes.status) ? "rcpt" : null);
   const remote = isMadeUp ? { ...codes, status: null } : codes;
   const verdict = weigh({ near, far, codes: remote, stage, email, isFinal, isMadeUp });
   return { ...named, ...verdict, suppress: verdict.suppress && !finding.isExpanded, permanent: isFinal };
@@ -116,11 +117,11 @@ function isSuccess(status: string | null): boolean {
 }
 
 // sendmail writes 5.1.1, 5.1.6 or 5.1.3 for a 550, 551 or 553 without an enhanced code, whatever its words ("550 Access
-// denied"), into the Status field and into its transcript: then the reply alone counts.
+// denied"), into the Status field and into its transcript; Postfix writes 5.0.0. Then the reply alone counts.
 function hasMadeUpStatus(finding: Finding, { status }: Codes, context: ReportContext): boolean {
   const replies = [finding.diagnostic, ...refusedFor(finding, context).map(({ reply }) => reply)].map(findCodes);
   const reply = replies.find(({ smtp_code }) => smtp_code !== null);
-  return reply !== undefined && reply.status === null && isAddressCode(status);
+  return reply !== undefined && reply.status === null && (isAddressCode(status) || status === "5.0.0");
 }
 
 // At which command the remote side refused; null when the report does not tell.
