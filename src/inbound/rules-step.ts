@@ -122,7 +122,7 @@ export function factsOf(
   const sender = read.from.flatMap(({ email }) => email ?? []);
   return {
     sender,
-    sender_domain: sender.map(domainOf),
+    sender_domain: sender.map((email) => domainOf(email).toLowerCase()),
     envelope_sender: [mail.envelope.from],
     recipient: [mail.recipient],
     recipient_tag: mail.route.tag === null ? [] : [mail.route.tag],

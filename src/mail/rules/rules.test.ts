@@ -137,6 +137,26 @@ test("a part of a domain is found in it as people write it and as DNS has it", a
   assert.equal(await asked(leaf("sender_domain", "starts_with", "0.0.0.163"), about), false);
 });
 
+test("an address is one in both forms of its domain; its local part is as it was", async () => {
+  const ours = {
+    ...facts,
+    sender: ["Jörg@Bücher.example"],
+    envelope_sender: ["jörg@xn--bcher-kva.example"],
+    recipient: [""],
+  };
+  for (const field of ["sender", "envelope_sender"]) {
+    for (const address of ["jörg@bücher.example", "JÖRG@xn--bcher-kva.example", "jo\u0308rg@BÜCHER.example"]) {
+      assert.equal(await asked(leaf(field, "equals", address), ours), true, `${field} ${address}`);
+      assert.equal(await asked(leaf(field, "in", ["a@b.example", address]), ours), true, `${field} ${address}`);
+      assert.equal(await asked(leaf(field, "not_equals", address), ours), false, `${field} ${address}`);
+    }
+    for (const address of ["jorg@bücher.example", "bücher.example", "jörg@", "@bücher.example", ""]) {
+      assert.equal(await asked(leaf(field, "equals", address), ours), false, `${field} ${address}`);
+    }
+  }
+  assert.equal(await asked(leaf("recipient", "equals", "a@b.example"), ours), false);
+});
+
 test("all, any and not nest three deep", async () => {
   const yes = leaf("spf", "equals", "pass");
   const no = leaf("spf", "equals", "fail");

@@ -103,6 +103,8 @@ const NEGATIONS: ReadonlyMap<string, Leaf["comparator"]> = new Map([
   ["not_contains", "contains"],
 ]);
 
+const ADDRESS_FIELDS: ReadonlySet<string> = new Set(["sender", "envelope_sender", "recipient"]);
+
 function compileTest(leaf: Leaf): Test {
   const { comparator, value } = leaf;
   const positive = NEGATIONS.get(comparator);
@@ -119,8 +121,10 @@ function compileTest(leaf: Leaf): Test {
     return (found) => found.some((one) => compareNumbers(comparator, one as number, value));
   if (typeof value === "boolean") return (found) => found.includes(value);
   if (leaf.field === "sender_domain") return domainTest(comparator, [value].flat());
-  const wanted = [value].flat().map(foldText);
-  return (found) => found.some((one) => compareTexts(comparator, foldText(String(one)), wanted));
+  const isWholeAddress = ADDRESS_FIELDS.has(leaf.field) && (comparator === "equals" || comparator === "in");
+  const fold = isWholeAddress ? foldAddress : foldText;
+  const wanted = [value].flat().map(fold);
+  return (found) => found.some((one) => compareTexts(comparator, fold(String(one)), wanted));
 }
 
 /** Whole domains are one in all their forms; a part of one is no domain (`163`), and is looked for in both. */
@@ -166,6 +170,14 @@ function compareTexts(comparator: Leaf["comparator"], found: string, wanted: rea
 
 function foldText(text: string): string {
   return text.toLowerCase();
+}
+
+/** Of the whole address: mail carries its domain in either form, and an envelope in one. */
+function foldAddress(text: string): string {
+  const at = text.lastIndexOf("@");
+  return at === -1
+    ? foldText(text)
+    : `${foldText(text.slice(0, at).normalize("NFC"))}@${foldDomain(text.slice(at + 1))}`;
 }
 
 /** `bücher.example` and `xn--bcher-kva.example` are one domain. */
