@@ -98,6 +98,16 @@ describe("the published aggregate reports", { skip }, () => {
     assert.deepEqual(await readReport(makeZip([{ name: "report.xml", content: xml }])), plain);
   });
 
+  it("reads what has line ends behind it, packed or not", async () => {
+    const xml = readFileSync(join(REPORTS, "opendmarc/good.com!example.com!1337270400!1337356799.xml"));
+    const plain = await readReport(xml);
+    for (const packed of [gzipSync(xml), makeZip([{ name: "report.xml", content: xml }])]) {
+      for (const end of ["\n", "\r\n", "\r\n\r\n"]) {
+        assert.deepEqual(await readReport(Buffer.concat([packed, Buffer.from(end)])), plain, JSON.stringify(end));
+      }
+    }
+  });
+
   it("tells the two generations of the schema apart", async () => {
     const report = await readAny("parsedmarc/rfc9990-example.net!example.com!1700000000!1700086399.xml");
     assert.equal(report.schema, "rfc9990");

@@ -83,7 +83,11 @@ async function pass(pieces: Pieces, allowance: Allowance, take: Take): Promise<s
 async function unzip(packed: Buffer, allowance: Allowance, take: Take): Promise<string | null> {
   let zip: ZipFile | null = null;
   try {
-    zip = await openZip(packed);
+    zip = await openZip(packed).catch((error) => {
+      // The same line end, behind an archive, where yauzl looks for a comment.
+      if (!/^Invalid comment length\b/.test((error as Error).message)) throw error;
+      return openZip(withoutLineEnds(packed));
+    });
     if (zip.entryCount > ENTRIES_MAX) return "the archive holds more than one file";
     const files = (await listEntries(zip)).filter(({ fileName }) => !/\/$|^__MACOSX\//.test(fileName));
     if (files.length > 1) return "the archive holds more than one file";
