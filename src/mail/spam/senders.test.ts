@@ -22,7 +22,8 @@ test("what names no sender is told so", () => {
   const cases: [string, RegExp][] = [
     ["", /must be an address/],
     ["a b", /must be an address/],
-    ["a@", /is not an address/],
+    ["a@", /is not an address: the part after @ is not a domain name/],
+    ["a b@c.example", /is not an address: the part before @ holds a character or dot that needs quotes/],
     ["@", /must be an address/],
     ["*", /every sender/],
     ["*@*", /every sender/],

@@ -19,7 +19,7 @@ export function readSender(text: string): ReadSender {
     const parsed = parseAddress(entry);
     return parsed.ok
       ? { ok: true, entry: parsed.address.email.toLowerCase(), is_glob: false }
-      : wrong(`is not an address: it ${parsed.reason}`);
+      : wrong(`is not an address: ${parsed.reason}`);
   }
   const domain = normalizeDomain(entry.slice(at + 1));
   return domain === null
