@@ -241,6 +241,30 @@ const formats: [string, string, string][] = [
   ],
 ];
 
+test("a reporter's own word that it knows no such user is hard without a code, and suppresses nobody", () => {
+  const said = (words: string) =>
+    short(only(plain(`The following address(es) failed:\n\n  user@there.example\n    ${words}\n`)));
+  for (const words of [
+    ...['unknown local-part "user" in domain "there.example"', "unknown or illegal user: user@there.example"],
+    ...[
+      "LOCAL module(account user) reports: account does not exist",
+      "(user not found)",
+      "unknown user",
+      "User unknown.",
+    ],
+    ...["Invalid recipient", "Reason: <user@there.example>: User unknown"],
+  ]) {
+    assert.equal(said(words), "user@there.example failed hard invalid_recipient  ", words);
+  }
+  for (const words of [
+    "user unknown, try again later",
+    "the sender's account does not exist",
+    "unknown user or policy",
+  ]) {
+    assert.match(said(words), / failed soft /, words);
+  }
+});
+
 const inOtherLanguages: [subject: string, text: string][] = [
   ["Unzustellbar: Hallo", "Ihre Nachricht an user@there.example konnte nicht zugestellt werden."],
   ["Unzustellbar: Hallo", "Fehler bei der Zustellung an user@there.example:"],
