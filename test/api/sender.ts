@@ -4,6 +4,7 @@ import { fixedClock } from "../../src/platform/clock.ts";
 import type { World } from "../../src/platform/world.ts";
 import { type Answer, type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { byClock } from "../support/moved-clock.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 export type SendingApi = TestApi & {
@@ -45,7 +46,7 @@ export async function sendingApi(env: Record<string, string> = {}): Promise<Send
 }
 
 function movable(world: World, shiftMs: () => number): World {
-  return { ...world, clock: { ...world.clock, now: () => world.clock.now() + shiftMs() } };
+  return byClock({ ...world.clock, now: () => world.clock.now() + shiftMs() })(world);
 }
 
 /** The stored message as it would leave, without our signature. */
