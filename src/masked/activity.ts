@@ -1,7 +1,7 @@
 // What happened on an alias, without subjects and bodies: entries are written in the transaction of what they tell of.
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
-import { openContact, openText } from "./addresses.ts";
+import { tryOpenContact, tryOpenText } from "./addresses.ts";
 import { requireAlias, type Who } from "./aliases.ts";
 import * as queries from "./people-queries.ts";
 import type { ActivityRecord } from "./types.ts";
@@ -62,7 +62,7 @@ export async function listActivity(
 
 type Shown = Awaited<ReturnType<typeof queries.listActivity>>[number];
 
-/** An entry as the API shows it; people who were forgotten since are null. */
+/** An entry as the API shows it; people who were forgotten since, or cannot be read, are null. */
 export function showActivity(world: Pick<World, "seal">, orgId: string, row: Shown): ActivityRecord {
   const { id, type, outcome, reason, detail, message_id, size, spf, dkim, dmarc, spam_score, redactions } = row;
   return {
@@ -71,8 +71,8 @@ export function showActivity(world: Pick<World, "seal">, orgId: string, row: Sho
     outcome,
     reason,
     detail,
-    contact: row.contact_sealed && openContact(world, orgId, row.contact_sealed).email,
-    destination: row.destination_sealed && openText(world, orgId, row.destination_sealed),
+    contact: row.contact_sealed && (tryOpenContact(world, orgId, row.contact_sealed)?.email ?? null),
+    destination: row.destination_sealed && tryOpenText(world, orgId, row.destination_sealed),
     message_id,
     size,
     spf,

@@ -1,6 +1,7 @@
 // How masked addresses look, and how people's addresses are kept: local parts of aliases and of reverse addresses, the
 // keyed hashes they are looked up by, and the seal they are stored under.
 import { uuidText } from "../mail/token-bytes.ts";
+import { SealBroken } from "../platform/seal.ts";
 import type { World } from "../platform/world.ts";
 import type { ContactSecrets, Format } from "./types.ts";
 import { WORDS } from "./words.ts";
@@ -90,6 +91,16 @@ export function openText({ seal }: Sealing, orgId: string, sealed: Buffer): stri
   return seal.open(sealed, `masked:${orgId}`).toString();
 }
 
+/** The same; null for what was sealed with a master key that is lost. */
+export function tryOpenText(world: Sealing, orgId: string, sealed: Buffer): string | null {
+  try {
+    return openText(world, orgId, sealed);
+  } catch (error) {
+    if (error instanceof SealBroken) return null;
+    throw error;
+  }
+}
+
 /** Seals what is known of a contact, as `sealText` does. */
 export function sealContact(world: Sealing, orgId: string, secrets: ContactSecrets): Buffer {
   return sealText(world, orgId, JSON.stringify(secrets));
@@ -98,4 +109,10 @@ export function sealContact(world: Sealing, orgId: string, secrets: ContactSecre
 /** Opens what `sealContact` sealed; throws SealBroken under another master key. */
 export function openContact(world: Sealing, orgId: string, sealed: Buffer): ContactSecrets {
   return JSON.parse(openText(world, orgId, sealed)) as ContactSecrets;
+}
+
+/** The same; null for one that was sealed with a master key that is lost. */
+export function tryOpenContact(world: Sealing, orgId: string, sealed: Buffer): ContactSecrets | null {
+  const text = tryOpenText(world, orgId, sealed);
+  return text === null ? null : (JSON.parse(text) as ContactSecrets);
 }

@@ -9,7 +9,7 @@ import { withPartitions } from "../platform/partitions.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { recordConfig } from "./activity.ts";
-import { addressDigest, destinationDigest, newLocalPart, openText, REPLY_LOCAL } from "./addresses.ts";
+import { addressDigest, destinationDigest, newLocalPart, REPLY_LOCAL, tryOpenText } from "./addresses.ts";
 import {
   type ConfirmationWorld,
   ensureDestinations,
@@ -196,7 +196,6 @@ async function readSettings(world: AliasWorld, home: Home, given: AliasSettings)
     await refuseOwnAddress(world, email, `forward_to[${index}]`, home.domain);
     if (!forward_to.some((one) => one.toLowerCase() === email.toLowerCase())) forward_to.push(email);
   }
-  if (forward_to.length === 0) throw invalid("forward_to", "the 'forward_to' field needs at least one address");
   const metadata = JSON.stringify(given.metadata);
   if (Buffer.byteLength(metadata) > METADATA_BYTES_MAX) {
     throw invalid("metadata", `the 'metadata' field has more than ${METADATA_BYTES_MAX} bytes`);
@@ -253,7 +252,7 @@ async function show(world: Pick<World, "seal">, tx: Tx, orgId: string, rows: Ali
   return rows.map(({ local_part, deleted_at: _deleted, ...row }) => ({
     ...row,
     address: local_part,
-    forward_to: (byAlias.get(row.id) ?? []).map(({ sealed }) => openText(world, orgId, sealed)),
+    forward_to: (byAlias.get(row.id) ?? []).flatMap(({ sealed }) => tryOpenText(world, orgId, sealed) ?? []),
     action: "forward" as const,
     is_masked: true as const,
   }));

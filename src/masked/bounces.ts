@@ -6,7 +6,7 @@ import type { Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import { enqueueRaw, type Laned, withLane } from "../sending/sending.ts";
 import { recordActivity } from "./activity.ts";
-import { openContact, openText } from "./addresses.ts";
+import { tryOpenContact, tryOpenText } from "./addresses.ts";
 import type * as carry from "./carry.ts";
 import { makeNotice } from "./notices.ts";
 import { findContacts, findDestination } from "./people-queries.ts";
@@ -79,7 +79,7 @@ async function noteOnDestination(
   }
 }
 
-/** Null when nobody is left to tell. */
+/** Null when nobody is left to tell, or nobody knows any more whom. */
 async function noticeOf(
   world: carry.CarryWorld,
   ports: BouncePorts,
@@ -92,8 +92,10 @@ async function noticeOf(
   const [owner] = await findDestination(world.db, org_id, owner_id);
   const [contact] = await findContacts(world.db, org_id, [contact_id]);
   if (!alias || !owner || !contact) return null;
-  const { email, reply_local } = openContact(world, org_id, contact.sealed);
-  const to = openText(world, org_id, owner.sealed);
+  const secrets = tryOpenContact(world, org_id, contact.sealed);
+  const to = tryOpenText(world, org_id, owner.sealed);
+  if (secrets === null || to === null) return null;
+  const { email, reply_local } = secrets;
   const raw = await makeNotice(world, ports, alias, {
     to,
     environment: alias.environment,

@@ -2,9 +2,9 @@
 // destination to the reverse address reaches the contact from the alias.
 import { parseAddress } from "../mail/address.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
-import { invalid, notFound } from "../platform/refusal.ts";
+import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { addressDigest, contactDigest, newReplyLocal, openContact, personDigest, sealContact } from "./addresses.ts";
+import { addressDigest, contactDigest, newReplyLocal, personDigest, sealContact, tryOpenContact } from "./addresses.ts";
 import { requireAlias, type Who } from "./aliases.ts";
 import { addressOf } from "./correspondents.ts";
 import type { FindContact } from "./lookups.ts";
@@ -101,13 +101,15 @@ async function ensureContact(
   return { created, row: (await find()) as ContactRow };
 }
 
-/** A contact as the API shows it. */
+/** A contact as the API shows it: without its addresses where they were sealed with a master key that is lost. */
 export function showContact(
   world: Pick<World, "seal">,
   alias: Pick<AliasRow, "org_id" | "domain">,
   row: ContactRow,
 ): ContactRecord {
-  const { email, name, reply_local } = openContact(world, alias.org_id, row.sealed);
+  const secrets = tryOpenContact(world, alias.org_id, row.sealed);
+  if (secrets === null) return { ...row, email: "", name: null, reply_address: "" };
+  const { email, name, reply_local } = secrets;
   return { ...row, email, name, reply_address: `${reply_local}@${alias.domain}` };
 }
 
@@ -142,15 +144,19 @@ export async function changeContact(
   return world.db.asOrg(who.org_id, async (tx) => {
     const alias = await requireAlias(tx, who, key.alias_id);
     const row = await mustFind(tx, who, key);
-    const before = openContact(world, who.org_id, row.sealed);
-    const name = changes.name === undefined ? before.name : cleanName(changes.name);
     await queries.updateContact(tx, who.org_id, row.id, {
-      sealed: sealContact(world, who.org_id, { ...before, name }),
+      sealed: changes.name === undefined ? row.sealed : renamed(world, who, row, cleanName(changes.name)),
       blocked: changes.blocked ?? row.blocked,
       at: new Date(world.clock.now()),
     });
     return showContact(world, alias, await mustFind(tx, who, key));
   });
+}
+
+function renamed(world: Pick<World, "seal">, { org_id }: Who, { sealed }: ContactRow, name: string | null): Buffer {
+  const secrets = tryOpenContact(world, org_id, sealed);
+  if (secrets !== null) return sealContact(world, org_id, { ...secrets, name });
+  throw new Refusal("invalid_state", "the contact was sealed with a lost master key; it can be blocked and deleted");
 }
 
 async function mustFind(tx: Tx, who: Who, { alias_id, id }: ContactKey): Promise<ContactRow> {

@@ -6,7 +6,7 @@ import { isUuid, type Tx } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { addressDigest, destinationDigest, openText, sealText, untagged } from "./addresses.ts";
+import { addressDigest, destinationDigest, sealText, tryOpenText, untagged } from "./addresses.ts";
 import type { Who } from "./aliases.ts";
 import { CONFIRMATIONS_DAY_MAX, queueConfirmations } from "./confirmation.ts";
 import * as queries from "./people-queries.ts";
@@ -133,7 +133,7 @@ async function mustFind(tx: Tx, who: Who, id: string): Promise<queries.CountedDe
 }
 
 function show(world: Pick<World, "seal">, row: queries.CountedDestination): DestinationRecord {
-  return { ...row, email: openText(world, row.org_id, row.sealed) };
+  return { ...row, email: tryOpenText(world, row.org_id, row.sealed) ?? "" };
 }
 
 /** One page of the destinations, newest first, with the exact total. */
@@ -162,6 +162,9 @@ export async function resendConfirmation(
   if (!isUuid(id)) throw notFound("destination");
   const row = await world.db.asOrg(who.org_id, (tx) => mustFind(tx, who, id));
   if (row.status === "verified") throw new Refusal("invalid_state", "the destination is confirmed already");
+  if (tryOpenText(world, who.org_id, row.sealed) === null) {
+    throw new Refusal("invalid_state", "the destination's address was sealed with a lost master key; add it anew");
+  }
   if (row.confirmations_sent >= CONFIRMATIONS_MAX) {
     throw new Refusal("invalid_state", `the destination was asked ${CONFIRMATIONS_MAX} times; it is not asked again`);
   }

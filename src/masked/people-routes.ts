@@ -24,9 +24,11 @@ import { ACTIVITY_OUTCOMES, ACTIVITY_TYPES, CONTACT_SOURCES, DESTINATION_STATUSE
 const EMAIL_MAX = 1_500;
 const EmailQuery = Type.Optional(Type.String({ maxLength: EMAIL_MAX, description: "Exactly this address" }));
 
+const UNREADABLE = "Empty when it cannot be read any more, because the service's master key was lost";
+
 const Destination = Type.Object({
   id: Id,
-  email: Type.String(),
+  email: Type.String({ description: UNREADABLE }),
   environment: OneOf(["live", "test"]),
   status: OneOf(DESTINATION_STATUSES, {
     description: "pending: its owner has not confirmed. suspended: it bounced; confirming again takes it up",
@@ -47,10 +49,11 @@ const OneDestination = Type.Object({ destination: Destination });
 const Contact = Type.Object({
   id: Id,
   alias_id: Id,
-  email: Type.String(),
+  email: Type.String({ description: UNREADABLE }),
   name: Nullable(Type.String()),
   reply_address: Type.String({
-    description: "Mail from a confirmed destination to this address reaches the contact, sent from the alias",
+    description:
+      "Mail from a confirmed destination to this address reaches the contact, sent from the alias; empty as the e-mail address is",
   }),
   blocked: Type.Boolean(),
   source: OneOf(CONTACT_SOURCES),

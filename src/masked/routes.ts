@@ -30,7 +30,10 @@ const Alias = Type.Object({
   domain_id: Type.Unsafe<string | null>({ ...Nullable(Id), description: "null: the service's masked domain" }),
   address: Type.String({ description: "The local part" }),
   domain: Type.String(),
-  forward_to: Type.Array(Type.String()),
+  forward_to: Type.Array(Type.String(), {
+    description:
+      "Without destinations whose address cannot be read any more, because the service's master key was lost",
+  }),
   action: OneOf(["forward"]),
   is_masked: Type.Boolean({ description: "Always true here; domain aliases are at /v1/aliases" }),
   masked_description: Nullable(Type.String()),
