@@ -56,6 +56,8 @@ export type Config = {
   bootstrap_test_key: string | null;
   retention_days: { message: number; body: number; event: number; inbound: number };
   body_inline_bytes_max: number;
+  /** Started by one of our scripts in package.json: there is a shell between npm and us. */
+  is_under_npm: boolean;
   /** Variables that look like settings and are none, or have no effect beside the others: typing errors, mostly. */
   unused: string[];
   testing: {
@@ -145,6 +147,7 @@ function settings(reader: Reader): Omit<Config, "master_key" | "unused"> {
     bootstrap_test_key: firstKey(reader, "test"),
     retention_days: retentionDays(reader),
     body_inline_bytes_max: 256 * 1024,
+    is_under_npm: env.npm_package_name === "postern" && /^(start|postern)$/.test(env.npm_lifecycle_event ?? ""),
     testing: testingSettings(reader),
   };
 }

@@ -25,10 +25,11 @@ import { explainStart } from "./platform/start-problem.ts";
 import type { World } from "./platform/world.ts";
 
 const STOP_WITHIN_MS = 60_000;
+const PARENT_LOOK_MS = 1_000;
 
 async function start(options: { roles: Role[] }): Promise<void> {
   const config = readConfig();
-  const signal = watchSignals();
+  const signal = watchSignals(config);
   const opened = await explained(config, openWorld(config));
   if (signal.asked()) return signal.stopBy(() => opened.close());
   const running = await explained(config, startIn(opened, config, options.roles)).catch(async (error) => {
@@ -76,9 +77,10 @@ function printFirstStart(config: Config, keys: { live_key: string; test_key: str
 
 /**
  * SIGTERM and Ctrl-C count from the very beginning: a start that is cut short would leave the embedded database running. What
- * is asked for before `stopBy` says how to stop happens then.
+ * is asked for before `stopBy` says how to stop happens then. npm gives a signal to the shell between it and us, which dies of
+ * it and passes nothing on: there the end of our parent counts as SIGTERM, or we would go on without anybody to stop us.
  */
-function watchSignals(): { asked(): boolean; stopBy(stop: () => Promise<void>): void } {
+function watchSignals({ is_under_npm }: Config): { asked(): boolean; stopBy(stop: () => Promise<void>): void } {
   let asked = false;
   let stopNow: (() => void) | null = null;
   const handle = (): void => {
@@ -90,6 +92,8 @@ function watchSignals(): { asked(): boolean; stopBy(stop: () => Promise<void>): 
   };
   process.on("SIGTERM", handle);
   process.on("SIGINT", handle);
+  const parent = process.ppid;
+  if (is_under_npm) setInterval(() => process.ppid !== parent && handle(), PARENT_LOOK_MS).unref();
   return {
     asked: () => asked,
     stopBy(stop) {

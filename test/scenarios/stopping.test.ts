@@ -1,12 +1,16 @@
 // SIGTERM to a process of all roles (reliability rule 16): it ends in good order whatever its clients have left half done,
 // what is on the wire is finished, and no lease is kept.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
 import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
+
+const MAIN = join(import.meta.dirname, "../../src/main.ts");
 
 let s: Scene;
 
@@ -61,3 +65,30 @@ test("it ends in good order although clients have sent half a request, and finis
   assert.deepEqual((await admin.query("select status from recipient")).rows, [{ status: "delivered" }]);
   for (const client of clients) client.destroy();
 });
+
+test("under npm, whose shell passes no signal on, it ends as by SIGTERM once that shell is gone", async () => {
+  const env = { PATH: process.env.PATH, ...s.env, npm_package_name: "postern", npm_lifecycle_event: "start" };
+  const script = '"$0" "$1" start; true'; // the shell stays between
+  const shell = spawn("sh", ["-c", script, process.execPath, MAIN], { env, detached: true, stdio: "ignore" });
+  const health = () =>
+    fetch(`http://${s.env.POSTERN_INTERNAL}/healthz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  try {
+    await until("it runs", health);
+    shell.kill("SIGTERM");
+    await until("it has ended", async () => !(await health()));
+    await until("its process is gone", () => !isRunning(-(shell.pid as number)));
+  } finally {
+    if (isRunning(-(shell.pid as number))) process.kill(-(shell.pid as number), "SIGKILL");
+  }
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
