@@ -17,7 +17,7 @@ import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readCon
 import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { resumeSending } from "./outbound/outbound.ts";
-import { answerLines, askDatabase } from "./platform/ask-database.ts";
+import { answerJson, answerLines, askDatabase } from "./platform/ask-database.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { acceptMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
 import { migrate } from "./platform/migrate.ts";
@@ -206,7 +206,7 @@ function changeOrganizationCommand(id: string, options: OrganizationOptions): Pr
 function sql(query: string, options: { json?: boolean }): Promise<void> {
   return withWorld(async (world) => {
     const answer = await askDatabase(world.db, query);
-    console.log(options.json ? JSON.stringify(answer) : answerLines(answer));
+    console.log(options.json ? answerJson(answer) : answerLines(answer));
   });
 }
 

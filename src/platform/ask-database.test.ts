@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
-import { answerLines, askDatabase } from "./ask-database.ts";
+import { answerJson, answerLines, askDatabase } from "./ask-database.ts";
 
 const OPERATIONS = join(import.meta.dirname, "../../docs/operations.md");
 
@@ -20,7 +20,7 @@ const ask = (query: string) => askDatabase(api.world.db, query);
 test("a query sees the rows of every organization", async () => {
   const { org_id } = await api.organization();
   const { rows } = await ask("select id from organization");
-  assert.deepEqual(rows.map(({ id }) => id).sort(), [api.org_id, org_id].sort());
+  assert.deepEqual(rows.flat().sort(), [api.org_id, org_id].sort());
 });
 
 test("nothing can be changed with it, and what it says of that is PostgreSQL's", async () => {
@@ -44,15 +44,25 @@ test("it stops at ten thousand rows and says so", async () => {
 });
 
 test("lines have one row each, whatever other servers have put into it", async () => {
-  const { rows, isCut } = await ask(
+  const answer = await ask(
     `select E'550 no\\r\\n\\t\\x1b[2Jway' as reply, null as nothing, '{"a": 1}'::jsonb as json, true as yes, 2::bigint as n,
             '2026-11-20T10:00:00Z'::timestamptz as at, '\\x00ff'::bytea as bytes`,
   );
-  assert.deepEqual(answerLines({ rows, isCut }).split("\n"), [
+  assert.deepEqual(answerLines(answer).split("\n"), [
     "reply\tnothing\tjson\tyes\tn\tat\tbytes",
     '550 no [2Jway\t\t{"a":1}\ttrue\t2\t2026-11-20T10:00:00.000Z\t\\x00ff',
   ]);
-  assert.equal(answerLines(await ask("select 1 where false")), "(no rows)");
+  assert.equal(answerLines(await ask("select 1 as n where false")), "n\n(no rows)");
+});
+
+test("columns of equal name are all shown, and numbered", async () => {
+  const answer = await ask("select null, 'a b', 'l m', 1 as n, 2 as n_2, 3 as n");
+  assert.deepEqual(answerLines(answer).split("\n"), [
+    "?column?\t?column?_2\t?column?_3\tn\tn_2\tn_3",
+    "\ta b\tl m\t1\t2\t3",
+  ]);
+  const record = { "?column?": null, "?column?_2": "a b", "?column?_3": "l m", n: 1, n_2: 2, n_3: 3 };
+  assert.deepEqual(JSON.parse(answerJson(answer)), { rows: [record], isCut: false });
 });
 
 test("every query of docs/operations.md can be asked, and those of blocked addresses find who was refused", async () => {
@@ -75,8 +85,6 @@ test("every query of docs/operations.md can be asked, and those of blocked addre
   assert.ok(queries.length >= 3, "the queries of the runbooks are found");
   const answers = await Promise.all(queries.map(ask));
   const [replies, senders] = answers.filter((_answer, n) => queries[n]?.includes("'blocked'"));
-  assert.deepEqual(replies?.rows, [{ smtp_code: "550", reply: "5.7.1 listed", count: 1 }]);
-  assert.deepEqual(senders?.rows, [
-    { org_id: api.org_id, name: "My organization", domain: "sender.example", refused: 1 },
-  ]);
+  assert.deepEqual(replies?.rows, [["550", "5.7.1 listed", 1]]);
+  assert.deepEqual(senders?.rows, [[api.org_id, "My organization", "sender.example", 1]]);
 });

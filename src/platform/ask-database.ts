@@ -3,7 +3,9 @@
 import type { Db } from "./db.ts";
 
 export type Answer = {
-  rows: Record<string, unknown>[];
+  /** Names of columns, each its own: repeated ones are numbered (`?column?`, `?column?_2`). */
+  columns: string[];
+  rows: unknown[][];
   /** There are more than are shown. */
   isCut: boolean;
 };
@@ -18,17 +20,33 @@ export async function askDatabase(db: Pick<Db, "transaction">, query: string): P
     // Those of our connections are for look-ups by keys: a query of people's reads whole tables, and joins them.
     for (const method of ["seqscan", "hashjoin", "mergejoin"]) await tx.execute(`set local enable_${method} = on`);
     await tx.execute(`declare asked no scroll cursor for ${query}`);
-    const rows = await tx.query(`fetch ${ROWS_MAX + 1} from asked`);
-    return { rows: rows.slice(0, ROWS_MAX), isCut: rows.length > ROWS_MAX };
+    const { columns, rows } = await tx.table(`fetch ${ROWS_MAX + 1} from asked`);
+    return { columns: distinct(columns), rows: rows.slice(0, ROWS_MAX), isCut: rows.length > ROWS_MAX };
   }, TIMEOUT_MS);
 }
 
+/** No name twice, where a record with a field for each column would lose all but one. */
+function distinct(names: readonly string[]): string[] {
+  const taken = new Set<string>();
+  return names.map((name) => {
+    let own = name;
+    for (let n = 2; taken.has(own) || (own !== name && names.includes(own)); n += 1) own = `${name}_${n}`;
+    taken.add(own);
+    return own;
+  });
+}
+
 /** A line with the columns' names and one for each row, fields parted by tabs. */
-export function answerLines({ rows, isCut }: Answer): string {
-  const [first] = rows;
-  if (first === undefined) return "(no rows)";
-  const lines = [Object.keys(first), ...rows.map((row) => Object.values(row).map(printed))];
-  return [...lines.map((cells) => cells.join("\t")), ...(isCut ? [`(more than ${ROWS_MAX} rows)`] : [])].join("\n");
+export function answerLines({ columns, rows, isCut }: Answer): string {
+  const lines = [columns, ...rows].map((cells) => cells.map(printed).join("\t"));
+  const rest = rows.length === 0 ? ["(no rows)"] : isCut ? [`(more than ${ROWS_MAX} rows)`] : [];
+  return [...lines, ...rest].join("\n");
+}
+
+/** For programs: each row with its columns' names. */
+export function answerJson({ columns, rows, isCut }: Answer): string {
+  const records = rows.map((cells) => Object.fromEntries(columns.map((name, at) => [name, cells[at]])));
+  return JSON.stringify({ rows: records, isCut });
 }
 
 function printed(value: unknown): string {

@@ -20,7 +20,11 @@ export type Query = {
 
 declare const insideTransaction: unique symbol;
 /** "Must run inside a transaction": only `transaction` and `asOrg` make one. */
-export type Tx = Query & { readonly [insideTransaction]: true };
+export type Tx = Query & {
+  readonly [insideTransaction]: true;
+  /** Runs a statement of which nothing is known: its columns as they are named, which may be twice, and its rows in their order. */
+  table(text: string): Promise<{ columns: string[]; rows: unknown[][] }>;
+};
 
 export type Db = Query & {
   /**
@@ -255,6 +259,12 @@ function statements(runner: pg.Pool | pg.PoolClient, answeredInMs?: number): Que
   };
 }
 
+async function tableOf(client: pg.PoolClient, text: string, answeredInMs?: number) {
+  const wait = answeredInMs === undefined ? {} : { query_timeout: answeredInMs };
+  const { fields, rows } = await client.query<unknown[]>({ text, rowMode: "array", ...wait });
+  return { columns: fields.map(({ name }) => name), rows };
+}
+
 async function inTransaction<T>(
   pool: pg.Pool,
   begin: string,
@@ -265,7 +275,8 @@ async function inTransaction<T>(
   let broken: Error | undefined;
   try {
     await client.query(begin);
-    const result = await work(statements(client, answeredInMs) as Tx);
+    const table = (text: string) => tableOf(client, text, answeredInMs);
+    const result = await work({ ...statements(client, answeredInMs), table } as Tx);
     await client.query("commit");
     return result;
   } catch (error) {
