@@ -35,6 +35,12 @@ test("nothing can be changed with it, and what it says of that is PostgreSQL's",
   assert.deepEqual(rows, []);
 });
 
+test("what a query does beside reading is undone", async () => {
+  await ask("select set_config('postern.left_behind', 'yes', false)");
+  const sessions = await Promise.all([1, 2, 3].map(() => ask("select current_setting('postern.left_behind', true)")));
+  for (const { rows } of sessions) assert.notEqual(rows[0]?.[0], "yes");
+});
+
 test("it stops at ten thousand rows and says so", async () => {
   const whole = await ask("select * from generate_series(1, 10000) as n");
   assert.deepEqual([whole.rows.length, whole.isCut], [10_000, false]);

@@ -1,5 +1,5 @@
 // One question to the database for the operator (`postern sql`), over every organization's rows, which PostgreSQL's own tools see only
-// after `set postern.scope = 'system'`. It reads: the transaction is read-only, and a cursor takes nothing but a query.
+// after `set postern.scope = 'system'`. It reads: the transaction is read-only and rolled back, and a cursor takes nothing but a query.
 import type { Db } from "./db.ts";
 
 export type Answer = {
@@ -21,6 +21,8 @@ export async function askDatabase(db: Pick<Db, "transaction">, query: string): P
     for (const method of ["seqscan", "hashjoin", "mergejoin"]) await tx.execute(`set local enable_${method} = on`);
     await tx.execute(`declare asked no scroll cursor for ${query}`);
     const { columns, rows } = await tx.table(`fetch ${ROWS_MAX + 1} from asked`);
+    // A read-only transaction commits what PostgreSQL does not count as writing: settings of the session, large objects (15).
+    await tx.execute("rollback");
     return { columns: distinct(columns), rows: rows.slice(0, ROWS_MAX), isCut: rows.length > ROWS_MAX };
   }, TIMEOUT_MS);
 }
