@@ -187,6 +187,26 @@ describe("the doctor and the database", () => {
     const checks = await look({ DATABASE_URL: "postgresql://nobody@127.0.0.1:1/none" });
     assert.equal(only(checks, "database").status, "problem");
     assert.match(only(checks, "database").says, /does not answer/);
+    const noFile = await look({ DATABASE_URL: `postgresql://nobody@127.0.0.1:1/none?sslrootcert=${dir}/nope` });
+    assert.match(only(noFile, "database").says, /ENOENT.*nope/);
+  });
+
+  it("sees a role that may not make the tables which are missing", async () => {
+    const admin = new pg.Client({ connectionString: database.admin_url });
+    await admin.connect();
+    try {
+      await admin.query("create table taken as select * from schema_migration where number = 1");
+      await admin.query("delete from schema_migration where number = 1");
+      assert.equal(only(await look(), "schema").status, "skipped");
+      await admin.query("revoke create on schema public from pg_database_owner, public");
+      const { status, says, remedy } = only(await look(), "schema");
+      assert.deepEqual([status, says], ["problem", "The database role may make no tables."]);
+      assert.match(String(remedy), /must own the database/);
+    } finally {
+      await admin.query("insert into schema_migration select * from taken; drop table taken");
+      await admin.query("grant create on schema public to pg_database_owner");
+      await admin.end();
+    }
   });
 
   it("says that the embedded one is not running, without starting it", async () => {

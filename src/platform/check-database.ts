@@ -9,6 +9,7 @@ import { runningEmbeddedPostgres } from "./embedded-postgres.ts";
 import { judgeMasterKey } from "./master-key.ts";
 import { OLDEST_POSTGRES, readMigrations } from "./migrate.ts";
 import { createSeal } from "./seal.ts";
+import { OWN_IT } from "./start-problem.ts";
 
 const SKEW_MS_MAX = 1_000;
 /** Two pools of ten, and two that listen. */
@@ -45,14 +46,16 @@ function notRunning({ folder }: DatabasePlace): Check {
 }
 
 async function judge(url: string, config: DatabaseConfig): Promise<Check[]> {
-  const client = new pg.Client({
-    connectionString: url,
-    options: "-c postern.scope=system",
-    connectionTimeoutMillis: ANSWER_MS,
-    query_timeout: ANSWER_MS,
-  });
-  client.on("error", () => undefined);
+  let client: pg.Client | null = null;
   try {
+    // Reads the files that the URL names.
+    client = new pg.Client({
+      connectionString: url,
+      options: "-c postern.scope=system",
+      connectionTimeoutMillis: ANSWER_MS,
+      query_timeout: ANSWER_MS,
+    });
+    client.on("error", () => undefined);
     await client.connect();
     return [...(await readDatabase(client)), ...(await checkKey(client, config))];
   } catch (error) {
@@ -64,7 +67,7 @@ async function judge(url: string, config: DatabaseConfig): Promise<Check[]> {
       ),
     ];
   } finally {
-    await client.end().catch(() => undefined);
+    await client?.end().catch(() => undefined);
   }
 }
 
@@ -192,8 +195,9 @@ function checkClock(skewMs: number): Check {
 }
 
 async function checkSchema(client: pg.Client): Promise<Check> {
-  const { rows } = await client.query<{ found: boolean }>(
-    "select to_regclass('schema_migration') is not null as found",
+  const { rows } = await client.query<{ found: boolean; may_create: boolean }>(
+    `select to_regclass('schema_migration') is not null as found,
+            coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) as may_create`,
   );
   const applied = rows[0]?.found
     ? (await client.query<{ number: number }>("select number from schema_migration")).rows
@@ -208,6 +212,7 @@ async function checkSchema(client: pg.Client): Promise<Check> {
       "Run the newer version; migrations go forward only.",
     );
   if (missing.length === 0) return ok("schema", "The database is up to date.");
+  if (!rows[0]?.may_create) return problem("schema", "The database role may make no tables.", `${OWN_IT}.`);
   return skipped(
     "schema",
     `${missing.length} of ${known.length} migrations are not applied yet.`,

@@ -65,6 +65,21 @@ describe("a start that fails", () => {
     assert.ok(!says.includes("secret"));
   });
 
+  it("says what a role lacks that may make no tables", async () => {
+    const refused = Object.assign(new Error("permission denied for schema public"), { code: "42501" });
+    const says = String(explainStart(configOf({ DATABASE_URL: "postgresql://h/db" }), refused));
+    assert.match(
+      says,
+      /\(DATABASE_URL\).*permission denied for schema public\. The role must own the database: alter /,
+    );
+  });
+
+  it("names DATABASE_URL where it names a file that is not there", async () => {
+    const url = `postgresql://127.0.0.1:1/postern?sslrootcert=${dir}/nope`;
+    const failure = await Promise.try(() => new pg.Client(url).connect()).catch((error) => error);
+    assert.match(String(explainStart(configOf({ DATABASE_URL: url }), failure)), /\(DATABASE_URL\).*ENOENT.*nope/);
+  });
+
   it("for another reason says what it said", () => {
     const bug = new Error("a bug");
     assert.equal(explainStart(configOf({ DATABASE_URL: "postgresql://h/db" }), bug), bug);

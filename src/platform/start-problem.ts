@@ -8,7 +8,18 @@ export type Place = HostPort & { variable: string };
 /** What is wrong, and what to do. */
 export type PortProblem = { says: string; remedy: string };
 
-type Failure = Error & { code?: string; syscall?: string; address?: string; port?: number; hostname?: string };
+const INSUFFICIENT_PRIVILEGE = "42501";
+/** What a role needs that may make no tables; the doctor says the same. */
+export const OWN_IT = "The role must own the database: alter database <name> owner to <role>";
+
+type Failure = Error & {
+  path?: string;
+  code?: string;
+  syscall?: string;
+  address?: string;
+  port?: number;
+  hostname?: string;
+};
 
 /** Every address that is listened on, with the variable that sets it. */
 export function placesOf(config: Pick<Config, "http" | "internal" | "mx" | "submission" | "submissions">): Place[] {
@@ -49,10 +60,11 @@ export function explainStart(config: Config, error: unknown): unknown {
     const { says, remedy } = portProblem(place, failure.code ?? failure.message);
     return new Error(`${says} ${remedy}`, { cause: error });
   }
-  if (config.database_url && isAboutDatabase(failure)) {
+  if (config.database_url && isAboutDatabase(config.database_url, failure)) {
     const why = failure.message || failure.code;
     const where = databaseHost(config.database_url);
-    return new Error(`the database at ${where} (DATABASE_URL) cannot be used: ${why}`, { cause: error });
+    const remedy = failure.code === INSUFFICIENT_PRIVILEGE ? `. ${OWN_IT}` : "";
+    return new Error(`the database at ${where} (DATABASE_URL) cannot be used: ${why}${remedy}`, { cause: error });
   }
   return error;
 }
@@ -64,9 +76,14 @@ function placeOf(config: Config, { syscall, address, port, hostname }: Failure):
   return syscall === "getaddrinfo" ? places.find(({ host }) => host === hostname) : undefined;
 }
 
-/** SQLSTATE classes 08 (connection), 28 (who asks), 3D (which database), 53 and 57 (not now); else the way to it. */
-function isAboutDatabase({ code = "", syscall, message }: Failure): boolean {
-  if (/^(08|28|3D|53|57)[0-9A-Z]{3}$/.test(code)) return true;
+/**
+ * SQLSTATE classes 08 (connection), 28 (who asks), 3D (which database), 53 and 57 (not now), and a role that may not; a file
+ * that the URL names (`sslrootcert`); else the way to it.
+ */
+function isAboutDatabase(url: string, { code = "", syscall, message, path }: Failure): boolean {
+  if (code === INSUFFICIENT_PRIVILEGE || /^(08|28|3D|53|57)[0-9A-Z]{3}$/.test(code)) return true;
+  if (path !== undefined && [...new URL(url.replace("@/", "@localhost/")).searchParams.values()].includes(path))
+    return true;
   return (
     syscall === "connect" || syscall === "getaddrinfo" || /^(SASL|Connection terminated|timeout exp)/.test(message)
   );
