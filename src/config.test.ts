@@ -26,8 +26,18 @@ describe("the master key file", () => {
     assert.equal(readFileSync(join(data, "master.key"), "utf8"), `${first.master_key.toString("hex")}\n`);
   });
 
+  it("holds a key in any form that POSTERN_MASTER_KEY may have", () => {
+    const key = Buffer.alloc(32, 0xfb);
+    for (const text of [key.toString("hex").toUpperCase(), key.toString("base64"), key.toString("base64url")]) {
+      const data = mkdtempSync(join(dir, "copy-"));
+      writeFileSync(join(data, "master.key"), `${text}\n`);
+      assert.deepEqual(readConfig({ POSTERN_DATA: data }).master_key, key, text);
+      assert.deepEqual(readConfig({ POSTERN_DATA: data, POSTERN_MASTER_KEY: text }).master_key, key, text);
+    }
+  });
+
   it("that a crash has cut short is a problem, never a shorter key or a new one", () => {
-    for (const text of ["", "ab".repeat(31), "\0".repeat(64), "not a key"]) {
+    for (const text of ["", "ab".repeat(31), "ab".repeat(22), `${"ab".repeat(21)}c`, "\0".repeat(64), "not a key"]) {
       const data = mkdtempSync(join(dir, "cut-"));
       writeFileSync(join(data, "master.key"), text);
       assert.throws(

@@ -300,12 +300,24 @@ function masterKey(reader: Reader, isThere: (path: string) => boolean): Buffer |
 function masterKey(reader: Reader, isThere: (path: string) => boolean): Buffer | null {
   const text = reader.env.POSTERN_MASTER_KEY;
   if (text) {
-    const key = /^[0-9a-fA-F]{64}$/.test(text) ? Buffer.from(text, "hex") : Buffer.from(text, "base64");
-    if (key.length === 32) return key;
+    const key = readKey(text);
+    if (key) return key;
     reader.problems.push("POSTERN_MASTER_KEY must be 32 bytes in hex or base64 (make one with: openssl rand -hex 32).");
     return Buffer.alloc(32);
   }
   return masterKeyFile(reader, isThere);
+}
+
+/** 32 bytes in hex or base64; null for anything else. */
+function readKey(text: string): Buffer | null {
+  const key = Buffer.from(text, /^[0-9a-fA-F]{64}$/.test(text) ? "hex" : "base64");
+  return key.length === 32 ? key : null;
+}
+
+/** Of a file: its 64 hex digits cut to 43 would be another key in base64. */
+function readKeyFile(text: string): Buffer | null {
+  const isCut = /^[0-9a-fA-F]{0,63}$/.test(text) || !/^[A-Za-z0-9+/_=-]+$/.test(text);
+  return isCut ? null : readKey(text);
 }
 
 function masterKeyFile(reader: Reader, isThere: (path: string) => boolean): Buffer | null {
@@ -314,7 +326,8 @@ function masterKeyFile(reader: Reader, isThere: (path: string) => boolean): Buff
   try {
     if (!isThere(path)) return null;
     const text = readFileSync(path, "utf8").trim();
-    if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, "hex");
+    const key = readKeyFile(text);
+    if (key) return key;
     reader.problems.push(`${path} is damaged: put your copy of it back. Without it no stored secret can be read.`);
     return Buffer.alloc(32);
   } catch (error) {

@@ -1,6 +1,6 @@
 // Messages on their way in: in memory, on disk, given up, and what others left behind.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -43,6 +43,25 @@ test("a small message stays in memory, a large one goes over the disk, both come
     assert.ok(bytes.equals(Buffer.concat(pieces)), sizes.join());
     giveBack();
     assert.deepEqual(readdirSync(own), [], "nothing stays behind");
+  }
+});
+
+test("a folder that holds another user's files says what to do", { skip: process.platform === "win32" }, () => {
+  const foreign = mkdtempSync(join(tmpdir(), "postern-spool-"));
+  const uid = process.geteuid?.() as number;
+  mkdirSync(join(foreign, "spool"), { mode: 0o500 });
+  try {
+    if (uid === 0) {
+      chmodSync(foreign, 0o755);
+      process.seteuid?.(65_534);
+    }
+    assert.throws(
+      () => createSpool({ ...world, config: { ...config, data_dir: foreign } }),
+      /holds files of another user .*start Postern as the user whom it belongs to/,
+    );
+  } finally {
+    process.seteuid?.(uid);
+    rmSync(foreign, { recursive: true });
   }
 });
 

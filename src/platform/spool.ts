@@ -49,10 +49,7 @@ export type SpoolWorld = Pick<World, "config" | "random">;
 export function createSpool(world: SpoolWorld): Spool {
   const parent = join(world.config.data_dir, "spool");
   const dir = join(parent, String(process.pid));
-  mkdirSync(dir, { recursive: true, mode: 0o700 });
-  for (const name of readdirSync(parent)) {
-    if (/^\d+$/.test(name) && !isAlive(Number(name))) rmSync(join(parent, name), { recursive: true, force: true });
-  }
+  prepareFolder(world.config.data_dir, parent, dir);
   let look = (): Room => ({ bytes: Number.POSITIVE_INFINITY, looks: 0 });
   const room = createSpoolRoom(() => look());
   const shared: Shared = { dir, room, budget: createBudget(LARGE_BYTES_MAX), held: 0 };
@@ -65,6 +62,22 @@ export function createSpool(world: SpoolWorld): Spool {
       look = next;
     },
   };
+}
+
+function prepareFolder(dataDir: string, parent: string, own: string): void {
+  try {
+    mkdirSync(own, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(parent)) {
+      if (/^\d+$/.test(name) && !isAlive(Number(name))) rmSync(join(parent, name), { recursive: true, force: true });
+    }
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    if (code !== "EACCES" && code !== "EPERM") throw cause;
+    throw new Error(
+      `the data folder ${dataDir} holds files of another user (${message}): start Postern as the user whom it belongs to, or give those files to it (chown).`,
+      { cause },
+    );
+  }
 }
 
 /** `held`: bytes in memory, of all messages. */
