@@ -135,6 +135,28 @@ describe("a variable that is no setting", () => {
   });
 });
 
+describe("two settings of one address", () => {
+  it("are a problem that names both, wildcards too", () => {
+    assert.deepEqual(problemsOf({ POSTERN_MX: "127.0.0.1:21300", POSTERN_HTTP: "127.0.0.1:21300" }), [
+      "POSTERN_HTTP (127.0.0.1:21300) and POSTERN_MX (127.0.0.1:21300) are one address; give each its own.",
+    ]);
+    for (const [one, other] of [
+      ["0.0.0.0:25", "192.0.2.1:25"],
+      ["[::1]:25", "[::]:25"],
+      ["[::]:25", "0.0.0.0:25"],
+    ] as const) {
+      assert.equal(problemsOf({ POSTERN_MX: one, POSTERN_INTERNAL: other }).length, 1, `${one} ${other}`);
+    }
+  });
+
+  it("are none with a port each, an address each, ports that the system chooses, or beside a default", () => {
+    assert.deepEqual(problemsOf({ POSTERN_MX: "192.0.2.1:25", POSTERN_SUBMISSION: "192.0.2.2:25" }), []);
+    assert.deepEqual(problemsOf({ POSTERN_MX: "[::1]:25", POSTERN_SUBMISSION: "0.0.0.0:25" }), []);
+    assert.deepEqual(problemsOf({ POSTERN_MX: "127.0.0.1:0", POSTERN_HTTP: "127.0.0.1:0" }), []);
+    assert.deepEqual(problemsOf({ POSTERN_HTTP: "127.0.0.1:2525", POSTERN_SUBMISSION: "" }), []);
+  });
+});
+
 describe("settings that belong together", () => {
   it("are both files of the certificate: one alone is a problem that names the other", () => {
     const file = join(dir, "file.pem");

@@ -18,6 +18,7 @@ import { normalizeDomain } from "./mail/address.ts";
 import { readBlockList } from "./mail/spam/block-lists.ts";
 import { databaseHost } from "./platform/database-url.ts";
 import { parseServer } from "./platform/dns-exchange.ts";
+import { clashesOf, placesOf } from "./platform/start-problem.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
 export type Role = (typeof ROLES)[number];
@@ -119,6 +120,14 @@ function finished<T>({ problems }: Reader, config: T): T {
 }
 
 function settings(reader: Reader): Omit<Config, "master_key" | "unused"> {
+  const found = eachSetting(reader);
+  // Of those that were given: a process that has not all roles may well have the port of another one's default.
+  const given = placesOf(found).filter(({ variable, port }) => reader.env[variable]?.endsWith(`:${port}`));
+  reader.problems.push(...clashesOf(given));
+  return found;
+}
+
+function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
   const { env } = reader;
   const hostname = hostName(reader, "POSTERN_HOSTNAME", "postern.localhost");
   const http = hostPort(reader, "POSTERN_HTTP", "127.0.0.1:8080");

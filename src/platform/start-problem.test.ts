@@ -41,6 +41,9 @@ describe("a start that fails", () => {
     const config = configOf(places);
     const explained = async (host: string, at: number) => String(explainStart(config, await failureToListen(host, at)));
     assert.match(await explained("127.0.0.1", port), /:\d+ \(POSTERN_MX\) is in use by another program\. Stop /);
+    const default_mx = { ...config, http: config.mx };
+    const twice = String(explainStart(default_mx, await failureToListen("127.0.0.1", port)));
+    assert.match(twice, /POSTERN_HTTP \(127\.0\.0\.1:\d+\) and POSTERN_MX \(.*\) are one address; give each its own/);
     assert.match(
       await explained("203.0.113.5", 80),
       /203\.0\.113\.5:80 \(POSTERN_HTTP\) cannot be listened on: EADDRNOT/,

@@ -1,6 +1,7 @@
 // Why a start failed, in a sentence that names the setting at fault: an address that cannot be listened on, a database
 // that cannot be used. Not here: settings that are wrong in themselves (../config.ts), and looking at all of it beforehand
 // (../doctor.ts, which says the same).
+import { isIPv4 } from "node:net";
 import type { Config, HostPort } from "../config.ts";
 import { databaseHost } from "./database-url.ts";
 
@@ -34,6 +35,25 @@ export function placesOf(config: Pick<Config, "http" | "internal" | "mx" | "subm
   return places.flatMap(([variable, place]) => (place ? [{ variable, ...place }] : []));
 }
 
+/** What is wrong with settings that name one address, each two of them once. */
+export function clashesOf(places: readonly Place[]): string[] {
+  return places.flatMap((one, at) =>
+    places
+      .slice(0, at)
+      .filter((other) => one.port !== 0 && one.port === other.port && (isWithin(one, other) || isWithin(other, one)))
+      .map((other) => `${nameOf(other)} and ${nameOf(one)} are one address; give each its own.`),
+  );
+}
+
+function isWithin({ host }: Place, other: Place): boolean {
+  if (host.toLowerCase() === other.host.toLowerCase() || other.host === "::") return true;
+  return other.host === "0.0.0.0" && isIPv4(host);
+}
+
+function nameOf({ variable, host, port }: Place): string {
+  return `${variable} (${host}:${port})`;
+}
+
 /** Why this place cannot be listened on, from the code that the system gave. */
 export function portProblem({ variable, host, port }: Place, code: string): PortProblem {
   const where = `${host}:${port} (${variable})`;
@@ -57,6 +77,8 @@ export function explainStart(config: Config, error: unknown): unknown {
   const failure = error as Failure;
   const place = placeOf(config, failure);
   if (place) {
+    const own = clashesOf(placesOf(config)).find((clash) => clash.includes(nameOf(place)));
+    if (own !== undefined && failure.code === "EADDRINUSE") return new Error(own, { cause: error });
     const { says, remedy } = portProblem(place, failure.code ?? failure.message);
     return new Error(`${says} ${remedy}`, { cause: error });
   }
