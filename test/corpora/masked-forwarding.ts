@@ -205,9 +205,14 @@ const partsOf = (mail: Email) =>
     contentId,
     mimeType,
     filename,
-    // A masked address stands for a person in an invitation too, and is not as long as the one it stands for.
-    /calendar|\/ics$/i.test(mimeType) ? "rewritten" : lengthOf(content),
+    /calendar|\/ics$/i.test(mimeType) ? eventOf(content) : lengthOf(content),
   ]);
+/** What an invitation says besides whom it concerns: for people masked addresses stand there. */
+const eventOf = (content: ArrayBuffer | Uint8Array | string) =>
+  (typeof content === "string" ? content : Buffer.from(content as Uint8Array).toString())
+    .replace(/\r?\n[ \t]/g, "")
+    .split(/\r?\n/)
+    .filter((line) => line !== "" && !/^(?:ORGANIZER|ATTENDEE)\b/i.test(line));
 const lengthOf = (content: ArrayBuffer | Uint8Array | string) =>
   typeof content === "string" ? content.length : content.byteLength;
 

@@ -1,5 +1,6 @@
 // Lists of no known provider: our own export, lists with any heading, and lists without one. The address column is found
-// by its name, else by what it holds; a reason by the words in it. Without a reason an entry is `manual`.
+// by its name, else by what it holds; a reason by the words in it, a wish by flags (`unsubscribed_at`). A row of a log or of
+// a list of contacts that says that the address is fine is declined; where nothing says anything an entry is `manual`.
 import { addressColumn, type Columns, type Get } from "./columns.ts";
 import { accept, decline, type Format, noteOf, type Provider, type Verdict, verdictOn } from "./formats.ts";
 import { readTime } from "./read-time.ts";
