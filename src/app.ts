@@ -54,7 +54,7 @@ import {
   MTA_CHANNEL,
   notifier,
   type Outbound,
-  refuseUnknownPool,
+  poolPorts,
   startOutbound,
 } from "./outbound/outbound.ts";
 import { mountPools } from "./outbound/pool-endpoints.ts";
@@ -363,7 +363,7 @@ export function domainPorts(world: World): DomainPorts {
     hasQueuedMail,
     hasAliases: async (tx, orgId, id) => (await hasAliases(tx, orgId, id)) || hasMaskedAliases(tx, orgId, id),
     onSendingVerified: startOnVerified(world),
-    refuseUnknownPool,
+    ...poolPorts,
   };
 }
 

@@ -35,6 +35,8 @@ export type Config = {
   report_domain: string;
   masked_domain: string;
   spf_host: string;
+  /** Those that others see; empty: what `hostname` resolves to. */
+  public_addresses: string[];
   base_url: string;
   http: HostPort;
   internal: HostPort;
@@ -136,6 +138,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     data_dir: dataFolder(reader),
     hostname,
     ...derivedHosts(reader, hostname),
+    public_addresses: publicAddresses(reader),
     base_url: baseUrl(reader, http),
     http,
     internal: hostPort(reader, "POSTERN_INTERNAL", "127.0.0.1:9180"),
@@ -200,6 +203,14 @@ function spfHost(reader: Reader, fallback: string): string {
   if (name) return text.startsWith("_") ? `_${name}` : name;
   reader.problems.push(`POSTERN_SPF_HOST is "${text}", which is not a name such as _spf.mail.example.eu.`);
   return fallback;
+}
+
+function publicAddresses(reader: Reader): string[] {
+  const addresses = words(reader.env.POSTERN_PUBLIC_ADDRESSES);
+  for (const address of addresses.filter((word) => isIP(word) === 0)) {
+    reader.problems.push(`POSTERN_PUBLIC_ADDRESSES holds "${address}"; write IP addresses alone, separated by commas.`);
+  }
+  return addresses;
 }
 
 function hostPort(reader: Reader, variable: string, fallback: string): HostPort {

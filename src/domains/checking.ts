@@ -28,12 +28,14 @@ export async function checkDomain(
 ): Promise<CheckOutcome | null> {
   const before = await world.db.asOrg(target.org_id, async (tx) => {
     const [row] = await queries.findById(tx, target.org_id, target.id);
-    return row && { row, expected: await loadExpected(world, ports, tx, row) };
+    if (!row) return null;
+    const pool = row.ip_pool === null ? [] : await ports.addressesOfPool(tx, target.org_id, row.ip_pool);
+    return { row, pool, expected: await loadExpected(world, ports, tx, row) };
   });
   if (!before) return null;
   const wanted = before.expected.filter((record) => !how.only || how.only.includes(record.purpose));
   const asking = { ...world, resolver: resolverFor(world.resolver, target.org_id) };
-  const checks = await lookUpRecords(asking, before.row, wanted, how);
+  const checks = await lookUpRecords(asking, { ...before.row, pool: before.pool }, wanted, how);
   return saveChecks(world, ports, target, checks);
 }
 

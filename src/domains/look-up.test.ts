@@ -1,6 +1,6 @@
 // What a check says of records that a real name server answers: every status and every hint, and the bounds of a check.
 import assert from "node:assert/strict";
-import { after, afterEach, before, test } from "node:test";
+import { after, afterEach, before, beforeEach, test } from "node:test";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { dkimRecord, generateDkimKey } from "../mail/dkim/key.ts";
 import { createClock } from "../platform/clock.ts";
@@ -11,6 +11,12 @@ import type { ExpectedRecord, Purpose } from "./types.ts";
 let dns: DnsServer;
 let resolver: Resolver;
 const clock = createClock({});
+
+const ourRecord = ["v=spf1 ip4:198.51.100.25 -all"];
+beforeEach(() => {
+  dns.set("_spf.postern.test", "TXT", ourRecord);
+  dns.set("bounces.postern.test", "TXT", ["v=spf1 include:_spf.postern.test -all"]);
+});
 
 before(async () => {
   dns = await startDnsServer();
@@ -33,6 +39,7 @@ const uri = "mailto:00112233445566778899aabbccddeeff@reports.postern.test";
 function record(purpose: Purpose, name: string, value: string, more: Partial<ExpectedRecord> = {}): ExpectedRecord {
   return { purpose, type: "TXT", name, value, priority: null, ttl: 3600, required: true, note: null, ...more };
 }
+const config = { hostname: "postern.test", public_addresses: ["198.51.100.25"] };
 const records = {
   ownership: record("ownership", `_postern.${domain}`, token),
   spf: record("spf", domain, "v=spf1 include:_spf.postern.test ~all"),
@@ -47,8 +54,8 @@ type Zone = [name: string, type: string, values: unknown[]][];
 
 async function look(purpose: Purpose, zone: Zone = [], acknowledged = false) {
   for (const [name, type, values] of zone) dns.set(name, type, values);
-  const owner = { domain, inbound_mx_acknowledged: acknowledged };
-  const [check] = await lookUpRecords({ resolver, clock }, owner, [records[purpose]], { fresh: true });
+  const owner = { domain, inbound_mx_acknowledged: acknowledged, pool: [] };
+  const [check] = await lookUpRecords({ resolver, clock, config }, owner, [records[purpose]], { fresh: true });
   assert.ok(check);
   assert.deepEqual([check.purpose, check.name], [purpose, records[purpose].name]);
   assert.match(check.checked_at, /^\d{4}-\d\d-\d\dT.*\.\d{3}Z$/);
@@ -267,8 +274,8 @@ for (const fault of ["servfail", "refused", "timeout"] as const) {
   test(`a name server that answers ${fault} is an error, which says nothing about the record`, async () => {
     const expected = Object.values(records);
     for (const { name } of expected) dns.fail(name, fault);
-    const owner = { domain, inbound_mx_acknowledged: false };
-    const world = { resolver: fault === "timeout" ? resolverOf(300) : resolver, clock };
+    const owner = { domain, inbound_mx_acknowledged: false, pool: [] };
+    const world = { resolver: fault === "timeout" ? resolverOf(300) : resolver, clock, config };
     const checks = await lookUpRecords(world, owner, expected, { fresh: true });
     assert.deepEqual(new Set(checks.map((check) => check.status)), new Set(["error"]));
     for (const check of checks) assert.match(check.hint ?? "", new RegExp(`could not be asked \\(${fault}\\)`));
@@ -277,9 +284,9 @@ for (const fault of ["servfail", "refused", "timeout"] as const) {
 
 test("a fresh check does not believe the cache; a scheduled one may", async () => {
   dns.set(at.ownership, "TXT", [token], 300);
-  const owner = { domain, inbound_mx_acknowledged: false };
+  const owner = { domain, inbound_mx_acknowledged: false, pool: [] };
   const ask = async (fresh: boolean) => {
-    const [check] = await lookUpRecords({ resolver, clock }, owner, [records.ownership], { fresh });
+    const [check] = await lookUpRecords({ resolver, clock, config }, owner, [records.ownership], { fresh });
     return check?.status;
   };
   assert.equal(await ask(false), "ok");
@@ -290,9 +297,14 @@ test("a fresh check does not believe the cache; a scheduled one may", async () =
 
 test("one check asks each question once", async () => {
   dns.queries.length = 0;
-  await lookUpRecords({ resolver, clock }, { domain, inbound_mx_acknowledged: false }, Object.values(records), {
-    fresh: true,
-  });
+  await lookUpRecords(
+    { resolver, clock, config },
+    { domain, inbound_mx_acknowledged: false, pool: [] },
+    Object.values(records),
+    {
+      fresh: true,
+    },
+  );
   const asked = dns.queries.map(({ name, type }) => `${type} ${name}`);
   assert.equal(new Set(asked).size, asked.length, asked.join("\n"));
 });
@@ -303,13 +315,13 @@ test("what a hostile zone holds is kept short and without control characters", a
     "TXT",
     Array.from({ length: 15 }, (_, index) => `${index}\u0000\n${"x".repeat(2_000)}`),
   );
-  const owner = { domain, inbound_mx_acknowledged: false };
-  const [check] = await lookUpRecords({ resolver, clock }, owner, [records.ownership], { fresh: true });
+  const owner = { domain, inbound_mx_acknowledged: false, pool: [] };
+  const [check] = await lookUpRecords({ resolver, clock, config }, owner, [records.ownership], { fresh: true });
   assert.equal(check?.found.length, 10);
   assert.ok(check?.found.every((text) => text.length === 1_024 && !/\p{Cc}/u.test(text)));
 });
 
-const owner = { domain, inbound_mx_acknowledged: false };
+const owner = { domain, inbound_mx_acknowledged: false, pool: [] };
 
 test("a check begins no further question after 8 seconds", async () => {
   let elapsedMs = 0;
@@ -322,7 +334,9 @@ test("a check begins no further question after 8 seconds", async () => {
     },
   };
   dns.queries.length = 0;
-  const [check] = await lookUpRecords({ resolver: slow, clock: time }, owner, [records.ownership], { fresh: true });
+  const [check] = await lookUpRecords({ resolver: slow, clock: time, config }, owner, [records.ownership], {
+    fresh: true,
+  });
   assert.equal(check?.status, "missing");
   assert.equal(dns.queries.length, 1, "the record was not looked for under the doubled name");
 });
@@ -330,7 +344,7 @@ test("a check begins no further question after 8 seconds", async () => {
 test("a check asks at most 150 questions", async () => {
   const many = Array.from({ length: 200 }, (_, index) => record("ownership", `n${index}.${domain}`, token));
   dns.queries.length = 0;
-  const checks = await lookUpRecords({ resolver, clock }, owner, many, { fresh: true });
+  const checks = await lookUpRecords({ resolver, clock, config }, owner, many, { fresh: true });
   assert.equal(dns.queries.length, 150);
   assert.equal(checks.filter((check) => check.status === "error").length, 50);
 });
@@ -347,4 +361,77 @@ test("the operator's yes to reports is any record that begins with v=DMARC1, a w
   assert.deepEqual([other.status, other.found], ["mismatch", ["v=spf1 -all"]]);
   const present = await look("dmarc_authorization", [[name, "TXT", ["v=DMARC1; rua=mailto:other@x.example"]]]);
   assert.deepEqual([present.status, present.hint], ["ok", null]);
+});
+
+// What receivers find: our address is 198.51.100.25.
+const ours = "_spf.postern.test";
+const held: [string, Zone, RegExp][] = [
+  ["our part of SPF is absent", [[ours, "TXT", []]], /"permerror" for mail from 198\.51\.100\.25/],
+  ["our part of SPF names others", [[ours, "TXT", ["v=spf1 ip4:203.0.113.1 -all"]]], /"softfail".*_spf\.postern\.test does not list/],
+  ["our part of SPF is there twice", [[ours, "TXT", [...ourRecord, "v=spf1 -all"]]], /more than one SPF record/],
+];
+for (const [what, zone, hint] of held) {
+  test(`a record that is right stays so when ${what}, and says who can mend it`, async () => {
+    const check = await look("spf", [[domain, "TXT", [spf]], ...zone]);
+    assert.equal(check.status, "ok");
+    assert.match(check.hint ?? "", hint);
+    assert.match(check.hint ?? "", /Only the operator of this service can mend that\.$/);
+  });
+}
+
+test("the envelope's name is evaluated behind its alias", async () => {
+  const zone: Zone = [[path, "CNAME", ["bounces.postern.test"]]];
+  const absent = await look("return_path", [...zone, ["bounces.postern.test", "TXT", []]]);
+  assert.equal(absent.status, "ok");
+  assert.match(
+    absent.hint ?? "",
+    /"none" for mail from 198.*pt-bounces\.shop\.example\.test has no SPF record.*operator/,
+  );
+});
+
+test("mail of a domain with a pool of addresses is judged from these", async () => {
+  for (const [pool, hint] of [
+    [["203.0.113.7"], /mail from 203\.0\.113\.7/],
+    [["10.0.0.7"], null],
+  ] as const) {
+    dns.set(domain, "TXT", [spf]);
+    const world = { resolver, clock, config };
+    const [check] = await lookUpRecords(world, { ...owner, pool: [...pool] }, [records.spf], { fresh: true });
+    if (hint) assert.match(check?.hint ?? "", hint);
+    else assert.equal(check?.hint, null, "an address behind a translating router is known to nobody");
+  }
+});
+
+const faulty: [string, string, Zone, RegExp][] = [
+  [
+    "a look-up too many without answer",
+    "v=spf1 a:x.test a:y.test a:z.test include:_spf.postern.test -all",
+    [],
+    /permerror/,
+  ],
+  ["a minus before our network", "v=spf1 -ip4:198.51.100.0/24 include:_spf.postern.test ~all", [], /"fail"/],
+  [
+    "more look-ups than are allowed, with ours",
+    `v=spf1 ${"exists:%{i}.here.test ".repeat(9)}include:_spf.postern.test -all`,
+    [
+      ["*.here.test", "TXT", ["x"]],
+      [ours, "TXT", ["v=spf1 a:mail.postern.test -all"]],
+      ["mail.postern.test", "A", ["198.51.100.25"]],
+    ],
+    /permerror/,
+  ],
+];
+for (const [what, value, zone, hint] of faulty) {
+  test(`a record that includes ours is a mismatch when receivers do not let mail pass: ${what}`, async () => {
+    const check = await look("spf", [[domain, "TXT", [value]], ...zone]);
+    assert.equal(check.status, "mismatch", check.hint ?? "");
+    assert.match(check.hint ?? "", hint);
+    assert.doesNotMatch(check.hint ?? "", /operator/);
+  });
+}
+
+test("a name server that is silent on the way to our part is an error, and takes no proof away", async () => {
+  dns.fail("slow.test", "servfail");
+  const check = await look("spf", [[domain, "TXT", ["v=spf1 a:slow.test include:_spf.postern.test -all"]]]);
+  assert.equal(check.status, "error");
 });

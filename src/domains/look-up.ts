@@ -1,9 +1,12 @@
 // Looks a domain's records up and says of each what was seen: there, not there, different, or could not be asked; with a
 // hint for the classic mistakes of DNS panels. One check is bounded in time and in the number of questions.
 import { getDomain } from "tldts";
+import type { Config } from "../config.ts";
 import { compareDkimRecord } from "../mail/dkim/key.ts";
+import { isSeenByOthers, publicAddresses } from "../platform/public-addresses.ts";
 import type { Answer, Mx } from "../platform/resolver.ts";
 import type { World } from "../platform/world.ts";
+import { type Leaving, obstacleOfEnvelope, obstacleOfFrom, type SpfObstacle } from "./receiver-spf.ts";
 import { judgeSpf, type Verdict } from "./spf.ts";
 import type { ExpectedRecord, RecordCheck } from "./types.ts";
 
@@ -13,8 +16,15 @@ type Ask = {
   a(name: string): Promise<Answer<string>>;
   aaaa(name: string): Promise<Answer<string>>;
   cname(name: string): Promise<Answer<string>>;
+  ptr(ip: string): Promise<Answer<string>>;
+  /** Of a message's look-ups; these end with the check. */
+  end(): void;
 };
-type Look = { ask: Ask; record: ExpectedRecord; domain: string; movesMx: boolean };
+type Look = { ask: Ask; record: ExpectedRecord; domain: string; movesMx: boolean; leaving: Promise<Leaving> };
+
+/** A domain whose records are looked up. `pool`: the addresses its mail leaves from, where it is set to an IP pool. */
+export type Looked = { domain: string; inbound_mx_acknowledged: boolean; pool: string[] };
+type Hosts = Pick<Config, "hostname" | "public_addresses">;
 
 /** No question is begun after this long; the resolver ends each within 10 s. */
 const BEGIN_WITHIN_MS = 8_000;
@@ -39,21 +49,28 @@ const JUDGES: Record<ExpectedRecord["purpose"], (look: Look) => Promise<Verdict>
  * throws for what DNS says; takes at most some 18 s, whatever the name servers do.
  */
 export async function lookUpRecords(
-  world: Pick<World, "resolver" | "clock">,
-  domain: { domain: string; inbound_mx_acknowledged: boolean },
+  world: Pick<World, "resolver" | "clock"> & { config: Hosts },
+  { domain, inbound_mx_acknowledged: movesMx, pool }: Looked,
   expected: ExpectedRecord[],
   how: { fresh: boolean },
 ): Promise<RecordCheck[]> {
   const ask = boundedAsk(world, how);
+  const sends = expected.some(({ purpose }) => purpose === "spf" || purpose === "return_path");
+  const leaving = leavingFrom(world.config, ask, sends ? pool : null);
   const checked_at = new Date(world.clock.now()).toISOString();
   return Promise.all(
     expected.map(async (record) => {
-      const look: Look = { ask, record, domain: domain.domain, movesMx: domain.inbound_mx_acknowledged };
-      const verdict = await JUDGES[record.purpose](look);
+      const verdict = await JUDGES[record.purpose]({ ask, record, domain, movesMx, leaving });
       const { purpose, name } = record;
       return { purpose, name, status: verdict.status, found: clipAll(verdict.found), hint: verdict.hint, checked_at };
     }),
   );
+}
+
+/** Mail of a domain that is set to a pool leaves from the pool's addresses, any other from the shared ones. */
+async function leavingFrom(hosts: Hosts, ask: Ask, pool: string[] | null): Promise<Leaving> {
+  const addresses = pool === null || pool.length > 0 ? pool : await publicAddresses(hosts, ask);
+  return { addresses: (addresses ?? []).filter(isSeenByOthers), hostname: hosts.hostname };
 }
 
 /** The same question is asked once a check; after the time or the number allowed the answer is "could not ask". */
@@ -79,6 +96,8 @@ function boundedAsk({ resolver, clock }: Pick<World, "resolver" | "clock">, how:
     a: bounded("A", resolver.a),
     aaaa: bounded("AAAA", resolver.aaaa),
     cname: bounded("CNAME", resolver.cname),
+    ptr: bounded("PTR", resolver.ptr),
+    end: () => undefined,
   };
 }
 
@@ -222,17 +241,29 @@ function dmarcHint(text: string, uri: string): string | null {
 // --- SPF, MX, return path ------------------------------------------------------------------------------------------------
 
 async function checkSpf(look: Look): Promise<Verdict> {
-  const { ask, record, domain } = look;
+  const { ask, record, domain, leaving } = look;
   const answer = await ask.txt(domain);
   if (answer.kind === "failed") return unasked(answer.reason);
   const host = /include:(\S+)/.exec(record.value)?.[1] ?? "";
   const verdict = await judgeSpf(answer.kind === "found" ? answer.records : [], host, ask.txt);
+  if (verdict.status === "ok") return withObstacle(verdict, await obstacleOfFrom(ask, await leaving, { domain, host }));
   if (verdict.status !== "missing") return verdict;
   const isOurs = async (name: string) => {
     const other = await ask.txt(name);
     return other.kind === "found" && other.records.some((text) => text.includes(`include:${host}`));
   };
   return { ...verdict, hint: (await misplacedHint(look, isOurs)) ?? verdict.hint };
+}
+
+/**
+ * What receivers make of a record that is written as it should be. What the operator has to publish is not the owner's
+ * fault: the record stays in place, with a hint.
+ */
+function withObstacle(verdict: Verdict, obstacle: SpfObstacle): Verdict {
+  if (obstacle === null) return verdict;
+  if (obstacle.whose === "nobody") return { ...unasked(obstacle.reason), found: verdict.found };
+  if (obstacle.whose === "owner") return { ...verdict, status: "mismatch", hint: obstacle.says };
+  return { ...verdict, hint: `${obstacle.says} Only the operator of this service can mend that.` };
 }
 
 // RFC 5321 §5.1: the lowest preference first; equal ones share the mail.
@@ -294,7 +325,7 @@ function appendedHint(target: string, wanted: string): string {
 }
 
 async function checkReturnPath(look: Look): Promise<Verdict> {
-  const { ask, record } = look;
+  const { ask, record, leaving } = look;
   const found: string[] = [];
   let name = record.name;
   for (let aliases = 0; aliases < ALIASES_MAX; aliases += 1) {
@@ -303,7 +334,9 @@ async function checkReturnPath(look: Look): Promise<Verdict> {
     if (answer.kind === "absent") break;
     name = (answer.records[0] ?? "").toLowerCase();
     found.push(name);
-    if (name === record.value) return { status: "ok", found, hint: null };
+    if (name !== record.value) continue;
+    const obstacle = await obstacleOfEnvelope(ask, await leaving, record.name);
+    return withObstacle({ status: "ok", found, hint: null }, obstacle);
   }
   const target = found[0];
   if (target === undefined) return withoutCname(look);

@@ -105,7 +105,13 @@ export function summarize(row: Pick<DomainRow, "domain" | "status">, records: Dn
     "Recommended besides",
     open.filter((record) => !record.required && !isUnasked(record) && record.purpose !== "dmarc_authorization"),
   );
+  for (const record of records.filter(isHeldUp)) parts.push(`${named(record)} is in place, but: ${record.hint}`);
   return parts.join(" ");
+}
+
+/** In place, and receivers do not let the mail pass all the same. */
+function isHeldUp({ purpose, status, hint }: DnsRecord): boolean {
+  return (purpose === "spf" || purpose === "return_path") && status === "ok" && hint !== null;
 }
 
 function named(record: DnsRecord): string {

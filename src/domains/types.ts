@@ -119,6 +119,8 @@ export type DomainPorts = {
   hasAliases(tx: Tx, orgId: string, domainId: string): Promise<boolean>;
   /** 400 `ip_pool` for a name that is no IP pool of the organization. */
   refuseUnknownPool(tx: Tx, orgId: string, name: string): Promise<void>;
+  /** The addresses of an IP pool of the organization, as this installation knows them. */
+  addressesOfPool(tx: Tx, orgId: string, name: string): Promise<string[]>;
   /** A domain that sends became verified (again); in the same transaction. */
   onSendingVerified(tx: Tx, orgId: string, domainId: string): Promise<void>;
 };

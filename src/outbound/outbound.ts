@@ -43,7 +43,7 @@ export { TOKEN_CONTEXT } from "./attempt.ts";
 export { type ChooseExit, type Exit, exitChooser } from "./exits.ts";
 export { resumeSending } from "./guard.ts";
 export { type FindLane, laneFinder } from "./lanes.ts";
-export { refuseUnknownPool } from "./pools.ts";
+export { poolPorts } from "./pools.ts";
 export { KEEP_TRYING_MS } from "./retry.ts";
 export type { Job, Lane, MessageAbout } from "./types.ts";
 export { CLASS_BULK, CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID } from "./types.ts";

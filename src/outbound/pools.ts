@@ -138,10 +138,18 @@ async function requirePool(tx: Tx, orgId: string, idOrName: string): Promise<que
   return row;
 }
 
+/** What domains ask about pools. */
+export const poolPorts = { refuseUnknownPool, addressesOfPool };
+
 /** For a domain's setting: 400 for a pool the organization does not have. */
-export async function refuseUnknownPool(tx: Tx, orgId: string, name: string): Promise<void> {
+async function refuseUnknownPool(tx: Tx, orgId: string, name: string): Promise<void> {
   const rows = await queries.findPool(tx, orgId, name);
   if (!rows.some((row) => row.name === name)) throw unknownPool(name);
+}
+
+/** The addresses of one pool of the organization; none where there is no such pool. */
+async function addressesOfPool(tx: Tx, orgId: string, name: string): Promise<string[]> {
+  return (await queries.listSources(tx, orgId, [name])).map(({ ip }) => ip);
 }
 
 // --- addresses ----------------------------------------------------------------------------------------------------------
