@@ -27,6 +27,8 @@ before(async () => {
   dns.set("mail.example.eu", "A", ["192.0.2.25"]);
   dns.set("mx.mail.example.eu", "A", ["192.0.2.25"]);
   dns.set("192.0.2.25", "PTR", ["mail.example.eu"]);
+  dns.set("_spf.mail.example.eu", "TXT", ["v=spf1 ip4:192.0.2.25 -all"]);
+  dns.set("bounces.mail.example.eu", "TXT", ["v=spf1 include:_spf.mail.example.eu -all"]);
   database = await testDatabase();
   dir = mkdtempSync(join(tmpdir(), "postern-doctor-"));
 });
@@ -47,7 +49,7 @@ function environment(change: Record<string, string> = {}): Record<string, string
     DATABASE_URL: database.url,
     POSTERN_HTTP: "127.0.0.1:0",
     POSTERN_INTERNAL: "127.0.0.1:0",
-    POSTERN_MX: "127.0.0.1:0",
+    POSTERN_MX: "0.0.0.0:0",
     POSTERN_SUBMISSION: "127.0.0.1:0",
     ...change,
   };

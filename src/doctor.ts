@@ -1,7 +1,7 @@
 // `postern doctor`: looks at the machine, the settings and the outside world as Postern would meet them, and says in plain
 // sentences what is wrong and what to do. It changes nothing and starts nothing; only into an S3 bucket it puts an object of
-// a few bytes, reads it and takes it away. Not here: watching a running Postern
-// (metrics, docs/operations.md), and the DNS records of customers' domains (POST /v1/domains/{id}/verify).
+// a few bytes, reads it and takes it away. What others see of this installation is looked at in doctor/. Not here: watching a
+// running Postern (metrics, docs/operations.md), and the DNS records of customers' domains (POST /v1/domains/{id}/verify).
 import { X509Certificate } from "node:crypto";
 import { access, constants, readFile, stat, statfs } from "node:fs/promises";
 import { get } from "node:http";
@@ -9,6 +9,9 @@ import { createConnection, createServer } from "node:net";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { ConfigProblems, type FoundConfig, findConfig, type HostPort } from "./config.ts";
+import { checkListed } from "./doctor/listed.ts";
+import { checkNames, isLocal } from "./doctor/names.ts";
+import { knownToDatabase, sendingAddresses } from "./doctor/sending-addresses.ts";
 import { type Check, ok, problem, skipped, warning } from "./platform/check.ts";
 import { checkBlobs } from "./platform/check-blobs.ts";
 import { checkDatabase } from "./platform/check-database.ts";
@@ -54,7 +57,7 @@ export async function examine(options: DoctorOptions, read: () => FoundConfig = 
     checkPorts(config),
     checkBaseUrl(config),
     checkCertificate(config),
-    checkNames(config, resolver),
+    checkOutside(config, resolver),
     checkSpam(config, resolver),
     checkWayOut(options, config),
   ]);
@@ -198,8 +201,15 @@ function answersHealth({ host, port }: HostPort): Promise<boolean> {
 
 // The outside world --------------------------------------------------------------------------------------------------
 
-function isLocal(host: string): boolean {
-  return host === "localhost" || host.endsWith(".localhost") || /^(127\.|\[?::1\]?$)/.test(host);
+/** What others see: our names, and whether our addresses are on block lists. */
+async function checkOutside(config: FoundConfig, resolver: Resolver): Promise<Check[]> {
+  const known = await knownToDatabase(config);
+  const addresses = await sendingAddresses(config, resolver, known.pools);
+  const found = await Promise.all([
+    checkNames(config, resolver, { ...known, addresses }),
+    checkListed(config, resolver, addresses),
+  ]);
+  return found.flat();
 }
 
 function checkBaseUrl({ base_url }: FoundConfig): Check {
@@ -242,104 +252,6 @@ async function checkCertificate({ tls_cert_file, tls_key_file }: FoundConfig): P
       "They must be a certificate with its chain and the private key that belongs to it, both in PEM form.",
     );
   }
-}
-
-/** That DNS answers at all, and that this machine's names lead here and back (RFC 5321 §2.3.5, RFC 1912 §2.1). */
-async function checkNames(config: FoundConfig, resolver: Resolver): Promise<Check[]> {
-  const { hostname, mx_host } = config;
-  if (isLocal(hostname)) {
-    return [
-      warning(
-        "hostname",
-        `The host name is ${hostname}, which no mail server believes.`,
-        "Set POSTERN_HOSTNAME to the name that this machine's address resolves to.",
-      ),
-    ];
-  }
-  const own = await resolver.a(hostname);
-  if (own.kind === "failed") {
-    return [
-      problem(
-        "DNS",
-        `The name servers do not answer (${own.reason}).`,
-        "Set POSTERN_DNS to a resolver that this machine may use, such as 127.0.0.1:53 with unbound.",
-      ),
-    ];
-  }
-  const dns = ok("DNS", "The name servers answer.");
-  if (own.kind === "absent") {
-    return [
-      dns,
-      problem(
-        "hostname",
-        `${hostname} has no address in DNS.`,
-        `Publish an A record for ${hostname} with this machine's public address.`,
-      ),
-    ];
-  }
-  const mx = mx_host === hostname ? own : await resolver.a(mx_host);
-  const receiving =
-    mx.kind === "found"
-      ? ok("hostname", `${mx_host} receives mail.`)
-      : warning(
-          "hostname",
-          `${mx_host} has no address in DNS, so no inbound mail arrives.`,
-          `Publish an A record for ${mx_host}.`,
-        );
-  return [
-    dns,
-    receiving,
-    ...(await Promise.all(MAIL_NAMES.map((what) => checkMailName(config, what, resolver)))),
-    ...(await Promise.all(own.records.map((address) => checkReverse(hostname, address, resolver)))),
-  ];
-}
-
-type MailName = { name: string; host: "bounce_host" | "report_domain" | "masked_domain"; without: string };
-
-/** Names that mail comes to besides the MX itself. */
-const MAIL_NAMES: MailName[] = [
-  {
-    name: "bounces",
-    host: "bounce_host",
-    without: "no bounce comes back, and some servers refuse mail whose return path has no mail server",
-  },
-  { name: "reports", host: "report_domain", without: "no DMARC report arrives" },
-  { name: "masked addresses", host: "masked_domain", without: "no mail for masked addresses arrives" },
-];
-
-/** RFC 5321 §5.1: an MX that is ours, or an address of its own. */
-async function checkMailName(
-  config: FoundConfig,
-  { name, host, without }: MailName,
-  resolver: Resolver,
-): Promise<Check> {
-  const domain = config[host];
-  const mx = await resolver.mx(domain);
-  const exchanges = mx.kind === "found" ? mx.records.map(({ exchange }) => exchange.toLowerCase()) : [];
-  if (exchanges.includes(config.mx_host)) return ok(name, `Mail for ${domain} goes to ${config.mx_host}.`);
-  if (mx.kind === "failed") return skipped(name, `Where mail for ${domain} goes could not be asked (${mx.reason}).`);
-  if (exchanges.length === 0 && (await resolver.a(domain)).kind === "found")
-    return ok(name, `Mail for ${domain} goes to its own address.`);
-  const goes = exchanges.length === 0 ? "has no mail server" : `sends its mail to ${exchanges.join(", ")}`;
-  const says = `${domain} ${goes}: ${without}.`;
-  return warning(name, says, `Publish the record: ${domain} MX 10 ${config.mx_host}`);
-}
-
-async function checkReverse(hostname: string, address: string, resolver: Resolver): Promise<Check> {
-  const answer = await resolver.ptr(address);
-  const names = answer.kind === "found" ? answer.records.map((name) => name.toLowerCase().replace(/\.$/, "")) : [];
-  if (names.includes(hostname)) return ok("PTR", `${address} and ${hostname} lead to each other.`);
-  if (answer.kind === "failed")
-    return skipped("PTR", `The name of ${address} could not be asked for (${answer.reason}).`);
-  const says =
-    names.length > 0
-      ? `${address} is called ${names.join(", ")} in DNS, not ${hostname}.`
-      : `${address} has no name in DNS.`;
-  return problem(
-    "PTR",
-    `${says} Large providers refuse mail from it.`,
-    `Ask whoever gave you the address for the PTR record ${hostname}.`,
-  );
 }
 
 /** The one check that talks to a stranger, hence only when asked for. */

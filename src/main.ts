@@ -14,6 +14,7 @@ import {
 } from "./accounts/accounts.ts";
 import { type Opened, openWorld, type Running, startRoles } from "./app.ts";
 import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
+import { ownZone } from "./doctor/own-zone.ts";
 import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { resumeSending } from "./outbound/outbound.ts";
@@ -224,6 +225,13 @@ async function doctor(options: { json?: boolean; trySmtp?: string }): Promise<vo
   process.exit(isWell ? 0 : 1); // what has not answered in time is not waited for
 }
 
+function dnsZone(options: { json?: boolean }): Promise<void> {
+  return withWorld(async (world) => {
+    const { records, text } = await ownZone(world);
+    console.log(options.json ? JSON.stringify({ records }) : text);
+  });
+}
+
 function ownVersion(): string {
   return JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")).version;
 }
@@ -255,6 +263,13 @@ program
   .option("--json", "one JSON object")
   .option("--try-smtp <host>", "a mail server whose port 25 may be called")
   .action(doctor);
+program
+  .command("dns")
+  .description("the service's own names")
+  .command("zone")
+  .description("print every DNS record that they need, as a zone file")
+  .option("--json", "one JSON object")
+  .action(dnsZone);
 program
   .command("mail")
   .description("what came for postmaster@, abuse@ and the feedback addresses of this host")

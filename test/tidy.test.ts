@@ -64,6 +64,8 @@ describe("the import rule", () => {
     complainsOf("src/mail/dsn/parse.ts", 'import type { Db } from "../../platform/db.ts";', /mail may not import/);
     complainsOf("src/api/server.ts", 'import { readConfig } from "../config.ts";', /api may not import/);
     accepts("src/domains/names.ts", 'import type { Config } from "../config.ts";');
+    accepts("src/doctor.ts", 'import { checkNames } from "./doctor/names.ts";');
+    complainsOf("src/platform/db.ts", 'import { isLocal } from "../doctor/names.ts";', /platform may not import/);
     accepts("src/mail/dsn/parse.ts", 'import { parseHead } from "../mime/parse-head.ts";');
     complainsOf("src/platform/db.ts", 'import { testApi } from "../../test/support/api.ts";', /outside src/);
     complainsOf("src/mail/a.ts", 'import { x } from "./b.fixture.ts";', /only tests use/);

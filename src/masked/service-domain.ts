@@ -1,5 +1,6 @@
 // The service's own masked domain: aliases on it belong to organizations, its signing key to nobody of them. The key is
 // made once, at the first start or when it is first needed, and its records are shown at /v1/masked/domain.
+import type { Config } from "../config.ts";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../mail/dkim/key.ts";
 import type { SigningKey } from "../mail/dkim/sign.ts";
 import type { World } from "../platform/world.ts";
@@ -64,8 +65,15 @@ export type ServiceRecord = {
 
 /** What the operator publishes for the service's masked domain. */
 export async function maskedDomain(world: KeyWorld): Promise<{ domain: string; records: ServiceRecord[] }> {
-  const { masked_domain: domain, mx_host, spf_host } = world.config;
   const key = await ensureMaskedKey(world);
+  return { domain: world.config.masked_domain, records: maskedRecords(world.config, key) };
+}
+
+/** The same with a key that is known. */
+export function maskedRecords(
+  { masked_domain: domain, mx_host, spf_host }: Pick<Config, "masked_domain" | "mx_host" | "spf_host">,
+  key: Pick<MaskedKey, "selector" | "public_key">,
+): ServiceRecord[] {
   const text = (purpose: ServiceRecord["purpose"], name: string, value: string): ServiceRecord => ({
     purpose,
     type: "TXT",
@@ -73,13 +81,10 @@ export async function maskedDomain(world: KeyWorld): Promise<{ domain: string; r
     value,
     priority: null,
   });
-  return {
-    domain,
-    records: [
-      { purpose: "mx", type: "MX", name: domain, value: mx_host, priority: 10 },
-      text("dkim", `${key.selector}._domainkey.${domain}`, dkimRecord(key.public_key, "rsa")),
-      text("spf", domain, `v=spf1 include:${spf_host} -all`),
-      text("dmarc", `_dmarc.${domain}`, "v=DMARC1; p=reject; adkim=s"),
-    ],
-  };
+  return [
+    { purpose: "mx", type: "MX", name: domain, value: mx_host, priority: 10 },
+    text("dkim", `${key.selector}._domainkey.${domain}`, dkimRecord(key.public_key, "rsa")),
+    text("spf", domain, `v=spf1 include:${spf_host} -all`),
+    text("dmarc", `_dmarc.${domain}`, "v=DMARC1; p=reject; adkim=s"),
+  ];
 }
