@@ -367,7 +367,11 @@ test("the operator's yes to reports is any record that begins with v=DMARC1, a w
 const ours = "_spf.postern.test";
 const held: [string, Zone, RegExp][] = [
   ["our part of SPF is absent", [[ours, "TXT", []]], /"permerror" for mail from 198\.51\.100\.25/],
-  ["our part of SPF names others", [[ours, "TXT", ["v=spf1 ip4:203.0.113.1 -all"]]], /"softfail".*_spf\.postern\.test does not list/],
+  [
+    "our part of SPF names others",
+    [[ours, "TXT", ["v=spf1 ip4:203.0.113.1 -all"]]],
+    /"softfail".*_spf\.postern\.test does not list/,
+  ],
   ["our part of SPF is there twice", [[ours, "TXT", [...ourRecord, "v=spf1 -all"]]], /more than one SPF record/],
 ];
 for (const [what, zone, hint] of held) {
