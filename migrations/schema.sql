@@ -127,8 +127,10 @@ create table alias (
   last_received_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  environment text default 'live'::text not null,
   constraint alias_pkey PRIMARY KEY (org_id, id),
   constraint alias_action_check CHECK ((action = ANY (ARRAY['webhook'::text, 'forward'::text, 'store'::text, 'drop'::text]))),
+  constraint alias_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
   constraint alias_forward_mode_check CHECK ((forward_mode = ANY (ARRAY['preserve_from'::text, 'masked'::text]))),
   constraint alias_local_part UNIQUE (org_id, domain_id, local_part),
   constraint alias_org_id_domain_id_fkey FOREIGN KEY (org_id, domain_id) REFERENCES domain(org_id, id) ON DELETE CASCADE,
@@ -393,7 +395,9 @@ create table domain (
   verified_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  environment text default 'live'::text not null,
   constraint domain_pkey PRIMARY KEY (org_id, id),
+  constraint domain_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
   constraint domain_org_id_domain_key UNIQUE (org_id, domain),
   constraint domain_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
   constraint domain_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'verified'::text, 'degraded'::text, 'failed'::text]))),
@@ -575,8 +579,10 @@ create table inbound_rule (
   last_hit_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  environment text default 'live'::text not null,
   constraint inbound_rule_pkey PRIMARY KEY (org_id, id),
   constraint inbound_rule_action_check CHECK ((action = ANY (ARRAY['webhook'::text, 'forward'::text, 'store'::text, 'drop'::text]))),
+  constraint inbound_rule_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
   constraint inbound_rule_org_id_alias_id_fkey FOREIGN KEY (org_id, alias_id) REFERENCES alias(org_id, id) ON DELETE CASCADE,
   constraint inbound_rule_org_id_domain_id_fkey FOREIGN KEY (org_id, domain_id) REFERENCES domain(org_id, id) ON DELETE CASCADE,
   constraint inbound_rule_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id)
@@ -1310,8 +1316,10 @@ create table webhook (
   previous_secret_expires_at timestamp with time zone,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  environment text default 'live'::text not null,
   constraint webhook_pkey PRIMARY KEY (org_id, id),
   constraint webhook_disabled_reason_check CHECK ((disabled_reason = ANY (ARRAY['asked'::text, 'gone'::text]))),
+  constraint webhook_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
   constraint webhook_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id)
 );
 alter table webhook enable row level security;

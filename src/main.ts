@@ -160,7 +160,7 @@ function acceptMasterKeyCommand(): Promise<void> {
 function createKeyCommand(options: { name: string; env: "live" | "test"; organization?: string }): Promise<void> {
   return withWorld(async (world) => {
     const org_id = await organizationNamed(world, options.organization ?? null);
-    const account = { org_id, environment: "live" as const };
+    const account = { org_id, acts_on_live: true };
     const { secret } = await createKey(world, account, { name: options.name, environment: options.env });
     console.log(secret);
   });
@@ -281,7 +281,7 @@ program
   .action(resume);
 program
   .command("settings")
-  .description("settings of an organization: inbound_retention_days, warming_auto_start")
+  .description("settings of an organization: inbound_retention_days, test_keys, warming_auto_start")
   .argument("<name>")
   .argument("<value>", 'the value, or "default"')
   .option("--organization <id>", "its id; without it the first organization")

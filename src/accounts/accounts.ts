@@ -67,6 +67,7 @@ function toAccount(world: Pick<World, "db" | "clock" | "log">, row: FoundAccount
     state: row.state,
     monthly_quota: row.monthly_quota ?? PLANS[row.plan].monthly_quota,
     requests_per_second: row.requests_per_second ?? PLANS[row.plan].requests_per_second,
+    acts_on_live: row.environment === "live" || row.test_keys === "full",
   };
 }
 
@@ -97,13 +98,27 @@ export function requireLiveSending(account: Pick<Account, "state" | "environment
   }
 }
 
+/**
+ * 403 `test_key_not_allowed` when a test key asks for something that is live. `find` says whose environment it is of;
+ * null when it is not there, which the operation answers by itself. `what` ends the sentence "a test key cannot …".
+ */
+export async function protectLive(
+  account: Pick<Account, "acts_on_live">,
+  what: string,
+  find: () => Promise<Environment | null>,
+): Promise<void> {
+  if (!account.acts_on_live && (await find()) === "live") {
+    throw new Refusal("test_key_not_allowed", `a test key cannot ${what}`);
+  }
+}
+
 /** Creates a key; the secret is in the answer and nowhere else. A test key cannot create a live one (403). */
 export async function createKey(
   world: Pick<World, "db" | "clock" | "random">,
-  account: Pick<Account, "org_id" | "environment">,
+  account: Pick<Account, "org_id" | "acts_on_live">,
   request: { name: string; environment: Environment },
 ): Promise<{ key: KeyRow; secret: string }> {
-  if (account.environment === "test" && request.environment === "live") {
+  if (!account.acts_on_live && request.environment === "live") {
     throw new Refusal("test_key_not_allowed", "a test key cannot create a live key", { field: "environment" });
   }
   const name = checkName(request.name);
@@ -135,17 +150,35 @@ export async function getKey(world: Pick<World, "db">, orgId: string, id: string
   return found(isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.findKey(tx, orgId, id)) : []);
 }
 
-/** Renames a key, or 404. */
-export async function renameKey(world: Pick<World, "db">, orgId: string, id: string, name: string): Promise<KeyRow> {
+/** Renames a key, or 404; 403 when a test key would rename a live one. */
+export async function renameKey(
+  world: Pick<World, "db">,
+  account: Pick<Account, "org_id" | "acts_on_live">,
+  id: string,
+  name: string,
+): Promise<KeyRow> {
+  const orgId = account.org_id;
   const trimmed = checkName(name);
+  await protectLive(account, "rename a live key", () => environmentOf(world, orgId, id));
   return found(isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.renameKey(tx, orgId, id, trimmed)) : []);
 }
 
-/** Revokes a key from the next request on; a key may revoke itself. Revoking twice is no error. */
-export async function revokeKey(world: Pick<World, "db" | "clock">, orgId: string, id: string): Promise<void> {
+/** Revokes a key from the next request on; a key may revoke itself, a test key no live one. Revoking twice is no error. */
+export async function revokeKey(
+  world: Pick<World, "db" | "clock">,
+  account: Pick<Account, "org_id" | "acts_on_live">,
+  id: string,
+): Promise<void> {
+  const orgId = account.org_id;
+  await protectLive(account, "revoke a live key", () => environmentOf(world, orgId, id));
   const at = new Date(world.clock.now());
   const touched = isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.revokeKey(tx, orgId, id, at)) : 0;
   if (touched === 0) throw notFound("API key");
+}
+
+async function environmentOf(world: Pick<World, "db">, orgId: string, id: string): Promise<Environment | null> {
+  const rows = isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.findKey(tx, orgId, id)) : [];
+  return rows[0]?.environment ?? null;
 }
 
 function found(rows: KeyRow[]): KeyRow {

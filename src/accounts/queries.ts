@@ -9,15 +9,16 @@ const KEY_COLUMNS = "id, name, environment, key_prefix, last_four, created_at, l
 /** Index: api_key_digest. Batched: one look-up serves every request of the same moment. */
 export function findAccountsByDigest(db: Query, digests: Buffer[]) {
   return db.query<
-    Omit<Account, "monthly_quota"> & {
+    Omit<Account, "monthly_quota" | "acts_on_live"> & {
       digest: Buffer;
+      test_keys: string | null;
       monthly_quota: number | null;
       requests_per_second: number | null;
       last_used_at: Date | null;
     }
   >(
     `select k.digest, k.org_id, k.id as key_id, k.environment, k.last_used_at, o.plan, o.state, o.monthly_quota,
-            o.requests_per_second
+            o.requests_per_second, o.settings ->> 'test_keys' as test_keys
        from api_key k join organization o on o.id = k.org_id
       where k.digest = any($1) and k.revoked_at is null`,
     [digests],

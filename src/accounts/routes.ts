@@ -92,7 +92,7 @@ function mountChanges(api: Api, world: World): void {
       },
     },
     async (request) => ({
-      key: await accounts.renameKey(world, request.account.org_id, request.params.id, request.body.name),
+      key: await accounts.renameKey(world, request.account, request.params.id, request.body.name),
     }),
   );
 
@@ -108,7 +108,7 @@ function mountChanges(api: Api, world: World): void {
       },
     },
     async (request) => {
-      await accounts.revokeKey(world, request.account.org_id, request.params.id);
+      await accounts.revokeKey(world, request.account, request.params.id);
       return { deleted: true, id: request.params.id };
     },
   );

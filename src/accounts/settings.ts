@@ -12,10 +12,14 @@ type Setting = {
 
 const DAYS_MAX = 36_500;
 
-const SETTINGS: Record<"inbound_retention_days" | "warming_auto_start", Setting> = {
+const SETTINGS: Record<"inbound_retention_days" | "test_keys" | "warming_auto_start", Setting> = {
   inbound_retention_days: {
     what: `whole days from 1 to ${DAYS_MAX} that received mail is kept, if the installation keeps it that long`,
     read: (text) => (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= DAYS_MAX ? Number(text) : null),
+  },
+  test_keys: {
+    what: "full: test keys may do to live mail, keys and routes what live keys may",
+    read: (text) => (text === "full" ? text : null),
   },
   warming_auto_start: {
     what: "true or false: whether a domain begins to warm up once it is verified",

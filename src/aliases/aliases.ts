@@ -4,6 +4,7 @@ import { findDomain } from "../domains/domains.ts";
 import { parseAddress } from "../mail/address.ts";
 import { coalesce } from "../platform/coalesce.ts";
 import { isDuplicate, isUuid, type Tx } from "../platform/db.ts";
+import type { Account } from "../platform/http.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { findWebhooks } from "../webhooks/webhooks.ts";
@@ -45,7 +46,7 @@ export type AliasPorts = {
 export async function createAlias(
   world: AliasWorld,
   ports: AliasPorts,
-  orgId: string,
+  { org_id: orgId, acts_on_live }: Pick<Account, "org_id" | "acts_on_live">,
   request: AliasRequest,
 ): Promise<AliasRecord> {
   const settings = readSettings({
@@ -75,11 +76,18 @@ export async function createAlias(
         id,
         domain_id: domain.id,
         domain: domain.domain,
+        environment: acts_on_live ? "live" : "test",
         created_at,
       });
       return mustFind(tx, orgId, id);
     }),
   );
+}
+
+/** Of the key that made it; null when there is no such alias. */
+export async function environmentOf(world: Pick<World, "db">, orgId: string, id: string) {
+  const rows = isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.findEnvironment(tx, orgId, id)) : [];
+  return rows[0]?.environment ?? null;
 }
 
 type Settings = Omit<queries.AliasChange, "at" | "is_glob">;

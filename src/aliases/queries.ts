@@ -18,14 +18,15 @@ export type NewAlias = {
   webhook_ids: string[];
   description: string | null;
   active: boolean;
+  environment: "live" | "test";
   created_at: Date;
 };
 
 export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
   return tx.execute(
     `insert into alias (org_id, id, domain_id, domain, local_part, is_glob, action, forward_to, forward_mode,
-       webhook_ids, description, active, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)`,
+       webhook_ids, description, active, environment, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)`,
     [
       orgId,
       row.id,
@@ -39,9 +40,17 @@ export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
       row.webhook_ids,
       row.description,
       row.active,
+      row.environment,
       row.created_at,
     ],
   );
+}
+
+export function findEnvironment(tx: Query, orgId: string, id: string) {
+  return tx.query<{ environment: "live" | "test" }>("select environment from alias where org_id = $1 and id = $2", [
+    orgId,
+    id,
+  ]);
 }
 
 /** Serializes creations within a domain, so that the limits hold. */
@@ -98,7 +107,7 @@ export function lockAlias(tx: Tx, orgId: string, id: string) {
   return tx.query("select 1 from alias where org_id = $1 and id = $2 for update", [orgId, id]);
 }
 
-export type AliasChange = Omit<NewAlias, "id" | "domain_id" | "domain" | "created_at"> & { at: Date };
+export type AliasChange = Omit<NewAlias, "environment" | "id" | "domain_id" | "domain" | "created_at"> & { at: Date };
 
 /** Writes every setting. The row must be locked. */
 export function updateAlias(tx: Tx, orgId: string, id: string, change: AliasChange) {

@@ -1,6 +1,8 @@
 // /v1/aliases
 import { Type } from "@sinclair/typebox";
+import { protectLive } from "../accounts/accounts.ts";
 import {
+  type Account,
   type Api,
   answers,
   Closed,
@@ -92,7 +94,8 @@ function mountCollection(api: Api, world: World, ports: aliases.AliasPorts): voi
       },
     },
     async (request, reply) => {
-      const alias = await aliases.createAlias(world, ports, request.account.org_id, request.body);
+      await protectForwards(request);
+      const alias = await aliases.createAlias(world, ports, request.account, request.body);
       return reply.code(201).send({ alias });
     },
   );
@@ -142,6 +145,8 @@ function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
     },
     async (request) => {
       const change = { id: request.params.id, changes: request.body ?? {} };
+      await protectAlias(world, request);
+      await protectForwards({ account: request.account, body: change.changes });
       return { alias: await aliases.changeAlias(world, ports, request.account.org_id, change) };
     },
   );
@@ -157,8 +162,19 @@ function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
       },
     },
     async (request) => {
+      await protectAlias(world, request);
       await aliases.deleteAlias(world, request.account.org_id, request.params.id);
       return { deleted: true, id: request.params.id };
     },
   );
+}
+
+/** What a test key forwards to somebody would be live mail: an alias takes all that comes. */
+async function protectForwards({ account, body }: { account: Account; body: { action?: string } }): Promise<void> {
+  if (body.action === "forward") await protectLive(account, "forward live mail", async () => "live");
+}
+
+async function protectAlias(world: World, { account, params }: { account: Account; params: { id: string } }) {
+  const find = () => aliases.environmentOf(world, account.org_id, params.id);
+  await protectLive(account, "change the alias of a live key", find);
 }

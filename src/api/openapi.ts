@@ -26,6 +26,10 @@ const TAGS: Record<string, string> = {
   "API keys": "Keys that authenticate requests.",
 };
 
+const BEARER =
+  "An API key: svc_live_… or svc_test_…. A test key changes and deletes only what test keys made, reads no content of live " +
+  "mail, and changes no relay and no IP pool: 403 `test_key_not_allowed`. Its webhooks and rules are for test mail.";
+
 const SUCCESS: Record<string, string> = { 200: "Success", 201: "Created", 202: "Accepted" };
 
 const HEADERS = {
@@ -57,7 +61,7 @@ export function describeApi(baseUrl: string): FastifyDynamicSwaggerOptions {
       servers: [{ url: baseUrl }],
       components: {
         securitySchemes: {
-          bearer: { type: "http", scheme: "bearer", description: "An API key: svc_live_… or svc_test_…" },
+          bearer: { type: "http", scheme: "bearer", description: BEARER },
         },
         headers: HEADERS as never,
       },

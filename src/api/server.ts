@@ -12,7 +12,7 @@ import type { Api } from "../platform/http.ts";
 import { ErrorBody, RateLimitBody } from "../platform/http.ts";
 import type { Pressure } from "../platform/pressure.ts";
 import type { World } from "../platform/world.ts";
-import { requireKey } from "./auth.ts";
+import { requireKey, requireLiveKey } from "./auth.ts";
 import { answerOddRequests, answerUnreadable, demandHost } from "./client-errors.ts";
 import { closerOf } from "./closing.ts";
 import { answerError } from "./errors.ts";
@@ -85,6 +85,7 @@ export async function createHttpServer(
     v1.addHook("onRoute", demandEmptyBody);
     v1.addHook("onRequest", requireKey(authenticate(world)));
     v1.addHook("onRequest", limitRequests(world));
+    v1.addHook("onRequest", requireLiveKey(world));
     v1.addHook("preValidation", refuseNul);
     mount(v1);
   });

@@ -49,6 +49,7 @@ function mountKeys(api: Api, world: World): void {
     "/v1/domains/:id/dkim",
     {
       preValidation: allowNoBody,
+      config: { live_domain_only: "change DKIM keys of a live domain" },
       schema: {
         operationId: "createDkimKey",
         tags,
@@ -102,6 +103,7 @@ function mountRotation(api: Api, world: World): void {
   api.post(
     "/v1/domains/:id/dkim/rotate",
     {
+      config: { live_domain_only: "change DKIM keys of a live domain" },
       schema: {
         operationId: "rotateDkimKey",
         tags,
@@ -121,6 +123,7 @@ function mountRotation(api: Api, world: World): void {
   api.delete(
     "/v1/domains/:id/dkim/:selector",
     {
+      config: { live_domain_only: "change DKIM keys of a live domain" },
       schema: {
         operationId: "deactivateDkimKey",
         tags,

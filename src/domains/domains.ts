@@ -3,6 +3,7 @@
 import { normalizeDomain } from "../mail/address.ts";
 import { coalesce, coalesceByOrg } from "../platform/coalesce.ts";
 import { isDuplicate, isUuid, type Query, type Tx } from "../platform/db.ts";
+import type { Account } from "../platform/http.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import { remember } from "../platform/remember.ts";
 import type { World } from "../platform/world.ts";
@@ -48,7 +49,7 @@ export type CreateDomain = {
 export async function createDomain(
   world: Core & Pick<World, "random" | "config">,
   ports: DomainPorts,
-  orgId: string,
+  { org_id: orgId, acts_on_live }: Pick<Account, "org_id" | "acts_on_live">,
   request: CreateDomain,
 ): Promise<DomainRecord> {
   const now = world.clock.now();
@@ -60,6 +61,7 @@ export async function createDomain(
     dmarc_token: world.random.bytes(DMARC_TOKEN_BYTES).toString("hex"),
     catch_all_enabled: request.catch_all_enabled ?? false,
     inbound_mx_acknowledged: request.inbound_mx_acknowledged ?? false,
+    environment: acts_on_live ? "live" : "test",
     created_at: new Date(now),
     next_check_at: nextCheck({ watch_since: new Date(now), checks: [] }, now),
   };
@@ -249,6 +251,15 @@ export async function requireDomain(tx: Query, orgId: string, idOrName: string):
   const row = await findDomain(tx, orgId, idOrName);
   if (!row) throw notFound("domain");
   return row;
+}
+
+/** Of the key that made it; null when there is no such domain. */
+export async function environmentOf(world: Pick<World, "db">, orgId: string, idOrName: string) {
+  return world.db.asOrg(orgId, async (tx) => {
+    const domain = await findDomain(tx, orgId, idOrName);
+    const [row] = domain ? await queries.findEnvironment(tx, orgId, domain.id) : [];
+    return row?.environment ?? null;
+  });
 }
 
 /** As requireDomain, with the row locked until the transaction ends: changes of its keys take turns. */

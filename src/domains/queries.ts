@@ -18,13 +18,13 @@ export type NewDomain = Pick<
   | "inbound_mx_acknowledged"
   | "next_check_at"
   | "created_at"
->;
+> & { environment: "live" | "test" };
 
 export function insertDomain(tx: Tx, orgId: string, row: NewDomain) {
   return tx.query<DomainRow>(
     `insert into domain (org_id, id, domain, type, ownership_token, dmarc_token, catch_all_enabled,
-       inbound_mx_acknowledged, next_check_at, created_at, updated_at, watch_since, unverified_since)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10, $10) returning ${COLUMNS}`,
+       inbound_mx_acknowledged, next_check_at, created_at, updated_at, watch_since, unverified_since, environment)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $10, $10, $11) returning ${COLUMNS}`,
     [
       orgId,
       row.id,
@@ -36,8 +36,16 @@ export function insertDomain(tx: Tx, orgId: string, row: NewDomain) {
       row.inbound_mx_acknowledged,
       row.next_check_at,
       row.created_at,
+      row.environment,
     ],
   );
+}
+
+export function findEnvironment(tx: Query, orgId: string, id: string) {
+  return tx.query<{ environment: "live" | "test" }>("select environment from domain where org_id = $1 and id = $2", [
+    orgId,
+    id,
+  ]);
 }
 
 export function countDomains(tx: Tx, orgId: string) {

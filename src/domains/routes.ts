@@ -108,7 +108,7 @@ function mountCollection(api: Api, world: World, ports: DomainPorts): void {
       },
     },
     async (request, reply) =>
-      reply.code(201).send(await domains.createDomain(world, ports, request.account.org_id, request.body)),
+      reply.code(201).send(await domains.createDomain(world, ports, request.account, request.body)),
   );
 
   api.get(
@@ -150,6 +150,7 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
   api.put(
     "/v1/domains/:id",
     {
+      config: { live_domain_only: "change a live domain" },
       schema: {
         operationId: "updateDomain",
         tags,
@@ -183,6 +184,7 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
   api.delete(
     "/v1/domains/:id",
     {
+      config: { live_domain_only: "delete a live domain" },
       schema: {
         operationId: "deleteDomain",
         tags,

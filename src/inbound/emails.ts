@@ -125,6 +125,12 @@ function showDelivery(delivery: DeliveryRecord) {
   return { id, endpoint_id, event_id, attempt, status, status_code, error, created_at, next_attempt_at };
 }
 
+/** Live or test (simulated); null when there is no such mail. */
+export async function environmentOf(world: Reader, orgId: string, id: string) {
+  const rows = isUuid(id) ? await world.db.asOrg(orgId, (tx) => list.findEmail(tx, orgId, id)) : [];
+  return rows[0]?.environment ?? null;
+}
+
 async function requireRow(tx: Parameters<typeof list.findEmail>[0], orgId: string, id: string): Promise<list.EmailRow> {
   const [row] = isUuid(id) ? await list.findEmail(tx, orgId, id) : [];
   if (!row) throw notFound("inbound e-mail");
@@ -206,9 +212,6 @@ async function processAgain(
     const before = await requireRow(tx, org_id, id);
     const [locked] = await list.lockEmail(tx, org_id, id);
     if (!locked) throw notFound("inbound e-mail");
-    if (account.environment === "test" && before.environment === "live") {
-      throw new Refusal("test_key_not_allowed", "a test key cannot process live mail again");
-    }
     const why = problem(locked.status, before.route.kind);
     if (why) throw new Refusal("invalid_state", `the mail cannot be processed again: ${why}`);
     const route = await currentRoute(tx, before.route);

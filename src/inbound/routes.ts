@@ -1,7 +1,9 @@
 // /v1/inbound-emails
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply } from "fastify";
+import { protectLive } from "../accounts/accounts.ts";
 import {
+  type Account,
   type Api,
   answers,
   Closed,
@@ -97,7 +99,10 @@ function mountReading(api: Api, world: World, inbound: Inbound): void {
         response: answers({ 200: One }, [404]),
       },
     },
-    async (request) => ({ email: await emails.getEmail(world, inbound, request.account, request.params.id) }),
+    async (request) => {
+      await protectMail(world, request, "read live mail");
+      return { email: await emails.getEmail(world, inbound, request.account, request.params.id) };
+    },
   );
 }
 
@@ -115,6 +120,7 @@ function mountDownloads(api: Api, world: World, inbound: Inbound): void {
       },
     },
     async (request, reply) => {
+      await protectMail(world, request, "read live mail");
       const { id } = request.params;
       const bytes = await emails.getRaw(world, inbound, request.account.org_id, id);
       const headers = { ...downloadHeaders(`${id}.eml`, "application/octet-stream"), "content-type": "message/rfc822" };
@@ -139,6 +145,7 @@ function mountDownloads(api: Api, world: World, inbound: Inbound): void {
       },
     },
     async (request, reply) => {
+      await protectMail(world, request, "read live mail");
       const { id, attachment_id } = request.params;
       const { attachment, content } = await emails.openAttachment(world, request.account.org_id, id, attachment_id);
       const headers = downloadHeaders(attachment.filename, attachment.content_type);
@@ -166,6 +173,7 @@ function mountChanging(api: Api, world: World, inbound: Inbound): void {
       },
     },
     async (request) => {
+      await protectMail(world, request, "process live mail again");
       await emails.replayEmail(world, inbound, request.account, request.params.id);
       return { email: await emails.getEmail(world, inbound, request.account, request.params.id) };
     },
@@ -184,6 +192,7 @@ function mountChanging(api: Api, world: World, inbound: Inbound): void {
       },
     },
     async (request) => {
+      await protectMail(world, request, "release live mail");
       await emails.releaseEmail(world, inbound, request.account, request.params.id);
       return { email: await emails.getEmail(world, inbound, request.account, request.params.id) };
     },
@@ -202,6 +211,7 @@ function mountChanging(api: Api, world: World, inbound: Inbound): void {
       },
     },
     async (request) => {
+      await protectMail(world, request, "delete live mail");
       await emails.deleteEmail(world, request.account.org_id, request.params.id);
       return { deleted: true, id: request.params.id };
     },
@@ -239,4 +249,10 @@ function mountSimulate(api: Api, world: World, inbound: Inbound): void {
       return { accepted: results.some(({ accepted }) => accepted), results, email, messages };
     },
   );
+}
+
+type OfMail = { account: Account; params: { id: string } };
+
+function protectMail(world: World, { account, params }: OfMail, what: string): Promise<void> {
+  return protectLive(account, what, () => emails.environmentOf(world, account.org_id, params.id));
 }

@@ -31,15 +31,19 @@ const COLUMNS = `id, org_id, domain_id, alias_id, name, priority, active, match,
 /** Rules of an alias before those of its domain, then by priority, then by age. */
 const ORDER = "alias_id is null, priority, id";
 
-export function insertRule(
-  tx: Tx,
-  orgId: string,
-  rule: RuleSettings & { id: string; domain_id: string; alias_id: string | null; created_at: Date },
-) {
+export type NewRule = {
+  id: string;
+  domain_id: string;
+  alias_id: string | null;
+  environment: "live" | "test";
+  created_at: Date;
+};
+
+export function insertRule(tx: Tx, orgId: string, rule: RuleSettings & NewRule) {
   return tx.execute(
     `insert into inbound_rule (org_id, id, domain_id, alias_id, name, priority, active, match, action, forward_to,
-       webhook_ids, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)`,
+       webhook_ids, environment, created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)`,
     [
       orgId,
       rule.id,
@@ -52,6 +56,7 @@ export function insertRule(
       rule.action,
       rule.forward_to,
       rule.webhook_ids,
+      rule.environment,
       rule.created_at,
     ],
   );
@@ -104,6 +109,13 @@ export function findRule(tx: Query, orgId: string, id: string) {
   return tx.query<RuleRecord>(`select ${COLUMNS} from inbound_rule where org_id = $1 and id = $2`, [orgId, id]);
 }
 
+export function findEnvironments(tx: Tx, orgId: string, ids: readonly string[]) {
+  return tx.query<{ environment: "live" | "test" }>(
+    "select environment from inbound_rule where org_id = $1 and id = any($2::uuid[])",
+    [orgId, ids],
+  );
+}
+
 /** Those that there are, locked in one order for all writers. */
 export function lockRules(tx: Tx, orgId: string, ids: readonly string[]) {
   return tx.query<{ id: string; domain_id: string }>(
@@ -153,12 +165,13 @@ export type RuleVersion = {
   alias_id: string | null;
   id: string;
   revision: number;
+  environment: "live" | "test";
 };
 
 /** The active rules of these domains, in the order they are asked. Index: inbound_rule_by_domain. */
 export function listVersions(db: Query, keys: readonly { org_id: string; domain_id: string }[]) {
   return db.query<RuleVersion>(
-    `select r.org_id, r.domain_id, r.alias_id, r.id, r.revision
+    `select r.org_id, r.domain_id, r.alias_id, r.id, r.revision, r.environment
        from unnest($1::uuid[], $2::uuid[]) as k (org_id, domain_id)
        join inbound_rule r on r.org_id = k.org_id and r.domain_id = k.domain_id
       where r.active order by r.alias_id is null, r.priority, r.id`,

@@ -1,8 +1,10 @@
 // /v1/inbound-rules and /v1/domains/{id}/rules
 import { Type } from "@sinclair/typebox";
+import { protectLive } from "../accounts/accounts.ts";
 import { FORWARD_TO_MAX, WEBHOOK_IDS, WEBHOOK_IDS_MAX } from "../aliases/aliases.ts";
 import { ACTIONS } from "../aliases/types.ts";
 import {
+  type Account,
   type Api,
   answers,
   Closed,
@@ -109,7 +111,7 @@ function mountCollection(api: Api, world: World): void {
       },
     },
     async (request, reply) =>
-      reply.code(201).send({ rule: await rules.createRule(world, request.account.org_id, request.body) }),
+      reply.code(201).send({ rule: await rules.createRule(world, request.account, request.body) }),
   );
 
   api.get(
@@ -161,9 +163,11 @@ function mountRule(api: Api, world: World): void {
         response: answers({ 200: One }, [404]),
       },
     },
-    async (request) => ({
-      rule: await rules.changeRule(world, request.account.org_id, request.params.id, request.body ?? {}),
-    }),
+    async (request) => {
+      const { account, params } = request;
+      await protectRules(world, account, [params.id]);
+      return { rule: await rules.changeRule(world, account.org_id, params.id, request.body ?? {}) };
+    },
   );
 
   api.delete(
@@ -177,6 +181,7 @@ function mountRule(api: Api, world: World): void {
       },
     },
     async (request) => {
+      await protectRules(world, request.account, [request.params.id]);
       await rules.deleteRule(world, request.account.org_id, request.params.id);
       return { deleted: true, id: request.params.id };
     },
@@ -206,7 +211,10 @@ function mountTogether(api: Api, world: World, inbound: Inbound): void {
         response: answers({ 200: Type.Object({ rules: Type.Array(Rule) }) }, [404]),
       },
     },
-    async (request) => ({ rules: await rules.reorderRules(world, request.account.org_id, request.body.ids) }),
+    async (request) => {
+      await protectRules(world, request.account, request.body.ids);
+      return { rules: await rules.reorderRules(world, request.account.org_id, request.body.ids) };
+    },
   );
 
   api.post(
@@ -237,7 +245,7 @@ function mountTogether(api: Api, world: World, inbound: Inbound): void {
         ),
       },
     },
-    async (request) => tryRule(world, inbound, request.account.org_id, request.body),
+    async (request) => tryRule(world, inbound, request.account, request.body),
   );
 }
 
@@ -255,10 +263,9 @@ function mountOfDomain(api: Api, world: World): void {
       },
     },
     async (request, reply) => {
-      const { org_id } = request.account;
       return reply
         .code(201)
-        .send({ rule: await rules.createDomainRule(world, org_id, request.params.id, request.body) });
+        .send({ rule: await rules.createDomainRule(world, request.account, request.params.id, request.body) });
     },
   );
 
@@ -276,4 +283,8 @@ function mountOfDomain(api: Api, world: World): void {
     },
     async (request) => rules.listDomainRules(world, request.account.org_id, request.params.id, pageOf(request.query)),
   );
+}
+
+function protectRules(world: World, account: Account, ids: readonly string[]): Promise<void> {
+  return protectLive(account, "change the rule of a live key", () => rules.environmentOf(world, account.org_id, ids));
 }

@@ -51,6 +51,28 @@ test("an alias's rule acts before its domain's, a dropped mail tells no webhook,
   ]);
 });
 
+test("a test key's rule and endpoint get test mail only; live mail takes the way that live keys chose", async () => {
+  const as = { key: r.api.test_key };
+  const value = "for the test key";
+  const conditions = [{ field: "subject", comparator: "equals", value }];
+  const body = { name: "t", domain_id: r.domain.id, priority: 1, conditions, action: "drop" };
+  const { rule } = (await r.api.ask("POST", "/v1/inbound-rules", body, as)).body;
+  const url = "https://spy.example/hook";
+  const { webhook } = (await r.api.ask("POST", "/v1/webhooks", { url, domain_id: r.domain.id }, as)).body;
+  await r.send({ from: "carl@third.example", to: "desk@in.example", subject: value, text: "secret" });
+  const live = (await r.processed("", 4)).at(-1);
+  const { email } = (await r.api.ask("GET", `/v1/inbound-emails/${live?.id}`)).body;
+  assert.deepEqual([email.environment, email.status, email.rule_ids], ["live", "delivered", []]);
+  const told = (await r.events(email.id)).flatMap(({ endpoints }) => endpoints);
+  assert.deepEqual([told.length, told.includes(webhook.id)], [1, false]);
+  const simulated = { from: "carl@third.example", to: ["desk@in.example"], subject: value, text: "x" };
+  const test = (await r.api.ask("POST", "/v1/inbound-emails/simulate", simulated, as)).body.email;
+  const shown = (await r.api.ask("GET", `/v1/inbound-emails/${test.id}`, undefined, as)).body.email;
+  assert.deepEqual([shown.status, shown.rule_ids], ["dropped", [rule.id]]);
+  await r.api.ask("DELETE", `/v1/inbound-rules/${rule.id}`, undefined, as);
+  await r.api.ask("DELETE", `/v1/webhooks/${webhook.id}`, undefined, as);
+});
+
 test("what a stranger writes in our name is neither matched nor told", async () => {
   const host = r.api.world.config.mx_host;
   const trust = ["Authentication-Results", "X-Postern-Trusted", "X-Service-Verdict"].map((header_name) => {

@@ -1,7 +1,9 @@
 // A rule tried out on stored mail: which mails it would have matched, and why, condition by condition. Nothing is changed,
 // and what processing found out once (verdicts, spam) is not asked for again.
+import { protectLive } from "../accounts/accounts.ts";
 import { compileTree, type TraceStep, type Tree, trace } from "../mail/rules/rules.ts";
 import { isUuid } from "../platform/db.ts";
+import type { Account } from "../platform/http.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { NO_FINDINGS } from "./emails.ts";
@@ -25,12 +27,13 @@ export type Tried = { email_id: string; matched: boolean; steps: TraceStep[] };
 export async function tryRule(
   world: Pick<World, "db" | "blobs" | "clock">,
   inbound: Pick<Inbound, "toMail">,
-  orgId: string,
+  account: Pick<Account, "org_id" | "acts_on_live">,
   request: TryRequest,
 ): Promise<{ results: Tried[]; tested: number; matched: number }> {
+  const orgId = account.org_id;
   const { tree, ...scope } = await ruleOf(world, orgId, request);
   const compiled = compileTree(tree, request.conditions === undefined ? "match" : "conditions");
-  const rows = await findRows(world, orgId, request, scope);
+  const rows = await findRows(world, account, request, scope);
   const results: Tried[] = [];
   const pause = pauseInTime(world.clock);
   for (const row of rows) {
@@ -49,7 +52,7 @@ function tellTooLong(error: unknown): never {
   throw new Refusal("unavailable", "the rule took too long; try it on fewer mails, or with simpler expressions");
 }
 
-type Scope = { domain_id?: string; alias_id?: string };
+type Scope = Pick<list.EmailFilter, "domain_id" | "alias_id">;
 
 async function ruleOf(world: Pick<World, "db">, orgId: string, request: TryRequest): Promise<Scope & { tree: Tree }> {
   const given = readMatch(request);
@@ -66,19 +69,23 @@ async function ruleOf(world: Pick<World, "db">, orgId: string, request: TryReque
 
 async function findRows(
   world: Pick<World, "db">,
-  orgId: string,
+  account: Pick<Account, "org_id" | "acts_on_live">,
   { email_id, limit = LIMIT_DEFAULT }: TryRequest,
   scope: Scope,
 ): Promise<list.EmailRow[]> {
+  const orgId = account.org_id;
   return world.db.asOrg(orgId, async (tx) => {
     if (email_id !== undefined) {
       const found = isUuid(email_id) ? await list.findEmail(tx, orgId, email_id) : [];
       if (found.length === 0) throw notFound("inbound e-mail");
+      // What a condition holds for tells what the mail says.
+      await protectLive(account, "try a rule on live mail", async () => found[0]?.environment ?? null);
       return found;
     }
     const order = { sort: "received_at", direction: "desc" } as const;
     const rows: list.EmailRow[] = [];
-    for (const { id } of await list.listEmails(tx, orgId, scope, { ...order, limit, offset: 0 })) {
+    const filter = account.acts_on_live ? scope : { ...scope, environment: "test" };
+    for (const { id } of await list.listEmails(tx, orgId, filter, { ...order, limit, offset: 0 })) {
       rows.push(...(await list.findEmail(tx, orgId, id)));
     }
     return rows;

@@ -5,6 +5,7 @@ import type { AliasAction } from "../aliases/types.ts";
 import { findDomain, requireDomain } from "../domains/domains.ts";
 import { type Problem, readConditions, readTree, type Tree } from "../mail/rules/rules.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
+import type { Account } from "../platform/http.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import type { RuleRecord, RuleSettings } from "./rules-queries.ts";
@@ -32,9 +33,13 @@ export type RuleRequest = Conditions & {
 
 /**
  * Creates a rule of a domain or of an alias. 404 for one that is not the organization's, 403 when the domain has 100. The
- * priority left out puts it last.
+ * priority left out puts it last. A test key's rules are asked about test mail only.
  */
-export async function createRule(world: RuleWorld, orgId: string, request: RuleRequest): Promise<RuleRecord> {
+export async function createRule(
+  world: RuleWorld,
+  { org_id: orgId, acts_on_live }: Pick<Account, "org_id" | "acts_on_live">,
+  request: RuleRequest,
+): Promise<RuleRecord> {
   const match = readMatch(request);
   if (!match) throw invalid("match", "the 'match' field or the 'conditions' field is required");
   const alias = await findAlias(world, orgId, request.alias_id ?? null);
@@ -63,7 +68,8 @@ export async function createRule(world: RuleWorld, orgId: string, request: RuleR
     });
     await refuseUnknownWebhooks(tx, orgId, settings.webhook_ids);
     const place = { id, domain_id: domain.id, alias_id: alias?.id ?? null, created_at };
-    await queries.insertRule(tx, orgId, { ...settings, ...place });
+    const environment = acts_on_live ? "live" : "test";
+    await queries.insertRule(tx, orgId, { ...settings, ...place, environment });
     return mustFind(tx, orgId, id);
   });
 }
@@ -139,12 +145,19 @@ async function listPage(tx: Tx, orgId: string, filter: queries.RuleFilter, page:
 /** Creates a rule of the domain in the path, by id or name, or 404. */
 export async function createDomainRule(
   world: RuleWorld,
-  orgId: string,
+  account: Pick<Account, "org_id" | "acts_on_live">,
   domain: string,
   request: Omit<RuleRequest, "domain_id">,
 ): Promise<RuleRecord> {
-  const { id } = await world.db.asOrg(orgId, (tx) => requireDomain(tx, orgId, domain));
-  return createRule(world, orgId, { ...request, domain_id: id });
+  const { org_id } = account;
+  const { id } = await world.db.asOrg(org_id, (tx) => requireDomain(tx, org_id, domain));
+  return createRule(world, account, { ...request, domain_id: id });
+}
+
+/** Live when one of them is of a live key; null when none is there. */
+export async function environmentOf(world: Pick<World, "db">, orgId: string, ids: readonly string[]) {
+  const rows = await world.db.asOrg(orgId, (tx) => queries.findEnvironments(tx, orgId, ids.filter(isUuid)));
+  return rows.find(({ environment }) => environment === "live")?.environment ?? rows[0]?.environment ?? null;
 }
 
 /** One rule, or 404. */

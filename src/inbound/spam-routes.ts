@@ -97,6 +97,7 @@ export function mountSpam(api: Api, world: World): void {
   api.put(
     "/v1/domains/:id/spam",
     {
+      config: { live_domain_only: "change what a live domain takes for spam" },
       schema: {
         operationId: "updateDomainSpam",
         tags,

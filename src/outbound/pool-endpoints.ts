@@ -87,6 +87,7 @@ function mountCollection(api: Api, world: World): void {
   api.post(
     "/v1/ip-pools",
     {
+      config: { live_keys_only: "change IP pools" },
       schema: {
         operationId: "createIpPool",
         tags,
@@ -137,6 +138,7 @@ function mountPool(api: Api, world: World): void {
   api.put(
     "/v1/ip-pools/:id",
     {
+      config: { live_keys_only: "change IP pools" },
       schema: {
         operationId: "updateIpPool",
         tags,
@@ -154,6 +156,7 @@ function mountPool(api: Api, world: World): void {
   api.delete(
     "/v1/ip-pools/:id",
     {
+      config: { live_keys_only: "change IP pools" },
       schema: {
         operationId: "deleteIpPool",
         tags,

@@ -31,6 +31,25 @@ const Params = {
   ...IdParams,
   properties: { id: Type.String({ maxLength: 1024, description: "The domain's id or its name" }) },
 } as typeof IdParams;
+const RelaySettings = Closed({
+  host: Type.String({ minLength: 1, maxLength: 253, description: "A public host name or address" }),
+  port: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 65_535, description: "587, or 465 with `tls` implicit, when absent" }),
+  ),
+  username: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 255 }))),
+  password: Type.Optional(
+    Nullable(
+      Type.String({
+        minLength: 1,
+        maxLength: 1024,
+        description: "Kept when absent, if host, port and user name stay the same",
+      }),
+    ),
+  ),
+  tls: Type.Optional({ ...Tls, default: "starttls" }),
+  mode: Type.Optional({ ...Mode, default: "always" }),
+});
+
 const tags = ["Domains"];
 
 /** Mounts the endpoints of a domain's relay. */
@@ -52,6 +71,7 @@ export function mountRelays(api: Api, world: World): void {
   api.put(
     "/v1/domains/:id/relay",
     {
+      config: { live_keys_only: "change the relay of a domain" },
       schema: {
         operationId: "setDomainRelay",
         tags,
@@ -60,24 +80,7 @@ export function mountRelays(api: Api, world: World): void {
           "Sets the relay as a whole; it is in effect within seconds, for mail that waits as well. The timeline shows " +
           "it as `mx_host`.",
         params: Params,
-        body: Closed({
-          host: Type.String({ minLength: 1, maxLength: 253, description: "A public host name or address" }),
-          port: Type.Optional(
-            Type.Integer({ minimum: 1, maximum: 65_535, description: "587, or 465 with `tls` implicit, when absent" }),
-          ),
-          username: Type.Optional(Nullable(Type.String({ minLength: 1, maxLength: 255 }))),
-          password: Type.Optional(
-            Nullable(
-              Type.String({
-                minLength: 1,
-                maxLength: 1024,
-                description: "Kept when absent, if host, port and user name stay the same",
-              }),
-            ),
-          ),
-          tls: Type.Optional({ ...Tls, default: "starttls" }),
-          mode: Type.Optional({ ...Mode, default: "always" }),
-        }),
+        body: RelaySettings,
         response: answers({ 200: Relay }, [404]),
       },
     },
@@ -89,6 +92,7 @@ export function mountRelays(api: Api, world: World): void {
   api.delete(
     "/v1/domains/:id/relay",
     {
+      config: { live_keys_only: "change the relay of a domain" },
       schema: {
         operationId: "deleteDomainRelay",
         tags,

@@ -32,6 +32,8 @@ export type Account = {
   plan: "free" | "starter" | "growth" | "scale" | "enterprise";
   state: "pending_review" | "active" | "suspended";
   monthly_quota: number;
+  /** A live key's, or a test key's of an organization that trusts its test keys with everything (setting `test_keys`). */
+  acts_on_live: boolean;
 };
 
 declare module "fastify" {
@@ -47,6 +49,10 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** A body with text that cannot be stored comes through to the handler, which looks at each item. */
     judges_items?: boolean;
+    /** What a test key is refused here, as the end of "a test key cannot …": the operation is about live mail only. */
+    live_keys_only?: string;
+    /** The same, where the path names a domain that a live key made. */
+    live_domain_only?: string;
   }
 }
 

@@ -1,6 +1,8 @@
 // /v1/emails: what was sent, and what became of it.
 import { Type } from "@sinclair/typebox";
+import { protectLive } from "../accounts/accounts.ts";
 import {
+  type Account,
   type Api,
   answers,
   Closed,
@@ -213,6 +215,7 @@ function mountContent(api: Api, world: World): void {
       },
     },
     async (request, reply) => {
+      await protectMail(world, request, "read live mail");
       const { row, mime } = await emails.loadContent(world, request.account.org_id, request.params.id);
       if (/message\/rfc822/i.test(request.headers.accept ?? "")) {
         reply.header("content-disposition", `attachment; filename="${row.id}.eml"`);
@@ -262,6 +265,15 @@ function mountChanging(api: Api, world: World, deps: EmailRouteDeps): void {
         response: answers({ 200: Type.Object({ email: Email }) }, [404, 409]),
       },
     },
-    async (request) => ({ email: await cancelEmail(world, deps, request.account, request.params.id) }),
+    async (request) => {
+      await protectMail(world, request, "cancel live mail");
+      return { email: await cancelEmail(world, deps, request.account, request.params.id) };
+    },
   );
+}
+
+type OfMail = { account: Account; params: { id: string } };
+
+function protectMail(world: World, { account, params }: OfMail, what: string): Promise<void> {
+  return protectLive(account, what, () => emails.environmentOf(world, account.org_id, params.id));
 }

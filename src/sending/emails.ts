@@ -88,13 +88,14 @@ export async function getEmail(world: Pick<World, "db">, orgId: string, idOrMess
 
 /** One e-mail by id or Message-ID, or 404. */
 export async function requireRow(tx: Tx, orgId: string, idOrMessageId: string): Promise<queries.EmailRow> {
-  const rows = isUuid(idOrMessageId)
-    ? await queries.findEmail(tx, orgId, idOrMessageId)
-    : idOrMessageId.includes("\0")
-      ? []
-      : await queries.findEmailByMessageId(tx, orgId, bare(idOrMessageId));
-  if (!rows[0]) throw notFound("e-mail");
-  return rows[0];
+  const [row] = await findRows(tx, orgId, idOrMessageId);
+  if (!row) throw notFound("e-mail");
+  return row;
+}
+
+async function findRows(tx: Tx, orgId: string, idOrMessageId: string): Promise<queries.EmailRow[]> {
+  if (isUuid(idOrMessageId)) return queries.findEmail(tx, orgId, idOrMessageId);
+  return idOrMessageId.includes("\0") ? [] : queries.findEmailByMessageId(tx, orgId, bare(idOrMessageId));
 }
 
 /** The timeline, oldest first; it begins with the accept. */
@@ -140,6 +141,12 @@ function acceptedEvent(
 function idOfPlace(id: string, place: number): string {
   const end = (Number.parseInt(id.slice(-6), 16) + 1 + place) & 0xffffff;
   return id.slice(0, -6) + end.toString(16).padStart(6, "0");
+}
+
+/** Live or test, by id or Message-ID; null when there is no such e-mail. */
+export async function environmentOf(world: Pick<World, "db">, orgId: string, id: string) {
+  const rows = await world.db.asOrg(orgId, (tx) => findRows(tx, orgId, id));
+  return rows[0]?.environment ?? null;
 }
 
 /** The stored message as bytes (canonical, before signing); 404 once retention has removed it, 503 while its blob is missing. */

@@ -141,6 +141,7 @@ function mountStart(api: Api, world: World, ports: WarmingPorts): void {
   api.post(
     "/v1/domains/:id/warming/start",
     {
+      config: { live_domain_only: "change the limits of live mail" },
       schema: {
         operationId: "startWarming",
         tags,
@@ -167,6 +168,7 @@ function mountPausing(api: Api, world: World, ports: WarmingPorts): void {
   api.post(
     "/v1/domains/:id/warming/pause",
     {
+      config: { live_domain_only: "change the limits of live mail" },
       schema: {
         operationId: "pauseWarming",
         tags,
@@ -185,6 +187,7 @@ function mountPausing(api: Api, world: World, ports: WarmingPorts): void {
   api.post(
     "/v1/domains/:id/warming/resume",
     {
+      config: { live_domain_only: "change the limits of live mail" },
       schema: {
         operationId: "resumeWarming",
         tags,

@@ -331,11 +331,14 @@ for (const query of ["limit=0", "limit=101", "offset=-1", "days=3"]) {
   });
 }
 
-test("test keys may look and manage", async () => {
+test("test keys may look, and manage domains that test keys made", async () => {
   assert.equal((await warming(api.test_key)).status, 200);
-  assert.equal((await act("start", { phase: "phase_2" }, api.test_key)).status, 200);
-  assert.equal((await act("pause", undefined, api.test_key)).status, 200);
-  assert.equal((await act("resume", undefined, api.test_key)).status, 200);
+  assert.equal((await act("start", { phase: "phase_2" }, api.test_key)).status, 403);
+  const as = { key: api.test_key };
+  const own = await addVerifiedDomain(api, dns, "of-a-test-key.example", { ...as, warm: false });
+  for (const step of ["pause", "resume"]) {
+    assert.equal((await api.ask("POST", `/v1/domains/${own.id}/warming/${step}`, undefined, as)).status, 200);
+  }
 });
 
 test("the domain's name serves as well as its id", async () => {

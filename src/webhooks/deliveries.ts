@@ -83,6 +83,16 @@ export async function forgetEvents(
   await log.deleteBodies(tx, events);
 }
 
+/** That of the delivery's endpoint; null when either is not there. */
+export async function environmentOf(world: Pick<World, "db">, orgId: string, id: string) {
+  if (!isUuid(id)) return null;
+  return world.db.asOrg(orgId, async (tx) => {
+    const [delivery] = await log.findDelivery(tx, orgId, id);
+    const [webhook] = delivery ? await queries.findWebhook(tx, orgId, delivery.endpoint_id) : [];
+    return webhook?.environment ?? null;
+  });
+}
+
 // --- replays ---------------------------------------------------------------------------------------------------------
 
 type ReplayWorld = Pick<World, "db" | "clock" | "random" | "log">;

@@ -77,6 +77,22 @@ test("large bodies are written in statements of at most some 8 MiB", async () =>
   assert.deepEqual(await counts(org_id), [20, 20]);
 });
 
+test("an endpoint that a test key made hears of test mail only, a live key's of both", async () => {
+  const { org_id, live_key, test_key } = await api.organization();
+  const live = await addWebhook(api, "https://hooks.example.com/live", {}, { key: live_key });
+  const test = await addWebhook(api, "https://hooks.example.com/test", {}, { key: test_key });
+  const told = async (environment: string) => {
+    const event = outgoing(api, { org_id });
+    const about = { ...event, payload: { ...event.payload, environment } };
+    return api.world.db.transaction(async (tx) => {
+      await enqueueWebhooks(tx, api.world, [about]);
+      return (await listEventDeliveries(tx, org_id, [event.event_id])).map(({ endpoint_id }) => endpoint_id).sort();
+    });
+  };
+  assert.deepEqual(await told("live"), [live.id]);
+  assert.deepEqual(await told("test"), [live.id, test.id].sort());
+});
+
 test("a producer may work for one organization only, behind row-level security", async () => {
   const { org_id, live_key: key } = await api.organization();
   const { id } = await addWebhook(api, "https://hooks.example.com/", {}, { key });

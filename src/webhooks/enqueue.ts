@@ -89,6 +89,8 @@ function addTo(batch: Batch, { event, body, takers, ids }: Taken): void {
 
 function takes(subscriber: queue.Subscriber, event: OutgoingEvent): boolean {
   if (!subscriber.event_types.includes(event.event)) return false;
+  // What a test key set up tells nothing of live mail.
+  if (subscriber.environment === "test" && event.payload.environment !== "test") return false;
   const isChosen =
     event.event === "email.received" || event.endpoint_ids !== undefined
       ? (event.endpoint_ids ?? []).includes(subscriber.id)

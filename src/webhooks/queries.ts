@@ -3,7 +3,7 @@ import type { Query, Tx } from "../platform/db.ts";
 import type { EndpointRow, WebhookChoice, WebhookEventType, WebhookRecord } from "./types.ts";
 
 const COLUMNS = `w.id, w.webhook_url, w.event_types, w.secret is not null as has_secret, w.domain_id, w.match_pattern,
-  w.enabled, w.previous_secret_expires_at, l.consecutive_failures, l.last_success_at, w.created_at, w.updated_at`;
+  w.enabled, w.environment, w.previous_secret_expires_at, l.consecutive_failures, l.last_success_at, w.created_at, w.updated_at`;
 const WITH_LANE = "webhook w join webhook_lane l on l.org_id = w.org_id and l.webhook_id = w.id";
 
 export type NewWebhook = {
@@ -12,6 +12,7 @@ export type NewWebhook = {
   event_types: readonly WebhookEventType[];
   domain_id: string | null;
   match_pattern: string | null;
+  environment: "live" | "test";
   secret: Buffer;
   created_at: Date;
 };
@@ -20,9 +21,20 @@ export type NewWebhook = {
 export async function insertWebhook(tx: Tx, orgId: string, row: NewWebhook): Promise<void> {
   await tx.execute(
     `with lane as (insert into webhook_lane (org_id, webhook_id) values ($1, $2))
-     insert into webhook (org_id, id, webhook_url, event_types, domain_id, match_pattern, secret, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $8)`,
-    [orgId, row.id, row.webhook_url, row.event_types, row.domain_id, row.match_pattern, row.secret, row.created_at],
+     insert into webhook (org_id, id, webhook_url, event_types, domain_id, match_pattern, secret, environment, created_at,
+                          updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)`,
+    [
+      orgId,
+      row.id,
+      row.webhook_url,
+      row.event_types,
+      row.domain_id,
+      row.match_pattern,
+      row.secret,
+      row.environment,
+      row.created_at,
+    ],
   );
 }
 

@@ -12,6 +12,7 @@ export type Subscriber = {
   event_types: WebhookEventType[];
   domain_id: string | null;
   match_pattern: string | null;
+  environment: "live" | "test";
   sleeps: boolean;
 };
 
@@ -21,7 +22,7 @@ export type Subscriber = {
  */
 export function holdSubscribers(tx: Tx, orgIds: readonly string[], events: readonly string[], at: Date) {
   return tx.query<Subscriber>(
-    `select w.org_id, w.id, w.event_types, w.domain_id, w.match_pattern, l.next_at > $3 as sleeps
+    `select w.org_id, w.id, w.event_types, w.domain_id, w.match_pattern, w.environment, l.next_at > $3 as sleeps
        from webhook w join webhook_lane l on l.org_id = w.org_id and l.webhook_id = w.id
       where w.org_id = any($1::uuid[]) and w.enabled and w.event_types && $2::text[]
       order by w.org_id, w.id

@@ -1,6 +1,8 @@
 // /v1/webhooks and /v1/webhook-deliveries
 import { Type } from "@sinclair/typebox";
+import { protectLive } from "../accounts/accounts.ts";
 import {
+  type Account,
   type Api,
   answers,
   Closed,
@@ -27,6 +29,7 @@ const Webhook = Type.Object({
   domain_id: Nullable({ ...Id, description: "Outbound events of this domain only; also the domain's catch-all route" }),
   match_pattern: Nullable(Type.String()),
   enabled: Type.Boolean(),
+  environment: OneOf(["live", "test"], { description: "test: made with a test key; it gets events of test mail only" }),
   previous_secret_expires_at: Nullable({ ...Time, description: "Until then two signatures are sent" }),
   consecutive_failures: Type.Integer({ description: "Failed attempts since the last success" }),
   last_success_at: Nullable(Time),
@@ -91,8 +94,7 @@ function mountEndpoints(api: Api, world: World): void {
         response: answers({ 201: Type.Object({ webhook: Webhook, secret: Secret }) }, [404]),
       },
     },
-    async (request, reply) =>
-      reply.code(201).send(await webhooks.createWebhook(world, request.account.org_id, request.body)),
+    async (request, reply) => reply.code(201).send(await webhooks.createWebhook(world, request.account, request.body)),
   );
 
   api.get(
@@ -135,6 +137,7 @@ function mountEndpoints(api: Api, world: World): void {
       },
     },
     async (request) => {
+      await protectWebhook(world, request, "delete the webhook of a live key");
       await webhooks.deleteWebhook(world, request.account.org_id, request.params.id);
       return { deleted: true, id: request.params.id };
     },
@@ -162,9 +165,11 @@ function mountUpdate(api: Api, world: World): void {
         response: answers({ 200: Type.Object({ webhook: Webhook }) }, [404]),
       },
     },
-    async (request) => ({
-      webhook: await webhooks.changeWebhook(world, request.account.org_id, request.params.id, request.body),
-    }),
+    async (request) => {
+      await protectWebhook(world, request, "change the webhook of a live key");
+      const webhook = await webhooks.changeWebhook(world, request.account.org_id, request.params.id, request.body);
+      return { webhook };
+    },
   );
 }
 
@@ -172,6 +177,7 @@ function mountRotate(api: Api, world: World): void {
   api.post(
     "/v1/webhooks/:id/rotate",
     {
+      config: { live_keys_only: "rotate the secret of a webhook" },
       schema: {
         operationId: "rotateWebhookSecret",
         tags,
@@ -267,6 +273,9 @@ function mountReplays(api: Api, world: World): void {
       },
     },
     async (request, reply) => {
+      const { account, params } = request;
+      const find = () => deliveries.environmentOf(world, account.org_id, params.id);
+      await protectLive(account, "replay to the webhook of a live key", find);
       const delivery = await deliveries.replayDelivery(world, request.account.org_id, request.params.id);
       return reply.code(202).send({ delivery });
     },
@@ -290,8 +299,15 @@ function mountReplays(api: Api, world: World): void {
       },
     },
     async (request, reply) => {
+      await protectWebhook(world, request, "replay to the webhook of a live key");
       const counts = await deliveries.replayRange(world, request.account.org_id, request.params.id, request.body);
       return reply.code(202).send(counts);
     },
   );
+}
+
+type OfWebhook = { account: Account; params: { id: string } };
+
+function protectWebhook(world: World, { account, params }: OfWebhook, what: string): Promise<void> {
+  return protectLive(account, what, () => webhooks.environmentOf(world, account.org_id, params.id));
 }

@@ -18,6 +18,7 @@ export type WebhookRecord = {
   domain_id: string | null;
   match_pattern: string | null;
   enabled: boolean;
+  environment: "live" | "test";
   previous_secret_expires_at: Date | null;
   consecutive_failures: number;
   last_success_at: Date | null;

@@ -8,6 +8,7 @@ const URL_A = "https://hooks.example.com/in?x=1";
 const NOWHERE = "01900000-0000-7000-8000-000000000000";
 const RECORD_FIELDS = [
   ...["id", "webhook_url", "event_types", "has_secret", "domain_id", "match_pattern", "enabled"],
+  "environment",
   ...["previous_secret_expires_at", "consecutive_failures", "last_success_at", "created_at", "updated_at"],
 ];
 
@@ -45,6 +46,7 @@ test("create answers 201 with every field of the record and the secret", async (
     domain_id: null,
     match_pattern: null,
     enabled: true,
+    environment: "live",
     previous_secret_expires_at: null,
     consecutive_failures: 0,
     last_success_at: null,
@@ -286,13 +288,14 @@ test("another organization's endpoint answers exactly as one that does not exist
   assert.equal((await api.ask("GET", `/v1/webhooks/${body.webhook.id}`)).status, 200);
 });
 
-test("a test key manages the same endpoints as a live key", async () => {
-  const created = await api.ask("POST", "/v1/webhooks", { url: URL_A }, { key: api.test_key });
-  assert.equal(created.status, 201);
+test("a test key's endpoints are its environment's, and both keys see them", async () => {
+  const as = { key: api.test_key };
+  const created = await api.ask("POST", "/v1/webhooks", { url: URL_A }, as);
+  assert.deepEqual([created.status, created.body.webhook.environment], [201, "test"]);
   const seen = await api.ask("GET", `/v1/webhooks/${created.body.webhook.id}`);
   assert.deepEqual(seen.body.webhook, created.body.webhook);
-  const rotated = await api.ask("POST", `/v1/webhooks/${created.body.webhook.id}/rotate`, {}, { key: api.test_key });
-  assert.equal(rotated.status, 200);
+  const changed = await api.ask("PUT", `/v1/webhooks/${created.body.webhook.id}`, { enabled: false }, as);
+  assert.equal(changed.status, 200);
 });
 
 test("every operation needs a key", async () => {

@@ -3,6 +3,7 @@
 import { findDomain, forgetWebhook } from "../domains/domains.ts";
 import { compilePattern } from "../mail/glob-pattern.ts";
 import { isUuid, type Query, type Tx } from "../platform/db.ts";
+import type { Account } from "../platform/http.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import { checkUrl } from "../platform/safe-fetch.ts";
 import type { World } from "../platform/world.ts";
@@ -36,10 +37,10 @@ export type WebhookRequest = {
   match_pattern?: string | null;
 };
 
-/** Creates an endpoint; the secret is in the answer and nowhere else. */
+/** Creates an endpoint; the secret is in the answer and nowhere else. What a test key creates gets events of test mail only. */
 export async function createWebhook(
   world: WebhookWorld,
-  orgId: string,
+  { org_id: orgId, acts_on_live }: Pick<Account, "org_id" | "acts_on_live">,
   request: WebhookRequest,
 ): Promise<{ webhook: WebhookRecord; secret: string }> {
   checkTarget(world, request.url);
@@ -52,6 +53,7 @@ export async function createWebhook(
     event_types: request.events ?? ["email.received"],
     domain_id: request.domain_id ?? null,
     match_pattern: request.match_pattern ?? null,
+    environment: acts_on_live ? "live" : "test",
     secret: sealSecret(world, orgId, id, secret),
     created_at: new Date(world.clock.now()),
   };
@@ -125,6 +127,12 @@ export async function getWebhook(
 ): Promise<WebhookRecord> {
   if (!isUuid(id)) throw notFound("webhook");
   return world.db.asOrg(orgId, (tx) => mustFind(world, tx, orgId, id));
+}
+
+/** Whose events it gets; null when there is no such endpoint. */
+export async function environmentOf(world: Pick<World, "db">, orgId: string, id: string) {
+  const rows = isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.findWebhook(tx, orgId, id)) : [];
+  return rows[0]?.environment ?? null;
 }
 
 async function mustFind(world: Pick<World, "clock">, tx: Tx, orgId: string, id: string): Promise<WebhookRecord> {

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, it } from "node:test";
+import { changeSetting } from "../../src/accounts/accounts.ts";
 import { type Answer, type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { operationsOf, type Placed, readDescription } from "./operations.ts";
@@ -22,8 +23,47 @@ import {
 const RANDOM_ID = "0190a000-0000-7000-8000-00000000dead";
 /** The only operations that a suspended organization is refused; it may look at and put away what it has. */
 const SENDS = ["POST /v1/send", "POST /v1/send/batch", "POST /v1/emails/{id}/retry"];
-/** What test keys are refused. */
-const LIVE_ONLY = ["POST /v1/emails/{id}/retry"];
+/** What test keys are refused whatever it is about. */
+const LIVE_ONLY = [
+  "POST /v1/emails/{id}/retry",
+  "PUT /v1/domains/{id}/relay",
+  "DELETE /v1/domains/{id}/relay",
+  "POST /v1/ip-pools",
+  "PUT /v1/ip-pools/{id}",
+  "DELETE /v1/ip-pools/{id}",
+  "POST /v1/webhooks/{id}/rotate",
+];
+/** What test keys may do to what test keys made, and not to what is live. */
+const NOT_TO_LIVE = [
+  "PUT /v1/api-keys/{id}",
+  "DELETE /v1/api-keys/{id}",
+  "GET /v1/emails/{id}/content",
+  "POST /v1/emails/{id}/cancel",
+  "GET /v1/inbound-emails/{id}",
+  "GET /v1/inbound-emails/{id}/raw",
+  "GET /v1/inbound-emails/{id}/attachments/{attachment_id}/download",
+  "POST /v1/inbound-emails/{id}/replay",
+  "POST /v1/inbound-emails/{id}/release",
+  "DELETE /v1/inbound-emails/{id}",
+  "PUT /v1/webhooks/{id}",
+  "DELETE /v1/webhooks/{id}",
+  "POST /v1/webhooks/{id}/replay",
+  "POST /v1/webhook-deliveries/{id}/replay",
+  "PUT /v1/domains/{id}",
+  "DELETE /v1/domains/{id}",
+  "PUT /v1/domains/{id}/spam",
+  "POST /v1/domains/{id}/dkim",
+  "POST /v1/domains/{id}/dkim/rotate",
+  "DELETE /v1/domains/{id}/dkim/{selector}",
+  "POST /v1/domains/{id}/warming/start",
+  "POST /v1/domains/{id}/warming/pause",
+  "POST /v1/domains/{id}/warming/resume",
+  "PATCH /v1/aliases/{id}",
+  "DELETE /v1/aliases/{id}",
+  "PATCH /v1/inbound-rules/{id}",
+  "DELETE /v1/inbound-rules/{id}",
+  "POST /v1/inbound-rules/reorder",
+];
 /** Done a moment ago already, when the thing was made: too soon to do again. */
 const TOO_SOON = ["POST /v1/masked/destinations/{id}/resend"];
 /** Answers in which nothing is their owner's: the service's own domain. */
@@ -48,7 +88,7 @@ before(async () => {
   keys = await api.organization();
   ours = ownerOf(api, dns, keys.live_key, "ourscanary");
   strangers = ownerOf(api, dns, api.live_key, "strangers");
-  tester = ownerOf(api, dns, keys.test_key, "testcanary");
+  tester = ownerOf(api, dns, keys.test_key, "testcanary", keys.live_key);
 });
 
 after(async () => {
@@ -263,11 +303,39 @@ function besides(field: string): Record<string, unknown> {
   return field === "scope_id" ? { reason: "unsubscribe", scope_type: "template" } : {};
 }
 
+/** What a path names, as live as the organization's own mail and keys are. */
+async function makeLive(path: string): Promise<Names[]> {
+  if (path.startsWith("/v1/api-keys/")) {
+    const request = { name: "l", environment: "live" };
+    const { body } = await api.ask("POST", "/v1/api-keys", request, { key: keys.live_key });
+    return [{ id: body.key.id }];
+  }
+  const named = await makeNamed(ours, path);
+  // Nothing but SMTP brings live mail; it is the same row.
+  if (path.startsWith("/v1/inbound-emails/")) {
+    await api.world.db.query("update inbound_email set environment = 'live' where id = $1", [named[0]?.id]);
+  }
+  return named;
+}
+
+async function tryLive(operation: Placed): Promise<void> {
+  const [names] = operation.path.includes("{") ? await makeLive(operation.path) : [{}];
+  const body = await bodyOf(operation, ours);
+  const before = await digestOf(keys.org_id);
+  const refused = await ask(operation, names as Names, { key: keys.test_key, body });
+  assert.deepEqual([refused.status, refused.body.code], [403, "test_key_not_allowed"]);
+  assert.equal(await digestOf(keys.org_id), before, `${operation.name} changed what is live`);
+  const own = await ask(operation, names as Names, { key: keys.live_key, body });
+  forgetDomain(ours, operation, own);
+  assert.ok(own.status < 300 || own.status === 409, `${own.status} ${JSON.stringify(own.body)}`);
+}
+
 describe("a test key", () => {
   it("does what a live key does, except what only live keys may", async (t) => {
     for (const operation of deletionsLast(operations)) {
       await t.test(operation.name, async () => {
-        const isApart = BY_ENVIRONMENT.some((prefix) => operation.path.startsWith(prefix));
+        const isApart =
+          NOT_TO_LIVE.includes(operation.name) || BY_ENVIRONMENT.some((prefix) => operation.path.startsWith(prefix));
         const maker = isApart ? tester : ours;
         const names = operation.path.includes("{") ? (await makeNamed(maker, operation.path))[0] : {};
         const answer = await ask(operation, names as Names, {
@@ -280,6 +348,60 @@ describe("a test key", () => {
         else assert.ok(status < 300 || status === 409, `${status} ${JSON.stringify(body)}`);
       });
     }
+  });
+
+  it("leaves alone what is live", async (t) => {
+    const tried = deletionsLast(operations.filter(({ name }) => NOT_TO_LIVE.includes(name)));
+    assert.equal(tried.length, NOT_TO_LIVE.length);
+    for (const operation of tried) await t.test(operation.name, () => tryLive(operation));
+  });
+
+  it("tries rules on test mail only", async () => {
+    const [names] = await makeLive("/v1/inbound-emails/{id}");
+    const { domain_id } = (await api.ask("GET", `/v1/inbound-emails/${names?.id}`, undefined, { key: keys.live_key }))
+      .body.email;
+    const conditions = [{ field: "subject", comparator: "contains", value: ours.mark }];
+    const one = { conditions, email_id: names?.id };
+    const refused = await api.ask("POST", "/v1/inbound-rules/test", one, { key: keys.test_key });
+    assert.deepEqual([refused.status, refused.body.code], [403, "test_key_not_allowed"]);
+    const newest = { conditions, domain_id };
+    for (const [key, isShown] of [
+      [keys.live_key, true],
+      [keys.test_key, false],
+    ] as const) {
+      const { body } = await api.ask("POST", "/v1/inbound-rules/test", newest, { key });
+      const ids = body.results.map(({ email_id }: { email_id: string }) => email_id);
+      assert.equal(ids.includes(names?.id), isShown);
+    }
+  });
+
+  it("does all of it where the organization trusts its test keys, but retry", async () => {
+    await changeSetting(api.world, keys.org_id, "test_keys", "full");
+    try {
+      for (const operation of deletionsLast(operations).filter(({ name }) =>
+        [...LIVE_ONLY, ...NOT_TO_LIVE].includes(name),
+      )) {
+        const [names = {}] = operation.path.includes("{") ? await makeLive(operation.path) : [];
+        const answer = await ask(operation, names, { key: keys.test_key, body: await bodyOf(operation, ours) });
+        forgetDomain(ours, operation, answer);
+        const isRefused = answer.status === 403 && answer.body.code === "test_key_not_allowed";
+        assert.equal(isRefused, operation.name === "POST /v1/emails/{id}/retry", operation.name);
+      }
+    } finally {
+      await changeSetting(api.world, keys.org_id, "test_keys", "default");
+    }
+  });
+
+  it("makes no alias that forwards, nor lets one forward", async () => {
+    const { id: domain_id } = await tester.domain();
+    const to = { action: "forward", forward_to: ["thief@elsewhere.example"] };
+    const as = { key: keys.test_key };
+    const made = await api.ask("POST", "/v1/aliases", { domain_id, local_part: "taken", ...to }, as);
+    assert.deepEqual([made.status, made.body.code], [403, "test_key_not_allowed"]);
+    const kept = await api.ask("POST", "/v1/aliases", { domain_id, local_part: "kept", action: "store" }, as);
+    assert.equal(kept.status, 201);
+    const changed = await api.ask("PATCH", `/v1/aliases/${kept.body.alias.id}`, to, as);
+    assert.deepEqual([changed.status, changed.body.code], [403, "test_key_not_allowed"]);
   });
 
   it("cannot create a live key", async () => {

@@ -12,6 +12,8 @@ export type Owner = {
   api: TestApi;
   dns: DnsServer;
   key: string;
+  /** For what a test key may not make: relays and pools. */
+  live_key: string;
   /** Part of every name, text and address this owner makes. */
   mark: string;
   /** A verified domain that sends and receives, made once, and anew after `forget`. */
@@ -24,8 +26,8 @@ type Make = (owner: Owner) => Promise<Names[]>;
 
 let made = 0;
 
-async function create(owner: Owner, path: string, body: unknown) {
-  const answer = await owner.api.ask("POST", path, body, { key: owner.key });
+async function create(owner: Owner, path: string, body: unknown, key = owner.key) {
+  const answer = await owner.api.ask("POST", path, body, { key });
   if (answer.status >= 300) throw new Error(`POST ${path} answers ${answer.status}: ${JSON.stringify(answer.body)}`);
   return answer.body;
 }
@@ -140,7 +142,7 @@ async function makeRelay(owner: Owner): Promise<Names[]> {
     "PUT",
     `/v1/domains/${names[0]?.id}/relay`,
     { host: `${owner.mark}.relay.example` },
-    { key: owner.key },
+    { key: owner.live_key },
   );
   if (answer.status >= 300) throw new Error(`no relay: ${JSON.stringify(answer.body)}`);
   return names;
@@ -148,7 +150,7 @@ async function makeRelay(owner: Owner): Promise<Names[]> {
 
 async function makePool(owner: Owner): Promise<Names[]> {
   const name = fresh(owner).toLowerCase();
-  const { ip_pool } = await create(owner, "/v1/ip-pools", { name, ips: [{ ip: freshAddress() }] });
+  const { ip_pool } = await create(owner, "/v1/ip-pools", { name, ips: [{ ip: freshAddress() }] }, owner.live_key);
   return [{ id: ip_pool.id }, { id: name }];
 }
 
@@ -297,13 +299,14 @@ export const QUERIES: Record<string, string> = {
   "DELETE /v1/masked/people": "email=x@recipient.example",
 };
 
-/** An owner over an organization's key. */
-export function ownerOf(api: TestApi, dns: DnsServer, key: string, mark: string): Owner {
+/** An owner over an organization's key; with a test key, beside a live one of the same organization. */
+export function ownerOf(api: TestApi, dns: DnsServer, key: string, mark: string, live_key = key): Owner {
   let domain: Promise<{ id: string; domain: string }> | null = null;
   const owner: Owner = {
     api,
     dns,
     key,
+    live_key,
     mark,
     domain() {
       domain ??= addVerifiedDomain(api, dns, `${fresh(owner)}.example`, { type: "both", key });

@@ -138,7 +138,7 @@ test("one message to several recipients has one answer; what one of them must no
 });
 
 test("aliases of a domain that was removed wait for it, and are where they were when it comes back", async () => {
-  const domain = await addVerifiedDomain(api, dns, "gone.example", { type: "both" });
+  const domain = await addVerifiedDomain(api, dns, "gone.example", { type: "both", key: api.test_key });
   const a = await alias({ domain_id: domain.id });
   assert.equal((await ask("DELETE", `/v1/domains/${domain.id}`)).status, 409, "it has a masked alias");
   await ask("DELETE", `/v1/masked/aliases/${a.id}`);
@@ -146,7 +146,7 @@ test("aliases of a domain that was removed wait for it, and are where they were 
   const { status, body } = await ask("POST", `/v1/masked/aliases/${a.id}/restore`);
   assert.deepEqual([status, body.code], [409, "invalid_state"]);
 
-  await addVerifiedDomain(api, dns, "gone.example", { type: "both" });
+  await addVerifiedDomain(api, dns, "gone.example", { type: "both", key: api.test_key });
   assert.equal((await ask("POST", `/v1/masked/aliases/${a.id}/restore`)).status, 200);
   const b = await alias({ domain_id: "gone.example" });
   const said = async ({ full }: { full: string }) => {
@@ -156,7 +156,7 @@ test("aliases of a domain that was removed wait for it, and are where they were 
   assert.deepEqual(await said(b), ["250 2.0.0", 1]);
   assert.equal((await ask("DELETE", "/v1/domains/gone.example?force=true")).status, 200);
   assert.notDeepEqual(await said(b), ["250 2.0.0", 1]);
-  const again = await addVerifiedDomain(api, dns, "gone.example", { type: "both" });
+  const again = await addVerifiedDomain(api, dns, "gone.example", { type: "both", key: api.test_key });
   for (const one of [a, b]) {
     assert.deepEqual(
       await said(one),
