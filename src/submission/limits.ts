@@ -42,5 +42,11 @@ export const CLIENTS: ClientLimits = {
   per_client_minute_max: 1_200,
 };
 
-/** Failed logins of one client: five at once, then one every twelve seconds. Keys are 190 bits; this is about the noise. */
+/**
+ * Wrong logins of one client that are answered at once: five, then one every twelve seconds; the others wait. Keys are 190
+ * bits, so nobody guesses one: this is about the noise, and a right key is never slowed.
+ */
 export const FAILED_LOGINS = { per_s: 5 / 60, burst: 5, names_max: 100_000 };
+
+/** How long a wrong login waits beyond those. */
+export const SLOW_LOGIN_MS = 5_000;

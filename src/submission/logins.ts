@@ -1,5 +1,6 @@
 // Who logs in: the user `postern` with an API key as password. Keys are looked up at the login and again for each message,
-// so that a revoked key stops at once. Clients that guess are put off.
+// so that a revoked key stops at once. Wrong logins in number are answered slowly; a right key always passes, as others
+// behind the same address must not suffer for one program with an old key.
 import { authenticate, requestRates } from "../accounts/accounts.ts";
 import { INVALID, type Login, type LoginAnswer } from "../mail/smtp-server/auth.ts";
 import { clientKey } from "../mail/smtp-server/client-limits.ts";
@@ -15,7 +16,6 @@ import { FAILED_LOGINS } from "./limits.ts";
 const USER = "postern";
 
 export const LOGIN_GONE: Reply = reply(535, "5.7.8", "the API key of this login was revoked");
-const TOO_MANY_FAILURES: Reply = reply(454, "4.7.0", "too many failed logins from your address, try again in a minute");
 const NOT_NOW: Reply = reply(454, "4.7.0", "logins cannot be checked at the moment, try again shortly");
 
 export type Logins = {
@@ -36,20 +36,15 @@ export function createLogins(world: Pick<World, "db" | "clock" | "log" | "metric
   const counter = world.metrics.counter("postern_submission_logins_total", "Logins at submission", ["result"]);
   return {
     async check(client, { user, password }) {
-      const key = clientKey(client.ip);
-      if (failures.isEmpty(key, world.clock.monotonic())) {
-        counter.inc({ result: "put_off" });
-        return { kind: "refused", reply: TOO_MANY_FAILURES };
-      }
       const account = user.toLowerCase() === USER ? await find(lookUp, password) : null;
       if (account === "unavailable") return { kind: "refused", reply: NOT_NOW };
       if (account) {
         counter.inc({ result: "accepted" });
         return { kind: "known", user: { secret: password } satisfies User };
       }
-      counter.inc({ result: "refused" });
-      noteFailure(world, failures, key);
-      return { kind: "refused", reply: INVALID };
+      const slow = noteFailure(world, failures, clientKey(client.ip));
+      counter.inc({ result: slow ? "slowed" : "refused" });
+      return { kind: "refused", reply: INVALID, slow };
     },
     current: (client) => lookUp((client.user as User).secret),
     async countMessage(account) {
@@ -71,11 +66,14 @@ async function find(
   }
 }
 
-/** One line for each time that a client is put off, whatever number of tries there were. */
-function noteFailure(world: Pick<World, "clock" | "log">, failures: Buckets, key: string): void {
+/** Must the answer wait? Logs one line when a client's answers begin to. */
+function noteFailure(world: Pick<World, "clock" | "log">, failures: Buckets, key: string): boolean {
   const now = world.clock.monotonic();
-  failures.take(key, now);
-  if (failures.isEmpty(key, now)) world.log.warn({ client: key }, "too many failed logins at submission; put off");
+  const slow = failures.take(key, now) > 0;
+  if (!slow && failures.isEmpty(key, now)) {
+    world.log.warn({ client: key }, "too many failed logins at submission; further wrong ones are answered slowly");
+  }
+  return slow;
 }
 
 function overRate(limit: number): Refusal {

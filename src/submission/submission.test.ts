@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
-import { type RawSmtp, rawSmtp } from "../../test/support/raw-smtp.ts";
+import type { RawSmtp } from "../../test/support/raw-smtp.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { startSubmitting } from "../app.ts";
+import { b64, connected, hangUp, loginCommand as plain, securedClient } from "./client.fixture.ts";
 import type { Submission } from "./submission.ts";
 
 let api: TestApi;
 let dns: DnsServer;
 let submission: Submission;
 let other: Awaited<ReturnType<TestApi["organization"]>>;
-const open = new Set<RawSmtp>();
 
 before(async () => {
   dns = await startDnsServer();
@@ -28,26 +28,13 @@ before(async () => {
 });
 
 after(async () => {
-  for (const smtp of open) smtp.destroy();
+  hangUp();
   await submission?.stop();
   await api?.close();
   await dns?.stop();
 });
 
-const b64 = (text: string) => Buffer.from(text).toString("base64");
-const plain = (password: string, user = "postern") => `AUTH PLAIN ${b64(`\0${user}\0${password}`)}`;
-
-/** A connection under TLS, not logged in yet. */
-async function secured(port = submission.port): Promise<RawSmtp> {
-  const smtp = await rawSmtp(port);
-  open.add(smtp);
-  assert.equal((await smtp.reply()).code, 220);
-  await smtp.ask("EHLO client.example");
-  assert.equal((await smtp.ask("STARTTLS")).code, 220);
-  await smtp.startTls();
-  await smtp.ask("EHLO client.example");
-  return smtp;
-}
+const secured = (port = submission.port) => securedClient(port);
 
 async function loggedIn(key = api.live_key): Promise<RawSmtp> {
   const smtp = await secured();
@@ -78,8 +65,8 @@ async function submit({
   key,
   smtp,
 }: Envelope) {
-  const connected = smtp ?? (await loggedIn(key));
-  return connected.deliver({ from, to, content });
+  const client = smtp ?? (await loggedIn(key));
+  return client.deliver({ from, to, content });
 }
 
 async function accepted(envelope: Envelope = {}) {
@@ -106,8 +93,7 @@ describe("logging in to submission", () => {
   });
 
   it("works with TLS from the first byte", async () => {
-    const smtp = await rawSmtp(submission.implicit_port as number);
-    open.add(smtp);
+    const smtp = await connected(submission.implicit_port as number);
     await smtp.startTls();
     assert.equal((await smtp.reply()).code, 220);
     await smtp.ask("EHLO client.example");
@@ -116,8 +102,7 @@ describe("logging in to submission", () => {
   });
 
   it("takes no login, sender or recipient that stood in clear behind STARTTLS", async () => {
-    const smtp = await rawSmtp(submission.port);
-    open.add(smtp);
+    const smtp = await connected(submission.port);
     await smtp.reply();
     await smtp.ask("EHLO client.example");
     const injected = [plain(api.live_key), "MAIL FROM:<a@sender.example>", "RCPT TO:<anna@recipient.example>"];
@@ -459,41 +444,5 @@ describe("suppressions and limits at submission", () => {
     // Requests to the API, such as those that set the domain up, are taken from the same bucket; ten a second come back.
     const allowed = 10 + 10 * ((performance.now() - beganAt) / 1_000);
     assert.ok(answers.length >= 5 && answers.length <= allowed + 2, answers.join(" "));
-  });
-});
-
-describe("guessing keys at submission", () => {
-  it("is put off after five failures of one client, whatever it says then", async () => {
-    const own = await startSubmitting(api.world, api.engine);
-    try {
-      const wrong = ["", "x", api.live_key.slice(0, -1), `${api.live_key}0`, api.live_key.toUpperCase()];
-      const answers: string[] = [];
-      for (const key of wrong) {
-        const smtp = await secured(own.port);
-        answers.push((await smtp.ask(plain(key))).text.slice(0, 9));
-        smtp.destroy();
-      }
-      assert.deepEqual(answers, Array(5).fill("535 5.7.8"));
-      const again = await secured(own.port);
-      assert.match((await again.ask(plain(api.live_key))).text, /^454 4\.7\.0 /);
-      again.destroy();
-      const elsewhere = await secured();
-      assert.equal((await elsewhere.ask(plain(api.live_key))).code, 235);
-      assert.equal((await elsewhere.ask("QUIT")).code, 221);
-    } finally {
-      await own.stop();
-    }
-  });
-
-  it("does not work with another user name", async () => {
-    const own = await startSubmitting(api.world, api.engine);
-    try {
-      const smtp = await secured(own.port);
-      assert.match((await smtp.ask(plain(api.live_key, "root"))).text, /^535 5\.7\.8 /);
-      assert.match((await smtp.ask(plain(api.live_key, ""))).text, /^535 5\.7\.8 /);
-      assert.equal((await smtp.ask(plain(api.live_key))).code, 235);
-    } finally {
-      await own.stop();
-    }
   });
 });

@@ -18,7 +18,7 @@ import type { Spool } from "../platform/spool.ts";
 import type { World } from "../platform/world.ts";
 import type { Sending } from "../sending/sending.ts";
 import type { Prepared } from "../sending/types.ts";
-import { CLIENTS, SESSION } from "./limits.ts";
+import { CLIENTS, SESSION, SLOW_LOGIN_MS } from "./limits.ts";
 import { createLogins, LOGIN_GONE, type Logins } from "./logins.ts";
 import { toReply } from "./replies.ts";
 
@@ -83,6 +83,7 @@ function optionsFor(
     hooks: hooksOf(context),
     tls: parts.tls,
     implicit_tls,
+    slow_login_ms: SLOW_LOGIN_MS,
     proxies: world.config.proxy_protocol_from,
     // Programs beside us on this machine.
     isTrusted: isLoopbackAddress,

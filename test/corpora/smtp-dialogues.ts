@@ -32,7 +32,7 @@ const REASONS: { said: RegExp; expected: string; got: string; reason: string }[]
     said: /^AUTH/i,
     expected: "5",
     got: "4",
-    reason: "too many failed logins are put off with 454 (RFC 4954 §6), not refused",
+    reason: "a connection with too many failed logins ends with 421 (RFC 4954 §4, RFC 5321 §3.8)",
   },
   {
     said: /^a line that is no field$/,

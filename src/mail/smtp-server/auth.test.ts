@@ -4,6 +4,7 @@ import { duplexPair } from "node:stream";
 import { afterEach, describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { rawSmtp } from "../../../test/support/raw-smtp.ts";
+import { until } from "../../../test/support/until.ts";
 import type { Login } from "./auth.ts";
 import * as auth from "./auth.ts";
 import { type Box, codes, greeted, hangUp, serverOptions } from "./server.fixture.ts";
@@ -30,7 +31,7 @@ async function start(more: Partial<SmtpServerOptions<string>> = {}): Promise<num
     logins.push(login);
     if (login.password === "throws") throw new Error("the database is away");
     if (login.password === "secret") return { kind: "known", user: { name: login.user } };
-    return { kind: "refused", reply: auth.INVALID };
+    return { kind: "refused", reply: auth.INVALID, slow: login.password === "stale" };
   };
   server = await startSmtpServer(options);
   return server.port;
@@ -153,6 +154,44 @@ describe("AUTH", () => {
     assert.deepEqual(await codes(smtp, lines), [535, 504, 501, 334, 501, 501, 250]);
     assert.match((await smtp.ask(wrong)).text, /^421 4\.7\.0 too many failed logins/);
     await smtp.closed;
+  });
+
+  it("waits with the answer to a wrong login that is slow, which gives up its place to a right one", async () => {
+    for (const [connections_max, per_client_max] of [
+      [100, 2],
+      [2, 100],
+    ] as const) {
+      const port = await start({
+        slow_login_ms: 60_000,
+        isTrusted: () => false,
+        client_limits: { connections_max, load_share: 0.5, per_client_max, per_client_minute_max: 100 },
+      });
+      const stale = [(await secured(port)).smtp, (await secured(port)).smtp];
+      for (const smtp of stale) smtp.write(`AUTH PLAIN ${b64("\0postern\0stale")}\r\n`);
+      await until("two logins that wait", () => logins.length === 2);
+      await new Promise(setImmediate);
+      const { smtp } = await secured(port);
+      assert.equal((await smtp.ask(`AUTH PLAIN ${PLAIN}`)).code, 235);
+      assert.match((await (stale[0] as (typeof stale)[0]).reply()).text, /^421 4\.7\.0 too many failed logins/);
+      assert.equal(server?.connections(), 2);
+      await server?.stop(1_000);
+      assert.match((await (stale[1] as (typeof stale)[0]).reply()).text, /^421 /);
+    }
+  });
+
+  it("that waited does not count among the connections of its client's minute", async () => {
+    const port = await start({
+      slow_login_ms: 1,
+      isTrusted: () => false,
+      client_limits: { connections_max: 100, load_share: 0.5, per_client_max: 10, per_client_minute_max: 2 },
+    });
+    for (let n = 0; n < 5; n += 1) {
+      const { smtp } = await secured(port);
+      assert.equal((await smtp.ask(`AUTH PLAIN ${b64("\0postern\0stale")}`)).code, 535);
+      await smtp.ask("QUIT");
+    }
+    const { smtp } = await secured(port);
+    assert.equal((await smtp.ask(`AUTH PLAIN ${PLAIN}`)).code, 235);
   });
 
   it("is a command of ESMTP, and none at all where nobody logs in", async () => {

@@ -4,8 +4,8 @@ import { type Reply, reply } from "./reply.ts";
 
 export type Login = { user: string; password: string };
 
-/** `user` is handed to the other hooks with the client. */
-export type LoginAnswer = { kind: "known"; user: unknown } | { kind: "refused"; reply: Reply };
+/** `user` is handed to the other hooks with the client. A refusal that is `slow` waits before the client hears it. */
+export type LoginAnswer = { kind: "known"; user: unknown } | { kind: "refused"; reply: Reply; slow?: boolean };
 
 export type LoginOutcome = { kind: "login"; login: Login } | { kind: "refused"; reply: Reply } | { kind: "ended" };
 

@@ -14,6 +14,8 @@ export type Clients = {
   /** Counts the connection, or says why not. */
   enter(ip: string, nowMs: number): "entered" | "full" | "client_full" | "client_fast";
   leave(ip: string): void;
+  /** The connection no longer counts among those of this minute. */
+  forgive(ip: string): void;
   size(): number;
   isUnderLoad(): boolean;
 };
@@ -48,6 +50,10 @@ export function createClients(limits: ClientLimits, isTrusted: (ip: string) => b
       open -= 1;
       const client = clients.get(clientKey(ip));
       if (client) client.open -= 1;
+    },
+    forgive(ip) {
+      const client = clients.get(clientKey(ip));
+      if (client && client.opened > 0) client.opened -= 1;
     },
     size: () => open,
     isUnderLoad: () => open > limits.connections_max * limits.load_share,

@@ -1,6 +1,7 @@
 // The bytes of an SMTP client, cut into command lines and message content (RFC 5321 §2.3.8, §4.5.2). Only CRLF ends a
 // line and only CRLF.CRLF ends a message, wherever the network cut the bytes: a CR or LF alone, and NUL, are faults, as
-// two servers that read them differently can be made to see different messages (SMTP smuggling). Pure; knows no commands.
+// two servers that read them differently can be made to see different messages (SMTP smuggling). From a client that logged
+// in, an LF alone may become CRLF; it never ends a message. Pure; knows no commands.
 
 export type InputFault = "bare_cr" | "bare_lf" | "nul" | "line_too_long";
 

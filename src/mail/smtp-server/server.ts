@@ -3,7 +3,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { SecureContext } from "node:tls";
 import ipaddr from "ipaddr.js";
-import { type ClientLimits, type Clients, createClients } from "./client-limits.ts";
+import { type ClientLimits, type Clients, clientKey, createClients } from "./client-limits.ts";
 import { type ProxyHeader, readProxyHeader } from "./proxy-header.ts";
 import { formatReply, type Reply, reply } from "./reply.ts";
 import { type Hooks, type SessionLimits, serveSession } from "./session.ts";
@@ -20,6 +20,8 @@ export type SmtpServerOptions<Route> = {
   tls: (() => SecureContext) | null;
   /** TLS from the first byte (RFC 8314); needs `tls`. */
   implicit_tls?: boolean;
+  /** How long a wrong login waits that the hook calls slow. */
+  slow_login_ms?: number;
   /** Addresses or networks (CIDR) whose connections begin with a PROXY header. */
   proxies: readonly string[];
   /** Clients without limits of their own. */
@@ -43,11 +45,16 @@ export type SmtpServer = {
   stop(withinMs: number): Promise<void>;
 };
 
+/** `leave` gives the place back once, however often it is called. */
+type Place = { key: string; leave(): void };
+
 type Running<Route> = {
   options: SmtpServerOptions<Route>;
   clients: Clients;
   isProxy: (ip: string) => boolean;
   wires: Set<ServerWire>;
+  /** The connections that were let in, oldest first. */
+  places: Map<ServerWire, Place>;
   /** Also those that said goodbye and linger. */
   sockets: Set<Socket>;
   stopping: boolean;
@@ -65,6 +72,7 @@ export async function startSmtpServer<Route>(options: SmtpServerOptions<Route>):
     clients: createClients(options.client_limits, options.isTrusted),
     isProxy: addressList(options.proxies),
     wires: new Set(),
+    places: new Map(),
     sockets: new Set(),
     stopping: false,
   };
@@ -125,14 +133,16 @@ async function admit<Route>(
   wire: ServerWire,
   client: { ip: string; port: number },
 ): Promise<void> {
-  const { options, clients } = running;
-  const entered = clients.enter(client.ip, options.now());
+  const { options, clients, places } = running;
+  const entered = enter(running, client.ip);
   if (entered !== "entered") {
     options.connections?.refused(entered);
     wire.send(formatReply(REFUSALS[entered]));
     wire.close();
     return;
   }
+  const place = takePlace(running, client.ip);
+  places.set(wire, place);
   options.connections?.entered();
   try {
     if (options.implicit_tls && !(await wire.beginTls(contextOf(options), options.limits.handshake_ms))) return;
@@ -146,11 +156,52 @@ async function admit<Route>(
       isStopping: () => running.stopping,
       sleep: options.sleep,
       onFailure: options.onFailure,
+      slowDown: () => slowDown(running, wire, client.ip),
     });
   } finally {
-    clients.leave(client.ip);
+    places.delete(wire);
+    place.leave();
     options.connections?.left();
   }
+}
+
+function takePlace<Route>({ clients }: Running<Route>, ip: string): Place {
+  let isTaken = true;
+  return {
+    key: clientKey(ip),
+    leave() {
+      if (isTaken) clients.leave(ip);
+      isTaken = false;
+    },
+  };
+}
+
+/**
+ * A wrong login that waits for its answer takes no place away from others: where there is none left, the oldest of them
+ * goes, of the same client where it is the client that has too many.
+ */
+function enter<Route>({ clients, options, places }: Running<Route>, ip: string): ReturnType<Clients["enter"]> {
+  const entered = clients.enter(ip, options.now());
+  if (entered !== "full" && entered !== "client_full") return entered;
+  const key = clientKey(ip);
+  for (const [wire, place] of places) {
+    if (!wire.isHeldBack || (entered === "client_full" && place.key !== key)) continue;
+    wire.interrupt();
+    places.delete(wire);
+    place.leave();
+    return clients.enter(ip, options.now());
+  }
+  return entered;
+}
+
+/**
+ * Waiting is the price of a wrong login: having paid it, the connection does not count among the client's of this minute, so
+ * that no number of wrong logins keeps a right one from the same address out.
+ */
+async function slowDown<Route>({ clients, options }: Running<Route>, wire: ServerWire, ip: string): Promise<boolean> {
+  const paid = await wire.holdBack(options.slow_login_ms ?? 0);
+  if (paid) clients.forgive(ip);
+  return paid;
 }
 
 function contextOf<Route>({ tls }: SmtpServerOptions<Route>): SecureContext {

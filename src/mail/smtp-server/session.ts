@@ -78,6 +78,8 @@ export type SessionOptions<Route> = {
   sleep(ms: number): Promise<void>;
   /** A bug in a hook: it is answered with 451, and told here. */
   onFailure(error: unknown): void;
+  /** Keeps a wrong login waiting; false when the connection had to give up its place meanwhile. */
+  slowDown(): Promise<boolean>;
 };
 
 /** RCPTs beyond a transaction's limit that count as nobody's error; above it they count like any other. */
@@ -396,9 +398,14 @@ async function tryLogin<Route>(state: State<Route>, { rest }: Command): Promise<
   if (outcome.kind === "refused") return outcome.reply;
   const answer = await guarded(state, () => hook(clientOf(state), outcome.login));
   if ("code" in answer) return answer;
-  if (answer.kind === "refused") return answer.reply;
+  if (answer.kind === "refused") return answer.slow ? answerLate(state, answer.reply) : answer.reply;
   state.user = answer.user;
   return auth.ACCEPTED;
+}
+
+/** The next try needs a new connection where this one had to make room for another. */
+async function answerLate<Route>(state: State<Route>, answer: Reply): Promise<Reply> {
+  return (await state.options.slowDown()) ? answer : leave(state, replies.TOO_MANY_LOGINS);
 }
 
 /** A hook that throws is our fault: the client may try again. */

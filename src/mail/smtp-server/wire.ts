@@ -36,6 +36,7 @@ export class ServerWire {
   #waiter: ((why: "bytes" | Ended["why"]) => void) | null = null;
   #ended: Ended["why"] | null = null;
   #closing = false;
+  #isHeldBack = false;
   readonly #now: () => number;
 
   /** `now`: monotonic milliseconds. */
@@ -95,13 +96,18 @@ export class ServerWire {
   #more(waitMs: number): Promise<"bytes" | Ended["why"]> {
     if (this.#ended) return Promise.resolve(this.#ended);
     this.flush();
+    const woken = this.#wokenWithin(waitMs);
+    this.#socket.resume();
+    return woken;
+  }
+
+  #wokenWithin(waitMs: number): Promise<"bytes" | Ended["why"]> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => this.#wake("timeout"), waitMs);
       this.#waiter = (why) => {
         clearTimeout(timer);
         resolve(why);
       };
-      this.#socket.resume();
     });
   }
 
@@ -118,6 +124,22 @@ export class ServerWire {
       if (found) return found.value;
       if ((await this.#more(Math.max(1, until - this.#now()))) !== "bytes") return null;
     }
+  }
+
+  /** Reads nothing for `ms`; false, and sooner, when the connection ends or is interrupted meanwhile. */
+  async holdBack(ms: number): Promise<boolean> {
+    const until = this.#now() + ms;
+    this.flush();
+    this.#isHeldBack = true;
+    for (let leftMs = ms; leftMs > 0 && !this.#ended; leftMs = until - this.#now()) {
+      await this.#wokenWithin(leftMs);
+    }
+    this.#isHeldBack = false;
+    return this.#ended === null;
+  }
+
+  get isHeldBack(): boolean {
+    return this.#isHeldBack;
   }
 
   /** The next command line. The whole line must be there within `waitMs`, however it trickles in. */

@@ -263,6 +263,7 @@ async function converse(input: Buffer): Promise<{ said: Heard[]; kept: Kept[]; f
   await serveSession<string>(wire, {
     ...{ name: "mx.fuzz.example", client: { ip: "192.0.2.1", port: 1 }, limits: SESSION_LIMITS, tls: null },
     ...{ isUnderLoad: () => false, isStopping: () => false, sleep: async () => undefined },
+    slowDown: async () => true,
     onFailure: (error) => failures.push(error),
     hooks: {
       rcpt: async (_client, _transaction, path) => ({ kind: "accept", route: path.text }),
