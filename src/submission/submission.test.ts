@@ -287,13 +287,33 @@ describe("a submitted message", () => {
     assert.deepEqual([content.html_body, content.text_body, content.attachments], ["<p>Hi</p>\n", null, []]);
   });
 
-  it("ends the connection with 554 for a bare line feed", async () => {
+  it("may end its lines with LF alone, which never ends the message", async () => {
     const smtp = await loggedIn();
     for (const line of ["MAIL FROM:<a@sender.example>", "RCPT TO:<anna@recipient.example>", "DATA"])
       await smtp.ask(line);
-    smtp.write("From: a@sender.example\r\nSubject: x\r\n\r\na\n.\r\nMAIL FROM:<b@sender.example>\r\n");
-    assert.match((await smtp.reply()).text, /^554 5\.5\.2 /);
-    await smtp.closed;
+    const smuggled = ["MAIL FROM:<b@sender.example>", "RCPT TO:<ben@recipient.example>", "DATA", "Subject: y", "", "z"];
+    smtp.write(
+      `From: a@sender.example\nSubject: x\n\na\n.\r\n${smuggled.join("\r\n")}\r\n.\n${smuggled.join("\n")}\n.\n`,
+    );
+    smtp.write("b\r\n.\r\n");
+    const id = /^250 2\.0\.0 queued as ([0-9a-f-]{36})/.exec((await smtp.reply()).text)?.[1];
+    assert.equal((await smtp.ask("NOOP")).code, 250, "one message, one answer");
+    const { body } = await api.ask("GET", `/v1/emails/${id}/content`, undefined, {
+      headers: { accept: "message/rfc822" },
+    });
+    const text = ["a", ".", ...smuggled, ".", ...smuggled, ".", "b", ""].join("\r\n");
+    assert.ok(String(body).endsWith(`\r\nFrom: a@sender.example\r\nSubject: x\r\n\r\n${text}`), String(body));
+  });
+
+  it("ends the connection with 554 for a CR alone, and a command with LF alone as well", async () => {
+    for (const said of ["DATA\r\nSubject: x\r\n\r\na\rb\r\n.\r\n", "RSET\n"]) {
+      const smtp = await loggedIn();
+      for (const line of ["MAIL FROM:<a@sender.example>", "RCPT TO:<anna@recipient.example>"]) await smtp.ask(line);
+      smtp.write(said);
+      if (said.startsWith("DATA")) assert.equal((await smtp.reply()).code, 354);
+      assert.match((await smtp.reply()).text, /^554 5\.5\.2 /);
+      await smtp.closed;
+    }
   });
 
   it("has at most 25 MiB and 50 recipients, each an address", async () => {

@@ -1,7 +1,7 @@
-// Mail through SMTP submission with the clients people have: nodemailer and swaks as they are installed, against a
-// certificate they check, to a real SMTP server.
+// Mail through SMTP submission with the clients people have: nodemailer, swaks, curl and Python's smtplib as they are
+// installed, against a certificate they check, to a real SMTP server.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -81,6 +81,24 @@ async function arrival(id: string): Promise<{ received: Received; email: Record<
   const received = sink.messages.find(({ message_id }) => message_id === email.message_id);
   assert.ok(received, "the sink has the message");
   return { received, email };
+}
+
+/** Runs a client of the machine's. Without a terminal it asks nobody for what is missing. */
+function run(program: string, args: string[]): Promise<{ code: number | null; output: string }> {
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  child.stdout.on("data", (chunk) => {
+    output += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    output += chunk;
+  });
+  return new Promise((resolve) => child.once("close", (code) => resolve({ code, output })));
+}
+
+/** Why a client cannot be tried here; false when it can. */
+function missing(program: string, ...args: string[]): string | false {
+  return spawnSync(program, args).status === 0 ? false : `${program} is not installed`;
 }
 
 function idIn(response: string | undefined): string {
@@ -189,16 +207,7 @@ describe("swaks", { skip: swaksMissing() ?? false }, () => {
   function swaks(...more: string[]): Promise<{ code: number | null; output: string }> {
     const given = ["--server", HOST, "--tls-verify", "--tls-ca-path", caFile, "--timeout", "20"];
     const envelope = ["--from", "swaks@sender.example", "--to", "sam@recipient.example"];
-    // Without a terminal it asks nobody for what is missing.
-    const child = spawn("swaks", [...given, ...envelope, ...more], { stdio: ["ignore", "pipe", "pipe"] });
-    let output = "";
-    child.stdout.on("data", (chunk) => {
-      output += chunk;
-    });
-    child.stderr.on("data", (chunk) => {
-      output += chunk;
-    });
-    return new Promise((resolve) => child.once("close", (code) => resolve({ code, output })));
+    return run("swaks", [...given, ...envelope, ...more]);
   }
   const port = (): string[] => ["--port", String(submission.port), "--tls"];
 
@@ -226,5 +235,57 @@ describe("swaks", { skip: swaksMissing() ?? false }, () => {
     assert.ok(!clear.output.includes(Buffer.from(api.live_key).toString("base64")));
     const nobody = await swaks(...port());
     assert.match(nobody.output, /530 5\.7\.0 /);
+  });
+});
+
+describe("a file as it lies on the disk, with LF for line ends", () => {
+  const lines = ["From: orders@sender.example", "To: anna@recipient.example", "Subject: from a file", ""];
+  const text = ["Hello", ".", ".hidden", "", "end of it"];
+
+  function bodyOf(received: Received): string {
+    return received.bytes.toString("latin1").split("\r\n\r\n").slice(1).join("\r\n\r\n").trimEnd();
+  }
+
+  it("arrives whole from Python's smtplib", { skip: missing("python3", "-c", "import smtplib, ssl") }, async () => {
+    const script = [
+      "import smtplib, ssl, sys, email.message",
+      "host, port, ca, key = sys.argv[1:]",
+      "mail = email.message.EmailMessage()",
+      "mail['From'], mail['To'], mail['Subject'] = 'orders@sender.example', 'anna@recipient.example', 'from a file'",
+      `mail.set_content(${JSON.stringify(`${text.join("\n")}\n`)})`,
+      "smtp = smtplib.SMTP(host, int(port))",
+      "smtp.starttls(context=ssl.create_default_context(cafile=ca))",
+      "smtp.login('postern', key)",
+      "for n in range(2):",
+      "    smtp.mail('orders@sender.example'); smtp.rcpt('anna@recipient.example')",
+      "    print(smtp.data(mail.as_bytes()))",
+      "smtp.sendmail('orders@sender.example', ['anna@recipient.example'], mail.as_bytes())",
+      "smtp.quit()",
+    ].join("\n");
+    const { code, output } = await run("python3", [
+      ...["-c", script, HOST],
+      ...[String(submission.port), caFile, api.live_key],
+    ]);
+    assert.equal(code, 0, output);
+    const { received, email } = await arrival(idIn(output));
+    assert.equal(email.subject, "from a file");
+    assert.equal(bodyOf(received), text.join("\r\n"));
+    const verdict = await dkimVerify(received.bytes, { resolver: nodeStyleResolver(api.world.resolver) as never });
+    assert.equal(verdict.results[0]?.status.result, "pass");
+  });
+
+  it("arrives whole from curl", { skip: missing("curl", "--version") }, async () => {
+    for (const end of ["\n", ""]) {
+      const file = join(dir, "mail.eml");
+      writeFileSync(file, `${[...lines, ...text].join("\n")}${end}`);
+      const { code, output } = await run("curl", [
+        ...["-sv", `smtp://${HOST}:${submission.port}`, "--ssl-reqd", "--cacert", caFile],
+        ...["--mail-from", "orders@sender.example", "--mail-rcpt", "anna@recipient.example"],
+        ...["--user", `postern:${api.live_key}`, "-T", file],
+      ]);
+      assert.equal(code, 0, output);
+      const { received } = await arrival(idIn(output));
+      assert.equal(bodyOf(received), text.join("\r\n"));
+    }
   });
 });

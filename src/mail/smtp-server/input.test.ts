@@ -4,17 +4,17 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createInput, type InputFault, LINE_OCTETS_MAX } from "./input.ts";
+import { createInput, type InputFault, LINE_OCTETS_MAX, type LineEnds } from "./input.ts";
 
 const SEQUENCES = join(import.meta.dirname, "../../../../shared/data/smtp-dialogues/end-of-data-sequences.json");
 
 type Read = { message: string; rest: string; progress: string };
 
 /** Reads one message from bytes that come in these chunks. */
-function readMessage(chunks: Buffer[]): Read {
+function readMessage(chunks: Buffer[], lineEnds: LineEnds = "strict"): Read {
   const input = createInput();
   const pieces: Buffer[] = [];
-  input.startData();
+  input.startData(lineEnds);
   for (const [index, chunk] of chunks.entries()) {
     input.push(chunk);
     const progress = input.takeData((piece) => pieces.push(piece));
@@ -124,6 +124,53 @@ test("content of nothing but stuffed dots is one piece: a piece for each line wo
   );
   assert.equal(pieces.length, 1);
   assert.equal(String(pieces[0]), ".\r\n".repeat(16_384));
+});
+
+for (const [sent, message] of [
+  ["a\nb\n\r\n.\r\n", "a\r\nb\r\n\r\n"],
+  ["\n\na\r\nb\n\n.c\r\n.\r\n", "\r\n\r\na\r\nb\r\n\r\n.c\r\n"],
+  ["a\n..b\n...\n.c\n.\nd\r\n.\r\n", "a\r\n.b\r\n..\r\n.c\r\n.\r\nd\r\n"],
+  ["a\n.\r\nMAIL FROM:<x@y>\r\n.\r\n", "a\r\n.\r\nMAIL FROM:<x@y>\r\n"],
+  ["a\r\n.\nMAIL FROM:<x@y>\r\n.\r\n", "a\r\n.\r\nMAIL FROM:<x@y>\r\n"],
+  ["a\n.\n.\r\n\n.\r\n\r\n.\r\n", "a\r\n.\r\n.\r\n\r\n.\r\n\r\n"],
+] as const) {
+  test(`with its line ends mended, ${JSON.stringify(sent)} is one message wherever it is cut`, () => {
+    const bytes = Buffer.from(`${sent}QUIT\r\n`, "latin1");
+    for (const chunks of [[bytes], single(bytes), ...splits(bytes)]) {
+      assert.deepEqual(readMessage(chunks, "mended"), { message, rest: "QUIT", progress: "end" });
+    }
+  });
+}
+
+test("a CR alone and NUL stay faults where line ends are mended", () => {
+  for (const [sequence, fault] of SMUGGLED.filter(([, known]) => known !== "bare_lf")) {
+    const bytes = Buffer.from(`a\nb${sequence}MAIL FROM:<a@b>\r\n.\r\n`, "latin1");
+    for (const chunks of [[bytes], single(bytes), ...splits(bytes)]) {
+      const { progress, message } = readMessage(chunks, "mended");
+      assert.equal(progress, fault, JSON.stringify(sequence));
+      assert.ok(!message.includes("MAIL FROM"), message);
+    }
+  }
+});
+
+test("any lines arrive whole from a program that doubles dots and ends its lines with LF, however they are cut", () => {
+  const lines = fc.array(fc.oneof(fc.constant("."), fc.constant(".."), fc.constant(""), fc.string({ maxLength: 9 })));
+  fc.assert(
+    fc.property(lines, fc.array(fc.nat(40)), fc.array(fc.boolean(), { minLength: 1 }), (given, cuts, isLf) => {
+      const content = given.map((line) => line.replace(/[\r\n\0]/g, "x"));
+      const sent = content.map((line, n) => `${line.replace(/^\./, "..")}${isLf[n % isLf.length] ? "\n" : "\r\n"}`);
+      const bytes = Buffer.from(`${sent.join("")}\r\n.\r\nEND\r\n`);
+      const places = [...new Set(cuts.map((cut) => cut % bytes.length))].sort((a, b) => a - b);
+      const chunks = [...places, bytes.length].map((end, i) => bytes.subarray(i === 0 ? 0 : places[i - 1], end));
+      const read = readMessage(
+        chunks.filter((chunk) => chunk.length > 0),
+        "mended",
+      );
+      const wanted = Buffer.from([...content, ""].map((line) => `${line}\r\n`).join("")).toString("latin1");
+      assert.deepEqual(read, { message: wanted, rest: "END", progress: "end" });
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 test("command lines end in CRLF and nothing else", () => {

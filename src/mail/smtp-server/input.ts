@@ -10,12 +10,17 @@ export type Line = { kind: "line"; bytes: Buffer } | { kind: "fault"; fault: Inp
 /** `more`: all content that is there was handed out. After `end` what is left are command lines again. */
 export type DataProgress = "more" | "end" | { kind: "fault"; fault: InputFault };
 
+export type LineEnds = "strict" | "mended";
+
 export type Input = {
   push(chunk: Buffer): void;
   /** The next command line without its CRLF; null when it is not complete yet. */
   takeLine(): Line | null;
-  /** The next line may be the first of a message. */
-  startData(): void;
+  /**
+   * The next line may be the first of a message. `lineEnds` `mended`: an LF alone becomes CRLF instead of a fault, for
+   * programs of our own customers that send files as they lie on their disks.
+   */
+  startData(lineEnds?: LineEnds): void;
   /** Hands the content that is there to `sink`, without the dots of SMTP. It may share memory with what was pushed. */
   takeData(sink: (piece: Buffer) => void): DataProgress;
   /** How many bytes wait. */
@@ -38,7 +43,8 @@ const EMPTY = Buffer.alloc(0);
 /** A reader of one connection's bytes, at a line's start. */
 export function createInput(): Input {
   let held: Buffer = EMPTY;
-  let atLineStart = true;
+  let lineStart: LineStart = "crlf";
+  let lineEnds: LineEnds = "strict";
   return {
     push(chunk) {
       held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
@@ -48,13 +54,14 @@ export function createInput(): Input {
       held = rest;
       return line;
     },
-    startData() {
-      atLineStart = true;
+    startData(wanted = "strict") {
+      lineStart = "crlf";
+      lineEnds = wanted;
     },
     takeData(sink) {
-      const cut = cutData(held, atLineStart, sink);
+      const cut = cutData(held, { lineStart, lineEnds }, sink);
       held = cut.rest;
-      atLineStart = cut.atLineStart;
+      lineStart = cut.lineStart;
       return cut.progress;
     },
     waiting: () => held.length,
@@ -87,76 +94,113 @@ function lineFault(line: Buffer, isWhole: boolean): InputFault | null {
   return cr === -1 || cr === crMayStand ? null : "bare_cr";
 }
 
-type Cut = { progress: DataProgress; rest: Buffer; atLineStart: boolean };
+/** What stands before the next byte: the end of a line, by what it was ended, or a part of the line. */
+type LineStart = "crlf" | "lf" | "within";
+
+type Cut = { progress: DataProgress; rest: Buffer; lineStart: LineStart };
 
 /**
  * What cannot be judged yet (a dot at a line's start, a CR, at the very end) is held back. All content is one piece: a
  * message can be nothing but stuffed dots, and a piece for each line of it would cost fifty times its bytes.
  */
-function cutData(held: Buffer, startsLine: boolean, sink: (piece: Buffer) => void): Cut {
-  const content = createUnstuffed(held);
-  const stop = (fault: InputFault): Cut => ({ progress: { kind: "fault", fault }, rest: EMPTY, atLineStart: false });
-  const leave = (at: number, progress: "more" | "end", atLineStart: boolean): Cut => {
+function cutData(held: Buffer, from: { lineStart: LineStart; lineEnds: LineEnds }, sink: (piece: Buffer) => void): Cut {
+  const content = createEdited(held, from.lineEnds);
+  const endOfLine = lineFinder(held);
+  const stop = (fault: InputFault): Cut => ({ progress: { kind: "fault", fault }, rest: EMPTY, lineStart: "within" });
+  const leave = (at: number, progress: "more" | "end", lineStart: LineStart): Cut => {
     const piece = content.upTo(at);
     if (piece.includes(NUL)) return stop("nul");
     if (piece.length > 0) sink(piece);
-    return { progress, rest: held.subarray(progress === "end" ? at + 3 : at), atLineStart };
+    return { progress, rest: held.subarray(progress === "end" ? at + 3 : at), lineStart };
   };
 
   let at = 0;
-  let atLineStart = startsLine;
+  let { lineStart } = from;
   while (at < held.length) {
-    if (atLineStart && held[at] === DOT) {
-      const after = dotMeans(held, at);
-      if (after === "unknown") return leave(at, "more", true);
-      if (after === "end") return leave(at, "end", true);
-      content.leaveOut(at);
-      at += 1;
+    if (lineStart !== "within" && held[at] === DOT) {
+      const meaning = dotMeans(held, at, lineStart);
+      if (meaning === "unknown") return leave(at, "more", lineStart);
+      if (meaning === "end") return leave(at, "end", lineStart);
+      if (meaning === "stuffed") {
+        content.leaveOut(at);
+        at += 1;
+      }
     }
-    const line = endOfLine(held, at);
+    const line = endOfLine(at);
     if (typeof line === "string") return stop(line);
+    if (line.endedBy === "lf") {
+      if (from.lineEnds === "strict") return stop("bare_lf");
+      content.insertCr(line.next - 1);
+    }
     at = line.next;
-    atLineStart = line.isWhole;
-    if (!line.isWhole) return leave(at, "more", false);
+    lineStart = line.endedBy;
+    if (lineStart === "within") break;
   }
-  return leave(at, "more", atLineStart);
+  return leave(at, "more", lineStart);
 }
 
-/** The bytes without those that are left out, from the first to the last; shares their memory where none is. */
-function createUnstuffed(held: Buffer): { leaveOut(at: number): void; upTo(end: number): Buffer } {
+type Edited = { leaveOut(at: number): void; insertCr(before: number): void; upTo(end: number): Buffer };
+
+/** The bytes without those that are left out and with what is inserted; shares their memory where nothing is changed. */
+function createEdited(held: Buffer, lineEnds: LineEnds): Edited {
+  const crsMax = lineEnds === "strict" ? 0 : countOf(held, LF);
   let out: Buffer | null = null;
   let length = 0;
   let start = 0;
+  const copyUpTo = (end: number): Buffer => {
+    out ??= Buffer.allocUnsafe(held.length + crsMax);
+    length += held.copy(out, length, start, end);
+    start = end;
+    return out;
+  };
   return {
     leaveOut(at) {
-      out ??= Buffer.allocUnsafe(held.length);
-      length += held.copy(out, length, start, at);
+      copyUpTo(at);
       start = at + 1;
     },
-    upTo(end) {
-      if (out === null) return held.subarray(0, end);
-      length += held.copy(out, length, start, end);
-      return out.subarray(0, length);
+    insertCr(before) {
+      copyUpTo(before)[length] = CR;
+      length += 1;
     },
+    upTo: (end) => (out === null ? held.subarray(0, end) : copyUpTo(end).subarray(0, length)),
   };
 }
 
-/** A dot at a line's start: alone on it, stuffed, or too early to say. */
-function dotMeans(held: Buffer, at: number): "end" | "stuffed" | "unknown" {
-  if (at + 1 >= held.length) return "unknown";
-  if (held[at + 1] !== CR) return "stuffed";
+function countOf(bytes: Buffer, byte: number): number {
+  let count = 0;
+  for (let at = bytes.indexOf(byte); at !== -1; at = bytes.indexOf(byte, at + 1)) count += 1;
+  return count;
+}
+
+/**
+ * A dot at a line's start: alone on it, stuffed, of the text, or too early to say. Behind an LF alone there is no end of a
+ * message, and programs differ: Python's smtplib doubles a dot there, curl does not. So of two dots one goes, and one stays.
+ */
+function dotMeans(held: Buffer, at: number, lineStart: "crlf" | "lf"): "end" | "stuffed" | "text" | "unknown" {
+  const next = held[at + 1];
+  if (next === undefined) return "unknown";
+  if (lineStart === "lf") return next === DOT ? "stuffed" : "text";
+  // RFC 5321 §4.5.2 takes a dot away where more stands on the line.
+  if (next === LF) return "text";
+  if (next !== CR) return "stuffed";
   if (at + 2 >= held.length) return "unknown";
   return held[at + 2] === LF ? "end" : "stuffed";
 }
 
-/** Where the next line starts, or, when this one is not whole, up to where it is certain. */
-function endOfLine(held: Buffer, at: number): { next: number; isWhole: boolean } | InputFault {
-  const lf = held.indexOf(LF, at);
-  const cr = held.indexOf(CR, at);
-  if (lf !== -1) {
-    if (cr === -1 || cr > lf) return "bare_lf";
-    return cr === lf - 1 ? { next: lf + 1, isWhole: true } : "bare_cr";
-  }
-  if (cr === -1) return { next: held.length, isWhole: false };
-  return cr === held.length - 1 ? { next: cr, isWhole: false } : "bare_cr";
+type LineEnd = { next: number; endedBy: LineStart } | InputFault;
+
+/** Finds where the next line starts, or, when this one is not whole, up to where it is certain. Asked front to back. */
+function lineFinder(held: Buffer): (at: number) => LineEnd {
+  let cr = 0;
+  return (at) => {
+    // Not for each line: the next CR may be far away.
+    if (cr !== -1 && (cr < at || held[cr] !== CR)) cr = held.indexOf(CR, at);
+    const lf = held.indexOf(LF, at);
+    if (lf !== -1) {
+      if (cr === -1 || cr > lf) return { next: lf + 1, endedBy: "lf" };
+      return cr === lf - 1 ? { next: lf + 1, endedBy: "crlf" } : "bare_cr";
+    }
+    if (cr === -1) return { next: held.length, endedBy: "within" };
+    return cr === held.length - 1 ? { next: cr, endedBy: "within" } : "bare_cr";
+  };
 }

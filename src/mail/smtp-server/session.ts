@@ -326,7 +326,9 @@ async function receive<Route>(state: State<Route>, receiver: Receiver): Promise<
       failure = error ?? new Error("a message could not be kept");
     });
   };
-  const end = await state.wire.readData(sink, isUnderLoad() ? limits.data_under_load : limits.data);
+  const pace = isUnderLoad() ? limits.data_under_load : limits.data;
+  // Who logged in says what the message is, and what leaves is built from it: nobody else's reading of a line end counts.
+  const end = await state.wire.readData(sink, pace, state.user === null ? "strict" : "mended");
   if (end.kind !== "end" || size > limits.size_max || failure !== null) {
     receiver.abort();
     if (end.kind === "ended") return endedBy(state, end.why);

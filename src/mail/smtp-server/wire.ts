@@ -3,7 +3,7 @@
 // our memory by talking. Knows no commands (session.ts).
 import type { Socket } from "node:net";
 import { type SecureContext, TLSSocket } from "node:tls";
-import { createInput, type InputFault, type Line } from "./input.ts";
+import { createInput, type InputFault, type Line, type LineEnds } from "./input.ts";
 
 /** `closed`: the client went away. `timeout`: it was too slow. `interrupted`: `interrupt` was called. */
 export type Ended = { kind: "ended"; why: "closed" | "timeout" | "interrupted" };
@@ -156,7 +156,7 @@ export class ServerWire {
   }
 
   /** Reads one message into `sink`. A message that is whole is read whole, also while the process stops. */
-  async readData(sink: Sink, limits: DataLimits): Promise<DataEnd> {
+  async readData(sink: Sink, limits: DataLimits, lineEnds: LineEnds): Promise<DataEnd> {
     const pace = createPace(limits, this.#now);
     const held: Promise<void>[] = [];
     let bytes = 0;
@@ -166,7 +166,7 @@ export class ServerWire {
       const hold = sink(piece);
       if (hold) held.push(hold);
     };
-    this.#input.startData();
+    this.#input.startData(lineEnds);
     for (;;) {
       const progress = this.#input.takeData(take);
       if (held.length > 0) await Promise.all(held.splice(0));

@@ -14,7 +14,7 @@ import {
 } from "../../../src/mail/smtp/reply.ts";
 import { readLogin } from "../../../src/mail/smtp-server/auth.ts";
 import { parseCommand, parseHelo, parsePathCommand } from "../../../src/mail/smtp-server/command.ts";
-import { createInput, LINE_OCTETS_MAX } from "../../../src/mail/smtp-server/input.ts";
+import { createInput, LINE_OCTETS_MAX, type LineEnds } from "../../../src/mail/smtp-server/input.ts";
 import { PROXY_BINARY_OCTETS_MAX, readProxyHeader } from "../../../src/mail/smtp-server/proxy-header.ts";
 import { formatReply, reply } from "../../../src/mail/smtp-server/reply.ts";
 import { serveSession } from "../../../src/mail/smtp-server/session.ts";
@@ -108,10 +108,10 @@ function cut(input: Buffer): Buffer[] {
 
 type Framed = { content: string; end: string; rest: string };
 
-function readFrame(pieces: readonly Buffer[]): Framed {
+function readFrame(pieces: readonly Buffer[], lineEnds: LineEnds = "strict"): Framed {
   const input = createInput();
   const content: Buffer[] = [];
-  input.startData();
+  input.startData(lineEnds);
   for (const [index, piece] of pieces.entries()) {
     input.push(piece);
     const progress = input.takeData((part) => content.push(Buffer.from(part)));
@@ -156,6 +156,40 @@ const dataFraming: Target = {
     assert.equal(whole.content, reference.content);
     assert.equal(whole.rest, reference.rest);
     assert.equal(inPieces.rest, reference.rest);
+    return `end ${whole.rest.length > 0}`;
+  },
+};
+
+/** As the strict reading, of the same bytes with each LF alone made CRLF and what stands behind it hidden from the dots. */
+function referenceMended(wire: string): { end: string; content: string; rest: string } {
+  const close = wire.startsWith(".\r\n") ? 0 : wire.indexOf("\r\n.\r\n") + 2;
+  const closed = wire.startsWith(".\r\n") || wire.includes("\r\n.\r\n");
+  const body = closed ? wire.slice(0, close) : wire;
+  const fault = /\0|\r(?!\n)/.test(closed ? body : body.replace(/\r$/, ""));
+  const content = body.replace(/(^|\r\n)\.(?!\n)|(?<!\r)\n\.(?=\.)|(?<!\r)\n/g, (_found, before) => before ?? "\r\n");
+  return { end: fault ? "fault" : closed ? "end" : "more", content, rest: closed ? wire.slice(close + 3) : "" };
+}
+
+const mendedFraming: Target = {
+  name: "data-framing-mended",
+  holds: "with line ends mended, only CRLF.CRLF ends a message, and what is read has no CR, LF or NUL alone",
+  seeds: { lines: "data-framing.jsonl", shared: ["smtp-dialogues/*"] },
+  words: DATA_PIECES,
+  generate: (chance) =>
+    Buffer.from(Array.from({ length: chance.between(1, 12) }, () => chance.pick(DATA_PIECES)).join(""), "latin1"),
+  check(input) {
+    const whole = readFrame([input], "mended");
+    const inPieces = readFrame(cut(input), "mended");
+    const reference = referenceMended(input.toString("latin1"));
+    const isFault = whole.end !== "end" && whole.end !== "more";
+    assert.equal(isFault ? "fault" : whole.end, reference.end, "the reference reads another end");
+    assert.equal(inPieces.end === "end" || inPieces.end === "more" ? inPieces.end : "fault", reference.end);
+    if (isFault) return whole.end;
+    assert.equal(inPieces.content, whole.content, "cutting the bytes changed the message");
+    if (whole.end === "more") return "more";
+    assert.equal(whole.content, reference.content);
+    assert.doesNotMatch(whole.content, /\0|\r(?!\n)|(?<!\r)\n/);
+    assert.deepEqual([whole.rest, inPieces.rest], [reference.rest, reference.rest]);
     return `end ${whole.rest.length > 0}`;
   },
 };
@@ -431,5 +465,16 @@ const smtpLogin: Target = {
 };
 
 export const SMTP_TARGETS: readonly Target[] = [
-  ...[smtpCommand, commandLines, smtpDialogue, dataFraming, framingOut, smtpReply, replyOut, proxyHeader, smtpLogin],
+  ...[
+    smtpCommand,
+    commandLines,
+    smtpDialogue,
+    dataFraming,
+    mendedFraming,
+    framingOut,
+    smtpReply,
+    replyOut,
+    proxyHeader,
+    smtpLogin,
+  ],
 ];
