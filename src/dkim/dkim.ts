@@ -5,6 +5,7 @@ import * as domains from "../domains/domains.ts";
 import type { DkimKeys, DkimRecord, DkimVerdict, DnsRecord, DomainPorts, RecordCheck } from "../domains/types.ts";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../mail/dkim/key.ts";
 import type { DkimAlgorithm, SigningKey } from "../mail/dkim/sign.ts";
+import { sleep } from "../platform/clock.ts";
 import { coalesceListsByOrg, type OrgKey } from "../platform/coalesce.ts";
 import type { Tx } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
@@ -224,29 +225,40 @@ export async function verifyKeys(
   };
 }
 
-/** Ends a key at once and destroys it; 409 for the only active one unless forced. Ending it twice is no error. */
+/**
+ * Ends a key at once and destroys it; 409 for the only active one unless forced. Ending it twice is no error. Returns
+ * when no process signs with it any more.
+ */
 export async function deactivateKey(
   world: Pick<World, "db" | "clock">,
   orgId: string,
   idOrName: string,
   { selector, force }: { selector: string; force: boolean },
 ): Promise<KeyRecord> {
-  return world.db.asOrg(orgId, async (tx) => {
+  const now = world.clock.now();
+  const { signed, record } = await world.db.asOrg(orgId, async (tx) => {
     const row = await domains.requireLocked(tx, orgId, idOrName);
     const keys = await queries.listKeys(tx, orgId, row.id);
     const key = keys.find((one) => one.selector === selector.toLowerCase());
     if (!key) throw notFound("DKIM key");
-    if (key.status === "deactivated") return toRecord(row, key);
+    if (key.status === "deactivated") return { signed: endedJustNow(key, now), record: toRecord(row, key) };
     const others = keys.filter((one) => one !== key);
     if (key.status === "active" && !hasActive(others) && !force) {
       const message = `${key.selector} is the only active key of ${row.domain}, which cannot send without; add ?force=true to end it all the same`;
       throw new Refusal("invalid_state", message);
     }
     await queries.passOnSuccession(tx, orgId, key);
-    const [ended] = await queries.deactivateKey(tx, orgId, key.id, new Date(world.clock.now()));
+    const [ended] = await queries.deactivateKey(tx, orgId, key.id, new Date(now));
     await domains.noteKeys(world, tx, row, hasActive(others));
-    return toRecord(row, ended as KeyRow);
+    return { signed: key.status === "active", record: toRecord(row, ended as KeyRow) };
   });
+  if (signed) await untilForgotten();
+  return record;
+}
+
+/** By another request, which may still be waiting. */
+function endedJustNow({ deactivated_at }: KeyRow, now: number): boolean {
+  return deactivated_at !== null && now - deactivated_at.getTime() < 2 * KEPT_MS;
 }
 
 // --- for the checks of domains -------------------------------------------------------------------------------------------
@@ -263,6 +275,7 @@ export function dkimKeys(world: KeyWorld): DkimKeys {
     },
     records: async (tx, orgId, domain) => toRecords(domain, await queries.listKeys(tx, orgId, domain.id)),
     noteChecks: (tx, orgId, domain, seen) => noteChecks(tx, orgId, domain, seen),
+    untilForgotten,
     endRetired: async (at) => {
       await queries.deactivateRetired(world.db, at);
     },
@@ -331,14 +344,22 @@ async function activate(tx: Tx, orgId: string, key: KeyRow, at: Date): Promise<v
 
 // --- for the signer --------------------------------------------------------------------------------------------------------
 
-const KEPT_MS = 5_000;
+/** An end of a key waits for it, so it is short; each domain that sends costs a part of a look-up that often. */
+const KEPT_MS = 1_000;
+/** Timers and clocks of different machines run at slightly different rates. */
+const KEPT_MARGIN_MS = 100;
 const DOMAINS_KEPT_MAX = 20_000;
 
 type Kept = { keys: Map<string, SigningKey>; until_ms: number };
 
+/** Resolves once no process begins to sign with a key whose end was committed before the call. */
+function untilForgotten(): Promise<void> {
+  return sleep(KEPT_MS + KEPT_MARGIN_MS);
+}
+
 /**
  * The keys to sign a domain's mail with: its active RSA key, then its active Ed25519 key; none when it has none. Kept
- * opened for at most 5 s of monotonic time, then read again, many domains per round trip. The only place that opens
+ * opened for at most a second of monotonic time, then read again, many domains per round trip. The only place that opens
  * private keys. Throws SealBroken when the master key is not the one they were sealed under.
  */
 export function signingKeys(

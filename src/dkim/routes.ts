@@ -127,7 +127,7 @@ function mountRotation(api: Api, world: World): void {
       schema: {
         operationId: "deactivateDkimKey",
         tags,
-        summary: "End a key at once",
+        summary: "End a key at once; answered when nothing is signed with it any more",
         params: Type.Object({ id, selector: Type.String({ maxLength: 253 }) }),
         querystring: Closed({
           force: Type.Optional(Type.Boolean({ default: false, description: "End even the only active key" })),

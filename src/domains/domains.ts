@@ -175,19 +175,24 @@ async function refuseUnknownWebhooks(tx: Tx, ports: DomainPorts, orgId: string, 
   throw invalid(field, `the '${field}' field is not the id of a webhook of this organization`);
 }
 
-/** Removes a domain with its keys, or 404; 409 while aliases or queued mail need it, unless forced. Returns its id. */
+/**
+ * Removes a domain with its keys, or 404; 409 while aliases or queued mail need it, unless forced. Returns its id when no
+ * process signs with its keys any more.
+ */
 export async function deleteDomain(
   world: Core,
   ports: DomainPorts,
   orgId: string,
   { id, force }: { id: string; force: boolean },
 ): Promise<string> {
-  return world.db.asOrg(orgId, async (tx) => {
+  const removed = await world.db.asOrg(orgId, async (tx) => {
     const row = await requireLocked(tx, orgId, id);
     if (!force) await refuseInUse(tx, ports, row);
     await queries.deleteDomain(tx, orgId, row.id);
-    return row.id;
+    return row;
   });
+  if (removed.has_active_key) await ports.dkim.untilForgotten();
+  return removed.id;
 }
 
 async function refuseInUse(tx: Tx, ports: DomainPorts, row: DomainRow): Promise<void> {

@@ -106,6 +106,8 @@ export type DkimKeys = {
     domain: NamedDomain,
     seen: { checks: RecordCheck[]; at: Date },
   ): Promise<DkimVerdict>;
+  /** Resolves once no process begins to sign with a key whose end was committed before the call. */
+  untilForgotten(): Promise<void>;
   /** Ends the keys whose time of retirement is over, in all organizations. */
   endRetired(at: Date): Promise<void>;
 };
