@@ -12,6 +12,7 @@ import { ConfigProblems, type FoundConfig, findConfig, type HostPort } from "./c
 import { checkListed } from "./doctor/listed.ts";
 import { checkNames, isLocal } from "./doctor/names.ts";
 import { knownToDatabase, sendingAddresses } from "./doctor/sending-addresses.ts";
+import { keyFileWords } from "./mail/tls-words.ts";
 import { type Check, ok, problem, skipped, warning } from "./platform/check.ts";
 import { checkBlobs } from "./platform/check-blobs.ts";
 import { checkDatabase } from "./platform/check-database.ts";
@@ -248,7 +249,7 @@ async function checkCertificate({ tls_cert_file, tls_key_file }: FoundConfig): P
   } catch (error) {
     return problem(
       name,
-      `${tls_cert_file} with the key ${tls_key_file} cannot be used: ${(error as Error).message}.`,
+      `${tls_cert_file} with the key ${tls_key_file} cannot be used: ${keyFileWords(error as Error)}.`,
       "They must be a certificate with its chain and the private key that belongs to it, both in PEM form.",
     );
   }

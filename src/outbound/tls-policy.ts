@@ -4,6 +4,7 @@
 import { type DaneVerdict, matchTlsa, type TlsaRecord } from "../mail/dane.ts";
 import { stsNamesMx } from "../mail/mta-sts.ts";
 import type { PeerTls } from "../mail/smtp/session.ts";
+import { certificateWords } from "../mail/tls-words.ts";
 import type { World } from "../platform/world.ts";
 import type { Hop, Route } from "./route.ts";
 import type { KnownSts, StsAnswer } from "./sts.ts";
@@ -128,7 +129,8 @@ export function judgeChain(peer: PeerTls): Verdict {
     : EXPIRED.test(why)
       ? "certificate-expired"
       : "certificate-not-trusted";
-  return { result, detail: `the certificate is not valid for ${peer.host}: ${why}` };
+  const words = certificateWords(why, peer.certificate.subjectaltname);
+  return { result, detail: `the certificate is not valid for ${peer.host}: ${words}` };
 }
 
 /** Chain and name as RFC 8461 §4.2 has it: the name must stand in the subjectAltName. */

@@ -4,6 +4,7 @@
 import { isIP } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import { Agent, errors } from "undici";
+import { tlsFailureWords } from "../mail/tls-words.ts";
 import { literalAddressHost, mayConnect } from "./addresses.ts";
 import type { Answer, Resolver } from "./resolver.ts";
 
@@ -311,6 +312,6 @@ function connectTo(address: string, target: TlsTarget, dialling: Dialling): Prom
 
 function connectFailure(error: NodeJS.ErrnoException | FetchError, connected: boolean): FetchError {
   if (error instanceof FetchError) return error;
-  const reason = cleanReason(error.code ? `${error.code}: ${error.message}` : error.message);
-  return new FetchError(connected ? "tls" : "connect", reason);
+  if (connected) return new FetchError("tls", cleanReason(tlsFailureWords(error)));
+  return new FetchError("connect", cleanReason(error.code ? `${error.code}: ${error.message}` : error.message));
 }

@@ -4,6 +4,7 @@ import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeF
 import { join } from "node:path";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { Config } from "../config.ts";
+import { keyFileWords } from "../mail/tls-words.ts";
 import { makeSelfSigned } from "./self-signed.ts";
 import type { World } from "./world.ts";
 
@@ -35,7 +36,7 @@ function loadGiven(files: Files): Loaded {
   } catch (error) {
     const what = `the certificate ${files.cert} (POSTERN_TLS_CERT) with the key ${files.key} (POSTERN_TLS_KEY) cannot be used`;
     const must = "a certificate with its chain and the private key that belongs to it, both in PEM form";
-    throw new Error(`${what}: ${(error as Error).message}. They must be ${must}.`, { cause: error });
+    throw new Error(`${what}: ${keyFileWords(error as Error)}. They must be ${must}.`, { cause: error });
   }
 }
 

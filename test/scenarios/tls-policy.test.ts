@@ -274,11 +274,16 @@ describe("MTA-STS", () => {
   it("keeps mail back from a server with a bad certificate, with another name's, with an expired one", async () => {
     const bad: [string, IssuedCertificate, RegExp, string][] = [
       ["untrusted", stranger.issue(["mx.untrusted.example"]), /not valid for mx\.untrusted/, "certificate-not-trusted"],
-      ["othername", trusted.issue(["mx.elsewhere.example"]), /ALTNAME/, "certificate-host-mismatch"],
+      [
+        "othername",
+        trusted.issue(["mx.elsewhere.example"]),
+        /it is for other names \(mx\.elsewhere\.example\)$/,
+        "certificate-host-mismatch",
+      ],
       [
         "expired",
         trusted.issue(["mx.expired.example"], { from_days: -9, until_days: -1 }),
-        /EXPIRED/,
+        /it has expired$/,
         "certificate-expired",
       ],
     ];

@@ -1,7 +1,7 @@
 // An SMTP server that does exactly what a script says, on loopback, with TLS if asked.
 // Knows no SMTP: the script says every reply, at the byte.
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { TLSSocket } from "node:tls";
+import { TLSSocket, type TLSSocketOptions } from "node:tls";
 
 export type Peer = {
   /** The lines the client has sent so far, in order, without line ends. */
@@ -17,7 +17,7 @@ export type Peer = {
   gone: () => Promise<Buffer>;
   pause: () => void;
   drop: () => void;
-  startTls: (pair: KeyPair) => Promise<void>;
+  startTls: (pair: KeyPair & TLSSocketOptions) => Promise<void>;
   remoteAddress: string | undefined;
 };
 

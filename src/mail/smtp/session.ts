@@ -2,6 +2,7 @@
 // A small client of our own: docs/decisions/0002-smtp-client.md says why. Remote behaviour is always a value.
 // Does not resolve names, choose addresses, check them against the deny-table, pool or retry: the caller does.
 import type { DetailedPeerCertificate, TLSSocket } from "node:tls";
+import { certificateWords } from "../tls-words.ts";
 import { type Credentials, login } from "./login.ts";
 import { type RawReply, type Reply, toReply } from "./reply.ts";
 import { tlsOptions } from "./tls-options.ts";
@@ -227,7 +228,8 @@ function judgePeer(secured: TLSSocket, tls: SessionTls, host: string): string | 
   const error = secured.authorized ? null : String(reason instanceof Error ? reason.message : (reason ?? "unknown"));
   const certificate = secured.getPeerCertificate(true);
   if (tls.check) return tls.check({ host, certificate, authorized: secured.authorized, authorization_error: error });
-  return error === null ? null : `certificate not valid for ${host}: ${error}`;
+  if (error === null) return null;
+  return `the certificate is not valid for ${host}: ${certificateWords(error, certificate.subjectaltname)}`;
 }
 
 async function authenticate(

@@ -3,6 +3,7 @@
 // trickle in, and a reply nobody asked for ends the connection. Knows no SMTP commands (session.ts, transaction.ts).
 import { connect, isIP, type Socket } from "node:net";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
+import { tlsFailureWords } from "../tls-words.ts";
 import { type RawReply, ReplyReader, sanitizeText, toReply } from "./reply.ts";
 
 /** Why a connection ended. `stray` is a reply that came without a question. */
@@ -50,6 +51,11 @@ export function dialWire(dial: Dial): Promise<Wire | WireFailure> {
   });
 }
 
+/** Under TLS an alert may come after the handshake: TLS 1.3 servers ask for a client's certificate that late. */
+function isOpenSsl(error: NodeJS.ErrnoException): boolean {
+  return error.code?.startsWith("ERR_SSL_") === true;
+}
+
 function ignore(): void {}
 
 export class Wire {
@@ -80,7 +86,7 @@ export class Wire {
   };
   readonly #onDrain = () => this.#drained(true);
   readonly #onEnd = () => this.fail("closed", "the server closed the connection");
-  readonly #onError = (error: Error) => this.fail("network", error.message);
+  readonly #onError = (error: Error) => this.fail("network", isOpenSsl(error) ? tlsFailureWords(error) : error.message);
   readonly #onClose = () => this.fail("closed", "the connection was closed");
 
   /** Nothing is read before the first question: the greeting may be there before anyone waits for it. */
@@ -189,7 +195,8 @@ export class Wire {
       };
       const onSecure = () => settle(this.failure ? null : secured);
       const onLost = (error?: Error | boolean) => {
-        const reason = error instanceof Error ? error.message : "the connection was closed during the TLS handshake";
+        const reason =
+          error instanceof Error ? tlsFailureWords(error) : "the connection was closed during the TLS handshake";
         this.fail("tls", reason);
         settle(null);
       };
