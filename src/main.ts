@@ -23,9 +23,12 @@ import { createLog, type Log } from "./platform/log.ts";
 import { acceptMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
 import { migrate } from "./platform/migrate.ts";
 import { explainStart } from "./platform/start-problem.ts";
+import { UsageError } from "./platform/usage-error.ts";
 import type { World } from "./platform/world.ts";
 
 const STOP_WITHIN_MS = 60_000;
+/** As of most programs: the command line is wrong, as against work that failed (1). */
+const USAGE_STATUS = 2;
 const PARENT_LOOK_MS = 1_000;
 
 async function start(options: { roles: Role[] }): Promise<void> {
@@ -157,12 +160,14 @@ function acceptMasterKeyCommand(): Promise<void> {
   });
 }
 
-function createKeyCommand(options: { name: string; env: "live" | "test"; organization?: string }): Promise<void> {
+type KeyOptions = { name: string; env: "live" | "test"; organization?: string; json?: boolean };
+
+function createKeyCommand(options: KeyOptions): Promise<void> {
   return withWorld(async (world) => {
     const org_id = await organizationNamed(world, options.organization ?? null);
     const account = { org_id, acts_on_live: true };
-    const { secret } = await createKey(world, account, { name: options.name, environment: options.env });
-    console.log(secret);
+    const created = await createKey(world, account, { name: options.name, environment: options.env });
+    console.log(options.json ? JSON.stringify(created) : created.secret);
   });
 }
 
@@ -189,9 +194,11 @@ function listOrganizationsCommand(options: { json?: boolean }): Promise<void> {
   });
 }
 
-function createOrganizationCommand(options: OrganizationOptions): Promise<void> {
+function createOrganizationCommand({ json, ...options }: OrganizationOptions & { json?: boolean }): Promise<void> {
   return withWorld(async (world) => {
-    const { organization, live_key, test_key } = await createOrganization(world, options);
+    const created = await createOrganization(world, options);
+    if (json) return console.log(JSON.stringify(created));
+    const { organization, live_key, test_key } = created;
     const { id, name, plan, state } = organization;
     console.log(
       `The organization "${name}" was created (${plan}, ${state}). These keys are shown once.\n` +
@@ -200,8 +207,13 @@ function createOrganizationCommand(options: OrganizationOptions): Promise<void> 
   });
 }
 
-function changeOrganizationCommand(id: string, options: OrganizationOptions): Promise<void> {
-  return withWorld(async (world) => console.log(organizationTable([await changeOrganization(world, id, options)])));
+type ChangeOptions = OrganizationOptions & { json?: boolean };
+
+function changeOrganizationCommand(id: string, { json, ...options }: ChangeOptions): Promise<void> {
+  return withWorld(async (world) => {
+    const organization = await changeOrganization(world, id, options);
+    console.log(json ? JSON.stringify({ organization }) : organizationTable([organization]));
+  });
 }
 
 function sql(query: string, options: { json?: boolean }): Promise<void> {
@@ -251,7 +263,9 @@ function parseEnvironment(text: string): string {
 
 const program = new Command("postern")
   .description("Self-hosted e-mail for products")
-  .version(ownVersion(), "--version", "print which version this is");
+  .version(ownVersion(), "--version", "print which version this is")
+  // Help that was asked for is a success; all else that ends a command line before its work is wrong usage.
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : USAGE_STATUS));
 program
   .command("start")
   .description("start Postern")
@@ -300,6 +314,7 @@ organizations
   .option("--state <state>", "pending_review, active (the default) or suspended")
   .option("--requests-per-second <n>", "its own rate instead of the plan's")
   .option("--monthly-quota <n>", "its own quota of recipients a month instead of the plan's")
+  .option("--json", "one JSON object")
   .action(createOrganizationCommand);
 organizations
   .command("set")
@@ -310,6 +325,7 @@ organizations
   .option("--requests-per-second <n>", 'a rate of its own, or "default"')
   .option("--monthly-quota <n>", 'recipients a month of its own, or "default"')
   .option("--name <name>", "what it is called")
+  .option("--json", "one JSON object")
   .action(changeOrganizationCommand);
 program
   .command("sql")
@@ -330,9 +346,10 @@ program
   .requiredOption("--name <name>", "what the key is for")
   .requiredOption("--env <env>", "live or test", parseEnvironment)
   .option("--organization <id>", "whose it is; without it the first organization's")
+  .option("--json", "one JSON object")
   .action(createKeyCommand);
 
 program.parseAsync().catch((error) => {
   console.error(error instanceof ConfigProblems ? error.message : `postern: ${(error as Error).message}`);
-  process.exit(1);
+  process.exit(error instanceof UsageError ? USAGE_STATUS : 1);
 });

@@ -3,6 +3,7 @@
 // a plan includes (plans.ts).
 import { isUuid, type Query } from "../platform/db.ts";
 import { isLonger } from "../platform/is-longer.ts";
+import { UsageError } from "../platform/usage-error.ts";
 import type { World } from "../platform/world.ts";
 import { createWithKeys, type Secrets } from "./first-keys.ts";
 import { PLANS } from "./plans.ts";
@@ -47,7 +48,7 @@ export async function createOrganization(
   world: Pick<World, "db" | "clock" | "random">,
   options: OrganizationOptions,
 ): Promise<{ organization: ShownOrganization } & Secrets> {
-  if (options.name === undefined) throw new Error("'--name' is needed: what the organization is called");
+  if (options.name === undefined) throw new UsageError("'--name' is needed: what the organization is called");
   const changes = readOptions(options);
   return world.db.transaction(async (tx) => {
     const { org_id, ...secrets } = await createWithKeys(world, tx, {
@@ -67,7 +68,7 @@ export async function changeOrganization(
 ): Promise<ShownOrganization> {
   const changes = readOptions(options);
   if (Object.keys(changes).length === 0) {
-    throw new Error("say what to change: --state, --plan, --requests-per-second, --monthly-quota or --name");
+    throw new UsageError("say what to change: --state, --plan, --requests-per-second, --monthly-quota or --name");
   }
   return change(db, id, changes);
 }
@@ -109,14 +110,14 @@ function readName(text: string): string {
   const name = text.trim();
   // A line of the list is one organization.
   if (name.length === 0 || isLonger(name, NAME_LENGTH_MAX) || /\p{Cc}/u.test(name)) {
-    throw new Error(`'--name' is 1 to ${NAME_LENGTH_MAX} characters on one line`);
+    throw new UsageError(`'--name' is 1 to ${NAME_LENGTH_MAX} characters on one line`);
   }
   return name;
 }
 
 function oneOf<Word extends string>(option: string, words: readonly Word[], text: string): Word {
   const word = words.find((known) => known === text);
-  if (word === undefined) throw new Error(`'${option}' is one of ${words.join(", ")}, not "${text}"`);
+  if (word === undefined) throw new UsageError(`'${option}' is one of ${words.join(", ")}, not "${text}"`);
   return word;
 }
 
@@ -125,7 +126,9 @@ function readLimit(option: string, text: string, [least, most]: [number, number]
   if (text === "default") return null;
   const value = /^\d{1,13}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= least && value <= most) return value;
-  throw new Error(`'${option}' is a whole number from ${least} to ${most}, or default for the plan's, not "${text}"`);
+  throw new UsageError(
+    `'${option}' is a whole number from ${least} to ${most}, or default for the plan's, not "${text}"`,
+  );
 }
 
 function shown({ requests_per_second, monthly_quota, ...row }: queries.ListedOrganization): ShownOrganization {

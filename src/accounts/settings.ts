@@ -1,6 +1,7 @@
 // What an operator may set for one organization (`postern settings`): kept in its row, read by the feature it is about. Not
 // here: plan, state, quota and rate, which are columns of their own.
 import { isUuid, type Query } from "../platform/db.ts";
+import { UsageError } from "../platform/usage-error.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 
@@ -42,9 +43,9 @@ export function organizationsWith({ db }: Pick<World, "db">, name: SettingName) 
 /** Sets it, or with "default" takes it back; `orgId` null: the first organization. Throws with a sentence for the operator. */
 export async function changeSetting({ db }: Pick<World, "db">, orgId: string | null, name: string, text: string) {
   const setting = Object.hasOwn(SETTINGS, name) ? SETTINGS[name as SettingName] : null;
-  if (!setting) throw new Error(`there is no setting '${name}'; there are ${Object.keys(SETTINGS).join(", ")}`);
+  if (!setting) throw new UsageError(`there is no setting '${name}'; there are ${Object.keys(SETTINGS).join(", ")}`);
   const value = text === "default" ? null : setting.read(text);
-  if (value === null && text !== "default") throw new Error(`'${name}' is ${setting.what}, or default`);
+  if (value === null && text !== "default") throw new UsageError(`'${name}' is ${setting.what}, or default`);
   const id = orgId ?? (await queries.firstOrganization(db))[0]?.id ?? "";
   if (!isUuid(id) || (await queries.writeSetting(db, { id, name, value: JSON.stringify(value) })) === 0) {
     throw new Error("there is no such organization");

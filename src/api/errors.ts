@@ -3,6 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { BlobsUnavailable, FsyncFailure } from "../platform/blobs.ts";
 import { Crowded, isOutOfTime, isUnavailable } from "../platform/db.ts";
 import type { Log } from "../platform/log.ts";
+import { nearName } from "../platform/near-name.ts";
 import { Refusal, type RefusalKind } from "../platform/refusal.ts";
 
 const STATUS: Record<RefusalKind, number> = {
@@ -117,7 +118,13 @@ export function shapeRefusal(errors: unknown): Refusal {
   return fromValidation({ validation: errors, validationContext: "body" } as FastifyError);
 }
 
-type Problem = { keyword: string; instancePath: string; params: Record<string, unknown>; message?: string };
+type Problem = {
+  keyword: string;
+  instancePath: string;
+  params: Record<string, unknown>;
+  message?: string;
+  parentSchema?: { properties?: object };
+};
 
 function fromValidation(error: FastifyError): Refusal {
   const problem = tellingProblem(error.validation as unknown as Problem[]);
@@ -158,12 +165,12 @@ function headerName(name: string): string {
   return name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
 }
 
-function complaint({ keyword, params, message }: Problem): string {
+function complaint({ keyword, params, message, parentSchema }: Problem): string {
   switch (keyword) {
     case "required":
       return "is required";
     case "additionalProperties":
-      return "is not known";
+      return notKnown(String(params.additionalProperty), Object.keys(parentSchema?.properties ?? {}));
     case "type":
       return `must be ${[params.type].flat().map(String).map(withArticle).join(" or ")}`;
     case "enum":
@@ -189,6 +196,11 @@ function complaint({ keyword, params, message }: Problem): string {
     default:
       return message ?? "is not valid";
   }
+}
+
+function notKnown(name: string, known: string[]): string {
+  const near = nearName(name, known);
+  return near === null ? "is not known" : `is not known; did you mean \`${near}\`?`;
 }
 
 const FORMATS = new Map([

@@ -2,6 +2,7 @@
 // bodies, headers of the answers, the sense of each status, tags. Not here: the schemas themselves (routes.ts of the
 // features).
 import type { FastifyDynamicSwaggerOptions } from "@fastify/swagger";
+import { describeNulls } from "./absent-nulls.ts";
 
 /** In the order of the mail's way, which is the order documentation pages show them in. */
 const TAGS: Record<string, string> = {
@@ -88,6 +89,9 @@ function finish(described: object): Document {
   const operations = Object.values(document.paths ?? {}).flatMap((methods) => Object.values(methods));
   // OpenAPI 3.0 has no meaning for a body here; that it must be empty if there is one, errors say.
   for (const { delete: deletion } of Object.values(document.paths ?? {})) delete deletion?.requestBody;
+  for (const { post } of Object.values(document.paths ?? {})) {
+    for (const { schema } of Object.values(post?.requestBody?.content ?? {})) if (schema) describeNulls(schema);
+  }
   for (const operation of operations) {
     describeBody(operation);
     const replays = operation.parameters?.some(({ name }) => name === "idempotency-key") ?? false;

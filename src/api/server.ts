@@ -12,6 +12,7 @@ import type { Api } from "../platform/http.ts";
 import { ErrorBody, RateLimitBody } from "../platform/http.ts";
 import type { Pressure } from "../platform/pressure.ts";
 import type { World } from "../platform/world.ts";
+import { nullDropper } from "./absent-nulls.ts";
 import { requireKey, requireLiveKey } from "./auth.ts";
 import { answerOddRequests, answerUnreadable, demandHost } from "./client-errors.ts";
 import { closerOf } from "./closing.ts";
@@ -142,20 +143,24 @@ function compileSchemas(app: Api): void {
     strict: false,
     allowUnionTypes: true,
     addUsedSchema: false,
+    // An error then holds the schema that it is about: an unknown field is answered with the known one it resembles.
+    verbose: true,
   };
   const exact = withFormats(new Ajv({ ...options, coerceTypes: false }));
   const coercing = withFormats(new Ajv({ ...options, coerceTypes: true }));
-  app.setValidatorCompiler(({ schema, httpPart }) =>
-    withIdsLowered(schema as TSchema, (httpPart === "body" ? exact : coercing).compile(schema as object)),
-  );
+  app.setValidatorCompiler(({ schema, httpPart, method }) => {
+    const isCreate = httpPart === "body" && method === "POST";
+    const prepared = [idLowerer(schema as TSchema), isCreate ? nullDropper(schema as TSchema) : null];
+    return preparing(prepared, (httpPart === "body" ? exact : coercing).compile(schema as object));
+  });
 }
 
 /** Before the validator looks, so that a list with one id in two spellings holds it twice. */
-function withIdsLowered(schema: TSchema, validate: ValidateFunction) {
-  const lower = idLowerer(schema);
-  if (!lower) return validate;
+function preparing(steps: (((value: unknown) => void) | null)[], validate: ValidateFunction) {
+  const prepare = steps.filter((step) => step !== null);
+  if (prepare.length === 0) return validate;
   const judge = (value: unknown): boolean => {
-    lower(value);
+    for (const step of prepare) step(value);
     const isValid = validate(value);
     judge.errors = validate.errors;
     return isValid;

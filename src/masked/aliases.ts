@@ -251,6 +251,7 @@ async function show(world: Pick<World, "seal">, tx: Tx, orgId: string, rows: Ali
   const byAlias = Map.groupBy(found, ({ alias_id }) => alias_id);
   return rows.map(({ local_part, deleted_at: _deleted, ...row }) => ({
     ...row,
+    email: `${local_part}@${row.domain}`,
     address: local_part,
     forward_to: (byAlias.get(row.id) ?? []).flatMap(({ sealed }) => tryOpenText(world, orgId, sealed) ?? []),
     action: "forward" as const,

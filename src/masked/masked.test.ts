@@ -39,7 +39,8 @@ const mailsTo = (email: string) =>
   );
 
 test("a new alias has every field and the defaults", async () => {
-  const { id, address, created_at, updated_at, ...rest } = await create();
+  const { id, email, address, created_at, updated_at, ...rest } = await create();
+  assert.equal(email, `${address}@${DOMAIN}`);
   assert.match(id, ID);
   assert.match(address, /^[a-z2-9]{10}$/);
   assert.equal(created_at, updated_at);

@@ -28,6 +28,7 @@ const Alias = Type.Object({
   org_id: Id,
   environment: OneOf(["live", "test"]),
   domain_id: Type.Unsafe<string | null>({ ...Nullable(Id), description: "null: the service's masked domain" }),
+  email: Type.String({ description: "The full address" }),
   address: Type.String({ description: "The local part" }),
   domain: Type.String(),
   forward_to: Type.Array(Type.String(), {

@@ -51,8 +51,9 @@ export type AliasRow = {
   deleted_at: Date | null;
 };
 
-/** An alias as the API shows it; `address` is its local part. */
+/** An alias as the API shows it; `email` is the full address, `address` its local part. */
 export type AliasRecord = Omit<AliasRow, "local_part" | "deleted_at"> & {
+  email: string;
   address: string;
   forward_to: string[];
   action: "forward";

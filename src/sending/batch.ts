@@ -2,6 +2,7 @@
 // transaction. Permissive: what can be sent is sent, the rest is rejected item by item. Strict: all or nothing.
 import { requireLiveSending } from "../accounts/accounts.ts";
 import type { Account } from "../platform/http.ts";
+import { nearName } from "../platform/near-name.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import { findUnstorable } from "../platform/storable.ts";
 import type { IdempotencyRow } from "./accept.ts";
@@ -75,13 +76,18 @@ function readBatch(body: unknown): { items: unknown[]; strict: boolean } {
   const unstorable = findUnstorable(unknown);
   if (unstorable) throw unstorable;
   const [other] = Object.keys(unknown);
-  if (other !== undefined) throw invalid(other, `the '${other}' field is not known`);
+  if (other !== undefined) throw invalid(other, `the '${other}' field is not known${hint(other)}`);
   if (emails === undefined) throw invalid("emails", "the 'emails' field is required");
   if (!Array.isArray(emails)) throw invalid("emails", "the 'emails' field must be an array");
-  if (validation !== undefined && !VALIDATIONS.includes(validation as "strict")) {
+  if (validation !== undefined && validation !== null && !VALIDATIONS.includes(validation as "strict")) {
     throw invalid("validation", `the 'validation' field must be one of: ${VALIDATIONS.join(", ")}`);
   }
   return { items: limited(emails), strict: validation === "strict" };
+}
+
+function hint(name: string): string {
+  const near = nearName(name, ["emails", "validation"]);
+  return near === null ? "" : `; did you mean \`${near}\`?`;
 }
 
 function limited(items: unknown[]): unknown[] {

@@ -76,7 +76,7 @@ export function checkSubject(subject: string): string {
 
 /** The sender's own headers; reserved names, unsafe values and a second Reply-To are 400 naming `headers.<name>`. */
 export function readHeaders({ headers, reply_to }: SendRequest): { name: string; value: string }[] {
-  const written = reply_to === undefined ? [] : ["reply-to"];
+  const written = reply_to === undefined || reply_to.length === 0 ? [] : ["reply-to"];
   const checked = validateHeaders(Object.entries((headers ?? {}) as Record<string, string>), written);
   if (checked.ok) return checked.headers;
   throw invalid(`headers.${checked.name}`, `the header '${checked.name}' is refused: ${checked.reason}`);

@@ -40,7 +40,7 @@ export const SendBody = Closed({
   }),
   cc: Type.Optional(Type.Array(AddressText, { maxItems: LISTED_MAX })),
   bcc: Type.Optional(Type.Array(AddressText, { maxItems: LISTED_MAX, description: "Never written into the message" })),
-  reply_to: Type.Optional(Type.Union([AddressText, Type.Array(AddressText, { minItems: 1, maxItems: 10 })])),
+  reply_to: Type.Optional(Type.Union([AddressText, Type.Array(AddressText, { maxItems: 10 })])),
   subject: Type.Optional(Type.String({ maxLength: 2000, description: "Required unless a template gives it" })),
   html_body: Type.Optional(Type.String()),
   text_body: Type.Optional(Type.String({ description: "Made from the HTML when absent, unless `auto_text` is false" })),

@@ -87,6 +87,41 @@ describe("postern organizations", () => {
     assert.equal((await api.ask("GET", "/v1/api-keys", undefined, { key: further })).body.total, 3);
   });
 
+  it("answers with JSON where that is asked for", async () => {
+    const created = JSON.parse(await done("organizations", "create", "--name", "Machine", "--json"));
+    assert.deepEqual(Object.keys(created), ["organization", "live_key", "test_key"]);
+    const { id } = created.organization;
+    const made = JSON.parse(
+      await done("keys", "create", "--name", "ci", "--env", "test", "--organization", id, "--json"),
+    );
+    const shown = await api.ask("GET", `/v1/api-keys/${made.key.id}`, undefined, { key: made.secret });
+    assert.deepEqual([shown.status, shown.body.key.name, shown.body.key.environment], [200, "ci", "test"]);
+    assert.equal((await api.ask("GET", "/v1/api-keys", undefined, { key: created.live_key })).body.total, 3);
+    const changed = JSON.parse(await done("organizations", "set", id, "--plan", "growth", "--json"));
+    assert.deepEqual([changed.organization.id, changed.organization.plan], [id, "growth"]);
+  });
+
+  it("ends with 2 for a wrong command line, with 1 where the work failed, with 0 for help", async () => {
+    for (const args of [
+      [],
+      ["organisations"],
+      ["organizations"],
+      ["organizations", "create"],
+      ["keys", "create", "--name", "x", "--env", "prod"],
+      ["start", "--roles", "cook"],
+      ["settings", "colour", "blue"],
+    ]) {
+      const { code, stderr, stdout } = await postern(...args);
+      assert.equal(code, 2, `${args.join(" ")}: ${stderr}${stdout}`);
+      assert.ok(stderr.length > 10, args.join(" "));
+    }
+    const nobody = "01890000-0000-7000-8000-000000000000";
+    assert.equal((await postern("organizations", "set", nobody, "--plan", "growth")).code, 1);
+    for (const args of [["organizations", "--help"], ["--version"]]) {
+      assert.equal((await postern(...args)).code, 0, args.join(" "));
+    }
+  });
+
   it("suspends: sends are refused, what is queued waits and leaves once it is active again", async () => {
     const { body } = await send();
     const [head, line] = (await set("--state", "suspended")).split("\n") as [string, string];
@@ -147,7 +182,7 @@ describe("postern organizations", () => {
 
   it("declines what it does not understand with one sentence that names the option", async () => {
     const { code, stdout, stderr } = await postern("organizations", "set", api.org_id, "--state", "asleep");
-    assert.deepEqual([code, stdout], [1, ""]);
+    assert.deepEqual([code, stdout], [2, ""]);
     assert.match(stderr, /^postern: '--state' is one of pending_review, active, suspended, not "asleep"\n$/);
   });
 });

@@ -1,0 +1,76 @@
+// In what creates something, `null` for an optional field means that the field is absent: many clients send every field they
+// know. The null is taken away before the schema is asked, unless the field itself may hold it. What stands in free objects
+// (variables, metadata, headers) is the customer's own value and stays.
+import type { TSchema } from "@sinclair/typebox";
+
+/** Takes such nulls out of a value, in place. Wrong types are left to the validator. */
+export type DropNulls = (value: unknown) => void;
+
+/** For values of this schema; null when it has no optional field. */
+export function nullDropper(schema: TSchema): DropNulls | null {
+  const options = (schema.anyOf ?? schema.allOf) as TSchema[] | undefined;
+  if (options) return together(options.map(nullDropper));
+  if (schema.properties) return ofObject(schema);
+  const below = schema.items ? nullDropper(schema.items as TSchema) : null;
+  return below && ((value) => Array.isArray(value) && value.forEach((item) => void below(item)));
+}
+
+function together(parts: (DropNulls | null)[]): DropNulls | null {
+  const all = parts.filter((part) => part !== null);
+  if (all.length === 0) return null;
+  return (value) => {
+    for (const part of all) part(value);
+  };
+}
+
+function ofObject(schema: TSchema): DropNulls {
+  const properties = Object.entries(schema.properties as Record<string, TSchema>);
+  const droppable = properties.filter(([name, of]) => isOptional(schema, name) && !mayBeNull(of)).map(([name]) => name);
+  const below = properties.flatMap(([name, of]) => {
+    const drop = nullDropper(of);
+    return drop ? [{ name, drop }] : [];
+  });
+  return (value) => {
+    if (!isRecord(value)) return;
+    for (const name of droppable) if (value[name] === null) delete value[name];
+    for (const { name, drop } of below) if (Object.hasOwn(value, name)) drop(value[name]);
+  };
+}
+
+function isOptional(schema: TSchema, name: string): boolean {
+  return !((schema.required ?? []) as string[]).includes(name);
+}
+
+function mayBeNull(schema: TSchema): boolean {
+  return schema.nullable === true || schema.type === "null" || ((schema.anyOf ?? []) as TSchema[]).some(mayBeNull);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+type Described = {
+  type?: string;
+  nullable?: boolean;
+  enum?: unknown[];
+  anyOf?: Described[];
+  items?: Described;
+  properties?: Record<string, Described>;
+  required?: string[];
+};
+
+/** Says so in the description of a body (OpenAPI 3.0.3: `nullable` stands beside a `type`, and null in an enum). */
+export function describeNulls(schema: Described): void {
+  for (const below of [...(schema.anyOf ?? []), ...(schema.items ? [schema.items] : [])]) describeNulls(below);
+  for (const [name, of] of Object.entries(schema.properties ?? {})) {
+    describeNulls(of);
+    if (!schema.required?.includes(name)) allowNull(of);
+  }
+}
+
+function allowNull(schema: Described): void {
+  const [typed] = schema.anyOf ?? [schema];
+  if (!typed?.type || mayBeNull(schema as TSchema)) return;
+  typed.nullable = true;
+  if (typed.enum) typed.enum = [...typed.enum, null];
+}
