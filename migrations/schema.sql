@@ -619,6 +619,7 @@ create table lane (
   reason text,
   touched_at timestamp with time zone not null,
   relay_domain_id uuid,
+  retired_xid xid8,
   constraint lane_pkey PRIMARY KEY (id),
   constraint lane_name UNIQUE NULLS NOT DISTINCT (org_id, source_id, domain, class, relay_domain_id),
   constraint lane_source_id_fkey FOREIGN KEY (source_id) REFERENCES source(id)

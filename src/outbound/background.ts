@@ -4,6 +4,7 @@
 import { suspendedOrganizations } from "../accounts/accounts.ts";
 import { atMostEvery, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
+import { laneWatch } from "./homeless.ts";
 import * as pools from "./pool-queries.ts";
 import { oldestDue } from "./queries.ts";
 import { refreshPolicies, type StsWorld } from "./sts.ts";
@@ -21,12 +22,14 @@ const SWEEP_ROWS_MAX = 5_000;
 
 /** Starts the work; `stop` ends it after the step at hand. */
 export function startOutboundWork(world: UpkeepWorld): { stop(): Promise<void> } {
+  const watchLanes = laneWatch(world);
   const keepWaiting = atMostEvery(world, KEEP_EVERY_MS, () => keepSuspended(world));
   return startRounds(world, {
     name: "upkeep of sending",
     every_ms: EVERY_MS,
     async round(signal) {
       await tellAge(world);
+      await watchLanes();
       await keepWaiting();
       await refreshPolicies(world, signal);
       await sweepTlsResults(world);

@@ -9,12 +9,13 @@ import type { Memory } from "./memory.ts";
 import * as queries from "./queries.ts";
 import { ration } from "./ration.ts";
 import type { Sources } from "./sources.ts";
+import { watchSteps } from "./stepped-clock.ts";
 import type { Suspended } from "./suspended.ts";
 import type { Job, Lane } from "./types.ts";
 
 const POLL_MS = 1_000;
 const SWEEP_MS = 30_000;
-/** A lane that nobody used for so long is forgotten; who uses one looks it up anew every hour. */
+/** A lane that nobody used for so long is dropped. Who remembers it finds out when mail is put into it (lanes.ts). */
 const LANES_KEPT_MS = 7 * 86_400_000;
 const LANES_PER_CLAIM = 200;
 const EXPIRED_PER_SWEEP = 500;
@@ -42,6 +43,7 @@ export function createClaimer(world: World, parts: Parts): Claimer {
   let again = false;
   let running: Promise<void> | null = null;
   let sweptAtMs = 0;
+  const steps = watchSteps(world);
   const rounds = beatOf(world, "mta claims");
 
   async function run(): Promise<void> {
@@ -65,12 +67,14 @@ export function createClaimer(world: World, parts: Parts): Claimer {
     const now = world.clock.monotonic();
     if (now - sweptAtMs < SWEEP_MS) return;
     sweptAtMs = now;
+    await steps.look(parts.leases.slots());
     await queries.wakeForgottenLanes(world.db, parts.leases.slots(), new Date(world.clock.now()));
     await takeExpired(world, parts, suspended);
     await queries.dropIdleLanes(world.db, new Date(world.clock.now() - LANES_KEPT_MS), IDLE_PER_SWEEP);
   }
 
   function wake(): void {
+    steps.notice();
     again = true;
     if (!running && !stopped) running = run();
   }

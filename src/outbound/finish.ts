@@ -19,6 +19,8 @@ const REFUSALS_MAX = 5;
 const DEFERRED_EVENT_EVERY_MS = 4 * 3_600_000;
 /** An absent domain is final when it is still absent this long after it was first missed. */
 const ABSENT_FOR_MS = 3_600_000;
+/** Beyond this it was not time that passed: a machine was suspended, a clock leapt. The hour begins again. */
+const ABSENT_KNOWN_MS = 24 * 3_600_000;
 const ASK_AGAIN_MS = ABSENT_FOR_MS + 60_000;
 /** Enough for a conversation, and no haste towards a server that has just put the mail off. */
 const LAST_BEFORE_END_MS = 15_000;
@@ -213,7 +215,7 @@ export function decide(world: FinishWorld, job: Job, seen: Outcome): Result {
       ...bounceFields(status, outcome),
       isp: outcome.isp,
       deferred_event_at: announces ? new Date(nowMs) : job.deferred_event_at,
-      absent_since: seen.absent && !over ? (job.absent_since ?? new Date(nowMs)) : null,
+      absent_since: seen.absent && !over ? new Date(absentSince(job, nowMs) ?? nowMs) : null,
     },
     event: toEvent(world, job, outcome, { status, attempts, next: isFinal ? null : next, announces, nowMs }),
   };
@@ -221,11 +223,16 @@ export function decide(world: FinishWorld, job: Job, seen: Outcome): Result {
 
 function finalOf(job: Job, outcome: Outcome, nowMs: number): { final: boolean; status: string } {
   if (outcome.absent) {
-    const since = job.absent_since?.getTime();
-    const again = since !== undefined && nowMs - since >= ABSENT_FOR_MS;
+    const since = absentSince(job, nowMs);
+    const again = since !== null && nowMs - since >= ABSENT_FOR_MS;
     return again ? { final: true, status: "bounced" } : { final: false, status: "deferred" };
   }
   return { final: outcome.kind !== "deferred", status: outcome.kind };
+}
+
+function absentSince({ absent_since }: Job, nowMs: number): number | null {
+  const since = absent_since?.getTime() ?? null;
+  return since !== null && since <= nowMs && nowMs - since < ABSENT_KNOWN_MS ? since : null;
 }
 
 /**
@@ -260,7 +267,7 @@ function attemptByTable(world: FinishWorld, job: Job, outcome: Outcome, attempts
   const delay = retryDelayMs(attempts, world.random.float(), outcome.retry_after_min ?? 0);
   const nowMs = world.clock.now();
   if (outcome.retry_at_once) return new Date(nowMs);
-  if (!outcome.absent || job.absent_since) return new Date(nowMs + delay);
+  if (!outcome.absent || absentSince(job, nowMs) !== null) return new Date(nowMs + delay);
   // An absent domain is asked about again after an hour, neither much sooner nor much later, where there is time for it.
   const leftMs = job.expires_at.getTime() - nowMs;
   const waits = [Math.max(delay, ASK_AGAIN_MS), ASK_AGAIN_MS, delay];

@@ -164,9 +164,10 @@ function driveIn({ world, parts, path }: Yard, ms: number): void {
   }, ms);
 }
 
-/** Until when nothing may be begun on it has not come yet. */
+/** Until when nothing may be begun on it has not come yet; a time further ahead than any is of a clock that was set back. */
 export function isSuspended({ clock }: Pick<World, "clock">, { suspended }: Path): boolean {
-  return suspended.untilMs > clock.now();
+  const leftMs = suspended.untilMs - clock.now();
+  return leftMs > 0 && leftMs <= BLOCKED_MIN * 60_000;
 }
 
 /**

@@ -90,7 +90,7 @@ export function upsertLanes(db: Query, lanes: LaneKey[], now: Date) {
      select *, 'infinity'::timestamptz, $7::timestamptz
        from unnest($1::uuid[], $2::uuid[], $3::smallint[], $4::text[], $5::smallint[], $6::uuid[])
       order by 1, 2, 4, 5, 6
-     on conflict (org_id, source_id, domain, class, relay_domain_id) do update set touched_at = excluded.touched_at
+     on conflict (org_id, source_id, domain, class, relay_domain_id) do update set touched_at = excluded.touched_at, retired_xid = null
      returning ${LANE}`,
     [
       lanes.map((lane) => lane.org_id),
@@ -331,11 +331,11 @@ function ownedColumns(rows: OwnedKey[]): unknown[] {
   return (["owner", "org_id", "message_id", "position"] as const).map((name) => rows.map((row) => row[name]));
 }
 
-/** Moves deliveries to other lanes, free to claim there. */
+/** Moves deliveries to other lanes, free to claim there; fails as a whole (isLaneGone) where one of them is not there. */
 export function moveDeliveries(db: Query, rows: (OwnedKey & { lane_id: number })[]) {
   return db.execute(
     `with moved as (
-       update delivery d set owner = null, lane_id = k.lane_id
+       update delivery d set owner = null, lane_id = (select id from lane where id = k.lane_id and retired_xid is null)
          from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::bigint[])
            as k (owner, org_id, message_id, position, lane_id)
         where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position
@@ -433,10 +433,30 @@ export function extendWaiting(
 const IDLE_LANE = `l.touched_at < $1 and l.next_at = 'infinity'
         and not exists (select 1 from delivery d where d.lane_id = l.id)`;
 
-/** Forgets lanes that nobody used since then and that hold nothing, at most `limit` of them. */
-export function dropIdleLanes(db: Query, before: Date, limit: number) {
+/**
+ * Drops lanes that nobody used since then and that hold nothing, at most `limit` of them. In two steps: a statement that began
+ * before a lane was retired may put mail into it, so that it is deleted once no such transaction can be under way.
+ */
+export async function dropIdleLanes(db: Query, before: Date, limit: number): Promise<void> {
+  await deleteRetired(db, before, limit);
+  await retireIdle(db, before, limit);
+}
+
+export function deleteRetired(db: Query, before: Date, limit: number) {
   return db.execute(
-    `delete from lane l where l.id = any(array(select l.id from lane l where ${IDLE_LANE} limit $2)) and ${IDLE_LANE}`,
+    `delete from lane l
+      where l.id = any(array(select l.id from lane l
+                              where l.retired_xid < pg_snapshot_xmin(pg_current_snapshot()) and ${IDLE_LANE} limit $2))
+        and l.retired_xid is not null and ${IDLE_LANE}`,
+    [before, limit],
+  );
+}
+
+export function retireIdle(db: Query, before: Date, limit: number) {
+  return db.execute(
+    `update lane l set retired_xid = pg_current_xact_id()
+      where l.id = any(array(select l.id from lane l where l.retired_xid is null and ${IDLE_LANE} limit $2))
+        and l.retired_xid is null and ${IDLE_LANE}`,
     [before, limit],
   );
 }

@@ -2,6 +2,7 @@
 // needed now. They move to a lane of that way, where whoever drives it claims them; once, and not back.
 import { sleep } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
+import { isLaneGone } from "./lane-queries.ts";
 import type { FindLane } from "./lanes.ts";
 import * as queries from "./queries.ts";
 import { DEFAULT_SOURCE_ID, type Job, type Lane } from "./types.ts";
@@ -65,15 +66,20 @@ export function createRehomer(world: Pick<World, "db" | "clock" | "log">, hooks:
 }
 
 async function move(world: Pick<World, "db">, findLane: FindLane, batch: Move[]): Promise<void> {
-  const rows = await Promise.all(
-    batch.map(async ({ lane, job }) => {
+  const targets = await Promise.all(
+    batch.map(({ lane, job }) => {
       const { org_id, domain, class: mailClass } = lane;
       const relay_domain_id = job.about.domain_id;
-      const name = { org_id, source_id: DEFAULT_SOURCE_ID, domain, class: mailClass, relay_domain_id };
-      const target = await findLane(name);
-      const { message_id, position, owner } = job;
-      return { org_id, message_id, position, owner, lane_id: target.id };
+      return findLane({ org_id, source_id: DEFAULT_SOURCE_ID, domain, class: mailClass, relay_domain_id });
     }),
   );
-  await queries.moveDeliveries(world.db, rows);
+  const rows = batch.map(({ job: { org_id, message_id, position, owner } }, n) => {
+    return { org_id, message_id, position, owner, lane_id: (targets[n] as Lane).id };
+  });
+  try {
+    await queries.moveDeliveries(world.db, rows);
+  } catch (err) {
+    if (isLaneGone(err)) for (const lane of targets) findLane.forget?.(lane);
+    throw err;
+  }
 }

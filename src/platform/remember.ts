@@ -6,6 +6,7 @@ export type Memory<V> = {
   /** Undefined when it is not known, or not any more. */
   get(name: string): V | undefined;
   set(name: string, value: V, forMs?: number): void;
+  drop(name: string): void;
 };
 
 /** A memory of `names_max` names; each is known for `for_ms`, unless `set` says otherwise. */
@@ -25,6 +26,7 @@ export function remember<V>(
       if (known.size >= names_max) dropOldest(known, Math.ceil(names_max / 10));
       known.set(name, { value, untilMs: clock.monotonic() + forMs });
     },
+    drop: (name) => void known.delete(name),
   };
 }
 

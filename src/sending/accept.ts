@@ -1,8 +1,8 @@
 // The durable accept: requests of the same moment are written by one statement (at most two at a time; batches grow with
 // load, an idle request waits for one commit). When a batch is refused its groups are tried singly, so that one
 // bad item never fails its neighbours. The answer leaves after the commit.
-import type { Job, Lane, Outbound } from "../outbound/outbound.ts";
-import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
+import type { FindLane, Job, Lane, Outbound } from "../outbound/outbound.ts";
+import { isLaneGone, KEEP_TRYING_MS } from "../outbound/outbound.ts";
 import { isDuplicate, isShortage, isUnavailable, isUnreached, whileUnavailable } from "../platform/db.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
@@ -48,7 +48,12 @@ type Waiting = Group & Size & { done: PromiseWithResolvers<Accepted> };
 type Held = { prepared: Prepared; recipient: PreparedRecipient; owner: number | null };
 
 /** `outbound` is this process's engine, if it has one; `notify` tells the others. */
-export function createAcceptor(world: World, outbound: () => Outbound | null, notify: () => void): Acceptor {
+export type AcceptorDeps = { outbound(): Outbound | null; notify(): void; findLane: FindLane };
+
+type Writing = { outbound: Outbound | null; notify(): void; findLane: FindLane };
+
+/** Nothing waits yet. */
+export function createAcceptor(world: World, deps: AcceptorDeps): Acceptor {
   const waiting: Waiting[] = [];
   const size: Size = { count: 0, bytes: 0 };
   let writers = 0;
@@ -68,7 +73,7 @@ export function createAcceptor(world: World, outbound: () => Outbound | null, no
     size.count -= taken.count;
     size.bytes -= taken.bytes;
     batches.observe(taken.count);
-    writeBatch(world, outbound(), notify, batch).finally(() => {
+    writeBatch(world, { ...deps, outbound: deps.outbound() }, batch).finally(() => {
       writers -= 1;
       pump();
     });
@@ -110,21 +115,38 @@ function sum(batch: Waiting[]): Size {
   return size;
 }
 
-async function writeBatch(
-  world: World,
-  outbound: Outbound | null,
-  notify: () => void,
-  batch: Waiting[],
-): Promise<void> {
-  const first = await write(world, outbound, notify, batch);
+async function writeBatch(world: World, deps: Writing, batch: Waiting[]): Promise<void> {
+  const first = await writeInLanes(world, deps, batch);
   if (first.kind === "written") return settleAll(batch, first.result);
   // Nothing can be tried again under ids that were taken to settle what happened, or without a database.
   if (batch.length === 1 || isOver(first.error)) return failAll(batch, first.error);
   for (const group of batch) {
-    const single = await write(world, outbound, notify, [group]);
+    const single = await writeInLanes(world, deps, [group]);
     if (single.kind === "written") settleAll([group], single.result);
     else fail(group, single.error);
   }
+}
+
+/** Once more when a lane was dropped since it was looked up: nothing was written, and its name makes it again. */
+async function writeInLanes(world: World, deps: Writing, batch: Group[]): Promise<Written> {
+  const first = await write(world, deps, batch);
+  if (first.kind === "written" || !isLaneGone(first.error)) return first;
+  try {
+    await findLanesAgain(deps.findLane, batch);
+  } catch (error) {
+    return { kind: "failed", error };
+  }
+  return write(world, deps, batch);
+}
+
+async function findLanesAgain(findLane: FindLane, batch: Group[]): Promise<void> {
+  const recipients = batch.flatMap(({ items }) => items.flatMap((item) => item.recipients));
+  for (const { lane } of recipients) if (lane) findLane.forget?.(lane);
+  await Promise.all(
+    recipients.map(async (recipient) => {
+      if (recipient.lane) recipient.lane = await findLane(recipient.lane);
+    }),
+  );
 }
 
 function settleAll(batch: Waiting[], result: Accepted): void {
@@ -148,7 +170,7 @@ function fail(group: Waiting, error: unknown): void {
 
 type Written = { kind: "written"; result: Accepted } | { kind: "failed"; error: unknown };
 
-async function write(world: World, outbound: Outbound | null, notify: () => void, batch: Group[]): Promise<Written> {
+async function write(world: World, { outbound, notify }: Writing, batch: Group[]): Promise<Written> {
   const held = reserve(outbound, batch);
   try {
     await withPartitions(world, () => accepting.acceptMessages(world.db, columnsOf(world, batch, held)));

@@ -7,6 +7,7 @@ import {
   type FindLane,
   KEEP_TRYING_MS,
   type Lane,
+  lanesInPlace,
 } from "../outbound/outbound.ts";
 import type { Tx } from "../platform/db.ts";
 import { acceptMessages } from "./accept-queries.ts";
@@ -29,8 +30,9 @@ export async function withLane(findLane: FindLane, message: RawMessage): Promise
  * Queues ready-made messages in the caller's transaction, all in one statement; without a lane (test mail) they are only
  * recorded. Run the transaction in `withPartitions`, and wake the engine after the commit.
  */
-export async function enqueueRaw(tx: Tx, messages: readonly Laned[]): Promise<void> {
-  if (messages.length === 0) return;
+export async function enqueueRaw(tx: Tx, given: readonly Laned[]): Promise<void> {
+  if (given.length === 0) return;
+  const messages = await withLanes(tx, given);
   await acceptMessages(tx, {
     messages: messages.map(messageColumns),
     bodies: messages.map(({ org_id, id, mime, blob_key }) => ({
@@ -72,6 +74,14 @@ function recipientColumns(message: Laned): Record<string, unknown> {
     status: statusOf(message),
     next_attempt_at: message.lane ? message.created_at : null,
   };
+}
+
+/** With lanes that are there: one may have been dropped since it was looked up. */
+async function withLanes(tx: Tx, messages: readonly Laned[]): Promise<Laned[]> {
+  const lanes = messages.flatMap(({ lane }) => lane ?? []);
+  if (lanes.length === 0) return [...messages];
+  const held = await lanesInPlace(tx, lanes, (messages[0] as Laned).created_at);
+  return messages.map((message) => ({ ...message, lane: message.lane && (held.get(message.lane.id) as Lane) }));
 }
 
 function deliveryColumns({

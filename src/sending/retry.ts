@@ -6,7 +6,7 @@ import { requireLiveSending } from "../accounts/accounts.ts";
 import { findDomain } from "../domains/domains.ts";
 import { isSentByCustomer } from "../events/events.ts";
 import { domainOf } from "../mail/address.ts";
-import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
+import { KEEP_TRYING_MS, type Lane, lanesInPlace } from "../outbound/outbound.ts";
 import type { Tx } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
 import { withPartitions } from "../platform/partitions.ts";
@@ -37,7 +37,7 @@ type Plan = {
   sender: Pick<Sender, "id" | "return_path_host">;
   suppressed: Suppressed[];
   /** By address, of those that are not suppressed. */
-  lanes: Map<string, number>;
+  lanes: Map<string, Lane>;
   allowances: Allowance[];
 };
 
@@ -126,15 +126,15 @@ async function findLanes(
   deps: RetryDeps,
   account: Account,
   { row, placement, again, domain_id }: Found & { domain_id: string },
-): Promise<Map<string, number>> {
+): Promise<Map<string, Lane>> {
   const { org_id } = account;
   const left = { domain_id, message_id: row.id, pool: null, domain_pool: placement.ip_pool };
   const { source_id, relay_domain_id } = await deps.chooseExit(account, left);
-  const lanes = new Map<string, number>();
+  const lanes = new Map<string, Lane>();
   for (const { email } of again) {
     const domain = domainOf(email);
     const name = { org_id, source_id, relay_domain_id, domain, class: placement.class };
-    lanes.set(email, (await deps.findLane(name)).id);
+    lanes.set(email, await deps.findLane(name));
   }
   return lanes;
 }
@@ -159,10 +159,12 @@ async function requeue(tx: Tx, world: RetryWorld, orgId: string, plan: Plan): Pr
   const again = recipients.filter(({ email }) => plan.lanes.has(email));
   const blocked = recipients.filter(({ email }) => plan.suppressed.some((one) => one.email === email));
   await raise(tx, orgId, plan.allowances, again.length);
+  const lanes = await lanesInPlace(tx, [...plan.lanes.values()], now);
+  const laneOf = (email: string): number => lanes.get(plan.lanes.get(email)?.id as number)?.id as number;
   const rows = again.map(({ position, email }) => ({
     position,
     email,
-    lane_id: plan.lanes.get(email) as number,
+    lane_id: laneOf(email),
     due_at: now,
     expires_at: new Date(now.getTime() + KEEP_TRYING_MS),
     return_path_host: plan.sender.return_path_host,

@@ -63,7 +63,7 @@ export function createSending(world: World, deps: SendingDeps): Sending {
   const context: Context = {
     world,
     deps,
-    acceptor: createAcceptor(world, deps.outbound, deps.notify),
+    acceptor: createAcceptor(world, deps),
     used: usedReader(world),
     inTurn: createTurns(world.clock),
   };

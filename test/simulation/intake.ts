@@ -1,7 +1,7 @@
 // How mail comes into the queue: as the accepting side does it (src/sending/accept.ts), owned already and handed over in
 // memory where the engine of the process has room, else for whoever claims it. A client repeats what was not answered. Nobody
 // sees a row before its commit, and whether its lane must be woken was decided before that, as in PostgreSQL.
-import { DEFAULT_SOURCE_ID, type Lane, MTA_CHANNEL } from "../../src/outbound/outbound.ts";
+import { DEFAULT_SOURCE_ID, isLaneGone, type Lane, MTA_CHANNEL } from "../../src/outbound/outbound.ts";
 import type { SlowStatement, Statement } from "./database.ts";
 import type { OutboundPlay } from "./outbound-play.ts";
 import { aboutOf, BODY, type DeliveryRow, keyOf, type OutboundRows, wake } from "./outbound-rows.ts";
@@ -33,7 +33,7 @@ export function emailOf({ n, domain }: Pick<Mail, "n" | "domain">): string {
 /** A function that gets a mail accepted, whatever it takes. */
 export function accepting(play: OutboundPlay): (mail: Mail) => void {
   const { universe, processes, server, rows } = play;
-  server.slow.set(INSERT, insertion(rows));
+  server.slow.set(INSERT, insertion(rows, play.sabotage));
   server.statements.set(FIND, finding(rows));
 
   function attempt(mail: Mail): void {
@@ -65,6 +65,7 @@ async function acceptBy({ world, engine, findLane }: Process, mail: Mail, isToge
   const owner = isTogether ? engine.reserve(lane, BODY.length) : null;
   const row = toDelivery(mail, lane, { owner, now: world.clock.now() });
   const result = await insert(world, row);
+  if (result === "no lane") findLane.forget?.(name);
   if (owner !== null && result === "inserted") {
     const dates = { created_at: new Date(row.created_at), expires_at: new Date(row.expires_at) };
     engine.offer(lane, { ...row, ...dates, owner, return_path_host: "bounces.example", mime: BODY, about: aboutOf() });
@@ -73,16 +74,17 @@ async function acceptBy({ world, engine, findLane }: Process, mail: Mail, isToge
     engine.wake();
     world.db.query("select pg_notify($1, '')", [MTA_CHANNEL]).catch(() => undefined);
   }
-  return result !== "unknown";
+  return result === "inserted" || result === "known";
 }
 
-type Inserted = "inserted" | "known" | "unknown";
+type Inserted = "inserted" | "known" | "unknown" | "no lane";
 
 /** When the answer is lost, the id tells what happened. */
 async function insert({ db }: Process["world"], row: DeliveryRow): Promise<Inserted> {
   try {
     return (await db.execute(INSERT, [row])) === 1 ? "inserted" : "known";
-  } catch {
+  } catch (err) {
+    if (isLaneGone(err)) return "no lane";
     const found = await db.query(FIND, [row]).catch(() => null);
     if (found === null) return "unknown";
     return found.length > 0 ? "inserted" : "unknown";
@@ -107,12 +109,17 @@ function toDelivery(mail: Mail, lane: Lane, { owner, now }: { owner: number | nu
 }
 
 /** As the accepting statement: the rows, and the lane's wake if it looked later than they are due. */
-function insertion(rows: OutboundRows): SlowStatement {
+function insertion(rows: OutboundRows, { lanes: check }: OutboundPlay["sabotage"]): SlowStatement {
   const { writer, deliveries, recipients, lanes } = rows;
   return ([row]) => {
     const key = keyOf(row.message_id, row.position);
+    if (lanes.get(row.lane_id)?.retired !== null && check !== "unchecked") throw new NoLane();
     const isAsleep = row.owner === null && (lanes.get(row.lane_id)?.next_at ?? 0) > row.due_at;
+    rows.last_id += 1;
+    const looked = rows.last_id;
+    rows.open.add(looked);
     return () => {
+      rows.open.delete(looked);
       if (recipients.has(key)) return 0;
       const { org_id, message_id, position, email } = row;
       writer.put(deliveries, key, { ...row });
@@ -121,6 +128,13 @@ function insertion(rows: OutboundRows): SlowStatement {
       return 1;
     };
   };
+}
+
+/** What the column says of it. */
+class NoLane extends Error {
+  code = "23502";
+  table = "delivery";
+  column = "lane_id";
 }
 
 function finding({ deliveries }: OutboundRows): Statement {

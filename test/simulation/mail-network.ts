@@ -21,6 +21,8 @@ export type Destination = {
   dns_until_ms: number;
   /** And no longer than until then by the monotonic clock: a clock that is set back makes no domain absent for longer. */
   dns_monotonic_until_ms: number;
+  /** It does not get over its trouble before its mail is out of time. */
+  is_hopeless: boolean;
   /** What is said to RCPT when all is well. */
   says: "yes" | "no" | "later";
   /** Chances that the connection breaks before the final dot, and that it is lost after it. */

@@ -2,6 +2,7 @@
 // simulation says of the engine holds only as far as this does.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import * as healing from "../../src/outbound/lane-queries.ts";
 import * as nodes from "../../src/outbound/node-queries.ts";
 import * as queries from "../../src/outbound/queries.ts";
 import { type Db, openDb, type Query, type Tx } from "../../src/platform/db.ts";
@@ -227,6 +228,13 @@ const STEPS_BY_NAME: Record<string, Step> = {
   },
   "wake the forgotten": async ({ query }, { now }) =>
     void (await queries.wakeForgottenLanes(query as Db, SLOTS_OF_ALL, new Date(now))),
+  "bring back what is ahead": async ({ query }, { chance, now }) => {
+    const at = now - chance.pick([0, 20, 400]) * MINUTE_MS;
+    const limits = { accepted_after: new Date(at + MINUTE_MS), retried_after: new Date(at + 9 * MINUTE_MS) };
+    await healing.bringBack(query as Db, { now: new Date(at), ...limits });
+  },
+  "unpark what is parked for too long": async ({ query }, { chance, now }) =>
+    healing.unparkBeyond(query as Db, SLOTS_OF_ALL, new Date(now), new Date(now + chance.between(0, 9) * MINUTE_MS)),
   "find what is owned": async (side, { chance }) =>
     names(await queries.ownedKeys(side.query as Db, nodeOf(side, chance))),
   "find what is in doubt": async (side, { chance, live }) => {

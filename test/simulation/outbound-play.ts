@@ -9,6 +9,7 @@ import { judgeOutbound } from "./outbound-verdict.ts";
 import type { Line } from "./process-world.ts";
 import { createProcesses, type Machine, type Processes } from "./processes.ts";
 import { createUniverse, type Life, restoreTimers, type Universe } from "./universe.ts";
+import { type Watch, watchDeliveries } from "./watch.ts";
 
 /** What may be broken on purpose, to see that the simulation notices. */
 export type OutboundSabotage = Sabotage & { journal?: "forgets"; ambiguous?: "dropped" };
@@ -25,6 +26,9 @@ export type OutboundPlay = {
   server: Server;
   mails: Mail[];
   lines: Line[];
+  sabotage: OutboundSabotage;
+  send: (inMs: number, orgId: string) => void;
+  watch: Watch;
 };
 
 export type Played = {
@@ -37,6 +41,7 @@ export type Played = {
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 const FOREVER_MS = 1_000 * HOUR_MS;
 /** Beside the beat of the processes' own timers. */
 const LOOK_EVERY_MS = 473;
@@ -44,6 +49,8 @@ const LOOK_EVERY_MS = 473;
 const SLEEP_MIN_MS = 3_000;
 /** Late results of processes that stood still have come by then. */
 const SETTLED_AFTER_MS = 4_000;
+/** How many of the seeds with faults have a clock that leaps by days, beside them. */
+const LEAPS = 0.3;
 const STACK_FRAMES = 10;
 const EVENTS_MAX = 300_000;
 
@@ -59,13 +66,14 @@ export async function playOutbound(seed: number, sabotage: OutboundSabotage = {}
     let undoneAtMs = 0;
     const look = (): void => {
       if (!isDone(play)) undoneAtMs = universe.monotonic();
-      isOver = universe.monotonic() - undoneAtMs > SETTLED_AFTER_MS;
+      isOver = universe.monotonic() - undoneAtMs > SETTLED_AFTER_MS || play.watch.problems.length > 0;
+      play.watch.look();
       if (!isOver && !isActive(play)) passTime(play);
       universe.after(LOOK_EVERY_MS, observer, look);
     };
     universe.after(LOOK_EVERY_MS, observer, look);
     await universe.run(() => isOver || universe.events() > EVENTS_MAX);
-    const problems = isOver ? judgeOutbound(play) : [`it does not end: ${describe(play)}`];
+    const problems = judgeEnd(play, isOver);
     const { arrivals, starts } = play.network;
     const figures = { deliveries: play.mails.length, attempts: starts.length, arrivals: arrivals.length };
     return { seed, kind: play.kind, problems, figures: { ...figures, events: universe.events() }, lines: play.lines };
@@ -73,6 +81,11 @@ export async function playOutbound(seed: number, sabotage: OutboundSabotage = {}
     restoreTimers();
     Error.stackTraceLimit = STACK_FRAMES;
   }
+}
+
+function judgeEnd(play: OutboundPlay, isOver: boolean): string[] {
+  if (play.watch.problems.length > 0) return play.watch.problems;
+  return isOver ? judgeOutbound(play) : [`it does not end: ${describe(play)}`];
 }
 
 function setUp(universe: Universe, sabotage: OutboundSabotage): OutboundPlay {
@@ -84,7 +97,9 @@ function setUp(universe: Universe, sabotage: OutboundSabotage): OutboundPlay {
   const lines: Line[] = [];
   const forgetful = sabotage.journal === "forgets";
   const processes = createProcesses({ universe, server, network, lines, forgetful });
-  const play: OutboundPlay = { kind, universe, rows, network, processes, server, mails: [], lines };
+  const watch = watchDeliveries({ universe, rows, processes });
+  const parts = { kind, universe, rows, network, processes, server, mails: [], lines, sabotage, watch };
+  const play: OutboundPlay = { ...parts, send: () => undefined };
   const machines = makeMachines(chance);
   for (const machine of machines) processes.start(machine);
   sendMail(play);
@@ -119,6 +134,7 @@ function fine(domain: string): Destination {
     dns: "fine",
     dns_until_ms: 0,
     dns_monotonic_until_ms: Number.POSITIVE_INFINITY,
+    is_hopeless: false,
     says: "yes",
     breaks: 0,
     loses: 0,
@@ -129,21 +145,22 @@ function fine(domain: string): Destination {
 function moody({ chance, wall, monotonic }: Universe, destination: Destination): Destination {
   const lastsMs = chance.float() < 0.03 ? FOREVER_MS : chance.pick([1, 4, 12, 40, 100]) * MINUTE_MS;
   const until = wall() + lastsMs;
+  const is_hopeless = lastsMs === FOREVER_MS;
   switch (chance.pick(["fine", "fine", "slow", "dead", "grey", "busy", "servfail", "gone", "no", "later", "flaky"])) {
     case "slow":
       return { ...destination, slowness_ms: chance.pick([500, 2_000, 12_000]) };
     case "dead":
-      return { ...destination, dead_until_ms: until };
+      return { ...destination, dead_until_ms: until, is_hopeless };
     case "grey":
-      return { ...destination, greylists_until_ms: until };
+      return { ...destination, greylists_until_ms: until, is_hopeless };
     case "busy":
-      return { ...destination, busy_until_ms: until };
+      return { ...destination, busy_until_ms: until, is_hopeless };
     case "servfail":
-      return { ...destination, dns: "servfail", dns_until_ms: until };
+      return { ...destination, dns: "servfail", dns_until_ms: until, is_hopeless };
     case "gone": {
       const goneMs = chance.pick([20 * MINUTE_MS, FOREVER_MS]);
       const until = { dns_until_ms: wall() + goneMs, dns_monotonic_until_ms: monotonic() + goneMs };
-      return { ...destination, dns: "nxdomain", ...until };
+      return { ...destination, dns: "nxdomain", ...until, is_hopeless: goneMs === FOREVER_MS };
     }
     case "no":
       return { ...destination, says: "no" };
@@ -175,6 +192,7 @@ function sendMail(play: OutboundPlay): void {
     play.mails.push(mail);
     plan(inMs, () => accept(mail));
   };
+  play.send = send;
   if (play.kind === "flood") {
     for (let n = 0; n < FLOOD; n += 1) send(7_000, ORGANIZATIONS[0]!);
     for (let n = 0; n < 3; n += 1) send(8_500, ORGANIZATIONS[1]!);
@@ -197,6 +215,7 @@ function planFaults(play: OutboundPlay, machines: Machine[]): void {
     const fault = chance.pick(FAULTS);
     plan(atMs, () => fault(play, machines));
   }
+  if (chance.float() < LEAPS) plan(chance.pick([5_000, 30_000, 50 * MINUTE_MS]), () => leapClock(play));
 }
 
 type Fault = (play: OutboundPlay, machines: Machine[]) => void;
@@ -265,11 +284,37 @@ function moveClock(play: OutboundPlay): void {
   play.universe.moveWall(minutes * MINUTE_MS);
 }
 
+/**
+ * Machines that were suspended, a database whose clock was set: what the clocks of schedules show is days from what they
+ * showed. Servers of others do not go by it. There is mail to the same domains afterwards, soon or behind some sweeps.
+ */
+function leapClock(play: OutboundPlay): void {
+  const { chance, plan, moveWall } = play.universe;
+  const days = chance.pick([-400, -31, -8, -2, 2, 8, 31, 400]);
+  note(play, `all clocks leap by ${days} days`);
+  leap(play, days * DAY_MS, moveWall);
+  for (let n = chance.between(1, 3); n > 0; n -= 1) {
+    play.send(chance.pick([1, 45_000, 10 * MINUTE_MS]), chance.pick(ORGANIZATIONS));
+  }
+  // It is noticed, and put right.
+  if (chance.float() < 0.5)
+    plan(chance.pick([10_000, 90_000, 40 * MINUTE_MS]), () => leap(play, -days * DAY_MS, moveWall));
+}
+
+function leap({ network }: OutboundPlay, ms: number, moveWall: (ms: number) => void): void {
+  moveWall(ms);
+  for (const destination of network.destinations.values()) {
+    for (const name of ["dead_until_ms", "greylists_until_ms", "busy_until_ms", "dns_until_ms"] as const) {
+      if (destination[name] > 0) destination[name] += ms;
+    }
+  }
+}
+
 // --- time -------------------------------------------------------------------------------------------------------------
 
 /** Is anybody at work, or does anything wait for time on the clocks of processes to pass? */
-function isActive({ universe, processes, rows, server }: OutboundPlay): boolean {
-  if (server.turn.isTaken || server.away_until_ms > universe.monotonic()) return true;
+function isActive({ universe, processes, rows, server, watch }: OutboundPlay): boolean {
+  if (watch.isAny() || server.turn.isTaken || server.away_until_ms > universe.monotonic()) return true;
   const isAtWork = processes.all.some(
     ({ life, engine }) => life.calls > 0 || engine === null || life.stalled_until_ms > universe.monotonic(),
   );

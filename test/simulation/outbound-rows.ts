@@ -2,6 +2,7 @@
 // hand from its SQL. model.test.ts holds both against each other.
 import * as accounts from "../../src/accounts/queries.ts";
 import * as events from "../../src/events/queries.ts";
+import * as healing from "../../src/outbound/lane-queries.ts";
 import * as nodes from "../../src/outbound/node-queries.ts";
 import * as policies from "../../src/outbound/policy-queries.ts";
 import * as pools from "../../src/outbound/pool-queries.ts";
@@ -28,6 +29,8 @@ export type LaneRow = {
   relay_domain_id: string | null;
   next_at: number;
   paused_until: number | null;
+  touched_at: number;
+  retired: number | null;
 };
 
 export type DeliveryRow = {
@@ -81,10 +84,12 @@ export type OutboundRows = {
   finishes: Finish[];
   suppressed: string[];
   last_id: number;
+  /** Inserts under way, by the number that the last id had when each looked at the rows. */
+  open: Set<number>;
 };
 
 /** What may be broken on purpose, to see that the simulation notices. */
-export type Sabotage = { fence?: "off" };
+export type Sabotage = { fence?: "off"; lanes?: "unchecked"; steps?: "overlooked" };
 
 export function createOutboundRows(): OutboundRows {
   return {
@@ -98,6 +103,7 @@ export function createOutboundRows(): OutboundRows {
     finishes: [],
     suppressed: [],
     last_id: 0,
+    open: new Set(),
   };
 }
 
@@ -109,6 +115,7 @@ const ms = (value: Date | number | string): number => (value instanceof Date ? v
 export function outboundStatements(universe: Universe, rows: OutboundRows, sabotage: Sabotage): Map<string, Statement> {
   return new Map([
     ...laneStatements(rows),
+    ...healingStatements(rows, sabotage),
     ...claimStatements(rows),
     ...finishStatements(universe, rows, sabotage),
     ...nodeStatements(universe, rows),
@@ -123,13 +130,16 @@ function laneStatements(rows: OutboundRows): [string, Statement][] {
   return [
     [
       textOf((db) => queries.upsertLanes(db, [], new Date(0))),
-      ([orgIds, sourceIds, slots, domains, classes, relayIds]) =>
+      ([orgIds, sourceIds, slots, domains, classes, relayIds, now]) =>
         orgIds.map((org_id: string, n: number) => {
           const name = { org_id, source_id: sourceIds[n], domain: domains[n], class: classes[n] };
           const known = [...lanes.values()].find((lane) => lane.org_id === org_id && lane.domain === name.domain);
-          if (known) return { ...known };
+          if (known) {
+            writer.change(known, { touched_at: ms(now), retired: null });
+            return { ...known };
+          }
           rows.last_id += 1;
-          const state = { next_at: NEVER, paused_until: null };
+          const state = { next_at: NEVER, paused_until: null, touched_at: ms(now), retired: null };
           const lane = { id: rows.last_id, ...name, slot: slots[n], relay_domain_id: relayIds[n], ...state };
           writer.put(lanes, lane.id, lane);
           return { ...lane };
@@ -183,7 +193,66 @@ function laneStatements(rows: OutboundRows): [string, Statement][] {
         return asleep.length;
       },
     ],
-    [textOf((db) => queries.dropIdleLanes(db, new Date(0), 1)), () => 0],
+    [
+      textOf((db) => queries.deleteRetired(db, new Date(0), 1)),
+      ([before, limit]) => {
+        const oldest = Math.min(...rows.open, NEVER);
+        const dropped = idleLanes(rows, ms(before)).filter(({ retired }) => retired !== null && retired < oldest);
+        for (const { id } of dropped.slice(0, limit)) writer.drop(lanes, id);
+        return dropped.length;
+      },
+    ],
+    [
+      textOf((db) => queries.retireIdle(db, new Date(0), 1)),
+      ([before, limit]) => {
+        const idle = idleLanes(rows, ms(before)).filter(({ retired }) => retired === null);
+        rows.last_id += 1;
+        for (const lane of idle.slice(0, limit)) writer.change(lane, { retired: rows.last_id });
+        return idle.length;
+      },
+    ],
+  ];
+}
+
+function idleLanes({ lanes, deliveries }: OutboundRows, before: number): LaneRow[] {
+  const holding = new Set([...deliveries.values()].map(({ lane_id }) => lane_id));
+  return [...lanes.values()].filter(
+    (lane) => lane.touched_at < before && lane.next_at === NEVER && !holding.has(lane.id),
+  );
+}
+
+function healingStatements(rows: OutboundRows, sabotage: Sabotage): [string, Statement][] {
+  const { writer, lanes, deliveries } = rows;
+  const at = { now: new Date(0), accepted_after: new Date(0), retried_after: new Date(0) };
+  return [
+    [
+      textOf((db) => healing.bringBack(db, at)),
+      ([now, acceptedAfter, retriedAfter]) => {
+        const wrong = [...deliveries.values()].filter(
+          (row) =>
+            row.owner === null &&
+            (row.created_at > ms(acceptedAfter) || (row.attempts > 0 && row.due_at > ms(retriedAfter))),
+        );
+        if (sabotage.steps === "overlooked") return 0;
+        for (const row of wrong) {
+          const ahead = Math.max(0, row.created_at - ms(now));
+          const due = row.attempts > 0 ? Math.min(row.due_at - ahead, ms(now)) : row.due_at - ahead;
+          const times = { created_at: row.created_at - ahead, expires_at: row.expires_at - ahead, due_at: due };
+          writer.change(row, times);
+          wake(rows, row.lane_id, due);
+        }
+        return wrong.length;
+      },
+    ],
+    [
+      textOf((db) => healing.unparkBeyond(db, [], new Date(0), new Date(0))),
+      ([, slots, now, latest]) => {
+        const beyond = [...lanes.values()].filter((lane) => (lane.paused_until ?? 0) > ms(latest));
+        const own = beyond.filter(({ slot }) => slots.includes(slot));
+        for (const lane of own) writer.change(lane, { paused_until: null, next_at: Math.min(lane.next_at, ms(now)) });
+        return own.length;
+      },
+    ],
   ];
 }
 

@@ -48,11 +48,11 @@ function judgeMail(play: OutboundPlay, mail: Mail): string[] {
 }
 
 /** The right ending for what the destination did. */
-function judgeEnding({ network, rows, kind }: OutboundPlay, mail: Mail, status: string): string[] {
+function judgeEnding({ network, rows, kind, lines }: OutboundPlay, mail: Mail, status: string): string[] {
   const destination = network.destinations.get(mail.domain)!;
   const email = emailOf(mail);
-  const isGone = destination.dns === "nxdomain" && destination.dns_until_ms > Date.UTC(2026, 5, 20);
-  const mayBounce = destination.says !== "yes" || isGone || isHopeless(destination);
+  const isGone = destination.dns === "nxdomain" && destination.is_hopeless;
+  const mayBounce = destination.says !== "yes" || destination.is_hopeless || isLeapt(lines);
   const problems: string[] = [];
   if (status !== "delivered" && !mayBounce) problems.push(`${email}: a false end, ${status}`);
   if (status === "delivered" && (destination.says === "no" || isGone)) problems.push(`${email}: cannot be delivered`);
@@ -63,20 +63,9 @@ function judgeEnding({ network, rows, kind }: OutboundPlay, mail: Mail, status: 
   return problems;
 }
 
-function isHopeless(
-  destination: { dead_until_ms: number; greylists_until_ms: number; busy_until_ms: number } & {
-    dns_until_ms: number;
-    breaks: number;
-    loses: number;
-  },
-): boolean {
-  const last = Math.max(
-    destination.dead_until_ms,
-    destination.greylists_until_ms,
-    destination.busy_until_ms,
-    destination.dns_until_ms,
-  );
-  return last > Date.UTC(2026, 5, 20);
+/** By its clock the mail was out of time at once. */
+function isLeapt(lines: OutboundPlay["lines"]): boolean {
+  return lines.some(({ text }) => text.startsWith("all clocks leap"));
 }
 
 /** Each write after the other, at its time, and within 72 hours. */
@@ -98,7 +87,8 @@ function judgeSteps({ rows, kind, lines, network }: OutboundPlay, mail: Mail): s
   const last = finishes.at(-1);
   const hours = first && last ? (last.at_wall_ms - first.at_wall_ms) / HOUR_MS : 0;
   const isMoved = lines.some(({ text }) => text.startsWith("all clocks"));
-  if (hours * HOUR_MS > 72 * HOUR_MS + LATE_MAX_MS + (isMoved ? 5 * HOUR_MS : 0)) say(`took ${hours} hours`);
+  if (!isLeapt(lines) && hours * HOUR_MS > 72 * HOUR_MS + LATE_MAX_MS + (isMoved ? 5 * HOUR_MS : 0))
+    say(`took ${hours} hours`);
   if (kind === "calm") problems.push(...judgePunctuality(finishes, emailOf(mail)), ...judgeBeginning(network, mail));
   return problems;
 }

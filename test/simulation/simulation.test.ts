@@ -32,6 +32,8 @@ test("a seed does the same each time", async () => {
 const SABOTAGES: [string, Sabotage, RegExp][] = [
   ["writes without a fence", { fence: "off" }, /wrote about|copies arrived|is of attempt|without its claim/],
   ["a journal that forgets what was about to be ended", { journal: "forgets" }, /copies arrived/],
+  ["mail that is put into lanes that were dropped", { lanes: "unchecked" }, /nobody looks at it|does not end/],
+  ["clocks that are set back and nobody sees it", { steps: "overlooked" }, /nobody looks at it|does not end/],
   ["lost answers that are taken for refusals", { ambiguous: "dropped" }, /copies arrived/],
 ];
 for (const [what, sabotage, complaint] of SABOTAGES) {
