@@ -993,6 +993,13 @@ create table sending_guard (
   paused_at timestamp with time zone,
   reason text,
   id uuid default gen_random_uuid() not null,
+  database_identity text,
+  sent_at timestamp with time zone,
+  host_name text,
+  recovered_to text,
+  base_urls text[] default '{}'::text[] not null,
+  other_url text,
+  ignored_urls text[] default '{}'::text[] not null,
   constraint sending_guard_pkey PRIMARY KEY (is_only),
   constraint sending_guard_is_only_check CHECK (is_only)
 );

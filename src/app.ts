@@ -60,6 +60,7 @@ import {
 import { mountPools } from "./outbound/pool-endpoints.ts";
 import { mountRelays } from "./outbound/relay-endpoints.ts";
 import { findSources } from "./outbound/sources.ts";
+import { mountWitness } from "./outbound/witness.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
 import { createClock, within } from "./platform/clock.ts";
 import { openDb } from "./platform/db.ts";
@@ -230,6 +231,7 @@ export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   // A scope each: both read forms, in their own way.
   api.register(async (scope) => mountMaskedPages(scope as unknown as Api, world, settlingPorts(world, engine)));
   api.register(async (scope) => mountUnsubscribe(scope as unknown as Api, world));
+  mountWitness(api, world);
 }
 
 type Delivering = Pick<Engine, "findLane" | "notify"> & { outbound(): Outbound | null };
@@ -441,7 +443,7 @@ type Beginning = { parts: Part[]; pressure: Pressure };
 
 /** Starts the roles of this process; `stop` ends all of them at once, within 50 s, and rejects when one did not end. */
 export async function startRoles(world: World, roles: readonly Role[]): Promise<Running> {
-  const internal = await startInternalServer(world);
+  const internal = await startInternalServer(world, { sends: roles.includes("mta") });
   const pressure = await watchPressure(world);
   const [guard, roleWatch] = [guardEventLoop(world), watchRoles(world)];
   const parts: Part[] = [];

@@ -16,7 +16,7 @@ before(async () => {
     metrics: createMetrics(),
     db: { query: () => ask() } as unknown as World["db"],
   };
-  server = await startInternalServer(world, 50);
+  server = await startInternalServer(world, { sends: true, answer_ms: 50 });
 });
 after(() => server.stop());
 
@@ -39,6 +39,20 @@ describe("the internal listener", () => {
     server.unready();
     assert.deepEqual([(await get("/readyz")).status, await up()], [503, "1"]);
     server.ready();
+  });
+
+  it("says that sending is paused, why and what to do: a process that sends is not ready, its doors are", async () => {
+    const since = new Date("2026-11-24T02:00:00Z");
+    ask = async () => [{ paused_at: since, reason: "a copy" }];
+    const { status, text } = await get("/readyz");
+    assert.equal(status, 503);
+    const told = { sending: "paused", since: since.toISOString(), reason: "a copy" };
+    const remedy = "postern resume, once the queue was looked at";
+    assert.deepEqual(JSON.parse(text), { status: "not ready", ...told, remedy });
+    const doors = await get("/readyz/doors");
+    assert.deepEqual([doors.status, JSON.parse(doors.text)], [200, { status: "ready", ...told, remedy }]);
+    ask = () => Promise.reject(new Error("away"));
+    assert.equal((await get("/readyz/doors")).status, 503);
   });
 
   it("answers for a database that stands still, too: it is not up", async () => {

@@ -1,6 +1,7 @@
 // The internal listener: /healthz, /readyz and /metrics (Prometheus), apart from the public one.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { findPause } from "../outbound/outbound.ts";
 import { within } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
 
@@ -17,9 +18,15 @@ const ANSWER_MS = 3_000;
 
 type InternalWorld = Pick<World, "config" | "db" | "log" | "metrics">;
 
-/** Listens on `config.internal`; when only the default port is taken, on a free one. `/readyz` is 503 until `ready()` and while the database does not answer. */
-export async function startInternalServer(world: InternalWorld, answerMs: number = ANSWER_MS): Promise<InternalServer> {
-  const state = { ready: false, answer_ms: answerMs };
+/**
+ * Listens on `config.internal`; when only the default port is taken, on a free one. `/readyz` is 503 until `ready()`, while
+ * the database does not answer, and of a process that `sends` while sending is paused; `/readyz/doors` leaves the last out.
+ */
+export async function startInternalServer(
+  world: InternalWorld,
+  { sends, answer_ms = ANSWER_MS }: { sends: boolean; answer_ms?: number },
+): Promise<InternalServer> {
+  const state = { ready: false, sends, answer_ms };
   const server = createServer((request, response) => {
     answer(world, state, request.url ?? "", response).catch((err) => {
       world.log.error({ err }, "the internal listener failed");
@@ -64,7 +71,7 @@ function listen(server: ReturnType<typeof createServer>, host: string, port: num
   });
 }
 
-type State = { ready: boolean; answer_ms: number };
+type State = { ready: boolean; sends: boolean; answer_ms: number };
 
 async function answer(world: InternalWorld, state: State, url: string, response: ServerResponse): Promise<void> {
   const path = url.split("?")[0];
@@ -76,19 +83,41 @@ async function answer(world: InternalWorld, state: State, url: string, response:
     response.writeHead(200, { "content-type": world.metrics.content_type }).end(text);
     return;
   }
-  if (path !== "/readyz") return json(response, 404, { error: "there is only /healthz, /readyz and /metrics here" });
-  const reachable = state.ready && (await isReachable(world, state));
-  if (!reachable) response.setHeader("retry-after", "1");
-  json(response, reachable ? 200 : 503, { status: reachable ? "ready" : "not ready" });
+  if (path === "/readyz" || path === "/readyz/doors") return readiness(world, state, path, response);
+  json(response, 404, { error: "there is only /healthz, /readyz, /readyz/doors and /metrics here" });
+}
+
+/** A pause is told by every process; one that is to send is not ready meanwhile, its doors are. */
+async function readiness(world: InternalWorld, state: State, path: string, response: ServerResponse): Promise<void> {
+  const pause = state.ready ? await lookAtPause(world, state) : "away";
+  const isPaused = pause !== "away" && pause !== null;
+  const isReady = pause !== "away" && !(isPaused && state.sends && path === "/readyz");
+  if (!isReady) response.setHeader("retry-after", "1");
+  const told = isPaused
+    ? {
+        sending: "paused",
+        since: pause.since,
+        reason: pause.reason,
+        remedy: "postern resume, once the queue was looked at",
+      }
+    : {};
+  json(response, isReady ? 200 : 503, { status: isReady ? "ready" : "not ready", ...told });
 }
 
 /** No answer in time is none: who asks has little patience, too. */
-async function isReachable({ db }: InternalWorld, { answer_ms }: State): Promise<boolean> {
-  const asked = db.query("select 1").then(
-    () => true,
-    () => false,
+function lookAtPause(
+  { db }: InternalWorld,
+  { answer_ms }: State,
+): Promise<Awaited<ReturnType<typeof findPause>> | "away"> {
+  return within(
+    findPause(db).catch(() => "away" as const),
+    answer_ms,
+    "away",
   );
-  return within(asked, answer_ms, false);
+}
+
+async function isReachable(world: InternalWorld, state: State): Promise<boolean> {
+  return (await lookAtPause(world, state)) !== "away";
 }
 
 function json(response: ServerResponse, status: number, body: object): void {

@@ -1,54 +1,36 @@
-// Which database this is: its cluster and, of the embedded one, its files. A copy of the files that was set back in their
-// place holds the same cluster; what a backup cannot bring back are numbers and times that the file system itself gives.
-import { stat } from "node:fs/promises";
-import { join } from "node:path";
-import { findDatabase } from "../platform/database-folder.ts";
-import type { World } from "../platform/world.ts";
+// Which database this is, by what only PostgreSQL itself gives out: the cluster's system identifier, the database's oid and
+// the oid of the table that the guard is kept in. A dump that was restored, in whatever place, made that table anew. What
+// stays the same: a restart, a promoted standby, a recovery to a point in time, a copy of the files. Those are known by
+// their marks (marks.ts) and by the original that answers (witness.ts).
+import type { Query } from "../platform/db.ts";
 import * as queries from "./guard-queries.ts";
 
-const UNKNOWN = "unknown";
+const UNKNOWN = "-";
 
 /**
- * `<system identifier>/<timeline>`, then of the embedded database `/<files>`: the same after a restart, a kill and an upgrade.
- * A cluster that may not be asked who it is, as some providers have it, is "unknown". `elsewhere` is the tests'.
+ * `<system identifier>:<oid of the database>:<oid of the table>`. A cluster that may not be asked who it is, as some
+ * providers have it, is "-" in the first place.
  */
-export async function identityOf({ db, config }: Pick<World, "db" | "config">, elsewhere?: string): Promise<string> {
-  const [row] = await queries.findCluster(db).catch(unlessRefused);
-  if (!row) return UNKNOWN;
-  const place = config.database_url === null ? await findDatabase(config.data_dir, elsewhere) : null;
-  const files = place && (await filesOf(join(place.folder, "cluster")));
-  return files ? `${row.cluster}/${files}` : row.cluster;
+export async function identityOf(db: Query): Promise<string> {
+  const [cluster] = await queries.findCluster(db).catch(unlessRefused);
+  const [own] = await queries.findOids(db);
+  return `${cluster?.cluster ?? UNKNOWN}:${own?.database}:${own?.relation}`;
 }
 
-/** Is it the noted one? Older versions noted less of the embedded database: the beginning of what is noted now. */
+/** Is it the noted one? */
 export function isSame(noted: string, actual: string): boolean {
-  return noted === actual || noted === UNKNOWN || actual === UNKNOWN || isBeginning(noted, actual);
+  const [then, now] = [noted.split(":"), actual.split(":")];
+  return now.every((part, at) => part === then[at] || (at === 0 && (part === UNKNOWN || then[at] === UNKNOWN)));
 }
 
-/** Is `noted` what an older version noted of `actual`? */
-export function isBeginning(noted: string, actual: string): boolean {
-  return actual.startsWith(`${noted}/`);
+/** What a version before this one noted: `<system identifier>/<timeline>…`, or "unknown". Only the first part counts. */
+export function isSameCluster(noted: string, actual: string): boolean {
+  const [then, now] = [noted.split("/")[0], actual.split(":")[0]];
+  return then === "unknown" || now === UNKNOWN || then === now;
 }
 
-/**
- * PostgreSQL never touches PG_VERSION and writes pg_control in its place. The first has another ctime after `tar` and `cp`,
- * even where it got its old inode; `rsync` leaves it alone and replaces the second. Whole seconds: some file systems keep
- * no more on disk than that.
- */
-async function filesOf(cluster: string): Promise<string | null> {
-  const [version, control] = await Promise.all(
-    ["PG_VERSION", "global/pg_control"].map((name) => stat(join(cluster, name), { bigint: true }).catch(unlessAbsent)),
-  );
-  return version && control ? `${version.ino}/${version.ctimeMs / 1000n}/${control.ino}` : null;
-}
-
-/** A role without the right, or a server without these functions. A lost connection is no answer: it must not end the check. */
+/** A role without the right, or a server without the function. A lost connection is no answer: it must not end the check. */
 function unlessRefused(error: { code?: string }): [] {
   if (error.code === "42501" || error.code === "42883") return [];
-  throw error;
-}
-
-function unlessAbsent(error: { code?: string }): null {
-  if (error.code === "ENOENT") return null;
   throw error;
 }

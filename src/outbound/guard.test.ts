@@ -1,5 +1,6 @@
 // When sending may begin and go on: never for want of an answer, nor from a database that went back under it.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,9 +9,11 @@ import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
+import { startRoles } from "../app.ts";
 import { guardSending, type Mark, resumeSending } from "./guard.ts";
 import * as queries from "./queries.ts";
 
+const KEY = "0123456789abcdef".repeat(4);
 const ID = "11111111-1111-4111-8111-111111111111";
 const dir = mkdtempSync(join(tmpdir(), "postern-guard-"));
 after(() => rmSync(dir, { recursive: true, force: true }));
@@ -20,13 +23,26 @@ function worldOf(code: string, data_dir = dir) {
   const refuse = Object.assign(new Error("no answer"), { code });
   const query = async (text: string) => {
     if (text.includes("pg_control_system")) throw refuse;
-    return [{ id: ID, identity: "unknown", beats: 1, paused_at: null, reason: null }];
+    return [
+      {
+        id: ID,
+        identity: "unknown",
+        database_identity: null,
+        beats: 1,
+        paused_at: null,
+        reason: null,
+        base_urls: [],
+        ignored_urls: [],
+      },
+    ];
   };
   const quiet = () => undefined;
   return {
     db: { query, execute: async () => 1 },
     clock: { monotonic: () => 0 },
-    config: { database_url: "postgres://elsewhere", data_dir },
+    config: { database_url: "postgres://elsewhere", data_dir, base_url: "http://127.0.0.1:9" },
+    seal: { hash: () => Buffer.alloc(32) },
+    random: { uuid: () => ID },
     log: { error: quiet, info: quiet, warn: quiet },
     metrics: { gauge: () => ({ set: quiet }) },
   } as unknown as Parameters<typeof guardSending>[0];
@@ -69,7 +85,13 @@ describe("in a database of its own, sending", () => {
 
   before(async () => {
     dns = await startDnsServer();
-    api = await testApi({ POSTERN_DNS: dns.address });
+    const base = {
+      POSTERN_BASE_URL: "http://127.0.0.1:9",
+      POSTERN_HTTP: "127.0.0.1:0",
+      POSTERN_INTERNAL: "127.0.0.1:0",
+    };
+    api = await testApi({ POSTERN_DNS: dns.address, POSTERN_MASTER_KEY: KEY, ...base });
+    api.config.database_url = api.database_url;
     await addVerifiedDomain(api, dns, "sender.example");
   });
 
@@ -89,8 +111,8 @@ describe("in a database of its own, sending", () => {
     stop = null;
   });
 
-  async function run(): Promise<string[]> {
-    const world = { ...api.world, config: { ...api.config, data_dir: folder } };
+  async function run(config = api.config): Promise<string[]> {
+    const world = { ...api.world, config: { ...config, data_dir: folder } };
     const guarded = await guardSending(world, async (seen) => {
       mark = seen;
       heard.push("begins");
@@ -100,9 +122,9 @@ describe("in a database of its own, sending", () => {
     return heard;
   }
 
-  async function runOnce(): Promise<string[]> {
+  async function runOnce(config = api.config): Promise<string[]> {
     heard = [];
-    await run();
+    await run(config);
     await stop?.();
     stop = null;
     return heard;
@@ -119,16 +141,133 @@ describe("in a database of its own, sending", () => {
     await setBeats(1);
     assert.deepEqual(await runOnce(), []);
     assert.match(String((await guard())?.reason), /behind/);
-    assert.equal(Object.values(marks())[0], "2\n", "what the folder remembers is not lowered");
+    assert.match(Object.values(marks())[0] ?? "", /^2 /, "what the folder remembers is not lowered");
   });
 
-  it("begins where an older version noted less of the same database, and notes the rest", async () => {
+  it("begins where an older version noted the same cluster, and notes the rest", async () => {
     await runOnce();
-    const identity = async () => String((await api.world.db.query("select identity from sending_guard"))[0]?.identity);
-    const noted = await identity();
-    await api.world.db.query("update sending_guard set identity = $1", [noted.split("/")[0]]);
-    assert.deepEqual(await runOnce(), ["begins", "ends"]);
-    assert.equal(await identity(), noted);
+    const noted = async () =>
+      (await api.world.db.query("select database_identity from sending_guard"))[0]?.database_identity;
+    const own = String(await noted());
+    for (const [identity, heard] of [
+      [`${own.split(":")[0]}/1/77/1700000000/78`, ["begins", "ends"]],
+      ["8/1", []],
+    ] as const) {
+      await api.world.db.query("update sending_guard set database_identity = null, identity = $1", [identity]);
+      assert.deepEqual(await runOnce(), heard, identity);
+      assert.equal(await noted(), own);
+    }
+  });
+
+  it("does not begin in a database of another identity: a dump that was restored", async () => {
+    await runOnce();
+    await api.world.db.query("update sending_guard set database_identity = database_identity || '1'");
+    assert.deepEqual(await runOnce(), []);
+    assert.match(String((await guard())?.reason), /another database than the one its queue was written in/);
+  });
+
+  it("counts what is sent: nothing while it only runs, and the last of it when it ends", async () => {
+    await run();
+    const begun = await guard();
+    mark?.sending();
+    await until("it is counted", async () => Number((await guard())?.beats) > Number(begun?.beats));
+    mark?.sending();
+    await stop?.();
+    stop = null;
+    const ended = await guard();
+    assert.equal(Object.keys(marks()).length, 1);
+    assert.match(Object.keys(marks())[0] ?? "", new RegExp(`-${ended?.beats}\\.mark$`));
+    assert.equal(Number(ended?.beats) - Number(begun?.beats), 2);
+  });
+
+  describe("that left mail before", () => {
+    const sent = "update sending_guard set sent_at = now()";
+    const otherFolder = () => {
+      folder = mkdtempSync(join(dir, "other-"));
+    };
+    const setBase = (base: string) => api.world.db.query("update sending_guard set base_urls = array[$1]", [base]);
+
+    beforeEach(async () => {
+      await runOnce();
+      await api.world.db.query(sent);
+    });
+
+    it("goes on from another machine that has never sent from it: one that joins, or follows a failover", async () => {
+      otherFolder();
+      assert.deepEqual(await runOnce(), ["begins", "ends"]);
+    });
+
+    it("does not begin on a machine of another host name that has never sent from it: a staging copy", async () => {
+      await api.world.db.query("update sending_guard set host_name = 'mail.original.example'");
+      otherFolder();
+      assert.deepEqual(await runOnce(), []);
+      assert.match(String((await guard())?.reason), /as mail\.original\.example, and this machine/);
+      assert.equal(await resumeSending(api.world), true);
+      assert.deepEqual(await runOnce(), ["begins", "ends"], "it was confirmed");
+    });
+
+    it("goes on under another host name on the machine that has sent from it", async () => {
+      await api.world.db.query("update sending_guard set host_name = 'mail.original.example'");
+      assert.deepEqual(await runOnce(), ["begins", "ends"]);
+    });
+
+    it("does not begin where it was recovered to a point in time, on a machine that has never sent from it", async () => {
+      await api.world.db.query("update sending_guard set recovered_to = 'recovery_target_time=2026-11-23'");
+      assert.deepEqual(await runOnce(), ["begins", "ends"], "this machine's marks go on");
+      await api.world.db.query("update sending_guard set recovered_to = 'recovery_target_time=2026-11-23'");
+      otherFolder();
+      assert.deepEqual(await runOnce(), []);
+    });
+
+    it("does not begin in a copy of an embedded database's folder, and goes on in the folder itself", async () => {
+      const embedded = { ...api.config, database_url: null };
+      assert.deepEqual(await runOnce(embedded), ["begins", "ends"]);
+      const copy = `${folder}-copy`;
+      execFileSync("cp", ["-a", folder, copy]);
+      folder = copy;
+      assert.deepEqual(await runOnce(embedded), []);
+      assert.match(String((await guard())?.reason), /files of the embedded database were copied/);
+      assert.equal(await resumeSending(api.world), true);
+      for (let times = 0; times < 2; times += 1) assert.deepEqual(await runOnce(embedded), ["begins", "ends"]);
+    });
+
+    it("goes on where another process of this database answers at its address", async () => {
+      const server = await startRoles(api.world, ["api"]);
+      await setBase(String(server.address));
+      try {
+        assert.deepEqual(await runOnce(), ["begins", "ends"]);
+      } finally {
+        await server.stop();
+      }
+    });
+
+    it("does not begin where the original answers for another database, however alike this one is", async () => {
+      const original = await testApi({
+        POSTERN_MASTER_KEY: KEY,
+        POSTERN_HTTP: "127.0.0.1:0",
+        POSTERN_INTERNAL: "127.0.0.1:0",
+      });
+      const server = await startRoles(original.world, ["api"]);
+      const [row] = await api.world.db.query("select id from sending_guard");
+      await original.world.db.query("insert into sending_guard (identity, id) values ('unknown', $1)", [row?.id]);
+      await setBase(String(server.address));
+      try {
+        assert.deepEqual(await runOnce(), []);
+        assert.match(String((await guard())?.reason), /another database under this one's identity is in use at http/);
+        const blind = await fetch(`${server.address}/sending-witness?nonce=1&proof=2`);
+        assert.equal(blind.status, 404, "nobody else learns anything");
+        await resumeSending(api.world);
+        await api.world.db.query(sent);
+        await setBase(String(server.address));
+        assert.deepEqual(await runOnce(), ["begins", "ends"], "the operator has the last word");
+        await api.world.db.query("update sending_guard set ignored_urls = '{}'");
+        await original.world.db.query("update sending_guard set paused_at = now()");
+        assert.deepEqual(await runOnce(), ["begins", "ends"], "the other one is the one that sends nothing");
+      } finally {
+        await server.stop();
+        await original.close();
+      }
+    });
   });
 
   it("begins in a new database, whatever the folder remembers of the one before it", async () => {

@@ -1,18 +1,17 @@
-// A restored backup sends nothing until the operator says so (reliability rule 17): its queue holds mail that has left
-// since the backup was taken, and would leave a second time. A database is taken for a restored one when it is another
-// cluster than the one noted in it, or when it is behind what this machine's data folder, or this process, remembers of it.
-// Looked at before sending begins and every two seconds after that, since a database may be restored under running
-// processes; between two looks every claim asks for itself (queries.ts). Everything but sending goes on meanwhile. Not
-// noticed: a copy of an external database under the same identity, on a machine that never sent from it.
-import { readFile, rename, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+// A restored backup or a copy sends nothing until the operator says so (reliability rule 17): its queue holds mail that has
+// left since, or leaves from the original. docs/decisions/0017-restored-backups.md has the table of what happens when. Looked
+// at before sending begins and every two seconds after that, since a database may be restored under running processes;
+// between two looks every claim asks for itself (queries.ts). Everything but sending goes on meanwhile.
 import { sleep } from "../platform/clock.ts";
+import type { Query } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
-import { identityOf, isBeginning, isSame } from "./database-identity.ts";
+import { identityOf, isSame, isSameCluster } from "./database-identity.ts";
 import * as queries from "./guard-queries.ts";
+import { keepMark, type Marks, readMarks } from "./marks.ts";
 import { giveTime } from "./suspended.ts";
+import { findOther } from "./witness.ts";
 
-type GuardWorld = Pick<World, "db" | "clock" | "config" | "log" | "metrics">;
+type GuardWorld = Pick<World, "db" | "clock" | "config" | "log" | "metrics" | "seal" | "random">;
 type Stop = () => Promise<void>;
 
 /** How far this process has seen its database come: it claims from no other, and from none that is behind. */
@@ -21,15 +20,26 @@ export type Mark = {
   beats: number;
   /** Was it seen of late? After an outage nothing is claimed before the next look. */
   isFresh(): boolean;
+  /** A message may leave now: the next look counts one further. */
+  sending(): void;
 };
 
-const BEAT_MS = 60_000;
 const LOOK_MS = 2_000;
 const FRESH_MS = 10_000;
-/** Beats of fifty years: more than any machine can have noted. */
-const LEAP_BEATS = 50 * 366 * 24 * 60;
+/** How often those are asked that may hold the original. */
+const ASK_EVERY_MS = 60_000;
+/** More beats than any machine can have noted: a thousand a second for thirty years. */
+const LEAP_BEATS = 1_000_000_000_000;
 
-type Seen = Mark & { identity: string; lookedAtMs: number; beatAtMs: number };
+type Seen = Mark & {
+  identity: string;
+  lookedAtMs: number;
+  askedAtMs: number;
+  hasSent: boolean;
+  otherAt: string | null;
+  /** Its marks are written one after the other. */
+  keeping: Promise<void>;
+};
 type State = {
   world: GuardWorld;
   start(mark: Mark): Promise<Stop>;
@@ -75,7 +85,9 @@ async function follow(state: State, started: Stop | null): Promise<void> {
   for (let stop = started; ; stop = await begin(state, await checkUntilAnswered(state))) {
     await (stop ? untilOther(state) : untilResumed(state));
     await stop?.();
-    if (signal.aborted) return;
+    if (!signal.aborted) continue;
+    await beatLast(state);
+    return;
   }
 }
 
@@ -94,21 +106,47 @@ async function begin(state: State, reason: string | null): Promise<Stop | null> 
 /** Why nothing may be sent; null once the first beat is noted. */
 async function check(state: State): Promise<string | null> {
   const { world, seen } = state;
-  const identity = await identityOf(world);
+  const identity = await identityOf(world.db);
   const guard = await queries.ensureGuard(world.db, identity);
-  const mark = Math.max(await readMark(world, guard), seen?.id === guard.id ? seen.beats : 0);
-  const found = guard.reason ?? restoredBecause(guard, identity, mark);
-  if (found !== null) {
-    await queries.pause(world.db, { id: guard.id, identity, reason: found });
-    return found;
+  const kept = await readMarks(world.config.data_dir, guard.id);
+  const marks = seen?.id === guard.id ? { beats: Math.max(kept.beats, seen.beats), isOwn: true } : kept;
+  const [target] = await queries.findRecoveryTarget(world.db);
+  const recovered_to = target?.recovered_to ?? "";
+  const facts = { marks, identity, recovered_to };
+  const restored = guard.reason ?? restoredBecause(world.config, guard, facts);
+  const other = restored === null ? await findElsewhere(state, guard) : null;
+  if (restored !== null || other !== null) {
+    const reason = restored ?? `another database under this one's identity is in use at ${other}: this is a copy of it`;
+    await queries.pause(world.db, { id: guard.id, identity, reason, other });
+    return reason;
   }
-  if (isBeginning(guard.identity, identity)) await queries.noteIdentity(world.db, guard.id, identity);
-  const now = world.clock.monotonic();
-  const isFresh = () => world.clock.monotonic() - next.lookedAtMs < FRESH_MS;
-  const next: Seen = { id: guard.id, beats: guard.beats, identity, lookedAtMs: now, beatAtMs: now, isFresh };
+  const { hostname: host_name, base_url } = world.config;
+  await queries.note(world.db, { id: guard.id, identity, host_name, recovered_to, base_url });
+  const next = seenNow(world, guard, identity);
   state.seen = next;
   if (!(await beat(world, next))) return "it was paused by another process at this moment";
   return null;
+}
+
+function seenNow(world: GuardWorld, { id, beats }: queries.Guard, identity: string): Seen {
+  const now = world.clock.monotonic();
+  const seen: Seen = {
+    ...{
+      id,
+      beats,
+      identity,
+      lookedAtMs: now,
+      askedAtMs: now,
+      hasSent: false,
+      otherAt: null,
+      keeping: Promise.resolve(),
+    },
+    isFresh: () => world.clock.monotonic() - seen.lookedAtMs < FRESH_MS,
+    sending() {
+      seen.hasSent = true;
+    },
+  };
+  return seen;
 }
 
 async function checkUntilAnswered(state: State): Promise<string | null> {
@@ -124,27 +162,47 @@ async function checkUntilAnswered(state: State): Promise<string | null> {
   }
 }
 
-function restoredBecause({ identity, beats }: queries.Guard, actual: string, mark: number): string | null {
-  if (beats < mark) return "the database is behind what this machine has sent from it: it was restored from a backup";
-  if (isSame(identity, actual)) return null;
-  return "this is another database cluster than the one its queue was written in: a copy, or restored from a backup";
+type Facts = { marks: Marks; identity: string; recovered_to: string };
+
+/** What tells it apart from the database that mail was sent from; null where nothing does. */
+function restoredBecause(
+  { database_url, hostname }: World["config"],
+  guard: queries.Guard,
+  { marks, identity, recovered_to }: Facts,
+): string | null {
+  const noted = guard.database_identity;
+  if (noted === null ? !isSameCluster(guard.identity, identity) : !isSame(noted, identity))
+    return "this is another database than the one its queue was written in: a copy, or restored from a dump";
+  if (guard.beats < marks.beats)
+    return "the database is behind what this machine has sent from it: it was restored from a backup";
+  // Nothing has left from it yet, or a machine that has sent from it goes on, whatever was renamed or moved.
+  if (guard.sent_at === null || marks.isOwn) return null;
+  if (database_url === null)
+    return "the files of the embedded database were copied here: a copy of the data folder, or restored from one";
+  if ((guard.host_name ?? hostname) !== hostname)
+    return `mail left from this database as ${guard.host_name}, and this machine, which never sent from it, is ${hostname}: a copy`;
+  if ((guard.recovered_to ?? recovered_to) !== recovered_to)
+    return "the database was recovered to a point in time, and this machine never sent from it";
+  return null;
 }
 
-function unlessAbsent(error: { code?: string }): null {
-  if (error.code === "ENOENT") return null;
-  throw error;
+/** The address of another database under this identity. */
+function findElsewhere({ world, ending }: State, { base_urls, ignored_urls }: queries.Guard): Promise<string | null> {
+  const urls = new Set([...base_urls, world.config.base_url]);
+  return findOther(world, [...urls.difference(new Set(ignored_urls))], ending.signal);
 }
 
 // While it runs ------------------------------------------------------------------------------------------------------
 
 /** Resolves when sending must end: it is to stop, or the database is not what it was. */
-async function untilOther({ world, ending, seen }: State): Promise<void> {
+async function untilOther(state: State): Promise<void> {
+  const { world, ending, seen } = state;
   const { signal } = ending;
   await untilEnded(signal, async () => {
     while (!signal.aborted) {
       await sleep(LOOK_MS, signal);
       // Without an answer nothing is claimed before long, and what was seen still holds.
-      const stays = await isStill(world, seen as Seen).catch((err) => {
+      const stays = await isStill(state, seen as Seen).catch((err) => {
         world.log.debug({ err }, "the sending mark could not be looked at");
         return true;
       });
@@ -157,15 +215,23 @@ async function untilOther({ world, ending, seen }: State): Promise<void> {
 }
 
 /** Is it the database it was, not behind, and not paused? One that was restored and confirmed meanwhile has leapt ahead. */
-async function isStill(world: GuardWorld, seen: Seen): Promise<boolean> {
+async function isStill(state: State, seen: Seen): Promise<boolean> {
+  const { world } = state;
   const startedAtMs = world.clock.monotonic();
-  const [identity, guard] = [await identityOf(world), await queries.findGuard(world.db)];
-  if (guard === null || guard.id !== seen.id || guard.paused_at !== null) return false;
+  const [identity, guard] = [await identityOf(world.db), await queries.findGuard(world.db)];
+  if (guard === null || guard.id !== seen.id || guard.paused_at !== null || seen.otherAt !== null) return false;
   if (guard.beats < seen.beats || guard.beats - seen.beats >= LEAP_BEATS || !isSame(seen.identity, identity))
     return false;
-  if (startedAtMs - seen.beatAtMs >= BEAT_MS && !(await beat(world, seen))) return false;
+  if (seen.hasSent && !(await beat(world, seen))) return false;
   seen.lookedAtMs = startedAtMs;
+  if (startedAtMs - seen.askedAtMs >= ASK_EVERY_MS) void askAgain(state, seen, guard);
   return true;
+}
+
+/** Beside the looks, which must not wait for it. What it finds, the check before sending begins again finds as well. */
+async function askAgain(state: State, seen: Seen, guard: queries.Guard): Promise<void> {
+  seen.askedAtMs = state.world.clock.monotonic();
+  seen.otherAt = await findElsewhere(state, guard).catch(() => null);
 }
 
 async function untilResumed({ world, ending }: State): Promise<void> {
@@ -193,28 +259,31 @@ async function untilEnded(signal: AbortSignal, work: () => Promise<void>): Promi
 
 /** First in the database, then in the folder, which so is never ahead. False: the database is not what was seen of it. */
 async function beat(world: GuardWorld, seen: Seen): Promise<boolean> {
-  const [row] = await queries.beat(world.db, seen);
+  const { hasSent } = seen;
+  seen.hasSent = false;
+  const [row] = await queries.beat(world.db, seen, hasSent).catch((error) => {
+    seen.hasSent ||= hasSent;
+    throw error;
+  });
   if (!row || row.beats - seen.beats >= LEAP_BEATS) return false;
   seen.beats = row.beats;
-  seen.beatAtMs = world.clock.monotonic();
-  await keepMark(world, seen).catch((err) => world.log.warn({ err }, "the sending mark could not be kept"));
+  const mark = { id: seen.id, beats: row.beats };
+  seen.keeping = seen.keeping
+    .then(() => keepMark(world.config.data_dir, mark))
+    .catch((err) => world.log.warn({ err }, "the sending mark could not be kept"));
+  await seen.keeping;
   return true;
 }
 
-/** A folder may hold marks of several databases, each in a file of its own, and serve several processes. */
-async function keepMark(world: GuardWorld, { id, beats }: Seen): Promise<void> {
-  const path = markOf(world, id);
-  const own = `${path}.${process.pid}`;
-  await writeFile(own, `${beats}\n`, { mode: 0o600 });
-  await rename(own, path);
+/** What left since the last look is counted before the process ends. */
+async function beatLast({ world, seen }: State): Promise<void> {
+  if (seen?.hasSent)
+    await beat(world, seen).catch((err) => world.log.warn({ err }, "the last sending mark could not be noted"));
+  await seen?.keeping;
 }
 
-/** How far this machine has seen the database come; 0 when it never sent from it. */
-async function readMark(world: GuardWorld, { id }: queries.Guard): Promise<number> {
-  const text = await readFile(markOf(world, id), "utf8").catch(unlessAbsent);
-  return text !== null && /^\d+\n$/.test(text) ? Number(text) : 0;
-}
-
-function markOf({ config }: GuardWorld, id: string): string {
-  return join(config.data_dir, `sending-${id}.mark`);
+/** Since when nothing is sent, and why; null where mail leaves. For whoever asks whether all is well. */
+export async function findPause(db: Query): Promise<{ since: Date; reason: string } | null> {
+  const guard = await queries.findGuard(db);
+  return guard?.paused_at ? { since: guard.paused_at, reason: guard.reason ?? "" } : null;
 }

@@ -41,7 +41,7 @@ import { notifier } from "./wake.ts";
 
 export { TOKEN_CONTEXT } from "./attempt.ts";
 export { type ChooseExit, type Exit, exitChooser } from "./exits.ts";
-export { resumeSending } from "./guard.ts";
+export { findPause, resumeSending } from "./guard.ts";
 export { isLaneGone } from "./lane-queries.ts";
 export { type FindLane, laneFinder, lanesInPlace } from "./lanes.ts";
 export { poolPorts } from "./pools.ts";
@@ -105,6 +105,7 @@ type Engine = {
   parking: Parking;
   suspended: Suspended;
   secondLook: SecondLook;
+  mark: Mark | null;
   /** Reservations whose accepting statement is under way. */
   reserved: number;
   stopping: boolean;
@@ -177,7 +178,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   });
   const gathered = { sources, usage, otherSource, results, leases, journal, reach };
   const working = { parts, parking, suspended, secondLook, rehomer, intake, claimer, forgotten };
-  built = { world, ...held, ...gathered, ...working, reserved: 0, stopping: false };
+  built = { world, ...held, ...gathered, ...working, mark: deps.mark ?? null, reserved: 0, stopping: false };
   gauges(built);
   return faceOf(built);
 }
@@ -378,10 +379,11 @@ function committed({ world, journal, memory, claimer }: Engine, rows: queries.Fi
 }
 
 /** What another node owns by now is not ended, and what the journal cannot note is not either: it would be sent twice. */
-function mayEnd({ world, leases, journal }: Engine, job: Job): boolean {
+function mayEnd({ world, leases, journal, mark }: Engine, job: Job): boolean {
   if (!leases.mayStart() || job.owner !== leases.node() || !journal.open) return false;
   try {
     journal.open.note(job);
+    mark?.sending();
     return true;
   } catch (err) {
     world.log.error({ err }, "the journal of what is in flight cannot be written");

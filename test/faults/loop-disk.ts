@@ -17,6 +17,10 @@ export type LoopDisk = {
   /** From here on nothing reaches the disk. Call `mountAgain` once nobody uses it. */
   cutPower(): void;
   mountAgain(): Promise<void>;
+  /** A second disk with every bit of this one, as a snapshot of a machine has it. Nobody uses this one meanwhile. */
+  clone(): Promise<LoopDisk>;
+  /** The same disk, mounted at another path from now on; this one is no more. */
+  moveTo(path: string): Promise<LoopDisk>;
   remove(): Promise<void>;
 };
 
@@ -27,20 +31,31 @@ const MIB = 1024 * 1024;
 /** Makes and mounts it; throws `Lacking` with the reason when this machine cannot. */
 export function makeLoopDisk(bytes: number): LoopDisk {
   if (process.getuid?.() !== 0) throw new Lacking("mounting a loop device needs root");
-  const dir = mkdtempSync(join(tmpdir(), "postern-disk-"));
-  chmodSync(dir, 0o711);
+  const dir = makeFolder();
   const image = join(dir, "disk.img");
   const path = join(dir, "disk");
-  mkdirSync(path);
   try {
     command("xfs_io", ["-V"]);
     command("truncate", ["-s", String(bytes), image]);
     command("mkfs.ext4", ["-q", "-F", image]);
-    command("mount", ["-o", "loop", image, path]);
+    return mountDisk(dir, path);
   } catch (error) {
     rmSync(dir, { recursive: true, force: true });
     throw new Lacking(`a loop device with ext4 cannot be mounted here (${(error as Error).message})`);
   }
+}
+
+function makeFolder(): string {
+  const dir = mkdtempSync(join(tmpdir(), "postern-disk-"));
+  chmodSync(dir, 0o711);
+  return dir;
+}
+
+/** The image in `dir`, mounted at `path`. */
+function mountDisk(dir: string, path: string): LoopDisk {
+  const image = join(dir, "disk.img");
+  mkdirSync(path);
+  command("mount", ["-o", "loop", image, path]);
   chmodSync(path, 0o711);
   const filler = join(path, "filler");
   const endAtOnce = (): void => {
@@ -57,6 +72,18 @@ export function makeLoopDisk(bytes: number): LoopDisk {
     async mountAgain() {
       await unmount(path);
       command("mount", ["-o", "loop", image, path]);
+    },
+    async clone() {
+      await unmount(path);
+      const other = makeFolder();
+      command("cp", ["--sparse=always", image, join(other, "disk.img")]);
+      command("mount", ["-o", "loop", image, path]);
+      return mountDisk(other, join(other, "disk"));
+    },
+    async moveTo(to) {
+      process.off("exit", endAtOnce);
+      await unmount(path);
+      return mountDisk(dir, to);
     },
     async remove() {
       process.off("exit", endAtOnce);

@@ -1,6 +1,7 @@
 // The scenarios: what each does, in how many rounds, and that its result has the figures which every last line has.
 import { runAll } from "./all.ts";
 import { runBadMx } from "./bad-mx.ts";
+import { runCopies } from "./copies.ts";
 import { runDeepQueue } from "./deep-queue.ts";
 import { runDiskFull } from "./disk-full.ts";
 import { runDnsFailures } from "./dns-failures.ts";
@@ -77,6 +78,11 @@ const ONES = {
     run: runDeepQueue,
   },
   "disk-full": { rounds: 1, what: "no room under the database and the data folder for six seconds", run: runDiskFull },
+  copies: {
+    rounds: 1,
+    what: "restored, copied, forked and failed-over databases: who pauses and who goes on",
+    run: runCopies,
+  },
   "power-cut": { rounds: 3, what: "the disk loses its power; the control run must lose mail", run: runPowerCut },
 } satisfies Record<string, Scenario>;
 
