@@ -919,7 +919,7 @@ create table organization (
   constraint organization_plan_check CHECK ((plan = ANY (ARRAY['free'::text, 'starter'::text, 'growth'::text, 'scale'::text, 'enterprise'::text]))),
   constraint organization_state_check CHECK ((state = ANY (ARRAY['pending_review'::text, 'active'::text, 'suspended'::text])))
 );
-CREATE INDEX organization_suspended ON organization USING btree (id) WHERE (state = 'suspended'::text);
+CREATE INDEX organization_not_active ON organization USING btree (id) WHERE (state <> 'active'::text);
 alter table organization enable row level security;
 alter table organization force row level security;
 create policy tenant on organization as permissive for all using ((( SELECT postern_system() AS postern_system) OR (id = ( SELECT postern_org() AS postern_org))));

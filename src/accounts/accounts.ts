@@ -88,6 +88,11 @@ export function showsAuthResults(plan: Account["plan"]): boolean {
   return PLANS[plan].auth_results;
 }
 
+/** How many mails on a day may ask mailboxes for their consent, as the plan has it. */
+export function consentMailsPerDay({ plan }: Pick<Account, "plan">): number {
+  return PLANS[plan].consent_mails_a_day;
+}
+
 /** 403 for live work while an organization is in review or suspended; test keys stay usable in review. */
 export function requireLiveSending(account: Pick<Account, "state" | "environment">): void {
   if (account.state === "suspended") {
@@ -212,7 +217,7 @@ export function planFinder(world: Pick<World, "db">): (orgId: string) => Promise
   });
 }
 
-/** The organizations whose mail waits because they are suspended. */
-export async function suspendedOrganizations(world: Pick<World, "db">): Promise<string[]> {
-  return (await queries.findSuspended(world.db)).map(({ id }) => id);
+/** The organizations whose mail waits: they are suspended, or not approved yet. */
+export async function waitingOrganizations(world: Pick<World, "db">): Promise<string[]> {
+  return (await queries.findNotActive(world.db)).map(({ id }) => id);
 }

@@ -115,9 +115,9 @@ export function findPlans(db: Query, orgIds: string[]) {
   ]);
 }
 
-/** Index: organization_suspended. */
-export function findSuspended(db: Query) {
-  return db.query<{ id: string }>("select id from organization where state = 'suspended'", []);
+/** Index: organization_not_active. */
+export function findNotActive(db: Query) {
+  return db.query<{ id: string }>("select id from organization where state <> 'active'", []);
 }
 
 /** Serializes first starts: only one process may create the first organization. */

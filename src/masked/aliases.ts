@@ -42,7 +42,7 @@ const RESERVED = new Set(
   ),
 );
 
-export type Who = Pick<Account, "org_id" | "environment">;
+export type Who = Pick<Account, "org_id" | "environment" | "plan" | "state">;
 type AliasWorld = ConfirmationWorld;
 
 export type AliasPorts = MaskedPorts & {

@@ -1,5 +1,6 @@
 // The mail that asks a mailbox's owner for consent, and the signed link in it. The link names organization and
 // destination, ends after 7 days, and holds no address. Opening it changes nothing (mail scanners do that); its button does.
+import { consentMailsPerDay } from "../accounts/accounts.ts";
 import { buildMessage } from "../mail/mime/build-message.ts";
 import { isSame, uuidBytes, uuidText } from "../mail/token-bytes.ts";
 import type { Tx } from "../platform/db.ts";
@@ -7,8 +8,9 @@ import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { enqueueRaw, type Laned, withLane } from "../sending/sending.ts";
 import { mailboxDigest, openText } from "./addresses.ts";
+import type { Who } from "./aliases.ts";
 import type { ConfirmationWorld, MaskedPorts } from "./destinations.ts";
-import { noteConfirmationSent, takeConfirmation } from "./people-queries.ts";
+import { countConfirmations, type DayOfAddress, noteConfirmationSent, takeConfirmation } from "./people-queries.ts";
 import { ensureMaskedKey, MASKED_DOMAIN_ID } from "./service-domain.ts";
 import { insertTraces } from "./traces.ts";
 import type { DestinationRow } from "./types.ts";
@@ -45,35 +47,59 @@ export function readConfirmationToken(
   return { org_id: uuidText(bytes.toString("hex", 0, 16)), id: uuidText(bytes.toString("hex", 16, 32)) };
 }
 
-/** Queues a confirmation mail to each of them whose mailbox had not all of its day; how many. */
+/** Queues a confirmation mail to each of them while the mailbox and the organization have some left of the day; how many. */
 export async function queueConfirmations(
   world: ConfirmationWorld,
   ports: MaskedPorts,
-  orgId: string,
+  who: Pick<Who, "org_id" | "plan">,
   rows: readonly DestinationRow[],
 ): Promise<number> {
   await ensureMaskedKey(world);
   const mails: Ready[] = [];
   for (const row of rows) {
-    const email = openText(world, orgId, row.sealed);
+    const email = openText(world, who.org_id, row.sealed);
     const mail = await withLane(ports.findLane, compose(world, row, email));
     mails.push({ row, mail, mailbox: mailboxDigest(world, email) });
   }
   // In one order for all writers: counting locks the mailbox's day.
   mails.sort((a, b) => Buffer.compare(a.mailbox, b.mailbox));
-  const queued = await withPartitions(world, () => world.db.asOrg(orgId, (tx) => queueAllowed(world, tx, mails)));
+  const queued = await withPartitions(world, () =>
+    world.db.asOrg(who.org_id, (tx) => queueAllowed(world, tx, who, mails)),
+  );
   if (queued > 0) ports.notify();
   return queued;
 }
 
 type Ready = { row: DestinationRow; mail: Laned; mailbox: Buffer };
 
-async function queueAllowed(world: ConfirmationWorld, tx: Tx, mails: readonly Ready[]): Promise<number> {
+/** What is left of the organization's day. */
+export async function consentMailsLeft(world: ConfirmationWorld, tx: Tx, who: Pick<Who, "org_id" | "plan">) {
+  const { digest, day, sent_max } = dayOfOrganization(world, who);
+  return Math.max(0, sent_max - (await countConfirmations(tx, digest, day)));
+}
+
+/** The organization's own count stands among those of the mailboxes. */
+function dayOfOrganization(world: ConfirmationWorld, who: Pick<Who, "org_id" | "plan">): DayOfAddress {
+  const digest = world.seal.hash(who.org_id, "consent-mails-of-organization");
+  return { digest, day: today(world), sent_max: consentMailsPerDay(who) };
+}
+
+function today({ clock }: Pick<World, "clock">): string {
+  return new Date(clock.now()).toISOString().slice(0, 10);
+}
+
+async function queueAllowed(
+  world: ConfirmationWorld,
+  tx: Tx,
+  who: Pick<Who, "org_id" | "plan">,
+  mails: readonly Ready[],
+): Promise<number> {
   const at = new Date(world.clock.now());
-  const day = at.toISOString().slice(0, 10);
+  const day = today(world);
   const allowed: Ready[] = [];
   for (const ready of mails) {
     const { mailbox: digest, row } = ready;
+    if (!(await takeConfirmation(tx, dayOfOrganization(world, who)))) break;
     if (!(await takeConfirmation(tx, { digest, day, sent_max: CONFIRMATIONS_DAY_MAX }))) continue;
     await noteConfirmationSent(tx, row.org_id, row.id, at);
     allowed.push(ready);

@@ -1,5 +1,6 @@
 // The mailboxes behind masked aliases. Nothing is forwarded to an address before its owner has agreed through the signed
 // link that we mail to it. Test destinations get no mail and count as confirmed: nothing is ever sent to them.
+import { consentMailsPerDay, requireLiveSending } from "../accounts/accounts.ts";
 import { domainOf, parseAddress } from "../mail/address.ts";
 import type { FindLane } from "../outbound/outbound.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
@@ -8,7 +9,7 @@ import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { addressDigest, destinationDigest, sealText, tryOpenText, untagged } from "./addresses.ts";
 import type { Who } from "./aliases.ts";
-import { CONFIRMATIONS_DAY_MAX, queueConfirmations } from "./confirmation.ts";
+import { CONFIRMATIONS_DAY_MAX, consentMailsLeft, queueConfirmations } from "./confirmation.ts";
 import * as queries from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
 import { canonicalAddress } from "./sender-proof.ts";
@@ -42,7 +43,7 @@ export async function ensureDestinations(
     (await queries.findDestinationsByDigest(tx, org_id, environment, digests)).map((row) => row.digest.toString("hex")),
   );
   const missing = emails.filter((_, at) => !known.has((digests[at] as Buffer).toString("hex")));
-  if (missing.length > 0) await refuseTooMany(tx, who, missing.length);
+  if (missing.length > 0) await refuseNew(world, tx, who, missing.length);
   const now = new Date(world.clock.now());
   const isTest = environment === "test";
   for (const email of missing) {
@@ -61,20 +62,35 @@ export async function ensureDestinations(
   return digests.map((digest) => byDigest.get(digest.toString("hex")) as DestinationRow);
 }
 
-async function refuseTooMany(tx: Tx, { org_id, environment }: Who, more: number): Promise<void> {
-  if ((await queries.countDestinations(tx, org_id, { environment })) + more <= DESTINATIONS_MAX) return;
-  throw new Refusal("plan_limit_reached", `an organization has at most ${DESTINATIONS_MAX} destinations`);
+/** A new live one gets a mail that asks it: 403 where the organization may send none, 429 when it had those of the day. */
+async function refuseNew(world: ConfirmationWorld, tx: Tx, who: Who, more: number): Promise<void> {
+  const { org_id, environment } = who;
+  if ((await queries.countDestinations(tx, org_id, { environment })) + more > DESTINATIONS_MAX) {
+    throw new Refusal("plan_limit_reached", `an organization has at most ${DESTINATIONS_MAX} destinations`);
+  }
+  if (environment === "test") return;
+  requireLiveSending(who);
+  if ((await consentMailsLeft(world, tx, who)) < more) throw organizationHadItsDay(world, who);
 }
 
-/** Sends the first confirmation mail to those that never got one. */
+function organizationHadItsDay(world: Pick<World, "clock">, who: Who): Refusal {
+  const limit = consentMailsPerDay(who);
+  return tooMany(world, `more than ${limit} mailboxes were asked for their consent today`, limit);
+}
+
+function tooMany({ clock }: Pick<World, "clock">, message: string, limit: number): Refusal {
+  return tooSoon(message, "daily", limit, DAY_MS - (clock.now() % DAY_MS));
+}
+
+/** Sends the first confirmation mail to those that never got one, unless the organization may send nothing. */
 export async function sendConfirmations(
   world: ConfirmationWorld,
   ports: MaskedPorts,
-  { org_id }: Who,
+  who: Who,
   destinations: readonly DestinationRow[],
 ): Promise<void> {
   const fresh = destinations.filter((row) => row.status === "pending" && row.confirmation_sent_at === null);
-  if (fresh.length > 0) await queueConfirmations(world, ports, org_id, fresh);
+  if (fresh.length > 0 && who.state === "active") await queueConfirmations(world, ports, who, fresh);
 }
 
 /** Adds a destination (`created`), or shows the one that is there. */
@@ -170,14 +186,12 @@ export async function resendConfirmation(
   }
   const waitMs = (row.confirmation_sent_at?.getTime() ?? 0) + RESEND_AFTER_MS - world.clock.now();
   if (waitMs > 0) throw tooSoon("the last confirmation mail was sent less than a minute ago", "per_minute", 1, waitMs);
-  if ((await queueConfirmations(world, ports, who.org_id, [row])) === 0) {
-    const untilTomorrowMs = DAY_MS - (world.clock.now() % DAY_MS);
-    throw tooSoon(
-      "the address had all the confirmation mails of a day",
-      "daily",
-      CONFIRMATIONS_DAY_MAX,
-      untilTomorrowMs,
-    );
+  requireLiveSending(who);
+  if ((await queueConfirmations(world, ports, who, [row])) === 0) {
+    const left = await world.db.asOrg(who.org_id, (tx) => consentMailsLeft(world, tx, who));
+    throw left === 0
+      ? organizationHadItsDay(world, who)
+      : tooMany(world, "the address had all the confirmation mails of a day", CONFIRMATIONS_DAY_MAX);
   }
   return getDestination(world, who, id);
 }

@@ -296,32 +296,6 @@ test("the confirmation mail goes out again once a minute, ten times", async () =
   assert.equal((await api.ask("POST", path)).status, 409);
 });
 
-test("a mailbox gets three confirmation mails a day, whoever asks it how often, under whatever tag", async () => {
-  const other = (await api.organization()).live_key;
-  const add = async (email: string, key = api.live_key) => {
-    const { status, body } = await api.ask("POST", "/v1/masked/destinations", { email }, { key });
-    assert.equal(status, 201, JSON.stringify(body));
-    return body.destination as { id: string; confirmation_sent_at: string | null };
-  };
-  const total = async () =>
-    (await Promise.all(["", "+a", "+b"].map((tag) => mailsTo(`Flood${tag}@real.example`)))).flat();
-  for (let n = 0; n < 2; n += 1) {
-    const { id } = await add("Flood@real.example");
-    assert.equal((await api.ask("DELETE", `/v1/masked/destinations/${id}`)).status, 200);
-  }
-  assert.notEqual((await add("Flood+a@real.example", other)).confirmation_sent_at, null);
-  assert.equal((await add("Flood+b@real.example", other)).confirmation_sent_at, null);
-  const { id, confirmation_sent_at } = await add("Flood@real.example");
-  assert.equal(confirmation_sent_at, null, "it is there, and was not asked");
-  assert.equal((await total()).length, 3);
-  const again = await api.ask("POST", `/v1/masked/destinations/${id}/resend`);
-  assert.deepEqual([again.status, again.body.limit_type, again.body.limit], [429, "daily", 3]);
-  assert.ok(again.body.retry_after_seconds > 0 && again.body.retry_after_seconds <= 86_400);
-  await api.world.db.execute("update masked_confirmation_day set day = day - 1");
-  assert.equal((await api.ask("POST", `/v1/masked/destinations/${id}/resend`)).status, 200);
-  assert.equal((await total()).length, 4);
-});
-
 test("no address of the service itself is asked to confirm", async () => {
   const { bounce_host, report_domain } = api.config;
   for (const domain of [DOMAIN, bounce_host, report_domain]) {

@@ -107,6 +107,14 @@ export async function takeConfirmation(tx: Tx, { digest, day, sent_max }: DayOfA
   return touched === 1;
 }
 
+export async function countConfirmations(tx: Tx, digest: Buffer, day: string): Promise<number> {
+  const [row] = await tx.query<{ sent: number }>(
+    "select sent from masked_confirmation_day where digest = $1 and day = $2",
+    [digest, day],
+  );
+  return row?.sent ?? 0;
+}
+
 export function noteConfirmationSent(tx: Tx, orgId: string, id: string, at: Date) {
   return tx.execute(
     `update masked_destination set confirmation_sent_at = $3, confirmations_sent = confirmations_sent + 1, updated_at = $3

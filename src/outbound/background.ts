@@ -1,7 +1,7 @@
 // What the clock role does for sending: keeps other domains' TLS policies fresh, gives mail of suspended organizations time, and
 // forgets what nobody needs any more (results for reports, figures of addresses, addresses taken out of pools). Nothing waits
 // for it.
-import { suspendedOrganizations } from "../accounts/accounts.ts";
+import { waitingOrganizations } from "../accounts/accounts.ts";
 import { atMostEvery, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import { laneWatch } from "./homeless.ts";
@@ -41,7 +41,7 @@ export function startOutboundWork(world: UpkeepWorld): { stop(): Promise<void> }
 /** How long the mail that has waited longest has been due: it grows when nobody takes mail. */
 async function tellAge(world: Pick<World, "db" | "clock" | "metrics">): Promise<void> {
   const gauge = world.metrics.gauge("postern_oldest_due_seconds", "How long the oldest due work has waited", ["queue"]);
-  const [row] = await oldestDue(world.db, new Date(world.clock.now()), await suspendedOrganizations(world));
+  const [row] = await oldestDue(world.db, new Date(world.clock.now()), await waitingOrganizations(world));
   gauge.set({ queue: "mail" }, row?.seconds ?? 0);
 }
 

@@ -1,8 +1,9 @@
-// Whose mail waits in the queue until further notice: organizations that are suspended. Asked for beside the claims, which
+// Whose mail waits in the queue until further notice: organizations that are suspended or not approved
+// yet (received mail that they forward, answers through masks). Asked for beside the claims, which
 // wait for the first answer only: those of the mail that is due now must not take a round trip longer for it. What a process
 // has in memory goes back to the queue. And time for mail that waits by our doing: it is not to run out before the mail may
 // leave again.
-import { suspendedOrganizations } from "../accounts/accounts.ts";
+import { waitingOrganizations } from "../accounts/accounts.ts";
 import type { World } from "../platform/world.ts";
 import { extendWaiting } from "./queries.ts";
 
@@ -28,7 +29,7 @@ export function createSuspended(
 
   async function ask(): Promise<string[]> {
     askAtMs = world.clock.monotonic() + ASK_EVERY_MS;
-    const ids = await suspendedOrganizations(world);
+    const ids = await waitingOrganizations(world);
     const added = ids.filter((id) => !known?.has(id));
     known = new Set(ids);
     if (added.length > 0) onNew(added);
@@ -49,7 +50,7 @@ export function createSuspended(
 
 /** Mail of suspended organizations has a day left from now, at least; its sender's own `expires_at` holds. */
 export async function keepSuspended(world: Pick<World, "db" | "clock">): Promise<void> {
-  const suspended = await suspendedOrganizations(world);
+  const suspended = await waitingOrganizations(world);
   if (suspended.length > 0) await giveTime(world, suspended);
 }
 

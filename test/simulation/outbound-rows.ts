@@ -520,7 +520,7 @@ function quietStatements(): [string, Statement][] {
     [textOf((db) => pools.allSources(db)), () => [{ ...source, removed_at: null }]],
     none(textOf((db) => pools.announceAddresses(db, 0, []))),
     none(textOf((db) => pools.addUsage(db, []))),
-    none(textOf((db) => accounts.findSuspended(db))),
+    none(textOf((db) => accounts.findNotActive(db))),
     none(textOf((db) => relays.findRelays(db, []))),
     none(textOf((db) => relays.findClosed(db, ""))),
     none(textOf((db) => relays.noteClosed(db, { machine: "", at: new Date(0), targets: [] }))),
