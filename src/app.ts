@@ -65,6 +65,7 @@ import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
 import { createClock, within } from "./platform/clock.ts";
 import { openDb } from "./platform/db.ts";
 import { processEnder } from "./platform/end-process.ts";
+import { startHealing } from "./platform/heal-times.ts";
 import type { Api } from "./platform/http.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
@@ -174,10 +175,7 @@ async function followDatabaseClock(world: World): Promise<void> {
   world.clock.setSkew(await world.db.clockSkewMs());
 }
 
-/**
- * What there is once in a process, for all its roles: they remember, and gather what comes at the same moment. The engines
- * are there once their roles run here: delivery with `mta`, receiving with `mx`.
- */
+/** What there is once in a process, for all its roles. The engines are there once their roles run here: delivery with `mta`, receiving with `mx`. */
 export type Engine = {
   outbound: Outbound | null;
   inbound?: Inbound;
@@ -397,6 +395,7 @@ type Part = { name: string; stop(): Promise<unknown> };
 function startClockWork(world: World, engine: Engine): Part[] {
   const works = {
     partitions: startPartitionWork(world),
+    times: startHealing(world),
     sending: startSendingWork(world),
     domains: startDomainChecks(world, domainPorts(world)),
     suppressions: startSuppressionWork(world),

@@ -175,8 +175,10 @@ export function revokeKey(db: Query, orgId: string, id: string, at: Date) {
   ]);
 }
 
+// The bucket is full again within a second. A stored time beyond that was written before the clock was set back.
+const FULL_AT = "least(s.full_at, statement_timestamp() + interval '1 second')";
 // What is in the bucket of `limit` now, whole requests only; `s` is the row that is there.
-const FILLED = "floor(a.limit_per_s * (1 - greatest(0, extract(epoch from s.full_at - statement_timestamp()))))";
+const FILLED = `floor(a.limit_per_s * (1 - greatest(0, extract(epoch from ${FULL_AT} - statement_timestamp()))))`;
 
 /**
  * Takes up to `wanted` requests out of each organization's bucket, which holds one second's worth. `left`: whole requests
@@ -190,7 +192,7 @@ export function drawRequests(db: Query, asked: { org_id: string; limit: number; 
        insert into request_rate as s (org_id, full_at, granted)
        select org_id, statement_timestamp() + wanted * interval '1 second' / limit_per_s, wanted from asked
        on conflict (org_id) do update set (full_at, granted) = (
-         select greatest(s.full_at, statement_timestamp())
+         select greatest(${FULL_AT}, statement_timestamp())
                   + least(a.wanted, ${FILLED})::int * interval '1 second' / a.limit_per_s,
                 least(a.wanted, ${FILLED})::int
            from asked a where a.org_id = s.org_id)

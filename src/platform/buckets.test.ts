@@ -26,6 +26,14 @@ describe("createBuckets", () => {
     assert.equal(buckets.take("a", 10_000), 0, "looking takes nothing");
   });
 
+  it("loses nothing when the clock is set back", () => {
+    const buckets = createBuckets({ per_s: 1, burst: 2, names_max: 2 });
+    assert.equal(buckets.take("a", 400 * 86_400_000), 0);
+    assert.equal(buckets.take("a", 0), 0);
+    assert.ok(buckets.take("a", 0) <= 1);
+    assert.equal(buckets.take("a", 1_000), 0, "and fills again from then on");
+  });
+
   it("forgets the name used longest ago", () => {
     const buckets = createBuckets({ per_s: 1, burst: 1, names_max: 2 });
     for (const name of ["a", "b", "a", "c"]) buckets.take(name, 0);

@@ -19,7 +19,8 @@ export function createBuckets(limits: { per_s: number; burst: number; names_max:
   const buckets = new Map<string, Bucket>();
   const left = (name: string, nowMs: number): number => {
     const known = buckets.get(name);
-    return known ? Math.min(burst, known.tokens + ((nowMs - known.at_ms) / 1000) * per_s) : burst;
+    // A clock that was set back takes nothing away.
+    return known ? Math.min(burst, known.tokens + (Math.max(0, nowMs - known.at_ms) / 1000) * per_s) : burst;
   };
   return {
     isEmpty: (name, nowMs) => left(name, nowMs) < 1,

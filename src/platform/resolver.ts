@@ -156,7 +156,7 @@ function reverseName(ip: string): string | null {
 
 // --- cache -----------------------------------------------------------------------------------------------------------
 
-type Kept = { answer: Answer<Value>; expires: number };
+type Kept = { answer: Answer<Value>; expires: number; ttl_s: number };
 
 function cached(
   options: Pick<ResolverOptions, "cache_max" | "now">,
@@ -170,7 +170,8 @@ function cached(
     if (!entry) return null;
     kept.delete(key);
     const leftS = (entry.expires - options.now()) / 1000;
-    if (leftS <= 0) return null;
+    // More is left than it ever had: the clock was set back.
+    if (leftS <= 0 || leftS > entry.ttl_s) return null;
     // Put back at the end: the Map's order is the order of use, and the front is forgotten first.
     kept.set(key, entry);
     return entry.answer.kind === "found" ? { ...entry.answer, ttl_s: Math.ceil(leftS) } : entry.answer;
@@ -179,7 +180,7 @@ function cached(
   async function run(key: string, question: Question, who: string): Promise<Answer<Value>> {
     const { answer, ttl_s } = await load(question, who);
     kept.delete(key);
-    if (ttl_s > 0) kept.set(key, { answer, expires: options.now() + ttl_s * 1000 });
+    if (ttl_s > 0) kept.set(key, { answer, expires: options.now() + ttl_s * 1000, ttl_s });
     if (kept.size > options.cache_max) kept.delete(kept.keys().next().value!);
     return answer;
   }

@@ -1,6 +1,7 @@
 // The scenarios: what each does, in how many rounds, and that its result has the figures which every last line has.
 import { runAll } from "./all.ts";
 import { runBadMx } from "./bad-mx.ts";
+import { runClocks } from "./clocks.ts";
 import { runCopies } from "./copies.ts";
 import { runDeepQueue } from "./deep-queue.ts";
 import { runDiskFull } from "./disk-full.ts";
@@ -65,6 +66,11 @@ const ONES = {
     rounds: 1,
     what: "signing secrets rotated while webhooks go out, over the edges of their grace (moved clock)",
     run: runRotation,
+  },
+  clocks: {
+    rounds: 1,
+    what: "the clocks of processes and database are set forward and back by 1 s to 400 days",
+    run: runClocks,
   },
   "receive-kill": {
     rounds: 3,
