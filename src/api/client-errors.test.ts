@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
+import { createLog } from "../platform/log.ts";
 import { answerUnreadable } from "./client-errors.ts";
 
 /** Sends the text, and reads until the connection is closed from the other side. */
@@ -50,7 +51,10 @@ test("what Node would answer by itself has the form of every other answer", asyn
 test("a request that does not arrive in time is a 400 of the documented form, and the connection closes", async () => {
   const limits = { headersTimeout: 10, requestTimeout: 10, connectionsCheckingInterval: 10 };
   const server = createServer(limits, () => undefined);
-  server.on("clientError", (error, socket) => answerUnreadable(error, socket as never, "0190a000"));
+  const lines: Record<string, unknown>[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const log = createLog({ level: "info", role: "test", destination });
+  server.on("clientError", (error, socket) => answerUnreadable(log, error, socket as never, "0190a000"));
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
   let text = "";
@@ -61,6 +65,10 @@ test("a request that does not arrive in time is a 400 of the documented form, an
   await new Promise((done, fail) => socket.once("close", done).once("error", fail));
   await new Promise((done) => server.close(done));
   const [head = "", body = ""] = text.split("\r\n\r\n");
+  assert.deepEqual(
+    lines.map(({ request_id, status }) => [request_id, status]),
+    [["0190a000", 400]],
+  );
   assert.match(head, /^HTTP\/1\.1 400 Bad Request\r\n/);
   assert.deepEqual(JSON.parse(body), {
     error: "the request did not arrive in time",

@@ -1,9 +1,11 @@
 // What cannot even be read as an HTTP request, and what Node would answer by itself, is answered in the form of every other
 // error. Not here: requests that could be read (errors.ts).
-import type { IncomingMessage, Server } from "node:http";
+import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
+import type { Log } from "../platform/log.ts";
 import { Refusal } from "../platform/refusal.ts";
+import { logUnread } from "./access-log.ts";
 
 type Reading = Error & { code?: string };
 
@@ -14,7 +16,7 @@ const SENTENCES = new Map([
 const UNREADABLE = "the request is not valid HTTP";
 
 /** Answers a request that Node's parser gave up on, with `{error, code, request_id}`, and closes the connection. */
-export function answerUnreadable(error: Reading, socket: Socket, requestId: string): void {
+export function answerUnreadable(log: Log, error: Reading, socket: Socket, request_id: string): void {
   // The other side is gone, or an answer is under way.
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) {
     socket.destroy(error);
@@ -22,14 +24,14 @@ export function answerUnreadable(error: Reading, socket: Socket, requestId: stri
   }
   const sentence = SENTENCES.get(error.code ?? "") ?? UNREADABLE;
   // Deliberate: 400 also for what came too slowly. The contract's table has no 408.
-  answerAndClose(socket, "400 Bad Request", { error: sentence, code: "validation_error", request_id: requestId });
+  answerAndClose(log, socket, { status: 400, error: sentence, code: "validation_error", request_id });
 }
 
 /** Takes over what a server of Node answers by itself: CONNECT with nothing, an unknown `Expect` with 417. */
-export function answerOddRequests(server: Server, newId: () => string): void {
+export function answerOddRequests(log: Log, server: Server, newId: () => string): void {
   server.on("connect", ({ url }: IncomingMessage, socket: Socket) => {
     const error = `there is no CONNECT ${String(url).slice(0, 200)}`;
-    answerAndClose(socket, "404 Not Found", { error, code: "not_found", request_id: newId() });
+    answerAndClose(log, socket, { status: 404, error, code: "not_found", request_id: newId() });
   });
   // RFC 9110 §10.1.1 leaves it to the server: what it does not know it need not meet.
   server.on("checkExpectation", (request, response) => server.emit("request", request, response));
@@ -41,10 +43,13 @@ export async function demandHost({ raw }: FastifyRequest): Promise<void> {
   throw new Refusal("validation_error", "the request has no Host header (RFC 9112 §3.2)");
 }
 
-function answerAndClose(socket: Socket, status: string, fields: { request_id: string } & Record<string, string>): void {
+type Answer = { status: 400 | 404; error: string; code: string; request_id: string };
+
+function answerAndClose(log: Log, socket: Socket, { status, ...fields }: Answer): void {
+  logUnread(log, fields.request_id, status);
   const body = JSON.stringify(fields);
   const head = [
-    `HTTP/1.1 ${status}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     "content-type: application/json; charset=utf-8",
     `content-length: ${Buffer.byteLength(body)}`,
     `x-request-id: ${fields.request_id}`,

@@ -13,6 +13,7 @@ import { ErrorBody, RateLimitBody } from "../platform/http.ts";
 import type { Pressure } from "../platform/pressure.ts";
 import type { World } from "../platform/world.ts";
 import { nullDropper } from "./absent-nulls.ts";
+import { logAccess } from "./access-log.ts";
 import { requireKey, requireLiveKey } from "./auth.ts";
 import { answerOddRequests, answerUnreadable, demandHost } from "./client-errors.ts";
 import { closerOf } from "./closing.ts";
@@ -54,7 +55,7 @@ export async function createHttpServer(
     routerOptions: { maxParamLength: HEADERS_BYTES_MAX, ignoreTrailingSlash: false },
     frameworkErrors: (error, request, reply) =>
       answerError(world.log, error, request, reply.header("x-request-id", request.id)),
-    clientErrorHandler: (error, socket) => answerUnreadable(error, socket as Socket, world.random.uuid()),
+    clientErrorHandler: (error, socket) => answerUnreadable(world.log, error, socket as Socket, world.random.uuid()),
     http: { headersTimeout: HEADERS_TIMEOUT_MS, maxHeaderSize: HEADERS_BYTES_MAX, requireHostHeader: false },
     genReqId: () => world.random.uuid(),
     return503OnClosing: false,
@@ -64,7 +65,7 @@ export async function createHttpServer(
   }) as unknown as Api;
   const state = { stopping: false };
   const close = closerOf(app as never);
-  answerOddRequests(app.server, () => world.random.uuid());
+  answerOddRequests(world.log, app.server, () => world.random.uuid());
 
   compileSchemas(app);
   readJsonBodies(app as never);
@@ -180,7 +181,8 @@ function withFormats(ajv: Ajv): Ajv {
   return ajv;
 }
 
-function countRequests(app: Api, world: Pick<World, "metrics">): void {
+function countRequests(app: Api, world: Pick<World, "log" | "metrics">): void {
+  app.addHook("onResponse", logAccess(world.log));
   const requests = world.metrics.counter("postern_http_requests_total", "HTTP requests answered", [
     "method",
     "route",
