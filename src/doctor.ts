@@ -18,6 +18,7 @@ import { checkBlobs } from "./platform/check-blobs.ts";
 import { checkDatabase } from "./platform/check-database.ts";
 import { checkSpam } from "./platform/check-spam.ts";
 import { createClock } from "./platform/clock.ts";
+import { bindError } from "./platform/free-places.ts";
 import { createResolver, type Resolver } from "./platform/resolver.ts";
 import { type Place, placesOf, portProblem } from "./platform/start-problem.ts";
 
@@ -178,14 +179,6 @@ async function checkPort(place: Place, isOurs: boolean): Promise<Check> {
   if (error === "EADDRINUSE" && isOurs) return ok(name, `${where} is in use; a Postern is running here.`);
   const { says, remedy } = portProblem(place, error);
   return problem(name, says, remedy);
-}
-
-function bindError(host: string, port: number): Promise<string | null> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
-  });
 }
 
 /** Is it a Postern that answers on the internal listener? */

@@ -11,6 +11,7 @@ import {
   type OrganizationOptions,
   organizationNamed,
   organizationTable,
+  showFirstKeys,
 } from "./accounts/accounts.ts";
 import { type Opened, openWorld, type Running, startRoles } from "./app.ts";
 import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
@@ -19,6 +20,7 @@ import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { resumeSending } from "./outbound/outbound.ts";
 import { answerJson, answerLines, askDatabase } from "./platform/ask-database.ts";
+import { refuseTakenPlaces } from "./platform/free-places.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { acceptMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
 import { migrate } from "./platform/migrate.ts";
@@ -34,22 +36,27 @@ const PARENT_LOOK_MS = 1_000;
 async function start(options: { roles: Role[] }): Promise<void> {
   const config = readConfig();
   const signal = watchSignals(config);
+  await refuseTakenPlaces(config, options.roles);
   const opened = await explained(config, openWorld(config));
-  if (signal.asked()) return signal.stopBy(() => opened.close());
+  if (signal.asked()) return signal.stopBy(() => stopAll(opened, null));
   const running = await explained(config, startIn(opened, config, options.roles)).catch(async (error) => {
     await opened.close();
     throw error;
   });
-  signal.stopBy(async () => {
-    try {
-      await running.stop();
-    } finally {
-      await opened.close();
-    }
-  });
+  signal.stopBy(() => stopAll(opened, running));
   if (signal.asked()) return;
   const where = running.address ? ` on ${running.address}` : "";
   console.log(`Postern is ready: ${options.roles.join(", ")}${where} (metrics on ${running.internal})`);
+}
+
+async function stopAll({ world, close }: Opened, running: Running | null): Promise<void> {
+  world.log.info("stopping");
+  try {
+    await running?.stop();
+  } finally {
+    await close();
+  }
+  world.log.info("stopped");
 }
 
 async function explained<T>(config: Config, work: Promise<T>): Promise<T> {
@@ -65,18 +72,8 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
   await keepMasterKey(world);
   const first = await bootstrap(world, { live_key: config.bootstrap_live_key, test_key: config.bootstrap_test_key });
   // At once: they are nowhere else, and a port that is taken ends the start.
-  if (first) printFirstStart(config, first);
+  if (first) console.log(showFirstKeys(config, first, process.stdout.isTTY));
   return await startRoles(world, roles);
-}
-
-/** Keys that the operator gave are not repeated: what is printed here is kept by whatever keeps the log. */
-function printFirstStart(config: Config, keys: { live_key: string; test_key: string }): void {
-  const live = config.bootstrap_live_key === null ? keys.live_key : "as given in POSTERN_BOOTSTRAP_LIVE_KEY";
-  const test = config.bootstrap_test_key === null ? keys.test_key : "as given in POSTERN_BOOTSTRAP_TEST_KEY";
-  console.log(
-    `First start: an organization was created. These keys are shown once.\n` +
-      `  base URL  ${config.base_url}\n  live key  ${live}\n  test key  ${test}`,
-  );
 }
 
 /**

@@ -21,6 +21,7 @@ export {
 } from "./operator.ts";
 export { requestRates } from "./rates.ts";
 export { changeSetting, organizationSetting, organizationsWith } from "./settings.ts";
+export { showFirstKeys } from "./show-first-keys.ts";
 
 const TOUCH_EVERY_MS = 60_000;
 const NAME_MAX = 191;

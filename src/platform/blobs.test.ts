@@ -208,6 +208,8 @@ type FakeS3 = {
   objects: Map<string, Buffer>;
   log: string[];
   fail: number[];
+  /** Bodies of the failures that have one, in turn. */
+  reasons: string[];
   /** Before the end of an answer with a body; before any answer, when it never comes. */
   pause: { end: Promise<void>; answer: Promise<void> };
   stop(): Promise<void>;
@@ -216,15 +218,17 @@ type FakeS3 = {
 /** As much of S3 as we use; `fail` holds status codes to answer with first. It checks the checksum as S3 does. */
 async function startFakeS3(): Promise<FakeS3> {
   const state = {
-    ...{ objects: new Map<string, Buffer>(), log: [] as string[], fail: [] as number[] },
+    ...{ objects: new Map<string, Buffer>(), log: [] as string[], fail: [] as number[], reasons: [] as string[] },
     pause: { end: Promise.resolve(), answer: Promise.resolve() },
   };
   const server = createServer(async (request, response) => {
     const body = (await readAll(request)) ?? Buffer.alloc(0);
     state.log.push(`${request.method} ${request.url}`);
     await state.pause.answer;
-    const status = state.fail.shift() ?? serve(state.objects, request, body);
+    const planned = state.fail.shift();
+    const status = planned ?? serve(state.objects, request, body);
     response.writeHead(status, status >= 300 && status < 400 ? { location: "http://127.0.0.1:1/" } : {});
+    if (planned !== undefined && request.method !== "HEAD") return response.end(state.reasons.shift() ?? "");
     const bytes = status === 200 && request.method === "GET" ? state.objects.get(request.url ?? "") : undefined;
     if (bytes && bytes.length > 1) {
       response.write(bytes.subarray(0, 1));
@@ -291,10 +295,47 @@ test("S3: a store that is busy is asked again, twice; one that refuses is not", 
   s3.fail.push(503, 503, 503);
   await assert.rejects(blobs.put(Buffer.from("y")), BlobsUnavailable);
   s3.log.length = 0;
-  s3.fail.push(403);
+  s3.fail.push(403, 403);
   await assert.rejects(blobs.put(Buffer.from("z")), BlobsUnavailable);
-  assert.equal(s3.log.length, 1);
+  assert.deepEqual(
+    s3.log.map((line) => line.split(" ")[0]),
+    ["HEAD", "GET"],
+    "once, and once for its reason, which an answer to HEAD cannot hold",
+  );
   await s3.stop();
+});
+
+test("S3: a failure keeps the code that the store or the system gave", async () => {
+  const s3 = await startFakeS3();
+  const blobs = s3Blobs(s3);
+  const codeOf = (work: Promise<unknown>) =>
+    work.then(
+      () => assert.fail("it worked"),
+      (error) => {
+        assert.ok(error instanceof BlobsUnavailable);
+        return [error.code, error.message.replace(/^the store of large bodies fails: /, "")];
+      },
+    );
+  const xml = (code: string, says: string) =>
+    `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${says}</Message></Error>`;
+  s3.reasons.push(xml("InvalidAccessKeyId", "no such key"));
+  s3.fail.push(403, 403);
+  assert.deepEqual(await codeOf(blobs.put(Buffer.from("a"))), [
+    "InvalidAccessKeyId",
+    "it answered 403 InvalidAccessKeyId: no such key",
+  ]);
+  s3.reasons.push(xml("NoSuchBucket", "there is none"));
+  s3.fail.push(404, 404);
+  assert.equal((await codeOf(blobs.put(Buffer.from("b"))))[0], "NoSuchBucket");
+  s3.reasons.push(xml("SlowDown", "x"), xml("SlowDown", "x"), xml("SlowDown", "x"));
+  s3.fail.push(503, 503, 503);
+  assert.equal((await codeOf(blobs.get("a".repeat(64))))[0], "SlowDown");
+  s3.fail.push(403);
+  assert.deepEqual(await codeOf(blobs.delete("a".repeat(64))), [undefined, "it answered 403"]);
+  await s3.stop();
+  const [code, says] = await codeOf(s3Blobs(s3).put(Buffer.from("c")));
+  assert.equal(code, "ECONNREFUSED");
+  assert.match(String(says), /ECONNREFUSED/);
 });
 
 test("S3: what is passed on takes as long as its reader; whoever needs all of it waits no longer than a request may take", async () => {

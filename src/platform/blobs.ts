@@ -8,6 +8,7 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { S3mini } from "s3mini";
 import { sleep } from "./clock.ts";
+import { describeTrouble, reasonGiven } from "./s3-trouble.ts";
 
 export type Blobs = {
   /** Keeps the bytes durably and returns their key, the SHA-256 in hex; existing content is not written again. */
@@ -117,7 +118,8 @@ function inTrouble(blobs: Blobs): Blobs {
   const told = <T>(work: Promise<T>): Promise<T> =>
     work.catch((cause) => {
       if (isStoreTrouble(cause)) throw cause;
-      throw new BlobsUnavailable(`the store of large bodies fails: ${(cause as Error)?.message}`, { cause });
+      const trouble = describeTrouble(cause);
+      throw new BlobsUnavailable(`the store of large bodies fails: ${trouble.message}`, { cause: trouble });
     });
   return {
     put: (bytes) => told(blobs.put(bytes)),
@@ -247,7 +249,13 @@ export function createS3Blobs(options: S3Options, limits: typeof S3_LIMITS = S3_
     },
   });
   const passing = new S3mini({ ...reached, fetch: (input, init) => beginWithin(limits.answer_ms, input, init) });
-  const exists = (key: string) => repeated(async () => (await s3.objectExists(key)) === true);
+  const head = (key: string) => repeated(async () => (await s3.objectExists(key)) === true);
+  // The answer to HEAD has no body: why it was refused, the answer to GET says.
+  const exists = (key: string) =>
+    head(key).catch(async (error) => {
+      if (!isRefused(error) || reasonGiven(error) !== null) throw error;
+      return (await s3.getObjectArrayBuffer(key)) !== null;
+    });
   return inTrouble({
     put: async (bytes) => {
       const key = digest(bytes);
@@ -288,6 +296,11 @@ async function upload(s3: S3mini, key: string, bytes: Buffer): Promise<void> {
 // AWS answers 204 for a key that is not there, others 404.
 function absentIsFine(error: unknown): void {
   if ((error as { status?: number }).status !== 404) throw error;
+}
+
+function isRefused(error: unknown): boolean {
+  const { status } = error as { status?: number };
+  return status !== undefined && status >= 400 && status < 500;
 }
 
 /** A store that does not answer at all is not asked again at once: somebody waits for us. */

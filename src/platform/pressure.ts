@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { getHeapStatistics } from "node:v8";
 import type { Config } from "../config.ts";
 import { findDatabase } from "./database-folder.ts";
+import { databaseMemory } from "./database-memory.ts";
 import type { World } from "./world.ts";
 
 export type Shortage = "disk" | "memory";
@@ -47,7 +48,10 @@ export async function watchPressure(
       "postern_disk_free_bytes",
       "Free space of the disks of the data folder and of the embedded database: the least",
     ),
-    memory: world.metrics.gauge("postern_memory_share", "Memory used of what this process may have, 0 to 1"),
+    memory: world.metrics.gauge(
+      "postern_memory_share",
+      "Memory used of what this process may have, with the embedded database, 0 to 1",
+    ),
     short: world.metrics.gauge("postern_short", "1 while new work is put off for want of it", ["what"]),
   };
 
@@ -82,7 +86,12 @@ export async function watchPressure(
 
 function measurer(config: DiskConfig): () => Promise<Measured> {
   const folders = foldersOnDisk(config);
-  return async () => ({ free_bytes: await leastFree(await folders), memory_share: memoryShare() });
+  const place = config.database_url === null ? findDatabase(config.data_dir) : null;
+  return async () => {
+    const database = await place;
+    const beside = database ? await databaseMemory(join(database.folder, "cluster")) : 0;
+    return { free_bytes: await leastFree(await folders), memory_share: memoryShare(beside) };
+  };
 }
 
 type DiskConfig = Pick<Config, "data_dir" | "database_url">;
@@ -106,10 +115,10 @@ async function freeBytes(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** The larger of two shares: of the heap's limit, and of what the container or the machine has. */
-function memoryShare(): number {
+/** The larger of two shares: of the heap's limit, and, with `beside`, of what the container or the machine has. */
+function memoryShare(beside: number): number {
   const { used_heap_size, heap_size_limit } = getHeapStatistics();
   const granted = process.constrainedMemory();
   const whole = granted > 0 ? Math.min(granted, totalmem()) : totalmem();
-  return Math.max(used_heap_size / heap_size_limit, process.memoryUsage.rss() / whole);
+  return Math.max(used_heap_size / heap_size_limit, (process.memoryUsage.rss() + beside) / whole);
 }

@@ -1,11 +1,11 @@
-// What an operator meets at the first starts: a start that fails tells the keys and leaves nothing running, another master
+// What an operator meets at the first starts: a start that fails makes nothing, the keys are in a file, another master
 // key is refused before anything is taken, a command's standard output is its answer alone, and metrics are where they are said
 // to be.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -65,21 +65,32 @@ test("the command line says which version it is", async () => {
   assert.deepEqual([code, /^\d+\.\d+\.\d+\n$/.test(stdout)], [0, true], stdout);
 });
 
-test("a first start that finds its port taken tells the keys and leaves no database running", async () => {
-  const failed = await whileTaken(env.POSTERN_HTTP as string, () => postern(["start"]));
-  assert.equal(failed.code, 1);
-  assert.match(failed.stderr, /postern: .*:\d+ \(POSTERN_HTTP\) is in use by another program\. Stop /);
-  assert.match(
-    failed.stdout,
-    /These keys are shown once\.\n.*\n {2}live key {2}svc_live_\w+\n {2}test key {2}svc_test_\w+/,
+test("a start that finds ports taken names them all before anything is made", async () => {
+  const failed = await whileTaken(env.POSTERN_HTTP as string, () =>
+    whileTaken(env.POSTERN_MX as string, () => postern(["start"])),
   );
-  assert.equal(existsSync(pidFile()), false, "the embedded database has ended in good order");
+  assert.equal(failed.code, 1);
+  for (const variable of ["POSTERN_HTTP", "POSTERN_MX"]) {
+    assert.match(failed.stderr, new RegExp(`:\\d+ \\(${variable}\\) is in use by another program\\. Stop `));
+  }
+  assert.equal(existsSync(join(folder, "data/postgres")), false, "no database, and no organization in it");
+});
 
+test("a first start leaves the keys in a file where there is no terminal, and says when it stops", async () => {
   const running = await startPostern({ base_url: "", live_key: "", test_key: "", env });
   assert.match(running.output(), new RegExp(`\\(metrics on http://${env.POSTERN_INTERNAL}\\)`));
+  const file = join(folder, "data/first-keys.env");
+  assert.ok(running.output().includes(`live key  in ${file}\n`), running.output());
+  assert.doesNotMatch(running.output(), /svc_(live|test)_\w/);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const key = /^POSTERN_LIVE_KEY=(svc_live_\w+)$/m.exec(readFileSync(file, "utf8"))?.[1];
+  const answer = await fetch(`http://${env.POSTERN_HTTP}/v1/api-keys`, { headers: { authorization: `Bearer ${key}` } });
+  assert.equal(answer.status, 200);
   const beside = await postern(["keys", "create", "--name", "n", "--env", "test"]);
   assert.match(beside.stdout, /^svc_test_\w+\n$/, "nothing but the key");
   assert.equal(await running.stop(), 0);
+  assert.match(running.output(), /"msg":"stopping"}\n(.*\n)*.*"msg":"stopped"}\n$/);
+  assert.equal(existsSync(pidFile()), false, "the embedded database has ended in good order");
   const alone = await postern(["keys", "create", "--name", "n", "--env", "live"]);
   assert.match(alone.stdout, /^svc_live_\w+\n$/, "nor when the command starts the database");
 });
