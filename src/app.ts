@@ -104,6 +104,7 @@ import { mountWebhooks } from "./webhooks/routes.ts";
 import { findWebhooks } from "./webhooks/webhooks.ts";
 
 const SKEW_EVERY_MS = 10_000;
+const HEAVY_WORKER = new URL("./heavy-worker.ts", import.meta.url);
 /** Of the 60 s after which the process is ended anyway; the database has the rest. */
 const END_WITHIN_MS = 50_000;
 
@@ -159,6 +160,7 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string): World
   });
   return {
     config,
+    database_url: databaseUrl,
     clock,
     resolver,
     log,
@@ -432,7 +434,7 @@ async function startDoors(world: World, roles: readonly Role[], engine: Engine, 
     world,
     (api) => mountFeatures(api, world, engine),
     (api) => mountOpenRoutes(api, world, engine),
-    pressure,
+    { pressure, heavy_worker: HEAVY_WORKER },
   );
   doors.push(server.stop);
   return await server.listen();

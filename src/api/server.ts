@@ -1,10 +1,11 @@
 // The HTTP edge: one Fastify server for /v1 and /openapi.yaml. Order of a request: authentication → request rate →
 // shape → the feature. What a route declares as schema is validated, served and described.
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import swagger from "@fastify/swagger";
 import type { TSchema } from "@sinclair/typebox";
 import { Ajv, type Options, type ValidateFunction } from "ajv";
-import Fastify from "fastify";
+import Fastify, { type FastifyRequest } from "fastify";
 import { stringify } from "yaml";
 import { authenticate } from "../accounts/accounts.ts";
 import { isDay, isTime } from "../platform/date-range.ts";
@@ -17,7 +18,10 @@ import { logAccess } from "./access-log.ts";
 import { requireKey, requireLiveKey } from "./auth.ts";
 import { answerOddRequests, answerUnreadable, demandHost } from "./client-errors.ts";
 import { closerOf } from "./closing.ts";
+import type { JsonCounts } from "./count-json.ts";
 import { answerError } from "./errors.ts";
+import { divertHeavy, isMuch } from "./heavy.ts";
+import { createHeavyThread, type HeavyRequest } from "./heavy-thread.ts";
 import { idLowerer } from "./id-case.ts";
 import { readJsonBodies } from "./json-body.ts";
 import { limitLoad } from "./load.ts";
@@ -39,15 +43,41 @@ export type HttpServer = {
 };
 
 /**
- * Builds the server; `mount` adds every feature's routes below authentication, `mountOpen` those without a key. While
- * `pressure` says that something is short, changes are put off.
+ * `pressure`: while it says that something is short, changes are put off. `heavy_worker`: the file of the thread
+ * that heavy requests are done on; without it they are done here.
  */
+export type Surroundings = { pressure?: Pick<Pressure, "shortage">; heavy_worker?: URL };
+
+/** Builds the server; `mount` adds every feature's routes below authentication, `mountOpen` those without a key. */
 export async function createHttpServer(
   world: World,
   mount: (api: Api) => void,
   mountOpen: (api: Api) => void = () => undefined,
-  pressure: Pick<Pressure, "shortage"> | null = null,
+  surroundings: Surroundings = {},
 ): Promise<HttpServer> {
+  return buildServer(world, { mount, mountOpen, ...surroundings });
+}
+
+/** The request that another thread handed over, by its id. */
+type FindHanded = (id: string) => HeavyRequest | undefined;
+type Mounting = { mount: (api: Api) => void; mountOpen: (api: Api) => void };
+
+/**
+ * The same for the thread of heavy requests: asked by `inject` with the headers of `named` beside the request's own. Who
+ * asks, and that he may at this rate, was found out before.
+ */
+export async function createInnerServer(world: World, { find, ...mounting }: Mounting & { find: FindHanded }) {
+  const { app } = await buildServer(world, { ...mounting, find });
+  return { app, named: (id: string) => ({ [HANDED_HEADER]: id }) };
+}
+
+const HANDED_HEADER = "x-postern-handed";
+
+type Parts = Mounting & Surroundings & { find?: FindHanded };
+
+async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
+  const { mount, mountOpen, pressure = null, heavy_worker = null, find = null } = parts;
+  const heavy = heavy_worker && createHeavyThread(world, heavy_worker);
   const app = Fastify({
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -57,7 +87,9 @@ export async function createHttpServer(
       answerError(world.log, error, request, reply.header("x-request-id", request.id)),
     clientErrorHandler: (error, socket) => answerUnreadable(world.log, error, socket as Socket, world.random.uuid()),
     http: { headersTimeout: HEADERS_TIMEOUT_MS, maxHeaderSize: HEADERS_BYTES_MAX, requireHostHeader: false },
-    genReqId: () => world.random.uuid(),
+    genReqId: (raw) => (find ? handedId(raw) : world.random.uuid()),
+    // As it came: what a client of our own would make of its dots and escapes is another path.
+    ...(find ? { rewriteUrl: (raw: Headed) => find(handedId(raw))?.url ?? "/" } : {}),
     return503OnClosing: false,
     forceCloseConnections: "idle",
     exposeHeadRoutes: false,
@@ -68,16 +100,16 @@ export async function createHttpServer(
   answerOddRequests(world.log, app.server, () => world.random.uuid());
 
   compileSchemas(app);
-  readJsonBodies(app as never);
-  app.decorateRequest("account");
-  app.decorateRequest("rawBody", null);
-  app.decorateRequest("unstorable", false);
+  readJsonBodies(app as never, heavy ? noteReading(world) : undefined);
+  decorateRequests(app);
   refuseWhenStopping(app, state);
   app.setErrorHandler((error, request, reply) => answerError(world.log, error, request, reply));
   app.addHook("onRequest", demandHost);
   answerUnknown(app);
   limitLoad(app, world, pressure);
-  countRequests(app, world);
+  if (heavy) divertHeavy(app, world, heavy);
+  // Those that were handed over are counted where they came in.
+  if (!find) countRequests(app, world);
 
   app.addSchema(ErrorBody);
   app.addSchema(RateLimitBody);
@@ -85,13 +117,39 @@ export async function createHttpServer(
   await app.register(async (scope) => {
     const v1 = scope as unknown as Api;
     v1.addHook("onRoute", demandEmptyBody);
-    v1.addHook("onRequest", requireKey(authenticate(world)));
-    v1.addHook("onRequest", limitRequests(world));
+    if (find) v1.addHook("onRequest", takeHanded(find));
+    else {
+      v1.addHook("onRequest", requireKey(authenticate(world)));
+      v1.addHook("onRequest", limitRequests(world));
+    }
     v1.addHook("onRequest", requireLiveKey(world));
     v1.addHook("preValidation", refuseNul);
     mount(v1);
   });
   await app.register(async (scope) => mountOpen(scope as unknown as Api));
+  mountKeyless(app);
+  await app.ready();
+
+  return {
+    app,
+    listen: () => app.listen({ host: world.config.http.host, port: world.config.http.port }),
+    async stop() {
+      state.stopping = true;
+      await close();
+      await heavy?.stop();
+    },
+  };
+}
+
+function decorateRequests(app: Api): void {
+  app.decorateRequest("account");
+  app.decorateRequest("rawBody", null);
+  app.decorateRequest("unstorable", false);
+  app.decorateRequest("isHeavy", false);
+  app.decorateRequest("readAtMs", 0);
+}
+
+function mountKeyless(app: Api): void {
   // Monitors and tools ask for the head alone (RFC 9110 §9.3.2).
   const open = { schema: { hide: true }, exposeHeadRoute: true };
   let description: string | null = null;
@@ -101,15 +159,28 @@ export async function createHttpServer(
     reply.type("application/yaml").send(description);
   });
   app.get("/healthz", open, async () => ({ status: "ok" }));
-  await app.ready();
+}
 
-  return {
-    app,
-    listen: () => app.listen({ host: world.config.http.host, port: world.config.http.port }),
-    async stop() {
-      state.stopping = true;
-      await close();
-    },
+type Headed = Pick<IncomingMessage, "headers">;
+
+function handedId({ headers }: Headed): string {
+  return String(headers[HANDED_HEADER]);
+}
+
+function takeHanded(find: FindHanded) {
+  return async (request: FastifyRequest): Promise<void> => {
+    const handed = find(request.id);
+    if (!handed) throw new Error("a request was handed over by nobody");
+    request.account = handed.account;
+  };
+}
+
+/** Notes when a body begins to be read, and what must not be read here. */
+function noteReading({ clock }: Pick<World, "clock">) {
+  return (request: FastifyRequest, counts: JsonCounts): boolean => {
+    request.readAtMs = clock.monotonic();
+    request.isHeavy = request.account !== undefined && isMuch(counts);
+    return request.isHeavy;
   };
 }
 

@@ -169,6 +169,7 @@ async function mountUpload(api: Api, world: World): Promise<void> {
     "/v1/dmarc/reports",
     {
       bodyLimit: 2 * PACKED_BYTES_MAX,
+      config: { heavy: true },
       // Bodies are read by upload.ts; the schema describes them.
       validatorCompiler: () => () => true,
       schema: {

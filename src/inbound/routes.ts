@@ -223,6 +223,7 @@ function mountSimulate(api: Api, world: World, inbound: Inbound): void {
     "/v1/inbound-emails/simulate",
     {
       bodyLimit: SIMULATE_BYTES_MAX,
+      config: { heavy: true },
       schema: {
         operationId: "simulateInboundEmail",
         tags,

@@ -43,12 +43,20 @@ declare module "fastify" {
     rawBody: Buffer | null;
     /** Counts bytes of a body that its route reads by itself, in parts; throws the 503 when they are too many. */
     holdBytes(bytes: number): void;
+    /** There is more in the JSON body than is read on this thread (api/heavy.ts). */
+    isHeavy: boolean;
+    /** By the monotonic clock, when the JSON body began to be read; 0 where there is none. */
+    readAtMs: number;
     /** The body holds text that cannot be stored (storable.ts), and the route judges it item by item. */
     unstorable: boolean;
   }
   interface FastifyContextConfig {
     /** A body with text that cannot be stored comes through to the handler, which looks at each item. */
     judges_items?: boolean;
+    /** Takes the processor for long whatever its body is: done on the thread for heavy requests (api/heavy.ts). */
+    heavy?: boolean;
+    /** Reads its body by itself while it comes in: never handed to another thread. */
+    reads_in_pieces?: boolean;
     /** What a test key is refused here, as the end of "a test key cannot …": the operation is about live mail only. */
     live_keys_only?: string;
     /** The same, where the path names a domain that a live key made. */
@@ -120,7 +128,9 @@ export const RateLimitBody = Type.Object(
     error: Type.Literal("rate_limit_exceeded"),
     code: Type.Optional(Type.Literal("rate_limit_exceeded")),
     message: Type.String(),
-    limit_type: Type.String({ description: "daily, hourly, per_minute, monthly_quota or requests_per_second" }),
+    limit_type: Type.String({
+      description: "daily, hourly, per_minute, monthly_quota, requests_per_second or processor_time (milliseconds)",
+    }),
     limit: Type.Integer(),
     used: Type.Integer(),
     retry_after_seconds: Type.Integer(),

@@ -11,26 +11,31 @@ const TURN_MS = 20;
 
 /**
  * Tasks run in the order they come, one of each `who` after another. While few come they run at once, at the cost of two looks
- * at the clock.
+ * at the clock. `spent` hears how long each took.
  */
-export function createTurns(clock: Pick<Clock, "monotonic">): InTurn {
+export function createTurns(
+  clock: Pick<Clock, "monotonic">,
+  spent: (who: string, ms: number) => void = () => undefined,
+): InTurn {
   const waiting = new Map<string, (() => void)[]>();
   let spentMs = 0;
 
-  function run(task: () => void): void {
+  function run(who: string, task: () => void): void {
     // Only for who came first in this turn: nobody else would begin the next one.
     if (spentMs === 0) setImmediate(nextTurn);
     const startedMs = clock.monotonic();
     task();
-    spentMs += Math.max(clock.monotonic() - startedMs, Number.MIN_VALUE);
+    const tookMs = clock.monotonic() - startedMs;
+    spentMs += Math.max(tookMs, Number.MIN_VALUE);
+    spent(who, tookMs);
   }
 
   function nextTurn(): void {
     spentMs = 0;
     while (spentMs < TURN_MS) {
-      const task = takeNext(waiting);
-      if (!task) return;
-      run(task);
+      const next = takeNext(waiting);
+      if (!next) return;
+      run(next.who, next.task);
     }
   }
 
@@ -49,18 +54,18 @@ export function createTurns(clock: Pick<Clock, "monotonic">): InTurn {
           reject(error);
         }
       };
-      if (waiting.size === 0 && spentMs < TURN_MS) run(settle);
+      if (waiting.size === 0 && spentMs < TURN_MS) run(who, settle);
       else wait(who, settle);
     });
 }
 
 /** Whose turn it was is last in the Map from now on. */
-function takeNext(waiting: Map<string, (() => void)[]>): (() => void) | undefined {
+function takeNext(waiting: Map<string, (() => void)[]>): { who: string; task: () => void } | undefined {
   for (const [who, queue] of waiting) {
     const task = queue.shift();
     waiting.delete(who);
     if (queue.length > 0) waiting.set(who, queue);
-    return task;
+    return task && { who, task };
   }
   return undefined;
 }

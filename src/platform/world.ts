@@ -13,6 +13,8 @@ import type { Seal } from "./seal.ts";
 
 export type World = {
   config: Config;
+  /** Where `db` is: for threads, which open it for themselves. */
+  database_url: string;
   db: Db;
   clock: Clock;
   random: Random;

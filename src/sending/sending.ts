@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import { requireLiveSending } from "../accounts/accounts.ts";
 import type { Account } from "../platform/http.ts";
+import { spentHere } from "../platform/processor-shares.ts";
 import { Refusal } from "../platform/refusal.ts";
 import { createTurns } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
@@ -65,7 +66,7 @@ export function createSending(world: World, deps: SendingDeps): Sending {
     deps,
     acceptor: createAcceptor(world, deps),
     used: usedReader(world),
-    inTurn: createTurns(world.clock),
+    inTurn: createTurns(world.clock, spentHere(world)),
   };
   return {
     prepare: (account, request, hold) => prepare(context, { account, request, hold }),

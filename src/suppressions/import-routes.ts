@@ -84,6 +84,7 @@ async function mountPreview(api: Api, world: World): Promise<void> {
     "/v1/imports/suppressions/preview",
     {
       bodyLimit: 64 * 1024 * 1024,
+      config: { reads_in_pieces: true },
       // Bodies are checked by upload.ts; the schema describes them.
       validatorCompiler: () => () => true,
       schema: {

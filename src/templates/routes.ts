@@ -1,6 +1,7 @@
 // /v1/templates
 import { Type } from "@sinclair/typebox";
 import { type Api, answers, Closed, Deleted, Id, Nullable, PageOf, PageQuery, pageOf, Time } from "../platform/http.ts";
+import { spentHere } from "../platform/processor-shares.ts";
 import { createTurns } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import { SLUG_LENGTH_MAX, SLUG_PATTERN } from "./slug.ts";
@@ -104,8 +105,9 @@ const byIdOrSlug = Type.Object({ id: Type.String({ maxLength: 1024, description:
 const tags = ["Templates"];
 
 /** Mounts the template endpoints. */
-export function mountTemplates(api: Api, { db, clock, random }: World): void {
-  const workshop = { db, clock, random, inTurn: createTurns(clock) };
+export function mountTemplates(api: Api, world: World): void {
+  const { db, clock, random } = world;
+  const workshop = { db, clock, random, inTurn: createTurns(clock, spentHere(world)) };
   mountWriting(api, workshop);
   mountReading(api, workshop);
 }
@@ -122,6 +124,7 @@ function mountWriting(api: Api, world: templates.Workshop): void {
     "/v1/templates",
     {
       bodyLimit: BODY_BYTES_MAX,
+      config: { heavy: true },
       schema: {
         operationId: "createTemplate",
         tags,
@@ -141,6 +144,7 @@ function mountWriting(api: Api, world: templates.Workshop): void {
     "/v1/templates/:id",
     {
       bodyLimit: BODY_BYTES_MAX,
+      config: { heavy: true },
       schema: {
         operationId: "updateTemplate",
         tags,
@@ -229,6 +233,7 @@ function mountReading(api: Api, world: templates.Workshop): void {
     "/v1/templates/:id/preview",
     {
       bodyLimit: BODY_BYTES_MAX,
+      config: { heavy: true },
       schema: {
         operationId: "previewTemplate",
         tags,

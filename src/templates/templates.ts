@@ -4,6 +4,7 @@ import { coalesceByOrg, type OrgKey } from "../platform/coalesce.ts";
 import { isDuplicate, type Tx } from "../platform/db.ts";
 import { isLonger } from "../platform/is-longer.ts";
 import { spelled } from "../platform/like.ts";
+import { spentHere } from "../platform/processor-shares.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import { createTurns, type InTurn } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
@@ -201,11 +202,11 @@ export type RenderRequest = { template?: string; template_id?: string; variables
  * state, and the template can be activated); 400 `template_variable_missing` naming `variables.<name>`; 400 `template_error`.
  */
 export function renderForSend(
-  world: Pick<World, "db" | "clock">,
+  world: Pick<World, "db" | "clock" | "metrics">,
 ): (orgId: string, request: RenderRequest) => Promise<SendRendering> {
   const findCurrent = currentVersions(world);
   const findParsed = parsedVersions(world);
-  const inTurn = createTurns(world.clock);
+  const inTurn = createTurns(world.clock, spentHere(world));
   return async (orgId, { template, template_id, variables }) => {
     const field = template_id === undefined ? "template" : "template_id";
     const current = await findCurrent(orgId, template_id ?? template ?? "");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createMetrics } from "../platform/metrics.ts";
 import type { World } from "../platform/world.ts";
 import type { VersionKey } from "./queries.ts";
 import { parsedVersions } from "./versions.ts";
@@ -12,7 +13,7 @@ const key = (n: number, version = 1): VersionKey => ({
 });
 
 /** Answers the look-up of versions with sources of 1,000 bytes, and notes how many were asked for. */
-function fakeDb(): { world: Pick<World, "db" | "clock">; asked: number[] } {
+function fakeDb(): { world: Pick<World, "db" | "clock" | "metrics">; asked: number[] } {
   const asked: number[] = [];
   const query = async (_text: string, [orgs, ids, versions]: [string[], string[], number[]]) => {
     asked.push(ids.length);
@@ -21,7 +22,7 @@ function fakeDb(): { world: Pick<World, "db" | "clock">; asked: number[] } {
       .filter(({ version }) => version < 9)
       .map((row) => ({ ...row, subject: "{{a}}", html_body: "x".repeat(1_000), text_body: null, variables: [] }));
   };
-  return { world: { db: { query }, clock: { monotonic: () => 0 } } as unknown as Pick<World, "db" | "clock">, asked };
+  return { world: { db: { query }, clock: { monotonic: () => 0 }, metrics: createMetrics() } as never, asked };
 }
 
 test("a version is read and parsed once, also when many ask at once", async () => {

@@ -1,6 +1,7 @@
 // Parsed versions, kept in memory. A version is never changed, so what was parsed once stays right; the least recently
 // used ones go when there are too many.
 import { coalesce } from "../platform/coalesce.ts";
+import { spentHere } from "../platform/processor-shares.ts";
 import { createTurns } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
@@ -18,12 +19,12 @@ type Kept = { parsed: ParsedVersion; bytes: number };
 
 /** Finds parsed versions, many look-ups in one query; undefined when there is no such version. */
 export function parsedVersions(
-  world: Pick<World, "db" | "clock">,
+  world: Pick<World, "db" | "clock" | "metrics">,
   bytesMax: number = KEPT_BYTES_MAX,
 ): (key: queries.VersionKey) => Promise<ParsedVersion | undefined> {
   const kept = new Map<string, Kept>();
   let keptBytes = 0;
-  const inTurn = createTurns(world.clock);
+  const inTurn = createTurns(world.clock, spentHere(world));
   const load = coalesce<string, queries.VersionRow>({
     keys_max: 50,
     lanes: 2,

@@ -39,12 +39,9 @@ before(async () => {
   assert.equal(alias.status, 201);
   mx = await startReceiving(api.world, api.engine, pressure);
   submission = await startSubmitting(api.world, api.engine, pressure);
-  http = await createHttpServer(
-    api.world,
-    (routes) => mountFeatures(routes, api.world, api.engine),
-    undefined,
+  http = await createHttpServer(api.world, (routes) => mountFeatures(routes, api.world, api.engine), undefined, {
     pressure,
-  );
+  });
   base_url = await http.listen();
 });
 

@@ -29,6 +29,7 @@ export function createProcessWorld({ universe, life, db, lines, resolver, fetch 
   const log = createLog(universe, life, lines);
   return {
     config: CONFIG,
+    database_url: "",
     db,
     clock,
     random: createRandom(universe.chance, clock.now),

@@ -50,12 +50,14 @@ function isTest(path: string): boolean {
 
 type Layer = "main" | "app" | "config" | "api" | "mail" | "platform" | "feature" | "unknown";
 
+/** Where a process or a thread begins. */
+const MAINS = ["main.ts", "heavy-worker.ts"];
 /** What stands beside the features and may look into all of them. */
 const APP = ["app.ts", "doctor.ts"];
 
 function layerOf(path: string): Layer {
   const [, first = "", ...rest] = path.split("/");
-  if (rest.length === 0) return first === "main.ts" ? "main" : APP.includes(first) ? "app" : isConfig(path);
+  if (rest.length === 0) return MAINS.includes(first) ? "main" : APP.includes(first) ? "app" : isConfig(path);
   if (first === "doctor") return "app";
   if (first === "api" || first === "mail" || first === "platform") return first;
   return FEATURES.includes(first) ? "feature" : "unknown";
@@ -83,7 +85,7 @@ function checkLayout(source: Source): Violation[] {
   const report = (message: string) => violations.push({ rule: "layout", path, line: 1, message });
   if (layerOf(path) === "unknown" && !isTest(path)) {
     report(
-      "is at home in no layer: src/ holds main.ts, app.ts, doctor.ts, config.ts, doctor/, api/, mail/, platform/ and the features",
+      "is at home in no layer: src/ holds main.ts, heavy-worker.ts, app.ts, doctor.ts, config.ts, doctor/, api/, mail/, platform/ and the features",
     );
   }
   if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|fixture|d))?\.ts$/.test(basename(path))) report("is not named in kebab-case");

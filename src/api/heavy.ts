@@ -1,0 +1,138 @@
+// Which requests are not done on the thread that everybody shares: large bodies, bodies with much in them, operations that
+// take long by their nature, and all of an organization that used up its part of the shared thread. They go, as they are, to
+// the thread for heavy requests, some of each organization in turn. Who used up its part of that one too is answered 429.
+// Not here: the thread (heavy-thread.ts), and what such a request does.
+import { Readable } from "node:stream";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { createFairPlaces } from "../platform/fair-gate.ts";
+import type { Api } from "../platform/http.ts";
+import { processorShares } from "../platform/processor-shares.ts";
+import { Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import type { JsonCounts } from "./count-json.ts";
+import type { HeavyThread } from "./heavy-thread.ts";
+
+/** Larger bodies are gathered and handed over unread. */
+const LIGHT_BYTES_MAX = 256 * 1024;
+/** What a body read here may hold: members and elements, and tags, entities and escapes in its texts. */
+const LIGHT_VALUES_MAX = 5_000;
+const LIGHT_MARKS_MAX = 20_000;
+/** Requests in the thread at once, and those of an organization that wait. */
+const PLACES = { places: 8, waiting_max: 64 };
+const PIECE_BYTES = 256 * 1024;
+const METHODS = new Set(["POST", "PUT", "PATCH"]);
+/** Of the connection, not of the answer; and what this thread has set already. */
+const OWN_HEADERS = /^(connection|keep-alive|transfer-encoding|content-length|date|x-request-id|ratelimit-.*)$/;
+
+/** Is what was counted in a body more than may be read here? */
+export function isMuch({ values, marks }: JsonCounts): boolean {
+  return values > LIGHT_VALUES_MAX || marks > LIGHT_MARKS_MAX;
+}
+
+/** Installs it for all routes of `app`, behind authentication and the room for bodies. */
+export function divertHeavy(app: Api, world: Pick<World, "metrics" | "clock">, thread: HeavyThread): void {
+  const places = createFairPlaces(PLACES);
+  const shares = processorShares(world);
+  const diverted = world.metrics.counter("postern_heavy_requests_total", "Requests done on the thread for heavy ones");
+  const used = world.metrics.counter(
+    "postern_heavy_processor_seconds_total",
+    "Processor time that the thread for heavy requests took for them",
+  );
+
+  async function answerAside(request: FastifyRequest, reply: FastifyReply, pieces: Pieces): Promise<FastifyReply> {
+    const { org_id } = request.account;
+    const waitMs = shares.waitMs(org_id, "aside");
+    if (waitMs > 0) throw overProcessor(waitMs, shares.used(org_id, "aside"));
+    const gone = new AbortController();
+    reply.raw.once("close", () => gone.abort());
+    const leave = await places.enter(org_id, gone.signal);
+    if (!leave) throw new Refusal("unavailable", "too many of your large requests are under way; try again shortly");
+    try {
+      diverted.inc();
+      const { id, method, url, headers, ip, account } = request;
+      const answer = await thread.ask({ id, method, url, headers: { ...headers }, ip, account, pieces });
+      shares.spend(org_id, "aside", answer.processor_ms);
+      used.inc(answer.processor_ms / 1000);
+      reply.code(answer.status);
+      for (const [name, value] of Object.entries(answer.headers)) {
+        if (!OWN_HEADERS.test(name) && value !== undefined) reply.header(name, value);
+      }
+      const { buffer, byteOffset, length } = answer.body;
+      return reply.send(Buffer.from(buffer, byteOffset, length));
+    } finally {
+      leave();
+    }
+  }
+
+  app.addHook("preParsing", async (request, reply, payload) => {
+    if (!isDivertible(request)) return payload;
+    const isHeavy = request.routeOptions.config.heavy === true || shares.waitMs(request.account.org_id, "here") > 0;
+    if (!isHeavy && isSmall(request)) return payload;
+    const { pieces, bytes } = await gather(request, payload as Readable);
+    if (!isHeavy && bytes <= LIGHT_BYTES_MAX) return Readable.from(pieces.map((piece) => Buffer.from(piece.buffer)));
+    await answerAside(request, reply, pieces);
+    return reply as never;
+  });
+  app.addHook("preValidation", async (request, reply) => {
+    if (!request.isHeavy) return;
+    await answerAside(request, reply, [new Uint8Array(request.rawBody as Buffer)]);
+    return reply;
+  });
+  app.addHook("preHandler", async (request) => {
+    const { account, readAtMs } = request;
+    if (account && readAtMs > 0) shares.spend(account.org_id, "here", world.clock.monotonic() - readAtMs);
+  });
+}
+
+function overProcessor(waitMs: number, { used_ms, limit_ms }: { used_ms: number; limit_ms: number }): Refusal {
+  const retry_after_seconds = Math.ceil(waitMs / 1000);
+  return new Refusal(
+    "rate_limit_exceeded",
+    "your requests took more processor time than one organization may have; send smaller ones, or fewer at once",
+    {
+      retry_after_seconds,
+      body: { limit_type: "processor_time", limit: limit_ms, used: used_ms, retry_after_seconds, warming_phase: "" },
+    },
+  );
+}
+
+/** With a key, with a body, and of a route that does not read it piece by piece. */
+function isDivertible(request: FastifyRequest): boolean {
+  const { config } = request.routeOptions;
+  if (!request.account || !METHODS.has(request.method) || config.reads_in_pieces) return false;
+  return config.heavy === true || /^application\/json\s*(;|$)/i.test(request.headers["content-type"] ?? "");
+}
+
+function isSmall({ headers }: FastifyRequest): boolean {
+  const announced = headers["content-length"];
+  return announced === undefined ? headers["transfer-encoding"] === undefined : Number(announced) <= LIGHT_BYTES_MAX;
+}
+
+type Pieces = Uint8Array<ArrayBuffer>[];
+
+/** The body in pieces of its own memory, whatever came together on the wire; no more than its route takes. */
+async function gather(request: FastifyRequest, payload: Readable): Promise<{ pieces: Pieces; bytes: number }> {
+  const bytesMax = request.routeOptions.bodyLimit ?? Number.POSITIVE_INFINITY;
+  // What the multipart plugin reads is counted by those who read it (load.ts).
+  const isCountedHere = payload === request.raw && /^\s*multipart\//i.test(request.headers["content-type"] ?? "");
+  const pieces: Pieces = [];
+  let open: { piece: Uint8Array<ArrayBuffer>; filled: number } | null = null;
+  let bytes = 0;
+  for await (const chunk of payload as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (isCountedHere) request.holdBytes(chunk.length);
+    if (bytes > bytesMax) throw new Refusal("payload_too_large", "the request body is larger than allowed");
+    for (let at = 0; at < chunk.length; ) {
+      open ??= { piece: new Uint8Array(PIECE_BYTES), filled: 0 };
+      const taken = chunk.subarray(at, at + PIECE_BYTES - open.filled);
+      open.piece.set(taken, open.filled);
+      open.filled += taken.length;
+      at += taken.length;
+      if (open.filled < PIECE_BYTES) continue;
+      pieces.push(open.piece);
+      open = null;
+    }
+  }
+  if (open) pieces.push(open.piece.slice(0, open.filled));
+  return { pieces, bytes };
+}

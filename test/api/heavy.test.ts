@@ -1,0 +1,143 @@
+// Heavy requests are done on a thread of their own: what they answer and leave behind is what they would have here.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
+import { mountFeatures, mountOpenRoutes } from "../../src/app.ts";
+import { type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { addVerifiedDomain } from "../support/verified-domain.ts";
+
+const HEAVY_WORKER = new URL("../../src/heavy-worker.ts", import.meta.url);
+const KIB = 1024;
+
+let api: TestApi;
+let dns: DnsServer;
+let server: HttpServer;
+let base_url: string;
+
+before(async () => {
+  dns = await startDnsServer();
+  api = await testApi({ POSTERN_DNS: dns.address });
+  await addVerifiedDomain(api, dns, "example.eu");
+  server = await createHttpServer(
+    api.world,
+    (routes) => mountFeatures(routes, api.world, api.engine),
+    (routes) => mountOpenRoutes(routes, api.world, api.engine),
+    { heavy_worker: HEAVY_WORKER },
+  );
+  base_url = await server.listen();
+});
+after(async () => {
+  await server.stop();
+  await api.close();
+  await dns.stop();
+});
+
+type Asked = { status: number; headers: Headers; body: Record<string, unknown> };
+
+async function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Asked> {
+  const isForm = body instanceof FormData;
+  const response = await fetch(base_url + path, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${api.live_key}`,
+      ...(isForm ? {} : { "content-type": "application/json" }),
+      ...headers,
+    },
+    body: isForm || typeof body === "string" ? body : JSON.stringify(body),
+  });
+  return { status: response.status, headers: response.headers, body: (await response.json()) as never };
+}
+
+/** How many requests went to the thread while `work` went on. */
+async function handedOver<T>(work: () => Promise<T>): Promise<{ count: number; result: T }> {
+  const read = async () =>
+    Number(/^postern_heavy_requests_total (\d+)$/m.exec(await api.world.metrics.text())?.[1] ?? 0);
+  const before = await read();
+  const result = await work();
+  return { count: (await read()) - before, result };
+}
+
+function mail(fields: object = {}) {
+  return { from: "a@example.eu", to: ["b@recipient.example"], subject: "Hi", text_body: "x", ...fields };
+}
+
+test("a small send is done here, a large one on the thread, with the same answer and the same record", async () => {
+  const light = await handedOver(() => post("/v1/send", mail()));
+  assert.deepEqual([light.count, light.result.status], [0, 202]);
+  const heavy = await handedOver(() => post("/v1/send", mail({ text_body: "word ".repeat(60 * KIB) })));
+  assert.deepEqual([heavy.count, heavy.result.status], [1, 202]);
+  assert.deepEqual(Object.keys(heavy.result.body), Object.keys(light.result.body));
+  assert.equal(heavy.result.headers.get("ratelimit-limit"), light.result.headers.get("ratelimit-limit"));
+  const record = await api.ask("GET", `/v1/emails/${heavy.result.body.id}`);
+  assert.deepEqual([record.status, record.body.email?.status ?? record.body.status], [200, "queued"]);
+});
+
+test("a small body with much in it is done on the thread, too", async () => {
+  const marked = await handedOver(() => post("/v1/send", mail({ html_body: "<b>&amp;".repeat(15_000) })));
+  assert.deepEqual([marked.count, marked.result.status], [1, 202]);
+  const chunked = await handedOver(() =>
+    fetch(`${base_url}/v1/send`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${api.live_key}`, "content-type": "application/json" },
+      body: new Blob([JSON.stringify(mail({ text_body: "word ".repeat(60 * KIB) }))]).stream(),
+      duplex: "half",
+    } as RequestInit),
+  );
+  assert.deepEqual([chunked.count, chunked.result.status], [1, 202]);
+});
+
+test("too many members are refused before they are parsed, and the field and the limit are named", async () => {
+  const members = Array.from({ length: 250_000 }, (_none, n) => `"k${n}":1`).join();
+  for (const field of ["headers", "metadata", "variables"]) {
+    const body = `{"from":"a@example.eu","${field}":{${members}}}`;
+    const { count, result } = await handedOver(() => post("/v1/send", body));
+    assert.equal(count, 1);
+    assert.deepEqual([result.status, result.body.code, result.body.field], [400, "payload_too_large", field]);
+    assert.match(String(result.body.error), /200000 members and elements in the '/);
+    assert.equal(result.body.request_id, result.headers.get("x-request-id"));
+  }
+});
+
+test("an Idempotency-Key holds on both threads", async () => {
+  const large = JSON.stringify(mail({ text_body: "word ".repeat(60 * KIB) }));
+  const key = { "idempotency-key": "once" };
+  const first = await post("/v1/send", large, key);
+  const again = await post("/v1/send", large, key);
+  assert.deepEqual([first.status, again.status, again.body], [202, 202, first.body]);
+  assert.equal(again.headers.get("idempotent-replayed"), "true");
+  const other = await post("/v1/send", mail(), key);
+  assert.deepEqual([other.status, other.body.code], [409, "idempotency_conflict"]);
+});
+
+test("what only a key decides is decided before anything is handed over", async () => {
+  const body = mail({ text_body: "word ".repeat(60 * KIB) });
+  const { count, result } = await handedOver(() => post("/v1/send", body, { authorization: "Bearer svc_live_wrong" }));
+  assert.deepEqual([count, result.status], [0, 401]);
+});
+
+test("operations that take long by their nature go there with any body, forms included", async () => {
+  const template = { name: "Welcome", subject: "Hi {{name}}", html_body: "<p>{{name}}</p>" };
+  const made = await handedOver(() => post("/v1/templates", template));
+  assert.deepEqual([made.count, made.result.status], [1, 201]);
+  const refused = await handedOver(() => post("/v1/templates", { ...template, html_body: "{{#if" }));
+  assert.deepEqual([refused.count, refused.result.status, refused.result.body.code], [1, 400, "template_error"]);
+  const form = new FormData();
+  form.set("file", new Blob(["not a report"]), "report.xml");
+  const upload = await handedOver(() => post("/v1/dmarc/reports", form));
+  assert.deepEqual([upload.count, upload.result.status], [1, 400]);
+  const simulated = await handedOver(() =>
+    post("/v1/inbound-emails/simulate", { to: "nobody@example.eu", from: "c@other.example", text: "x" }),
+  );
+  assert.deepEqual([simulated.count, simulated.result.status], [1, 200]);
+});
+
+test("a path is handed over as it came", async () => {
+  const { result } = await handedOver(() => post("/v1/templates/%2e%2e/preview", {}));
+  assert.equal(result.status, 404);
+});
+
+test("a header that names a request of the thread names nothing from outside", async () => {
+  const answer = await post("/v1/templates", { name: "x" }, { "x-postern-handed": "0" });
+  assert.deepEqual([answer.status, answer.body.code], [400, "validation_error"]);
+});
