@@ -78,7 +78,10 @@ describe("a setting that is wrong", () => {
     ["POSTERN_PUBLIC_ADDRESSES", ["foo", "10.0.0.0/8", "192.0.2.1:25", "1.2.3"]],
     ["POSTERN_BASE_URL", ["mail.example.eu", "ftp://mail.example.eu", "https://mail.example.eu/?a", "https://a.eu/#x"]],
     ["POSTERN_S3_ENDPOINT", ["s3.example.eu", "ftp://s3.example.eu"]],
-    ["DATABASE_URL", ["mysql://h/db", "postgresql://[bad", "postgresql://user:pa#ss@h/db"]],
+    [
+      "DATABASE_URL",
+      ["mysql://h/db", "postgresql://h/db?sslmode=verify_full", "postgresql://[bad", "postgresql://user:pa#ss@h/db"],
+    ],
   ];
 
   it("is named at once, in one problem", () => {

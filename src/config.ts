@@ -16,7 +16,7 @@ import { isIP } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { normalizeDomain } from "./mail/address.ts";
 import { readBlockList } from "./mail/spam/block-lists.ts";
-import { databaseHost } from "./platform/database-url.ts";
+import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/database-url.ts";
 import { parseServer } from "./platform/dns-exchange.ts";
 import { clashesOf, placesOf } from "./platform/start-problem.ts";
 
@@ -252,7 +252,9 @@ function databaseUrl(reader: Reader): string | null {
       "DATABASE_URL cannot be read: write postgresql://user:password@host:5432/database, with what is no letter or digit in the password percent-encoded (# as %23).",
     );
   }
-  return text;
+  const tls = tlsModeProblem(text);
+  if (tls) reader.problems.push(`DATABASE_URL: ${tls}`);
+  return withCheckedTls(text);
 }
 
 function dnsServers(reader: Reader): string[] {

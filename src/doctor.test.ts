@@ -354,7 +354,10 @@ describe("the doctor and the outside world", () => {
     writeFileSync(key, second.key);
     const found = only(await look({ POSTERN_TLS_CERT: cert, POSTERN_TLS_KEY: key }), "certificate");
     assert.equal(found.status, "problem");
-    assert.match(found.says, /first\.pem with the key .*second-key\.pem cannot be used: the key does not belong to the certificate\.$/);
+    assert.match(
+      found.says,
+      /first\.pem with the key .*second-key\.pem cannot be used: the key does not belong to the certificate\.$/,
+    );
   });
 
   it("reads the certificate's last day", async () => {

@@ -5,11 +5,11 @@ import type { FoundConfig } from "../config.ts";
 import { type Check, ok, problem, skipped, warning } from "./check.ts";
 import { createClock } from "./clock.ts";
 import { type DatabasePlace, findDatabase } from "./database-folder.ts";
+import { databaseTrouble, OWN_IT } from "./database-trouble.ts";
 import { runningEmbeddedPostgres } from "./embedded-postgres.ts";
 import { judgeMasterKey } from "./master-key.ts";
 import { OLDEST_POSTGRES, readMigrations } from "./migrate.ts";
 import { createSeal } from "./seal.ts";
-import { OWN_IT } from "./start-problem.ts";
 
 const SKEW_MS_MAX = 1_000;
 /** Two pools of ten, and two that listen. */
@@ -59,13 +59,9 @@ async function judge(url: string, config: DatabaseConfig): Promise<Check[]> {
     await client.connect();
     return [...(await readDatabase(client)), ...(await checkKey(client, config))];
   } catch (error) {
-    return [
-      problem(
-        "database",
-        `The database does not answer: ${(error as Error).message}.`,
-        "Check DATABASE_URL, that the server runs, and that it takes connections from here.",
-      ),
-    ];
+    const { why, remedy } = databaseTrouble(error);
+    const otherwise = "Check DATABASE_URL, that the server runs, and that it takes connections from here";
+    return [problem("database", `The database does not answer: ${why}.`, `${remedy ?? otherwise}.`)];
   } finally {
     await client?.end().catch(() => undefined);
   }

@@ -3,6 +3,7 @@
 // (../doctor.ts, which says the same).
 import { isIPv4 } from "node:net";
 import type { Config, HostPort } from "../config.ts";
+import { connectionTrouble, databaseTrouble } from "./database-trouble.ts";
 import { databaseHost } from "./database-url.ts";
 
 export type Place = HostPort & { variable: string };
@@ -10,8 +11,6 @@ export type Place = HostPort & { variable: string };
 export type PortProblem = { says: string; remedy: string };
 
 const INSUFFICIENT_PRIVILEGE = "42501";
-/** What a role needs that may make no tables; the doctor says the same. */
-export const OWN_IT = "The role must own the database: alter database <name> owner to <role>";
 
 type Failure = Error & {
   path?: string;
@@ -83,10 +82,10 @@ export function explainStart(config: Config, error: unknown): unknown {
     return new Error(`${says} ${remedy}`, { cause: error });
   }
   if (config.database_url && isAboutDatabase(config.database_url, failure)) {
-    const why = failure.message || failure.code;
+    const { why, remedy } = databaseTrouble(failure);
     const where = databaseHost(config.database_url);
-    const remedy = failure.code === INSUFFICIENT_PRIVILEGE ? `. ${OWN_IT}` : "";
-    return new Error(`the database at ${where} (DATABASE_URL) cannot be used: ${why}${remedy}`, { cause: error });
+    const text = remedy === null ? why : `${why}. ${remedy}`;
+    return new Error(`the database at ${where} (DATABASE_URL) cannot be used: ${text}`, { cause: error });
   }
   return error;
 }
@@ -103,6 +102,7 @@ function placeOf(config: Config, { syscall, address, port, hostname }: Failure):
  * that the URL names (`sslrootcert`); else the way to it.
  */
 function isAboutDatabase(url: string, { code = "", syscall, message, path }: Failure): boolean {
+  if (connectionTrouble({ code, message }) !== null) return true;
   if (code === INSUFFICIENT_PRIVILEGE || /^(08|28|3D|53|57)[0-9A-Z]{3}$/.test(code)) return true;
   if (path !== undefined && [...new URL(url.replace("@/", "@localhost/")).searchParams.values()].includes(path))
     return true;

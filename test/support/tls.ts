@@ -18,7 +18,7 @@ export type CertificateAuthority = {
   ca: string;
   /** The file for NODE_EXTRA_CA_CERTS. */
   ca_file: string;
-  /** A server certificate for these names and addresses; the first is its common name. */
+  /** A certificate of a server, or of a client, for these names and addresses; the first is its common name. */
   issue(hosts: string[], options?: IssueOptions): IssuedCertificate;
 };
 
@@ -46,7 +46,7 @@ function issue(issuer: Issuer, ca: string, hosts: string[], options: IssueOption
   const extensions = [
     extension("2.5.29.19", sequence(), true),
     extension("2.5.29.15", tagged(0x03, Buffer.from([7, 0x80])), true),
-    extension("2.5.29.37", sequence(oid("1.3.6.1.5.5.7.3.1"))),
+    extension("2.5.29.37", sequence(oid("1.3.6.1.5.5.7.3.1"), oid("1.3.6.1.5.5.7.3.2"))),
     extension("2.5.29.17", sequence(...hosts.map(alternativeName))),
   ];
   const cert = certificate({ issuer, subject: hosts[0] ?? "", public_key: publicKey, extensions, ...options });
