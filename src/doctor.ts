@@ -5,7 +5,7 @@
 import { X509Certificate } from "node:crypto";
 import { access, constants, readFile, stat, statfs } from "node:fs/promises";
 import { get } from "node:http";
-import { createConnection, createServer } from "node:net";
+import { createConnection } from "node:net";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { ConfigProblems, type FoundConfig, findConfig, type HostPort } from "./config.ts";
