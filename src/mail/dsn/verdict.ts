@@ -29,7 +29,7 @@ export function judge(finding: Finding, context: ReportContext): BounceRecipient
   const near = nearTexts(finding, context);
   const report = context.report.slice(0, reportCharsMax);
   const said = finding.action ?? context.action;
-  const read = readCodes(finding, [...near, report]);
+  const read = readCodes(finding, near, report);
   const action = said ?? (isSuccess(read.status) ? "delivered" : "failed");
   const codes = isTrouble(action) ? withoutSuccess(read) : read;
   const { email, original } = finding;
@@ -96,8 +96,8 @@ function refusedFor(finding: Finding, context: ReportContext): Refused[] {
 }
 
 // The remote side's own code counts most; a Status of x.0.0 is what reporters write when they know nothing.
-function readCodes(finding: Finding, texts: readonly string[]): Codes {
-  const found = texts.map((text) => findCodes(text));
+function readCodes(finding: Finding, near: readonly string[], report: string): Codes {
+  const found = [...near.map((text) => findCodes(text)), findCodes(report, false)];
   const smtp_code = found.find((codes) => codes.smtp_code !== null)?.smtp_code ?? null;
   const inText = surest(found.map(({ status }) => status));
   const inDiagnostic = findCodes(finding.diagnostic).status;
@@ -119,7 +119,9 @@ function isSuccess(status: string | null): boolean {
 // sendmail writes 5.1.1, 5.1.6 or 5.1.3 for a 550, 551 or 553 without an enhanced code, whatever its words ("550 Access
 // denied"), into the Status field and into its transcript; Postfix writes 5.0.0. Then the reply alone counts.
 function hasMadeUpStatus(finding: Finding, { status }: Codes, context: ReportContext): boolean {
-  const replies = [finding.diagnostic, ...refusedFor(finding, context).map(({ reply }) => reply)].map(findCodes);
+  const replies = [finding.diagnostic, ...refusedFor(finding, context).map(({ reply }) => reply)].map((text) =>
+    findCodes(text),
+  );
   const reply = replies.find(({ smtp_code }) => smtp_code !== null);
   return reply !== undefined && reply.status === null && (isAddressCode(status) || status === "5.0.0");
 }

@@ -36,7 +36,7 @@ export function parseReply(raw: Buffer | string): Reply | null {
     if (match) code = Number(match[1]);
     let part = (match ? (match[3] ?? "") : line).trim();
     const found = ENHANCED.exec(part);
-    if (found && match) {
+    if (found && match && isOfClass(found[1]!, code)) {
       enhanced ??= found[1]!;
       part = part.slice(found[0].length);
     }
@@ -47,6 +47,11 @@ export function parseReply(raw: Buffer | string): Reply | null {
   const joined = parts.join(" ");
   enhanced ??= ENHANCED_AT_END.exec(joined)?.[1] ?? null;
   return { code, enhanced, text: sanitizeText(joined) };
+}
+
+/** RFC 2034 §4: the classes agree; "554 2.0.1" is a version. In the wild 4 and 5 are mixed up, success and failure not. */
+function isOfClass(enhanced: string, code: number): boolean {
+  return enhanced.startsWith("2") === (code >= 200 && code < 400);
 }
 
 /** UTF-8 where it is valid, else Latin-1: old servers answer in it, and nothing is lost. */
