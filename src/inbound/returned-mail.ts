@@ -2,7 +2,7 @@
 // return paths and the operator's mailboxes. What is read becomes, in one transaction, the recipient's state, the
 // timeline, the counters, webhooks and, where the rules say so, a suppression (sending/late-reports.ts). Automatic
 // replies, read receipts and reports on authentication are kept and change nothing. Which delivery a complaint is about
-// is found in find-complained.ts, which recipients a bounce is about in mail/dsn/apportion.ts.
+// is found in find-complained.ts, what a bounce says of the recipient whose copy came back in mail/dsn/apportion.ts.
 import type { ComplaintReport } from "../mail/arf/types.ts";
 import { apportion, type Portion } from "../mail/dsn/apportion.ts";
 import type { BounceReport } from "../mail/dsn/types.ts";
@@ -80,18 +80,12 @@ async function takeBounce(
   const sent = await findSentDelivery(context.db, key);
   if (!sent) return dropped("the message is past its retention");
   const { bounce } = returned;
-  const portions = apportion(bounce.recipients, sent.recipients, key.position).filter(({ finding }) =>
-    ["failed", "delayed"].includes(finding.action),
-  );
-  if (portions.length === 0) {
+  const portion = apportion(bounce.recipients, sent.email);
+  if (portion === null || !["failed", "delayed"].includes(portion.finding.action)) {
     context.count("no_trouble");
-    return dropped("the report names nobody for whom the message failed");
+    return dropped("the report does not say that the message failed for the recipient whose copy came back");
   }
-  const reports = portions.map((portion) => ({
-    key: { ...key, position: portion.position },
-    report: toLateBounce(portion, bounce),
-  }));
-  return heard(context, reports);
+  return heard(context, { key, report: toLateBounce(portion, bounce) });
 }
 
 function keyOf({ org_id, route }: Mail): DeliveryKey {
@@ -147,21 +141,16 @@ async function takeComplaint(context: Context, mail: Mail, complaint: ComplaintR
     arrival_date: complaint.arrival_date === null ? null : parseMailDate(complaint.arrival_date),
     reporter: text(complaint.user_agent, NAME_CHARS_MAX),
   };
-  return heard(context, [{ key: { org_id, message_id, position }, report }]);
+  return heard(context, { key: { org_id, message_id, position }, report });
 }
 
 // Both -------------------------------------------------------------------------------------------------------------
 
 type Report = { key: DeliveryKey; report: LateReport };
 
-async function heard(context: Context, reports: Report[]): Promise<Outcome> {
-  for (const { key } of reports) await outOfFlight(context, key);
-  return {
-    ...KEPT,
-    also: async (tx) => {
-      for (const report of reports) await record(context, tx, report);
-    },
-  };
+async function heard(context: Context, report: Report): Promise<Outcome> {
+  await outOfFlight(context, report.key);
+  return { ...KEPT, also: (tx) => record(context, tx, report) };
 }
 
 async function record(context: Context, tx: Tx, { key, report }: Report): Promise<void> {

@@ -224,10 +224,19 @@ async function runOne(parts: Parts, one: ReturnedCase, addressed: Addressed[]): 
   if (!first) throw new Error("no copy arrived");
   await recorded(parts.scene, String(sent.body.id));
   const feedback = fieldOf(first.bytes, "CFBL-Address").split(";")[0] ?? "";
-  const reply = await sendBack(parts.scene, one.to === "feedback" ? feedback : first.from, one.mail);
+  // A server that reports on several copies does so to the return path of each.
+  const others = copies.filter((copy) => copy !== first).map((copy) => copy.from);
+  const paths = one.to === "feedback" ? [feedback] : [first.from, ...others];
+  const replies: string[] = [];
+  for (const path of paths) replies.push(await bringBack(parts, path, one.mail));
+  return verdictOf(parts, String(sent.body.id), addressed, replies[0]!);
+}
+
+async function bringBack(parts: Parts, path: string, mail: Buffer): Promise<string> {
+  const reply = await sendBack(parts.scene, path, mail);
   const taken = /taken as (\S+)/.exec(reply)?.[1];
   if (taken) await within(parts.finished.until(taken), "the mail was not processed");
-  return verdictOf(parts, String(sent.body.id), addressed, reply);
+  return reply;
 }
 
 async function copiesOf({ arrivals }: Parts, messageId: string, count: number): Promise<SmtpSink["messages"]> {

@@ -186,7 +186,7 @@ test("a report that names nobody is about the one whose return path it came to",
   assert.equal((await suppression("beside@there.example")).suppressed, false);
 });
 
-test("of several recipients only the one whose copy came back bounces; one cannot have another suppressed", async () => {
+test("of several recipients only the one whose copy came back bounces; one cannot have another marked or suppressed", async () => {
   const sent = await send(["one@there.example", "two@there.example", "three@there.example"]);
   const [one, two] = sent.copies as [Copy, Copy];
   await taken(two.return_path, postfixBounce(two, UNKNOWN));
@@ -197,13 +197,16 @@ test("of several recipients only the one whose copy came back bounces; one canno
     ["delivered", "bounced", "delivered"],
   );
   await taken(one.return_path, postfixBounce(one, { ...UNKNOWN, about: "three@there.example" }));
+  const marked = await email(sent.id);
+  assert.equal(marked.recipients[2].status, "delivered", "one recipient cannot mark another");
+  assert.equal(marked.recipients[0].status, "bounced", "the report is about the copy that came back");
   assert.equal((await suppression("two@there.example")).suppressed, true);
   assert.equal((await suppression("three@there.example")).suppressed, false);
   assert.equal((await suppression("one@there.example")).suppressed, false);
   const three = sent.copies[2] as Copy;
   await taken(three.return_path, postfixBounce(three, UNKNOWN));
   assert.equal((await suppression("three@there.example")).suppressed, true, "its own return path is believed");
-  assert.equal((await told(sent.id, "email.bounced")).length, 2);
+  assert.equal((await told(sent.id, "email.bounced")).length, 3);
 });
 
 test("a warning that a message is late is a deferral in the timeline, and the message stays delivered", async () => {

@@ -1,38 +1,30 @@
-// Whom of a message's recipients a bounce is about. It came to the return path of one of them, which says whose copy came
-// back; the addresses it names say more, or something else: forwarding names a mailbox that we never wrote to. Pure.
+// Which finding of a bounce is about the recipient whose return path it came to. Each copy has a return path of its own,
+// so a report there is about that copy, whatever other recipients of the message it names: one recipient can write such
+// a report and know all the others, and must not be able to mark them. Forwarding names a mailbox that we never wrote
+// to. Pure.
 import { parseAddress } from "../address.ts";
 import type { BounceRecipient } from "./types.ts";
 
-export type Sent = { position: number; email: string };
-
 export type Portion = {
-  position: number;
   finding: BounceRecipient;
-  /** The report is about this very address, at its own return path: only then may it end all mail to it. */
+  /** The report is about this very address: only then may it end all mail to it. */
   is_sure: boolean;
 };
 
 /**
- * The recipients (of `sent`) that a bounce to the return path of `position` is about, each once, with what it says about
- * them. One that names none of them is about the one whose path it came to; one without any address surely is.
+ * What a bounce to the return path of `email` says about it; null when it says nothing. One that does not name it is
+ * about the copy that came back all the same, as mail to it was forwarded; one without any address surely is.
  */
-export function apportion(findings: readonly BounceRecipient[], sent: readonly Sent[], position: number): Portion[] {
-  const portions = sent.flatMap((one): Portion[] => {
-    const own = findings.filter(({ email }) => isSame(email, one.email));
-    // What is said of an address that ours was expanded to (RFC 3464 §2.3.1) has befallen ours, but it is not about
-    // ours: an alias or a list with one dead member works for the others.
-    const behind = findings.filter((finding) => !own.includes(finding) && isSame(finding.original, one.email));
-    const finding = worst([...own, ...behind]);
-    if (finding === null) return [];
-    // Deliberate: another recipient of the message may have written the report, and knows this token only.
-    const isOwn = finding.email === null || own.includes(finding);
-    return [{ position: one.position, finding, is_sure: one.position === position && isOwn }];
-  });
-  if (portions.length > 0) return portions;
+export function apportion(findings: readonly BounceRecipient[], email: string): Portion | null {
+  const own = findings.filter((finding) => isSame(finding.email, email));
+  // What is said of an address that ours was expanded to (RFC 3464 §2.3.1) has befallen ours, but it is not about
+  // ours: an alias or a list with one dead member works for the others.
+  const behind = findings.filter((finding) => !own.includes(finding) && isSame(finding.original, email));
+  const named = worst([...own, ...behind]);
+  if (named !== null) return { finding: named, is_sure: named.email === null || own.includes(named) };
   const finding = worst(findings);
-  if (finding === null || !sent.some((one) => one.position === position)) return [];
-  const isUnnamed = findings.every(({ email, original }) => email === null && original === null);
-  return [{ position, finding, is_sure: isUnnamed }];
+  if (finding === null) return null;
+  return { finding, is_sure: findings.every((one) => one.email === null && one.original === null) };
 }
 
 function isSame(named: string | null, email: string): boolean {
