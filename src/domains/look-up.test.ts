@@ -393,6 +393,12 @@ test("the envelope's name is evaluated behind its alias", async () => {
   );
 });
 
+test("where the alias is not in place, the host that mail leaves under until then is evaluated", async () => {
+  const none = await look("return_path", [["bounces.postern.test", "TXT", []]]);
+  assert.equal(none.status, "missing");
+  assert.match(none.hint ?? "", /^There is no CNAME record.* Receivers find "none".*bounces\.postern\.test has no SPF/);
+});
+
 test("mail of a domain with a pool of addresses is judged from these", async () => {
   for (const [pool, hint] of [
     [["203.0.113.7"], /mail from 203\.0\.113\.7/],

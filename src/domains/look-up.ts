@@ -263,7 +263,8 @@ function withObstacle(verdict: Verdict, obstacle: SpfObstacle): Verdict {
   if (obstacle === null) return verdict;
   if (obstacle.whose === "nobody") return { ...unasked(obstacle.reason), found: verdict.found };
   if (obstacle.whose === "owner") return { ...verdict, status: "mismatch", hint: obstacle.says };
-  return { ...verdict, hint: `${obstacle.says} Only the operator of this service can mend that.` };
+  const lead = verdict.hint === null ? "" : `${verdict.hint} `;
+  return { ...verdict, hint: `${lead}${obstacle.says} Only the operator of this service can mend that.` };
 }
 
 // RFC 5321 §5.1: the lowest preference first; equal ones share the mail.
@@ -324,8 +325,20 @@ function appendedHint(target: string, wanted: string): string {
   return `The record points to ${target}: your DNS panel added the zone's name. Enter ${wanted}. with the final dot.`;
 }
 
+/**
+ * Mail leaves under the return path once that is in place, until then under our own host: SPF is evaluated for the one
+ * that counts.
+ */
 async function checkReturnPath(look: Look): Promise<Verdict> {
+  const verdict = await checkAlias(look);
+  if (verdict.status === "error") return verdict;
   const { ask, record, leaving } = look;
+  const obstacle = await obstacleOfEnvelope(ask, await leaving, verdict.status === "ok" ? record.name : record.value);
+  return withObstacle(verdict, obstacle);
+}
+
+async function checkAlias(look: Look): Promise<Verdict> {
+  const { ask, record } = look;
   const found: string[] = [];
   let name = record.name;
   for (let aliases = 0; aliases < ALIASES_MAX; aliases += 1) {
@@ -334,9 +347,7 @@ async function checkReturnPath(look: Look): Promise<Verdict> {
     if (answer.kind === "absent") break;
     name = (answer.records[0] ?? "").toLowerCase();
     found.push(name);
-    if (name !== record.value) continue;
-    const obstacle = await obstacleOfEnvelope(ask, await leaving, record.name);
-    return withObstacle({ status: "ok", found, hint: null }, obstacle);
+    if (name === record.value) return { status: "ok", found, hint: null };
   }
   const target = found[0];
   if (target === undefined) return withoutCname(look);
