@@ -1,5 +1,6 @@
 // Opening a session over real sockets against scripted servers: greeting, EHLO, limits on what a server may send.
 import assert from "node:assert/strict";
+import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
 import { greet, type Peer } from "./scripted-server.fixture.ts";
 import { failed, opened, openedWith, type Script } from "./scripted-session.fixture.ts";
@@ -36,6 +37,27 @@ for (const [what, script, detail] of hostile) {
     assert.equal(failure.reply, null);
   });
 }
+
+test("a server that refuses connections, and an address of ours that is not there, are told in words with their code", async () => {
+  const port = await new Promise<number>((done) => {
+    const gone = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = gone.address() as AddressInfo;
+      gone.close(() => done(port));
+    });
+  });
+  const dial = { address: "127.0.0.1", host: "mx.test", ehlo_name: "us.test", tls: { mode: "none" } } as const;
+  for (const [change, words] of [
+    [{}, "the server refuses connections (ECONNREFUSED)"],
+    [
+      { local_address: "192.0.2.1" },
+      "this machine does not have the address that the mail is to leave from (EADDRNOTAVAIL)",
+    ],
+  ] as const) {
+    const failure = await openSession({ ...dial, port, ...change });
+    assert.ok(failure.kind === "failed");
+    assert.deepEqual([failure.stage, failure.cause, failure.detail], ["connect", "network", words]);
+  }
+});
 
 test("a line of exactly 2,048 bytes and a reply of exactly 100 lines are read", async () => {
   const session = await opened(async (peer) => {

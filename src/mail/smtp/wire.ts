@@ -41,7 +41,7 @@ export function dialWire(dial: Dial): Promise<Wire | WireFailure> {
       resolve(failure);
     };
     const onConnect = () => settle(null);
-    const onError = (error: Error) => settle({ cause: "network", detail: sanitizeText(error.message), stray: null });
+    const onError = (error: Error) => settle({ cause: "network", detail: networkWords(error), stray: null });
     const onAbort = () => settle({ cause: "aborted", detail: "aborted while connecting", stray: null });
     const timer = setTimeout(() => {
       settle({ cause: "timeout", detail: `no connection within ${dial.timeout_ms} ms`, stray: null });
@@ -54,6 +54,23 @@ export function dialWire(dial: Dial): Promise<Wire | WireFailure> {
 /** Under TLS an alert may come after the handshake: TLS 1.3 servers ask for a client's certificate that late. */
 function isOpenSsl(error: NodeJS.ErrnoException): boolean {
   return error.code?.startsWith("ERR_SSL_") === true;
+}
+
+/** What the system says of a connection by a code, for people who read timelines. */
+const NETWORK = new Map([
+  ["ECONNREFUSED", "the server refuses connections"],
+  ["ECONNRESET", "the server broke the connection off"],
+  ["EPIPE", "the server broke the connection off"],
+  ["ETIMEDOUT", "the server does not answer"],
+  ["EHOSTUNREACH", "there is no way to the server from here"],
+  ["ENETUNREACH", "there is no way to the server's network from here"],
+  ["EADDRNOTAVAIL", "this machine does not have the address that the mail is to leave from"],
+]);
+
+/** The code stays, in parentheses: it is what one searches for. */
+function networkWords({ code = "", message }: NodeJS.ErrnoException): string {
+  const words = NETWORK.get(code);
+  return words === undefined ? sanitizeText(message) : `${words} (${code})`;
 }
 
 function ignore(): void {}
@@ -86,7 +103,8 @@ export class Wire {
   };
   readonly #onDrain = () => this.#drained(true);
   readonly #onEnd = () => this.fail("closed", "the server closed the connection");
-  readonly #onError = (error: Error) => this.fail("network", isOpenSsl(error) ? tlsFailureWords(error) : error.message);
+  readonly #onError = (error: Error) =>
+    this.fail("network", isOpenSsl(error) ? tlsFailureWords(error) : networkWords(error));
   readonly #onClose = () => this.fail("closed", "the connection was closed");
 
   /** Nothing is read before the first question: the greeting may be there before anyone waits for it. */
