@@ -1157,6 +1157,7 @@ create table suppression_import (
   failed_claims smallint default 0 not null,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
+  questions jsonb default '[]'::jsonb not null,
   constraint suppression_import_pkey PRIMARY KEY (org_id, id),
   constraint suppression_import_status_check CHECK ((status = ANY (ARRAY['reading'::text, 'previewed'::text, 'committing'::text, 'committed'::text, 'failed'::text, 'expired'::text])))
 );

@@ -1,11 +1,11 @@
 // All SQL on suppression_import and its blocks. Leases are the database's clock, everything else the World's.
 import type { Query, Tx } from "../platform/db.ts";
 import { INSERT_COLUMNS, MERGE } from "./queries.ts";
-import type { Job, JobError, JobSample, Provider, Reason } from "./types.ts";
+import type { Job, JobError, JobQuestion, JobSample, Provider, Reason } from "./types.ts";
 
 const JOB_COLUMNS = `id, case when status = 'previewed' and expires_at <= $2 then 'expired' else status end as status,
   provider, total_rows, valid_rows, invalid_rows, duplicate_rows, already_suppressed_rows, by_reason, sample, errors,
-  committed_rows, created_at, expires_at`;
+  questions, committed_rows, created_at, expires_at`;
 
 /** Invisible to the API until `finishReading`. */
 export function insertJob(tx: Tx, orgId: string, job: { id: string; created_at: Date; expires_at: Date }) {
@@ -48,14 +48,20 @@ export async function findSuppressedIn(tx: Tx, orgId: string, now: Date, block: 
 export type Findings = Pick<
   Job,
   "provider" | "total_rows" | "valid_rows" | "invalid_rows" | "duplicate_rows" | "already_suppressed_rows"
-> & { by_reason: Record<Reason, number>; sample: JobSample[]; errors: JobError[]; block_count: number };
+> & {
+  by_reason: Record<Reason, number>;
+  sample: JobSample[];
+  errors: JobError[];
+  questions: JobQuestion[];
+  block_count: number;
+};
 
 export function finishReading(tx: Tx, orgId: string, { now, id, found }: { now: Date; id: string; found: Findings }) {
   return tx.query<Job>(
     `update suppression_import
         set status = 'previewed', provider = $4, total_rows = $5, valid_rows = $6, invalid_rows = $7,
             duplicate_rows = $8, already_suppressed_rows = $9, by_reason = $10, sample = $11, errors = $12,
-            block_count = $13
+            block_count = $13, questions = $14
       where org_id = $1 and id = $3 and status = 'reading' returning ${JOB_COLUMNS}`,
     [
       orgId,
@@ -71,6 +77,7 @@ export function finishReading(tx: Tx, orgId: string, { now, id, found }: { now: 
       JSON.stringify(found.sample),
       JSON.stringify(found.errors),
       found.block_count,
+      JSON.stringify(found.questions),
     ],
   );
 }

@@ -34,6 +34,10 @@ const RowError = Type.Object({
   value: Nullable(Type.String({ description: "At most 200 characters" })),
   message: Type.String(),
 });
+const Question = Type.Object({
+  column: Type.String({ description: "The heading of the column" }),
+  message: Type.String(),
+});
 const Job = Type.Object({
   id: Id,
   status: OneOf(["previewed", "committing", "committed", "failed", "expired"]),
@@ -53,6 +57,10 @@ const Job = Type.Object({
   by_reason: ReasonCounts,
   sample: Type.Array(Sample, { description: "The first 20 valid rows" }),
   errors: Type.Array(RowError, { description: "The first 100 invalid rows" }),
+  questions: Type.Array(Question, {
+    description:
+      "Columns of yes and no whose meaning is not known, the first 20: look at them before you commit. Rows with a no there are not suppressed",
+  }),
   committed_rows: Type.Integer({ minimum: 0, description: "Progress of the commit" }),
   created_at: Time,
   expires_at: Type.Unsafe<Date | string>({ ...Time, description: "Until when a preview can be committed" }),

@@ -121,6 +121,7 @@ describe("suppression imports", () => {
           },
           { row: 4, column: "email", value: "nope", message: "the address is not a valid e-mail address" },
         ],
+        questions: [],
         committed_rows: 0,
         created_at: new Date(clock.now()).toISOString(),
         expires_at: new Date(clock.now() + DAY_MS).toISOString(),

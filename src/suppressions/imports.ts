@@ -29,6 +29,7 @@ export type Upload = {
 const ROWS_MAX = 2_000_000;
 const ERRORS_MAX = 100;
 const SAMPLE_MAX = 20;
+const QUESTIONS_MAX = 20;
 const JOB_LIFE_MS = 24 * 3_600_000;
 /** Domains and templates of a file that are looked up; an organization has fewer. */
 const SCOPES_ASKED_MAX = 2_000;
@@ -85,6 +86,7 @@ function openStaging(world: Pick<World, "db" | "clock" | "random">, orgId: strin
       by_reason: { hard_bounce: 0, complaint: 0, manual: 0, unsubscribe: 0 },
       sample: [],
       errors: [],
+      questions: [],
       block_count: 0,
     },
   };
@@ -101,7 +103,16 @@ async function readAll(staging: Staging, { content, provider, filename, field }:
   if (bytes === 0) throw invalid(field, `the '${field}' field is empty`);
   checkFormat(staging, reader, field);
   await storeBlock(staging);
+  staging.found.questions = reader.asks().slice(0, QUESTIONS_MAX).map(questionOn);
   staging.found.provider = reader.format()?.provider ?? provider ?? "custom";
+}
+
+function questionOn(column: string) {
+  const message =
+    `what yes and no mean in '${column}' is not known: rows with a no there are not suppressed. ` +
+    `If a yes means that the address must get no mail, name the column 'suppressed'; if it is about something else, ` +
+    `leave it out. Then preview the list again`;
+  return { column, message };
 }
 
 // Rows that could not even be split may be all there is; they are shown. Rows without an address column are the wrong file.

@@ -70,6 +70,7 @@ export type NewEntry = {
 
 export type JobStatus = "previewed" | "committing" | "committed" | "failed" | "expired";
 export type JobError = { row: number | null; column: string | null; value: string | null; message: string };
+export type JobQuestion = { column: string; message: string };
 export type JobSample = {
   row: number;
   email: string;
@@ -93,6 +94,7 @@ export type Job = {
   by_reason: Record<Reason, number>;
   sample: JobSample[];
   errors: JobError[];
+  questions: JobQuestion[];
   committed_rows: number;
   created_at: Date;
   expires_at: Date;

@@ -1,11 +1,15 @@
 // Lists of no known provider: our own export, lists with any heading, and lists without one. The address column is found
 // by its name, else by what it holds; a reason by the words in it, a wish by flags (`unsubscribed_at`). A row of a log or of
-// a list of contacts that says that the address is fine is declined; where nothing says anything an entry is `manual`.
+// a list of contacts that says that the address is fine is declined; where nothing says anything an entry is `manual`. A column of
+// yes and no whose name we do not know is asked about; its no never suppresses.
 import { addressColumn, type Columns, type Get } from "./columns.ts";
 import { accept, decline, type Format, noteOf, type Provider, type Verdict, verdictOn } from "./formats.ts";
 import { readTime } from "./read-time.ts";
 import { isNo, isYes, type kindOfFile, type Meaning, readCodes, readReason } from "./reasons.ts";
 import { readScope, SCOPE_TYPES, type ScopeType } from "./scope.ts";
+
+/** Columns that are read for what they say beside the reason. */
+const SAID = new Set(["diagnostic", "error", "note", "description", "status", "code", "expiresat"]);
 
 type FileKind = ReturnType<typeof kindOfFile>;
 
@@ -65,7 +69,7 @@ const FLAGS: ReadonlyArray<[RegExp, Meaning]> = [
   [/^(is|has|date)*(complained|complaint|spam|spamcomplaint|markedasspam|reportedspam)(at|date|on)?$/, "complaint"],
   [/^(is|has|date)*(email)?(hard)?bounced?(at|date|on)?$/, "hard_bounce"],
   [
-    /^(is|has|date|user|contact|email|marketing|global|globally)*(unsubscribed?|optedout|optout)((of|from)?(all)?emails?)?(at|date|on|time)?$/,
+    /^(is|has|date|user|contact|email|marketing|global|globally)*(unsub|unsubscribed?|optedout|optout)((of|from)?(all)?emails?)?(at|date|on|time)?$/,
     "unsubscribe",
   ],
   [/^(is)?(suppressed|suspended|blocked|donotemail|donotmail|donotcontact|dnc)(at|date|on)?$/, "manual"],
@@ -73,6 +77,7 @@ const FLAGS: ReadonlyArray<[RegExp, Meaning]> = [
 /** The other way round. To have been asked nothing, or to want no advertising, is no wish to get no mail. */
 const SUBSCRIBED = /^(is)?subscribed$/;
 const CONSENT = /^(is|has|email|marketing)*(optin|optedin|accepts(email)?marketing)$/;
+const KNOWN_SWITCHES = [...FLAGS.map(([pattern]) => pattern), SUBSCRIBED, CONSENT];
 const FILE_MEANINGS = new Map<FileKind, Meaning>([
   ["bounce", "hard_bounce"],
   ["cleaned", "hard_bounce"],
@@ -82,7 +87,13 @@ const FILE_MEANINGS = new Map<FileKind, Meaning>([
 /** Providers whose reasons are a fixed vocabulary: an empty or unknown one is reported, not guessed. */
 const STRICT = new Set<Provider>(["ses", "postmark", "resend", "mandrill", "brevo"]);
 
-export type Looks = { provider: Provider; file: FileKind; holdsAddress: (text: string) => boolean };
+/** `unknown`: columns of yes and no that nothing else is known of. */
+export type Looks = {
+  provider: Provider;
+  file: FileKind;
+  holdsAddress: (text: string) => boolean;
+  unknown?: readonly string[];
+};
 
 /** The format of a list with these columns, null when no column holds addresses. */
 export function customFormat(columns: Columns, looks: Looks): Format | null {
@@ -91,7 +102,9 @@ export function customFormat(columns: Columns, looks: Looks): Format | null {
   if (columns.names.has("scopetype")) return { provider: looks.provider, email, judge: ownRow };
   const flags = flagColumns(columns, email, looks.file);
   const reasons = reasonColumns(columns, email, flags);
-  return { provider: looks.provider, email, judge: withExpiry((get) => flaggedRow(get, reasons, flags, looks)) };
+  const unknown = unknownSwitches(columns, [email, ...reasons, ...flags.map(({ name }) => name)]);
+  const judge = withExpiry((get) => flaggedRow(get, reasons, flags, { ...looks, unknown }));
+  return { provider: looks.provider, email, asks: asksAbout(columns, unknown), judge };
 }
 
 /**
@@ -107,7 +120,21 @@ export function headerlessFormat(columns: Columns, looks: Looks, given: Provider
     others.some((name) => columns.sample(name).some((word) => /^(bounce|complaint)$/i.test(word)));
   const provider = given ?? (isSes ? "ses" : looks.provider);
   const reason = others.find((name) => isTelling(columns, name)) ?? null;
-  return { provider, email, judge: (get) => wordRow(get, reason, { ...looks, provider }) };
+  const unknown = unknownSwitches(columns, [email, ...(reason === null ? [] : [reason])]);
+  const judge = (get: Get) => wordRow(get, reason, { ...looks, provider, unknown });
+  return { provider, email, asks: asksAbout(columns, unknown), judge };
+}
+
+// Those that hold nothing else, as far as was seen; one that is still empty may be one.
+function unknownSwitches(columns: Columns, known: readonly string[]): string[] {
+  const isKnown = (name: string) =>
+    known.includes(name) || SAID.has(name) || KNOWN_SWITCHES.some((one) => one.test(name));
+  const others = [...columns.names].filter((name) => name !== "" && !isKnown(name));
+  return others.filter((name) => columns.sample(name).every((text) => text === "" || isYes(text) || isNo(text)));
+}
+
+function asksAbout(columns: Columns, unknown: readonly string[]): string[] {
+  return unknown.filter((name) => columns.sample(name).some((text) => text !== ""));
 }
 
 // By name where the values agree, else by values, else (in a list without rows) by name alone.
@@ -190,15 +217,17 @@ function sayingColumn(get: Get, reasons: readonly string[]): string | null {
   return others.find((name) => readReason(get(name)) !== null) ?? written;
 }
 
-function wordRow(get: Get, column: string | null, { provider, file }: Looks): Verdict {
+function wordRow(get: Get, column: string | null, { provider, file, unknown = [] }: Looks): Verdict {
   const word = column === null ? "" : get(column);
   const text = `${word} ${get("diagnostic")} ${get("error")}`.trim();
   // A diagnostic (`550 5.1.1 …`) is worth keeping, a mere word (`bounce`) is not.
   const said = get("note") || get("description") || (/\s/.test(word) ? word : "");
   const details = { ...readCodes(get("status") || get("code"), text), note: noteOf(said) };
   if (column !== null && word === "" && STRICT.has(provider)) return decline(column, "gives no reason");
+  const no = unknown.find((name) => isNo(get(name)));
+  if (word === "" && no !== undefined) return decline(no, "says no, and its meaning is not known");
   if (word === "") return verdictOn(FILE_MEANINGS.get(file) ?? "manual", column ?? "", details);
-  const meaning = readReason(word);
+  const meaning = isNo(word) ? "none" : readReason(word);
   if (meaning !== null) return verdictOn(meaning, column ?? "", details);
   const isFixed = STRICT.has(provider) || EVENT_NAMES.includes(column ?? "");
   if (isFixed) return decline(column ?? "", "is not a reason that we know");

@@ -44,6 +44,8 @@ export type Format = {
   provider: Provider;
   /** Normalized name of the column that holds the address. */
   email: string;
+  /** Columns of yes and no whose meaning nobody knows: the one who sent the list is asked. */
+  asks?: string[];
   judge(get: Get): Verdict;
 };
 type FileKind = ReturnType<typeof kindOfFile>;

@@ -19,6 +19,8 @@ export type ImportReader = {
   end(): ImportRow[];
   /** The format once rows have come out or the end was read; null when no column holds addresses. */
   format(): Format | null;
+  /** Headings of the columns whose meaning has to be asked for, once the format is there. */
+  asks(): string[];
 };
 
 /** Rows seen before the format is decided by what the columns hold. */
@@ -80,6 +82,7 @@ export function createImportReader(options: {
     push: (bytes) => judge(reading, readBytes(reading, bytes, false), false),
     end: () => judge(reading, readBytes(reading, Buffer.alloc(0), true), true),
     format: () => reading.format,
+    asks: () => (reading.format?.asks ?? []).map((name) => printable(reading.headings.get(name) ?? name)),
   };
 }
 

@@ -101,12 +101,12 @@ export function kindOfFile(
   return /cleaned/.test(text) ? "cleaned" : null;
 }
 
-/** Yes in the ways exports write it. */
+/** Yes in the ways exports write it, in the languages whose headings we know. */
 export function isYes(text: string): boolean {
-  return /^(1|true|yes|y|t|x|on)$/i.test(text.trim());
+  return /^(1|true|yes|y|t|x|on|ja|j|oui|si|sí|sim|wahr|vrai|vero|verdadero|verdadeiro|tak)$/i.test(text.trim());
 }
 
-/** No in the ways exports write it. */
+/** No in the same ways. */
 export function isNo(text: string): boolean {
-  return /^(0|false|no|n|f|off)$/i.test(text.trim());
+  return /^(0|false|no|n|f|off|nein|non|nee|nej|não|nao|falsch|faux|falso|onwaar|nie)$/i.test(text.trim());
 }
