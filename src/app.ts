@@ -61,6 +61,7 @@ import { mountPools } from "./outbound/pool-endpoints.ts";
 import { mountRelays } from "./outbound/relay-endpoints.ts";
 import { findSources } from "./outbound/sources.ts";
 import { mountWitness } from "./outbound/witness.ts";
+import { insideOf } from "./platform/addresses.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
 import { createClock, within } from "./platform/clock.ts";
 import { openDb } from "./platform/db.ts";
@@ -166,7 +167,7 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string): World
     log,
     db: openDb(databaseUrl, { onError: (err) => log.warn({ err }, "a database connection was lost") }),
     random: createRandom(clock),
-    fetch: createSafeFetch({ resolver, allowLoopback: config.testing.allow_loopback }),
+    fetch: createSafeFetch({ resolver, inside: insideOf(config) }),
     blobs: config.s3 ? createS3Blobs(config.s3) : createFolderBlobs(join(config.data_dir, "blobs"), processEnder(log)),
     seal: createSeal(config.master_key),
     metrics: createMetrics(),

@@ -75,6 +75,8 @@ describe("a setting that is wrong", () => {
     ["POSTERN_LOG_LEVEL", ["bogus", "0"]],
     ["POSTERN_DNS", ["999.1.1.1", "1.1", "1.1.1.1:99999", "1.1.1.1:0", "dns.example", "[::1"]],
     ["POSTERN_PROXY_PROTOCOL_FROM", ["foo", "10.0.0.0/33", "10.0.0.0/", "::1/129", "10.0.0/8", "10.0.0.7:25"]],
+    ["POSTERN_TRUSTED_PROXIES", ["proxy.example", "10.0.0.0/33"]],
+    ["POSTERN_ALLOWED_NETWORKS", ["*", "10.0.0.0/"]],
     ["POSTERN_PUBLIC_ADDRESSES", ["foo", "10.0.0.0/8", "192.0.2.1:25", "1.2.3"]],
     ["POSTERN_BASE_URL", ["mail.example.eu", "ftp://mail.example.eu", "https://mail.example.eu/?a", "https://a.eu/#x"]],
     ["POSTERN_S3_ENDPOINT", ["s3.example.eu", "ftp://s3.example.eu"]],

@@ -53,6 +53,8 @@ export type Config = {
   s3: { endpoint: string; region: string; bucket: string; access_key: string; secret_key: string } | null;
   rspamd_url: string | null;
   proxy_protocol_from: string[];
+  trusted_proxies: string[];
+  allowed_networks: string[];
   greylisting: boolean;
   log_level: string;
   bootstrap_live_key: string | null;
@@ -152,7 +154,13 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     dns_block_lists: blockLists(reader),
     s3: s3Store(reader),
     rspamd_url: rspamdUrl(reader),
-    proxy_protocol_from: proxies(reader),
+    proxy_protocol_from: networks(reader, "POSTERN_PROXY_PROTOCOL_FROM", "load balancers"),
+    trusted_proxies: networks(reader, "POSTERN_TRUSTED_PROXIES", "reverse proxies"),
+    allowed_networks: networks(
+      reader,
+      "POSTERN_ALLOWED_NETWORKS",
+      "your own that customers' webhooks and relays may reach",
+    ),
     greylisting: flag(reader, "POSTERN_GREYLISTING"),
     log_level: logLevel(reader),
     bootstrap_live_key: firstKey(reader, "live"),
@@ -273,11 +281,11 @@ function isNameServer(text: string): boolean {
   }
 }
 
-function proxies(reader: Reader): string[] {
-  const entries = words(reader.env.POSTERN_PROXY_PROTOCOL_FROM);
+function networks({ env, problems }: Reader, variable: string, whose: string): string[] {
+  const entries = words(env[variable]);
   for (const entry of entries.filter((word) => !isNetwork(word))) {
-    reader.problems.push(
-      `POSTERN_PROXY_PROTOCOL_FROM holds "${entry}"; write addresses or networks of load balancers, such as 10.0.0.7 or 10.0.0.0/24.`,
+    problems.push(
+      `${variable} holds "${entry}"; write addresses or networks of ${whose}, such as 10.0.0.7 or 10.0.0.0/24.`,
     );
   }
   return entries;

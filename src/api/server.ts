@@ -8,6 +8,7 @@ import { Ajv, type Options, type ValidateFunction } from "ajv";
 import Fastify, { type FastifyRequest } from "fastify";
 import { stringify } from "yaml";
 import { authenticate } from "../accounts/accounts.ts";
+import { isWithin } from "../platform/addresses.ts";
 import { isDay, isTime } from "../platform/date-range.ts";
 import type { Api } from "../platform/http.ts";
 import { ErrorBody, RateLimitBody } from "../platform/http.ts";
@@ -81,6 +82,8 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   const app = Fastify({
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    // Of `X-Forwarded-For` only what proxies of the operator's own wrote is believed.
+    trustProxy: (ip: string) => isWithin(ip, world.config.trusted_proxies),
     // No path is longer than the head it came in: how long a parameter may be, its schema says (400, not 414).
     routerOptions: { maxParamLength: HEADERS_BYTES_MAX, ignoreTrailingSlash: false },
     frameworkErrors: (error, request, reply) =>

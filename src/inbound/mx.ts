@@ -4,7 +4,7 @@ import type { SecureContext } from "node:tls";
 import { type Reply, reply } from "../mail/smtp-server/reply.ts";
 import { type SmtpServer, startSmtpServer } from "../mail/smtp-server/server.ts";
 import type { Client, RcptAnswer, Receiver, Transaction } from "../mail/smtp-server/session.ts";
-import { isLoopbackAddress } from "../platform/addresses.ts";
+import { isLoopbackAddress, isWithin } from "../platform/addresses.ts";
 import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
@@ -44,7 +44,7 @@ export async function startMx(world: World, parts: MxParts): Promise<Mx> {
     limits: SESSION,
     client_limits: CLIENTS,
     tls: parts.tls,
-    proxies: world.config.proxy_protocol_from,
+    isProxy: (ip) => isWithin(ip, world.config.proxy_protocol_from),
     // This machine itself is no stranger: health checks, tests, a content filter beside us.
     isTrusted: isLoopbackAddress,
     now: () => world.clock.monotonic(),

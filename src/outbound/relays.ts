@@ -3,7 +3,7 @@
 import { isIP } from "node:net";
 import { findDomain, requireDomain } from "../domains/domains.ts";
 import { normalizeDomain } from "../mail/address.ts";
-import { literalAddressHost, mayConnect } from "../platform/addresses.ts";
+import { insideOf, literalAddressHost, mayConnect } from "../platform/addresses.ts";
 import { coalesceByOrg } from "../platform/coalesce.ts";
 import type { Tx } from "../platform/db.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
@@ -117,7 +117,7 @@ async function isClosedEverywhere(world: Pick<World, "db">): Promise<boolean> {
 function readHost(world: Pick<World, "config">, text: string): string {
   const literal = literalAddressHost(text);
   if (literal !== null) {
-    if (mayConnect(literal, world.config.testing.allow_loopback)) return literal;
+    if (mayConnect(literal, insideOf(world.config))) return literal;
     throw invalid("host", "the 'host' field must not be a private, loopback or otherwise internal address");
   }
   const name = normalizeDomain(text.replace(/\.$/, ""));
@@ -242,8 +242,7 @@ function credentialsOf(world: Pick<World, "seal">, { username, password, domain_
 async function addressesOf(world: PlanWorld, host: string): Promise<string[] | string> {
   const addresses = isIP(host) ? [host] : await resolve(world, host);
   if (typeof addresses === "string") return addresses;
-  if (addresses.every((address) => mayConnect(address, world.config.testing.allow_loopback)))
-    return addresses.slice(0, HOPS_MAX);
+  if (addresses.every((address) => mayConnect(address, insideOf(world.config)))) return addresses.slice(0, HOPS_MAX);
   return "its address is private or otherwise not allowed";
 }
 

@@ -121,7 +121,7 @@ function addAddresses(
   if (answer.kind !== "found") return;
   for (const address of answer.records) {
     // An MX record is anyone's to write.
-    if (!mayConnect(address, world.config.testing.allow_loopback)) found.forbidden = true;
+    if (!mayConnect(address, { loopback: world.config.testing.allow_loopback })) found.forbidden = true;
     else if (!isFull(found.hops, isIPv6(address)) && !isEnough(found.hops, host, isIPv6(address)))
       found.hops.push({ host, address });
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isLoopbackAddress, isPublicAddress, literalAddressHost, mayConnect } from "./addresses.ts";
+import { isLoopbackAddress, isPublicAddress, isWithin, literalAddressHost, mayConnect } from "./addresses.ts";
 
 const PUBLIC = ["8.8.8.8", "1.1.1.1", "93.184.216.34", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1"];
 const PUBLIC_V6 = [
@@ -151,11 +151,23 @@ test("names are not literals", () => {
   }
 });
 
+test("networks of the operator's own are let through where they are named, whole and exactly", () => {
+  const networks = ["10.1.0.0/16", "192.168.7.7", "fd00:7::/32", "nonsense"];
+  const inside = { loopback: false, networks };
+  for (const ip of ["10.1.255.3", "192.168.7.7", "fd00:7:1::2", "::ffff:10.1.0.9"]) {
+    assert.deepEqual([isWithin(ip, networks), mayConnect(ip, inside)], [true, true], ip);
+  }
+  for (const ip of ["10.2.0.1", "192.168.7.8", "fd00:8::1", "127.0.0.1", "169.254.169.254", "nonsense", ""]) {
+    assert.deepEqual([isWithin(ip, networks), mayConnect(ip, inside)], [false, false], ip);
+  }
+});
+
 test("a stranger's word leads to public addresses only, and in tests to this machine too", () => {
   for (const ip of ["127.0.0.1", "127.9.9.9", "::1"]) {
-    assert.equal(mayConnect(ip, true), true, ip);
-    assert.equal(mayConnect(ip, false), false, ip);
+    assert.equal(mayConnect(ip, { loopback: true }), true, ip);
+    assert.equal(mayConnect(ip, { loopback: false }), false, ip);
   }
-  for (const ip of ["10.0.0.1", "127.0.0.1.example", "::ffff:127.0.0.1"]) assert.equal(mayConnect(ip, true), false, ip);
-  assert.equal(mayConnect("8.8.8.8", false), true);
+  for (const ip of ["10.0.0.1", "127.0.0.1.example", "::ffff:127.0.0.1"])
+    assert.equal(mayConnect(ip, { loopback: true }), false, ip);
+  assert.equal(mayConnect("8.8.8.8", { loopback: false }), true);
 });

@@ -42,9 +42,37 @@ export function isLoopbackAddress(ip: string): boolean {
   return family === 6 && !ip.includes("%") && ipaddr.IPv6.parse(ip).range() === "loopback";
 }
 
-/** Whether we connect to this address on a stranger's word: a public one, and in tests one of this machine too. */
-export function mayConnect(ip: string, allowLoopback: boolean): boolean {
-  return isPublicAddress(ip) || (allowLoopback && isLoopbackAddress(ip));
+/** What a customer may name beside public addresses. */
+export type Inside = {
+  /** For development and tests: 127.0.0.0/8 and ::1. */
+  loopback: boolean;
+  /** Addresses and networks of the operator's own that the operator lets customers reach. */
+  networks?: readonly string[];
+};
+
+/** The settings say it. */
+export function insideOf(config: {
+  testing: { allow_loopback: boolean };
+  allowed_networks: readonly string[];
+}): Inside {
+  return { loopback: config.testing.allow_loopback, networks: config.allowed_networks };
+}
+
+/** Whether we connect to this address on a stranger's word: a public one, or one that `inside` lets through. */
+export function mayConnect(ip: string, { loopback, networks = [] }: Inside): boolean {
+  return isPublicAddress(ip) || (loopback && isLoopbackAddress(ip)) || isWithin(ip, networks);
+}
+
+/** Whether an address is in a list of addresses and networks (`10.0.0.7`, `10.0.0.0/24`); other entries hold nothing. */
+export function isWithin(ip: string, networks: readonly string[]): boolean {
+  if (networks.length === 0 || !ipaddr.isValid(ip)) return false;
+  const address = ipaddr.process(ip);
+  return networks.some((entry) => {
+    const text = entry.includes("/") ? entry : `${entry}/${entry.includes(":") ? 128 : 32}`;
+    if (!ipaddr.isValidCIDR(text)) return false;
+    const [network, bits] = ipaddr.parseCIDR(text);
+    return network.kind() === address.kind() && address.match(network, bits);
+  });
 }
 
 /**

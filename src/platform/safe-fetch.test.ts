@@ -10,6 +10,7 @@ import { gzipSync } from "node:zlib";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { type CertificateAuthority, makeCertificateAuthority } from "../../test/support/tls.ts";
 import { startWebhookSink, type WebhookSink } from "../../test/support/webhook-sink.ts";
+import type { Inside } from "./addresses.ts";
 import { sleep } from "./clock.ts";
 import { createResolver, type Resolver } from "./resolver.ts";
 import { checkUrl, createSafeFetch, type FetchRequest, type FetchResult, type SafeFetch } from "./safe-fetch.ts";
@@ -56,8 +57,8 @@ after(async () => {
   rmSync(dir, { recursive: true });
 });
 
-function fetcher(options: { allowLoopback?: boolean; resolver?: Pick<Resolver, "a" | "aaaa"> } = {}): SafeFetch {
-  const made = createSafeFetch({ resolver, allowLoopback: true, ...options });
+function fetcher(options: { inside?: Inside; resolver?: Pick<Resolver, "a" | "aaaa"> } = {}): SafeFetch {
+  const made = createSafeFetch({ resolver, inside: { loopback: true }, ...options });
   fetchers.push(made);
   return made;
 }
@@ -143,16 +144,27 @@ const FORBIDDEN_HOSTS = [
 ];
 
 test("no spelling of an internal address is accepted as a URL or connected to", async () => {
-  const fetch = fetcher({ allowLoopback: false });
+  const fetch = fetcher({ inside: { loopback: false } });
   const before = sink.connections();
   for (const host of FORBIDDEN_HOSTS) {
     const url = `https://${host}:${sink.port}/`;
-    assert.match(checkUrl(url, { allowLoopback: false }) ?? "accepted", /private|internal/, url);
+    assert.match(checkUrl(url, { loopback: false }) ?? "accepted", /private|internal/, url);
     assert.equal(failureCode(await fetch(post(url))), "blocked", url);
   }
   assert.deepEqual(dialled, []);
   assert.equal(sink.connections(), before);
   assert.ok(FORBIDDEN_HOSTS.length >= 40);
+});
+
+test("a network that the operator allows is reached by requests to customers' receivers only", async () => {
+  const inside = { loopback: false, networks: ["127.0.0.0/30"] };
+  const fetch = fetcher({ inside });
+  dns.set("hooks.example.com", "A", ["127.0.0.1"]);
+  const [within, beside] = [`https://hooks.example.com:${sink.port}/`, `https://127.0.0.9:${sink.port}/`];
+  assert.equal(failureCode(await fetch(post(within, { to_customer: true }))), "answered 200");
+  assert.equal(failureCode(await fetch(post(within))), "blocked", "connections are not shared either");
+  assert.equal(failureCode(await fetch(post(beside, { to_customer: true }))), "blocked");
+  assert.deepEqual([checkUrl(`https://127.0.0.1/`, inside), checkUrl(beside, inside) === null], [null, false]);
 });
 
 test("no name that resolves to an internal address is connected to, over A, AAAA or an alias", async () => {
@@ -183,7 +195,7 @@ test("no name that resolves to an internal address is connected to, over A, AAAA
     return [name, `alias-${name}`];
   };
   const urls = [...internal.map((ip) => add("A", ip)), ...internal6.map((ip) => add("AAAA", ip))].flat();
-  const fetch = fetcher({ allowLoopback: false });
+  const fetch = fetcher({ inside: { loopback: false } });
   for (const name of urls)
     assert.equal(failureCode(await fetch(post(`https://${name}:${sink.port}/`))), "blocked", name);
   assert.deepEqual(dialled, []);
@@ -193,7 +205,7 @@ test("one internal address among public ones blocks the name", async () => {
   dns.set("mixed.example.com", "A", [PUBLIC, "127.0.0.1"]);
   dns.set("six.example.com", "A", [PUBLIC]);
   dns.set("six.example.com", "AAAA", ["fd00::1"]);
-  const fetch = fetcher({ allowLoopback: false });
+  const fetch = fetcher({ inside: { loopback: false } });
   for (const host of ["mixed", "six"]) {
     assert.equal(failureCode(await fetch(post(`https://${host}.example.com/`))), "blocked");
   }
@@ -206,7 +218,7 @@ test("a name that flips between a public and a loopback address is never connect
     a: async () => found([asked++ % 2 === 0 ? PUBLIC : "127.0.0.1"]),
     aaaa: async () => nothing,
   };
-  const fetch = fetcher({ allowLoopback: false, resolver: flipping });
+  const fetch = fetcher({ inside: { loopback: false }, resolver: flipping });
   const codes = new Map<string, number>();
   for (let attempt = 0; attempt < 200; attempt += 1) {
     const code = failureCode(await fetch(post(`https://rebind.example.com:${sink.port}/`)));
@@ -224,7 +236,7 @@ test("a name that flips between a public and a loopback address is never connect
 });
 
 test("the same flip through the real resolver and a TTL of 0", async () => {
-  const fetch = fetcher({ allowLoopback: false });
+  const fetch = fetcher({ inside: { loopback: false } });
   for (let attempt = 0; attempt < 20; attempt += 1) {
     dns.set("rebind.example.com", "A", [attempt % 2 === 0 ? PUBLIC : "127.0.0.1"]);
     const result = await fetch(post(`https://rebind.example.com:${sink.port}/`));
@@ -234,7 +246,7 @@ test("the same flip through the real resolver and a TTL of 0", async () => {
 });
 
 test("leave for loopback is leave for loopback only", async () => {
-  const fetch = fetcher({ allowLoopback: true });
+  const fetch = fetcher({ inside: { loopback: true } });
   for (const host of ["10.0.0.1", "169.254.169.254", "192.168.0.1", "[fd00::1]", "0.0.0.0", "[::ffff:127.0.0.1]"]) {
     assert.equal(failureCode(await fetch(post(`https://${host}:${sink.port}/`))), "blocked", host);
   }
@@ -261,7 +273,7 @@ test("URLs are checked before anything is asked or sent", () => {
     "https://bücher.example/",
     "https://[2606:4700::1111]/",
   ];
-  for (const url of good) assert.equal(checkUrl(url, { allowLoopback: false }), null, url);
+  for (const url of good) assert.equal(checkUrl(url, { loopback: false }), null, url);
   const bad: [string, RegExp][] = [
     ["http://example.com/", /https/],
     ["ftp://example.com/", /https/],
@@ -284,7 +296,7 @@ test("URLs are checked before anything is asked or sent", () => {
     [" https://example.com/", /spaces/],
     [`https://example.com/${"x".repeat(2_048)}`, /longer than 2048/],
   ];
-  for (const [url, sentence] of bad) assert.match(checkUrl(url, { allowLoopback: true }) ?? "accepted", sentence, url);
+  for (const [url, sentence] of bad) assert.match(checkUrl(url, { loopback: true }) ?? "accepted", sentence, url);
 });
 
 // --- what it must not bear -------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import { isIP } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
 import { Agent, errors } from "undici";
 import { tlsFailureWords } from "../mail/tls-words.ts";
-import { literalAddressHost, mayConnect } from "./addresses.ts";
+import { type Inside, literalAddressHost, mayConnect } from "./addresses.ts";
 import type { Answer, Resolver } from "./resolver.ts";
 
 export type FetchRequest = {
@@ -21,6 +21,8 @@ export type FetchRequest = {
    * with `keep` the status is the answer, with as much of the body as came.
    */
   when_cut_short?: "fail" | "keep";
+  /** To a receiver of a customer's own, which may stand in a network that the operator allows; default false. */
+  to_customer?: boolean;
 };
 
 export type FetchFailure = "blocked" | "dns" | "connect" | "tls" | "timeout" | "too_large" | "protocol";
@@ -34,8 +36,8 @@ export type SafeFetch = ((request: FetchRequest) => Promise<FetchResult>) & { cl
 
 export type SafeFetchOptions = {
   resolver: Pick<Resolver, "a" | "aaaa">;
-  /** For development and tests: lets 127.0.0.0/8 and ::1 through, nothing else. */
-  allowLoopback: boolean;
+  /** What may be reached beside public addresses: networks only by requests to a customer's own receiver. */
+  inside: Inside;
 };
 
 const URL_LENGTH_MAX = 2_048;
@@ -57,7 +59,20 @@ const REFUSED_PORTS = new Set([
 /** Makes the one way out to strangers' HTTPS servers. It never throws for what the other side does; see FetchResult. */
 export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
   const dialling = new Set<TLSSocket>();
-  const agent = new Agent({
+  // Connections are kept for each apart: what a customer may reach is no way for a policy's host.
+  const outside = { ...options, inside: { loopback: options.inside.loopback } };
+  const [customers, others] = [agentFor(options, dialling), agentFor(outside, dialling)];
+  const run = (request: FetchRequest) =>
+    request.to_customer ? fetchOnce(customers, options, request) : fetchOnce(others, outside, request);
+  const close = async () => {
+    for (const socket of dialling) socket.destroy(new FetchError("protocol", "the program is stopping"));
+    await Promise.all([customers.destroy(), others.destroy()]);
+  };
+  return Object.assign(run, { close });
+}
+
+function agentFor(options: SafeFetchOptions, dialling: Set<TLSSocket>): Agent {
+  return new Agent({
     connect: connector(options, dialling),
     allowH2: false,
     pipelining: 1,
@@ -68,19 +83,13 @@ export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  const run = (request: FetchRequest) => fetchOnce(agent, options, request);
-  const close = async () => {
-    for (const socket of dialling) socket.destroy(new FetchError("protocol", "the program is stopping"));
-    await agent.destroy();
-  };
-  return Object.assign(run, { close });
 }
 
 /**
  * Whether a customer may give this URL: null, or a sentence that says why not. Looks at the text alone; a name that
  * resolves to a forbidden address is found when connecting.
  */
-export function checkUrl(url: string, options: { allowLoopback: boolean }): string | null {
+export function checkUrl(url: string, inside: Inside): string | null {
   if (url.length > URL_LENGTH_MAX) return `The URL is longer than ${URL_LENGTH_MAX} characters.`;
   if (/[\s\x00-\x1f\x7f]/.test(url)) return "The URL must not contain spaces or control characters.";
   const parsed = URL.parse(url);
@@ -89,13 +98,13 @@ export function checkUrl(url: string, options: { allowLoopback: boolean }): stri
   if (!/^https:\/\/[^/\\]/i.test(url)) return "The URL must begin with https://.";
   if (parsed.username !== "" || parsed.password !== "") return "The URL must not contain a user name or password.";
   if (REFUSED_PORTS.has(Number(parsed.port || 443))) return `Port ${parsed.port} is not allowed.`;
-  return checkHost(parsed.hostname, options.allowLoopback);
+  return checkHost(parsed.hostname, inside);
 }
 
-function checkHost(hostname: string, allowLoopback: boolean): string | null {
+function checkHost(hostname: string, inside: Inside): string | null {
   const literal = literalAddressHost(hostname);
   if (literal !== null)
-    return mayConnect(literal, allowLoopback)
+    return mayConnect(literal, inside)
       ? null
       : "The URL must not lead to a private, loopback, link-local or otherwise internal address.";
   const isName = hostname.includes(".") && hostname !== "." && hostname.length <= NAME_LENGTH_MAX;
@@ -115,7 +124,7 @@ class FetchError extends Error {
 async function fetchOnce(agent: Agent, options: SafeFetchOptions, request: FetchRequest): Promise<FetchResult> {
   const started = performance.now();
   const took = () => Math.round(performance.now() - started);
-  const refusal = checkUrl(request.url, options);
+  const refusal = checkUrl(request.url, options.inside);
   if (refusal !== null) return { kind: "failed", reason: refusal, code: "blocked", duration_ms: took() };
   const limit = timeLimit(request.timeout_ms);
   try {
@@ -250,7 +259,7 @@ async function connectChecked(
 async function allowedAddresses(options: SafeFetchOptions, hostname: string): Promise<string[]> {
   const literal = literalAddressHost(hostname);
   const addresses = literal === null ? await resolveHost(options.resolver, hostname) : [literal];
-  const forbidden = addresses.find((address) => !mayConnect(address, options.allowLoopback));
+  const forbidden = addresses.find((address) => !mayConnect(address, options.inside));
   if (forbidden !== undefined)
     throw new FetchError("blocked", "the host's address is private or otherwise not allowed");
   return addresses;

@@ -7,7 +7,7 @@ import type { Path } from "../mail/smtp-server/command.ts";
 import { type Reply, reply } from "../mail/smtp-server/reply.ts";
 import { type SmtpServer, type SmtpServerOptions, startSmtpServer } from "../mail/smtp-server/server.ts";
 import type { Client, Hooks, RcptAnswer, Receiver, Transaction } from "../mail/smtp-server/session.ts";
-import { isLoopbackAddress } from "../platform/addresses.ts";
+import { isLoopbackAddress, isWithin } from "../platform/addresses.ts";
 import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
 import { isUnavailable } from "../platform/db.ts";
@@ -84,7 +84,7 @@ function optionsFor(
     tls: parts.tls,
     implicit_tls,
     slow_login_ms: SLOW_LOGIN_MS,
-    proxies: world.config.proxy_protocol_from,
+    isProxy: (ip) => isWithin(ip, world.config.proxy_protocol_from),
     // Programs beside us on this machine.
     isTrusted: isLoopbackAddress,
     now: () => world.clock.monotonic(),

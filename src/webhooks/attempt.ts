@@ -38,6 +38,7 @@ export async function makeAttempt(world: AttemptWorld, endpoint: EndpointRow, wh
     timeout_ms: what.timeout_ms ?? ATTEMPT_TIMEOUT_MS,
     response_bytes_max: RESPONSE_BYTES_MAX,
     when_cut_short: "keep",
+    to_customer: true,
   });
   const duration_ms = Math.round(result.duration_ms);
   if (result.kind === "failed") return { attempt_id, status_code: null, error: failure(result), duration_ms };

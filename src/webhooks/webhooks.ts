@@ -2,6 +2,7 @@
 // enqueue.ts (in the producer's transaction) → dispatch.ts (claim, attempt, outcome) → the log (deliveries.ts).
 import { findDomain, forgetWebhook } from "../domains/domains.ts";
 import { compilePattern } from "../mail/glob-pattern.ts";
+import { insideOf } from "../platform/addresses.ts";
 import { isUuid, type Query, type Tx } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
@@ -74,7 +75,7 @@ function sealSecret(world: Pick<World, "seal">, orgId: string, id: string, secre
 }
 
 function checkTarget(world: Pick<World, "config">, url: string): void {
-  const problem = checkUrl(url, { allowLoopback: world.config.testing.allow_loopback });
+  const problem = checkUrl(url, insideOf(world.config));
   if (problem !== null) throw invalid("url", `the 'url' field is not allowed: ${problem}`);
 }
 

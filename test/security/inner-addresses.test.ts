@@ -134,6 +134,25 @@ test("mail to a domain whose servers lead inside is refused, and connects nowher
   assert.deepEqual(strangersDials(), []);
 });
 
+test("an address in a network that the operator allows is taken for a webhook or a relay, and its neighbour is not", async () => {
+  const opened = await testApi({
+    ...{ POSTERN_DNS: dns.address, POSTERN_TESTING_ALLOW_LOOPBACK: "0", POSTERN_ALLOWED_NETWORKS: "10.20.0.0/16" },
+  });
+  try {
+    await addVerifiedDomain(opened, dns, "opened.example");
+    for (const [host, status] of [
+      ["10.20.3.4", [201, 200]],
+      ["10.21.0.1", [400, 400]],
+    ] as const) {
+      const hook = await opened.ask("POST", "/v1/webhooks", { url: `https://${host}/in` });
+      const relay = await opened.ask("PUT", "/v1/domains/opened.example/relay", { host, port: PORT });
+      assert.deepEqual([hook.status, relay.status], status, host);
+    }
+  } finally {
+    await opened.close();
+  }
+});
+
 test("a relay whose name leads inside is not connected to", async () => {
   // Relays are remembered for two seconds: a domain that nothing was sent from yet.
   await addVerifiedDomain(api, dns, "relayed.example");

@@ -237,7 +237,7 @@ describe("a server with implicit TLS", () => {
   });
 
   it("knows the client that a load balancer speaks for", async () => {
-    const port = await start({ implicit_tls: true, proxies: ["127.0.0.1"] });
+    const port = await start({ implicit_tls: true, isProxy: (ip) => ip === "127.0.0.1" });
     const smtp = await rawSmtp(port);
     smtp.write("PROXY TCP4 192.0.2.7 192.0.2.8 4711 465\r\n");
     await smtp.startTls();
@@ -251,7 +251,7 @@ describe("a server with implicit TLS", () => {
   });
 
   it("loses nothing when the handshake begins in the packet of the load balancer's header", async () => {
-    const port = await start({ implicit_tls: true, proxies: ["127.0.0.1"] });
+    const port = await start({ implicit_tls: true, isProxy: (ip) => ip === "127.0.0.1" });
     const wire = connect(port, "127.0.0.1");
     const [near, far] = duplexPair();
     let header = "PROXY TCP4 192.0.2.7 192.0.2.8 4711 465\r\n";

@@ -43,7 +43,7 @@ export function serverOptions(
     limits: { ...LIMITS, ...limits },
     client_limits: { connections_max: 2_000, load_share: 0.5, per_client_max: 50, per_client_minute_max: 10_000 },
     tls: () => testContext(),
-    proxies: [],
+    isProxy: () => false,
     isTrusted: () => true,
     now: () => performance.now(),
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),

@@ -22,8 +22,8 @@ export type SmtpServerOptions<Route> = {
   implicit_tls?: boolean;
   /** How long a wrong login waits that the hook calls slow. */
   slow_login_ms?: number;
-  /** Addresses or networks (CIDR) whose connections begin with a PROXY header. */
-  proxies: readonly string[];
+  /** Whose connections begin with a PROXY header. */
+  isProxy(ip: string): boolean;
   /** Clients without limits of their own. */
   isTrusted(ip: string): boolean;
   /** Monotonic milliseconds. */
@@ -70,7 +70,7 @@ export async function startSmtpServer<Route>(options: SmtpServerOptions<Route>):
   const running: Running<Route> = {
     options,
     clients: createClients(options.client_limits, options.isTrusted),
-    isProxy: addressList(options.proxies),
+    isProxy: options.isProxy,
     wires: new Set(),
     places: new Map(),
     sockets: new Set(),
@@ -221,19 +221,6 @@ async function proxiedClient(wire: ServerWire, peer: { ip: string; port: number 
 /** An IPv4 client of a socket for both families has an IPv4 address all the same. */
 function plainAddress(ip: string): string {
   return ipaddr.isValid(ip) ? ipaddr.process(ip).toString() : ip;
-}
-
-/** Tests addresses against a list of addresses and networks; entries that are neither match nothing. */
-function addressList(entries: readonly string[]): (ip: string) => boolean {
-  const networks = entries.flatMap((entry) => {
-    const text = entry.includes("/") ? entry : `${entry}/${entry.includes(":") ? 128 : 32}`;
-    return ipaddr.isValidCIDR(text) ? [ipaddr.parseCIDR(text)] : [];
-  });
-  return (ip) => {
-    if (networks.length === 0 || !ipaddr.isValid(ip)) return false;
-    const address = ipaddr.process(ip);
-    return networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits));
-  };
 }
 
 async function stop<Route>(running: Running<Route>, server: Server, withinMs: number): Promise<void> {

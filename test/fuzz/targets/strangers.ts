@@ -121,7 +121,7 @@ const url: Target = {
   bytes_max: 4_096,
   check(input) {
     const text = input.toString("utf8");
-    const refusal = checkUrl(text, { allowLoopback: false });
+    const refusal = checkUrl(text, { loopback: false });
     const parsed = URL.parse(text);
     if (refusal !== null) {
       assert.ok(refusal.endsWith(".") && refusal.length <= 200);
