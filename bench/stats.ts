@@ -3,11 +3,12 @@
 // sums taken by a scan of the event log, once. The past is filled in by SQL; what is measured is the product's own code.
 import { bootstrap } from "../src/accounts/accounts.ts";
 import { createHttpServer, type HttpServer } from "../src/api/server.ts";
-import { createEngine, mountFeatures, type Opened, openWorld } from "../src/app.ts";
+import { createEngine, mountFeatures } from "../src/app.ts";
 import { readConfig } from "../src/config.ts";
 import { type MailEvent, recordEvents } from "../src/events/events.ts";
 import type { Db } from "../src/platform/db.ts";
 import { createLog } from "../src/platform/log.ts";
+import { type Opened, openWorld } from "../src/platform/open-world.ts";
 import { uuidFloor } from "../src/platform/random.ts";
 import type { World } from "../src/platform/world.ts";
 import { sweepStats } from "../src/stats/background.ts";

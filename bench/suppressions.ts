@@ -1,10 +1,11 @@
 // How the look-up of the send path, the list and the totals behave as the suppression list grows: at none, a tenth and
 // all of `rows` entries of one organization, on a PostgreSQL of its own with durable settings. It inserts by SQL
 // (generate_series), not through the import. Random access over the whole list, half of it hits.
-import { openWorld } from "../src/app.ts";
+
 import { readConfig } from "../src/config.ts";
 import type { Db } from "../src/platform/db.ts";
 import { createLog } from "../src/platform/log.ts";
+import { openWorld } from "../src/platform/open-world.ts";
 import type { World } from "../src/platform/world.ts";
 import { findSuppressed, listSuppressions } from "../src/suppressions/suppressions.ts";
 import { type BenchResult, conditions, fillIn, makeFolder, round } from "./support/bench.ts";

@@ -6,7 +6,7 @@ import { mountAliases } from "./aliases/routes.ts";
 import { refusalBody, shapeRefusal } from "./api/errors.ts";
 import { startInternalServer } from "./api/internal.ts";
 import { createHttpServer } from "./api/server.ts";
-import type { Config, Role } from "./config.ts";
+import type { Role } from "./config.ts";
 import { dkimKeys, signingKeys } from "./dkim/dkim.ts";
 import { mountDkim } from "./dkim/routes.ts";
 import { startDmarcWork } from "./dmarc/background.ts";
@@ -61,23 +61,11 @@ import { mountPools } from "./outbound/pool-endpoints.ts";
 import { mountRelays } from "./outbound/relay-endpoints.ts";
 import { findSources } from "./outbound/sources.ts";
 import { mountWitness } from "./outbound/witness.ts";
-import { insideOf } from "./platform/addresses.ts";
-import { createFolderBlobs, createS3Blobs } from "./platform/blobs.ts";
-import { createClock, within } from "./platform/clock.ts";
-import { openDb } from "./platform/db.ts";
-import { processEnder } from "./platform/end-process.ts";
+import { within } from "./platform/clock.ts";
 import { startHealing } from "./platform/heal-times.ts";
 import type { Api } from "./platform/http.ts";
-import { createLog, type Log } from "./platform/log.ts";
-import { createMetrics } from "./platform/metrics.ts";
-import { migrate } from "./platform/migrate.ts";
-import { openOwnDatabase } from "./platform/own-database.ts";
-import { makePartitions, startPartitionWork } from "./platform/partitions.ts";
+import { startPartitionWork } from "./platform/partitions.ts";
 import { type Pressure, watchPressure } from "./platform/pressure.ts";
-import { createRandom } from "./platform/random.ts";
-import { createResolver } from "./platform/resolver.ts";
-import { createSafeFetch } from "./platform/safe-fetch.ts";
-import { createSeal } from "./platform/seal.ts";
 import { serverTls } from "./platform/server-tls.ts";
 import { createSpool, type Spool } from "./platform/spool.ts";
 import { guardEventLoop, watchRoles } from "./platform/watchdog.ts";
@@ -104,79 +92,9 @@ import { startHooks } from "./webhooks/dispatch.ts";
 import { mountWebhooks } from "./webhooks/routes.ts";
 import { findWebhooks } from "./webhooks/webhooks.ts";
 
-const SKEW_EVERY_MS = 10_000;
 const HEAVY_WORKER = new URL("./heavy-worker.ts", import.meta.url);
 /** Of the 60 s after which the process is ended anyway; the database has the rest. */
 const END_WITHIN_MS = 50_000;
-
-export type Opened = { world: World; database_url: string; close(): Promise<void> };
-
-/** Starts or reaches the database, brings it up to date and builds the World. `close` undoes all of it. */
-export async function openWorld(
-  config: Config,
-  log: Log = createLog({ level: config.log_level, role: "postern" }),
-): Promise<Opened> {
-  const embedded = config.database_url ? null : await openOwnDatabase(config.data_dir, log);
-  const database_url = config.database_url ?? (embedded?.url as string);
-  const world = await openMigrated(config, log, database_url).catch(async (error) => {
-    await embedded?.stop();
-    throw error;
-  });
-  const timer = setInterval(() => followDatabaseClock(world).catch(() => undefined), SKEW_EVERY_MS);
-  return {
-    world,
-    database_url,
-    async close() {
-      clearInterval(timer);
-      await world.db.close();
-      await embedded?.stop();
-    },
-  };
-}
-
-async function openMigrated(config: Config, log: Log, databaseUrl: string): Promise<World> {
-  const applied = await migrate(databaseUrl);
-  if (applied.length > 0) log.info({ migrations: applied }, "database brought up to date");
-  const world = buildWorld(config, log, databaseUrl);
-  try {
-    await followDatabaseClock(world);
-    await makePartitions(world.db, world.clock.now());
-    return world;
-  } catch (error) {
-    await world.db.close();
-    throw error;
-  }
-}
-
-/** A World over a database that is up already; tests use it with parts of their own. */
-export function buildWorld(config: Config, log: Log, databaseUrl: string): World {
-  const clock = createClock({ offsetFile: config.testing.clock_file });
-  const resolver = createResolver({
-    servers: config.dns_servers,
-    timeout_ms: config.testing.dns_timeout_ms ?? 5_000,
-    attempts: 2,
-    cache_max: 10_000,
-    validating: config.dns_validating,
-    now: () => clock.now(),
-  });
-  return {
-    config,
-    database_url: databaseUrl,
-    clock,
-    resolver,
-    log,
-    db: openDb(databaseUrl, { onError: (err) => log.warn({ err }, "a database connection was lost") }),
-    random: createRandom(clock),
-    fetch: createSafeFetch({ resolver, inside: insideOf(config) }),
-    blobs: config.s3 ? createS3Blobs(config.s3) : createFolderBlobs(join(config.data_dir, "blobs"), processEnder(log)),
-    seal: createSeal(config.master_key),
-    metrics: createMetrics(),
-  };
-}
-
-async function followDatabaseClock(world: World): Promise<void> {
-  world.clock.setSkew(await world.db.clockSkewMs());
-}
 
 /** What there is once in a process, for all its roles. The engines are there once their roles run here: delivery with `mta`, receiving with `mx`. */
 export type Engine = {

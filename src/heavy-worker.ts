@@ -7,10 +7,11 @@ import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import type { FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy-thread.ts";
 import { createInnerServer } from "./api/server.ts";
-import { buildWorld, createEngine, mountFeatures, mountOpenRoutes } from "./app.ts";
+import { createEngine, mountFeatures, mountOpenRoutes } from "./app.ts";
 import type { Config } from "./config.ts";
 import { createFolderBlobs } from "./platform/blobs.ts";
 import { createLog } from "./platform/log.ts";
+import { buildWorld } from "./platform/open-world.ts";
 import type { World } from "./platform/world.ts";
 
 const BEAT_MS = 500;

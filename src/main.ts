@@ -13,7 +13,7 @@ import {
   organizationTable,
   showFirstKeys,
 } from "./accounts/accounts.ts";
-import { type Opened, openWorld, type Running, startRoles } from "./app.ts";
+import { type Running, startRoles } from "./app.ts";
 import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
 import { ownZone } from "./doctor/own-zone.ts";
 import { examine, printable } from "./doctor.ts";
@@ -24,6 +24,7 @@ import { refuseTakenPlaces } from "./platform/free-places.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { acceptMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
 import { migrate } from "./platform/migrate.ts";
+import { type Opened, openWorld } from "./platform/open-world.ts";
 import { explainStart } from "./platform/start-problem.ts";
 import { UsageError } from "./platform/usage-error.ts";
 import type { World } from "./platform/world.ts";

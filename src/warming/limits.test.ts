@@ -6,7 +6,7 @@ import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts
 import { byClock, standingClock } from "../../test/support/moved-clock.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import type { HttpServer } from "../api/server.ts";
-import { buildWorld } from "../app.ts";
+import { buildWorld } from "../platform/open-world.ts";
 import type { World } from "../platform/world.ts";
 
 const MINUTE = 60_000;

@@ -7,18 +7,12 @@ import { bootstrap } from "../../src/accounts/accounts.ts";
 import { newSecret, secretDigest } from "../../src/accounts/keys.ts";
 import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
 import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
-import {
-  allSigningKeys,
-  buildWorld,
-  createEngine,
-  type Engine,
-  mountFeatures,
-  mountOpenRoutes,
-} from "../../src/app.ts";
+import { allSigningKeys, createEngine, type Engine, mountFeatures, mountOpenRoutes } from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
 import type { Account, Api } from "../../src/platform/http.ts";
 import { createLog } from "../../src/platform/log.ts";
+import { buildWorld } from "../../src/platform/open-world.ts";
 import type { World } from "../../src/platform/world.ts";
 import { testDatabase } from "./database.ts";
 

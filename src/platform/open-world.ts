@@ -1,0 +1,89 @@
+// Builds the World that everything is given: over a database that is reached or started, and brought up to date.
+import { join } from "node:path";
+import type { Config } from "../config.ts";
+import { insideOf } from "./addresses.ts";
+import { createFolderBlobs, createS3Blobs } from "./blobs.ts";
+import { createClock } from "./clock.ts";
+import { openDb } from "./db.ts";
+import { processEnder } from "./end-process.ts";
+import { createLog, type Log } from "./log.ts";
+import { createMetrics } from "./metrics.ts";
+import { migrate } from "./migrate.ts";
+import { openOwnDatabase } from "./own-database.ts";
+import { makePartitions } from "./partitions.ts";
+import { createRandom } from "./random.ts";
+import { createResolver } from "./resolver.ts";
+import { createSafeFetch } from "./safe-fetch.ts";
+import { createSeal } from "./seal.ts";
+import type { World } from "./world.ts";
+
+const SKEW_EVERY_MS = 10_000;
+
+export type Opened = { world: World; database_url: string; close(): Promise<void> };
+
+/** Starts or reaches the database, brings it up to date and builds the World. `close` undoes all of it. */
+export async function openWorld(
+  config: Config,
+  log: Log = createLog({ level: config.log_level, role: "postern" }),
+): Promise<Opened> {
+  const embedded = config.database_url ? null : await openOwnDatabase(config.data_dir, log);
+  const database_url = config.database_url ?? (embedded?.url as string);
+  const world = await openMigrated(config, log, database_url).catch(async (error) => {
+    await embedded?.stop();
+    throw error;
+  });
+  const timer = setInterval(() => followDatabaseClock(world).catch(() => undefined), SKEW_EVERY_MS);
+  return {
+    world,
+    database_url,
+    async close() {
+      clearInterval(timer);
+      await world.db.close();
+      await embedded?.stop();
+    },
+  };
+}
+
+async function openMigrated(config: Config, log: Log, databaseUrl: string): Promise<World> {
+  const applied = await migrate(databaseUrl);
+  if (applied.length > 0) log.info({ migrations: applied }, "database brought up to date");
+  const world = buildWorld(config, log, databaseUrl);
+  try {
+    await followDatabaseClock(world);
+    await makePartitions(world.db, world.clock.now());
+    return world;
+  } catch (error) {
+    await world.db.close();
+    throw error;
+  }
+}
+
+/** A World over a database that is up already; tests use it with parts of their own. */
+export function buildWorld(config: Config, log: Log, databaseUrl: string): World {
+  const clock = createClock({ offsetFile: config.testing.clock_file });
+  const resolver = createResolver({
+    servers: config.dns_servers,
+    timeout_ms: config.testing.dns_timeout_ms ?? 5_000,
+    attempts: 2,
+    cache_max: 10_000,
+    validating: config.dns_validating,
+    now: () => clock.now(),
+  });
+  return {
+    config,
+    database_url: databaseUrl,
+    clock,
+    resolver,
+    log,
+    db: openDb(databaseUrl, { onError: (err) => log.warn({ err }, "a database connection was lost") }),
+    random: createRandom(clock),
+    fetch: createSafeFetch({ resolver, inside: insideOf(config) }),
+    blobs: config.s3 ? createS3Blobs(config.s3) : createFolderBlobs(join(config.data_dir, "blobs"), processEnder(log)),
+    seal: createSeal(config.master_key),
+    metrics: createMetrics(),
+  };
+}
+
+async function followDatabaseClock(world: World): Promise<void> {
+  world.clock.setSkew(await world.db.clockSkewMs());
+}
