@@ -18,11 +18,12 @@ import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readCon
 import { ownZone } from "./doctor/own-zone.ts";
 import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
-import { resumeSending } from "./outbound/outbound.ts";
+import { databaseId, resumeSending } from "./outbound/outbound.ts";
 import { answerJson, answerLines, askDatabase } from "./platform/ask-database.ts";
+import { noteDatabase, refuseEmptyDatabase } from "./platform/data-folder.ts";
 import { refuseTakenPlaces } from "./platform/free-places.ts";
 import { createLog, type Log } from "./platform/log.ts";
-import { acceptMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
+import { acceptMasterKey, judgeMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
 import { migrate } from "./platform/migrate.ts";
 import { type Opened, openWorld } from "./platform/open-world.ts";
 import { explainStart } from "./platform/start-problem.ts";
@@ -70,7 +71,11 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
   world.log.info(printableConfig(config), "configuration");
   if (config.unused.length > 0)
     world.log.warn({ unused: config.unused }, "these variables are no settings, or have no effect");
+  if ((await judgeMasterKey(world.db, world.seal)) === "unknown") await refuseEmptyDatabase(config.data_dir);
   await keepMasterKey(world);
+  await noteDatabase(config.data_dir, await databaseId(world)).catch((err) =>
+    world.log.warn({ err }, "the data folder cannot note which database it serves"),
+  );
   const first = await bootstrap(world, { live_key: config.bootstrap_live_key, test_key: config.bootstrap_test_key });
   // At once: they are nowhere else, and a port that is taken ends the start.
   if (first) console.log(showFirstKeys(config, first, process.stdout.isTTY));

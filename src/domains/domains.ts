@@ -408,6 +408,11 @@ export function findReceiver(world: Pick<World, "db">): (domainName: string) => 
   });
 }
 
+/** Has anybody here a domain? */
+export async function hasAnyDomain(db: Query): Promise<boolean> {
+  return (await queries.hasDomains(db))[0]?.found ?? false;
+}
+
 /** Who holds a domain, whatever its type and state, by ASCII name and over all organizations. */
 export async function findHolder(
   world: Pick<World, "db">,

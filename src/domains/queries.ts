@@ -190,6 +190,10 @@ export function findHolders(db: Query, domains: string[]) {
 }
 
 /** Index: domain_dmarc_token. */
+export function hasDomains(db: Query) {
+  return db.query<{ found: boolean }>("select exists (select 1 from domain) as found");
+}
+
 export function findByDmarcToken(db: Query, token: string) {
   return db.query<DomainRow>(`select ${COLUMNS} from domain where dmarc_token = $1`, [token]);
 }

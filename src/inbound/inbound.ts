@@ -7,7 +7,8 @@
 
 import { planFinder, showsAuthResults } from "../accounts/accounts.ts";
 import { aliasFinder } from "../aliases/aliases.ts";
-import { findReceiver, findSender } from "../domains/domains.ts";
+import { findReceiver, findSender, hasAnyDomain } from "../domains/domains.ts";
+import { anyMaskedAlias } from "../masked/masked.ts";
 import type { FindLane } from "../outbound/outbound.ts";
 import { createParsePool } from "../platform/parse-pool.ts";
 import type { World } from "../platform/world.ts";
@@ -97,7 +98,9 @@ export function createInbound(world: World, ports: InboundPorts, options: Inboun
   const { exact, own } = ports;
   const findAlias = aliasFinder(world);
   return {
-    decide: createRcptPolicy(world, { findReceiver: findReceiver(world), findAlias, exact, own }),
+    decide: createRcptPolicy(world, {
+      ...{ findReceiver: findReceiver(world), findAlias, exact, own, hasDomains: receivingFinder(world) },
+    }),
     deciderOf: (orgId) => createRcptPolicy(world, { findReceiver: ownReceiver(world, orgId), findAlias, exact, own }),
     take: taker({
       checks: [refuseLargeHeads, refuseLoops(world), ...ports.checks],
@@ -169,5 +172,14 @@ function fromRow(row: queries.MailRow, examine: (about: Examinable) => Examined)
     replayed: row.processed_at !== null,
     rule_ids: row.rule_ids,
     examination: examine({ origin, envelope, received_at: row.received_at, verdicts: keptVerdicts(row) }),
+  };
+}
+
+/** Can this installation receive mail for anybody at all? Once it could, it is not asked again. */
+function receivingFinder({ db }: Pick<World, "db">): () => Promise<boolean> {
+  let isFound = false;
+  return async () => {
+    isFound ||= (await hasAnyDomain(db)) || (await anyMaskedAlias(db));
+    return isFound;
   };
 }

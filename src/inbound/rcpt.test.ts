@@ -116,3 +116,20 @@ test("exact alias, then exact deciders, then globs and the catch-all, then our o
   assert.equal(await ask("other@reports.postern.test", { exact, own }), "550 5.1.1");
   assert.equal(await ask("dmarc@elsewhere.example"), "550 5.7.1");
 });
+
+test("nothing is refused for good where no domain is set up yet: the database may be the wrong one", async () => {
+  const parts = { findReceiver: async () => undefined, findAlias: aliasFinder(api.world), exact: [], own: [] };
+  for (const [has, unknown, own] of [
+    [false, "451 4.3.5", "451 4.3.5"],
+    [true, "550 5.7.1", "550 5.1.1"],
+  ] as const) {
+    const policy = createRcptPolicy(api.world, { ...parts, hasDomains: async () => has });
+    const told = async (to: string) => {
+      const decision = await policy({ client, from: path("a@b.example"), to: path(to) });
+      return decision.kind === "accept" ? decision.route.kind : `${decision.code} ${decision.enhanced}`;
+    };
+    assert.equal(await told("x@served.example"), unknown);
+    assert.equal(await told("b+nothing@bounces.postern.test"), own);
+    assert.equal(await told("postmaster@postern.test"), "operator", "the operator's mail is taken in any case");
+  }
+});

@@ -15,6 +15,8 @@ export type PolicyWorld = Pick<World, "db" | "clock" | "config" | "seal">;
 export type PolicyPorts = {
   findReceiver(domain: string): Promise<ReceivingDomain | undefined>;
   findAlias: FindAlias;
+  /** Is there any domain, of whomever? Absent: there is. */
+  hasDomains?(): Promise<boolean>;
   /** Addresses that are exact, wherever they are; asked before globs and catch-alls. */
   exact: readonly RcptDecider[];
   /** Addresses on our own hosts. */
@@ -23,6 +25,13 @@ export type PolicyPorts = {
 
 export const SRS_CONTEXT = "srs";
 
+/** Nothing is set up yet, or the database is not the one it should be: no mail is turned away for good (rule 24). */
+const NOT_SET_UP: Refused = {
+  kind: "refuse",
+  code: 451,
+  enhanced: "4.3.5",
+  text: "no domain is set up here yet; try again later",
+};
 const RELAY: Refused = { kind: "refuse", code: 550, enhanced: "5.7.1", text: "relaying denied" };
 
 /** The policy of this process. The decider throws only when the database cannot be asked. */
@@ -33,13 +42,19 @@ export function createRcptPolicy(
   const operator = operatorDecider(world);
   const own = [tokenDecider(world), srsDecider(world, ports), ...ports.own, operator];
   return async (question) => {
+    const decision = await decide(question);
+    const isFinal = decision.kind === "refuse" && decision.code >= 500;
+    return isFinal && ports.hasDomains && !(await ports.hasDomains()) ? NOT_SET_UP : decision;
+  };
+
+  async function decide(question: RcptQuestion): Promise<RcptDecision> {
     const { domain } = question.to;
     if (domain === null) return (await operator(question)) ?? RELAY;
     const receiver = await ports.findReceiver(domain);
     const decided =
       (await askCustomer(ports, receiver, question)) ?? (await askInTurn(own, question)) ?? (receiver ? UNKNOWN : null);
     return decided ?? (isOurHost(world, domain) ? UNKNOWN : RELAY);
-  };
+  }
 }
 
 async function askCustomer(

@@ -4,7 +4,7 @@ export { maskedAddresses } from "./aliases.ts";
 export { maskedCheck, maskedDecider, withActivity } from "./arrival.ts";
 export type { CarryPorts } from "./carry.ts";
 export { forwardHandler } from "./forwarding.ts";
-export { hasMaskedAliases } from "./queries.ts";
+export { anyMaskedAlias, hasMaskedAliases } from "./queries.ts";
 export { replyHandler } from "./replying.ts";
 export { maskedReturnPath } from "./return-path.ts";
 export { withMaskedKey } from "./service-domain.ts";

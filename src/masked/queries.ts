@@ -221,6 +221,12 @@ export function moveToDomain(tx: Tx, orgId: string, { from, to }: { from: string
   return tx.execute("update masked_alias set domain_id = $3 where org_id = $1 and domain_id = $2", [orgId, from, to]);
 }
 
+/** Has anybody here ever had a masked address? */
+export async function anyMaskedAlias(db: Query): Promise<boolean> {
+  const [row] = await db.query<{ found: boolean }>("select exists (select 1 from masked_alias) as found");
+  return row?.found ?? false;
+}
+
 /** Has the domain aliases, deleted ones that may come back included? */
 export async function hasMaskedAliases(tx: Query, orgId: string, domainId: string): Promise<boolean> {
   const [row] = await tx.query<{ found: boolean }>(

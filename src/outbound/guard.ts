@@ -282,6 +282,11 @@ async function beatLast({ world, seen }: State): Promise<void> {
   await seen?.keeping;
 }
 
+/** The id of a database: its copies have the same, a new one has another. */
+export async function databaseId({ db }: Pick<World, "db">): Promise<string> {
+  return (await queries.ensureGuard(db, await identityOf(db))).id;
+}
+
 /** Since when nothing is sent, and why; null where mail leaves. For whoever asks whether all is well. */
 export async function findPause(db: Query): Promise<{ since: Date; reason: string } | null> {
   const guard = await queries.findGuard(db);

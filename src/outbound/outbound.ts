@@ -41,7 +41,7 @@ import { notifier } from "./wake.ts";
 
 export { TOKEN_CONTEXT } from "./attempt.ts";
 export { type ChooseExit, type Exit, exitChooser } from "./exits.ts";
-export { findPause, resumeSending } from "./guard.ts";
+export { databaseId, findPause, resumeSending } from "./guard.ts";
 export { isLaneGone } from "./lane-queries.ts";
 export { type FindLane, laneFinder, lanesInPlace } from "./lanes.ts";
 export { poolPorts } from "./pools.ts";

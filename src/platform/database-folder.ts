@@ -41,6 +41,12 @@ export async function findDatabase(dataDir: string, elsewhere: string = ELSEWHER
   return { folder: named, moved: true, unused: null };
 }
 
+/** Is there a database of `dataDir`, wherever it lies? */
+export async function isDatabaseMade(dataDir: string, elsewhere: string = ELSEWHERE): Promise<boolean> {
+  const place = await findDatabase(dataDir, elsewhere);
+  return place !== null && (await isThere(join(place.folder, "cluster")));
+}
+
 /** The folder to give to the embedded database: where it is, or where a first start makes it. */
 export async function databaseFolder(dataDir: string, elsewhere: string = ELSEWHERE): Promise<DatabasePlace> {
   const place = (await findDatabase(dataDir, elsewhere)) ?? (await newPlace(dataDir, elsewhere));

@@ -114,7 +114,9 @@ test("a start that is stopped before it is ready ends in good order, with its da
 
 test("another master key ends the start before anything is taken, until the operator accepts it", async () => {
   const key = () => randomBytes(32).toString("hex");
-  const right = { DATABASE_URL: database.url, POSTERN_MASTER_KEY: key() };
+  // A folder of its own: that of the tests before belongs to their database.
+  const place = { DATABASE_URL: database.url, POSTERN_DATA: join(folder, "beside") };
+  const right = { ...place, POSTERN_MASTER_KEY: key() };
   const settings = { base_url: "", live_key: "", test_key: "", env: { ...env, ...right } };
   const first = await startPostern(settings);
   assert.equal(await first.stop(), 0);
