@@ -20,10 +20,18 @@ export async function checkListed(
     const says = "Whether our addresses are on block lists was not asked: no list is set.";
     return [skipped(NAME, says, "POSTERN_DNS_BLOCK_LISTS=zen.spamhaus.org, or another list that you may ask")];
   }
+  const failures: string[] = [];
+  const ask = async (name: string) => {
+    const answer = await resolver.a(name);
+    if (answer.kind === "failed") failures.push(answer.reason);
+    return answer;
+  };
   const answers = await Promise.all(
-    addresses.map(({ ip, ehlo }) => askBlockLists(lists, { ip, domains: [ehlo] }, resolver.a)),
+    addresses.map(({ ip, ehlo }) => askBlockLists(lists, { ip, domains: [ehlo] }, ask)),
   );
   const listed = new Set(answers.flatMap(({ symptoms }) => symptoms.map(({ description }) => description)));
+  if (listed.size === 0 && failures[0] !== undefined)
+    return [skipped(NAME, `Whether our addresses are on block lists could not be asked (${failures[0]}).`)];
   if (listed.size === 0) {
     const zones = lists.map(({ zone }) => zone).join(", ");
     return [ok(NAME, `No address of ${hostname} is on a block list that is set (${zones}).`)];

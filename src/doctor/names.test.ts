@@ -152,6 +152,13 @@ describe("the doctor and the service's own names", () => {
     assert.match(other.remedy ?? "", /forward port 25 to port 2525/);
   });
 
+  it("says that the MX listens on loopback also when no name server answers", async () => {
+    const silent = { POSTERN_DNS: "127.0.0.1:9" };
+    const names = async (more: object) => (await bad({ ...silent, ...more })).map(({ name }) => name);
+    assert.deepEqual(await names({ POSTERN_MX: "127.0.0.1:25" }), ["DNS", "MX", "listed"]);
+    assert.deepEqual((await bad({ ...silent, POSTERN_MX: "127.0.0.1:25" }))[1]?.status, "problem");
+  });
+
   it("asks the block lists that are set for our own addresses", async () => {
     dns.set("25.2.0.192.list.example.eu", "A", ["127.0.0.2"]);
     const found = await only();
@@ -218,8 +225,10 @@ describe("the service's zone", () => {
     assert.deepEqual(JSON.parse(json.stdout), { records: zone });
   });
 
-  it("names no address that it does not know", () => {
+  it("names no address that it does not know, and says which setting is missing", () => {
+    assert.match(zoneFile({ ...api.config, hostname: "postern.localhost" }, [], []), /^; Set POSTERN_HOSTNAME first/m);
     const text = zoneFile(api.config, [], []);
+    assert.doesNotMatch(text, /POSTERN_HOSTNAME/);
     assert.match(text, /set\n; POSTERN_PUBLIC_ADDRESSES, and print this again/);
   });
 

@@ -5,16 +5,12 @@ import { compareDkimRecord } from "../mail/dkim/key.ts";
 import { maskedRecords } from "../masked/service-domain.ts";
 import { type Check, ok, problem, skipped, warning } from "../platform/check.ts";
 import type { Answer, Resolver } from "../platform/resolver.ts";
+import { isLocal } from "./local.ts";
 import { type KnownToDatabase, machineAddresses, type PoolAddress } from "./sending-addresses.ts";
 import { checkSpfOfNames } from "./spf.ts";
 
 /** `addresses`: where mail leaves from, each with its name in EHLO. */
 export type KnownOfNames = KnownToDatabase & { addresses: readonly PoolAddress[] };
-
-/** Whether a name or address in a setting is this machine itself. */
-export function isLocal(host: string): boolean {
-  return host === "localhost" || host.endsWith(".localhost") || /^(127\.|\[?::1\]?$)/.test(host);
-}
 
 /** That DNS answers at all, and that all names of the service lead here and back (RFC 5321 §2.3.5, RFC 1912 §2.1). */
 export async function checkNames(config: FoundConfig, resolver: Resolver, known: KnownOfNames): Promise<Check[]> {
@@ -36,6 +32,7 @@ export async function checkNames(config: FoundConfig, resolver: Resolver, known:
         `The name servers do not answer (${own.reason}).`,
         "Set POSTERN_DNS to a resolver that this machine may use, such as 127.0.0.1:53 with unbound.",
       ),
+      checkReceiving(config, own),
     ];
   }
   const mx = mx_host === hostname ? own : await addressesAt(mx_host, resolver);

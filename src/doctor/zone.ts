@@ -3,6 +3,7 @@
 import { isIPv4 } from "node:net";
 import type { Config } from "../config.ts";
 import { maskedRecords } from "../masked/service-domain.ts";
+import { isLocal } from "./local.ts";
 import type { MaskedKey, PoolAddress } from "./sending-addresses.ts";
 
 export type ZoneRecord = { name: string; type: "A" | "AAAA" | "MX" | "TXT"; value: string; priority: number | null };
@@ -68,6 +69,9 @@ export function zoneFile(hosts: Hosts, records: readonly ZoneRecord[], addresses
   return [
     `; The names of the Postern at ${hosts.hostname}. All names are complete: they end with a dot.`,
     `; A name may have one SPF record ("v=spf1"): where ${hosts.hostname} has one, add include:${hosts.spf_host} to it.`,
+    ...(isLocal(hosts.hostname)
+      ? ["; Set POSTERN_HOSTNAME first, and print this again: these names mean this machine to everybody."]
+      : []),
     ...(addresses.length > 0
       ? []
       : [
