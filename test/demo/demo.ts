@@ -1,6 +1,6 @@
 // npm run demo: the main job from end to end on this machine alone, in seconds. The embedded database, a real name
 // server, a real SMTP server as the recipient's MX and a real HTTPS webhook receiver, all on loopback. With --json the
-// last line is one JSON object.
+// last line is one JSON object. With --keep all of it stays up for requests of one's own (keep.ts).
 import { styleText } from "node:util";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import PostalMime from "postal-mime";
@@ -13,6 +13,7 @@ import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 import type { WebhookSink } from "../support/webhook-sink.ts";
+import { keepUp } from "./keep.ts";
 
 const INVOICE = Buffer.from("%PDF-1.4\n% a very small invoice\n");
 const WAIT_MS = 10_000;
@@ -129,11 +130,11 @@ try {
   console.log(
     `\n${ok ? styleText("green", "All of it works") : styleText("red", "Something is wrong")}, ${seconds} s.`,
   );
-  console.log("Next: npm start, then see README.md.");
-  if (process.argv.includes("--json")) {
-    console.log(JSON.stringify({ ok, email: { id, status }, dkim, webhook, seconds }));
-  }
+  const [isKept, isJson] = ["--keep", "--json"].map((option) => process.argv.includes(option)) as [boolean, boolean];
+  if (!isKept) console.log("Next: npm run demo -- --keep, to send mail of your own; or npm start, then see README.md.");
+  if (isJson) console.log(JSON.stringify({ ok, email: { id, status }, dkim, webhook, seconds }));
   process.exitCode = ok ? 0 : 1;
+  if (isKept && ok) await keepUp(scene, postern, isJson);
 } catch (error) {
   console.error(postern?.output() ?? "");
   throw error;
