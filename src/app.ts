@@ -1,5 +1,4 @@
-// All wiring: builds the World, then starts the roles, which mount the features in the order of the mail's way.
-import { join } from "node:path";
+// All wiring: starts the roles, which mount the features in the order of the mail's way.
 import { mountAccounts } from "./accounts/routes.ts";
 import { aliasFinder, hasAliases } from "./aliases/aliases.ts";
 import { mountAliases } from "./aliases/routes.ts";

@@ -1,0 +1,54 @@
+// The steps of `npm run proof`, the quick ones first.
+
+export type Step = {
+  name: string;
+  what: string;
+  /** A script of this repository and its arguments. */
+  command: readonly string[];
+  /** A folder without which there is nothing to play, from the root of the repository. */
+  needs?: string;
+  /** It is ended then, and has failed: some three times what it takes on two cores. */
+  seconds_max: number;
+};
+
+const CASES = "../shared/data";
+
+export const STEPS: readonly Step[] = [
+  {
+    name: "simulation",
+    what: "10,000 seeds of sending and webhooks under a virtual clock",
+    command: ["test/simulation/run.ts", "--seeds", "10000"],
+    seconds_max: 900,
+  },
+  {
+    name: "fuzz",
+    what: "every target, four minutes together",
+    command: ["test/fuzz/run.ts", "all", "--seconds", "240"],
+    seconds_max: 600,
+  },
+  {
+    name: "corpora",
+    what: "third-party cases, all of them",
+    command: ["test/corpora/run.ts"],
+    needs: CASES,
+    seconds_max: 900,
+  },
+  {
+    name: "kill",
+    what: "kill -9 of every process and of PostgreSQL in the middle of sends, two rounds",
+    command: ["test/faults/run.ts", "kill", "--rounds", "2"],
+    seconds_max: 600,
+  },
+  {
+    name: "clocks",
+    what: "clocks that step both ways",
+    command: ["test/faults/run.ts", "clocks"],
+    seconds_max: 600,
+  },
+  {
+    name: "copies",
+    what: "the truth table of copies, failovers and moved data",
+    command: ["test/faults/run.ts", "copies"],
+    seconds_max: 900,
+  },
+];
