@@ -213,6 +213,7 @@ create table delivery (
   deferred_event_at timestamp with time zone,
   absent_since timestamp with time zone,
   return_path_host text not null,
+  charged_at timestamp with time zone,
   constraint delivery_pkey PRIMARY KEY (org_id, message_id, "position")
 ) with (autovacuum_vacuum_cost_delay=0, autovacuum_vacuum_scale_factor=0.02, fillfactor=90);
 CREATE INDEX delivery_claim ON delivery USING btree (lane_id, due_at) WHERE (owner IS NULL);

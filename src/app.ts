@@ -72,7 +72,7 @@ import type { World } from "./platform/world.ts";
 import { forgetWindows, usedOf } from "./sending/allowances.ts";
 import { startSendingWork } from "./sending/background.ts";
 import { mountSending, type SendingRouteDeps } from "./sending/routes.ts";
-import { createSending } from "./sending/sending.ts";
+import { createSending, windowsOfLeaving } from "./sending/sending.ts";
 import { mountUnsubscribe } from "./sending/unsubscribe-routes.ts";
 import { startStatsWork } from "./stats/background.ts";
 import { mountStats } from "./stats/routes.ts";
@@ -301,7 +301,8 @@ export type Running = { address: string | null; internal: string; stop(): Promis
 
 /** The delivery engine, from now on the one that accepted mail is handed to. */
 async function startSendingOut(world: World, roles: readonly Role[], { engine, mark }: { engine: Engine; mark: Mark }) {
-  const deps = { signingKeys: allSigningKeys(world), roles: [...roles], findLane: engine.findLane, mark };
+  const leaving = windowsOfLeaving(world, engine.sending);
+  const deps = { signingKeys: allSigningKeys(world), roles: [...roles], findLane: engine.findLane, leaving, mark };
   const outbound = await startOutbound(world, deps);
   engine.outbound = outbound;
   const ears = await world.db.listen([MTA_CHANNEL], outbound.wake);

@@ -267,6 +267,7 @@ function attemptByTable(world: FinishWorld, job: Job, outcome: Outcome, attempts
   const delay = retryDelayMs(attempts, world.random.float(), outcome.retry_after_min ?? 0);
   const nowMs = world.clock.now();
   if (outcome.retry_at_once) return new Date(nowMs);
+  if (outcome.retry_at) return outcome.retry_at;
   if (!outcome.absent || absentSince(job, nowMs) !== null) return new Date(nowMs + delay);
   // An absent domain is asked about again after an hour, neither much sooner nor much later, where there is time for it.
   const leftMs = job.expires_at.getTime() - nowMs;

@@ -30,7 +30,7 @@ import { type Reach, watchReach } from "./reach.ts";
 import { createRehomer, type Rehomer } from "./rehome.ts";
 import { relayFinder, relayPlanner } from "./relays.ts";
 import { createRoutes } from "./routes.ts";
-import { createSecondLook, type SecondLook } from "./second-look.ts";
+import { createSecondLook, type Leaving, type SecondLook } from "./second-look.ts";
 import { createShares } from "./shares.ts";
 import { createSources, type KnownSource, type Sources } from "./sources.ts";
 import { createSuspended, type Suspended } from "./suspended.ts";
@@ -73,6 +73,8 @@ export type OutboundDeps = {
   mark?: Mark;
   /** Absent: one of its own. */
   findLane?: FindLane;
+  /** Absent: mail is counted nowhere when it leaves. */
+  leaving?: Leaving;
   /** Absent: this machine. */
   outside?: Outside;
 };
@@ -149,7 +151,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   const parts = pathParts(whole, { open, loadBody, signingKeys, results, usage, reach, finisher });
   const parking = parkingFor(whole, world, { memory: held.memory, finisher });
   const rehomer = rehomerFor(whole, world, deps.findLane ?? laneFinder(world));
-  const secondLook = createSecondLook(world);
+  const secondLook = createSecondLook(world, deps.leaving);
   const intake = createIntake(world, {
     routes: createRoutes(world, results),
     relays: relayFinder(world),

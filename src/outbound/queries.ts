@@ -51,7 +51,7 @@ export function claimDue(db: Query, node: number, lanes: { id: number; k: number
               where ${unlessRestored(5)}) picked
       where d.org_id = picked.org_id and d.message_id = picked.message_id and d.position = picked.position
       returning d.org_id, d.message_id, d.position, d.lane_id, d.email, d.attempts, d.created_at, d.expires_at,
-                d.deferred_event_at, d.absent_since, d.return_path_host, d.owner`,
+                d.deferred_event_at, d.absent_since, d.return_path_host, d.owner, d.charged_at`,
     [node, lanes.map((lane) => lane.id), lanes.map((lane) => lane.k), now, mark?.id ?? null, mark?.beats ?? 0],
   );
 }
@@ -272,7 +272,7 @@ export function foldMessages(tx: Query, keys: { org_id: string; message_id: stri
 }
 
 const IN_DOUBT = `select d.org_id, d.message_id, d.position, d.lane_id, d.email, d.attempts, d.created_at, d.expires_at,
-                         d.deferred_event_at, d.absent_since, d.return_path_host, d.owner from delivery d`;
+                         d.deferred_event_at, d.absent_since, d.return_path_host, d.owner, d.charged_at from delivery d`;
 
 /** Everything a node holds. Index: delivery_owned. */
 export function ownedBy(tx: Tx, node: number) {
@@ -396,7 +396,7 @@ export function claimExpired(
               order by e.expires_at limit $5 for update skip locked) picked
       where d.org_id = picked.org_id and d.message_id = picked.message_id and d.position = picked.position
       returning d.org_id, d.message_id, d.position, d.lane_id, d.email, d.attempts, d.created_at, d.expires_at,
-                d.deferred_event_at, d.absent_since, d.return_path_host, d.owner`,
+                d.deferred_event_at, d.absent_since, d.return_path_host, d.owner, d.charged_at`,
     [
       node,
       slots.map((s) => s.source_id),

@@ -1,6 +1,6 @@
 // What must not leave any more: mail that comes from the queue (scheduled for later, deferred for days) is looked at once more
 // before each attempt. Who is suppressed by now does not get it; nothing leaves for a domain that was removed, and mail of one
-// that was switched off waits. Mail that was handed over in memory is not looked at: it was when it was accepted.
+// that was switched off waits, and so does mail that a young domain may not send yet. Mail that was handed over in memory is not looked at: it was when it was accepted.
 import { findSendingEnd, type SendingEnd } from "../domains/domains.ts";
 import { isSentByCustomer } from "../events/events.ts";
 import type { World } from "../platform/world.ts";
@@ -14,8 +14,11 @@ export type SecondLook = {
   find(job: Job): Promise<Outcome | null>;
 };
 
+/** Counts mail that leaves later than it was accepted in the windows of its domain; not null: until when it waits, and why. */
+export type Leaving = (job: Job) => Promise<{ at: Date; why: string; expires_at: Date | null } | null>;
+
 /** Forwards and our own notices are in no customer's list, as when they are made. */
-export function createSecondLook(world: Pick<World, "db" | "clock">): SecondLook {
+export function createSecondLook(world: Pick<World, "db" | "clock">, leaving: Leaving = async () => null): SecondLook {
   const findBlocking = findSuppressed(world);
   const findEnd = findSendingEnd(world);
 
@@ -25,12 +28,20 @@ export function createSecondLook(world: Pick<World, "db" | "clock">): SecondLook
     return (await findBlocking(org_id, { ...mail, emails: [email] })).get(email)?.reason ?? null;
   }
 
+  async function waitOf(job: Job): Promise<Outcome | null> {
+    const wait = await leaving(job);
+    if (!wait) return null;
+    if (wait.expires_at) job.expires_at = wait.expires_at;
+    return { ...deferredLocally(wait.why, "4.3.0", "local"), unattempted: true, retry_at: wait.at };
+  }
+
   return {
     isDue: ({ mime, about }) => mime === null && isSentByCustomer(about),
     async find(job) {
       const [reason, end] = await Promise.all([findReason(job), findEnd(job.org_id, job.about.domain_id)]);
       if (reason !== null) return suppressedSince(reason);
-      return end && endedBy(end);
+      if (end) return endedBy(end);
+      return job.expires_at.getTime() > world.clock.now() ? waitOf(job) : null;
     },
   };
 }

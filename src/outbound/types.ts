@@ -13,6 +13,8 @@ export type Job = {
   deferred_event_at: Date | null;
   absent_since: Date | null;
   return_path_host: string;
+  /** When it was counted in its domain's windows; null where it is when it leaves. */
+  charged_at?: Date | null;
   /** The node that holds it: the fence of every write about it. */
   owner: number;
   mime: Buffer | null;
@@ -89,6 +91,8 @@ export type Outcome = {
   duration_ms: number;
   /** Least minutes before the next try, for greylisting and slow-down answers. */
   retry_after_min?: number;
+  /** It waits by our doing, and not before then. */
+  retry_at?: Date;
   /** Nothing speaks against trying again now. */
   retry_at_once?: boolean;
   /** It ended without another attempt: nothing is counted as one, and what servers said before stays said. */

@@ -68,6 +68,7 @@ const DELIVERY = {
   expires_at: "timestamptz",
   owner: "bigint",
   return_path_host: "text",
+  charged_at: "timestamptz",
 } as const;
 const ALLOWANCE = {
   org_id: "uuid",

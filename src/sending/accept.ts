@@ -298,6 +298,8 @@ function deliveryColumns({ prepared, recipient, owner }: Held): Record<string, u
     expires_at: expiryOf(prepared),
     owner,
     return_path_host: prepared.return_path_host,
+    // Scheduled mail is counted when it leaves.
+    charged_at: prepared.scheduled_at ? null : prepared.created_at,
   };
 }
 
@@ -335,6 +337,7 @@ function toJob({ prepared, recipient, owner }: Held): Job {
     deferred_event_at: null,
     absent_since: null,
     return_path_host: prepared.return_path_host,
+    charged_at: prepared.created_at,
     mime: prepared.mime,
     about: prepared.about,
   };

@@ -50,6 +50,15 @@ export function monthlyQuota(account: Account, nowMs: number): Allowance {
   };
 }
 
+/**
+ * The window as a message of `count` recipients meets it: one that is alone in its window passes whatever their number, or a
+ * young domain could never write to three people at once. The month's quota is what was paid for, and a pause is a pause.
+ */
+export function forMessage(window: Allowance, count: number): Allowance {
+  if (window.kind === "monthly_quota" || window.ceiling === 0) return window;
+  return { ...window, ceiling: Math.max(window.ceiling, count), limit: window.ceiling };
+}
+
 /** Did the database refuse to count an e-mail, because a window would have passed its ceiling? */
 export function isOverAllowance(error: unknown): boolean {
   return (error as { constraint?: string })?.constraint === "allowance_not_exceeded";
@@ -64,11 +73,11 @@ const WINDOW_WORDS: Record<Allowance["kind"], string> = {
 
 /** The contract's 429 body for an e-mail to `count` recipients. */
 export function overAllowance(allowance: Allowance, used: number, count: number): Refusal {
-  return new Refusal("rate_limit_exceeded", allowance.explanation ?? explain(allowance, count), {
+  return new Refusal("rate_limit_exceeded", explainFull(allowance, count), {
     retry_after_seconds: allowance.retry_after_seconds,
     body: {
       limit_type: allowance.kind,
-      limit: allowance.ceiling,
+      limit: allowance.limit ?? allowance.ceiling,
       used,
       retry_after_seconds: allowance.retry_after_seconds,
       warming_phase: allowance.warming_phase,
@@ -76,10 +85,18 @@ export function overAllowance(allowance: Allowance, used: number, count: number)
   });
 }
 
-function explain({ kind, ceiling }: Allowance, count: number): string {
-  if (count <= ceiling) return `${WINDOW_WORDS[kind]} (${ceiling}) is exceeded`;
-  return `this e-mail has ${count} recipients, more than ${WINDOW_WORDS[kind]} (${ceiling}) ever lets through: split it`;
+/** Why a message of so many recipients does not pass, and what helps. */
+export function explainFull({ kind, ceiling, limit = ceiling, explanation }: Allowance, count: number): string {
+  if (explanation) return explanation;
+  const full = `${WINDOW_WORDS[kind]} (${limit}) is exceeded`;
+  if (kind === "monthly_quota") return full;
+  const alone =
+    count > limit ? `; with ${count} recipients this e-mail leaves when nothing else has left in that time` : "";
+  return `${full}${alone}. ${REMEDY}`;
 }
+
+const REMEDY =
+  'A domain that has sent mail before needs no warming: POST /v1/domains/{id}/warming/start {"phase":"warmed"} lifts its limits';
 
 /** How much of some windows of one organization is used; a window nobody used yet is 0. */
 export async function usedOf(tx: Query, orgId: string, windows: Window[]): Promise<number[]> {

@@ -2,7 +2,7 @@
 // delivery goes. The result is everything one e-mail puts into the database.
 import { CLASS_BULK, CLASS_TRANSACTIONAL, type Exit, type MessageAbout } from "../outbound/outbound.ts";
 import type { Account } from "../platform/http.ts";
-import { monthlyQuota, overAllowance } from "./allowances.ts";
+import { forMessage, monthlyQuota, overAllowance } from "./allowances.ts";
 import type { Recipient } from "./content.ts";
 import { allSuppressed, suppressedAmong } from "./suppressed.ts";
 import type { Allowance, Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "./types.ts";
@@ -99,12 +99,13 @@ async function suppressedOf(deps: SendingDeps, account: Account, draft: Draft): 
 async function openAllowances(
   context: Preparing,
   account: Account,
-  { sender, now_ms }: Draft,
+  { sender, now_ms, scheduled_at }: Draft,
   count: number,
 ): Promise<{ allowances: Allowance[]; quota_used: number }> {
   if (account.environment === "test") return { allowances: [], quota_used: 0 };
-  const warming = await context.deps.warmingAllowances(account.org_id, sender.id, now_ms);
-  const allowances = [...warming, monthlyQuota(account, now_ms)];
+  // Scheduled mail counts when it leaves (leaving.ts).
+  const warming = scheduled_at ? [] : await context.deps.warmingAllowances(account.org_id, sender.id, now_ms);
+  const allowances = [...warming, monthlyQuota(account, now_ms)].map((window) => forMessage(window, count));
   const used = await Promise.all(allowances.map((allowance) => context.used(account.org_id, allowance)));
   for (const [index, allowance] of allowances.entries()) {
     const already = used[index] as number;

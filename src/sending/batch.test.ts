@@ -395,14 +395,14 @@ describe("the allowance of a batch", () => {
   it("counts a new domain's warming, too", async () => {
     const other = await api.organization();
     await addVerifiedDomain(api, dns, "new.example", { key: other.live_key, warm: false });
-    const items = mailsTo(1, 1, 1).map((item) => ({ ...item, from: "a@new.example" }));
+    const items = mailsTo(1, 1, 1, 1, 1, 1).map((item) => ({ ...item, from: "a@new.example" }));
     const { status, body } = await batch(items, { key: other.live_key });
     assert.equal(status, 202, JSON.stringify(body));
     assert.deepEqual(
       body.results.map((result: Change) => result.limit_type),
-      [undefined, undefined, "per_minute"],
+      [...Array(5).fill(undefined), "hourly"],
     );
-    assert.equal(body.results[2].warming_phase, "phase_1");
+    assert.equal(body.results[5].warming_phase, "phase_1");
   });
 });
 

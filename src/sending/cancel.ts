@@ -32,7 +32,7 @@ async function cancelOnce(world: CancelWorld, orgId: string, id: string): Promis
   return world.db.asOrg(orgId, async (tx) => {
     const row = await lockRow(tx, orgId, id);
     const recipients = await queries.listRecipients(tx, orgId, [row.id]);
-    const open = recipients.filter(({ status }) => status === "queued" || status === "scheduled");
+    const open = recipients.filter(isOpen);
     const removed = await queries.removeUnattempted(tx, orgId, row.id);
     if (open.length === 0 || removed.length < open.length || recipients.some(({ attempts }) => attempts > 0)) {
       const only = "only mail that was not attempted can be canceled";
@@ -45,4 +45,9 @@ async function cancelOnce(world: CancelWorld, orgId: string, id: string): Promis
     await recordChange(tx, world, { org_id: orgId, row, recipients: open, type: "canceled" });
     return reread(tx, orgId, row.id);
   });
+}
+
+/** Put off without an attempt (its domain's warming, a domain that was switched off) is open as well. */
+function isOpen({ status, attempts }: queries.RecipientRow): boolean {
+  return status === "queued" || status === "scheduled" || (status === "deferred" && attempts === 0);
 }

@@ -12,7 +12,7 @@ import type { Account } from "../platform/http.ts";
 import { withPartitions } from "../platform/partitions.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { isOverAllowance, monthlyQuota, overAllowance, usedOf } from "./allowances.ts";
+import { forMessage, isOverAllowance, monthlyQuota, overAllowance, usedOf } from "./allowances.ts";
 import { recordChange } from "./change-events.ts";
 import { readFrom } from "./content.ts";
 import { type EmailView, lockRow, requireRow, reread } from "./emails.ts";
@@ -183,7 +183,8 @@ function placesOf(recipients: queries.RecipientRow[]): number[] {
 }
 
 /** Counts the recipients in each window, before the lanes are touched: the accepting statement has the same order. */
-async function raise(tx: Tx, orgId: string, allowances: Allowance[], count: number): Promise<void> {
+async function raise(tx: Tx, orgId: string, windows: Allowance[], count: number): Promise<void> {
+  const allowances = windows.map((window) => forMessage(window, count));
   const used = await usedOf(tx, orgId, allowances);
   for (const [index, window] of allowances.entries()) {
     const already = used[index] as number;

@@ -29,6 +29,7 @@ export {
   recordOptOut,
   type SentDelivery,
 } from "./late-reports.ts";
+export { windowsOfLeaving } from "./leaving.ts";
 export {
   enqueueRaw,
   findBlobOwner,

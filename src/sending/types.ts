@@ -75,6 +75,8 @@ export type Allowance = {
   kind: "monthly_quota" | "daily" | "hourly" | "per_minute";
   starts_at: Date;
   ceiling: number;
+  /** What is told as the limit, where a message alone may pass it. */
+  limit?: number;
   warming_phase: string;
   /** Seconds until the window opens anew. */
   retry_after_seconds: number;

@@ -48,7 +48,7 @@ const Status = Type.Object({
   current_limits: Type.Object({
     daily_limit: Limit("a UTC day"),
     hourly_limit: Limit("an hour: a tenth of the day"),
-    per_minute_limit: Limit("a minute: a twenty-fifth of the hour, at least 2"),
+    per_minute_limit: Limit("a minute: a twenty-fifth of the hour, at least 10"),
   }),
   today_sent: Type.Integer({
     description:

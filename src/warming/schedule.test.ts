@@ -49,9 +49,9 @@ for (const phase of RUNNING_PHASES) {
 }
 
 test("an hour has a tenth of the day, a minute a twenty-fifth of the hour and at least two, rounded down", () => {
-  assert.deepEqual(limitsOf(50), { daily_limit: 50, hourly_limit: 5, per_minute_limit: 2 });
-  assert.deepEqual(limitsOf(275), { daily_limit: 275, hourly_limit: 27, per_minute_limit: 2 });
-  assert.deepEqual(limitsOf(1_000), { daily_limit: 1_000, hourly_limit: 100, per_minute_limit: 4 });
+  assert.deepEqual(limitsOf(50), { daily_limit: 50, hourly_limit: 5, per_minute_limit: 10 });
+  assert.deepEqual(limitsOf(275), { daily_limit: 275, hourly_limit: 27, per_minute_limit: 10 });
+  assert.deepEqual(limitsOf(1_000), { daily_limit: 1_000, hourly_limit: 100, per_minute_limit: 10 });
   assert.deepEqual(limitsOf(200_000), { daily_limit: 200_000, hourly_limit: 20_000, per_minute_limit: 800 });
 });
 
@@ -90,7 +90,7 @@ test("mail counts in a day, an hour and a minute, each of which says when it ope
       warming_phase: "phase_1",
       kind: "per_minute",
       starts_at: new Date("2026-11-02T15:20:00.000Z"),
-      ceiling: 2,
+      ceiling: 10,
       retry_after_seconds: 30,
     },
   ]);

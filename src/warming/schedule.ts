@@ -1,5 +1,5 @@
 // The schedule of warming as data, and what it allows at a moment: pure. Limits count recipients per UTC day; an hour has a
-// tenth of the day, a minute a twenty-fifth of the hour but at least two.
+// tenth of the day, a minute a twenty-fifth of the hour but at least ten.
 import {
   type Limits,
   type Phase,
@@ -17,7 +17,8 @@ const DAY_MS = 24 * HOUR_MS;
 
 const HOURS_A_DAY_OF_LIMIT = 10;
 const MINUTES_AN_HOUR_OF_LIMIT = 25;
-const PER_MINUTE_MIN = 2;
+/** A message to a few people, and the next one, fit into a minute of the first day. */
+const PER_MINUTE_MIN = 10;
 /** A paused domain starts again when somebody resumes it; until then asking once an hour is enough. */
 const PAUSED_RETRY_S = 3_600;
 

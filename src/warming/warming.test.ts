@@ -73,7 +73,7 @@ test("warming starts by itself in phase_1 when a domain that sends is verified, 
     warming_started_at: "2026-11-05T10:00:30.000Z",
     phase_started_at: "2026-11-05T10:00:30.000Z",
     days_in_current_phase: 1,
-    current_limits: { daily_limit: 50, hourly_limit: 5, per_minute_limit: 2 },
+    current_limits: { daily_limit: 50, hourly_limit: 5, per_minute_limit: 10 },
     today_sent: 0,
     this_hour_sent: 0,
     remaining_today: 50,
@@ -126,6 +126,7 @@ test("with the automatic start turned off a verified domain sends without limits
   assert.equal((await send(many, {}, live_key)).status, 202);
   const started = await act("start", undefined, live_key);
   assert.deepEqual([started.status, started.body.phase], [200, "phase_1"]);
+  assert.equal((await send(many, {}, live_key)).status, 202, "alone in its window");
   assert.equal((await send(many, {}, live_key)).status, 429);
 });
 
@@ -159,10 +160,10 @@ test("what remains of the hour is never more than what remains of the day", asyn
   assert.deepEqual([body.remaining_today, body.remaining_this_hour], [2, 2]);
 });
 
-test("scheduled mail counts when it is accepted", async () => {
+test("scheduled mail does not count when it is accepted, but when it leaves", async () => {
   const scheduled_at = new Date(clock.now() + 10 * DAY).toISOString();
   assert.equal((await send(undefined, { scheduled_at })).status, 202);
-  assert.equal((await warming()).body.today_sent, 1);
+  assert.equal((await warming()).body.today_sent, 0);
 });
 
 test("test sends and suppressed recipients do not count", async () => {

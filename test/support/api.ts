@@ -14,6 +14,7 @@ import type { Account, Api } from "../../src/platform/http.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { buildWorld } from "../../src/platform/open-world.ts";
 import type { World } from "../../src/platform/world.ts";
+import { windowsOfLeaving } from "../../src/sending/sending.ts";
 import { testDatabase } from "./database.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check
@@ -98,7 +99,8 @@ export async function testApi(
     },
     organization: (plan = "enterprise", state = "active") => addOrganization(world, plan, state),
     async startMta() {
-      engine.outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: ["mta"] });
+      const leaving = windowsOfLeaving(world, engine.sending);
+      engine.outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: ["mta"], leaving });
     },
     async close() {
       await server.stop();
