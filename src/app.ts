@@ -86,7 +86,7 @@ import { renderForSend } from "./templates/templates.ts";
 import { startWarmingWork } from "./warming/background.ts";
 import { mountWarming } from "./warming/routes.ts";
 import type { WarmingPorts } from "./warming/types.ts";
-import { startOnVerified, warmingAllowances } from "./warming/warming.ts";
+import { beginWarmed, startOnVerified, warmingAllowances, warmingOf } from "./warming/warming.ts";
 import { startHooks } from "./webhooks/dispatch.ts";
 import { mountWebhooks } from "./webhooks/routes.ts";
 import { findWebhooks } from "./webhooks/webhooks.ts";
@@ -283,6 +283,8 @@ export function domainPorts(world: World): DomainPorts {
     hasQueuedMail,
     hasAliases: async (tx, orgId, id) => (await hasAliases(tx, orgId, id)) || hasMaskedAliases(tx, orgId, id),
     onSendingVerified: startOnVerified(world),
+    beginWarmed: beginWarmed(world),
+    warmingOf: warmingOf(world),
     ...poolPorts,
   };
 }

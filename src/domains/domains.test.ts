@@ -62,6 +62,7 @@ test("a new domain is pending, of type inbound, and has every field", async () =
     verified_at: null,
     created_at: "2026-11-05T10:00:00.000Z",
     updated_at: "2026-11-05T10:00:00.000Z",
+    warming: null,
   });
 });
 
@@ -234,7 +235,8 @@ test("a domain is verified record by record; the recommended ones are not needed
   );
   const { body } = await api.ask("POST", `/v1/domains/${id}/verify`);
   assert.deepEqual([body.return_path_verified, body.dmarc_verified, body.verified], [true, true, true]);
-  assert.equal(body.summary, "steps.example.com is verified: 4 of 4 required records are in place.");
+  const stands = "steps.example.com is verified: 4 of 4 required records are in place.";
+  assert.equal(body.summary, `${stands} ${body.warming.hint}`);
   for (const shown of body.records) {
     assert.deepEqual([shown.status, shown.hint], ["ok", null], shown.name);
     assert.deepEqual(shown.found, [shown.type === "MX" ? `10 ${shown.value}` : shown.value]);

@@ -40,6 +40,8 @@ export type CreateDomain = {
   type?: DomainType;
   catch_all_enabled?: boolean;
   inbound_mx_acknowledged?: boolean;
+  /** `warmed`: it has sent mail before, and needs no warming. */
+  warming?: "auto" | "warmed";
 };
 
 /**
@@ -71,6 +73,7 @@ export async function createDomain(
     const created = await world.db.asOrg(orgId, async (tx) => {
       const rows = await queries.insertDomain(tx, orgId, row);
       await storeKey?.(tx, row);
+      if (request.warming === "warmed") await ports.beginWarmed(tx, orgId, row.id);
       return rows;
     });
     return toRecord(world, created[0] as DomainRow);

@@ -17,6 +17,7 @@ import {
 } from "../platform/http.ts";
 import type { World } from "../platform/world.ts";
 import * as domains from "./domains.ts";
+import { showDomain, showDomains, withLimits } from "./shown.ts";
 import { CHECK_STATUSES, DOMAIN_STATUSES, DOMAIN_TYPES, type DomainPorts, PURPOSES, TLS_POLICIES } from "./types.ts";
 
 const WEBHOOK_IDS_MAX = 20;
@@ -52,6 +53,15 @@ const fields = {
   verified_at: Nullable(Time),
   created_at: Time,
   updated_at: Time,
+  warming: Nullable(
+    Type.Object({
+      phase: Type.String(),
+      daily_limit: Nullable(Type.Integer()),
+      hourly_limit: Nullable(Type.Integer()),
+      per_minute_limit: Nullable(Type.Integer()),
+      hint: Nullable(Type.String({ description: "What the limits are and what lifts them" })),
+    }),
+  ),
 };
 const Domain = Type.Object(fields);
 
@@ -103,12 +113,20 @@ function mountCollection(api: Api, world: World, ports: DomainPorts): void {
               description: "You know that publishing our MX moves all mail of the domain",
             }),
           ),
+          warming: Type.Optional({
+            ...OneOf(["auto", "warmed"]),
+            default: "auto",
+            description:
+              "warmed: mailbox providers know the domain already, it sends without the limits of its first weeks",
+          }),
         }),
         response: answers({ 201: Domain }, [409]),
       },
     },
-    async (request, reply) =>
-      reply.code(201).send(await domains.createDomain(world, ports, request.account, request.body)),
+    async (request, reply) => {
+      const created = await domains.createDomain(world, ports, request.account, request.body);
+      return reply.code(201).send(await showDomain(world, ports, request.account.org_id, created));
+    },
   );
 
   api.get(
@@ -122,7 +140,11 @@ function mountCollection(api: Api, world: World, ports: DomainPorts): void {
         response: answers({ 200: PageOf("domains", Domain) }),
       },
     },
-    async (request) => domains.listDomains(world, request.account.org_id, pageOf(request.query)),
+    async (request) => {
+      const { org_id } = request.account;
+      const page = await domains.listDomains(world, org_id, pageOf(request.query));
+      return { ...page, domains: await showDomains(world, ports, org_id, page.domains) };
+    },
   );
 }
 
@@ -144,7 +166,8 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
         response: answers({ 200: Domain }, [404]),
       },
     },
-    async (request) => domains.getDomain(world, request.account.org_id, request.params.id),
+    async ({ account: { org_id }, params }) =>
+      showDomain(world, ports, org_id, await domains.getDomain(world, org_id, params.id)),
   );
 
   api.put(
@@ -174,10 +197,10 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
         response: answers({ 200: Domain }, [404]),
       },
     },
-    async (request) => {
-      if (request.body.ip_pool) requirePlan(request.account, "dedicated_ips");
-      const change = { id: request.params.id, changes: request.body };
-      return domains.updateDomain(world, ports, request.account.org_id, change);
+    async ({ account, body, params }) => {
+      if (body.ip_pool) requirePlan(account, "dedicated_ips");
+      const updated = await domains.updateDomain(world, ports, account.org_id, { id: params.id, changes: body });
+      return showDomain(world, ports, account.org_id, updated);
     },
   );
 
@@ -237,6 +260,10 @@ function mountDns(api: Api, world: World, ports: DomainPorts): void {
         ),
       },
     },
-    async (request) => domains.verifyDomain(world, ports, request.account.org_id, request.params.id),
+    async (request) => {
+      const { org_id } = request.account;
+      const verified = await domains.verifyDomain(world, ports, org_id, request.params.id);
+      return withLimits(await showDomain(world, ports, org_id, verified));
+    },
   );
 }

@@ -125,6 +125,19 @@ export type DomainPorts = {
   addressesOfPool(tx: Tx, orgId: string, name: string): Promise<string[]>;
   /** A domain that sends became verified (again); in the same transaction. */
   onSendingVerified(tx: Tx, orgId: string, domainId: string): Promise<void>;
+  /** The domain has sent mail before: it begins without limits. */
+  beginWarmed(tx: Tx, orgId: string, domainId: string): Promise<void>;
+  /** How much these domains may send now, by id; those that never began are missing. */
+  warmingOf(tx: Tx, orgId: string, domainIds: string[]): Promise<Map<string, DomainWarming>>;
+};
+
+/** Null limits: none. `hint` says what the limits are and what lifts them; null without limits. */
+export type DomainWarming = {
+  phase: string;
+  daily_limit: number | null;
+  hourly_limit: number | null;
+  per_minute_limit: number | null;
+  hint: string | null;
 };
 
 /** What sending needs to know of a sender domain. `not_ready_reason` is a sentence exactly when `ready` is false. */

@@ -4,7 +4,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { type Answer, otherProcess, type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { byClock, standingClock } from "../../test/support/moved-clock.ts";
-import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
+import { addVerifiedDomain, publish } from "../../test/support/verified-domain.ts";
 import type { HttpServer } from "../api/server.ts";
 import { buildWorld } from "../platform/open-world.ts";
 import type { World } from "../platform/world.ts";
@@ -235,4 +235,36 @@ test("another organization's domain of the same name has windows of its own", as
   assert.equal(accepted([await send(3), await send(2)]), 2);
   const { status } = await api.ask("POST", "/v1/send", email(own.domain, 2), { key: other.live_key });
   assert.equal(status, 202);
+});
+
+test("a domain that has sent mail before begins without limits when it is added so", async () => {
+  const created = await api.ask("POST", "/v1/domains", {
+    domain: "known.example",
+    type: "outbound",
+    warming: "warmed",
+  });
+  assert.equal(created.status, 201, JSON.stringify(created.body));
+  assert.equal(created.body.warming.phase, "warmed");
+  const { records } = (await api.ask("GET", `/v1/domains/${created.body.id}/dns`)).body;
+  publish(dns, records);
+  const verified = await api.ask("POST", `/v1/domains/${created.body.id}/verify`);
+  assert.deepEqual([verified.body.status, verified.body.warming.phase], ["verified", "warmed"]);
+  assert.doesNotMatch(verified.body.summary, /[Ww]arming/);
+  assert.equal((await send(30, "known.example")).status, 202);
+  assert.equal((await send(30, "known.example")).status, 202);
+  const wrong = await api.ask("POST", "/v1/domains", { domain: "other.example", warming: "hot" });
+  assert.deepEqual([wrong.status, wrong.body.field], [400, "warming"]);
+});
+
+test("the check of a new domain and its record tell its limits and what lifts them", async () => {
+  const verified = (await api.ask("POST", `/v1/domains/${domain.id}/verify`)).body;
+  assert.match(verified.summary, /50 recipients today, 5 an hour and 10 a minute.*warming\/start \{"phase":"warmed"\}/);
+  const { warming } = (await api.ask("GET", `/v1/domains/${domain.id}`)).body;
+  const { hint, ...limits } = warming;
+  assert.deepEqual(limits, { phase: "phase_1", daily_limit: 50, hourly_limit: 5, per_minute_limit: 10 });
+  assert.match(hint, /"phase":"warmed"/);
+  await start("warmed");
+  const { body } = await api.ask("GET", "/v1/domains");
+  const shown = body.domains.find(({ id }: { id: string }) => id === domain.id);
+  assert.deepEqual([shown.warming.phase, shown.warming.hint], ["warmed", null]);
 });

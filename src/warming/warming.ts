@@ -3,6 +3,7 @@
 // (background.ts). A domain that never started has no limits: that is so only where the automatic start is turned off.
 import { organizationSetting } from "../accounts/accounts.ts";
 import { requireDomain } from "../domains/domains.ts";
+import type { DomainWarming } from "../domains/types.ts";
 import { coalesceByOrg } from "../platform/coalesce.ts";
 import type { Tx } from "../platform/db.ts";
 import { Refusal } from "../platform/refusal.ts";
@@ -19,7 +20,7 @@ import {
   nextPhaseAt,
   scheduledLimits,
 } from "./schedule.ts";
-import type { Figures, PhaseState, StoredPhase, WarmingAllowance, WarmingPorts, WarmingRow } from "./types.ts";
+import type { Figures, Limits, PhaseState, StoredPhase, WarmingAllowance, WarmingPorts, WarmingRow } from "./types.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -59,6 +60,35 @@ export function startOnVerified(
     if ((await organizationSetting(tx, orgId, AUTO_START)) === "false") return;
     await queries.insertWarming(tx, begin(orgId, domainId, "phase_1", world.clock.now()));
   };
+}
+
+/** A domain that mailbox providers know already: it begins without limits, whenever it is verified. */
+export function beginWarmed(world: Pick<World, "clock">): (tx: Tx, orgId: string, domainId: string) => Promise<void> {
+  return async (tx, orgId, domainId) => {
+    await queries.insertWarming(tx, begin(orgId, domainId, "warmed", world.clock.now()));
+  };
+}
+
+/** How much some domains of an organization may send now, by id; those that never began are missing. */
+export function warmingOf(world: Pick<World, "clock">) {
+  return async (tx: Tx, orgId: string, ids: string[]): Promise<Map<string, DomainWarming>> => {
+    const rows = await queries.findStates(tx, { org_ids: ids.map(() => orgId), domain_ids: ids });
+    return new Map(rows.map((row) => [row.domain_id, toShown(row, world.clock.now())]));
+  };
+}
+
+function toShown(row: PhaseState, nowMs: number): DomainWarming {
+  const limits = currentLimits(row, nowMs);
+  const none = { daily_limit: null, hourly_limit: null, per_minute_limit: null };
+  return { phase: row.phase, ...(limits ?? none), hint: limits && hintOf(row, limits) };
+}
+
+function hintOf({ phase, paused_at }: PhaseState, limits: Limits): string {
+  if (paused_at) return "Warming is paused: nothing may be sent until POST /v1/domains/{id}/warming/resume.";
+  const { daily_limit, hourly_limit, per_minute_limit } = limits;
+  const figures = `${daily_limit} recipients today, ${hourly_limit} an hour and ${per_minute_limit} a minute`;
+  const remedy = 'POST /v1/domains/{id}/warming/start {"phase":"warmed"}';
+  return `Warming, ${phase}: it may send to ${figures}; the limits rise daily. Where it has sent mail before, ${remedy} lifts them.`;
 }
 
 function begin(orgId: string, domainId: string, phase: StoredPhase, nowMs: number): WarmingRow {
@@ -203,7 +233,7 @@ async function statusOf(ports: WarmingPorts, tx: Tx, subject: Subject) {
   };
 }
 
-function currentLimits(row: WarmingRow, nowMs: number) {
+function currentLimits(row: PhaseState, nowMs: number) {
   if (row.paused_at) return { daily_limit: 0, hourly_limit: 0, per_minute_limit: 0 };
   return scheduledLimits(row, nowMs);
 }
