@@ -211,7 +211,7 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
       schema: {
         operationId: "deleteDomain",
         tags,
-        summary: "Remove a domain and its DKIM keys",
+        summary: "Remove a domain and its DKIM keys; answered when nothing is signed with them any more",
         description: "Mail that waits for a domain which was removed with `force` becomes `failed` when it is due.",
         params: Params,
         querystring: Removal,
@@ -247,6 +247,10 @@ function mountDns(api: Api, world: World, ports: DomainPorts): void {
         operationId: "verifyDomain",
         tags,
         summary: "Check the DNS records now: a check, never a reset; 200 also when records are missing",
+        description:
+          "SPF is evaluated as receivers do (RFC 7208), for the From domain and for the envelope, from the addresses that mail " +
+          "leaves from. What the domain's owner has to correct makes the record a `mismatch`. What the operator of this service " +
+          "has to mend leaves it `ok`: the record's `hint` and the `summary` say so.",
         params: Params,
         response: answers(
           {
