@@ -20,6 +20,7 @@ import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { databaseId, resumeSending } from "./outbound/outbound.ts";
 import { answerJson, answerLines, askDatabase } from "./platform/ask-database.ts";
+import { warnOfRole } from "./platform/check-database.ts";
 import { noteDatabase, refuseEmptyDatabase } from "./platform/data-folder.ts";
 import { refuseTakenPlaces } from "./platform/free-places.ts";
 import { createLog, type Log } from "./platform/log.ts";
@@ -72,6 +73,7 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
   if (config.unused.length > 0)
     world.log.warn({ unused: config.unused }, "these variables are no settings, or have no effect");
   if ((await judgeMasterKey(world.db, world.seal)) === "unknown") await refuseEmptyDatabase(config.data_dir);
+  await warnOfRole(world);
   await keepMasterKey(world);
   await noteDatabase(config.data_dir, await databaseId(world)).catch((err) =>
     world.log.warn({ err }, "the data folder cannot note which database it serves"),

@@ -1,5 +1,7 @@
 // The database as `postern doctor` sees it: reachable, recent enough, durable, with a role that row-level security binds,
 // in time with this machine, and migrated. Reads only.
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
 import pg from "pg";
 import type { FoundConfig } from "../config.ts";
 import { type Check, ok, problem, skipped, warning } from "./check.ts";
@@ -9,7 +11,9 @@ import { databaseTrouble, OWN_IT } from "./database-trouble.ts";
 import { runningEmbeddedPostgres } from "./embedded-postgres.ts";
 import { judgeMasterKey } from "./master-key.ts";
 import { OLDEST_POSTGRES, readMigrations } from "./migrate.ts";
+import { NOBODY, userName } from "./own-user.ts";
 import { createSeal } from "./seal.ts";
+import type { World } from "./world.ts";
 
 const SKEW_MS_MAX = 1_000;
 /** Two pools of ten, and two that listen. */
@@ -30,7 +34,7 @@ export async function checkDatabase(config: DatabaseConfig): Promise<Check[]> {
   if (place === null) return [skipped("database", "There is no embedded database yet; the first start makes it.")];
   const url = (await runningEmbeddedPostgres(place.folder).catch(() => null))?.url;
   const found = url ? await judge(url, config) : [notRunning(place)];
-  return [...whereItLies(place), ...found];
+  return [...whereItLies(place), ...(await whoReads(place)), ...found];
 }
 
 function whereItLies({ folder, moved, unused }: DatabasePlace): Check[] {
@@ -38,6 +42,15 @@ function whereItLies({ folder, moved, unused }: DatabasePlace): Check[] {
   if (unused === null) return [place];
   const says = `There is a second database of this data folder in ${unused}; it is not used.`;
   return [place, warning("database", says, "Look into both before you remove either.")];
+}
+
+async function whoReads({ folder }: DatabasePlace): Promise<Check[]> {
+  const owner = await stat(join(folder, "cluster")).catch(() => null);
+  if (owner === null || process.platform === "win32") return [];
+  const name = await userName(owner.uid);
+  if (owner.uid !== NOBODY) return [ok("database", `Its files can be read by processes of ${name} and of root.`)];
+  const says = `Its files can be read by every process of ${name}, a user that other services run as too.`;
+  return [warning("database", says, "Start Postern as root once: it gives them to a user of their own.")];
 }
 
 function notRunning({ folder }: DatabasePlace): Check {
@@ -174,7 +187,7 @@ export function checkConnections(max: number): Check[] {
   ];
 }
 
-function checkRole({ is_super }: Server): Check {
+function checkRole({ is_super }: Pick<Server, "is_super">): Check {
   if (!is_super) return ok("role", "Row-level security binds the database role.");
   return problem(
     "role",
@@ -214,4 +227,14 @@ async function checkSchema(client: pg.Client): Promise<Check> {
     `${missing.length} of ${known.length} migrations are not applied yet.`,
     "postern start applies them, or: postern migrate",
   );
+}
+
+/** Says at the start that the role of DATABASE_URL passes by row-level security. */
+export async function warnOfRole(world: Pick<World, "db" | "log">): Promise<void> {
+  const [role] = await world.db.query<{ is_super: boolean }>(
+    "select rolsuper or rolbypassrls as is_super from pg_roles where rolname = current_user",
+  );
+  if (!role?.is_super) return;
+  const check = checkRole({ is_super: true });
+  world.log.warn({ remedy: check.remedy }, check.says);
 }

@@ -3,9 +3,9 @@
 import { execFile } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import {
-  appendFile,
   chmod,
-  chown,
+  lchown,
+  link,
   lstat,
   mkdir,
   open,
@@ -22,7 +22,9 @@ import { connect, createServer } from "node:net";
 import { tmpdir, totalmem } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { admission, writeAs } from "./embedded-postgres-admission.ts";
 import { type PostgresBinaries, program, type RunAs } from "./embedded-postgres-binaries.ts";
+import { handOver, makerFor, NOBODY, ownUser, type User } from "./own-user.ts";
 import { isAlive } from "./process-alive.ts";
 
 const run = promisify(execFile);
@@ -32,7 +34,6 @@ const SOCKET_PORT = 5432; // only the name of the socket: .s.PGSQL.5432
 /** sun_path holds 108 bytes on Linux, 104 on macOS; the server adds `.lock` to a second file. */
 const SOCKET_PATH_BYTES_MAX = 100;
 const INITDB_TIMEOUT_MS = 300_000; // 0.8 s on a quiet disk
-const NOBODY = 65_534;
 const MIB = 1024 * 1024;
 
 /** Everything about one cluster that does not change while it runs. */
@@ -40,9 +41,9 @@ export type Cluster = {
   data_dir: string;
   cluster_dir: string;
   run_as: RunAs;
-  /** null: TCP on 127.0.0.1 with passwords (Windows). */
+  /** null: TCP on 127.0.0.1 (Windows). */
   socket_dir: string | null;
-  passwords: { admin: string; owner: string } | null;
+  passwords: { admin: string; owner: string };
 };
 
 /** Makes and checks the folders around the cluster. Throws a sentence when the server's user cannot reach them. */
@@ -51,7 +52,7 @@ export async function prepareFolders(dataDir: string, tcp: boolean): Promise<Clu
   await mkdir(dataDir, { recursive: true, mode: asRoot ? 0o711 : 0o700 });
   const folder = await realpath(dataDir);
   const clusterDir = join(folder, "cluster");
-  const runAs = asRoot ? await unprivilegedUser(clusterDir) : null;
+  const runAs = asRoot ? await unprivilegedUser(folder, clusterDir) : null;
   await refuseForeignCluster(clusterDir);
   if (runAs) await refuseUnreachable(folder, runAs);
   return {
@@ -59,17 +60,22 @@ export async function prepareFolders(dataDir: string, tcp: boolean): Promise<Clu
     cluster_dir: clusterDir,
     run_as: runAs,
     socket_dir: tcp ? null : await socketFolder(folder, runAs),
-    passwords: tcp ? await passwords(folder) : null,
+    passwords: await passwords(folder),
   };
 }
 
-/** PostgreSQL refuses to run as root: whoever owns the cluster, else the user `postern`, else `nobody`. */
-async function unprivilegedUser(clusterDir: string): Promise<RunAs> {
-  const owner = await stat(clusterDir).catch(() => null);
-  if (owner && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
-  const passwd = await readFile("/etc/passwd", "utf8").catch(() => "");
-  const ids = /^postern:[^:]*:([1-9]\d*):(\d+):/m.exec(passwd);
-  return ids ? { uid: Number(ids[1]), gid: Number(ids[2]) } : { uid: NOBODY, gid: NOBODY };
+/** PostgreSQL refuses to run as root: whoever owns the cluster, else a user of its own. */
+async function unprivilegedUser(folder: string, clusterDir: string): Promise<User> {
+  const owner = await lstat(clusterDir).catch(() => null);
+  if (owner && owner.uid !== 0 && owner.uid !== NOBODY) return { uid: owner.uid, gid: owner.gid };
+  if (!owner) return ownUser(folder);
+  // One that runs stays as it is until it was stopped.
+  const file = await readPidFile({ cluster_dir: clusterDir });
+  const isUp = file !== null && isAlive(file.pid) && (await isServerOf(file.pid, clusterDir));
+  if (isUp) return { uid: owner.uid, gid: owner.gid };
+  const user = await ownUser(folder);
+  await handOver(clusterDir, user);
+  return user;
 }
 
 async function refuseForeignCluster(clusterDir: string): Promise<void> {
@@ -107,10 +113,11 @@ async function socketFolder(dataDir: string, runAs: RunAs): Promise<string> {
   // In a shared temporary folder somebody else may have been first: take a real folder that is ours, nothing else.
   const found = await lstat(folder);
   const owner = runAs?.uid ?? process.getuid?.();
-  if (!found.isDirectory() || (found.uid !== owner && found.uid !== process.getuid?.())) {
+  const isOurs = found.uid === owner || found.uid === process.getuid?.() || (runAs !== null && found.uid === NOBODY);
+  if (!found.isDirectory() || !isOurs) {
     throw new Error(`${folder} is needed for the database's socket and belongs to somebody else: remove it.`);
   }
-  if (runAs) await chown(folder, runAs.uid, runAs.gid);
+  if (runAs) await lchown(folder, runAs.uid, runAs.gid);
   await chmod(folder, 0o700);
   return folder;
 }
@@ -118,11 +125,15 @@ async function socketFolder(dataDir: string, runAs: RunAs): Promise<string> {
 async function passwords(dataDir: string): Promise<{ admin: string; owner: string }> {
   const path = join(dataDir, "passwords.json");
   const fresh = { admin: randomBytes(24).toString("base64url"), owner: randomBytes(24).toString("base64url") };
-  await writeFile(path, `${JSON.stringify(fresh)}\n`, { mode: 0o600, flag: "wx", flush: true }).catch(
-    (error: NodeJS.ErrnoException) => {
+  if ((await lstat(path).catch(() => null)) === null) {
+    // Linked when whole: of two processes that begin at once the first has made them.
+    const draft = `${path}.${process.pid}`;
+    await writeFile(draft, `${JSON.stringify(fresh)}\n`, { mode: 0o600, flush: true });
+    await link(draft, path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
-    },
-  );
+    });
+    await rm(draft, { force: true });
+  }
   return JSON.parse(await readFile(path, "utf8"));
 }
 
@@ -141,16 +152,16 @@ export async function clusterMajor(cluster: Pick<Cluster, "cluster_dir">): Promi
 export async function createCluster(cluster: Cluster, binaries: PostgresBinaries, sync: boolean): Promise<void> {
   await removeUnfinished(cluster.data_dir);
   const fresh = `${cluster.cluster_dir}.new-${process.pid}`;
+  const maker = cluster.run_as ? await makerFor(cluster.run_as) : null;
   await mkdir(fresh, { mode: 0o700 });
-  if (cluster.run_as) await chown(fresh, cluster.run_as.uid, cluster.run_as.gid);
+  if (maker) await lchown(fresh, maker.uid, maker.gid);
   try {
-    await initdb(cluster, binaries, fresh, sync ? [] : ["--no-sync"]);
-    const authentication = cluster.passwords
-      ? "host all all 127.0.0.1/32 scram-sha-256\nhost replication postgres 127.0.0.1/32 scram-sha-256\n"
-      : "local all all trust\nlocal replication postgres trust\n"; // the wall is the socket's folder, mode 0700
+    await initdb(cluster, binaries, { folder: fresh, maker, more: sync ? [] : ["--no-sync"] });
+    if (cluster.run_as) await handOver(fresh, cluster.run_as);
     // Flushed: initdb has synced its own files, and a power cut would leave these with the right length and no content.
-    await writeFile(join(fresh, "pg_hba.conf"), authentication, { flush: sync });
-    await appendFile(join(fresh, "postgresql.conf"), `\ninclude_if_exists '${SETTINGS_FILE}'\n`, { flush: sync });
+    await writeAs(cluster.run_as, join(fresh, "pg_hba.conf"), { text: admission(cluster), sync });
+    const include = `\ninclude_if_exists '${SETTINGS_FILE}'\n`;
+    await writeAs(cluster.run_as, join(fresh, "postgresql.conf"), { text: include, sync, appended: true });
     if (sync) await syncFolder(fresh);
     await rename(fresh, cluster.cluster_dir).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error; // else another process was faster
@@ -161,23 +172,22 @@ export async function createCluster(cluster: Cluster, binaries: PostgresBinaries
   }
 }
 
-async function initdb(cluster: Cluster, binaries: PostgresBinaries, folder: string, more: string[]): Promise<void> {
+type Making = { folder: string; maker: RunAs; more: string[] };
+
+async function initdb(cluster: Cluster, binaries: PostgresBinaries, { folder, maker, more }: Making): Promise<void> {
   const options = [`--pgdata=${folder}`, "--username=postgres", "--no-instructions", ...more];
   // Byte order sorts the same on every machine and needs no rebuilding of indexes when a C library changes.
   options.push("--locale=C", "--encoding=UTF8", "--data-checksums");
   const passwordFile = `${folder}.password`;
-  if (cluster.passwords) {
-    await writeFile(passwordFile, cluster.passwords.admin, { mode: 0o600 });
-    if (cluster.run_as) await chown(passwordFile, cluster.run_as.uid, cluster.run_as.gid);
-    options.push(`--pwfile=${passwordFile}`, "--auth=scram-sha-256");
-  } else {
-    options.push("--auth=trust");
-  }
+  await rm(passwordFile, { force: true });
+  await writeFile(passwordFile, cluster.passwords.admin, { mode: 0o600, flag: "wx" });
+  if (maker) await lchown(passwordFile, maker.uid, maker.gid);
+  options.push(`--pwfile=${passwordFile}`, "--auth=scram-sha-256");
   try {
     await run(program(binaries, "initdb"), options, {
       env: { LC_ALL: "C" },
       timeout: INITDB_TIMEOUT_MS,
-      ...(cluster.run_as ?? {}),
+      ...(maker ?? {}),
     });
   } catch (error) {
     const { stderr, message } = error as Error & { stderr?: string };
@@ -271,11 +281,7 @@ export async function readSettings(cluster: Cluster): Promise<string | null> {
 
 /** Replaces postern.conf as a whole; another process may be doing the same. */
 export async function writeSettings(cluster: Cluster, text: string): Promise<void> {
-  const path = join(cluster.cluster_dir, SETTINGS_FILE);
-  const draft = `${path}.${process.pid}`;
-  await writeFile(draft, text, { mode: 0o600, flush: true });
-  if (cluster.run_as) await chown(draft, cluster.run_as.uid, cluster.run_as.gid);
-  await rename(draft, path);
+  await writeAs(cluster.run_as, join(cluster.cluster_dir, SETTINGS_FILE), { text, sync: true });
   await syncFolder(cluster.cluster_dir);
 }
 

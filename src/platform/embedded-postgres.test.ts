@@ -271,7 +271,11 @@ describe("where the machine sets limits", () => {
     const server = await startWhenLockIsFree({ data_dir });
     assert.deepEqual(await ask(server.url, "select 1 as one"), [{ one: 1 }]);
     await server.stop();
-    assert.deepEqual((await readdir(data_dir)).sort(), ["cluster", "run"], "nothing half-made stays behind");
+    assert.deepEqual(
+      (await readdir(data_dir)).sort(),
+      ["cluster", "passwords.json", "run"],
+      "nothing half-made stays behind",
+    );
   });
 
   it("runs a PostgreSQL the machine has, and refuses a cluster of another major version", async (test) => {

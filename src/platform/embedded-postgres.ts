@@ -1,9 +1,9 @@
 // The database for one machine: a real PostgreSQL of our own, started, watched and stopped by this process. Data is as
 // durable as in any PostgreSQL; the server keeps running when this process is killed, and the next start adopts it.
-// Nobody can reach it but this user (and root): a socket in a private folder, on Windows 127.0.0.1 with passwords.
+// Nobody can reach it but this user (and root): passwords, over a socket in a private folder, on Windows over 127.0.0.1.
 // One process supervises a data folder: it holds an advisory lock in the database, which the kernel frees when it dies.
-// As root the server runs as the owner of the cluster, else as `postern` if there is such a user, else as `nobody`;
-// whatever else runs as `nobody` could then reach it, so on a shared machine start Postern as a user of its own.
+// As root the server runs as the owner of the cluster, else as `postern` if there is such a user, else under a number of its
+// own; a cluster that an earlier version gave to `nobody` is handed over to that user.
 // Not here: connection pools (db.ts), migrations (migrate.ts), upgrades between major versions.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { realpath } from "node:fs/promises";
@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
+import { admitAll, givePasswords, oldAdmission } from "./embedded-postgres-admission.ts";
 import { findPostgres, type PostgresBinaries, program, removeOldCopies } from "./embedded-postgres-binaries.ts";
 import {
   type Cluster,
@@ -197,17 +198,17 @@ function face(server: Server): EmbeddedPostgres {
 /** `localhost` is a placeholder (the `host` parameter wins); without it `new URL` refuses the address. */
 function addresses(cluster: Cluster, port: number): { url: string; admin_url: string } {
   const name = `application_name=${encodeURIComponent(USER_NAME)}`;
-  if (cluster.passwords !== null) {
-    const { admin, owner } = cluster.passwords;
+  const { admin, owner } = cluster.passwords;
+  if (cluster.socket_dir === null) {
     return {
       url: `postgresql://${OWNER}:${owner}@127.0.0.1:${port}/${OWNER}?${name}`,
       admin_url: `postgresql://postgres:${admin}@127.0.0.1:${port}/postgres`,
     };
   }
-  const socket = `host=${encodeURIComponent(cluster.socket_dir ?? "")}`;
+  const socket = `host=${encodeURIComponent(cluster.socket_dir)}`;
   return {
-    url: `postgresql://${OWNER}@localhost:${port}/${OWNER}?${socket}&${name}`,
-    admin_url: `postgresql://postgres@localhost:${port}/postgres?${socket}`,
+    url: `postgresql://${OWNER}:${owner}@localhost:${port}/${OWNER}?${socket}&${name}`,
+    admin_url: `postgresql://postgres:${admin}@localhost:${port}/postgres?${socket}`,
   };
 }
 
@@ -237,9 +238,12 @@ async function adopt(server: Server): Promise<void> {
 async function startFresh(server: Server): Promise<void> {
   server.phase = "starting";
   await writeSettings(server.cluster, server.settings);
+  const before = await oldAdmission(server.cluster);
+  if (before !== null) await admitAll(server.cluster);
   await launchUntilOldBackendsAreGone(server);
   try {
     await supervise(server);
+    if (before !== null) await givePasswords(server.cluster, server.supervision as pg.Client, before);
   } catch (error) {
     if (error instanceof DatabaseInUse) disown(server);
     else await stop(server);
@@ -489,8 +493,8 @@ async function createOwner(server: Server): Promise<void> {
   const client = server.supervision!;
   const { rows } = await client.query(MADE, [OWNER]);
   if (!rows[0].role) {
-    const password = server.cluster.passwords ? ` password '${server.cluster.passwords.owner}'` : "";
-    await client.query(`create role ${OWNER} login nosuperuser nobypassrls nocreatedb nocreaterole${password}`);
+    const password = `password '${server.cluster.passwords.owner}'`;
+    await client.query(`create role ${OWNER} login nosuperuser nobypassrls nocreatedb nocreaterole ${password}`);
   }
   if (!rows[0].database) await client.query(`create database ${OWNER} owner ${OWNER}`);
 }
