@@ -43,7 +43,7 @@ export type FromHeavy =
   | { kind: "failed"; id: string; reason: string }
   | { kind: "fatal"; reason: string };
 
-const MEMORY_MIB = 1_024;
+const MEMORY_MIB = 768;
 const YOUNG_MIB = 64;
 const LOOK_MS = 5_000;
 /** Looks without a beat while something is asked: the longest request takes seconds. */

@@ -220,6 +220,7 @@ function mountTogether(api: Api, world: World, inbound: Inbound): void {
   api.post(
     "/v1/inbound-rules/test",
     {
+      config: { heavy: true },
       schema: {
         operationId: "testInboundRule",
         tags,

@@ -76,15 +76,20 @@ test("a small send is done here, a large one on the thread, with the same answer
 test("a small body with much in it is done on the thread, too", async () => {
   const marked = await handedOver(() => post("/v1/send", mail({ html_body: "<b>&amp;".repeat(15_000) })));
   assert.deepEqual([marked.count, marked.result.status], [1, 202]);
-  const chunked = await handedOver(() =>
+});
+
+test("of a body that does not say how long it is, its length decides", async () => {
+  const chunked = (body: object) =>
     fetch(`${base_url}/v1/send`, {
       method: "POST",
       headers: { authorization: `Bearer ${api.live_key}`, "content-type": "application/json" },
-      body: new Blob([JSON.stringify(mail({ text_body: "word ".repeat(60 * KIB) }))]).stream(),
+      body: new Blob([JSON.stringify(body)]).stream(),
       duplex: "half",
-    } as RequestInit),
-  );
-  assert.deepEqual([chunked.count, chunked.result.status], [1, 202]);
+    } as RequestInit);
+  const large = await handedOver(() => chunked(mail({ text_body: "word ".repeat(60 * KIB) })));
+  assert.deepEqual([large.count, large.result.status], [1, 202]);
+  const small = await handedOver(() => chunked(mail()));
+  assert.deepEqual([small.count, small.result.status], [0, 202]);
 });
 
 test("too many members are refused before they are parsed, and the field and the limit are named", async () => {

@@ -1,21 +1,18 @@
 // `deep-queue`: one organization has a million messages due, behind a mail server that takes some 40 a second. Beside it
 // a new organization begins to send: its mail starts within seconds, requests are accepted as fast as by a twin of the
 // whole with an empty queue (in turns, since machines are not even), and a claim costs what it always costs.
-import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { secretDigest } from "../../src/accounts/keys.ts";
-import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
 import { claimDue, dueLanes } from "../../src/outbound/queries.ts";
 import { DEFAULT_SOURCE_ID } from "../../src/outbound/types.ts";
 import { type Db, openDb } from "../../src/platform/db.ts";
 import { makeDeepQueue } from "../support/deep-queue.ts";
-import { apiOf, ask, type Posterns } from "../support/postern-process.ts";
-import { addVerifiedDomain } from "../support/verified-domain.ts";
+import { ask, type Posterns } from "../support/postern-process.ts";
 import { type LoadResult, sendAll, sleep } from "./load.ts";
 import type { Acknowledged, Recorder } from "./recorder.ts";
 import type { ScenarioOptions } from "./round.ts";
 import { startCountingSink } from "./sink.ts";
 import { type Stage, setStage } from "./stage.ts";
+import { addTenant } from "./tenant.ts";
 
 const ROWS = 1_000_000;
 const ROWS_PER_LANE = 100;
@@ -63,7 +60,7 @@ export async function runDeepQueue({ rows = ROWS, sends = SENDS, say }: Scenario
     const seconds = await fill(deep, rows, lanes);
     say?.(`${rows} rows in ${lanes} lanes after ${Math.round(seconds)} s`);
     while (slow.received() === 0) await sleep(100);
-    const tenant = await addTenant(deep);
+    const tenant = await addTenant(deep, "newcomer.example");
     const start = await startNewcomer(deep, tenant);
     say?.(`the newcomer's first message arrived after ${start.first_arrival_ms} ms`);
     const accepted = await acceptInTurns({ empty, deep }, tenant, sends);
@@ -121,28 +118,6 @@ async function fill(stage: Stage, rows: number, lanes: number): Promise<number> 
   } finally {
     await client.end();
   }
-}
-
-/** An organization of its own, ready to send. */
-async function addTenant(stage: Stage): Promise<Posterns> {
-  const live_key = `svc_live_${randomBytes(16).toString("hex")}`;
-  await withDb(stage, async (db) => {
-    const [row] = await db.query<{ id: string }>("select gen_random_uuid() as id");
-    const org_id = row?.id ?? "";
-    await insertOrganization(db, { id: org_id, name: "newcomer", plan: "enterprise", state: "active" });
-    await insertKey(db, org_id, {
-      id: org_id,
-      name: "live",
-      environment: "live",
-      digest: secretDigest(live_key),
-      key_prefix: live_key.slice(0, 12),
-      last_four: live_key.slice(-4),
-      created_at: new Date(),
-    });
-  });
-  const settings = { ...stage.settings, live_key };
-  await addVerifiedDomain(apiOf(settings), stage.dns, "newcomer.example");
-  return settings;
 }
 
 async function withDb<T>(stage: Stage, work: (db: Db) => Promise<T>): Promise<T> {

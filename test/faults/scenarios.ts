@@ -9,6 +9,7 @@ import { runDnsFailures } from "./dns-failures.ts";
 import { runKill } from "./kill.ts";
 import type { Figures } from "./line.ts";
 import { runLostCommit } from "./lost-commit.ts";
+import { runNeighbours } from "./neighbours.ts";
 import { runPostgresRestart } from "./postgres-restart.ts";
 import { runPowerCut } from "./power-cut.ts";
 import { runReceiveKill } from "./receive-kill.ts";
@@ -82,6 +83,12 @@ const ONES = {
     once: true,
     what: "a million messages of one organization are queued (--rows); a new one sends beside them",
     run: runDeepQueue,
+  },
+  neighbours: {
+    rounds: 1,
+    once: true,
+    what: "one organization sends the worst requests that a search finds; another, /healthz and RCPT are answered as ever",
+    run: runNeighbours,
   },
   "disk-full": { rounds: 1, what: "no room under the database and the data folder for six seconds", run: runDiskFull },
   copies: {

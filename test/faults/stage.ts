@@ -21,7 +21,8 @@ import { sleep } from "./load.ts";
 import { type Recorder, startRecorder } from "./recorder.ts";
 import { type CountingSink, startCountingSink } from "./sink.ts";
 
-export type Role = "api" | "mta" | "mx" | "hooks" | "clock";
+/** `all`: every role in one process, with its metrics where the settings say. */
+export type Role = "api" | "mta" | "mx" | "hooks" | "clock" | "all";
 
 export type Stage = {
   dir: string;
@@ -185,6 +186,7 @@ async function startInTime(
   for (;;) {
     try {
       // One internal listener each, on any port.
+      if (role === "all") return await startPostern(settings, undefined, env, program);
       return await startPostern(settings, [role], { POSTERN_INTERNAL: "127.0.0.1:0", ...env }, program);
     } catch (error) {
       if (performance.now() > until) throw error;

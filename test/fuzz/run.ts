@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { relative } from "node:path";
 import { parseArgs } from "node:util";
+import { runCosts } from "./costs.ts";
 import { type Finding, FOUND_DIR, hunt, type TargetResult, untried } from "./hunt.ts";
 import { TARGETS } from "./targets.ts";
 
@@ -13,7 +14,8 @@ const WORKERS_DEFAULT = 2;
 const SHOWN_MAX = 3;
 const SHOWN_CHARS_MAX = 1_500;
 
-const USAGE = "npm run fuzz -- <target …|all|list> [--seconds n] [--seed s] [--workers n] [--input file] [--json]";
+const USAGE =
+  "npm run fuzz -- <target …|all|list|costs> [--seconds n] [--seed s] [--workers n] [--input file] [--json]";
 
 function usage(problem: string): never {
   console.error(`${problem}\n${USAGE}\n`);
@@ -74,11 +76,29 @@ function showDone({ name, inputs, crashes, hangs, outcomes, slowest_ms, seconds 
   console.log(`${name.padEnd(22)}${figures}, slowest ${slowest_ms} ms, ${crashes} crashes, ${hangs} hangs`);
 }
 
+/** No target: it plays against a whole process, and looks for dear inputs where the others look for wrong ones. */
+async function playCosts(): Promise<void> {
+  const { values } = parseArgs({
+    args: process.argv.slice(3),
+    options: {
+      seconds: { type: "string", default: String(SECONDS_DEFAULT) },
+      seed: { type: "string", default: String(Date.now() % 1_000_000) },
+      json: { type: "boolean", default: false },
+    },
+  });
+  const [seconds, seed] = [Number(values.seconds), Math.trunc(Number(values.seed))];
+  if (!(seconds > 0) || !(seed >= 0)) usage("--seconds takes a number above 0, --seed one from 0 on");
+  // Its servers end with this process.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130));
+  process.exitCode = await runCosts({ seconds, seed, json: values.json });
+}
+
 async function main(): Promise<void> {
   if (process.argv[2] === "list") {
     for (const { name, holds } of TARGETS) console.log(`${name.padEnd(22)} ${holds}`);
     return;
   }
+  if (process.argv[2] === "costs") return playCosts();
   const { names, seconds, seed, workers, input, json } = readArguments();
   const lanes = Math.min(workers, names.length);
   const ms = (seconds * 1_000 * lanes) / names.length;

@@ -1,0 +1,144 @@
+// `neighbours`: one organization sends the worst requests that a search found (test/fuzz/costs.ts), over eight connections
+// and without a pause. Meanwhile another sends small e-mails, a monitor asks /healthz, and an SMTP client asks RCPT: all
+// of them are answered as fast as if nothing were there. Everything runs in one process, as most installations have it.
+import { Worker } from "node:worker_threads";
+import { describeInput } from "../fuzz/cost-inputs.ts";
+import { type Cost, searchCosts, setCostStage } from "../fuzz/costs.ts";
+import { rawSmtp } from "../support/raw-smtp.ts";
+import { drain, judge } from "./drain.ts";
+import { type LoadResult, sendAll, sleep } from "./load.ts";
+import type { Answers, Attack } from "./neighbours-attacker.ts";
+import type { ScenarioOptions } from "./round.ts";
+import type { Stage } from "./stage.ts";
+
+const SENDS = 1_000;
+const PAUSE_MS = 250;
+const SEARCH_S = 20;
+const CONNECTIONS = 8;
+const PROBE_EVERY_MS = 50;
+const P99_MS_MAX = 100;
+
+export type NeighboursVerdict = {
+  acknowledged: number;
+  lost: number;
+  duplicates: number;
+  flagged: number;
+  answered_500: number;
+  /** What was sent, as it is told for people, and what each byte of it cost. */
+  worst_inputs: { input: string; status: number; ns_per_byte: number }[];
+  /** How the attacker was answered. */
+  attacker: Answers;
+  quiet_p99_ms: number;
+  victim_p50_ms: number;
+  victim_p99_ms: number;
+  healthz_p99_ms: number;
+  rcpt_p99_ms: number;
+  ok: boolean;
+};
+
+/** Runs it; always one round. */
+export async function runNeighbours({ sends = SENDS, seed, say }: ScenarioOptions): Promise<NeighboursVerdict> {
+  const { stage, tenants, pid } = await setCostStage(3);
+  const [attacker, ...searchers] = tenants;
+  try {
+    const { tried, worst } = await searchCosts({ tenants: searchers, pid, seconds: SEARCH_S, seed });
+    say?.(`${tried} inputs tried; the dearest: ${worst.map(describeInput).join(", ")}`);
+    const quiet = await sendSmall(stage, "quiet", Math.ceil(sends / 4));
+    say?.(`alone: p99 ${percentile(quiet.latencies_ms, 99)} ms`);
+    const attack = startAttack({ ...attacker!, inputs: worst, connections: CONNECTIONS });
+    const probes = startProbes(stage);
+    const load = await sendSmall(stage, "beside", sends);
+    const [answers, probed] = [await attack.stop(), await probes.stop()];
+    await drain(stage);
+    const { lost, duplicates, flagged, acknowledged } = await judge(stage);
+    const figures = {
+      quiet_p99_ms: percentile(quiet.latencies_ms, 99),
+      victim_p50_ms: percentile(load.latencies_ms, 50),
+      victim_p99_ms: percentile(load.latencies_ms, 99),
+      healthz_p99_ms: percentile(probed.healthz, 99),
+      rcpt_p99_ms: percentile(probed.rcpt, 99),
+    };
+    const answered_500 = stage.recorder.broken();
+    const isFast = [figures.victim_p99_ms, figures.healthz_p99_ms, figures.rcpt_p99_ms].every((ms) => ms < P99_MS_MAX);
+    const isWhole = lost === 0 && duplicates === flagged && answered_500 === 0 && stage.died.length === 0;
+    return {
+      ...{ acknowledged, lost, duplicates, flagged, answered_500, worst_inputs: worst.map(told), attacker: answers },
+      ...figures,
+      ok: isFast && isWhole && !("500" in answers) && Object.keys(answers).length > 0,
+    };
+  } finally {
+    await stage.close();
+  }
+}
+
+function told(cost: Cost): NeighboursVerdict["worst_inputs"][number] {
+  return { input: describeInput(cost), status: cost.status, ns_per_byte: cost.ns_per_byte };
+}
+
+function sendSmall(stage: Stage, name: string, count: number): Promise<LoadResult> {
+  return sendAll({
+    live_key: stage.settings.live_key,
+    base_urls: [stage.settings.base_url],
+    recorder: stage.recorder,
+    name,
+    count,
+    from: `Shop <orders@${stage.domain}>`,
+    recipient: (n) => `r${n}@d${n % 40}.recipients.example`,
+    pause_ms: PAUSE_MS,
+  });
+}
+
+function startAttack(attack: Attack) {
+  const { base_url, live_key, domain, inputs, connections } = attack;
+  const workerData: Attack = { base_url, live_key, domain, inputs, connections };
+  const worker = new Worker(new URL("./neighbours-attacker.ts", import.meta.url), { workerData });
+  let answers: Answers = {};
+  worker.on("message", (latest: Answers) => {
+    answers = latest;
+  });
+  return {
+    async stop(): Promise<Answers> {
+      await worker.terminate();
+      return answers;
+    },
+  };
+}
+
+/** Asks /healthz and RCPT again and again; what is not answered counts with the time it was waited for. */
+function startProbes(stage: Stage) {
+  const times = { healthz: [] as number[], rcpt: [] as number[] };
+  let isGoing = true;
+  const again = async (into: number[], ask: () => Promise<unknown>): Promise<void> => {
+    while (isGoing) {
+      const askedAt = performance.now();
+      await ask();
+      into.push(performance.now() - askedAt);
+      await sleep(PROBE_EVERY_MS);
+    }
+  };
+  const healthz = again(times.healthz, async () => (await fetch(`${stage.settings.base_url}/healthz`)).text());
+  const rcpt = (async () => {
+    const client = await rawSmtp(Number(stage.settings.env.POSTERN_MX?.split(":").at(-1)));
+    await client.reply();
+    await client.ask("EHLO probe.example");
+    await again(times.rcpt, async () => {
+      await client.ask("MAIL FROM:<>");
+      await client.ask("RCPT TO:<postmaster@postern.example>");
+      await client.ask("RSET");
+    });
+    client.end();
+  })();
+  return {
+    async stop() {
+      isGoing = false;
+      await Promise.all([healthz, rcpt]);
+      return times;
+    },
+  };
+}
+
+function percentile(values: number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = Math.min(sorted.length - 1, Math.floor((sorted.length * share) / 100));
+  return Math.round(sorted[at] ?? Number.POSITIVE_INFINITY);
+}
