@@ -99,8 +99,20 @@ async function preview(settings: Posterns, { type, bytes }: Body): Promise<Job> 
     body: new Uint8Array(bytes),
   });
   const body = (await answer.json()) as { job: Job };
+  // A large list is read after the answer.
+  if (answer.status === 202) return whenRead(settings, body.job.id);
   if (answer.status !== 201) throw new Error(`the preview answers ${answer.status}: ${JSON.stringify(body)}`);
   return body.job;
+}
+
+async function whenRead(settings: Posterns, id: string): Promise<Job> {
+  for (;;) {
+    const { body } = await ask(settings, "GET", `/v1/imports/suppressions/jobs/${id}`);
+    const { job } = body as unknown as { job: Job };
+    if (job.status === "previewed") return job;
+    if (job.status !== "reading") throw new Error(`the preview ended as ${JSON.stringify(job)}`);
+    await new Promise((done) => setTimeout(done, POLL_MS));
+  }
 }
 
 /** Commits and follows the job to its end; how many different counts of committed rows it showed on the way. */

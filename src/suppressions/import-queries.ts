@@ -3,11 +3,14 @@ import type { Query, Tx } from "../platform/db.ts";
 import { INSERT_COLUMNS, MERGE } from "./queries.ts";
 import type { Job, JobError, JobQuestion, JobSample, Provider, Reason } from "./types.ts";
 
-const JOB_COLUMNS = `id, case when status = 'previewed' and expires_at <= $2 then 'expired' else status end as status,
-  provider, total_rows, valid_rows, invalid_rows, duplicate_rows, already_suppressed_rows, by_reason, sample, errors,
+// Who reads a list renews its lease; where that has stopped, nobody reads it any more.
+const JOB_COLUMNS = `id, case when status = 'previewed' and expires_at <= $2 then 'expired'
+                              when status = 'reading' and lease_until <= now() then 'failed' else status end as status,
+  provider, total_rows, valid_rows, invalid_rows, duplicate_rows, already_suppressed_rows,
+  '{"hard_bounce": 0, "complaint": 0, "manual": 0, "unsubscribe": 0}'::jsonb || by_reason as by_reason, sample, errors,
   questions, committed_rows, created_at, expires_at`;
 
-/** Invisible to the API until `finishReading`. */
+/** Invisible to the API until `finishReading`, or `showReading` where the list is large. */
 export function insertJob(tx: Tx, orgId: string, job: { id: string; created_at: Date; expires_at: Date }) {
   return tx.execute(
     `insert into suppression_import (org_id, id, status, provider, created_at, expires_at)
@@ -61,7 +64,7 @@ export function finishReading(tx: Tx, orgId: string, { now, id, found }: { now: 
     `update suppression_import
         set status = 'previewed', provider = $4, total_rows = $5, valid_rows = $6, invalid_rows = $7,
             duplicate_rows = $8, already_suppressed_rows = $9, by_reason = $10, sample = $11, errors = $12,
-            block_count = $13, questions = $14
+            block_count = $13, questions = $14, lease_until = null
       where org_id = $1 and id = $3 and status = 'reading' returning ${JOB_COLUMNS}`,
     [
       orgId,
@@ -82,6 +85,29 @@ export function finishReading(tx: Tx, orgId: string, { now, id, found }: { now: 
   );
 }
 
+/** Shows a job while its list is read, with how far that is, for as long as somebody reads it. */
+export function showReading(tx: Tx, orgId: string, id: string, at: { found: Findings; leaseSeconds: number }) {
+  const { total_rows, valid_rows, invalid_rows, duplicate_rows } = at.found;
+  return tx.execute(
+    `update suppression_import
+        set lease_until = now() + make_interval(secs => $3), total_rows = $4, valid_rows = $5, invalid_rows = $6,
+            duplicate_rows = $7
+      where org_id = $1 and id = $2 and status = 'reading'`,
+    [orgId, id, at.leaseSeconds, total_rows, valid_rows, invalid_rows, duplicate_rows],
+  );
+}
+
+/** Ends a job that was shown and cannot be read; its blocks go. */
+export async function failReading(tx: Tx, orgId: string, id: string, message: string): Promise<void> {
+  await tx.execute(
+    `update suppression_import
+        set status = 'failed', lease_until = null, errors = $3, valid_rows = 0, by_reason = default
+      where org_id = $1 and id = $2 and status = 'reading'`,
+    [orgId, id, JSON.stringify([{ row: null, column: null, value: null, message }])],
+  );
+  await deleteBlocks(tx, orgId, id);
+}
+
 /** Drops a job that was never finished reading, with its blocks. */
 export function deleteReading(tx: Tx, orgId: string, id: string) {
   return tx.execute("delete from suppression_import where org_id = $1 and id = $2 and status = 'reading'", [orgId, id]);
@@ -89,7 +115,8 @@ export function deleteReading(tx: Tx, orgId: string, id: string) {
 
 export function findJob(tx: Tx, orgId: string, now: Date, id: string) {
   return tx.query<Job>(
-    `select ${JOB_COLUMNS} from suppression_import where org_id = $1 and id = $3 and status <> 'reading'`,
+    `select ${JOB_COLUMNS} from suppression_import where org_id = $1 and id = $3
+        and (status <> 'reading' or lease_until is not null)`,
     [orgId, now, id],
   );
 }

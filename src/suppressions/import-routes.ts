@@ -3,18 +3,16 @@ import multipart from "@fastify/multipart";
 import { Type } from "@sinclair/typebox";
 import type { FastifyRequest } from "fastify";
 import { PROVIDERS } from "../mail/csv/formats.ts";
-import { createFairGate } from "../platform/fair-gate.ts";
 import { type Api, answers, Closed, Id, IdParams, Nullable, OneOf, Time } from "../platform/http.ts";
 import { limitUploads } from "../platform/limit-uploads.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import * as imports from "./imports.ts";
+import { createPreviews } from "./previews.ts";
 import { FILE_BYTES_MAX, PROVIDER_WORDS, type ReadUpload, readJson, readMultipart } from "./upload.ts";
 
 /** Uploads that come in at once, each up to 40 MiB of the disk, and those of an organization that wait. */
 const UPLOADS = { places: 12, waiting_max: 100 };
-/** Lists that this process reads at once, once they are here: each takes a core, and up to 50 MB of the memory. */
-const READING_MAX = 3;
 
 const Count = Type.Integer({ minimum: 0 });
 const ReasonCounts = Type.Object({ hard_bounce: Count, complaint: Count, manual: Count, unsubscribe: Count });
@@ -40,7 +38,7 @@ const Question = Type.Object({
 });
 const Job = Type.Object({
   id: Id,
-  status: OneOf(["previewed", "committing", "committed", "failed", "expired"]),
+  status: OneOf(["reading", "previewed", "committing", "committed", "failed", "expired"]),
   provider: OneOf(PROVIDERS, { description: "Detected from the file when not given" }),
   total_rows: Count,
   valid_rows: Type.Integer({ minimum: 0, description: "What a commit adds" }),
@@ -87,7 +85,8 @@ async function mountPreview(api: Api, world: World): Promise<void> {
     readJson(world, stream, announced).then((upload) => done(null, upload), done);
   });
   api.addHook("onRequest", limitUploads(UPLOADS, "too many of your lists are being read; try again shortly", 5));
-  const reading = createFairGate(READING_MAX);
+  const { preview, stop } = createPreviews(world);
+  api.addHook("onClose", stop);
   api.post(
     "/v1/imports/suppressions/preview",
     {
@@ -101,7 +100,8 @@ async function mountPreview(api: Api, world: World): Promise<void> {
         summary: "Read a list exported by another provider and show what a commit would add",
         description:
           "CSV in any usual encoding and with any usual separator, JSON (also a plain array of addresses) or NDJSON; a file may be gzipped. At most " +
-          "2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours.",
+          "2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. A list of more than 100,000 rows is " +
+          "answered 202 at once: its job is `reading`, and its counts grow, until it is `previewed` or `failed`.",
         body: {
           content: {
             "multipart/form-data": {
@@ -121,18 +121,13 @@ async function mountPreview(api: Api, world: World): Promise<void> {
             },
           },
         },
-        response: answers({ 201: Type.Object({ job: Job }) }),
+        response: answers({ 201: Type.Object({ job: Job }), 202: Type.Object({ job: Job }) }),
       },
     },
     async (request, reply) => {
       const upload = request.isMultipart() ? await readMultipart(world, request) : bodyOf(request);
-      const { org_id } = request.account;
-      try {
-        const job = await reading(org_id, () => imports.previewImport(world, org_id, upload));
-        return reply.code(201).send({ job });
-      } finally {
-        await upload.discard();
-      }
+      const job = await preview(request.account.org_id, upload);
+      return reply.code(job.status === "reading" ? 202 : 201).send({ job });
     },
   );
 }
@@ -152,7 +147,7 @@ function mountJob(api: Api, world: World): void {
       schema: {
         operationId: "getSuppressionImport",
         tags,
-        summary: "Get an import job, with the progress of its commit",
+        summary: "Get an import job, with the progress of its reading and its commit",
         params: IdParams,
         response: answers({ 200: Type.Object({ job: Job }) }, [404]),
       },

@@ -23,10 +23,16 @@ export type Upload = {
   field: "file" | "csv";
   filename: string;
   provider: Provider | null;
+  /** May be gone through again. */
   content: AsyncIterable<Buffer> | Iterable<Buffer>;
 };
 
 const ROWS_MAX = 2_000_000;
+/** A list of more is read after its answer. */
+export const LARGE_ROWS = 100_000;
+/** How long a job counts as being read after its progress was noted last. */
+const READING_LEASE_S = 60;
+const READING_NOTED_MS = 500;
 const ERRORS_MAX = 100;
 const SAMPLE_MAX = 20;
 const QUESTIONS_MAX = 20;
@@ -35,9 +41,12 @@ const JOB_LIFE_MS = 24 * 3_600_000;
 const SCOPES_ASKED_MAX = 2_000;
 
 type Staging = {
-  world: Pick<World, "db" | "clock" | "random">;
+  world: Pick<World, "db" | "clock" | "random" | "log">;
   org_id: string;
   job_id: string;
+  preview: Preview;
+  /** Set once the job is shown: what notes its progress. */
+  shown: NodeJS.Timeout | null;
   seen: KeySet;
   /** Of domains and templates that rows name: are they there? */
   scopes: Map<string, boolean>;
@@ -45,34 +54,74 @@ type Staging = {
   found: queries.Findings;
 };
 
-/** Reads the whole list and stages its valid rows. 400 when it is empty or no column holds addresses. */
+export type Preview = {
+  /** Its job is shown from the beginning. */
+  is_large: boolean;
+  /** Waits for its turn to read. */
+  turn<T>(work: () => Promise<T>): Promise<T>;
+  /** The job is shown from now on, whatever becomes of it. */
+  onShown(job: Job): void;
+  /** Ends the reading. */
+  signal: AbortSignal;
+};
+
+/**
+ * Reads the whole list and stages its valid rows. 400 when it is empty or no column holds addresses; where the job was shown
+ * already, that is in the job, which has failed.
+ */
 export async function previewImport(
-  world: Pick<World, "db" | "clock" | "random">,
+  world: Pick<World, "db" | "clock" | "random" | "log">,
   orgId: string,
   upload: Upload,
+  preview: Preview,
 ): Promise<Job> {
-  const staging = openStaging(world, orgId);
+  const staging = openStaging(world, orgId, preview);
   const now = new Date(world.clock.now());
   const job = { id: staging.job_id, created_at: now, expires_at: new Date(now.getTime() + JOB_LIFE_MS) };
   await world.db.asOrg(orgId, (tx) => queries.insertJob(tx, orgId, job));
   try {
-    await readAll(staging, upload);
+    if (preview.is_large) await show(staging);
+    await preview.turn(() => readAll(staging, upload));
     const rows = await world.db.asOrg(orgId, (tx) =>
       queries.finishReading(tx, orgId, { now, id: job.id, found: staging.found }),
     );
     return rows[0] as Job;
   } catch (error) {
+    if (staging.shown !== null) return fail(world, staging, error);
     await world.db.asOrg(orgId, (tx) => queries.deleteReading(tx, orgId, job.id));
     throw error;
+  } finally {
+    clearInterval(staging.shown ?? undefined);
   }
 }
 
-function openStaging(world: Pick<World, "db" | "clock" | "random">, orgId: string): Staging {
+/** From now on the job answers how far its reading is; it does not wait for its own progress. */
+async function show(staging: Staging): Promise<void> {
+  const { world, org_id, job_id, found, preview } = staging;
+  const at = { found, leaseSeconds: READING_LEASE_S };
+  const note = () => world.db.asOrg(org_id, (tx) => queries.showReading(tx, org_id, job_id, at));
+  await note();
+  preview.onShown(await getImport(world, org_id, job_id));
+  const noteLater = () => note().catch((err) => world.log.warn({ err }, "an import's progress could not be noted"));
+  staging.shown = setInterval(noteLater, READING_NOTED_MS);
+}
+
+async function fail(world: Pick<World, "db" | "clock" | "log">, staging: Staging, error: unknown): Promise<Job> {
+  const { org_id, job_id } = staging;
+  if (!(error instanceof Refusal)) world.log.error({ err: error, job_id }, "a list could not be read");
+  const message = error instanceof Refusal ? error.message : "reading the list broke off; preview it again";
+  await world.db.asOrg(org_id, (tx) => queries.failReading(tx, org_id, job_id, message));
+  return getImport(world, org_id, job_id);
+}
+
+function openStaging(world: Staging["world"], orgId: string, preview: Preview): Staging {
   const job_id = world.random.uuid();
   return {
     world,
     org_id: orgId,
     job_id,
+    preview,
+    shown: null,
     seen: createKeySet(world.random.bytes(4).readUInt32BE()),
     scopes: new Map(),
     block: createBlock(),
@@ -134,6 +183,9 @@ async function takeRows(staging: Staging, rows: readonly (ImportEntry | ImportEr
     else noteEntry(staging, row as ImportEntry);
     if (isFull(staging.block)) await storeBlock(staging);
   }
+  if (staging.preview.signal.aborted)
+    throw new Refusal("unavailable", "Postern stopped while it read the list; preview it again");
+  if (staging.shown === null && staging.found.total_rows > LARGE_ROWS) await show(staging);
   if (staging.found.total_rows > ROWS_MAX) {
     throw invalid(field, `the '${field}' field holds more than ${ROWS_MAX.toLocaleString("en")} rows; split the list`);
   }
@@ -253,6 +305,7 @@ export async function commitImport(world: Pick<World, "db" | "clock">, orgId: st
 }
 
 const STATE_SENTENCES: Record<string, string> = {
+  reading: "the list is still being read; commit the job when it is previewed",
   committing: "the job is being committed already",
   committed: "the job has been committed already",
   failed: "the job has failed; preview the list again",

@@ -68,7 +68,7 @@ export type NewEntry = {
   created_at: Date;
 };
 
-export type JobStatus = "previewed" | "committing" | "committed" | "failed" | "expired";
+export type JobStatus = "reading" | "previewed" | "committing" | "committed" | "failed" | "expired";
 export type JobError = { row: number | null; column: string | null; value: string | null; message: string };
 export type JobQuestion = { column: string; message: string };
 export type JobSample = {

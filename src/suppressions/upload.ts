@@ -24,7 +24,8 @@ export const PROVIDER_WORDS = [...PROVIDERS, "generic"] as const;
 
 type Room = Pick<World, "config" | "random">;
 
-/** `discard` gives back the room that the content takes; call it when the content was read or is not needed. */
+/** `discard` gives back the room that the content takes; call it when the content was read or is not needed. The content may be
+ * gone through again. */
 export type ReadUpload = Upload & { discard(): Promise<void> };
 
 /** Reads a multipart request with one part `file` and perhaps `provider`, in any order. 400 when it is malformed. */
@@ -87,11 +88,15 @@ function readProvider(value: unknown): Provider | null {
 // gzip is told by its first bytes (RFC 1952 §2.3.1); archives that hold files are not lists.
 async function unpacked(file: TempFile, field: "file" | "csv"): Promise<AsyncIterable<Buffer>> {
   const { value: first } = await file.read(MAGIC_BYTES).next();
-  if (first?.[0] === 0x1f && first[1] === 0x8b) return gunzipped(file, field);
+  if (first?.[0] === 0x1f && first[1] === 0x8b) return again(() => gunzipped(file, field));
   if (first?.equals(Buffer.from("PK\x03\x04", "latin1"))) {
     throw invalid(field, `the '${field}' field is a ZIP or Excel file; unpack it, or save it as CSV`);
   }
-  return file.read(PIECE_BYTES);
+  return again(() => file.read(PIECE_BYTES));
+}
+
+function again(begin: () => AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+  return { [Symbol.asyncIterator]: () => begin()[Symbol.asyncIterator]() };
 }
 
 async function* gunzipped(file: TempFile, field: string): AsyncGenerator<Buffer> {
@@ -132,9 +137,10 @@ export async function readJson(world: Room, stream: AsyncIterable<Buffer>, annou
     }
     if (fields.csv === undefined) throw invalid("csv", "the 'csv' field is required");
     if (typeof fields.csv !== "string") throw invalid("csv", "the 'csv' field must be a string");
+    const csv = fields.csv;
     const filename = fields.filename ?? "";
     if (typeof filename !== "string") throw invalid("filename", "the 'filename' field must be a string");
-    const content = inFile ? unescaped(file.read(PIECE_BYTES)) : [Buffer.from(fields.csv)];
+    const content = inFile ? again(() => unescaped(file.read(PIECE_BYTES))) : [Buffer.from(csv)];
     const provider = readProvider(fields.provider);
     const discard = () => file.discard();
     return { field: "csv", filename: filename.slice(0, FILENAME_CHARS_MAX), provider, content, discard };
