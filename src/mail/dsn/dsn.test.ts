@@ -81,7 +81,7 @@ const weighed = `
 4.2.1  | smtp; 450 4.2.1 mailbox disabled                      |                          | soft
 5.0.0  | smtp; 550 no such user here                           | in reply to RCPT TO      | hard suppress
 5.0.0  | smtp; 550 no such user here                           | in reply to end of DATA  | soft
-5.0.0  | smtp; 550 no such user here                           |                          | soft
+5.0.0  | smtp; 550 no such user here                           |                          | hard
 5.0.0  | smtp; 550 5.0.0 no such user here                     | in reply to RCPT TO      | hard
 5.0.0  | smtp; 554 no such user here                           | in reply to RCPT TO      | hard
 5.0.0  | smtp; 550 go                                          | in reply to RCPT TO      | hard
@@ -89,7 +89,7 @@ const weighed = `
 5.0.0  | smtp; 550 User unknown, try again later               | in reply to RCPT TO      | soft
        | smtp; 550 no such user here                           | in reply to RCPT TO      | hard suppress
        | smtp; 550 no such user here                           | in reply to end of DATA  | soft
-       | smtp; 550 no such user here                           |                          | soft
+       | smtp; 550 no such user here                           |                          | hard
 5.1.1  | smtp; 550 5.1.1 unknown user                          | in reply to end of DATA  | hard
 5.1.1  | smtp; 450 4.1.1 unknown user                          | in reply to RCPT TO      | soft
 4.1.1  | smtp; 450 4.1.1 unknown user                          |                          | soft
@@ -133,7 +133,7 @@ const weighed = `
        | smtp; 550 5.1.1 unknown user                          | after initial connection | soft
 `;
 
-test("only a code about the address or an answer to RCPT is hard, and only such a code suppresses", () => {
+test("the class decides hard or soft, and only a code about the address or an answer to RCPT suppresses", () => {
   for (const line of weighed.trim().split("\n")) {
     const [status, diagnostic, words, want] = line.split("|").map((cell) => cell.trim());
     const fields = (status ? `Status: ${status}\n` : "") + (diagnostic ? `Diagnostic-Code: ${diagnostic}\n` : "");

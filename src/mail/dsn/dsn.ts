@@ -44,7 +44,7 @@ function bounce(mail: MailParts, report: Report, findings: readonly Finding[], s
   const named = findings.length > 0 ? findings : [report.status?.findings[0] ?? nobody];
   const text = named.length === 1 ? report.report : report.opening;
   const context = { report: text, subject: ownSubject(subject), action, refused: report.refused };
-  const recipients = named.map((finding) => judge(finding, context));
+  const recipients = named.map((finding) => judge(withoutOthers(finding, named), context));
   const texts = [report.report, report.returned, ...report.statusTexts];
   const ids = ["in-reply-to", "references"].flatMap((name) => headerValues(mail.headers, name));
   return {
@@ -54,6 +54,25 @@ function bounce(mail: MailParts, report: Report, findings: readonly Finding[], s
     reporting_mta: report.status?.reporting_mta ?? null,
     arrival_date: report.status?.arrival_date ?? null,
   };
+}
+
+// Behind the last recipient of a list stands what was said of each: a line that names another, and what follows it, is
+// about that one, until a line names this one again.
+function withoutOthers(finding: Finding, all: readonly Finding[]): Finding {
+  const own = finding.email?.toLowerCase() ?? null;
+  const others = all.flatMap(({ email }) =>
+    email === null || email.toLowerCase() === own ? [] : [email.toLowerCase()],
+  );
+  // What names none of them, or the last one only, is said of all that are listed.
+  if (own === null || others.length === 0 || !finding.text.toLowerCase().includes(own)) return finding;
+  let isOwn = true;
+  const lines = finding.text.split("\n").filter((line) => {
+    const said = line.toLowerCase();
+    if (said.includes(own)) isOwn = true;
+    else if (others.some((other) => said.includes(other))) isOwn = false;
+    return isOwn;
+  });
+  return { ...finding, text: lines.join("\n") };
 }
 
 // A mail is a bounce when a status part says so, or when a mail system sent it (by its sender or a field) or both its

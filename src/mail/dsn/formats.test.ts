@@ -52,7 +52,7 @@ const formats: [string, string, string][] = [
     plain(
       "The following address(es) failed:\n\n  user@there.example\n    SMTP error from remote mail server after pipelined sending data block: 550 5.2.1 mailbox disabled\n",
     ),
-    "user@there.example failed soft inactive_mailbox 5.2.1 550",
+    "user@there.example failed soft content 5.2.1 550",
   ],
   [
     "Exim, commands sent ahead, at MAIL",
@@ -331,6 +331,33 @@ test("a plain reply of a transcript that names its address is hard, the first li
   const listed = "   ----- The following addresses had permanent fatal errors -----\n<a@there.example>\n\n";
   assert.deepEqual(types(listed + transcript(a)), ["hard"]);
   assert.deepEqual(types(listed + transcript("550 <a@there.example>... User", "    unknown")), ["hard"]);
+});
+
+test("what a conversation says of one recipient is not said of another, in any order", () => {
+  const head = (...names: string[]) =>
+    `   ----- The following addresses had permanent fatal errors -----\n${names.map((name) => `<${name}@there.example>\n`).join("")}\n   ----- Transcript of session follows -----\n`;
+  const unknown = "550 5.1.1 <a@there.example>... User unknown\n";
+  const full = "552 5.2.2 <b@there.example>... mailbox full\n";
+  const wants = [
+    "a@there.example failed hard invalid_recipient 5.1.1 550 suppress",
+    "b@there.example failed soft mailbox_full 5.2.2 552",
+  ];
+  const commands = `>>> RCPT To:<a@there.example>\n<<< ${unknown}>>> RCPT To:<b@there.example>\n<<< ${full}`;
+  for (const names of [
+    ["a", "b"],
+    ["b", "a"],
+  ]) {
+    for (const said of [unknown + full, full + unknown, commands]) {
+      const subject = "Returned mail: see transcript for details";
+      assert.deepEqual(
+        read(plain(head(...names) + said, subject))
+          .recipients.map(short)
+          .sort(),
+        wants,
+        said,
+      );
+    }
+  }
 });
 
 test("what follows a recipient further in is said about it and names no other", () => {

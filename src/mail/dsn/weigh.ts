@@ -1,9 +1,10 @@
 // Class, hard or soft, and suppress, from what a report says. A report proves less than a live reply: it is written by
-// a third party, after the conversation. So classify.ts gives the class, and this file asks for proof before it calls
-// a failure hard or suppresses (decision 0013): a code about the address, or an answer to RCPT. Words that reporters
-// have for themselves are in report-texts.json.
+// a third party, after the conversation. So classify.ts gives the class, the class the type (bounce-types.ts), and this
+// file asks for proof before it suppresses (decision 0013): a code about the address, or an answer to RCPT. Words that
+// reporters have for themselves are in report-texts.json.
 
-import { type Classification, classifyReply, type ReplyClass, type ReplyStage } from "../smtp/classify.ts";
+import { bounceType, type ReplyClass } from "../smtp/bounce-types.ts";
+import { type Classification, classifyReply, type ReplyStage } from "../smtp/classify.ts";
 import { findCodes } from "./reply-codes.ts";
 import textTable from "./report-texts.json" with { type: "json" };
 
@@ -25,11 +26,12 @@ export type Evidence = {
 
 export type Verdict = { class: ReplyClass; bounce_type: "hard" | "soft"; suppress: boolean };
 
-type TextEntry = { id: string; class: string; hard?: boolean; without_code?: boolean; match: string; unless?: string };
+type Found = Pick<Verdict, "class" | "suppress">;
+
+type TextEntry = { id: string; class: string; without_code?: boolean; match: string; unless?: string };
 
 const reportTexts = (textTable as TextEntry[]).map((entry) => ({
   class: entry.class as ReplyClass,
-  isHard: entry.hard ?? false,
   isWithoutCode: entry.without_code ?? false,
   regexp: new RegExp(entry.match, "iu"),
   unless: entry.unless === undefined ? null : new RegExp(entry.unless, "iu"),
@@ -40,17 +42,14 @@ const textCharsMax = 1_000;
 // The codes that say that the address does not work; classify.ts has the same list for live replies.
 const addressCodes = new Set(["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"]);
 
-/** Weighs the evidence. Soft and not suppressed wherever it is not enough. */
+/** Weighs the evidence. Suppressed is nobody where it is not enough. */
 export function weigh(evidence: Evidence): Verdict {
   const code = effectiveCode(evidence);
-  const verdict = fromReporter(evidence) ?? fromReply(evidence, code);
-  const isHard = verdict.bounce_type === "hard" && code >= 500 && evidence.isFinal;
-  return {
-    class: evidence.isFinal && code < 500 ? finalClass(verdict.class) : verdict.class,
-    bounce_type: isHard ? "hard" : "soft",
-    // Whom: a report that names nobody is about the one whose return path it came to (apportion.ts).
-    suppress: isHard && verdict.suppress,
-  };
+  const found = fromReporter(evidence) ?? fromReply(evidence, code);
+  const mailClass = evidence.isFinal && code < 500 ? finalClass(found.class) : found.class;
+  const bounce_type = bounceType(mailClass, code >= 500 && evidence.isFinal);
+  // Whom: a report that names nobody is about the one whose return path it came to (apportion.ts).
+  return { class: mailClass, bounce_type, suppress: bounce_type === "hard" && found.suppress };
 }
 
 // A report without a reply code is read as a refusal that says nothing by itself: 554, or 450 when it may pass.
@@ -66,12 +65,13 @@ function finalClass(mailClass: ReplyClass): ReplyClass {
 }
 
 // Words that the reporter says of its own knowledge. They come before the codes, which reporters make up.
-function fromReporter({ near, far, codes }: Evidence): Verdict | null {
+function fromReporter({ near, far, codes }: Evidence): Found | null {
   for (const text of [...near, ...far].map(oneLine)) {
     const found = reportTexts.find(
       (entry) => isHeard(entry, codes) && entry.regexp.test(text) && !entry.unless?.test(text),
     );
-    if (found !== undefined) return found.isHard ? hard(found.class, codes) : soft(found.class);
+    // The words say that the address does not work; only a code may say so beyond doubt.
+    if (found !== undefined) return { class: found.class, suppress: isAddressCode(codes.status) };
   }
   return null;
 }
@@ -88,7 +88,7 @@ function hasRemoteCode({ status, smtp_code }: Codes): boolean {
   return smtp_code !== null || (status !== null && !/\.(?:0\.0|1\.2|4\.\d{1,3}|5\.0)$/.test(status));
 }
 
-function fromReply(evidence: Evidence, code: number): Verdict {
+function fromReply(evidence: Evidence, code: number): Found {
   const { near, far, codes, stage } = evidence;
   // Unknown stage: a code may say that it is about the address, words alone are not believed to.
   const isByCode = stage === null && isAddressCode(codes.status);
@@ -98,7 +98,8 @@ function fromReply(evidence: Evidence, code: number): Verdict {
   const others = answers.slice(1);
   // A code that says "no such user" beside a text that says "mailbox full": neither is believed to be final.
   const full = others.find(({ rule }) => rule.startsWith("mailbox-"));
-  if (full !== undefined && first.class !== "mailbox_full" && first.bounce_type === "hard") return soft(full.class);
+  if (full !== undefined && first.class !== "mailbox_full" && first.bounce_type === "hard")
+    return { class: full.class, suppress: false };
   if (isDecided(first.rule)) return withProof(first, evidence);
   const other = others.find(({ rule }) => !isCodeRule(rule) && !boilerplate.has(rule));
   const verdict = withProof(other ?? first, evidence);
@@ -109,15 +110,6 @@ function fromReply(evidence: Evidence, code: number): Verdict {
 function replyIn(text: string): string {
   const start = findCodes(text).code_at;
   return oneLine(start > 0 ? text.slice(start) : text);
-}
-
-// The words say that the address does not work; only a code may say so beyond doubt.
-function hard(mailClass: ReplyClass, { status }: Codes): Verdict {
-  return { class: mailClass, bounce_type: "hard", suppress: isAddressCode(status) };
-}
-
-function soft(mailClass: ReplyClass): Verdict {
-  return { class: mailClass, bounce_type: "soft", suppress: false };
 }
 
 // Not decided: codes that only name a subject, or that servers use for everything.
@@ -137,17 +129,24 @@ const maybeLater = /try again|temporar|transient|timed? ?out|servfail/i;
 
 type Answer = Classification & { text: string };
 
-function withProof(found: Answer, evidence: Evidence): Verdict {
-  const { class: mailClass, bounce_type, suppress } = found;
-  const isHard = bounce_type === "hard" && isProven(found, evidence);
-  return isHard ? { class: mailClass, bounce_type, suppress } : soft(mailClass);
+function withProof(found: Answer, evidence: Evidence): Found {
+  const isPassing = (found.class === "bad_domain" || found.class === "routing") && maybeLater.test(found.text);
+  if (isPassing) return { class: "dns", suppress: false };
+  const isSure = isProven(found, evidence);
+  // An answer to DATA is about the message: "user unknown" is what filters say there.
+  const isAfterData = evidence.stage === "final" || evidence.stage === "data";
+  // "Could not be delivered" gives no reason; and words that no server's code stands behind are hearsay.
+  const isVague = evidence.stage === null && (found.rule === "vague-recipient" || !hasRemoteCode(evidence.codes));
+  if (!isSure && (isAfterData || isVague) && isAboutAddress(found.class)) return { class: "content", suppress: false };
+  return { class: found.class, suppress: found.suppress && isSure };
+}
+
+function isAboutAddress(mailClass: ReplyClass): boolean {
+  return mailClass === "invalid_recipient" || mailClass === "inactive_mailbox";
 }
 
 function isProven(found: Answer, { codes, stage, email }: Evidence): boolean {
-  // "Relay denied" to somebody who forwards our mail is about the way it took, not about the recipient.
-  if (found.class === "bad_domain" || found.class === "routing") {
-    return found.rule !== "relay" && !maybeLater.test(found.text);
-  }
+  if (found.class === "bad_domain" || found.class === "routing") return true;
   // RFC 3463 §3.2, §3.3: x.1 is about the address, whatever its detail; of x.2 only a disabled mailbox is for good.
   if (found.class === "inactive_mailbox") return codes.status === "5.2.1" && (stage === "rcpt" || stage === null);
   if (codes.status?.startsWith("5.1.")) return true;

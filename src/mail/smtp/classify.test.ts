@@ -115,6 +115,9 @@ const table = `
 550 <virus-quota-spam@example.com> unknown user | invalid_recipient hard - suppress
 554 5.4.7 Delivery time expired | expired soft - -
 599 something nobody has seen | content soft - -
+521 5.2.1 :  (CON:B1) https://postmaster.example/error-codes | blocked soft retry -
+521 5.2.1 we will not accept delivery of this message | content soft - -
+521 5.2.1 This mailbox is disabled | inactive_mailbox hard - suppress
 499 something nobody has seen | busy soft retry -
 `;
 test("replies of many servers get the class, type, retry and suppression of the design's table", () => {

@@ -3,28 +3,14 @@
 // "no such user" are believed only where no others say that it is the sender or a trouble of theirs, and words of rates and
 // lists only where none say that it is not our address that is meant. The five data files beside this one give a reason for
 // every entry. Knows no queue, no history, no clock; parses nothing (reply.ts).
+import { bounceType, type ReplyClass } from "./bounce-types.ts";
 import codeTable from "./enhanced-codes.json" with { type: "json" };
 import otherTable from "./not-our-address.json" with { type: "json" };
 import doubtTable from "./not-the-recipient.json" with { type: "json" };
 import providerTable from "./provider-patterns.json" with { type: "json" };
 import textTable from "./reply-texts.json" with { type: "json" };
 
-export type ReplyClass =
-  | "invalid_recipient"
-  | "bad_domain"
-  | "inactive_mailbox"
-  | "routing"
-  | "mailbox_full"
-  | "too_large"
-  | "busy"
-  | "connection"
-  | "dns"
-  | "greylisted"
-  | "rate_limited"
-  | "blocked"
-  | "content"
-  | "auth"
-  | "expired";
+export type { ReplyClass };
 
 export type ReplyStage = "connect" | "banner" | "ehlo" | "starttls" | "auth" | "mail" | "rcpt" | "data" | "final";
 
@@ -51,7 +37,6 @@ export type Classification = {
   rule: string;
 };
 
-const HARD = new Set<ReplyClass>(["invalid_recipient", "bad_domain", "inactive_mailbox", "routing"]);
 const ABOUT_RECIPIENT = new Set<ReplyClass>(["invalid_recipient", "bad_domain", "inactive_mailbox", "mailbox_full"]);
 // The only codes that ever suppress. 4.x, 5.3.x, 5.4.x and 5.7.x are about us, the network or the content.
 const SUPPRESSING = new Set(["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"]);
@@ -65,10 +50,9 @@ export function classifyReply(refusal: Refusal): Classification {
   const mailClass = atStage(found.class, refusal.stage);
   const isPermanent = refusal.code >= 500 && refusal.code <= 599;
   const isEarly = isBeforeMail(refusal.stage);
-  const bounceType = isPermanent && !isEarly && HARD.has(mailClass) ? "hard" : "soft";
   const result: Classification = {
     class: mailClass,
-    bounce_type: bounceType,
+    bounce_type: bounceType(mailClass, isPermanent),
     retry: isEarly || !isPermanent || mayRetryPermanent(mailClass, found),
     suppress: isPermanent && mustSuppress(refusal, mailClass, found),
     path_action: found.spares_path ? spared(found) : pathAction(mailClass, refusal, isPermanent),
@@ -88,6 +72,7 @@ function atStage(mailClass: ReplyClass, stage: ReplyStage): ReplyClass {
   if (stage === "auth" && mailClass !== "busy" && mailClass !== "rate_limited") return "auth";
   // Nothing of the message has been seen yet: a rule that fires here is about our address.
   if (isBeforeMail(stage) && mailClass === "content") return "blocked";
+  if (isBeforeMail(stage) && mailClass === "routing") return "connection";
   if (!ABOUT_RECIPIENT.has(mailClass)) return mailClass;
   if (isBeforeMail(stage)) return "connection";
   return stage === "mail" && mailClass !== "mailbox_full" ? "auth" : mailClass;
@@ -198,7 +183,7 @@ function findRule(refusal: Refusal): Rule {
   if (provider && !provider.no_such_user) return provider;
   const masked = withoutQueries(withoutAddresses(said));
   if (provider) return orDoubt(provider, masked, refusal);
-  const code = byEnhancedCode(refusal.enhanced);
+  const code = byEnhancedCode(refusal);
   const strong = firstMatch(STRONG, masked, refusal.code);
   if (strong && !yieldsToSpace(strong, code)) {
     if (!(yieldsToRecipient(strong) && agreeOnRecipient(masked, refusal, code))) return strong;
@@ -323,9 +308,18 @@ function readCodes(): Map<string, CodeRule> {
 }
 
 /** An unknown detail counts as detail 0 of its subject (RFC 3463 §2: codes may be added). */
-function byEnhancedCode(enhanced: string | null): CodeRule | null {
+function byEnhancedCode({ enhanced, code, stage }: Refusal): CodeRule | null {
+  if (isRefusedContent(enhanced, code, stage)) return { ...CODES.get("7.0")!, id: "x.2.1-of-content" };
   const [, subject = "", detail = ""] = enhanced?.split(".") ?? [];
   return CODES.get(`${subject}.${detail}`) ?? CODES.get(`${subject}.0`) ?? null;
+}
+
+/**
+ * "521 5.2.1 AOL will not accept delivery of this message": RFC 7504 has 521 for hosts that take no mail at all, and who
+ * answers so to a recipient refuses the message. After DATA 5.2.1 is about the content too.
+ */
+function isRefusedContent(enhanced: string | null, code: number, stage: ReplyStage): boolean {
+  return enhanced === "5.2.1" && (code === 521 || stage === "data" || stage === "final");
 }
 
 const BY_REPLY_CODE = new Map<number, ReplyClass>([
