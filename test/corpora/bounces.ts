@@ -83,23 +83,39 @@ async function runCases(tally: Tally, cases: readonly Judged[]): Promise<void> {
       `${count(({ status }) => status === "complained")} complained, ` +
       `${count(({ suppression }) => suppression !== null)} suppressed`,
   );
-  const codes = came.flatMap(([one, verdict]) => codesOf(one, verdict));
-  const agreed = codes.filter(({ wanted, got }) => wanted === got).length;
-  if (codes.length > 0) tally.notes.push(`${agreed} of ${codes.length} codes are those that Sisimai reads`);
+  for (const [one, verdict] of came) judgeCodes(tally, one, verdict);
 }
 
-/** Codes that a mail carries; those of the form x.0.9xx are Sisimai's own (README). */
-function codesOf({ rows = [], mail }: Judged, { recipients }: Verdict): { wanted: string; got: string | null }[] {
+/** Codes that a mail carries must be read from it; those of the form x.0.9xx are Sisimai's own (README). */
+function judgeCodes(tally: Tally, { name, rows = [], mail }: Judged, { recipients }: Verdict): void {
   const carried = mail.toString("latin1").replace(/=\r\n/g, "");
-  return rows.flatMap(({ recipient, status = "", replycode = "" }) => {
+  for (const { recipient, status = "", replycode = "" } of rows) {
     const one = recipients.find(({ named, status }) => named === recipient && status === "bounced");
-    if (!one) return [];
-    const wanted = [
-      { wanted: status, got: one.diag_code },
-      { wanted: replycode, got: one.bounce_code },
+    if (!one) continue;
+    const codes = [
+      { what: "enhanced code", wanted: status, got: one.diag_code },
+      { what: "SMTP code", wanted: replycode, got: one.bounce_code },
     ];
-    return wanted.filter(({ wanted }) => wanted !== "" && carried.includes(wanted) && !/\.0\.9\d\d$/.test(wanted));
-  });
+    for (const { what, wanted, got } of codes) {
+      if (wanted === "" || /\.0\.9\d\d$/.test(wanted) || !carried.includes(wanted) || wanted === got) continue;
+      const reason = whyOtherCode(wanted, got ?? "", carried);
+      if (reason === null) tally.check(`${name}: ${what} of ${recipient}`, wanted, got);
+      else tally.notes.push(`${name}: ${what} ${got} where Sisimai has ${wanted}: ${reason}`);
+    }
+  }
+}
+
+/** Of two codes in the same mail. */
+function whyOtherCode(wanted: string, got: string, mail: string): string | null {
+  if (!mail.includes(got) || got === "") return null;
+  const isSurer = /\.0\.0$/.test(wanted) && got[0] === wanted[0];
+  if (isSurer) return "the code of the reply says more than a status without a detail";
+  const replies = [...mail.matchAll(/\b[45]\d\d[ -]#?\(?([45]\.\d{1,3}\.\d{1,3})\b/g)].map(([, code]) => code);
+  // "554 4.4.7 Message expired.<421 4.4.2 Connection dropped>"
+  const [first, second] = [got, wanted].map((code) => code.replaceAll(".", "\\."));
+  if (new RegExp(`^diagnostic-code:[^\\n<]*${first}[^<]{0,200}<[^>]{0,10}${second}`, "im").test(mail))
+    return "the diagnostic begins with the reporter's own reply and quotes another";
+  return replies.includes(got) && !replies.includes(wanted) ? "the code that stands in the remote side's reply" : null;
 }
 
 // Sisimai's rows ---------------------------------------------------------------------------------------------------
@@ -114,6 +130,7 @@ function withRows(name: string, mail: Buffer, rows: Row[]): Judged {
       const told = { expected, got, verdict, rows, mail: mail.toString("latin1").replace(/=\r\n/g, "") };
       tally.judge(name, expected, got, explain(told));
       judgeSuppressions(tally, name, verdict, expected);
+      judgeMissing(tally, this, verdict);
       judgeEvents(tally, name, verdict);
     },
   };
@@ -170,7 +187,7 @@ function explain(told: Told): string | null {
 /** RFC 3463 §3.2, §3.5: an address, a mailbox that is disabled, the way to it. */
 const HARD_CODE = /^5\.(?:1\.\d+|2\.1|4\.4)$/;
 const ABOUT_ADDRESS =
-  /unknown (?:user|recipient|address|mailbox)|(?:user|recipient|address|mailbox|account)[^\r\n]{0,40}(?:unknown|not found|does not exist|doesn't exist|not exist|disabled|invalid|unavailable)|no such (?:user|recipient|address|mailbox|person)|not a (?:registered|valid|known)|relay/i;
+  /unknown (?:user|recipient|address|mailbox)|(?:user|recipient|address|mailbox|account)[^\r\n]{0,40}(?:unknown|not found|does not exist|doesn't exist|not exist|disabled|locked|on hold|invalid|unavailable)|no ?such ?(?:user|recipient|address|mailbox|person)|disabled recipient|not a (?:registered|valid|known)|relay(?:ing)?(?: access)? (?:is )?(?:denied|not (?:permitted|allowed)|prohibited)|not\s+configured\s+to\s+relay/i;
 
 /** Sisimai says soft. */
 function whyHard({ diag_code, suppression }: RecipientVerdict, mail: string): string | null {
@@ -213,6 +230,22 @@ function judgeSuppressions(tally: Tally, name: string, { recipients }: Verdict, 
   });
   tally.check(`${name}: suppression`, [], wrong.map(wordOf));
 }
+
+/** Who must be suppressed: the case calls it hard, and the mail carries a code that means the address (decision 0013). */
+function judgeMissing(tally: Tally, { name, rows = [], mail }: Judged, { recipients }: Verdict): void {
+  const carried = mail.toString("latin1").replace(/=\r\n/g, "");
+  const isExpanded = /\(expanded from|\(?(?:ultimately )?generated from|^x-actual-recipient:/im.test(carried);
+  const missing = recipients.filter(({ named, status, diag_code, suppression }) => {
+    const row = rows.find(({ recipient }) => recipient.toLowerCase() === named?.toLowerCase());
+    const code = row?.status ?? "";
+    const isByCode = row?.hardbounce === 1 && ADDRESS_CODES.has(code) && carried.includes(code) && code === diag_code;
+    return isByCode && status === "bounced" && suppression === null && !isExpanded && !MADE_UP.test(carried);
+  });
+  tally.check(`${name}: a suppression that is missing`, [], missing.map(wordOf));
+}
+
+/** A reply without an enhanced code, of which the reporter made one; or one that is not about RCPT. */
+const MADE_UP = /^diagnostic-code:[^\r\n]*;\s*[45]\d\d[ -](?![\s\S]{0,10}[45]\.\d)|\bend of data\b|\bdata command\b/im;
 
 function isAtFault({ status, bounce_type, bounce_code, diag_code }: RecipientVerdict): boolean {
   const isPlain = diag_code === "5.0.0" && /^55[013]$/.test(bounce_code ?? "");

@@ -33,7 +33,7 @@ const BY_DEFECT: [defect: RegExp, field: RegExp, reason: string][] = [
   ],
   [
     /^(?:no_empty_line|line_without_field)$/,
-    /./,
+    /^(?:has text|text|html|attachments?\b.*|size of .*|lea(?:f|ves)\b.*)$/,
     "lines in its head are no fields (RFC 5322 §2.2): readers differ in whether the body has begun there",
   ],
   [/^bad_date$/, /^date$/, "its date is none by RFC 5322 §3.3 and §4.3: no instant, so null"],
@@ -93,12 +93,10 @@ function byBytes(found: Found, text: string): string | null {
   return BY_BYTES.find(([field, isSo]) => field.test(found.field) && isSo(text, found))?.[2] ?? null;
 }
 
-/** Both are hexadecimal and cut at the same length. */
+/** Both are hexadecimal, and whole. */
 function isSameButCr(want: string, got: string): boolean {
-  const [wanted = "", had = ""] = [want, got].map((hex) =>
-    (hex.match(/../g) ?? []).filter((octet) => octet !== "0d").join(""),
-  );
-  return had.length > 0 && wanted.startsWith(had);
+  const [wanted, had] = [want, got].map((hex) => (hex.match(/../g) ?? []).filter((octet) => octet !== "0d").join(""));
+  return had !== "" && wanted === had;
 }
 
 const wordsOf = (text: string) => text.split(" ").filter((word) => word !== "");

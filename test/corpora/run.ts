@@ -1,11 +1,12 @@
-// npm run corpora -- [name] [--data DIR] [--json]: third-party cases through the product itself. DIR has the layout of
+// npm run corpora -- [name] [--data DIR] [--json] [--mutations]: third-party cases through the product itself. DIR has the layout of
 // ../shared/data and may hold other cases, fewer, more, or without what is expected of them. Exit code 1 when a difference
 // has no explanation, a folder has no case, a named corpus is not there, or there is none at all. A folder that no runner
-// knows, and a corpus that is not there, are said, and are neither passed nor failed.
+// knows, and a corpus that is not there, are said, and are neither passed nor failed. --mutations: mutations.ts.
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { CORPORA } from "./all.ts";
+import { playMutations } from "./mutations.ts";
 import { closeMxStage } from "./mx-stage.ts";
 import { playData } from "./play-data.ts";
 import { closeReturnedStage } from "./returned-stage.ts";
@@ -17,7 +18,11 @@ const EXPLAINED_SHOWN = 10;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { data: { type: "string", default: "../shared/data" }, json: { type: "boolean", default: false } },
+  options: {
+    data: { type: "string", default: "../shared/data" },
+    json: { type: "boolean", default: false },
+    mutations: { type: "boolean", default: false },
+  },
 });
 const data = resolve(values.data);
 if (!existsSync(data)) {
@@ -28,6 +33,11 @@ const unknown = positionals.filter((name) => !CORPORA.some((corpus) => corpus.na
 if (unknown.length > 0) {
   console.error(`No corpus is called ${unknown.join(", ")}; there are ${CORPORA.map(({ name }) => name).join(", ")}.`);
   process.exit(2);
+}
+if (values.mutations) {
+  const result = await playMutations(process.cwd(), data, (line) => console.log(line));
+  console.log(values.json ? JSON.stringify(result) : `${result.caught} of ${result.of} faults caught`);
+  process.exit(result.ok ? 0 : 1);
 }
 const played = await playData(data, CORPORA, positionals, {
   begins: (name) => process.stdout.write(`${name}: `),
