@@ -259,7 +259,7 @@ export function refusedByDns(detail: string, reason: "nxdomain" | "null_mx" | "n
 
 /** Its time is over before another attempt could be made. */
 export function tooLate(job: Job): Outcome {
-  const message = `not delivered in time after ${job.attempts} attempts`;
+  const message = `out of time after ${job.attempts} attempts`;
   const over = { kind: "expired", class: "expired", unattempted: true } as const;
   return { ...blank(), ...over, bounce_type: "soft", enhanced_code: "4.4.7", message };
 }

@@ -31,9 +31,9 @@ test("a domain that is missed for the first time at the end of its mail's time p
     const { row, event } = decide(world, jobWith(leftMs, attempts), gone);
     assert.deepEqual(
       [row.final, row.status, row.bounce_type, row.bounce_code, row.bounce_class],
-      [true, "failed", "soft", null, "expired"],
+      [true, "expired", "soft", null, "expired"],
     );
-    assert.deepEqual([event.event_type, event.suppress, event.bounce_type], ["failed", false, "soft"]);
+    assert.deepEqual([event.event_type, event.suppress, event.bounce_type], ["expired", false, "soft"]);
     assert.match(row.diag_message ?? "", /nowhere\.example does not exist/);
   }
   assert.equal(decide(world, jobWith(3 * MINUTE_MS, 0, { has_expiry: true }), gone).row.status, "expired");
@@ -79,7 +79,7 @@ test("what a server last said stays the reason of mail whose retries are used up
   const { row } = decide(world, jobWith(MINUTE_MS, 12), busy);
   assert.deepEqual(
     [row.status, row.bounce_type, row.bounce_code, row.bounce_class],
-    ["bounced", "soft", "451", "expired"],
+    ["expired", "soft", "451", "expired"],
   );
 });
 
@@ -94,5 +94,42 @@ test("mail with an end of its own that comes before the next retry has one attem
   assert.equal(after(75_000, 3), 60_000);
   assert.equal(after(74_999, 3), "expired", "too soon after the last one");
   assert.equal(after(15_000, 3), "expired");
-  assert.equal(after(5 * MINUTE_MS, 3, false), "bounced", "after 72 hours it is over");
+  assert.equal(after(5 * MINUTE_MS, 3, false), 4.75 * MINUTE_MS, "the end of 72 hours is one as well");
+  assert.equal(after(15_000, 18, false), "expired");
+});
+
+test("mail that is given up ends as expired whatever the cause, the record and the event say the same, and how often it was tried", () => {
+  const refused = { ...deferredLocally("4.3.2 too busy", "4.3.2", "busy"), smtp_code: "451" };
+  const silent = deferredLocally("mx.nowhere.example does not answer", "4.4.1", "connection");
+  const late = { created_at: new Date(NOW_MS - 72 * HOUR_MS + 15_000) };
+  for (const outcome of [refused, silent, { ...silent, ambiguous: true }, gone]) {
+    const { row, event } = decide(world, jobWith(15_000, 17, late), outcome);
+    assert.deepEqual([row.final, row.status, row.bounce_type, row.bounce_class], [true, "expired", "soft", "expired"]);
+    assert.deepEqual([event.event_type, event.bounce_type, event.class], ["expired", "soft", "expired"]);
+    assert.equal(event.message, `gave up after 18 attempts over 72 h: ${outcome.message}`);
+    assert.equal(row.diag_message, outcome.message, "what was said last");
+  }
+  const job = jobWith(-1, 18, { created_at: new Date(NOW_MS - 72 * HOUR_MS) });
+  const { row, event } = decide(world, job, tooLate(job));
+  assert.deepEqual([row.status, row.bounce_class, event.class], ["expired", "expired", "expired"]);
+  assert.equal(event.message, "gave up after 18 attempts over 72 h");
+});
+
+test("the time of mail that was scheduled begins at its time, and that of a one-time code is told in minutes", () => {
+  const over = deferredLocally("busy", "4.3.2", "busy");
+  const said = (job: Job): string | null => decide(world, job, over).event.message;
+  const scheduled = jobWith(15_000, 17, { created_at: new Date(NOW_MS - 240 * HOUR_MS) });
+  assert.match(said(scheduled) ?? "", /^gave up after 18 attempts over 72 h:/);
+  const code = jobWith(15_000, 0, { created_at: new Date(NOW_MS - 5 * MINUTE_MS), has_expiry: true });
+  assert.match(said(code) ?? "", /^gave up after 1 attempt over 5 min:/);
+});
+
+test("what a server refuses for good keeps its own word, in the record as in the event", () => {
+  const no = { ...deferredLocally("5.7.1 no", "5.7.1", "policy"), kind: "bounced", smtp_code: "550" } as const;
+  const { row, event } = decide(world, jobWith(HOUR_MS, 2), { ...no, bounce_type: "hard" });
+  assert.deepEqual(
+    [row.status, row.bounce_class, event.class, event.message],
+    ["bounced", "policy", "policy", "5.7.1 no"],
+  );
+  assert.deepEqual([row.bounce_type, event.bounce_type], ["hard", "hard"]);
 });

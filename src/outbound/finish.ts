@@ -8,9 +8,10 @@ import { withPartitions } from "../platform/partitions.ts";
 import type { World } from "../platform/world.ts";
 import { addSuppressed } from "../stats/stats.ts";
 import * as queries from "./queries.ts";
-import { retryDelayMs } from "./retry.ts";
+import { KEEP_TRYING_MS, retryDelayMs } from "./retry.ts";
 import { type Job, type Outcome, type Owned, ownedName } from "./types.ts";
 
+const MINUTE_MS = 60_000;
 const BATCH_MAX = 250;
 const GATHER_MS = 15;
 const RETRY_COMMIT_MS = 500;
@@ -194,9 +195,11 @@ export function decide(world: FinishWorld, job: Job, seen: Outcome): Result {
   // The next try would come too late: it is over now, not then.
   const over = next !== null && next.getTime() >= job.expires_at.getTime();
   const outcome = over || !verdict.final ? unproven(seen) : seen;
-  const status = over ? lapsed(job, outcome) : verdict.status;
+  const status = over ? "expired" : verdict.status;
   const isFinal = verdict.final || over;
   const announces = isFinal || isDeferralDue(job, nowMs);
+  const bounce = bounceFields(status, outcome);
+  const message = status === "expired" ? gaveUp(job, outcome, { attempts, nowMs }) : outcome.message;
   return {
     several: job.about.recipient_count > 1,
     arrived: outcome.kind === "delivered" || outcome.ambiguous,
@@ -212,12 +215,19 @@ export function decide(world: FinishWorld, job: Job, seen: Outcome): Result {
       attempts,
       next_attempt_at: isFinal ? null : next,
       delivered_at: status === "delivered" ? new Date(nowMs) : null,
-      ...bounceFields(status, outcome),
+      ...bounce,
+      diag_message: outcome.unattempted && status === "expired" ? message : bounce.diag_message,
       isp: outcome.isp,
       deferred_event_at: announces ? new Date(nowMs) : job.deferred_event_at,
       absent_since: seen.absent && !over ? new Date(absentSince(job, nowMs) ?? nowMs) : null,
     },
-    event: toEvent(world, job, outcome, { status, attempts, next: isFinal ? null : next, announces, nowMs }),
+    event: {
+      ...toEvent(world, job, outcome, { status, attempts, next: isFinal ? null : next, announces, nowMs }),
+      message,
+      // What the record says of its end, the event says too.
+      class: isFinal ? bounce.bounce_class : outcome.class,
+      bounce_type: bounce.bounce_type,
+    },
   };
 }
 
@@ -245,20 +255,25 @@ function unproven(outcome: Outcome): Outcome {
   return { ...outcome, ...doubtful, kind: "deferred", absent: false };
 }
 
-/** Out of time: `expired` if the sender set the time, `bounced` (soft) if a server had answered, else `failed`. */
-function lapsed(job: Job, outcome: Outcome): string {
-  if (job.about.has_expiry) return "expired";
-  return outcome.smtp_code === null ? "failed" : "bounced";
+/** What the last entry of the timeline says of mail that is given up: how often and for how long it was tried, and what was said last. */
+function gaveUp(job: Job, outcome: Outcome, { attempts, nowMs }: { attempts: number; nowMs: number }): string {
+  // Of mail that was scheduled its time began later than its acceptance.
+  const planned = job.about.has_expiry ? 0 : job.expires_at.getTime() - KEEP_TRYING_MS;
+  const minutes = Math.round((nowMs - Math.max(job.created_at.getTime(), planned)) / MINUTE_MS);
+  const time = minutes < 120 ? `${Math.max(0, minutes)} min` : `${Math.round(minutes / 60)} h`;
+  const tries = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
+  const told = outcome.unattempted ? "" : `: ${outcome.message}`;
+  return `gave up after ${tries} over ${time}${told}`;
 }
 
 /**
- * By the table; mail that its sender wants delivered within minutes (a one-time code) has one more attempt right before its
- * end where the table's would come behind it: what greylists lets it pass by then.
+ * By the table; where the table's would come behind the end of the mail's time, one more right before that end. Mail that its
+ * sender wants delivered within minutes (a one-time code) passes greylisting by it.
  */
 function nextAttempt(world: FinishWorld, job: Job, outcome: Outcome, attempts: number): Date {
   const next = attemptByTable(world, job, outcome, attempts);
   const isInTime = next.getTime() < job.expires_at.getTime();
-  if (isInTime || !job.about.has_expiry || outcome.absent) return next;
+  if (isInTime || outcome.absent) return next;
   const last = job.expires_at.getTime() - LAST_BEFORE_END_MS;
   return last - world.clock.now() >= LAST_AFTER_MS ? new Date(last) : next;
 }
@@ -289,7 +304,7 @@ function bounceFields(status: string, outcome: Outcome) {
     bounce_code: outcome.smtp_code,
     diag_code: outcome.enhanced_code,
     diag_message: outcome.message,
-    bounce_class: closed && outcome.kind === "deferred" ? "expired" : outcome.class,
+    bounce_class: status === "expired" ? "expired" : outcome.class,
   };
 }
 
@@ -315,7 +330,7 @@ function toEvent(world: FinishWorld, job: Job, outcome: Outcome, decided: Decide
     duration_ms: outcome.duration_ms,
     class: outcome.class,
     isp: outcome.isp,
-    bounce_type: decided.status === "deferred" ? null : outcome.bounce_type,
+    bounce_type: null,
     suppress: outcome.suppress && decided.status === "bounced",
     next_attempt_at: decided.next,
     announces: decided.announces,

@@ -233,13 +233,18 @@ function nextErrand({ world, parts, path }: Yard): Errand | null {
   const enter = (errand: Errand): boolean => !isSlowed(yard, errand) && parts.shares.enter(path, errand);
   for (let errand = path.fairness.next(enter); errand; errand = path.fairness.next(enter)) {
     const isHeld = parts.isSuspended(errand.job.org_id);
-    if (!isHeld && errand.job.expires_at.getTime() > world.clock.now()) return errand;
+    if (!isHeld && mayBeTried(errand.job, world.clock.now())) return errand;
     parts.shares.leave(errand);
     // First: time was added in the queue to what waits by our doing.
     if (isHeld) parts.putBack(errand.job);
     else parts.finisher.push(errand.job, tooLate(errand.job));
   }
   return null;
+}
+
+/** Behind its end as well, once, unless its sender set that end: machines were suspended, lanes were late. */
+function mayBeTried({ expires_at, about }: Job, nowMs: number): boolean {
+  return expires_at.getTime() > nowMs || !about.has_expiry;
 }
 
 /**

@@ -41,7 +41,8 @@ export function createSecondLook(world: Pick<World, "db" | "clock">, leaving: Le
       const [reason, end] = await Promise.all([findReason(job), findEnd(job.org_id, job.about.domain_id)]);
       if (reason !== null) return suppressedSince(reason);
       if (end) return endedBy(end);
-      return job.expires_at.getTime() > world.clock.now() ? waitOf(job) : null;
+      const isOver = job.about.has_expiry && job.expires_at.getTime() <= world.clock.now();
+      return isOver ? null : waitOf(job);
     },
   };
 }
