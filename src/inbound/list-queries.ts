@@ -29,8 +29,8 @@ export type EmailFilter = {
 export const SORTS = ["received_at", "processed_at", "from", "to", "subject", "spam_score", "size"] as const;
 export type Sort = (typeof SORTS)[number];
 
-const SORT_COLUMNS: Record<Sort, string> = {
-  received_at: "e.id",
+/** Beside the id, which orders by the time of receipt. */
+const SORT_COLUMNS: Record<Exclude<Sort, "received_at">, string> = {
   processed_at: "e.processed_at",
   from: "lower(e.from_address)",
   to: "lower(e.recipient)",
@@ -101,7 +101,9 @@ export function listEmails(
   const values: unknown[] = [orgId];
   const condition = where(filter, values);
   values.push(page.limit, page.offset);
-  const order = `${SORT_COLUMNS[page.sort]} ${page.direction} nulls last, e.id ${page.direction}`;
+  // By the id alone the primary key has the order; with "nulls last" every row would be sorted: 316 ms of 200,000 instead of 0.2.
+  const column = page.sort === "received_at" ? "" : `${SORT_COLUMNS[page.sort]} ${page.direction} nulls last, `;
+  const order = `${column}e.id ${page.direction}`;
   return tx.query<EmailListRow>(
     `select ${LISTED} from inbound_email e where ${condition} order by ${order}
       limit $${values.length - 1} offset $${values.length}`,
