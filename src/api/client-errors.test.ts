@@ -35,6 +35,7 @@ test("what Node would answer by itself has the form of every other answer", asyn
   await whileListening(api, async (port) => {
     const cases: [request: string, status: number, code: string | undefined][] = [
       [ask("GET /healthz"), 400, "validation_error"],
+      [ask("GET /healthz", "host: x\r\nHost: y\r\n"), 400, "validation_error"],
       [ask("CONNECT mail.example:25", "host: x\r\n"), 404, "not_found"],
       [ask("GET /healthz", "host: x\r\nexpect: a-wonder\r\n"), 200, undefined],
       ["GET /healthz HTTP/1.0\r\n\r\n", 200, undefined],

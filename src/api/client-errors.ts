@@ -39,6 +39,9 @@ export function answerOddRequests(log: Log, server: Server, newId: () => string)
 
 /** A hook: RFC 9112 §3.2 has 400 for a request without a Host field, which Node would give without a body. */
 export async function demandHost({ raw }: FastifyRequest): Promise<void> {
+  // Of two, what stands before us may have gone by the other one.
+  const count = raw.rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === "host").length;
+  if (count > 1) throw new Refusal("validation_error", "the request has more than one Host header (RFC 9112 §3.2)");
   if (raw.headers.host !== undefined || raw.httpVersion === "1.0") return;
   throw new Refusal("validation_error", "the request has no Host header (RFC 9112 §3.2)");
 }

@@ -29,9 +29,12 @@ const refusedNames: ReadonlySet<string> = new Set([
   "return-path",
   "received",
   "sender",
+  "resent-from",
+  "resent-sender",
   "authentication-results",
 ]);
-const refusedPrefixes: readonly string[] = ["content-", "arc-"];
+// The last two are our own words to the receiver, and back to us: a bounce is matched by them.
+const refusedPrefixes: readonly string[] = ["content-", "arc-", "x-postern-", "x-service-"];
 
 // Read by machines, with a grammar of their own: encoded words would break them (RFC 2047 §5), so ASCII only.
 const structuredNames: ReadonlySet<string> = new Set([
