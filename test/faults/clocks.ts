@@ -34,6 +34,7 @@ export type ClocksVerdict = {
 
 /** Every part of the service is to answer within this, the work that a rate puts off included. */
 const WITHIN_MS = 60_000;
+const FOLLOWED_MS = 800;
 const DOMAIN = "clocks.example";
 const MAILBOX = `orders@${DOMAIN}`;
 
@@ -62,6 +63,8 @@ export async function playSteps(steps: readonly Step[], say?: (text: string) => 
     for (const [at, step] of steps.entries()) {
       if (step.which !== "database") await scene.moveClock(step.seconds * 1000);
       if (step.which !== "processes") await clock.move(step.seconds * 1000);
+      // What is begun before they follow is as old as the step at once: it ends by its own deadline.
+      await untilFollowed(scene, found, step.seconds * (step.which === "both" ? 2 : 1));
       const name = `step ${at + 1} of ${steps.length}, ${step.which} at ${step.seconds} s`;
       const startedAt = performance.now();
       const before = found.troubles.length;
@@ -73,6 +76,23 @@ export async function playSteps(steps: readonly Step[], say?: (text: string) => 
   } finally {
     await scene.close();
   }
+}
+
+/** The database's clock is followed within ten seconds; a job tells when it was made. */
+async function untilFollowed(scene: Scene, found: Findings, aheadS: number): Promise<void> {
+  const list = { csv: "email\nx@recipient.example\n" };
+  await until(
+    "the processes go by the clock that was set",
+    async () => {
+      const { body } = await asked(scene, found, "POST", "/v1/imports/suppressions/preview", list, [201]);
+      const { expires_at } = body.job as unknown as { expires_at: string };
+      const offMs = Date.parse(expires_at) - DAY_S * 1000 - Date.now() - aheadS * 1000;
+      if (Math.abs(offMs) < FOLLOWED_MS) return true;
+      await new Promise((done) => setTimeout(done, FOLLOWED_MS));
+      return false;
+    },
+    WITHIN_MS,
+  ).catch((error) => found.troubles.push(`clock at ${aheadS} s: ${(error as Error).message}`));
 }
 
 type Findings = { sent: { id: string; subject: string }[]; statuses: Map<number, number>; troubles: string[] };
