@@ -808,6 +808,19 @@ alter table masked_message_id enable row level security;
 alter table masked_message_id force row level security;
 create policy tenant on masked_message_id as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table masked_sent (
+  org_id uuid not null,
+  contact_id uuid not null,
+  digest bytea not null,
+  created_at timestamp with time zone not null,
+  constraint masked_sent_pkey PRIMARY KEY (org_id, contact_id, digest),
+  constraint masked_sent_org_id_contact_id_fkey FOREIGN KEY (org_id, contact_id) REFERENCES masked_contact(org_id, id) ON DELETE CASCADE
+);
+CREATE INDEX masked_sent_age ON masked_sent USING btree (created_at);
+alter table masked_sent enable row level security;
+alter table masked_sent force row level security;
+create policy tenant on masked_sent as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table masked_trace (
   org_id uuid not null,
   id uuid not null,

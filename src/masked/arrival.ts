@@ -1,5 +1,7 @@
 // Mail arrives for an alias or for a reverse address: the decision at RCPT, and the look at the whole message in session.
 // What a stranger must not do is refused here, while the one who sends can still be told, so that nothing is bounced later.
+
+import { isSameMailbox } from "../mail/masked/spellings.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
 import { NO_SUCH_MAILBOX } from "../mail/smtp-server/reply.ts";
@@ -19,7 +21,7 @@ import { type Examined, readParts } from "./parts.ts";
 import { countNewContacts, findContacts } from "./people-queries.ts";
 import { type FoundAddress, moveToDomain } from "./queries.ts";
 import { type NoteRefusal, refusalNoter } from "./refusals.ts";
-import { canonicalAddress, mayReply } from "./sender-proof.ts";
+import { canonicalAddress, mayReply, type Proof } from "./sender-proof.ts";
 import { findTrace } from "./trace-queries.ts";
 import { type AliasRow, DESTINATION_BOUNCING, type Destination } from "./types.ts";
 import { type IsWithin, takeReply, windowCounter } from "./windows.ts";
@@ -230,14 +232,23 @@ async function checkForward(
   const parsed = await readParts(examination);
   const envelope_from = incoming.envelope.from;
   const mailboxes = destinations.map(({ email }) => email);
-  const author = { from: parsed.from.map(({ email }) => email), envelope_from, destinations: mailboxes };
-  // Only to whom it is proven to be: nobody else may learn that this is the mailbox.
-  if (isOwnMail(alias, destinations, parsed) === "alone" && mayReply(author, verdicts).kind === "allowed") {
-    return turn(checked, OWN_MAIL, "own_destination");
-  }
-  const named = { parsed, bytes: incoming.bytes, envelope_from, mailboxes };
+  const isProven = isProvenOwn(destinations, { parsed, envelope_from }, verdicts);
+  if (isProven && isOwnMail(alias, destinations, parsed) === "alone") return turn(checked, OWN_MAIL, "own_destination");
+  const named = { parsed, bytes: incoming.bytes, envelope_from, mailboxes: isProven ? mailboxes : [] };
   const isTooMany = await isCrowd(world, checked.findContact, alias, correspondents(alias, named));
   return isTooMany ? turn(checked, STRANGERS, "new_contacts") : null;
+}
+
+/** Is it proven that a mailbox of the alias writes, under whatever spelling? Forged mail is anybody's: nobody may learn by it that this is the mailbox. */
+export function isProvenOwn(
+  destinations: readonly Destination[],
+  { parsed, envelope_from }: { parsed: Pick<ParsedMail, "from">; envelope_from: string },
+  verdicts: Proof,
+): boolean {
+  const from = parsed.from.map(({ email }) => email);
+  const spelled = from.flatMap((email) => canonicalAddress(email) ?? []);
+  const own = spelled.filter((email) => destinations.some((one) => isSameMailbox(one.email, email)));
+  return mayReply({ from, envelope_from, destinations: own }, verdicts).kind === "allowed";
 }
 
 /**

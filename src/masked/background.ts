@@ -43,7 +43,10 @@ async function forgetOld(world: Pick<carry.CarryWorld, "db" | "clock">): Promise
   const windows = await queries.purgeWindows(world.db, before(WINDOWS_KEPT_MS), SWEPT_AT_ONCE);
   const days = await queries.purgeConfirmationDays(world.db, before(WINDOWS_KEPT_MS), SWEPT_AT_ONCE);
   const ids = await queries.purgeMessageIds(world.db, before(MESSAGE_IDS_KEPT_MS), SWEPT_AT_ONCE);
-  return windows + days + ids + (await queries.purgeAliases(world.db, before(RESTORE_WITHIN_MS), ALIASES_AT_ONCE));
+  const sent = await queries.purgeSent(world.db, before(MESSAGE_IDS_KEPT_MS), SWEPT_AT_ONCE);
+  return (
+    windows + days + ids + sent + (await queries.purgeAliases(world.db, before(RESTORE_WITHIN_MS), ALIASES_AT_ONCE))
+  );
 }
 
 /** Forgets destinations that never confirmed and that no alias forwards to, of all organizations; how many, of 5,000 at most. */

@@ -120,6 +120,8 @@ export type Conclusion<F = NothingFound> = {
   leaving?: readonly Leaving[];
   /** Message-IDs that both sides know from now on. */
   ids?: readonly KnownId[];
+  /** What contacts sent that must come back to them as it was. */
+  sent?: ConcludedMail["sent"];
   /** The contact whose mail it is (`received`), or who is written to (`sent`). */
   contact?: ConcludedMail["contact"];
   /** Of a mail in quarantine, which its owner looks at. */
@@ -137,7 +139,7 @@ export function conclude<F = NothingFound>(
   { alias, mail }: { alias: AliasRow; mail: ArrivedMail },
   end: Conclusion<F>,
 ) {
-  const { entries, counts, leaving = [], ids = [], contact = null } = end;
+  const { entries, counts, leaving = [], ids = [], sent = [], contact = null } = end;
   const { org_id, id: alias_id } = alias;
   const traces: NewTrace[] = leaving.map(({ raw, trace }) => ({ ...trace, org_id, id: raw.id, alias_id }));
   if (end.status !== "quarantined") traces.unshift({ org_id, id: mail.id, kind: "received", alias_id });
@@ -147,6 +149,7 @@ export function conclude<F = NothingFound>(
     at: new Date(world.clock.now()),
     traces: toRows(world, traces, mail.environment),
     ids,
+    sent,
     contact,
     entries: entries.map((entry) => toActivityRow(world, { ...entry, org_id, alias_id })),
     counts: { ...NO_COUNTS, ...counts },

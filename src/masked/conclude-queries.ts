@@ -14,6 +14,8 @@ export type ConcludedMail = {
   at: Date;
   traces: readonly TraceInsert[];
   ids: readonly KnownId[];
+  /** What contacts sent that names the owner's mailbox, by digests. */
+  sent: readonly { contact_id: string; digest: Buffer }[];
   contact: { id: string; received: number; sent: number } | null;
   entries: readonly ActivityRow[];
   counts: Counts;
@@ -39,6 +41,7 @@ const KNOWN_ID = {
   digest: "bytea",
   counterpart: "bytea",
 } as const;
+const SENT = { org_id: "uuid", contact_id: "uuid", digest: "bytea", created_at: "timestamptz" } as const;
 const CONTACT = { org_id: "uuid", id: "uuid", received: "int", sent: "int", at: "timestamptz" } as const;
 const ENTRY = {
   org_id: "uuid",
@@ -69,7 +72,7 @@ const ALIAS = {
   at: "timestamptz",
 } as const;
 
-const PARTS: readonly Columns[] = [TRACE, KNOWN_ID, CONTACT, ENTRY, ALIAS];
+const PARTS: readonly Columns[] = [TRACE, KNOWN_ID, SENT, CONTACT, ENTRY, ALIAS];
 
 function names(columns: Columns): string {
   return Object.keys(columns).join(", ");
@@ -86,6 +89,10 @@ const CONCLUDE = `with t as (
   i as (
     insert into masked_message_id (${names(KNOWN_ID)}) select u.* from ${rowsOf(KNOWN_ID)}
         on conflict (org_id, alias_id, digest) do nothing),
+  s as (
+    insert into masked_sent (${names(SENT)})
+    select u.* from ${rowsOf(SENT)} join masked_contact k on k.org_id = u.org_id and k.id = u.contact_id
+        on conflict (org_id, contact_id, digest) do nothing),
   c as (
     update masked_contact c
        set received = c.received + u.received, sent = c.sent + u.sent, last_seen_at = greatest(c.last_seen_at, u.at)
@@ -101,6 +108,7 @@ export async function concludeMails(tx: Tx, mails: readonly ConcludedMail[]): Pr
   const parts: readonly Record<string, unknown>[][] = [
     mails.flatMap(({ org_id, alias_id, traces }) => traces.map((trace) => ({ ...trace, org_id, alias_id }))),
     mails.flatMap(({ org_id, alias_id, at, ids }) => ids.map((id) => ({ ...id, org_id, alias_id, created_at: at }))),
+    mails.flatMap(({ org_id, at, sent }) => sent.map((one) => ({ ...one, org_id, created_at: at }))),
     sums(mails.flatMap(({ org_id, at, contact }) => (contact ? [{ org_id, at, ...contact }] : []))),
     mails.flatMap(({ org_id, alias_id, entries }) => entries.map((entry) => ({ ...entry, org_id, alias_id }))),
     sums(mails.map(({ org_id, alias_id, at, counts }) => ({ org_id, id: alias_id, at, ...counts }))),

@@ -2,10 +2,11 @@
 // address. What is not forwarded is told in the activity, never to the one who wrote.
 import { buildForward } from "../mail/masked/forward.ts";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
+import { type ContentHider, personDigest, tokenDigest } from "../mail/masked/sent-content.ts";
 import { isSameMailbox } from "../mail/masked/spellings.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { addressDigest, openContact, untagged } from "./addresses.ts";
-import { isOwnMail, isRefusedByPolicy, unreachableReason } from "./arrival.ts";
+import { isOwnMail, isProvenOwn, isRefusedByPolicy, unreachableReason } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { ensureContacts } from "./contacts.ts";
 import { addressOf, correspondents, everybody, type Named, type Person } from "./correspondents.ts";
@@ -13,7 +14,8 @@ import { addressFinder, contactFinder, contextFinder, type FindContact } from ".
 import { isLoop, loopMark } from "./loops.ts";
 import { readParts } from "./parts.ts";
 import { canonicalAddress, verdictsOf } from "./sender-proof.ts";
-import { shownName } from "./shown-name.ts";
+import { hiderOf, probingHider, sentKey, sentRows } from "./sent.ts";
+import { plainName, shownName } from "./shown-name.ts";
 import { idsForMailbox, pairOfIds, sameIds, writableId } from "./thread-ids.ts";
 import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "./types.ts";
 import { unsubscribePage } from "./unsubscribing.ts";
@@ -66,38 +68,44 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     if (isRefusedByPolicy(verdicts)) return stop("dmarc", "block");
     const from = canonicalAddress(parsed.from[0]?.email ?? envelope.from).toLowerCase();
     if (await isLoop(world, findAddress, alias, { bytes, from, envelope_from: envelope.from })) return stop("loop");
-    const own = isOwnMail(alias, destinations, parsed);
+    const isProven = isProvenOwn(destinations, { parsed, envelope_from: envelope.from }, verdicts);
+    const own = isProven ? isOwnMail(alias, destinations, parsed) : null;
     if (own === "answer" || own === "alone") return stop("own_destination");
     if (quarantine !== null && !mail.released) return hold("spam", quarantine);
     const unreachable = unreachableReason(context);
     if (unreachable !== null) return hold(unreachable);
     const outsiders = await outside(world, findAddress, destinations);
-    const ready = outsiders.filter(({ email }) => email.toLowerCase() !== from);
+    const ready = outsiders.filter(({ email }) => own === null || email.toLowerCase() !== from);
     if (ready.length === 0) return stop("loop");
     const mailboxes = destinations.map(({ email }) => email);
-    const named = correspondents(alias, { parsed, bytes, envelope_from: envelope.from, mailboxes });
-    const people = await introduce(world, findContact, alias, named);
+    const given = { parsed, bytes, envelope_from: envelope.from, mailboxes: isProven ? mailboxes : [] };
+    const named = correspondents(alias, given);
+    const people = await introduce(world, findContact, alias, { ...named, mailboxes: isProven ? [] : mailboxes });
     if (people.author.blocked) return stop("contact_blocked", "block");
-    return forwardAll(world, ports, {
-      alias,
-      building: { bytes, parsed, mail, people, mailboxes },
-      ready,
-      about,
-    });
+    const building = { bytes, parsed, mail, people, mailboxes, isOwn: isProven };
+    return forwardAll(world, ports, { alias, building, ready, about, findContact });
   };
 }
 
 type About = { spf: string; dkim: string; dmarc: string; size: number; spam_score: number | null };
-type Going = { alias: AliasRow; building: Building; ready: Destination[]; about: About };
+type Going = {
+  alias: AliasRow;
+  building: Building;
+  ready: Destination[];
+  about: About;
+  findContact: FindContact;
+};
 
-async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { alias, building, ready, about }: Going) {
+async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, going: Going) {
+  const { alias, building, ready, about } = going;
   const { people, parsed, mail } = building;
   const leaving: carry.Leaving[] = [];
   const contact_id = people.author.id;
   const ids = writableIds(world, alias, mail, parsed);
   const threads = await threadsOf(world, alias, ids);
-  for (const destination of ready) {
-    const raw = await forwardTo(world, ports, alias, { ...building, threads, destination });
+  const { built, sent } = await writeAll(world, going, { threads, own_ids: ids });
+  for (const [at, destination] of ready.entries()) {
+    const raw = await queued(world, ports, going, { ...(built[at] as Built), recipient: destination.email });
     leaving.push({ raw, trace: { kind: "forward", destination_id: destination.id, contact_id } });
   }
   const { message_id } = parsed;
@@ -120,12 +128,38 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, { al
       counts: { received: mail.released ? 0 : 1, forwarded: 1 },
       leaving,
       // An owner's own are shown to no contact.
-      ids: building.mailboxes.some((one) => isSameMailbox(one, people.email))
+      ids: building.isOwn
         ? pairOfIds(world, alias, ids.message_id)
         : sameIds(world, alias.id, [...ids.references, ...ids.in_reply_to, ids.message_id]),
+      sent,
       contact: { id: contact_id, received: 1, sent: 0 },
     },
   );
+}
+
+type Written = { threads: Ids; own_ids: Ids };
+type Built = { mime: Buffer; message_id: string };
+
+/**
+ * The forward for each mailbox. A mail that names a mailbox is written once more, with tokens in its place, and all the people
+ * it is from or for are remembered to have that from itself.
+ */
+async function writeAll(world: carry.CarryWorld, { alias, building, ready, findContact }: Going, given: Written) {
+  const { people, mailboxes, isOwn } = building;
+  const write = (hider: ContentHider | null) =>
+    ready.map((destination) => forwardTo(world, alias, { ...building, ...given, destination, hider }));
+  if (isOwn) return { built: write(null), sent: [] };
+  const probe = probingHider(world, alias, mailboxes);
+  const first = write(probe);
+  if (probe.digests.size === 0 && people.owners.length === 0) return { built: first, sent: [] };
+  const key = sentKey(world, alias);
+  const hider = await hiderOf(world, findContact, alias, mailboxes);
+  const built = write(hider);
+  const digests = [
+    ...people.owners.flatMap((one) => [tokenDigest(key, one), personDigest(key, one)]),
+    ...hider.digests,
+  ];
+  return { built, sent: sentRows(people.shown_ids, digests) };
 }
 
 /** The confirmed destinations that are no addresses of this service by now. */
@@ -148,16 +182,31 @@ type People = {
   reply_to: Person[];
   /** Everybody's address, and the reverse address that stands for it. */
   reverse: Replacement[];
+  /** The owner's mailboxes among them, as they are written. */
+  owners: string[];
+  /** The contacts whom an answer may reach. */
+  shown_ids: string[];
 };
 
 /** Everybody the mail names, as a contact with a reverse address. */
-async function introduce(world: carry.CarryWorld, find: FindContact, alias: AliasRow, named: Named): Promise<People> {
+async function introduce(
+  world: carry.CarryWorld,
+  find: FindContact,
+  alias: AliasRow,
+  { mailboxes, ...named }: Named & { mailboxes: readonly string[] },
+): Promise<People> {
   const all = everybody(named);
   const rows = await ensureContacts(world, find, alias, all);
+  const known = ({ email }: Person) => {
+    const row = rows.get(email.toLowerCase()) as ContactRow;
+    const { reply_local, email: kept } = openContact(world, alias.org_id, row.sealed);
+    return { kept, reverse: `${reply_local}@${alias.domain}` };
+  };
+  const isOwner = ({ email }: Person) => mailboxes.some((one) => isSameMailbox(one, email));
   const shown = (person: Person): Person => {
-    const row = rows.get(person.email.toLowerCase()) as ContactRow;
-    const { reply_local } = openContact(world, alias.org_id, row.sealed);
-    return { name: shownName(person), email: `${reply_local}@${alias.domain}` };
+    const { reverse } = known(person);
+    // An answer may quote this line, and shows words for the owner's address to nobody.
+    return { name: isOwner(person) ? (plainName(person) ?? reverse) : shownName(person), email: reverse };
   };
   return {
     author: rows.get(named.from.email.toLowerCase()) as ContactRow,
@@ -167,6 +216,8 @@ async function introduce(world: carry.CarryWorld, find: FindContact, alias: Alia
     cc: named.cc.map(shown),
     reply_to: named.reply_to.map(shown),
     reverse: all.map((person) => ({ from: person.email, to: shown(person).email })),
+    owners: all.filter(isOwner).flatMap((person) => [person.email, known(person).kept]),
+    shown_ids: all.map(({ email }) => (rows.get(email.toLowerCase()) as ContactRow).id),
   };
 }
 
@@ -196,28 +247,49 @@ type Building = {
   mail: carry.ArrivedMail;
   /** All of the alias: each reads of itself where a calendar names one of them. */
   mailboxes: readonly string[];
+  /** Is the author one of them? */
+  isOwn: boolean;
 };
+type Writing = Building & Written & { destination: Destination; hider: ContentHider | null };
 
-async function forwardTo(
+function forwardTo(
   world: carry.CarryWorld,
-  ports: carry.CarryPorts,
   alias: AliasRow,
-  { people, bytes, mail, threads, mailboxes, destination }: Building & { threads: Ids; destination: Destination },
-) {
-  const id = world.random.uuid();
-  const message_id = threads.message_id.slice(1, -1);
+  { people, bytes, mail, threads, own_ids, mailboxes, isOwn, destination, hider }: Writing,
+): Built {
+  const hidden = (text: string) => hider?.text(text).text ?? text;
+  const named = (list: readonly Person[]) =>
+    list.map(({ name, email }) => ({ name: name === null ? null : hidden(name), email }));
+  // What is the mailbox's own is known by its own id.
+  const idsOf = (known: readonly string[], given: readonly string[]) =>
+    known.map((id, at) => (id === given[at] ? hidden(id) : id));
+  const message_id = idsOf([threads.message_id], [own_ids.message_id]).join("").slice(1, -1);
   const mime = buildForward(bytes, {
-    from: people.from,
-    to: people.to,
-    cc: people.cc,
-    reply_to: people.reply_to,
-    ...threads,
+    from: named([people.from])[0] as Person,
+    to: named(people.to),
+    cc: named(people.cc),
+    reply_to: named(people.reply_to),
+    in_reply_to: idsOf(threads.in_reply_to, own_ids.in_reply_to),
+    references: idsOf(threads.references, own_ids.references),
     message_id,
     received_ms: mail.received_at.getTime(),
     loop_mark: loopMark(world, alias),
     unsubscribe_page: (mailto) => unsubscribePage(world, alias, people.author.id, mailto),
-    calendar: [...people.reverse, ...[addressOf(alias), ...mailboxes].map((from) => ({ from, to: destination.email }))],
+    calendar: [
+      ...[addressOf(alias), ...(isOwn ? mailboxes : [])].map((from) => ({ from, to: destination.email })),
+      ...people.reverse,
+    ],
+    hider,
   });
-  const outgoing = { id, message_id, from: people.from.email, recipient: destination.email, mime };
+  return { mime, message_id };
+}
+
+async function queued(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  { alias, building: { mail, people } }: Going,
+  built: Built & { recipient: string },
+) {
+  const outgoing = { id: world.random.uuid(), from: people.from.email, ...built };
   return carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);
 }

@@ -350,3 +350,11 @@ export async function countActivity(tx: Tx, orgId: string, filter: ActivityFilte
   );
   return row?.total ?? 0;
 }
+
+/** Digests of what a contact sent, the newest first. Index: masked_sent_pkey. */
+export function findSent(db: Query, orgId: string, contactId: string, limit: number) {
+  return db.query<{ digest: Buffer }>(
+    "select digest from masked_sent where org_id = $1 and contact_id = $2 order by created_at desc limit $3",
+    [orgId, contactId, limit],
+  );
+}

@@ -43,7 +43,7 @@ export function restoring(people: readonly (Pick<Quoted, "reverse" | "email"> & 
 }
 
 /** An international domain in codes and in letters, as mail programs show it. */
-function writtenForms(address: string): string[] {
+export function writtenForms(address: string): string[] {
   const at = address.lastIndexOf("@") + 1;
   return [...new Set([address, address.slice(0, at) + domainToUnicode(address.slice(at))])];
 }

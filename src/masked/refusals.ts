@@ -37,7 +37,17 @@ export function refusalNoter(world: NoteWorld): NoteRefusal {
     if (!isNoted && !isCounted(turned)) return;
     const entries = isNoted ? [toActivityRow(world, entryOf(turned))] : [];
     const at = new Date(world.clock.now());
-    await write({ org_id, alias_id: detail.alias_id, at, traces: [], ids: [], contact: null, entries, counts });
+    await write({
+      org_id,
+      alias_id: detail.alias_id,
+      at,
+      traces: [],
+      ids: [],
+      sent: [],
+      contact: null,
+      entries,
+      counts,
+    });
   };
 }
 

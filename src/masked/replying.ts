@@ -4,6 +4,7 @@
 import { isAutomaticReply } from "../mail/masked/automatic-reply.ts";
 import { findReverse } from "../mail/masked/find-reverse.ts";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
+import { type SentContent, type Token, withoutTokens } from "../mail/masked/sent-content.ts";
 import { serverNames } from "../mail/masked/server-names.ts";
 import { isSameMailbox } from "../mail/masked/spellings.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
@@ -17,8 +18,9 @@ import { makeNotice, type Refusal } from "./notices.ts";
 import { readParts } from "./parts.ts";
 import { findContacts } from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
-import { contactsBehind, restoring } from "./quoted-people.ts";
+import { contactsBehind, restoring, writtenForms } from "./quoted-people.ts";
 import { canonicalAddress, mayReply, verdictsOf } from "./sender-proof.ts";
+import { isNamedBy, isPersonTo, sentBy } from "./sent.ts";
 import { shownName, undecorated } from "./shown-name.ts";
 import { idsForContacts, idsForOwners, outerId, pairOfIds } from "./thread-ids.ts";
 import type { ActivityType, ContactSecrets } from "./types.ts";
@@ -82,9 +84,11 @@ type Reply = {
 async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, reply: Reply) {
   const { context, mail, parsed, about } = reply;
   const { alias } = context;
-  const people = await readPeople(world, context, about.contact_id, parsed);
+  const mailboxes = context.destinations.map(({ email }) => email);
+  const sent = await sentBy(world, alias, about.contact_id as string, mailboxes);
+  const people = await readPeople(world, context, { contact_id: about.contact_id, sent }, parsed);
   if ("kind" in people) return turnBack(world, ports, reply, people);
-  const built = await build(world, reply, people);
+  const built = await build(world, reply, { ...people, sent });
   // In a bounded worker: what is too much for it is not sent.
   if (built.kind === "failed") {
     if (ageOf(world, mail) < KEEP_BUILDING_MS) throw new NotNow(`a reply waits, ${built.reason}`);
@@ -154,7 +158,7 @@ async function turnBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply:
   );
 }
 
-/** `isWithin`: the contact is another mailbox of the alias. `reverse`: of all of them. */
+/** `isWithin`: the contact is another mailbox of the alias. `reverse`: of all of them; `owners`: those who are the owner. */
 type People = {
   contact: ContactSecrets;
   isWithin: boolean;
@@ -162,17 +166,18 @@ type People = {
   cc: Person[];
   restored: Replacement[];
   reverse: string[];
+  owners: Token[];
 };
 
 /**
  * The contacts behind To and Cc; a refusal when somebody there is neither a contact nor the alias. A mailbox of the owner
- * that is a contact, too, is named to itself only, and sees the others as in a forward: an answer to their own addresses
- * would leave from the mailbox.
+ * that is a contact, too, is named to itself and to who named it before, and sees the others as in a forward: an answer to
+ * their own addresses would leave from the mailbox.
  */
 async function readPeople(
   world: carry.CarryWorld,
   { alias, destinations }: carry.Context,
-  contactId: string | null,
+  { contact_id: contactId, sent }: { contact_id: string | null; sent: SentContent },
   parsed: ParsedMail,
 ): Promise<People | Refusal> {
   if (countRecipients(alias, parsed) > REPLY_RECIPIENTS_MAX) return { kind: "too_many_recipients" };
@@ -198,7 +203,7 @@ async function readPeople(
   const shown = (list: ParsedMail["to"]) =>
     usable(list, REPLY_RECIPIENTS_MAX + 2).flatMap(({ name, email }) => {
       const known = byReply.get(untagged(email.toLowerCase()));
-      if (!known || isOwn(known)) return [];
+      if (!known || (isOwn(known) && !isNamedBy(sent, known.email))) return [];
       const person = { name: undecorated(name, known.email), email: known.email };
       return isWithin && known !== contact ? [{ name: shownName(person), email: reverseOf(known) }] : [person];
     });
@@ -211,17 +216,28 @@ async function readPeople(
       return { reverse, email: known.email, to: isOwn(known) ? own : seen };
     }),
   );
-  return { contact, isWithin, to, cc, restored, reverse: [...byReply.keys()] };
+  const owners = [...byReply].flatMap(([reverse, known]) => (isOwn(known) ? { reverse, email: known.email } : []));
+  return { contact, isWithin, to, cc, restored, reverse: [...byReply.keys()], owners };
 }
 
-async function build(world: carry.CarryWorld, { context, mail, parsed, author }: Reply, people: People) {
+/** As mail programs show an international domain, too. */
+function inWrittenForms(token: Token): Token[] {
+  return writtenForms(token.reverse).map((reverse) => ({ ...token, reverse }));
+}
+
+async function build(
+  world: carry.CarryWorld,
+  { context, mail, parsed, author }: Reply,
+  people: People & { sent: SentContent },
+) {
   const { alias, destinations } = context;
   const id = world.random.uuid();
   const outer = outerId(world, alias, parsed.message_id ?? id);
   const own = addressOf(alias);
   const idsFor = people.isWithin ? idsForOwners : idsForContacts;
-  const in_reply_to = await idsFor(world, world.db, alias, parsed.answered);
-  const references = await idsFor(world, world.db, alias, parsed.references);
+  const given = withoutTokens(people.sent.tokens);
+  const in_reply_to = await idsFor(world, world.db, alias, parsed.answered.map(given));
+  const references = await idsFor(world, world.db, alias, parsed.references.map(given));
   const bytes = await mail.examination.bytes();
   const quoted = await contactsBehind(
     world,
@@ -237,7 +253,12 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
     return { reverse, email, to: isHidden(email) ? own : seen };
   });
   const restored = [...people.restored, ...restoring(others)];
-  const given = restored.map(({ to }) => to);
+  const named = [...people.owners, ...quoted.filter(({ email }) => isHidden(email))];
+  const tokens = [
+    ...people.sent.tokens.filter(({ reverse }) => !named.some((one) => one.reverse === reverse)),
+    ...named.map(({ reverse, email }) => ({ reverse, email, shown: isPersonTo(people.sent, email) })),
+  ];
+  const shown = restored.map(({ to }) => to);
   const { hostname, mx_host, bounce_host } = world.config;
   const ours = [hostname, mx_host, bounce_host, alias.domain];
   const built = await mail.examination.reply({
@@ -252,9 +273,10 @@ async function build(world: carry.CarryWorld, { context, mail, parsed, author }:
     restored,
     redact: alias.redact,
     names: [
-      ...people.reverse.filter((one) => !given.includes(one)),
-      ...serverNames(bytes, { ...mail.origin, ours, given }),
+      ...people.reverse.filter((one) => !shown.includes(one)),
+      ...serverNames(bytes, { ...mail.origin, ours, given: shown }),
     ],
+    sent: { ...people.sent, tokens: tokens.flatMap(inWrittenForms) },
     token_seed: world.random.token(20),
   });
   return { ...built, id, outer };

@@ -60,6 +60,19 @@ test("the reason holds no address", () => {
   assert.ok(refused.kind === "refused" && !refused.reason.includes("@"));
 });
 
+test("a forged mailbox of the owner is answered like anybody's forged address, whatever DNS says", () => {
+  const proofs = [false, true].flatMap((spf) =>
+    ["pass", "fail", "none", "temperror"].flatMap((dmarc) =>
+      [spf ? "pass" : "fail", "temperror", "none"].map((result) => proof(spf, false, dmarc, result)),
+    ),
+  );
+  for (const given of proofs) {
+    const answer = (from: string) =>
+      mayReply({ from: [from], envelope_from: "eve@real.example", destinations: [D] }, given);
+    assert.deepEqual(answer(D), answer("nobody@real.example"));
+  }
+});
+
 test("the activity tells a mail without a signature from one whose signature fails", () => {
   const shown = (result: string, from_aligned = false) =>
     verdictsOf({ ...proof(true, false, "none"), dkim: { result, from_aligned } }).dkim;

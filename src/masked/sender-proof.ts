@@ -17,22 +17,23 @@ export type Permission =
   /** DNS did not answer: another time. */
   | { kind: "unknown" };
 
-/** Decides by the author and the verdicts. `reason` is a sentence for the owner, without any address. */
+/** The same to everybody: another sentence for the owner's address would tell whoever forges it that the guess was right. */
+const REFUSED =
+  "the message must have exactly one From address, that of a confirmed destination of this alias, and prove it: it is none, or neither an aligned DKIM signature nor SPF of that very address passed";
+
+/** Decides by the author and the verdicts, by these first: what is answered to a forged address does not tell whose it is. */
 export function mayReply({ from, envelope_from, destinations }: Author, proof: Proof): Permission {
-  const refuse = (reason: string): Permission => ({ kind: "refused", reason });
+  const refused: Permission = { kind: "refused", reason: REFUSED };
   const author = from[0];
-  if (from.length !== 1 || !author) return refuse("the message must have exactly one From address");
+  if (from.length !== 1 || !author) return refused;
   const email = canonicalAddress(author).toLowerCase();
-  if (!destinations.some((one) => one.toLowerCase() === email)) {
-    return refuse("the From address is no confirmed destination of this alias");
-  }
   // SPF tells the domain only, and on a shared provider anybody has that: the envelope must name the same mailbox.
   const bySpf = proof.spf.from_aligned && canonicalAddress(envelope_from).toLowerCase() === email;
   const { result } = proof.dmarc;
-  const isProven = proof.dkim.from_aligned || bySpf;
-  if ((result === "pass" || result === "none") && isProven) return { kind: "allowed", email: canonicalAddress(author) };
-  if (result === "temperror" || proof.spf.result === "temperror") return { kind: "unknown" };
-  return refuse("the sender is not proven: neither an aligned DKIM signature nor SPF of that very address passed");
+  const isProven = (result === "pass" || result === "none") && (proof.dkim.from_aligned || bySpf);
+  if (!isProven) return result === "temperror" || proof.spf.result === "temperror" ? { kind: "unknown" } : refused;
+  const isOwn = destinations.some((one) => one.toLowerCase() === email);
+  return isOwn ? { kind: "allowed", email: canonicalAddress(author) } : refused;
 }
 
 /** The address as people's are kept: an international domain in its ASCII form; what is no address as it is. */

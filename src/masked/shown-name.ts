@@ -11,6 +11,12 @@ export function shownName({ name, email }: Person): string {
   return clean === "" || clean.toLowerCase() === email.toLowerCase() ? readable : `${clean} (${readable})`;
 }
 
+/** The name alone; null where there is none besides the address. */
+export function plainName({ name, email }: Person): string | null {
+  const clean = cleanName(name);
+  return clean === "" || clean.toLowerCase() === email.toLowerCase() ? null : clean;
+}
+
 function cleanName(name: string | null): string {
   return (name ?? "")
     .replace(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Cf}]+/gu, " ")

@@ -173,6 +173,15 @@ export function purgeMessageIds(db: Query, before: Date, limit: number) {
   );
 }
 
+/** What contacts sent that nobody answers any more, of all organizations. Index: masked_sent_age. */
+export function purgeSent(db: Query, before: Date, limit: number) {
+  return db.execute(
+    `delete from masked_sent where (org_id, contact_id, digest) in (
+       select org_id, contact_id, digest from masked_sent where created_at < $1 order by created_at limit $2)`,
+    [before, limit],
+  );
+}
+
 /** Aliases of all organizations that were deleted so long ago that they cannot come back. Index: masked_alias_deleted. */
 export function purgeAliases(db: Query, before: Date, limit: number) {
   return db.execute(

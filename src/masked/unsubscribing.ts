@@ -121,6 +121,7 @@ function factOf(world: carry.CarryWorld, { contact_id }: Leave, raw: RawMessage 
     at: raw.created_at,
     traces: toRows(world, [{ org_id, id, kind: "reply", alias_id, contact_id }], raw.environment),
     ids: [],
+    sent: [],
     contact: { id: contact_id, received: 0, sent: 1 },
     entries: [toActivityRow(world, { ...entry, type: "reply", outcome: "sent", size: mime.length })],
     counts: { received: 0, forwarded: 0, replied: 1, blocked: 0 },

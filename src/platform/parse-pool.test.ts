@@ -125,7 +125,14 @@ describe("the parse pool", () => {
   it("builds a reply from a masked alias, and its bytes arrive as a Buffer", async () => {
     const order = {
       ...{ from: { name: null, email: "k3x@mask.example" }, to: [{ name: null, email: "c@x.example" }], cc: [] },
-      ...{ date_ms: 0, message_id: "m@mask.example", in_reply_to: [], references: [], token_seed: "t" },
+      ...{
+        date_ms: 0,
+        message_id: "m@mask.example",
+        in_reply_to: [],
+        references: [],
+        sent: { key: "00", digests: [], tokens: [] },
+        token_seed: "t",
+      },
       ...{ hidden: [{ from: "a@example.com", to: "k3x@mask.example" }], restored: [], names: [] },
       redact: "all" as const,
     };

@@ -159,10 +159,10 @@ test("a flood is limited with 450", async () => {
   assert.ok(codes.has(250) && codes.has(450), [...codes].join(" "));
 });
 
-test("a mailbox that a mail names beside its alias is no correspondent of it: who answers all does not show it", async () => {
+test("a mailbox that a mail names beside its alias has a reverse address like everybody, and stays named to who named it", async () => {
   const second = "bob@home.example";
   const a = await alias({ forward_to: [D, second] });
-  const ics = `BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\nORGANIZER:mailto:${C}\r\nATTENDEE:mailto:${second}\r\nEND:VCALENDAR`;
+  const ics = `BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\nORGANIZER:mailto:${C}\r\nATTENDEE:mailto:${second}\r\nATTENDEE:mailto:${a.full}\r\nEND:VCALENDAR`;
   const { messages: forwards } = await simulate({
     from: C,
     to: a.full,
@@ -170,17 +170,17 @@ test("a mailbox that a mail names beside its alias is no correspondent of it: wh
     text: ics,
   });
   assert.deepEqual(forwards.map(({ recipient }) => recipient).sort(), [D, second]);
-  for (const { mail, recipient } of forwards) {
-    assert.deepEqual(
-      [mail.to?.length, mail.to?.[0]?.address, mail.cc, mail.replyTo],
-      [2, a.full, undefined, undefined],
-    );
-    const [calendar] = mail.attachments;
-    assert.match(Buffer.from(calendar.content).toString(), new RegExp(`^ATTENDEE:mailto:${recipient}\r?$`, "m"));
-  }
-  const [shop, friend] = [forwards[0].mail.from.address, forwards[0].mail.to[1].address];
   const own = await reverse(a.id, D);
-  const text = `On Friday ${own} wrote:\r\n> hi`;
+  for (const { mail, recipient, raw } of forwards) {
+    assert.deepEqual([mail.to?.length, mail.to?.[0]?.address, mail.cc?.length], [3, a.full, 2]);
+    assert.deepEqual([mail.to?.[1], mail.replyTo?.[0]?.address], [{ name: "Anna", address: own }, own]);
+    const calendar = Buffer.from(mail.attachments[0].content).toString();
+    assert.match(calendar, new RegExp(`^ATTENDEE:mailto:${await reverse(a.id, second)}\r?$`, "m"));
+    assert.match(calendar, new RegExp(`^ATTENDEE:mailto:${recipient}\r?$`, "m"));
+    assert.ok(!raw.split("\r\n\r\n")[0]?.includes(D), "a client would quote it");
+  }
+  const [shop, friend] = [forwards[0].mail.from.address, forwards[0].mail.to[2].address];
+  const text = `On Friday ${own} wrote:\r\n> hi\r\nyours, ${D}, anna at home.example`;
   const { messages } = await simulate({
     to: [shop, friend, own],
     head: `To: ${shop}, ${own}\r\nCc: ${friend}\r\n`,
@@ -189,12 +189,18 @@ test("a mailbox that a mail names beside its alias is no correspondent of it: wh
   assert.deepEqual(
     messages.map(({ recipient, mail }) => [recipient, [...mail.to, ...mail.cc].map(({ address }) => address)]),
     [
-      [C, [C, "friend@party.example"]],
-      ["friend@party.example", [C, "friend@party.example"]],
+      [C, [C, D, "friend@party.example"]],
+      ["friend@party.example", [C, D, "friend@party.example"]],
       [D, [shop, D, friend]],
     ],
   );
-  for (const { raw, recipient } of messages) assert.equal(raw.includes(D), recipient === D, recipient);
+  for (const { mail } of messages.slice(0, 2)) {
+    assert.equal(mail.text.trimEnd(), `On Friday ${D} wrote:\n> hi\nyours, ${a.full}, ${a.full}`);
+  }
+  // Whoever did not name it does not get to see it.
+  const other = await reverse(a.id, "other@party.example");
+  const [told] = (await simulate({ to: other, head: `To: ${other}, ${own}\r\n`, text })).messages;
+  assert.ok(told && !told.raw.includes(D), told?.raw);
 });
 
 test("who writes to the own alias is told that nothing comes of it, and the other mailboxes get the mail", async () => {
@@ -202,13 +208,13 @@ test("who writes to the own alias is told that nothing comes of it, and the othe
   const own = await simulate({ to: alone.full });
   assert.deepEqual([own.said, own.messages.length], ["550 5.4.6", 0]);
   const guessed = await simulate({ to: alone.full, envelope: C, ip: IP_C });
-  assert.deepEqual([guessed.said, guessed.messages.length], ["250 2.0.0", 0], "nobody else learns whose alias it is");
+  assert.deepEqual([guessed.said, guessed.messages.length], ["250 2.0.0", 1], "a forged author is anybody");
   const r = await reverse(alone.id);
   const answer = await simulate({ to: alone.full, head: `To: ${r}\r\nCc: ${alone.full}\r\n` });
   assert.deepEqual([answer.said, answer.messages.length], ["250 2.0.0", 0], "an answer to all names the alias, too");
   assert.deepEqual((await activity(alone.id)).slice(0, 3), [
     "forward dropped own_destination",
-    "forward dropped own_destination",
+    "forward sent -",
     "block failed own_destination",
   ]);
 

@@ -6,14 +6,18 @@
 import { decodeText } from "../mime/decode-charset.ts";
 import { decodeTransfer } from "../mime/decode-transfer.ts";
 import { encodeBase64, encodeText } from "../mime/encode-body.ts";
+import { textHeader } from "../mime/encode-header.ts";
+import { readableValue, unfoldedValue } from "../mime/header-text.ts";
 import { type Header, splitMessage } from "../mime/parse-head.ts";
 import { defaultParseLimits } from "../mime/parse-message.ts";
 import { type Part, parseStructure, type StructureDefect, withLineFeeds } from "../mime/parse-structure.ts";
 import { fileHeader } from "../mime/part-headers.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { type CalendarPeople, calendarAddresses, knownPeople, namesPerson, rewritePerson } from "./calendar-person.ts";
+import { oneLine } from "./header-fields.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
 import { createReplacer, type Replacement } from "./replace-addresses.ts";
+import type { ContentHider } from "./sent-content.ts";
 
 const INVITED_MAX = 30;
 const NESTING_MAX = 5;
@@ -32,19 +36,22 @@ const MEETING = /IPM\.(?:Microsoft )?(?:Schedule|Appointment)|BEGIN:VCALENDAR|te
 const INLINE = /^begin(?:-base64)? [0-7]{3,4} [^\r\n]{0,300}\.(?:ics|ical|icalendar|ifb|vcs)/im;
 const LEFT_OUT = "[A calendar, or what may have held one, was left out here: it could not be read safely.]\r\n";
 
-/** `known`: whom calendars may name, and what stands for them; `author` is whom everybody else becomes. */
-export type Invited = { known: readonly Replacement[]; author: string };
+/**
+ * `known`: whom calendars may name, and what stands for them; `author` is whom everybody else becomes. `hider` writes tokens
+ * for the mailbox wherever the author names it; null where the author is the owner.
+ */
+export type Invited = { known: readonly Replacement[]; author: string; hider?: ContentHider | null };
 
 type Edit = { start: number; end: number; bytes: Buffer };
 /** What is left to be read of calendars. */
 type Budget = { lines: number; octets: number; people: number };
-type Guarding = CalendarPeople & { budget: Budget };
+type Guarding = CalendarPeople & { budget: Budget; hider: ContentHider | null };
 type Work = { bytes: Buffer; root: Part; defects: Set<StructureDefect>; people: Guarding; nesting: number };
 
 /** The mail with nobody in its calendars whom `invited` does not know; the same bytes when there is none. */
-export function guardCalendars(bytes: Buffer, { known, author }: Invited): Buffer {
+export function guardCalendars(bytes: Buffer, { known, author, hider = null }: Invited): Buffer {
   const { text } = createReplacer(known);
-  return guardMessage(bytes, { known: knownPeople(known), author, text, budget: newBudget() }, 0);
+  return guardMessage(bytes, { known: knownPeople(known), author, text, budget: newBudget(), hider }, 0);
 }
 
 function newBudget(): Budget {
@@ -88,6 +95,8 @@ function guardMessage(given: Buffer, people: Guarding, nesting: number): Buffer 
   if (defects.has("head_too_large")) return applied(bytes, replaced(work, root, [body_offset, bytes.length]));
   const leaves = leavesOf(root);
   const edits = leaves.flatMap((part) => guardPart(part, work));
+  if (nesting > 0) edits.unshift(...hiddenHead(work));
+  edits.sort((a, b) => a.start - b.start);
   if (defects.has("too_many_parts")) edits.push(cutBehind(leaves, root, bytes));
   return edits.length === 0 ? given : applied(bytes, edits);
 }
@@ -100,7 +109,7 @@ function guardPart(part: Part, work: Work): Edit[] {
   const range = rangeOf(part.body, work.bytes);
   if (isUnreadable(part, work)) return replaced(work, part, range);
   if (isCalendar(part)) return rewritten(work, part, range);
-  if (!isMessage(part)) return part.type === "text/plain" ? quenched(work, part, range) : [];
+  if (!isMessage(part)) return part.type.startsWith("text/") ? readable(work, part, range) : [];
   const content = contentOf(part);
   if (work.nesting >= NESTING_MAX) return MEETING.test(content.toString("latin1")) ? replaced(work, part, range) : [];
   const guarded = guardMessage(content, work.people, work.nesting + 1);
@@ -170,7 +179,7 @@ function rewritten(work: Work, part: Part, range: Range): Edit[] {
 }
 
 function guardLine(line: string, people: Guarding): string | null {
-  if (!namesPerson(line)) return line;
+  if (!namesPerson(line)) return people.hider?.text(line).text ?? line;
   people.budget.people -= line.length;
   return people.budget.people < 0 ? null : rewritePerson(line, people);
 }
@@ -184,14 +193,47 @@ function written(work: Work, part: Part, range: Range, by: { type: string; encod
   return [...inHead(part, work.bytes, /^content-(?:type|transfer-encoding)$/i, fields), bodyEdit(range, by.body)];
 }
 
-/** Old programs show a file that stands in the text (uuencode) as attached: a calendar there begins no more. */
-function quenched(work: Work, part: Part, range: Range): Edit[] {
+/**
+ * What the author wrote, with tokens for the mailbox. Old programs show a file that stands in the text (uuencode) as attached:
+ * a calendar there begins no more.
+ */
+function readable(work: Work, part: Part, range: Range): Edit[] {
+  const { hider } = work.people;
+  const isPlain = part.type === "text/plain";
   const content = contentOf(part);
-  if (!INLINE.test(content.toString("latin1"))) return [];
+  const isInline = isPlain && INLINE.test(content.toString("latin1"));
+  if (!isInline && hider === null) return [];
   const { text } = decodeText(content, part.parameters.get("charset") ?? "");
-  const { encoding, body } = encodeText(text.replace(new RegExp(INLINE, "gim"), "| $&"));
-  const bytes = typeof body === "string" ? Buffer.from(body, "latin1") : body;
-  return written(work, part, range, { type: "text/plain; charset=utf-8", encoding, body: bytes });
+  const bare = isInline ? text.replace(new RegExp(INLINE, "gim"), "| $&") : text;
+  const hidden = hider === null ? bare : hideIn(hider, part, bare);
+  if (hidden === text) return [];
+  const words = ["format", "delsp"].flatMap((name) => {
+    const value = part.parameters.get(name) ?? "";
+    return /^[A-Za-z]{1,20}$/.test(value) && !isInline ? [`; ${name}=${value}`] : [];
+  });
+  const type = `${part.type}; charset=utf-8${words.join("")}`;
+  // Bare line ends, too, are as they came: a program quotes it as it does any other mail.
+  const bytes = encodeBase64(Buffer.from(hidden));
+  if (hidden !== bare) return written(work, part, range, { type, encoding: "base64", body: bytes });
+  const { encoding, body } = encodeText(bare);
+  const short = typeof body === "string" ? Buffer.from(body, "latin1") : body;
+  return written(work, part, range, { type, encoding, body: short });
+}
+
+function hideIn(hider: ContentHider, part: Part, text: string): string {
+  if (part.type === "text/plain" && filenameOf(part) === "") return hider.text(text).text;
+  return (part.type === "text/html" && filenameOf(part) === "" ? hider.html(text) : hider.file(text)).text;
+}
+
+/** The fields of an attached mail, read and with tokens for the mailbox. */
+function hiddenHead({ root, bytes, people: { hider } }: Work): Edit[] {
+  if (hider === null) return [];
+  return root.headers.flatMap(({ name, raw }) => {
+    if (/^content-/i.test(name)) return [];
+    const value = readableValue(unfoldedValue(raw));
+    const { text, count } = hider.text(value);
+    return count === 0 ? [] : [bodyEdit(rangeOf(raw, bytes), Buffer.from(textHeader(name, oneLine(text))))];
+  });
 }
 
 /** A part with a sentence in its place. */

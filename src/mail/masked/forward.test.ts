@@ -21,6 +21,7 @@ const PARTS: ForwardParts = {
   received_ms: Date.UTC(2026, 10, 20, 11, 0, 7),
   loop_mark: "mark",
   unsubscribe_page: () => null,
+  hider: null,
   calendar: [
     { from: "shop@example.com", to: R },
     { from: A, to: D },

@@ -12,6 +12,7 @@ import { LINE_OCTETS_MAX, toShortLines } from "../mime/to-seven-bit.ts";
 import { guardCalendars } from "./calendar-parts.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import type { Replacement } from "./replace-addresses.ts";
+import type { ContentHider } from "./sent-content.ts";
 
 export type ForwardParts = {
   from: HeaderMailbox;
@@ -30,6 +31,8 @@ export type ForwardParts = {
   unsubscribe_page(mailto: string): string | null;
   /** What calendar parts say of people, and what the mailbox is to see. */
   calendar: readonly Replacement[];
+  /** Writes tokens for the mailbox into what the author wrote; null where the author is the owner. */
+  hider: ContentHider | null;
 };
 
 export const LOOP_FIELD = "X-Mask-Loop";
@@ -42,7 +45,9 @@ const MARKS_MAX = 20;
 
 /** The message to send on. Never throws for what the message holds. */
 export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
-  const bytes = guardCalendars(given, { known: parts.calendar, author: parts.from.email });
+  const { hider } = parts;
+  const bytes = guardCalendars(given, { known: parts.calendar, author: parts.from.email, hider });
+  const hidden = (text: string) => hider?.text(text).text ?? text;
   const { headers, text_offset } = splitMessage(bytes);
   const value = fieldReader(bytes);
   const head = [
@@ -50,7 +55,7 @@ export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
     parts.to.length > 0 ? mailboxHeader("To", parts.to) : "",
     parts.cc.length > 0 ? mailboxHeader("Cc", parts.cc) : "",
     parts.reply_to.length > 0 ? mailboxHeader("Reply-To", parts.reply_to) : "",
-    textHeader("Subject", oneLine(value("subject").slice(0, 2_000))),
+    textHeader("Subject", oneLine(hidden(value("subject").slice(0, 2_000)))),
     dateField(value("date"), parts.received_ms),
     `Message-ID: <${parts.message_id}>\r\n`,
     idsField("In-Reply-To", parts.in_reply_to),

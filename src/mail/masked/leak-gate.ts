@@ -296,4 +296,4 @@ function holds(look: Look, given: Searched, needles: readonly string[]): boolean
   return (plain.match(REVERSE) ?? []).some((address) => !isGiven(address));
 }
 
-const REVERSE = /r\.[a-z2-7]{26}(?:\+[^@\s<>]{0,64})?@[a-z0-9.-]*/g;
+const REVERSE = /r\.[a-z2-7]{26}(?:\+[^@\s<>]{0,600})?@[a-z0-9.-]*/g;

@@ -22,9 +22,11 @@ export function nestedHead(root: Part, { text }: Replacer, own: HeaderMailbox): 
     const shown = lower.replace(/^./, (letter) => letter.toUpperCase());
     const replaced = text(readableValue(unfoldedValue(raw, charset)));
     count += replaced.count;
-    const people =
-      PEOPLE.includes(lower) && isNamed(replaced.text, own) ? peopleOf(mailboxesOf(raw, charset), text, own) : [];
-    head += people.length > 0 ? mailboxHeader(shown, people) : textHeader(shown, oneLine(replaced.text));
+    const list = PEOPLE.includes(lower) ? mailboxesOf(raw, charset) : [];
+    const people = peopleOf(list, text, own);
+    // In one form, however long the name was before; what is no address stays as it is read.
+    const isWritten = people.length > 0 && (people.length === list.length || isNamed(replaced.text, own));
+    head += isWritten ? mailboxHeader(shown, people) : textHeader(shown, oneLine(replaced.text));
   }
   return { head, count };
 }

@@ -14,21 +14,40 @@ export type Replaced = { text: string; count: number };
 /** `name` is for names of files: there the address is found wherever its letters stand. */
 export type Replacer = { text(text: string): Replaced; html(html: string): Replaced; name(name: string): Replaced };
 
+/**
+ * An address, or the words for one, and what is written for it. `units` are its letters as the source has them, without the
+ * tags and line ends between, which stay where they are; null leaves it.
+ */
+export type Exchange = {
+  from: string;
+  /** Found wherever its letters stand, with or without its tag. */
+  anywhere: boolean;
+  write(units: readonly string[], isHtml: boolean): readonly string[] | null;
+};
+
 const ROUNDS_MAX = 4;
 const TAGS = /<[^<>]{0,5000}>/g;
 /** A line end as quotes and broken lines have it, with the blank that RFC 3676 puts before it. */
 const BREAKS = /[ \t]?\r?\n(?:[ \t]?[>|])*[ \t]?/g;
 /** Reverse addresses of any alias; behind `example` letters of another script are other words. */
 const REVERSE =
-  /r\.[a-z2-7]{26}(?:\+[a-z0-9._=-]{0,64})?@(?:[\p{L}\p{M}\p{N}-]{1,63}\.){1,10}(?:[a-z0-9-]{1,63}|[\p{L}\p{M}\p{N}-]{1,63})/gu;
+  /r\.[a-z2-7]{26}(?:\+[a-z0-9._=-]{0,600})?@(?:[\p{L}\p{M}\p{N}-]{1,63}\.){1,10}(?:[a-z0-9-]{1,63}|[\p{L}\p{M}\p{N}-]{1,63})/gu;
 /** What RFC 5233 separates from a local part; many characters more than people use. */
 const TAG = '(?:\\+[^\\s@<>()",:;\\[\\]\\\\]{0,64})?';
+/** Of reverse addresses: what stands behind them in tokens (sent-content.ts). */
+const TOKEN_TAG = "(?:\\+[a-z0-9._=-]{0,600})?";
 
 /** RFC 5321 §4.1.2 allows the quotes; the rest are what people and list programs write for it. */
 const AT = '(?<at>"?[ \\t]{0,2}@[ \\t]{0,2}|[=%]|[-_]at[-_]|[ \\t]?[\\[({][ \\t]?at[ \\t]?[\\])}][ \\t]?)';
 
 /** `kept` are found and stay: they are what an earlier rule wrote. */
-type Rule = { pattern: RegExp; to: string; kind: "address" | "words" | "reverse"; kept: ReadonlySet<string> };
+type Rule = {
+  pattern: RegExp;
+  to: string;
+  kind: "address" | "words" | "reverse";
+  kept: ReadonlySet<string>;
+  write?: Exchange["write"];
+};
 /**
  * A way of reading: as mere text, to see whether there is anything at all, and with the places where it came from. `tags`
  * are those it passed over within a piece of the source.
@@ -68,6 +87,21 @@ const JOINED: Reading = {
   tags: naiveTags,
 };
 
+/** Lines that a program broke in HTML. */
+const BROKEN = /(?:[ \t]?<(?:br|p|div)\b[^<>]{0,5000}>|<[^<>]{0,5000}>|[ \t]?\r?\n(?:[ \t]?(?:[>|]|&gt;))*[ \t]?)+/g;
+const JOINED_HTML: Reading = {
+  glance: (source) => foldText(decodeText(source.replace(BROKEN, ""))),
+  view: (source) => decodedView(source, spansOf(source, BROKEN)),
+  tags: naiveTags,
+};
+/** For addresses of so many random letters that no two pieces make one by chance: across lines, quotes and tags. */
+const LOOSE = /(?:<[^<>]{0,5000}>|[\s>|]|&gt;|&nbsp;)+/g;
+const LOOSELY: Reading = {
+  glance: (source) => foldText(decodeText(source.replace(LOOSE, ""))),
+  view: (source) => decodedView(source, spansOf(source, LOOSE)),
+  tags: naiveTags,
+};
+
 /**
  * A replacer for these addresses, the longest first; `reverseTo` stands for every reverse address that is none of them. Most
  * texts hold none: they are glanced at and left alone.
@@ -84,6 +118,29 @@ export function createReplacer(replacements: readonly Replacement[], reverseTo?:
   // Somebody whose address is a reverse address of another service stays who they are.
   const kept = new Set(replacements.map(({ to }) => foldText(to)));
   if (reverseTo !== undefined) rules.push({ pattern: REVERSE, to: reverseTo, kind: "reverse", kept });
+  return replacerOf(rules);
+}
+
+/** The same where what stands for an address depends on how it is written. */
+export function createExchanger(exchanges: readonly Exchange[]): Replacer {
+  const rules = [...exchanges]
+    .sort((a, b) => b.from.length - a.from.length)
+    .map(({ from, anywhere, write }): Rule => {
+      const found = from.includes("@") ? "address" : "words";
+      return { pattern: patternOf(from), to: "", kind: anywhere ? "reverse" : found, kept: new Set(), write };
+    });
+  const replacer = replacerOf(rules);
+  const reverse = rules.filter(({ pattern }) => pattern.source.startsWith("r\\."));
+  if (reverse.length === 0) return replacer;
+  const loosely = (kind: keyof Replacer) => (source: string) => {
+    const first = replacer[kind](source);
+    const second = run(reverse, first.text, [LOOSELY], kind === "html");
+    return { text: second.text, count: first.count + second.count };
+  };
+  return { text: loosely("text"), html: loosely("html"), name: loosely("name") };
+}
+
+function replacerOf(rules: readonly Rule[]): Replacer {
   const anywhere = rules.map((rule): Rule => (rule.kind === "address" ? { ...rule, kind: "reverse" } : rule));
   const inText = (source: string) => [
     ...[AS_IT_STANDS, DECODED],
@@ -94,11 +151,12 @@ export function createReplacer(replacements: readonly Replacement[], reverseTo?:
     ...[AS_IT_STANDS, DECODED],
     ...(source.includes("\\") ? [UNESCAPED] : []),
     ...(source.includes("<") ? [WITHOUT_MARKUP, WITHOUT_TAGS] : []),
+    ...(source.includes("<") && source.includes("\n") ? [JOINED_HTML] : []),
   ];
   return {
-    text: (source) => run(rules, source, inText(source)),
-    html: (source) => run(rules, source, inHtml(source)),
-    name: (source) => run(anywhere, source, inText(source)),
+    text: (source) => run(rules, source, inText(source), false),
+    html: (source) => run(rules, source, inHtml(source), true),
+    name: (source) => run(anywhere, source, inText(source), false),
   };
 }
 
@@ -112,7 +170,7 @@ function withoutMarkup(source: string): string {
   return out + source.slice(from);
 }
 
-function run(rules: readonly Rule[], source: string, readings: readonly Reading[]): Replaced {
+function run(rules: readonly Rule[], source: string, readings: readonly Reading[], isHtml: boolean): Replaced {
   let text = source;
   let count = 0;
   for (const reading of readings) {
@@ -120,7 +178,7 @@ function run(rules: readonly Rule[], source: string, readings: readonly Reading[
       const seen = reading.glance(text);
       const meant = rules.filter(({ pattern }) => seen.search(pattern) !== -1);
       if (meant.length === 0) break;
-      const replaced = replaceIn(text, reading, meant);
+      const replaced = replaceIn(text, { ...reading, isHtml }, meant);
       text = replaced.text;
       count += replaced.count;
       if (replaced.count === 0) break;
@@ -137,32 +195,36 @@ function patternOf(given: string): RegExp {
   const [local, domain] = [lower.slice(0, at), lower.slice(at + 1)];
   // Gmail delivers with dots and without.
   const letters = /^(?:gmail|googlemail)\.com$/.test(domain) ? [...local.replaceAll(".", "")] : [local];
-  return new RegExp(`${letters.map(quote).join("\\.?")}${TAG}${AT}${quote(domain)}`, "g");
+  return new RegExp(
+    `${letters.map(quote).join("\\.?")}${/^r\.[a-z2-7]{26}$/.test(local) ? TOKEN_TAG : TAG}${AT}${quote(domain)}`,
+    "g",
+  );
 }
 
 function quote(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
 }
 
-type Found = { first: number; last: number; to: string };
+type Found = { first: number; last: number; written: string };
+type Within = Reading & { isHtml: boolean };
 
-function replaceIn(source: string, reading: Reading, rules: readonly Rule[]): Replaced {
+function replaceIn(source: string, reading: Within, rules: readonly Rule[]): Replaced {
   const view = reading.view(source);
-  const found = rules.flatMap((rule) => findIn(view, source, rule)).sort((a, b) => a.first - b.first);
+  const found = rules.flatMap((rule) => findIn(view, source, rule, reading)).sort((a, b) => a.first - b.first);
   let out = "";
   let end = 0;
   let count = 0;
-  for (const { first, last, to } of found) {
+  for (const { first, last, written } of found) {
     if (first < end) continue;
-    // Tags within stay, so that the document keeps its shape.
-    out += source.slice(end, first) + to + reading.tags(source.slice(first, last)).join("");
+    out += source.slice(end, first) + written;
     end = last;
     count += 1;
   }
   return { text: count === 0 ? source : out + source.slice(end), count };
 }
 
-function findIn(view: View, source: string, { pattern, to, kind, kept }: Rule): Found[] {
+function findIn(view: View, source: string, rule: Rule, reading: Within): Found[] {
+  const { pattern, to, kind, kept, write } = rule;
   let behind = -1;
   return [...view.text.matchAll(pattern)].flatMap(({ index, 0: text, groups }) => {
     if (kept.has(text)) return [];
@@ -172,7 +234,36 @@ function findIn(view: View, source: string, { pattern, to, kind, kept }: Rule): 
     const follows = behind !== -1 && /^[a-z0-9.+_-]{0,64}$/.test(view.text.slice(behind, index).slice(0, 65));
     if (kind !== "reverse" && !follows && isLonger(view, source, place)) return [];
     behind = place.to;
-    const written = separator === null || separator === "@" ? to : to.replace("@", () => separator);
-    return [{ first: view.starts[index] as number, last: view.ends[place.to - 1] as number, to: written }];
+    const [first, last] = [view.starts[index] as number, view.ends[place.to - 1] as number];
+    if (write) {
+      const written = exchanged(view, source, place, (units) => write(units, reading.isHtml));
+      return written === null ? [] : [{ first, last, written }];
+    }
+    const address = separator === null || separator === "@" ? to : to.replace("@", () => separator);
+    // Tags within stay, so that the document keeps its shape.
+    return [{ first, last, written: address + reading.tags(source.slice(first, last)).join("") }];
   });
+}
+
+/** What stands for a place in the view, with what the view passed over in it behind as many letters as before. */
+function exchanged(
+  { starts, ends }: View,
+  source: string,
+  place: { from: number; to: number },
+  write: (units: readonly string[]) => readonly string[] | null,
+): string | null {
+  const units: string[] = [];
+  const between = new Map<number, string>();
+  for (let at = place.from; at < place.to; at += 1) {
+    const [start, end] = [starts[at] as number, ends[at] as number];
+    if (at > place.from && start === starts[at - 1]) continue;
+    const before = at > place.from ? source.slice(ends[at - 1] as number, start) : "";
+    if (before !== "") between.set(units.length, before);
+    units.push(source.slice(start, end));
+  }
+  const written = write(units);
+  if (written === null) return null;
+  const pieces = written.map((unit, at) => (between.get(at) ?? "") + unit);
+  const rest = [...between].flatMap(([at, text]) => (at >= written.length ? text : []));
+  return [...pieces, ...rest].join("");
 }

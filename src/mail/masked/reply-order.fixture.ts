@@ -32,6 +32,7 @@ export function order(d = D): ReplyOrder {
     ],
     redact: "all",
     names: [R],
+    sent: { key: "00", digests: [], tokens: [] },
     token_seed: "token",
   };
 }

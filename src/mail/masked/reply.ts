@@ -1,14 +1,13 @@
 // A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
 
-import { domainOf } from "../address.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
+import { hiddenForms } from "./hidden-forms.ts";
 import { findLeaks, type Leak, type Secrets } from "./leak-gate.ts";
-import { createReplacer, type Replacement } from "./replace-addresses.ts";
+import { createReplacer, type Replacement, type Replacer } from "./replace-addresses.ts";
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub-parts.ts";
-import { shownReplacements } from "./shown-address.ts";
-import { spellings } from "./spellings.ts";
+import { keepingSent, restoring, type SentContent } from "./sent-content.ts";
 
 export type ReplyOrder = {
   from: HeaderMailbox;
@@ -17,7 +16,7 @@ export type ReplyOrder = {
   date_ms: number;
   /** Without angle brackets, at the alias's domain. */
   message_id: string;
-  /** Message-IDs as the contact knows them, with angle brackets. */
+  /** Message-IDs as the contact wrote or read them, with angle brackets: they are written as they are. */
   in_reply_to: readonly string[];
   references: readonly string[];
   /** The mailbox's addresses, and what stands for them where `redact` wants it. */
@@ -28,6 +27,8 @@ export type ReplyOrder = {
   redact: "all" | "quoted" | "off";
   /** What must not be anywhere in the finished message, besides: reverse addresses, host names. */
   names: readonly string[];
+  /** What comes back as the contact sent it, though it names the mailbox. */
+  sent: SentContent;
   /** Random letters and digits that boundaries and Content-IDs begin with. */
   token_seed: string;
 };
@@ -43,35 +44,74 @@ export type ReplySteps = { scrub: typeof scrubParts; gate: typeof findLeaks };
 const STEPS: ReplySteps = { scrub: scrubParts, gate: findLeaks };
 const SUBJECT_MAX = 2_000;
 
-/** Builds the reply, or says why it must not leave. Never throws for what the message holds. */
+/**
+ * Builds the reply, or says why it must not leave. Never throws for what the message holds. What the contact sent itself is
+ * no leak: where there is such, the gate looks at the reply without it, and only at that.
+ */
 export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps = STEPS): BuiltReply {
-  const replacers = replacersOf(order);
+  const finished = write(bytes, order, steps, false);
+  if (finished.kind === "refused") return finished;
+  const searched = isTelling(order) ? write(bytes, order, steps, true) : finished;
+  if (searched.kind === "refused") return searched;
+  const leaks = steps.gate(searched.bytes, secretsOf(order));
+  return leaks.length > 0 ? { kind: "held", leaks } : finished;
+}
+
+/** Does the order name anything that the contact sent and that must not be told otherwise? */
+function isTelling({ sent, restored, ...order }: ReplyOrder): boolean {
+  const { text } = createReplacer(hiddenBy({ ...order, sent, restored }));
+  const people = [...order.to, ...order.cc, ...restored.map(({ to }) => ({ email: to }))];
+  const given = [...people.map(({ email }) => email), ...order.in_reply_to, ...order.references];
+  return sent.digests.length > 0 || given.some((one) => text(one).count > 0);
+}
+
+type Written = Extract<BuiltReply, { kind: "built" | "refused" }>;
+
+/** `taken`: with nothing in the place of what the contact sent. */
+function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boolean): Written {
+  const replacers = replacersOf(order, taken);
   const tools: ScrubTools = { replacers, own: order.from, token: tokensOf(order.token_seed) };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;
   const value = fieldReader(bytes);
   const subject = replacers.strict.text(value("subject").slice(0, SUBJECT_MAX));
+  const { to, cc, in_reply_to, references } = taken ? withoutGiven(order) : order;
   const head = [
     mailboxHeader("From", [order.from]),
-    order.to.length > 0 ? mailboxHeader("To", order.to) : "",
-    order.cc.length > 0 ? mailboxHeader("Cc", order.cc) : "",
+    to.length > 0 ? mailboxHeader("To", to) : "",
+    cc.length > 0 ? mailboxHeader("Cc", cc) : "",
     textHeader("Subject", oneLine(subject.text)),
     rawHeader("Date", new Date(order.date_ms).toUTCString().replace("GMT", "+0000")),
     `Message-ID: <${order.message_id}>\r\n`,
-    idsField("In-Reply-To", withoutHidden(order, order.in_reply_to)),
-    idsField("References", withoutHidden(order, order.references)),
+    idsField("In-Reply-To", in_reply_to),
+    idsField("References", references),
     wordField("Auto-Submitted", value("auto-submitted"), /^(?:auto-replied|auto-generated)\b/i),
     wordField("Importance", value("importance"), /^(?:low|normal|high)$/i),
     "MIME-Version: 1.0\r\n",
     scrubbed.part.head,
     "\r\n",
   ].join("");
-  const built = Buffer.concat([Buffer.from(head), scrubbed.part.body, END]);
-  const leaks = steps.gate(built, secretsOf(order));
-  if (leaks.length > 0) return { kind: "held", leaks };
-  const { dropped, redactions } = scrubbed;
+  const { dropped, redactions, part } = scrubbed;
+  const built = Buffer.concat([Buffer.from(head), part.body, END]);
   return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped };
 }
+
+/** The same people and ids without what only the contact can have told. */
+function withoutGiven(order: ReplyOrder): Pick<ReplyOrder, "to" | "cc" | "in_reply_to" | "references"> {
+  const { text } = createReplacer(hiddenBy(order));
+  const given = [...order.restored.map(({ to }) => to), ...order.sent.tokens.map(({ email }) => email)];
+  const people = (list: readonly HeaderMailbox[]) =>
+    list.map((one) => (given.includes(one.email) && text(one.email).count > 0 ? { ...one, email: NOBODY } : one));
+  const ids = (list: readonly string[]) => list.filter((id) => text(id).count === 0);
+  return {
+    to: people(order.to),
+    cc: people(order.cc),
+    in_reply_to: ids(order.in_reply_to),
+    references: ids(order.references),
+  };
+}
+
+const NOBODY = "nobody@contact.invalid";
 
 function tokensOf(seed: string): () => string {
   let made = 0;
@@ -81,10 +121,17 @@ function tokensOf(seed: string): () => string {
   };
 }
 
-function replacersOf(order: ReplyOrder): Replacers {
-  const { from, restored, redact } = order;
-  const strict = createReplacer([...hiddenBy(order), ...restored], from.email);
-  const mild = redact === "all" ? strict : createReplacer(restored, from.email);
+function replacersOf(order: ReplyOrder, taken: boolean): Replacers {
+  const { from, restored, redact, sent, token_seed: seed } = order;
+  const hidden = createReplacer(hiddenBy(order));
+  // A contact's own address may hold the mailbox's; it wrote that itself.
+  const isTelling = ({ to }: Replacement) => hidden.text(to).count > 0;
+  const telling = restored.filter(isTelling).map((one) => restoring(one.from, one.to));
+  const plain = restored.filter((one) => !isTelling(one));
+  const others = createReplacer(plain, from.email);
+  const keeping = (replacer: Replacer) => keepingSent(replacer, { sent, restored: telling, seed, taken, others });
+  const strict = keeping(createReplacer([...hiddenBy(order), ...plain], from.email));
+  const mild = redact === "all" ? strict : keeping(others);
   return { strict, own: mild, quoted: redact === "off" ? mild : strict };
 }
 
@@ -98,23 +145,10 @@ function secretsOf(order: ReplyOrder): Secrets {
   return { addresses, names, allowed: ALLOWED[redact], given: [...people, ...in_reply_to, ...references] };
 }
 
-function hiddenBy({ hidden, to, cc }: ReplyOrder): Replacement[] {
-  const seen = [...to, ...cc].map(({ email }) => email);
-  const known = hidden.flatMap((one) => spellings(one, seen));
-  // The owner's mailboxes are shown to each other as contacts are, and quoted so.
-  return known.flatMap((one) => [one, forwarded(one), ...shownReplacements(one.from, one.to)]);
-}
-
-/** As the addresses of those who forward hold it (SRS): the domain first. */
-function forwarded({ from, to }: Replacement): Replacement {
-  const turned = (email: string) => `${domainOf(email)}=${email.slice(0, email.lastIndexOf("@"))}`;
-  return { from: turned(from), to: turned(to) };
-}
-
-/** Programs make ids of their owner's address, too. */
-function withoutHidden(order: ReplyOrder, ids: readonly string[]): string[] {
-  const { text } = createReplacer(hiddenBy(order));
-  return ids.filter((id) => text(id).count === 0);
+function hiddenBy({ hidden, to, cc, sent }: ReplyOrder): Replacement[] {
+  const told = sent.tokens.map(({ email }) => email);
+  const seen = [...to, ...cc].map(({ email }) => email).filter((email) => !told.includes(email));
+  return hiddenForms(hidden, seen);
 }
 
 const END = Buffer.from("\r\n");

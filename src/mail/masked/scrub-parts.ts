@@ -153,6 +153,8 @@ function replaceText(text: string, isHtml: boolean, work: Work): string {
   // In one go where both are treated alike, so that nothing hides across the border; nested mail is all quote.
   if (own === quoted || work.nesting > 0) return run(quoted, text);
   const split = splitQuoted(text, isHtml);
+  // A reverse address that the border would cut.
+  if (/\br\.[a-z2-7]{0,26}(?:<[^<>]*>|[\s>|])*$/i.test(split.own.slice(-400))) return run(quoted, text);
   return run(own, split.own) + run(quoted, split.quoted);
 }
 

@@ -60,7 +60,7 @@ function order(): ReplyOrder {
       redact: "all",
       names: [REVERSE],
     },
-    token_seed: "token",
+    ...{ sent: { key: "00", digests: [], tokens: [] }, token_seed: "token" },
   };
 }
 
@@ -133,6 +133,7 @@ const maskedForward: Target = {
       ...{ in_reply_to: [], references: [], message_id: "f1@mask.example", loop_mark: "mark" },
       received_ms: 1_795_000_000_000,
       unsubscribe_page: () => "https://mask.example/unsubscribe/x",
+      hider: null,
       calendar: [{ from: ALIAS, to: MAILBOX }],
     });
     const end = bytes.indexOf("\r\n\r\n");
