@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
 import { mountFeatures, mountOpenRoutes } from "../../src/app.ts";
+import { processorShares } from "../../src/platform/processor-shares.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
@@ -135,6 +136,22 @@ test("operations that take long by their nature go there with any body, forms in
     post("/v1/inbound-emails/simulate", { to: "nobody@example.eu", from: "c@other.example", text: "x" }),
   );
   assert.deepEqual([simulated.count, simulated.result.status], [1, 200]);
+});
+
+test("an organization that used its part of the shared thread is served by the other, then told to wait", async () => {
+  const { org_id, live_key } = await api.organization();
+  const shares = processorShares(api.world);
+  const key = { authorization: `Bearer ${live_key}` };
+  const domain = (n: number) => post("/v1/domains", { domain: `d${n}.example`, type: "outbound" }, key);
+  assert.equal((await handedOver(() => domain(1))).count, 0);
+  shares.spend(org_id, "here", 5_000);
+  const aside = await handedOver(() => domain(2));
+  assert.deepEqual([aside.count, aside.result.status], [1, 201]);
+  shares.spend(org_id, "aside", 600_000);
+  const { count, result } = await handedOver(() => domain(3));
+  assert.deepEqual([count, result.status, result.body.limit_type], [0, 429, "processor_time"]);
+  assert.ok(Number(result.headers.get("retry-after")) > 60);
+  assert.equal((await post("/v1/send", mail())).status, 202, "another organization");
 });
 
 test("a path is handed over as it came", async () => {
