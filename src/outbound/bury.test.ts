@@ -8,7 +8,8 @@ import { type SmtpSink, startSmtpSink } from "../../test/support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
 import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
-import { journalFolder, openJournal, readJournal } from "./journal.ts";
+import { deferredLocally } from "./attempt.ts";
+import { folderJournals, journalFolders } from "./journal.ts";
 import { thisHost } from "./this-host.ts";
 
 /** Above any process id that Linux gives (2^22), so that nobody lives under it. */
@@ -37,12 +38,13 @@ type Sent = { id: string; message_id: string };
 /** The Message-IDs of all that was sent so far. */
 const sent: string[] = [];
 
-async function send(to: string[] = ["anna@recipient.example"]): Promise<Sent> {
+async function send(to: string[] = ["anna@recipient.example"], more: object = {}): Promise<Sent> {
   const { status, body } = await api.ask("POST", "/v1/send", {
     from: "a@sender.example",
     to,
     subject: "x",
     text_body: "x",
+    ...more,
   });
   assert.equal(status, 202);
   sent.push(body.message_id);
@@ -75,7 +77,7 @@ test("mail that may have arrived is ambiguous in the timeline and sent again; th
   ];
   const { machine } = thisHost();
   const mine = await deadNode(machine, [ended, waiting, several]);
-  const journal = openJournal(journalFolder(api.world), mine);
+  const journal = folderJournals(journalFolders(api.world)).open(mine);
   journal.note({ message_id: ended.id, position: 0, attempts: 0 });
   journal.note({ message_id: several.id, position: 1, attempts: 0 });
   // An attempt before this one, long recorded: its bytes may still be there, its number is not the row's.
@@ -119,6 +121,40 @@ test("everything that a node of another machine held is in doubt, once the datab
   assert.ok(!row && flagged);
 });
 
+test("mail whose server had answered is recorded as it answered, and not sent again", async () => {
+  // Scheduled, or the engine that runs would take them first.
+  const later = { scheduled_at: new Date(Date.now() + 3_600_000).toISOString() };
+  const one = () => send(undefined, later);
+  const [taken, refused, unanswered] = [await one(), await one(), await one()];
+  const node = await deadNode("no machine", [taken, refused, unanswered]);
+  const journal = folderJournals(journalFolders(api.world)).open(node);
+  const inFlight = ({ id }: Sent) => ({ message_id: id, position: 0, attempts: 0 });
+  for (const mail of [taken, refused, unanswered]) journal.note(inFlight(mail));
+  const answer = { ...deferredLocally("queued as 1", "2.0.0", ""), kind: "delivered", class: null, smtp_code: "250" };
+  journal.conclude(inFlight(taken), {
+    ...answer,
+    kind: "delivered",
+    bounce_type: null,
+    mx_host: "mx.recipient.example",
+  });
+  const no = { ...answer, kind: "bounced", smtp_code: "550", enhanced_code: "5.1.1", message: "no such user" } as const;
+  journal.conclude(inFlight(refused), { ...no, class: "invalid_recipient", bounce_type: "hard" });
+  // Only now: the engine that runs buries a dead node of this machine when it next looks.
+  const { machine } = thisHost();
+  await api.world.db.query("update node set machine = $1, roles = '{mta}' where id = $2", [machine, node]);
+  await until("they are recorded", async () => (await typesOf(refused)).includes("bounced"), 40_000);
+  const [first = ""] = await typesOf(taken);
+  assert.deepEqual(await typesOf(taken), [first, "delivered"]);
+  assert.deepEqual(await typesOf(refused), [first, "bounced"]);
+  await emailWithStatus(api, unanswered.id, ["delivered"]);
+  assert.deepEqual(await typesOf(unanswered), [first, "ambiguous", "delivered"]);
+  const { body } = await api.ask("GET", `/v1/emails/${taken.id}/events`);
+  const { attempt, smtp_code, message, mx_host } = body.events[1];
+  assert.deepEqual([attempt, smtp_code, message, mx_host], [1, "250", "queued as 1", "mx.recipient.example"]);
+  const copies = (mail: Sent) => sink.messages.filter(({ message_id }) => message_id === mail.message_id).length;
+  assert.deepEqual([taken, refused, unanswered].map(copies), [0, 0, 1]);
+});
+
 test("a result whose delivery was taken away meanwhile is told in the timeline, once", async () => {
   const hold = Promise.withResolvers<null>();
   // What another machine's node held may be under way as well.
@@ -130,7 +166,9 @@ test("a result whose delivery was taken away meanwhile is told in the timeline, 
   ]);
   assert.ok(before?.owner, "the engine holds it");
   const inFlight = (): boolean =>
-    readJournal(journalFolder(api.world), before.owner)?.some(({ message_id }) => message_id === mail.id) ?? false;
+    folderJournals(journalFolders(api.world))
+      .read(before.owner)
+      ?.some(({ message_id }) => message_id === mail.id) ?? false;
   await until("the journal has it, before the answer is there", inFlight);
   await api.world.db.query(
     "update delivery set owner = null, due_at = now() + interval '1 day' where message_id = $1",

@@ -1,12 +1,13 @@
-// What a dead node held and may have delivered: its journal tells which messages were about to be ended, and each of
-// them gets the outcome that nobody recorded, `ambiguous`, before its delivery is free again. Without its journal (another
-// machine, another boot) everything it held is in doubt. Not here: who is dead (leases.ts).
+// What a dead node held and may have delivered: its journal tells which messages were about to be ended, and what became of
+// those whose server had answered: that is recorded now. Each of the others gets the outcome that nobody knows, `ambiguous`,
+// before its delivery is free again. Without its journal (another machine, another boot, a journal that is not whole)
+// everything it held is in doubt. Not here: who is dead (leases.ts).
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import { deferredLocally } from "./attempt.ts";
 import { describe } from "./claims.ts";
 import { decide, type FinishWorld, record } from "./finish.ts";
-import type { InFlight } from "./journal.ts";
+import type { InFlight, Noted } from "./journal.ts";
 import type { Outside } from "./outside.ts";
 import * as queries from "./queries.ts";
 import type { Outcome } from "./types.ts";
@@ -21,8 +22,8 @@ export function doubtCounter({ metrics }: Pick<World, "metrics">) {
 }
 
 /**
- * Records as `ambiguous` what `dead` may have delivered, in the transaction that frees its deliveries; returns how many.
- * They are due again at once: nothing is known against their servers.
+ * Records what `dead` has delivered, and as `ambiguous` what it may have, in the transaction that frees its deliveries; returns
+ * how many of the latter. They are due again at once: nothing is known against their servers.
  */
 export async function recordInDoubt(
   tx: Tx,
@@ -32,25 +33,39 @@ export async function recordInDoubt(
 ): Promise<number> {
   const journal = dead.machine === host.machine ? journals.read(dead.id) : null;
   const rows = await findInDoubt(tx, dead.id, journal);
-  for (let at = 0; at < rows.length; at += CHUNK) await recordSome(tx, world, rows.slice(at, at + CHUNK));
-  doubtCounter(world).inc(rows.length);
+  const outcomes = new Map(journal?.map((noted) => [nameOf(noted), noted.outcome]));
+  const known = rows.filter((row) => outcomes.get(nameOf(row)));
+  const doubts = rows.length - known.length;
+  for (let at = 0; at < rows.length; at += CHUNK) await recordSome(tx, world, rows.slice(at, at + CHUNK), outcomes);
+  doubtCounter(world).inc(doubts);
   if (rows.length > 0) {
-    const why = journal ? "their final dot may have been sent" : "there is no journal of it here";
-    world.log.warn({ node: dead.id, deliveries: rows.length }, `deliveries of a dead node are in doubt: ${why}`);
+    const why = journal ? "their final dot may have been sent" : "there is no whole journal of it here";
+    const found = { node: dead.id, deliveries: doubts, answered: known.length };
+    world.log.warn(found, `deliveries of a dead node are in doubt: ${why}; of those answered the outcome is recorded`);
   }
-  return rows.length;
+  return doubts;
 }
 
-function findInDoubt(tx: Tx, node: number, journal: InFlight[] | null): Promise<queries.ClaimedRow[]> {
+function findInDoubt(tx: Tx, node: number, journal: Noted[] | null): Promise<queries.ClaimedRow[]> {
   if (journal === null) return queries.ownedBy(tx, node);
   return journal.length === 0 ? Promise.resolve([]) : queries.ownedAmong(tx, node, journal);
 }
 
-async function recordSome(tx: Tx, world: FinishWorld, rows: queries.ClaimedRow[]): Promise<void> {
+function nameOf({ message_id, position, attempts }: InFlight): string {
+  return `${message_id}/${position}/${attempts}`;
+}
+
+async function recordSome(
+  tx: Tx,
+  world: FinishWorld,
+  rows: queries.ClaimedRow[],
+  outcomes: Map<string, Outcome | null>,
+): Promise<void> {
   const abouts = await describe(tx, rows);
   const results = rows.flatMap((row) => {
     const about = abouts.get(row.message_id);
-    return about ? [decide(world, { ...row, mime: null, about }, unrecorded())] : [];
+    const outcome = outcomes.get(nameOf(row)) ?? unrecorded();
+    return about ? [decide(world, { ...row, mime: null, about }, outcome)] : [];
   });
   await record(tx, world, results);
 }

@@ -47,11 +47,15 @@ export type Result = {
   refusals: number;
 };
 
-/** `on.done` hears of each job that left this process, `on.committed` of each batch. */
-export function createFinisher(
-  world: FinishWorld,
-  on: { done(job: Job): void; committed(rows: queries.FinishRow[]): void },
-): Finisher {
+export type FinisherHooks = {
+  /** An outcome is known, and not recorded yet. */
+  concluded?(job: Job, outcome: Outcome): void;
+  /** A job left this process. */
+  done(job: Job): void;
+  committed(rows: queries.FinishRow[]): void;
+};
+
+export function createFinisher(world: FinishWorld, on: FinisherHooks): Finisher {
   let waiting: Result[] = [];
   const unrecorded = new Set<string>();
   let running = false;
@@ -64,6 +68,7 @@ export function createFinisher(
   ]);
 
   function push(job: Job, outcome: Outcome): void {
+    on.concluded?.(job, outcome);
     const decided = decide(world, job, outcome);
     counter.inc({ outcome: decided.event.event_type });
     if (outcome.kind !== "delivered") troubles.inc({ class: outcome.class ?? "other" });

@@ -143,6 +143,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   });
   const [usage, results, otherSource] = [gatherUsage(world), gatherTlsResults(world), rememberRefused(sources)];
   const finisher = createFinisher(world, {
+    concluded: (job, outcome) => conclude(whole(), job, outcome),
     done: (job) => held.memory.finish(job),
     committed: (rows) => committed(whole(), rows),
   });
@@ -378,6 +379,15 @@ function committed({ world, journal, memory, claimer }: Engine, rows: queries.Fi
   journal.open?.settle(rows);
   wakeHooks(world);
   if (memory.hasBacklog()) claimer.wake();
+}
+
+/** Right after the server's answer: what a kill would leave in doubt from here on is known. */
+function conclude({ world, journal }: Engine, job: Job, outcome: Outcome): void {
+  try {
+    journal.open?.conclude(job, outcome);
+  } catch (err) {
+    world.log.warn({ err }, "the journal cannot keep an answer; a kill would leave the message in doubt");
+  }
 }
 
 /** What another node owns by now is not ended, and what the journal cannot note is not either: it would be sent twice. */

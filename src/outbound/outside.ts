@@ -2,7 +2,7 @@
 // the files of the journals. In one place, so that a simulation can put its own there (test/simulation).
 import { type ConnectFailure, openSession, type Session, type SessionOptions } from "../mail/smtp/session.ts";
 import type { World } from "../platform/world.ts";
-import { folderJournals, type Journals, journalFolder } from "./journal.ts";
+import { folderJournals, type Journals, journalFolders } from "./journal.ts";
 import { type ThisHost, thisHost } from "./this-host.ts";
 
 /** What the engine uses of an open session. */
@@ -16,5 +16,5 @@ export type Outside = { host: ThisHost; open: OpenSession; journals: Journals };
 
 /** This machine, this process, real sockets and files. */
 export function realOutside(world: Pick<World, "config">): Outside {
-  return { host: thisHost(), open: openSession, journals: folderJournals(journalFolder(world)) };
+  return { host: thisHost(), open: openSession, journals: folderJournals(journalFolders(world)) };
 }

@@ -2,7 +2,7 @@
 // process; then it is mounted, recovered and started as after a boot. A control run with synchronous_commit = off must
 // lose: else the cut would prove nothing.
 import { rmSync } from "node:fs";
-import { join } from "node:path";
+import { journalFolders } from "../../src/outbound/journal.ts";
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
 import { type LoopDisk, makeLoopDisk } from "./loop-disk.ts";
@@ -53,7 +53,8 @@ async function cutRounds(
       const played: Played[] = [];
       for (let round = 1; round <= rounds; round += 1) {
         const name = isControl ? "control" : `round-${round}`;
-        const during = () => cutOnce(stage, disk, chance);
+        // Every second time the volume alone fails, and is mounted again in the same boot.
+        const during = () => cutOnce(stage, disk, chance, round % 2 === 0);
         const more = { pause_ms: 5, receives: !isControl, ...(say ? { say } : {}) };
         played.push(await playRound(stage, { name, sends, during, ...more }));
       }
@@ -66,13 +67,13 @@ async function cutRounds(
   }
 }
 
-async function cutOnce(stage: Stage, disk: LoopDisk, chance: Chance): Promise<void> {
+async function cutOnce(stage: Stage, disk: LoopDisk, chance: Chance, isSameBoot: boolean): Promise<void> {
   await sleep(chance.between(200, 1_200));
   disk.cutPower();
   await Promise.all(ROLES.map((role) => stage.kill(role)));
   await killDatabase(stage);
   await disk.mountAgain();
-  forgetThisBoot(stage);
+  if (!isSameBoot) forgetThisBoot(stage);
   await stage.postgres.restart();
   for (const role of ROLES) await stage.start(role);
 }
@@ -85,7 +86,8 @@ async function killDatabase({ postgres }: Stage): Promise<void> {
 
 /** After a true power cut the machine has another boot id, under which no journal of the last boot is read. */
 function forgetThisBoot({ settings }: Stage): void {
-  rmSync(join(settings.env.POSTERN_DATA ?? "", "outbound"), { recursive: true, force: true });
+  const data_dir = settings.env.POSTERN_DATA ?? "";
+  for (const folder of journalFolders({ config: { data_dir } })) rmSync(folder, { recursive: true, force: true });
 }
 
 /**

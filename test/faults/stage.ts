@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
+import { journalFolders } from "../../src/outbound/journal.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import {
@@ -170,6 +171,9 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
       await sink.stop();
       await dns.stop();
       await postgres.stop();
+      // A killed process leaves them in memory.
+      const [memory = ""] = journalFolders({ config: { data_dir: env.POSTERN_DATA ?? dir } });
+      rmSync(memory, { recursive: true, force: true });
       rmSync(dir, { recursive: true, force: true });
     },
   };

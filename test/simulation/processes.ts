@@ -3,6 +3,7 @@
 // processes until they lose their power.
 import { type FindLane, laneFinder, MTA_CHANNEL, type Outbound, startOutbound } from "../../src/outbound/outbound.ts";
 import type { Outside } from "../../src/outbound/outside.ts";
+import type { Outcome } from "../../src/outbound/types.ts";
 import type { World } from "../../src/platform/world.ts";
 import { connect, type Server } from "./database.ts";
 import type { MailNetwork } from "./mail-network.ts";
@@ -10,9 +11,10 @@ import { createProcessWorld, type Line } from "./process-world.ts";
 import type { Life, Universe } from "./universe.ts";
 
 type InFlight = { message_id: string; position: number; attempts: number };
+type Noted = InFlight & { outcome: Outcome | null };
 
 /** `boot` changes with its power; the journals do not outlive that. */
-export type Machine = { name: string; boot: number; journals: Map<number, InFlight[]> };
+export type Machine = { name: string; boot: number; journals: Map<number, Noted[]> };
 
 export type Process = {
   life: Life;
@@ -122,12 +124,17 @@ function outsideOf({ network, forgetful }: ProcessParts, { life, machine, pid }:
 
 /** As the real one keeps it: a slot whose outcome is committed is used again, and read until then. */
 function openJournal({ journals }: Machine, node: number, forgetful: boolean) {
-  const slots: InFlight[] = [];
+  const slots: Noted[] = [];
   const free: number[] = [];
   journals.set(node, slots);
   return {
     note({ message_id, position, attempts }: InFlight) {
-      if (!forgetful) slots[free.pop() ?? slots.length] = { message_id, position, attempts };
+      if (!forgetful) slots[free.pop() ?? slots.length] = { message_id, position, attempts, outcome: null };
+    },
+    conclude({ message_id, position, attempts }: InFlight, outcome: Outcome) {
+      const isIt = (slot: Noted) => slot.message_id === message_id && slot.position === position;
+      const at = slots.findIndex((slot, n) => isIt(slot) && slot.attempts === attempts && !free.includes(n));
+      if (at !== -1) slots[at] = { ...(slots[at] as Noted), outcome };
     },
     settle(ended: readonly { message_id: string; position: number }[]) {
       for (const one of ended) {
