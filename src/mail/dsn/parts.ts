@@ -159,13 +159,16 @@ function splitAtBoundary(body: Buffer, boundary: string): Buffer[] {
   return pieces;
 }
 
-// RFC 2046 §5.1.1: a boundary stands at the start of a line and only white space follows it (or "--", at the end).
+// RFC 2046 §5.1.1: a line that begins with the boundary is one, whatever stands behind white space (or "--", at the end).
 function boundaryLineEnd(body: Buffer, at: number, length: number): { next: number; isLast: boolean } | null {
   if (at > 0 && body[at - 1] !== LF) return null;
   let end = at + length;
   const isLast = body[end] === DASH && body[end + 1] === DASH;
   if (isLast) end += 2;
-  while (body[end] === 0x20 || body[end] === 0x09) end++;
+  if (body[end] === 0x20 || body[end] === 0x09) {
+    const lineEnd = body.indexOf(LF, end);
+    end = lineEnd === -1 ? body.length : lineEnd;
+  }
   if (end < body.length && body[end] !== LF) return null;
   return { next: Math.min(end + 1, body.length), isLast };
 }

@@ -59,3 +59,19 @@ it("ends base64 where what follows padding or an empty line is none, such as the
     assert.ok(processorMs(() => base64(`YWJj${hostile.repeat(500_000)}`)) < 1_000, JSON.stringify(hostile));
   }
 });
+
+it("takes a word behind the last line of base64 for no text, and lines of odd lengths for the file that they are", () => {
+  const text = "It is the text of a mail, of fifty-seven octets a line and\nsome more.";
+  const lines = (
+    Buffer.from(`${text}!!`.slice(0, 69))
+      .toString("base64")
+      .match(/.{1,76}/g) ?? []
+  ).join("\r\n");
+  for (const word of ["unsubscribe", "footer.", "sent from here", "_____"]) {
+    const { bytes, defect } = decodeTransfer(Buffer.from(`${lines}\r\n${word}\r\n`), "base64");
+    assert.equal(bytes.toString(), `${text}!!`.slice(0, 69), word);
+    assert.equal(defect, "bad_base64", word);
+  }
+  const odd = "SGVsbG8gdGhlc\r\nmUsIG9\r\nsZCBmcmllbmQh\r\n";
+  assert.equal(decodeTransfer(Buffer.from(odd), "base64").bytes.toString(), "Hello there, old friend!");
+});

@@ -68,9 +68,11 @@ function decodeBase64(body: Buffer): DecodedBytes {
   let bits = 0;
   let held = 0;
   let bad = false;
+  const lines: Lines = { digits: 0, first: 0, odd: 0 };
   for (let at = 0; at < body.length; at++) {
     const value = base64Values[body[at]!]!;
     if (value < PADDING) {
+      lines.digits += 1;
       held = (held << 6) | value;
       bits += 6;
       if (bits >= 8) {
@@ -85,9 +87,10 @@ function decodeBase64(body: Buffer): DecodedBytes {
       bits = 0;
       held = 0;
     }
+    const isShort = body[at] === LF && endLine(lines);
     const isEnd = value === PADDING || (body[at] === LF && isLineEnd(body, at + 1));
-    if (!isEnd || length === 0) continue;
-    const next = nextDigits(body, at + 1);
+    if ((!isEnd && !(isShort && bits === 0)) || length === 0) continue;
+    const next = isEnd || isWholeGroups(body, at + 1) ? nextDigits(body, at + 1) : null;
     if (next === null) {
       bad = true;
       break;
@@ -95,6 +98,38 @@ function decodeBase64(body: Buffer): DecodedBytes {
     at = next - 1;
   }
   return { bytes: exact(out, length), defect: bad || bits >= 6 ? "bad_base64" : null };
+}
+
+type Lines = { digits: number; first: number; odd: number };
+
+const FULL_LINE_DIGITS = new Set([60, 64, 72, 76]);
+
+/** Was this the last line: the only one that is shorter than the others, or one alone that no encoder would break? */
+function endLine(lines: Lines): boolean {
+  const { digits, first } = lines;
+  lines.digits = 0;
+  if (digits === 0) return false;
+  if (first === 0) {
+    lines.first = digits;
+    return !FULL_LINE_DIGITS.has(digits);
+  }
+  if (digits !== first) lines.odd += 1;
+  return lines.odd === 1 && digits < first;
+}
+
+/** Does what stands here, if it is the last line, hold whole groups of base64? A word that was added rarely does. */
+function isWholeGroups(body: Buffer, start: number): boolean {
+  const end = body.indexOf(LF, start);
+  const last = end === -1 ? body.length : end;
+  let digits = 0;
+  let isBase64 = true;
+  for (let at = start; at < last; at++) {
+    const value = base64Values[body[at]!]!;
+    if (value === OTHER) isBase64 = false;
+    if (value <= PADDING) digits += 1;
+  }
+  for (let at = last; at < body.length; at++) if (base64Values[body[at]!]! !== SPACE) return true;
+  return isBase64 && digits % 4 === 0;
 }
 
 function isLineEnd(body: Buffer, at: number): boolean {

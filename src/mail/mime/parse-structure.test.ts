@@ -130,3 +130,15 @@ test("a head of lines that are nothing but line ends is read in linear time", ()
   const bytes = Buffer.from(`Content-Type: text/plain;\r\n${"\r\r\r\n".repeat(60_000)}x`);
   assert.ok(processorMs(() => parseStructure(bytes, { parts_max: 10, depth_max: 10 })) < 1_000);
 });
+
+test("a line that begins with the boundary opens a part, whatever stands behind a space (RFC 2046 §5.1.1)", () => {
+  const mail = (mark: string) =>
+    `Content-Type: multipart/mixed; boundary=abc\r\n\r\n--abc${mark}\r\n\r\none\r\n--abc ${mark}\r\nContent-Type: text/html\r\n\r\n<p>two\r\n--abc--${mark}\r\nepilogue\r\n`;
+  for (const mark of ["", " text", "\ttext", " -- text"]) {
+    const { text, html } = parseMessage(Buffer.from(mail(mark)));
+    assert.equal(text, "one", mark);
+    assert.match(html ?? "", /<p>two$/, mark);
+  }
+  const other = "Content-Type: multipart/mixed; boundary=abc\r\n\r\n--abc\r\n\r\none\r\n--abcdef\r\ntwo\r\n--abc--\r\n";
+  assert.equal(parseMessage(Buffer.from(other)).text, "one\n--abcdef\ntwo");
+});

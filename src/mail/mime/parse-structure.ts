@@ -113,9 +113,10 @@ function boundaryAt({ bytes, open }: Walk, start: number): Boundary | null {
     if (!startsWith(bytes, start + 2, boundary)) continue;
     const behind = start + 2 + boundary.length;
     const rest = bytes.toString("latin1", behind, Math.min(lineEnd(bytes, behind), behind + restCharsMax)).trimEnd();
-    if (rest === "") return { depth, closes: false };
+    // RFC 2046 §5.1.1: it is enough that the line begins with the boundary. What goes on without a space is another's.
+    if (rest === "" || /^[ \t]/.test(rest)) return { depth, closes: false };
     // Behind the two hyphens nothing may stand; what does, and is no part of another boundary, is passed over.
-    if (rest.startsWith("--") && !/[A-Za-z0-9]/.test(rest)) return { depth, closes: true };
+    if (/^--(?:[ \t]|[^A-Za-z0-9]*$)/.test(rest)) return { depth, closes: true };
   }
   return null;
 }
