@@ -46,6 +46,7 @@ export async function runNeighbours({ sends = SENDS, seed, say }: ScenarioOption
     const quiet = await sendSmall(stage, "quiet", Math.ceil(sends / 4));
     say?.(`alone: p99 ${percentile(quiet.latencies_ms, 99)} ms`);
     const attack = startAttack({ ...attacker!, inputs: worst, connections: CONNECTIONS });
+    await attack.begun;
     const probes = startProbes(stage);
     const load = await sendSmall(stage, "beside", sends);
     const [answers, probed] = [await attack.stop(), await probes.stop()];
@@ -93,10 +94,14 @@ function startAttack(attack: Attack) {
   const workerData: Attack = { base_url, live_key, domain, inputs, connections };
   const worker = new Worker(new URL("./neighbours-attacker.ts", import.meta.url), { workerData });
   let answers: Answers = {};
+  const begun = Promise.withResolvers<void>();
   worker.on("message", (latest: Answers) => {
     answers = latest;
+    begun.resolve();
   });
   return {
+    /** Resolves at its first answer: until then it makes its bodies. */
+    begun: begun.promise,
     async stop(): Promise<Answers> {
       await worker.terminate();
       return answers;
