@@ -1,0 +1,71 @@
+// npm run masks -- [--json] [--seed N] [--attacks N] [--innocent N] [--pairs N]
+// Masked addresses as an attacker tries them, from classes with other dice for each seed, without a server: replies that hold
+// the mailbox anywhere must not show it, ordinary replies must leave, and the answers to a list of guesses with the mailbox on
+// it and to one without must be the same. Ends with 1 where the address was shown, two answers differ, or too few leave.
+import { parseArgs } from "node:util";
+import { SHAPES } from "../../src/mail/masked/client-shapes.fixture.ts";
+import { differenceOf, PAIRS, play } from "../../src/mail/masked/oracle-play.fixture.ts";
+import { diceOf, randomMessage } from "../../src/mail/masked/random-tree.fixture.ts";
+import { buildReply } from "../../src/mail/masked/reply.ts";
+import { A, D, order, R } from "../../src/mail/masked/reply-order.fixture.ts";
+import { D_IDN, shows } from "../../src/mail/masked/shown-reply.fixture.ts";
+
+const ARRIVED_MIN = 0.98;
+/** Seeds that lie side by side share none of their dice. */
+const APART = 1_000_000;
+
+const { values } = parseArgs({
+  options: {
+    json: { type: "boolean", default: false },
+    seed: { type: "string", default: "1" },
+    attacks: { type: "string", default: "600" },
+    innocent: { type: "string", default: "200" },
+    pairs: { type: "string", default: "10000" },
+  },
+});
+const start = Number(values.seed) * APART;
+
+async function attack(count: number) {
+  const tally = { tried: count, leaked: 0, held: 0 };
+  for (let seed = start; seed < start + count; seed += 1) {
+    const d = seed % 4 === 0 ? D_IDN : D;
+    const reply = buildReply(randomMessage(diceOf(seed), d), order(d));
+    if (reply.kind !== "built") tally.held += 1;
+    else if (await shows(reply.bytes)) tally.leaked += 1;
+  }
+  return tally;
+}
+
+function write(count: number) {
+  const tally = { tried: count, arrived: 0 };
+  for (let at = 0; at < count; at += 1) {
+    const shape = SHAPES[at % SHAPES.length] as (typeof SHAPES)[number];
+    const d = `anna${diceOf(start + at)(1e6)}.real@home.real.example`;
+    const text = shape.message({ d, r: R, a: A }).replace(/\r?\n/g, "\r\n");
+    if (buildReply(Buffer.from(text), order(d)).kind === "built") tally.arrived += 1;
+  }
+  return tally;
+}
+
+function guess(count: number) {
+  const tally = { tried: count, different: 0 };
+  for (let seed = start; seed < start + count; seed += 1) {
+    const [owner, other] = PAIRS[seed % PAIRS.length] as (typeof PAIRS)[number];
+    const redact = (["all", "all", "quoted", "off"] as const)[seed % 4] ?? "all";
+    const [one, two] = [owner, other].map((name) => play(() => diceOf(seed), owner, name, redact).reply);
+    const difference = one && two ? differenceOf(one, two) : null;
+    if (difference === null) continue;
+    tally.different += 1;
+    console.error(`seed ${seed}: ${difference}`);
+  }
+  return tally;
+}
+
+const found = {
+  attacks: await attack(Number(values.attacks)),
+  innocent: write(Number(values.innocent)),
+  oracle_pairs: guess(Number(values.pairs)),
+};
+console.log(values.json ? JSON.stringify(found) : found);
+const isWell = found.attacks.leaked === 0 && found.oracle_pairs.different === 0;
+process.exitCode = isWell && found.innocent.arrived >= found.innocent.tried * ARRIVED_MIN ? 0 : 1;
