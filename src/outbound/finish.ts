@@ -160,12 +160,26 @@ export async function record(tx: Tx, world: FinishWorld, batch: Result[]): Promi
     await recordEvents(
       tx,
       world,
-      kept.map(({ event }) => event),
+      kept.flatMap((result) => [...mayHaveArrived(world, result), result.event]),
     );
   }
   const suppressed = kept.filter(({ row }) => row.status === "suppressed").map(({ event }) => toSuppressed(event));
   if (suppressed.length > 0) await addSuppressed(tx, suppressed);
   return batch.filter((result) => !isKept(result));
+}
+
+/** Mail that is given up with a last answer that was lost: the timeline says, before its end, that it may be there. */
+function mayHaveArrived({ random }: FinishWorld, { row, event, arrived }: Result): MailEvent[] {
+  if (!arrived || row.status !== "expired") return [];
+  const message = "the answer to its last attempt was lost; the message may have arrived";
+  const flag = {
+    event_type: "ambiguous",
+    class: "ambiguous",
+    attempt: null,
+    announces: false,
+    suppress: false,
+  } as const;
+  return [{ ...event, ...flag, id: random.uuid(), at: new Date(event.at.getTime() - 1), bounce_type: null, message }];
 }
 
 function toSuppressed({ org_id, at, about }: MailEvent) {
