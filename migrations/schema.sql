@@ -177,6 +177,26 @@ alter table api_key enable row level security;
 alter table api_key force row level security;
 create policy tenant on api_key as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table audit_entry (
+  org_id uuid not null,
+  id uuid not null,
+  at timestamp with time zone not null,
+  actor text not null,
+  key_id uuid,
+  name text not null,
+  ip text,
+  operation text not null,
+  target jsonb default '{}'::jsonb not null,
+  fields text[] default '{}'::text[] not null,
+  request_id uuid,
+  constraint audit_entry_pkey PRIMARY KEY (org_id, id),
+  constraint audit_entry_actor_check CHECK ((actor = ANY (ARRAY['key'::text, 'command'::text])))
+);
+CREATE INDEX audit_entry_age ON audit_entry USING btree (at);
+alter table audit_entry enable row level security;
+alter table audit_entry force row level security;
+create policy tenant on audit_entry as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table blob_reference (
   org_id uuid not null,
   blob_key text not null,

@@ -5,6 +5,8 @@ import { mountAliases } from "./aliases/routes.ts";
 import { refusalBody, shapeRefusal } from "./api/errors.ts";
 import { startInternalServer } from "./api/internal.ts";
 import { createHttpServer } from "./api/server.ts";
+import { startAuditWork } from "./audit/background.ts";
+import { mountAudit } from "./audit/routes.ts";
 import type { Role } from "./config.ts";
 import { dkimKeys, signingKeys } from "./dkim/dkim.ts";
 import { mountDkim } from "./dkim/routes.ts";
@@ -122,6 +124,7 @@ export function createEngine(world: World): Engine {
 /** Mounts every feature's routes, in the order of the flow. */
 export function mountFeatures(api: Api, world: World, engine: Engine): void {
   mountAccounts(api, world);
+  mountAudit(api, world);
   const ports = domainPorts(world);
   mountDomains(api, world, ports);
   mountDkim(api, world, ports);
@@ -328,6 +331,7 @@ function startClockWork(world: World, engine: Engine): Part[] {
     masked: startMaskedWork(world, settlingPorts(world, engine)),
     warming: startWarmingWork(world, warmingPorts(world)),
     stats: startStatsWork(world),
+    audit: startAuditWork(world),
   };
   return Object.entries(works).map(([name, { stop }]) => ({ name: `clock: ${name}`, stop }));
 }

@@ -14,6 +14,7 @@ import {
   showFirstKeys,
 } from "./accounts/accounts.ts";
 import { type Running, startRoles } from "./app.ts";
+import { noteCommand } from "./audit/audit.ts";
 import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
 import { ownZone } from "./doctor/own-zone.ts";
 import { examine, printable } from "./doctor.ts";
@@ -172,6 +173,7 @@ function createKeyCommand(options: KeyOptions): Promise<void> {
     const org_id = await organizationNamed(world, options.organization ?? null);
     const account = { org_id, acts_on_live: true };
     const created = await createKey(world, account, { name: options.name, environment: options.env });
+    await noteCommand(world, org_id, { command: "keys create", target: { id: created.key.id } });
     console.log(options.json ? JSON.stringify(created) : created.secret);
   });
 }
@@ -188,6 +190,8 @@ function operatorMail(id: string | undefined): Promise<void> {
 function changeSettingCommand(name: string, value: string, options: { organization?: string }): Promise<void> {
   return withWorld(async (world) => {
     await changeSetting(world, options.organization ?? null, name, value);
+    const org_id = await organizationNamed(world, options.organization ?? null);
+    await noteCommand(world, org_id, { command: "settings", target: { setting: name } });
     console.log(`${name} is ${value} now.`);
   });
 }
@@ -202,6 +206,7 @@ function listOrganizationsCommand(options: { json?: boolean }): Promise<void> {
 function createOrganizationCommand({ json, ...options }: OrganizationOptions & { json?: boolean }): Promise<void> {
   return withWorld(async (world) => {
     const created = await createOrganization(world, options);
+    await noteCommand(world, created.organization.id, { command: "organizations create" });
     if (json) return console.log(JSON.stringify(created));
     const { organization, live_key, test_key } = created;
     const { id, name, plan, state } = organization;
@@ -217,6 +222,7 @@ type ChangeOptions = OrganizationOptions & { json?: boolean };
 function changeOrganizationCommand(id: string, { json, ...options }: ChangeOptions): Promise<void> {
   return withWorld(async (world) => {
     const organization = await changeOrganization(world, id, options);
+    await noteCommand(world, organization.id, { command: "organizations set", fields: Object.keys(options) });
     console.log(json ? JSON.stringify({ organization }) : organizationTable([organization]));
   });
 }

@@ -63,6 +63,7 @@ function toAccount(world: Pick<World, "db" | "clock" | "log">, row: FoundAccount
   return {
     org_id: row.org_id,
     key_id: row.key_id,
+    key_name: row.key_name,
     environment: row.environment,
     plan: row.plan,
     state: row.state,

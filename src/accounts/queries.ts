@@ -17,7 +17,7 @@ export function findAccountsByDigest(db: Query, digests: Buffer[]) {
       last_used_at: Date | null;
     }
   >(
-    `select k.digest, k.org_id, k.id as key_id, k.environment, k.last_used_at, o.plan, o.state, o.monthly_quota,
+    `select k.digest, k.org_id, k.id as key_id, k.name as key_name, k.environment, k.last_used_at, o.plan, o.state, o.monthly_quota,
             o.requests_per_second, o.settings ->> 'test_keys' as test_keys
        from api_key k join organization o on o.id = k.org_id
       where k.digest = any($1) and k.revoked_at is null`,

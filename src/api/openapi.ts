@@ -25,6 +25,7 @@ const TAGS: Record<string, string> = {
   "IP pools": "Sending addresses of an organization's own.",
   DMARC: "Aggregate reports about a domain (RFC 7489).",
   "API keys": "Keys that authenticate requests.",
+  "Audit log": "Who changed what, when and from where.",
 };
 
 const BEARER =

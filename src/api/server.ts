@@ -8,6 +8,7 @@ import { Ajv, type Options, type ValidateFunction } from "ajv";
 import Fastify, { type FastifyRequest } from "fastify";
 import { stringify } from "yaml";
 import { authenticate } from "../accounts/accounts.ts";
+import { noteChanges } from "../audit/audit.ts";
 import { isWithin } from "../platform/addresses.ts";
 import { isDay, isTime } from "../platform/date-range.ts";
 import type { Api } from "../platform/http.ts";
@@ -127,6 +128,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
     }
     v1.addHook("onRequest", requireLiveKey(world));
     v1.addHook("preValidation", refuseNul);
+    v1.addHook("preSerialization", noteChanges(world));
     mount(v1);
   });
   await app.register(async (scope) => mountOpen(scope as unknown as Api));

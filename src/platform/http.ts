@@ -28,6 +28,7 @@ export type Api = FastifyInstance<
 export type Account = {
   org_id: string;
   key_id: string;
+  key_name: string;
   environment: "live" | "test";
   plan: "free" | "starter" | "growth" | "scale" | "enterprise";
   state: "pending_review" | "active" | "suspended";

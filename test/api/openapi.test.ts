@@ -31,6 +31,7 @@ const NOT_DESCRIBED = [
   "POST /masked/unsubscribe/{token}",
   "GET /unsubscribe/{token}",
   "POST /unsubscribe/{token}",
+  "GET /sending-witness",
 ];
 
 const EVERY_OPERATION = ["400", "401", "403", "429", "500", "503"];

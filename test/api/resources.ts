@@ -290,6 +290,7 @@ export const REFERENCES: Record<string, string> = {
   thread_id: "/v1/inbound-emails/{id}",
   email_id: "/v1/inbound-emails/{id}",
   rule_id: "/v1/inbound-rules/{id}",
+  key_id: "/v1/api-keys/{id}",
 };
 
 /** Query parameters that an operation needs. */

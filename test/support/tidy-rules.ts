@@ -8,7 +8,7 @@ export type Exemption = { rule: string; path: string; reason: string };
 
 /** Each may import only those before it. */
 export const FEATURES = [
-  ..."accounts domains dkim templates suppressions warming stats webhooks events".split(" "),
+  ..."accounts audit domains dkim templates suppressions warming stats webhooks events".split(" "),
   ..."outbound sending submission aliases masked dmarc inbound".split(" "),
 ];
 

@@ -1,0 +1,101 @@
+// The audit log as its readers see it: each change once, with who, when, from where and what, and no value of it.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type TestApi, testApi } from "../../test/support/api.ts";
+import { noteCommand } from "./audit.ts";
+import { sweepAudit } from "./background.ts";
+
+let api: TestApi;
+
+before(async () => {
+  api = await testApi();
+});
+after(() => api.close());
+
+async function newest(query = "", key = api.live_key) {
+  const { status, body } = await api.ask("GET", `/v1/audit-log?${query}`, undefined, { key });
+  assert.equal(status, 200, JSON.stringify(body));
+  return body;
+}
+
+test("a change is noted with who, when, from where and what, by names and without values", async () => {
+  const url = "https://hooks.example.com/secret-path";
+  const { body: made, headers } = await api.ask("POST", "/v1/webhooks", { url, events: ["email.bounced"] });
+  const { entries } = await newest("limit=1");
+  const { id, at, key_id, name, ip, ...rest } = entries[0];
+  assert.deepEqual(rest, {
+    actor: "key",
+    operation: "createWebhook",
+    target: { id: made.webhook.id },
+    fields: ["url", "events"],
+    request_id: headers["x-request-id"],
+  });
+  const { body: keys } = await api.ask("GET", "/v1/api-keys");
+  assert.equal(keys.keys.find((one: { id: string }) => one.id === key_id)?.name, name);
+  assert.equal(ip, "127.0.0.1");
+  assert.ok(Math.abs(Date.parse(at) - api.world.clock.now()) < 60_000);
+  assert.match(id, /^[0-9a-f-]{36}$/);
+  assert.ok(!JSON.stringify(entries).includes("secret-path"));
+});
+
+test("what names a thing in its path is noted, and an address of a person is not", async () => {
+  const { body: domain } = await api.ask("POST", "/v1/domains", { domain: "noted.example" });
+  await api.ask("PUT", "/v1/domains/noted.example", { active: false });
+  assert.deepEqual((await newest("limit=1")).entries[0].target, { id: domain.id });
+  await api.ask("POST", "/v1/suppressions", { email: "anna@person.example" });
+  await api.ask("DELETE", "/v1/suppressions/anna@person.example");
+  await api.ask("DELETE", "/v1/masked/people?email=anna@person.example");
+  const { entries } = await newest("limit=3");
+  assert.deepEqual(
+    entries.map(({ operation }: { operation: string }) => operation),
+    ["eraseMaskedPerson", "removeSuppression", "addSuppression"],
+  );
+  assert.ok(!JSON.stringify(entries).includes("anna@"));
+});
+
+test("what failed, what only reads and what sends is no change", async () => {
+  const { total } = await newest();
+  assert.equal((await api.ask("POST", "/v1/webhooks", { url: "nonsense" })).status, 400);
+  assert.equal((await api.ask("DELETE", "/v1/domains/none.example")).status, 404);
+  assert.equal((await api.ask("GET", "/v1/webhooks")).status, 200);
+  const mail = { from: "a@noted.example", to: ["b@there.example"], subject: "x", text_body: "x" };
+  await api.ask("POST", "/v1/send", mail);
+  assert.equal((await newest()).total, total);
+});
+
+test("the log is asked by operation, key and time, and pages with an exact total", async () => {
+  const { live_key: key } = await api.organization();
+  const made = await api.ask("POST", "/v1/api-keys", { name: "second", environment: "live" }, { key });
+  const other = made.body.secret;
+  for (let n = 0; n < 3; n += 1) {
+    await api.ask("POST", "/v1/suppressions", { email: `n${n}@person.example` }, { key: other });
+  }
+  assert.equal((await newest("", key)).total, 4);
+  assert.equal((await newest("operation=createApiKey", key)).total, 1);
+  const page = await newest(`key_id=${made.body.key.id}&limit=2&offset=2`, key);
+  assert.deepEqual([page.total, page.entries.length, page.entries[0].name], [3, 1, "second"]);
+  assert.equal((await newest("to_date=2020-01-01", key)).total, 0);
+  assert.equal((await newest("from_date=2020-01-01", key)).total, 4);
+});
+
+test("what the operator does at the command line is noted with his name on the machine", async () => {
+  const { org_id, live_key } = await api.organization();
+  await noteCommand(api.world, org_id, { command: "organizations set", fields: ["plan"] });
+  const { entries } = await newest("", live_key);
+  const { actor, operation, fields, key_id, ip, name } = entries[0];
+  assert.deepEqual([actor, operation, fields, key_id, ip], ["command", "organizations set", ["plan"], null, null]);
+  assert.ok(name.length > 0);
+});
+
+test("entries are kept for 400 days", async () => {
+  const { org_id, live_key } = await api.organization();
+  await noteCommand(api.world, org_id, { command: "settings" });
+  const in_days = (days: number) => ({
+    ...api.world,
+    clock: { ...api.world.clock, now: () => Date.now() + days * 86_400_000 },
+  });
+  await sweepAudit(in_days(399));
+  assert.equal((await newest("", live_key)).total, 1);
+  await sweepAudit(in_days(401));
+  assert.equal((await newest("", live_key)).total, 0);
+});

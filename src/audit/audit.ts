@@ -1,0 +1,105 @@
+// The audit log: every change that a key or a command made, with who, when and from where. It names what was changed and
+// which fields were given, never their values. Face of the feature. A change is noted before its answer leaves.
+import { userInfo } from "node:os";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { endOf, readDayOrTime } from "../platform/date-range.ts";
+import { isUuid } from "../platform/db.ts";
+import type { World } from "../platform/world.ts";
+import * as queries from "./queries.ts";
+
+type AuditWorld = Pick<World, "db" | "clock" | "random" | "log">;
+
+/** What asks for something by POST and changes no settings: mail has its own timeline. */
+const NO_CHANGES = new Set([
+  ...["sendEmail", "sendBatch", "simulateInboundEmail", "previewTemplate", "testInboundRule", "testWebhook"],
+  ...["previewSuppressionImport", "verifyDomain", "verifyDkimKeys", "uploadDmarcReport"],
+]);
+const FIELDS_MAX = 100;
+
+/** A hook for `preSerialization`: notes what succeeded of a change that a key asked for. */
+export function noteChanges(world: AuditWorld) {
+  return async (request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> => {
+    const operation = operationOf(request);
+    if (operation === null || reply.statusCode >= 400) return payload;
+    const { account, params, body } = request;
+    await note(world, account.org_id, {
+      ...{
+        actor: "key",
+        key_id: account.key_id,
+        name: account.key_name,
+        ip: request.ip,
+        operation,
+        request_id: request.id,
+      },
+      target: { ...namesIn(params), ...createdIn(payload) },
+      fields: body !== null && typeof body === "object" ? Object.keys(body).slice(0, FIELDS_MAX) : [],
+    });
+    return payload;
+  };
+}
+
+function operationOf({ method, routeOptions }: FastifyRequest): string | null {
+  const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
+  if (operationId === undefined || method === "GET" || method === "HEAD" || NO_CHANGES.has(operationId)) return null;
+  return operationId;
+}
+
+/** Names in the path; an address of a person is left out. */
+function namesIn(params: unknown): Record<string, string> {
+  const named = Object.entries((params ?? {}) as Record<string, string>);
+  return Object.fromEntries(named.filter(([, value]) => !value.includes("@")));
+}
+
+/** The id of what was made or changed: the answer's own, or that of the record in it. */
+function createdIn(payload: unknown): { id?: string } {
+  if (payload === null || typeof payload !== "object") return {};
+  const records = [payload, ...Object.values(payload)];
+  for (const record of records) {
+    const id = record !== null && typeof record === "object" ? (record as { id?: unknown }).id : undefined;
+    if (typeof id === "string" && isUuid(id)) return { id };
+  }
+  return {};
+}
+
+/** Notes what somebody did to an organization at the command line. */
+export async function noteCommand(
+  world: AuditWorld,
+  orgId: string,
+  { command, target = {}, fields = [] }: { command: string; target?: Record<string, string>; fields?: string[] },
+): Promise<void> {
+  const who = { actor: "command", key_id: null, name: userInfo().username, ip: null, request_id: null } as const;
+  await note(world, orgId, { ...who, operation: command, target, fields });
+}
+
+type Noted = Omit<queries.AuditEntry, "id" | "at">;
+
+/** A change that was made stands, also where it cannot be noted: the log of the process says so. */
+async function note(world: AuditWorld, orgId: string, entry: Noted): Promise<void> {
+  const row = { ...entry, id: world.random.uuid(), at: new Date(world.clock.now()) };
+  try {
+    await world.db.asOrg(orgId, (tx) => queries.insertEntry(tx, orgId, row));
+  } catch (err) {
+    const { operation, key_id, target, request_id } = entry;
+    world.log.error({ err, org_id: orgId, operation, key_id, target, request_id }, "a change is not in the audit log");
+  }
+}
+
+export type AuditQuery = { operation?: string; key_id?: string; from_date?: string; to_date?: string };
+
+/** One page of the organization's log, newest first, with the exact total. */
+export async function listEntries(
+  world: Pick<World, "db">,
+  orgId: string,
+  { from_date, to_date, ...rest }: AuditQuery,
+  page: { limit: number; offset: number },
+) {
+  const filter: queries.AuditFilter = {
+    ...rest,
+    ...(from_date === undefined ? {} : { from: new Date(readDayOrTime("from_date", from_date).ms) }),
+    ...(to_date === undefined ? {} : { to: new Date(endOf(readDayOrTime("to_date", to_date))) }),
+  };
+  return world.db.asOrg(orgId, async (tx) => {
+    const entries = await queries.listEntries(tx, orgId, filter, page);
+    return { entries, total: await queries.countEntries(tx, orgId, filter), ...page };
+  });
+}

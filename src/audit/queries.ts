@@ -1,0 +1,61 @@
+// All SQL on the audit log.
+import type { Query, Tx } from "../platform/db.ts";
+
+export type AuditEntry = {
+  id: string;
+  at: Date;
+  actor: "key" | "command";
+  key_id: string | null;
+  name: string;
+  ip: string | null;
+  operation: string;
+  target: Record<string, string>;
+  fields: string[];
+  request_id: string | null;
+};
+
+const COLUMNS = "id, at, actor, key_id, name, ip, operation, target, fields, request_id";
+
+export function insertEntry(tx: Tx, orgId: string, entry: AuditEntry) {
+  return tx.execute(
+    `insert into audit_entry (org_id, ${COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+    [
+      ...[orgId, entry.id, entry.at, entry.actor, entry.key_id, entry.name],
+      ...[entry.ip, entry.operation, JSON.stringify(entry.target), entry.fields, entry.request_id],
+    ],
+  );
+}
+
+export type AuditFilter = { operation?: string; key_id?: string; from?: Date; to?: Date };
+
+const FILTER = `org_id = $1 and ($2::text is null or operation = $2) and ($3::uuid is null or key_id = $3)
+  and ($4::timestamptz is null or at >= $4) and ($5::timestamptz is null or at < $5)`;
+
+/** Newest first. Index: audit_entry_pkey. */
+export function listEntries(tx: Tx, orgId: string, filter: AuditFilter, page: { limit: number; offset: number }) {
+  return tx.query<AuditEntry>(
+    `select ${COLUMNS} from audit_entry where ${FILTER} order by id desc limit $6 offset $7`,
+    [...values(orgId, filter), page.limit, page.offset],
+  );
+}
+
+export async function countEntries(tx: Tx, orgId: string, filter: AuditFilter): Promise<number> {
+  const [row] = await tx.query<{ total: number }>(
+    `select count(*) as total from audit_entry where ${FILTER}`,
+    values(orgId, filter),
+  );
+  return row?.total ?? 0;
+}
+
+function values(orgId: string, { operation, key_id, from, to }: AuditFilter): unknown[] {
+  return [orgId, operation ?? null, key_id ?? null, from ?? null, to ?? null];
+}
+
+/** Index: audit_entry_age. */
+export function purgeEntries(db: Query, before: Date, limit: number) {
+  return db.execute(
+    `delete from audit_entry where (org_id, id) in (
+       select org_id, id from audit_entry where at < $1 order by at limit $2 for update skip locked)`,
+    [before, limit],
+  );
+}
