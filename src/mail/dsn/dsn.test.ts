@@ -402,6 +402,25 @@ test("limits: 500 recipients, 60 parts, 8 levels, 4 MiB, 200 returned fields; th
   assert.ok(long.diagnostic.length <= 1_000, String(long.diagnostic.length));
 });
 
+test("a report whose boundary lines are lost or broken is read part by part, and what it returns is none of its parts", () => {
+  const returned = "Message-ID: <m@us.example>\nContent-Type: multipart/mixed; boundary=c\n";
+  const fields = one("Status: 5.2.2\nDiagnostic-Code: smtp; 552 5.2.2 mailbox full");
+  const whole = report(fields, "<user@there.example>: 552 5.2.2 mailbox full", returned);
+  const want = read(whole);
+  const marks = { lost: null, empty: "", quoted: "> --b", indented: " --b", bare: "b", one: "-b", escaped: "- --b" };
+  for (const [name, mark] of Object.entries(marks)) {
+    const broken = mark === null ? whole.replace(/^--b(--)?\n/gm, "") : whole.replace(/^--b(--)?$/gm, mark);
+    assert.deepEqual(read(broken), want, name);
+  }
+  const bare = whole.replace(/^--b(--)?\n/gm, "").replace(/^Content-Type: (?:text|message).*\n/gm, "");
+  assert.equal(short(only(bare)), "user@there.example failed soft mailbox_full 5.2.2 552");
+  const other =
+    "Content-Type: message/delivery-status\n\nFinal-Recipient: rfc822; other@there.example\nAction: failed\n";
+  const quoting = report(fields, undefined, `${returned}\n${other}`).replace("text/rfc822-headers", "message/rfc822");
+  const { recipients } = read(quoting.replace(/^--b(--)?\n/gm, ""));
+  assert.deepEqual(recipients.map(short), ["user@there.example failed soft mailbox_full 5.2.2 552"]);
+});
+
 test("a cyclic, empty or broken multipart is read as far as it goes", () => {
   for (const body of [
     "",

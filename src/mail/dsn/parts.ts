@@ -92,7 +92,8 @@ function collect(entity: Entity, depth: number, parts: Part[]): void {
   const isMultipart = entity.type.startsWith("multipart/") && depth < depthMax;
   const pieces = isMultipart ? splitMultipart(entity) : [];
   if (pieces.length === 0) {
-    addLeaf(entity, depth, parts);
+    // Nothing of its parts is left but their text.
+    addLeaf(isMultipart ? { ...entity, type: "text/plain" } : entity, depth, parts);
     return;
   }
   // What stands before the first boundary is for readers without MIME; some reports have their only text there.
@@ -112,7 +113,35 @@ function splitMultipart(entity: Entity): Buffer[] {
   if (pieces.length > 0) return pieces;
   const start = entity.body.toString("latin1", 0, 16_384);
   const guessed = /^--([^\s-][^\n]{0,99}|-[^\n]{5,99})\n[A-Za-z-]{4,40}:/m.exec(start)?.[1] ?? "";
-  return splitAtBoundary(entity.body, guessed.trimEnd());
+  const guesses = splitAtBoundary(entity.body, guessed.trimEnd());
+  return guesses.length > 0 ? guesses : splitAtHeads(entity.body, announced);
+}
+
+const partHead = /(?:^|\n)((?:content-[a-z-]{2,40}:[^\n]{0,300}\n(?:[ \t][^\n]{1,300}\n){0,5}){1,6})\n/gi;
+const returnedHead =
+  /^content-type:\s{0,9}(?:message\/(?:x-)?(?:rfc822|global|partial|news)(?!-delivery)|text\/rfc822)/im;
+const headsWithin = 64 * 1_024;
+
+// Where the boundary lines are lost on the way, quoted or broken, a part begins at its head: fields of MIME alone, with
+// an empty line before them (or what is left of the boundary line) and one behind. What a report returns goes to its end.
+function splitAtHeads(body: Buffer, boundary: string): Buffer[] {
+  const text = body.toString("latin1", 0, headsWithin);
+  const pieces: Buffer[] = [];
+  let start = 0;
+  for (const match of text.matchAll(partHead)) {
+    const at = match.index + (match[0].startsWith("\n") ? 1 : 0);
+    const before = lineBefore(text, at);
+    const isRest = boundary !== "" && before.includes(boundary) && before.length <= boundary.length + 12;
+    if ((before !== "" && !isRest) || !/^content-type:/im.test(match[1]!)) continue;
+    pieces.push(body.subarray(start, Math.max(start, isRest ? at - before.length - 1 : at)));
+    start = at;
+    if (returnedHead.test(match[1]!)) break;
+  }
+  return pieces.length === 0 ? [] : [...pieces, body.subarray(start)];
+}
+
+function lineBefore(text: string, at: number): string {
+  return at === 0 ? "" : text.slice(text.lastIndexOf("\n", at - 2) + 1, at - 1);
 }
 
 function addLeaf(entity: Entity, depth: number, parts: Part[]): void {
