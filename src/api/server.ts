@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import swagger from "@fastify/swagger";
 import type { TSchema } from "@sinclair/typebox";
 import { Ajv, type Options, type ValidateFunction } from "ajv";
-import Fastify, { type FastifyRequest } from "fastify";
+import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from "fastify";
 import { stringify } from "yaml";
 import { authenticate } from "../accounts/accounts.ts";
 import { noteChanges } from "../audit/audit.ts";
@@ -21,6 +21,7 @@ import { requireKey, requireLiveKey } from "./auth.ts";
 import { answerOddRequests, answerUnreadable, demandHost } from "./client-errors.ts";
 import { closerOf } from "./closing.ts";
 import type { JsonCounts } from "./count-json.ts";
+import { noteCutOff } from "./cut-off.ts";
 import { answerError } from "./errors.ts";
 import { divertHeavy, isMuch } from "./heavy.ts";
 import { createHeavyThread, type HeavyRequest } from "./heavy-thread.ts";
@@ -87,8 +88,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
     trustProxy: (ip: string) => isWithin(ip, world.config.trusted_proxies),
     // No path is longer than the head it came in: how long a parameter may be, its schema says (400, not 414).
     routerOptions: { maxParamLength: HEADERS_BYTES_MAX, ignoreTrailingSlash: false },
-    frameworkErrors: (error, request, reply) =>
-      answerError(world.log, error, request, reply.header("x-request-id", request.id)),
+    frameworkErrors: answerUnrouted(world.log),
     clientErrorHandler: (error, socket) => answerUnreadable(world.log, error, socket as Socket, world.random.uuid()),
     http: { headersTimeout: HEADERS_TIMEOUT_MS, maxHeaderSize: HEADERS_BYTES_MAX, requireHostHeader: false },
     genReqId: (raw) => (find ? handedId(raw) : world.random.uuid()),
@@ -108,6 +108,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   decorateRequests(app);
   refuseWhenStopping(app, state);
   app.setErrorHandler((error, request, reply) => answerError(world.log, error, request, reply));
+  app.addHook("onSend", async (request, reply) => noteCutOff(request, reply));
   app.addHook("onRequest", demandHost);
   answerUnknown(app);
   limitLoad(app, world, pressure);
@@ -164,6 +165,14 @@ function mountKeyless(app: Api): void {
     reply.type("application/yaml").send(description);
   });
   app.get("/healthz", open, async () => ({ status: "ok" }));
+}
+
+/** Of a path that cannot be read: no hook sees these. */
+function answerUnrouted(log: World["log"]) {
+  return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
+    noteCutOff(request, reply.header("x-request-id", request.id));
+    answerError(log, error, request, reply);
+  };
 }
 
 type Headed = Pick<IncomingMessage, "headers">;
