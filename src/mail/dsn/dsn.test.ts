@@ -323,6 +323,7 @@ const others: [string, string][] = [
   ["other", plain(unknown, "Re: Undeliverable: Hello", person)],
   ["other", plain(unknown, "Fwd: Delivery Status Notification (Failure)", person)],
   ["other", plain("Thank you for your mail.", "Ticket #1", person)],
+  ["other", plain(`See below.\n\n${report(one("Status: 5.1.1"))}`, "What is this?", person)],
   ["other", plain("", "", "")],
   ["receipt", plain("Your message was read.", "Read: Hello", person)],
 ];
@@ -374,11 +375,45 @@ test("a complaint is named as one", () => {
   assert.equal(kind(mail), "complaint");
 });
 
+const attach = (head: string, type: string, body: string, text = "See below.") =>
+  `${head}Subject: notice\nContent-Type: multipart/mixed; boundary=o\n\n--o\nContent-Type: text/plain\n\n${text}\n--o\nContent-Type: ${type}\n\n${body}\n--o--\n`;
+
 test("a bounce that a relay wraps in a notice of its own is read; one that a person forwards is not", () => {
-  const wrapped = (head: string) =>
-    `${head}Subject: notice\nContent-Type: multipart/mixed; boundary=o\n\n--o\nContent-Type: text/plain\n\nSee below.\n--o\nContent-Type: message/rfc822\n\n${report(one("Status: 5.1.1"))}\n--o--\n`;
+  const wrapped = (head: string) => attach(head, "message/rfc822", report(one("Status: 5.1.1")));
   assert.equal(only(wrapped(daemon)).email, "user@there.example");
   assert.equal(kind(wrapped(person)), "other");
+});
+
+const gateway = "From: Mail Gateway <no-reply@gw.us.example>\nTo: b+token@bounces.example\n";
+const marked = `Auto-Submitted: auto-generated\n${person}`;
+const failed = "Your message could not be delivered. The report of the other server is below.";
+
+test("a report in a gateway's notice is read with its codes, in any type of part, as text, and two notices deep", () => {
+  const inner = report(one("Status: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 no such user"));
+  const want = read(inner);
+  const base64 = `message/rfc822\nContent-Transfer-Encoding: base64`;
+  for (const head of [daemon, gateway, marked]) {
+    for (const text of ["See below.", failed, `${failed}\n\n  user@there.example\n`]) {
+      const notices = {
+        attached: attach(head, "message/rfc822", inner, text),
+        encoded: attach(head, base64, Buffer.from(inner).toString("base64"), text),
+        file: attach(head, "application/octet-stream; name=report.eml", inner, text),
+        "text part": attach(head, "text/plain", inner, text),
+        quoted: plain(`${text}\n\n${inner}`, "notice", head),
+        twice: attach(head, "message/rfc822", attach(head, "message/rfc822", inner, text), text),
+        report: attach(head, "message/rfc822", inner, text).replace("mixed", "report; report-type=delivery-status"),
+      };
+      for (const [name, mail] of Object.entries(notices)) assert.deepEqual(read(mail), want, `${head}${text} ${name}`);
+    }
+  }
+});
+
+test("a mail that looks like a report and that we sent, or that a report on another recipient returns, is none", () => {
+  const ours = report(one("Status: 5.1.1"), undefined, "Message-ID: <m@us.example>\n");
+  const returned = attach(daemon, "message/rfc822", ours, `${failed}\n\n<other@there.example>: 552 5.2.2 full`);
+  assert.equal(short(only(returned)), "other@there.example failed soft mailbox_full 5.2.2 552");
+  assert.equal(kind(attach(daemon, "message/rfc822", `X-Postern-Id: t\n${ours}`)), "other");
+  assert.equal(kind(attach(`Auto-Submitted: auto-replied\n${person}`, "message/rfc822", ours)), "auto_reply");
 });
 
 test("limits: 500 recipients, 60 parts, 8 levels, 4 MiB, 200 returned fields; the rest is passed over", () => {

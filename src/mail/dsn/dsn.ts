@@ -5,15 +5,16 @@
 
 import { complaintFormat } from "../arf/formats.ts";
 import { decodeWords, headerValues } from "../mime/parse-head.ts";
-import { decodeBody, partText } from "./body-text.ts";
-import { autoReplyReason, isFromMailer, ownSubject, reportKind, subjectKind } from "./not-a-bounce.ts";
-import { firstHeader, type MailParts, splitParts } from "./parts.ts";
-import { findRecipients, type Report, readReport } from "./recipients.ts";
-import { isReturnedMessage, readReturnedMessage } from "./returned-message.ts";
+import { partText } from "./body-text.ts";
+import { autoReplyReason, isFromMachine, isFromMailer, ownSubject, reportKind, subjectKind } from "./not-a-bounce.ts";
+import { firstHeader, isStatusType, type MailParts, splitParts } from "./parts.ts";
+import { findRecipients, ownAddresses, type Report, readReport } from "./recipients.ts";
+import { readReturnedMessage } from "./returned-message.ts";
 import { readSesNotification, type SesNotification } from "./ses-notification.ts";
 import { fieldValue, readFieldGroups } from "./status-fields.ts";
 import type { BounceReport, BounceResult, Finding, NoBounce } from "./types.ts";
 import { judge } from "./verdict.ts";
+import { wrappedMails } from "./wrapped-mail.ts";
 
 /**
  * Reads a mail that came to a return path. A bounce has one entry for each recipient it names; when it names none and
@@ -34,8 +35,9 @@ function parseMail(mail: MailParts, depth: number): BounceResult {
   if (reportKind(mail) === "receipt") return readReceipt(mail, report, subject);
   const findings = findRecipients(mail, report, isCertainlyReport(mail, report, subject));
   const none = whyNoBounce(mail, report, findings, subject);
-  if (none === null) return bounce(mail, report, findings, subject);
-  return (depth === 0 ? readWrapped(mail) : null) ?? none;
+  const wrapped = depth < wrappedDepthMax && !namesInFields(mail, report) ? readWrapped(mail, depth) : null;
+  if (wrapped !== null && (none !== null || isAboutSame(mail, findings, wrapped))) return wrapped;
+  return none ?? bounce(mail, report, findings, subject);
 }
 
 function bounce(mail: MailParts, report: Report, findings: readonly Finding[], subject: string): BounceReport {
@@ -146,11 +148,27 @@ function fromNotification(notification: SesNotification, report: Report): Bounce
   };
 }
 
+// A notice about a notice about a report.
+const wrappedDepthMax = 2;
+
 // Some relays send a whole bounce as the attachment of a notice of their own (never believed from a person).
-function readWrapped(mail: MailParts): BounceReport | null {
-  if (!isFromMailer(mail.headers)) return null;
-  const part = mail.parts.find(({ type }) => isReturnedMessage(type));
-  if (part === undefined) return null;
-  const result = parseMail(splitParts(decodeBody(part)), 1);
-  return result.kind === "bounce" ? result : null;
+function readWrapped(mail: MailParts, depth: number): BounceReport | null {
+  if (!isFromMachine(mail.headers)) return null;
+  for (const bytes of wrappedMails(mail)) {
+    const result = parseMail(splitParts(bytes), depth + 1);
+    if (result.kind === "bounce") return result;
+  }
+  return null;
+}
+
+function namesInFields(mail: MailParts, report: Report): boolean {
+  const isNamed = report.status?.findings.some(({ email }) => email !== null) ?? false;
+  return isNamed && mail.parts.some(({ type }) => isStatusType(type));
+}
+
+// The notice names nobody whom the report in it does not name; then the report knows more.
+function isAboutSame(mail: MailParts, findings: readonly Finding[], { recipients }: BounceReport): boolean {
+  const known = ownAddresses(mail);
+  for (const { email } of recipients) known.add(email?.toLowerCase() ?? "");
+  return findings.every(({ email }) => email === null || known.has(email.toLowerCase()));
 }

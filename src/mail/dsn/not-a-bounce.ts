@@ -55,6 +55,19 @@ export function isFromMailer(headers: readonly Header[]): boolean {
   return from === "" || from === "<>" || mailers.test(from) || mailers.test(firstHeader(headers, "sender"));
 }
 
+const machines =
+  /^(?:no-?reply|do-?not-?reply|quota|e?-?mail-?(?:gate|gateway|gw|filter|relay|server|system|security|quota)|gateway|relay|mta|smtp|system|root|notif(?:y|ications?)|alerts?)(?:[+._-][^@]*)?@/i;
+
+/**
+ * Whether no person wrote the mail: a mail system, a program that says so (RFC 3834 §5), or an address that only
+ * programs have. Weaker than `isFromMailer`: believed only with a proof beside it.
+ */
+export function isFromMachine(headers: readonly Header[]): boolean {
+  const address = /<([^<>]*)>[^<>]*$/.exec(firstHeader(headers, "from"))?.[1] ?? firstHeader(headers, "from");
+  const isMarked = /^\s*auto-generated/i.test(firstHeader(headers, "auto-submitted"));
+  return isFromMailer(headers) || isMarked || machines.test(address.trim());
+}
+
 /** Why a mail is an automatic reply of a person's mailbox, by its header fields and subject; null when it is none. */
 export function autoReplyReason(headers: readonly Header[], said: SubjectSays): string | null {
   const mark = automaticMark((name) => firstHeader(headers, name));

@@ -67,8 +67,8 @@ function joinStatus(all: readonly DeliveryStatus[]): DeliveryStatus {
 
 const anyAddress = new RegExp(addressSource, "giu");
 
-// To whom the report was sent and by whom: such an address in its text is hardly a recipient that failed.
-function ownAddresses(mail: MailParts): Set<string> {
+/** To whom the report was sent and by whom, lower-case: such an address in its text is hardly a recipient that failed. */
+export function ownAddresses(mail: MailParts): Set<string> {
   const own = new Set<string>();
   for (const name of ["to", "delivered-to", "x-original-to", "from", "sender", "return-path", "reply-to", "cc"]) {
     for (const value of headerValues(mail.headers, name)) {
