@@ -6,6 +6,7 @@
 import { complaintFormat } from "../arf/formats.ts";
 import { decodeWords, headerValues } from "../mime/parse-head.ts";
 import { partText } from "./body-text.ts";
+import { isToOwner, saysMailboxFull } from "./full-mailbox.ts";
 import { autoReplyReason, isFromMachine, isFromMailer, ownSubject, reportKind, subjectKind } from "./not-a-bounce.ts";
 import { firstHeader, isStatusType, type MailParts, splitParts } from "./parts.ts";
 import { findRecipients, ownAddresses, type Report, readReport } from "./recipients.ts";
@@ -33,7 +34,9 @@ function parseMail(mail: MailParts, depth: number): BounceResult {
   if (notification !== null) return fromNotification(notification, report);
   const subject = decodeWords(firstHeader(mail.headers, "subject"));
   if (reportKind(mail) === "receipt") return readReceipt(mail, report, subject);
-  const findings = findRecipients(mail, report, isCertainlyReport(mail, report, subject));
+  const isCertain = isCertainlyReport(mail, report, subject) && !isOwnersWarning(mail, report, subject);
+  const isOneEnough = isCertain || isFullMailbox(mail, report);
+  const findings = findRecipients(mail, report, isOneEnough);
   const none = whyNoBounce(mail, report, findings, subject);
   const wrapped = depth < wrappedDepthMax && !namesInFields(mail, report) ? readWrapped(mail, depth) : null;
   if (wrapped !== null && (none !== null || isAboutSame(mail, findings, wrapped))) return wrapped;
@@ -84,17 +87,38 @@ function whyNoBounce(mail: MailParts, report: Report, findings: readonly Finding
   if (reportKind(mail) === "delivery-status" && saysSomething(report, findings)) return null;
   const { isMarked, isFromSystem, said, isBounceSubject } = announced(mail, subject);
   const automatic = autoReplyReason(mail.headers, said);
+  const isFull = isFullMailbox(mail, report) && namesAnother(mail, findings);
   // Exim, Exchange and Google mark their reports as automatic replies too.
-  const isReport = isFromSystem && (isBounceSubject || (said?.kind !== "auto_reply" && report.intro !== null));
+  const isReport =
+    isFromSystem && (isFull || isBounceSubject || (said?.kind !== "auto_reply" && report.intro !== null));
   if (automatic !== null && !isReport) return { kind: "auto_reply", reason: automatic };
   if (said?.kind === "receipt") return { kind: "receipt", reason: `subject-${said.id}` };
   if (!isFromSystem && said?.kind === "other") return { kind: "other", reason: `subject-${said.id}` };
+  if (isFull) return null;
+  if (isOwnersWarning(mail, report, subject) && !namesAnother(mail, findings))
+    return { kind: "other", reason: "own-mailbox" };
   if (!isFromSystem && !(isBounceSubject && report.intro !== null))
     return { kind: "other", reason: "not-from-a-mailer" };
   if (report.intro === null && !isBounceSubject && !isMarked) return { kind: "other", reason: "no-report-text" };
   // Whose copy came back is told by the return path; that it came back must then be beyond doubt.
   const isCertain = isCertainlyReport(mail, report, subject);
   return findings.length === 0 && !isCertain ? { kind: "other", reason: "no-recipient" } : null;
+}
+
+// Under any subject; a person who writes of a full mailbox is not believed.
+function isFullMailbox(mail: MailParts, report: Report): boolean {
+  return isFromMachine(mail.headers) && saysMailboxFull(report.report);
+}
+
+// "Your mailbox is almost full": no mail came back, unless another's address is named as a recipient.
+function isOwnersWarning(mail: MailParts, report: Report, subject: string): boolean {
+  const { said } = announced(mail, subject);
+  return (report.intro === "mailbox" || said?.id === "full-mailbox") && isToOwner(report.report);
+}
+
+function namesAnother(mail: MailParts, findings: readonly Finding[]): boolean {
+  const own = ownAddresses(mail);
+  return findings.some(({ email }) => email !== null && !own.has(email.toLowerCase()));
 }
 
 function isCertainlyReport(mail: MailParts, report: Report, subject: string): boolean {

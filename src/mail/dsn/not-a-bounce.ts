@@ -11,13 +11,21 @@ export type SubjectKind = "bounce" | "delayed" | "auto_reply" | "receipt" | "oth
 
 export type SubjectSays = { kind: SubjectKind; id: string } | null;
 
-type SubjectEntry = { id: string; kind: string; match: string; is_prefix?: boolean; persons_only?: boolean };
+type SubjectEntry = {
+  id: string;
+  kind: string;
+  match: string;
+  is_prefix?: boolean;
+  persons_only?: boolean;
+  mailers_only?: boolean;
+};
 
 const subjects = (subjectTable as SubjectEntry[]).map((entry) => ({
   kind: entry.kind as SubjectKind,
   id: entry.id,
   isPrefix: entry.is_prefix ?? false,
   isPersonsOnly: entry.persons_only ?? false,
+  isMailersOnly: entry.mailers_only ?? false,
   regexp: new RegExp(entry.match, "iu"),
 }));
 const prefixes = subjects.filter(({ isPrefix }) => isPrefix);
@@ -28,7 +36,7 @@ export function subjectKind(subject: string, isMailer: boolean): SubjectSays {
   // Behind "Undeliverable: " stands the subject of the mail that comes back: its words are ours, not the reporter's.
   const prefix = prefixes.find(({ regexp }) => regexp.test(text));
   if (prefix !== undefined) return prefix;
-  const known = subjects.filter(({ isPersonsOnly }) => !(isMailer && isPersonsOnly));
+  const known = subjects.filter(({ isPersonsOnly, isMailersOnly }) => !(isMailer ? isPersonsOnly : isMailersOnly));
   const automatic = known.find(({ kind, regexp }) => kind === "auto_reply" && regexp.test(text));
   return automatic ?? known.find(({ regexp }) => regexp.test(text)) ?? null;
 }
