@@ -72,9 +72,9 @@ function withoutMarkup(text: string): string {
   let state: State = "text";
   let from = 0;
   for (let at = 0; at < text.length; at += 1) {
-    const char = text[at] as string;
     if (state === "text") {
-      if (char !== "<") continue;
+      at = text.indexOf("<", at);
+      if (at === -1) break;
       state = opened(text, at);
       if (state === "text") continue;
       kept.push(text.slice(from, at));
@@ -82,7 +82,7 @@ function withoutMarkup(text: string): string {
       if (state === "comment") at += 1;
       continue;
     }
-    state = state === "comment" ? withinComment(text, at) : within(state, char);
+    state = state === "comment" ? withinComment(text, at) : within(state, text[at] as string);
     from = at + 1;
   }
   if (state === "text") kept.push(text.slice(from));

@@ -3,8 +3,10 @@
 // In bounds; one layer.
 
 const RUNS_MAX = 16_000_000;
-const BASE64_RUN = /[A-Za-z0-9+/_-]{20,40000}/g;
-const HEX_RUN = /[0-9A-Fa-f]{20,40000}/g;
+const BASE64 = lettersOf(/[A-Za-z0-9+/_-]/);
+const HEX = lettersOf(/[0-9A-Fa-f]/);
+const RUN_CHARS_MIN = 20;
+const RUN_CHARS_MAX = 40_000;
 
 /** One octet or character in each character. `chance`: what stands before a word in it need not belong to it. */
 export type Reading = { text: string; chance: boolean };
@@ -33,9 +35,35 @@ function character(_: string, hex: string): string {
   return String.fromCharCode(Number.parseInt(hex, 16));
 }
 
+/** Which of the first 128 characters are of the class. */
+function lettersOf(pattern: RegExp): Uint8Array {
+  return Uint8Array.from({ length: 128 }, (_, code) => Number(pattern.test(String.fromCharCode(code))));
+}
+
+/**
+ * The runs of such letters that are long enough, in pieces that are read one by one. Where none can begin it looks at every
+ * twentieth character or so: a pattern tries each letter of each word.
+ */
+function runsIn(text: string, letters: Uint8Array): string[] {
+  const runs: string[] = [];
+  for (let from = 0; from + RUN_CHARS_MIN <= text.length; ) {
+    let before = from + RUN_CHARS_MIN - 1;
+    while (before >= from && letters[text.charCodeAt(before)] === 1) before -= 1;
+    if (before >= from) {
+      from = before + 1;
+      continue;
+    }
+    let end = from + RUN_CHARS_MIN;
+    while (end < text.length && end < from + RUN_CHARS_MAX && letters[text.charCodeAt(end)] === 1) end += 1;
+    runs.push(text.slice(from, end));
+    from = end;
+  }
+  return runs;
+}
+
 /** A run may begin before the encoded text does: it is read from each of four places. */
 function base64Runs(text: string): string[] {
-  const runs = text.match(BASE64_RUN) ?? [];
+  const runs = runsIn(text, BASE64);
   if (runs.length === 0) return [];
   return [0, 1, 2, 3].map((start) =>
     runs.map((run) => Buffer.from(run.slice(start), "base64").toString("latin1")).join("\n"),
@@ -43,7 +71,7 @@ function base64Runs(text: string): string[] {
 }
 
 function hexRuns(text: string): string[] {
-  const runs = text.match(HEX_RUN) ?? [];
+  const runs = runsIn(text, HEX);
   if (runs.length === 0) return [];
   return [0, 1].map((start) => runs.map((run) => Buffer.from(run.slice(start), "hex").toString("latin1")).join("\n"));
 }

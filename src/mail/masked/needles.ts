@@ -10,6 +10,7 @@ export type Searched = { text: string; chance: boolean };
 /** A secret; an address also with a +tag, and one in words (`anna at home.example`) only so. */
 export function holdsSecret({ text, chance }: Searched, needles: readonly string[]): boolean {
   const plain = text.includes(GAP) ? text.replaceAll(GAP, "") : text;
+  if (!needles.some((needle) => plain.includes(literalOf(needle)))) return false;
   const gaps = lazily(() => gapsOf(text));
   return needles.some((given) => {
     const [needle, joint] = given.includes(SHOWN_AT) ? [given.replace(SHOWN_AT, "@"), SHOWN_JOINT] : [given, JOINT];
@@ -21,6 +22,12 @@ export function holdsSecret({ text, chance }: Searched, needles: readonly string
     }
     return false;
   });
+}
+
+/** Stands wherever the needle does: the domain of an address, a whole name. */
+function literalOf(needle: string): string {
+  const address = needle.replace(SHOWN_AT, "@");
+  return address.slice(address.lastIndexOf("@") + 1);
 }
 
 const REVERSE_ADDRESS = /^r\.[a-z2-7]{26}@/;

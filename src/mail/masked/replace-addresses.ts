@@ -43,6 +43,8 @@ const AT = '(?<at>"?[ \\t]{0,2}@[ \\t]{0,2}|[=%]|[-_]at[-_]|[ \\t]?[\\[({][ \\t]
 /** `kept` are found and stay: they are what an earlier rule wrote. */
 type Rule = {
   pattern: RegExp;
+  /** Letters that stand in all that the pattern finds: far quicker to look for. */
+  needed: string;
   to: string;
   kind: "address" | "words" | "reverse";
   kept: ReadonlySet<string>;
@@ -111,13 +113,14 @@ export function createReplacer(replacements: readonly Replacement[], reverseTo?:
     .sort((a, b) => b.from.length - a.from.length)
     .map(({ from, to }) => ({
       pattern: patternOf(from),
+      needed: neededOf(from),
       to,
       kind: from.includes("@") ? "address" : "words",
       kept: new Set(),
     }));
   // Somebody whose address is a reverse address of another service stays who they are.
   const kept = new Set(replacements.map(({ to }) => foldText(to)));
-  if (reverseTo !== undefined) rules.push({ pattern: REVERSE, to: reverseTo, kind: "reverse", kept });
+  if (reverseTo !== undefined) rules.push({ pattern: REVERSE, needed: "r.", to: reverseTo, kind: "reverse", kept });
   return replacerOf(rules);
 }
 
@@ -127,7 +130,8 @@ export function createExchanger(exchanges: readonly Exchange[]): Replacer {
     .sort((a, b) => b.from.length - a.from.length)
     .map(({ from, anywhere, write }): Rule => {
       const found = from.includes("@") ? "address" : "words";
-      return { pattern: patternOf(from), to: "", kind: anywhere ? "reverse" : found, kept: new Set(), write };
+      const kind = anywhere ? "reverse" : found;
+      return { pattern: patternOf(from), needed: neededOf(from), to: "", kind, kept: new Set(), write };
     });
   const replacer = replacerOf(rules);
   const reverse = rules.filter(({ pattern }) => pattern.source.startsWith("r\\."));
@@ -173,10 +177,14 @@ function withoutMarkup(source: string): string {
 function run(rules: readonly Rule[], source: string, readings: readonly Reading[], isHtml: boolean): Replaced {
   let text = source;
   let count = 0;
+  // As it stands nothing was found in it: without codes it reads the same decoded.
+  let isClean = false;
   for (const reading of readings) {
+    if (isClean && reading === DECODED && !/[&%]/.test(text)) continue;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const seen = reading.glance(text);
-      const meant = rules.filter(({ pattern }) => seen.search(pattern) !== -1);
+      const meant = rules.filter(({ pattern, needed }) => seen.includes(needed) && seen.search(pattern) !== -1);
+      isClean = meant.length === 0 && reading === AS_IT_STANDS;
       if (meant.length === 0) break;
       const replaced = replaceIn(text, { ...reading, isHtml }, meant);
       text = replaced.text;
@@ -199,6 +207,14 @@ function patternOf(given: string): RegExp {
     `${letters.map(quote).join("\\.?")}${/^r\.[a-z2-7]{26}$/.test(local) ? TOKEN_TAG : TAG}${AT}${quote(domain)}`,
     "g",
   );
+}
+
+/** The domain, which patternOf writes as it is; of words the longest. */
+function neededOf(given: string): string {
+  const lower = foldText(given);
+  const at = lower.lastIndexOf("@");
+  if (at !== -1) return lower.slice(at + 1);
+  return lower.split(/\s+/).reduce((one, other) => (other.length > one.length ? other : one));
 }
 
 function quote(text: string): string {

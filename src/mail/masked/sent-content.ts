@@ -52,13 +52,17 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     ),
   );
   const found = createReplacer(forms.map(({ from, token }) => ({ from, to: token.reverse })));
-  const holds = (text: string) => found.name(text).count > 0 || encodedReadings(text).some((one) => reads(one.text));
+  const holds = remembered(
+    (text) => found.name(text).count > 0 || encodedReadings(text).some((one) => reads(one.text)),
+  );
   const reads = (text: string) => found.name(text.replaceAll("\0", "")).count > 0;
   const blank = createExchanger(forms.map(({ from }) => ({ from, anywhere: false, write: () => [BLANK] })));
   const gate = { addresses: forms.map(({ from }) => from), names: [], allowed: "nothing" as const, given: [] };
+  let isAsked = false;
   const exchanger = createExchanger(
     forms.map(({ from, token }): Exchange => {
       const write: Exchange["write"] = (units, isHtml) => {
+        isAsked = true;
         const spelled = units.map((unit) => (isHtml && unit.startsWith("&") ? letterOf(unit) : unit)).join("");
         const address = tokenFor(token, spelled);
         if (address === null) return null;
@@ -68,25 +72,39 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
       return { from, anywhere: false, write };
     }),
   );
-  const hidden = (source: string, isHtml: boolean, run: (text: string) => Replaced) => {
+  const hide = (source: string, isHtml: boolean, run: (text: string) => Replaced) => {
     const shelf = createShelf(unusedIn(source));
     const kept = replaceOpaque(source, isHtml, (text, plain) => {
       if (!holds(plain)) return isFetched(text) ? shelf.put(text) : text;
       digests.add(sentDigest(key, plain));
       return shelf.put(text);
     });
+    isAsked = false;
     const { text, count } = run(kept);
     const hidden = count === 0 ? source : shelf.take(text);
-    const bare = blank[isHtml ? "html" : "text"](kept).text;
+    // What the exchanger was not asked about does not stand there.
+    const bare = isAsked ? blank[isHtml ? "html" : "text"](kept).text : kept;
     for (const piece of leftIn(bare, isHtml, { shelf, gate })) digests.add(sentDigest(key, piece));
     return { text: hidden, count };
   };
   return {
     digests,
-    text: (source) => hidden(source, false, exchanger.text),
-    html: (source) => hidden(withPlainLetters(source).replace(BASE, ""), true, exchanger.html),
-    file: (source) => hidden(source, true, exchanger.html),
+    text: remembered((source) => hide(source, false, exchanger.text)),
+    html: remembered((source) => hide(withPlainLetters(source).replace(BASE, ""), true, exchanger.html)),
+    file: remembered((source) => hide(source, true, exchanger.html)),
     name: (source) => exchanger.name(source),
+  };
+}
+
+/** A mail goes to each mailbox, with the same texts and the same links many times. */
+function remembered<T>(find: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const now = find(text);
+    known.set(text, now);
+    return now;
   };
 }
 
@@ -224,13 +242,16 @@ function toBase32(bits: string): string {
 // --- strings that stay as they are ------------------------------------------------------------------------------------------
 
 const BLANK = "\ue000";
+/** For the gate no more than a blank's place: part of no word, code or joint. ASCII, because it reads all other text twice. */
+const INERT = "*";
 /** Anybody's reverse address, which is looked for elsewhere. */
 const REVERSE = /r\.[a-z2-7]{26}/gi;
 
 /** Would the leak gate find anything in a text that these lines stand in? */
 function isFoundIn(text: string, isHtml: boolean, secrets: Secrets): boolean {
   const head = `Content-Type: text/${isHtml ? "html" : "plain"}; charset=utf-8\r\n\r\n`;
-  return findLeaks(Buffer.from(head + text.replace(REVERSE, BLANK)), secrets).length > 0;
+  const plain = text.replace(REVERSE, BLANK).replaceAll(BLANK, INERT);
+  return findLeaks(Buffer.from(head + plain), secrets).length > 0;
 }
 
 type Left = { shelf: Shelf; gate: Secrets };

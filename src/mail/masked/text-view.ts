@@ -18,6 +18,8 @@ const PERCENTS = /%[0-7][0-9a-f]|%[c-f][0-9a-f](?:%[89ab][0-9a-f]){1,3}/gi;
 /** Of CSS (Syntax Level 3 §4.3.7): a number with a blank behind it, or a sign that stands for itself. */
 const ESCAPES = /\\(?:[0-9a-f]{1,6}[ \t\r\n\f]?|[!-/:-@[-`{-~])/gi;
 const NONE: ReadonlySet<number> = new Set();
+/** The first 256, which is what decoded octets are: to normalize each was a quarter of the time of a forward. */
+const LATIN = Array.from({ length: 256 }, (_, code) => foldedChar(String.fromCharCode(code)));
 
 /** The text as it stands, but for the shapes of letters. */
 export function plainView(source: string): View {
@@ -64,14 +66,30 @@ export function unescapeText(source: string): string {
 /** What the views read of a text in the end. */
 export function foldText(text: string): string {
   if (!/[^\x00-\x7f]/.test(text)) return text.toLowerCase();
+  if (!/[^\x00-\xff]/.test(text)) {
+    return text
+      .replaceAll("\u00ad", "")
+      .replace(/[\x80-\xff]+/g, foldLatin)
+      .toLowerCase();
+  }
   return text
     .replace(INVISIBLE_ALL, "")
     .replace(/[\u{80}-\u{10ffff}]/gu, foldChar)
     .toLowerCase();
 }
 
+function foldLatin(run: string): string {
+  let out = "";
+  for (let at = 0; at < run.length; at += 1) out += LATIN[run.charCodeAt(at)] as string;
+  return out;
+}
+
 /** Decomposed, so that it is all one how accents were written; the full stop of Chinese separates labels, too (UTS #46). */
 function foldChar(char: string): string {
+  return LATIN[char.charCodeAt(0)] ?? foldedChar(char);
+}
+
+function foldedChar(char: string): string {
   return char.normalize("NFKD").toLowerCase().replaceAll("\u3002", ".");
 }
 
