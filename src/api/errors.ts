@@ -1,6 +1,6 @@
 // The only place that knows how a Refusal, a schema error or a bug becomes an HTTP answer.
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
-import { BlobsUnavailable, FsyncFailure } from "../platform/blobs.ts";
+import { isStoreTrouble } from "../platform/blobs.ts";
 import { Crowded, isOutOfTime, isUnavailable } from "../platform/db.ts";
 import type { Log } from "../platform/log.ts";
 import { nearName } from "../platform/near-name.ts";
@@ -40,7 +40,7 @@ const CROWDED = "too many of your requests are under way; try again shortly";
 /** Answers `error` on `reply`: status, `{error, code, field, request_id}`, and Retry-After for 429 and 503. */
 export function answerError(log: Log, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const refusal = asRefusal(error as FastifyError);
-  if (isStoreAway(error)) log.error({ err: error, request_id: request.id }, "the store of large bodies fails");
+  if (isStoreTrouble(error)) log.error({ err: error, request_id: request.id }, "the store of large bodies fails");
   if (!refusal) {
     log.error({ err: error, request_id: request.id, route: request.routeOptions?.url }, "a request failed");
     reply.code(500).send({ error: "an internal error occurred", code: "internal_error", request_id: request.id });
@@ -68,7 +68,7 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
   if (error instanceof Refusal) return error;
   if (error.validation) return fromValidation(error);
   if (isNoRoom(error)) return new Refusal("unavailable", "there is no room on the disk at the moment; try again later");
-  if (isStoreAway(error)) return new Refusal("unavailable", "the store of large bodies fails; try again shortly");
+  if (isStoreTrouble(error)) return new Refusal("unavailable", "the store of large bodies fails; try again shortly");
   if (error instanceof Crowded) return new Refusal("unavailable", CROWDED);
   if (isOutOfTime(error)) {
     return new Refusal("unavailable", "the answer took too long; ask for less, or try again later", {
@@ -97,11 +97,6 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
 /** A full disk under the blobs; PostgreSQL says its own 53100, which is unavailable. */
 function isNoRoom(error: { code?: string }): boolean {
   return error.code === "ENOSPC" || error.code === "EDQUOT";
-}
-
-/** Nothing was kept and nothing was promised. */
-function isStoreAway(error: unknown): boolean {
-  return error instanceof BlobsUnavailable || error instanceof FsyncFailure;
 }
 
 /** What a request found was deleted before it could refer to it: a foreign key says so (SQLSTATE 23503), and what it was. */

@@ -1,5 +1,7 @@
 // /v1/inbound-emails as its users see it: lists, one, downloads, replay, release, delete.
 import assert from "node:assert/strict";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { addAlias, type Receiving, startTestReceiving } from "../../test/support/receiving.ts";
 
@@ -328,6 +330,36 @@ test("what is under way is not replayed, and a test key does not touch live mail
   );
   await r.api.world.db.query("update inbound_email set status = 'processing' where id = $1", [row.id]);
   assert.equal((await post(`/${row.id}/replay`)).status, 409);
+});
+
+test("a damaged blob and a missing one are the same 503, for a message and for an attachment, until they are back", async () => {
+  const content = Buffer.alloc(300_000, "z").toString("base64");
+  const { id } = await receive("stored apart", { attachments: [{ filename: "z.bin", content, encoding: "base64" }] });
+  const [attachment] = (await get(`/${id}`)).body.email.attachments;
+  const [keys] = await r.api.world.db.query<{ raw: string; attached: string }>(
+    `select r.blob_key as raw, b.blob_key as attached from inbound_email e join inbound_raw r on r.id = e.raw_id
+       join blob_reference b on b.owner_id = e.id where e.id = $1`,
+    [id],
+  );
+  for (const [path, key] of [
+    [`/${id}/raw`, keys?.raw ?? ""],
+    [`/${id}/attachments/${attachment.id}/download`, keys?.attached ?? ""],
+  ] as const) {
+    const file = join(r.api.config.data_dir, "blobs", key.slice(0, 2), key.slice(2, 4), key);
+    const kept = readFileSync(file);
+    const answers = [];
+    for (const trouble of ["missing", "damaged"]) {
+      if (trouble === "missing") rmSync(file);
+      else writeFileSync(file, Buffer.concat([kept.subarray(0, -1), Buffer.from("!")]));
+      const { status, body, headers } = await get(path);
+      const { request_id, ...told } = body;
+      answers.push({ status, told, retry_after: headers["retry-after"] });
+    }
+    assert.deepEqual([answers[0]?.status, answers[0]?.told.code, answers[0]?.retry_after], [503, "unavailable", "1"]);
+    assert.deepEqual(answers[1], answers[0], path);
+    writeFileSync(file, kept);
+    assert.equal((await get(path)).status, 200);
+  }
 });
 
 test("a deleted mail is gone with its attachments, and the message with its last recipient", async () => {

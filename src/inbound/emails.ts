@@ -4,6 +4,7 @@ import type { Readable } from "node:stream";
 import { showsAuthResults } from "../accounts/accounts.ts";
 import { currentAlias } from "../aliases/aliases.ts";
 import { findDomain } from "../domains/domains.ts";
+import { openWhole } from "../platform/blobs.ts";
 import { endOf, readDayOrTime } from "../platform/date-range.ts";
 import { isUuid, type Tx } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
@@ -164,7 +165,7 @@ export async function getRaw(
 
 export type Download = { attachment: StoredAttachment; content: Readable };
 
-/** An attachment of this very mail, or 404. */
+/** An attachment of this very mail, or 404. Whole: one that is missing or damaged in the store is trouble of the store. */
 export async function openAttachment(
   world: Pick<World, "db" | "blobs">,
   orgId: string,
@@ -173,9 +174,8 @@ export async function openAttachment(
 ): Promise<Download> {
   const row = await world.db.asOrg(orgId, (tx) => requireRow(tx, orgId, id));
   const attachment = row.findings?.attachments.find((one) => one.id === attachmentId);
-  const content = attachment ? await world.blobs.stream(attachment.blob_key) : null;
-  if (!attachment || !content) throw notFound("attachment");
-  return { attachment, content };
+  if (!attachment) throw notFound("attachment");
+  return { attachment, content: await openWhole(world.blobs, attachment.blob_key) };
 }
 
 // --- by hand ---------------------------------------------------------------------------------------------------------------

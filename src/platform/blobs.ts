@@ -5,6 +5,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import { S3mini } from "s3mini";
 import { sleep } from "./clock.ts";
@@ -60,8 +61,33 @@ export type Held = { bytes: Buffer | null; blob_key: string | null };
 export async function readHeld(blobs: Pick<Blobs, "get">, { bytes, blob_key }: Held): Promise<Buffer | null> {
   if (bytes !== null || blob_key === null) return bytes;
   const found = await blobs.get(blob_key);
-  if (found === null) throw new BlobsUnavailable(`blob ${blob_key} is not in the store of this process`);
+  if (found === null) throw missing(blob_key);
   return found;
+}
+
+/**
+ * The bytes under a key, to be passed on, after a look at all of them: what leaves is what was kept. A blob that is missing
+ * is BlobsUnavailable, one that no longer matches its key BlobDamaged. Reads it twice and holds none of it.
+ */
+export async function openWhole(blobs: Pick<Blobs, "stream">, key: string): Promise<Readable> {
+  const first = await blobs.stream(key);
+  if (first === null) throw missing(key);
+  const hash = createHash("sha256");
+  await pipeline(first, hash).catch((cause) => {
+    throw new BlobsUnavailable(`blob ${key} cannot be read to its end`, { cause });
+  });
+  if (hash.digest("hex") !== key) throw damaged(key);
+  const again = await blobs.stream(key);
+  if (again === null) throw missing(key);
+  return again;
+}
+
+function missing(key: string): BlobsUnavailable {
+  return new BlobsUnavailable(`blob ${key} is not in the store of this process`);
+}
+
+function damaged(key: string): BlobDamaged {
+  return new BlobDamaged(`blob ${key} no longer matches its key`);
 }
 
 const KEY = /^[0-9a-f]{64}$/;
@@ -335,6 +361,6 @@ function fanOut(key: string): string[] {
 }
 
 function verified(key: string, bytes: Buffer | null): Buffer | null {
-  if (bytes !== null && digest(bytes) !== key) throw new BlobDamaged(`blob ${key} no longer matches its key`);
+  if (bytes !== null && digest(bytes) !== key) throw damaged(key);
   return bytes;
 }
