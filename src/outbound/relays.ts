@@ -238,12 +238,15 @@ function credentialsOf(world: Pick<World, "seal">, { username, password, domain_
   }
 }
 
+/** The same for an absent name and a private address: a customer is not told which names the operator's own network has. */
+const UNREACHABLE = "it has no address on the public internet";
+
 /** One forbidden address forbids the name, as everywhere that a stranger names a host. A text says what is wrong. */
 async function addressesOf(world: PlanWorld, host: string): Promise<string[] | string> {
   const addresses = isIP(host) ? [host] : await resolve(world, host);
   if (typeof addresses === "string") return addresses;
   if (addresses.every((address) => mayConnect(address, insideOf(world.config)))) return addresses.slice(0, HOPS_MAX);
-  return "its address is private or otherwise not allowed";
+  return UNREACHABLE;
 }
 
 async function resolve(world: PlanWorld, host: string): Promise<string[] | string> {
@@ -251,5 +254,5 @@ async function resolve(world: PlanWorld, host: string): Promise<string[] | strin
   const addresses = answers.flatMap((answer) => (answer.kind === "found" ? answer.records : []));
   if (addresses.length > 0) return addresses;
   const failed = answers.find((answer) => answer.kind === "failed");
-  return failed ? `it could not be looked up (${failed.reason})` : "it does not exist or has no address";
+  return failed ? `it could not be looked up (${failed.reason})` : UNREACHABLE;
 }

@@ -3,7 +3,7 @@
 // Not here: reading the texts (mail/mta-sts.ts), what follows from a policy (tls-policy.ts).
 import { readStsPolicy, readStsRecord, STS_POLICY_BYTES_MAX, type StsMode } from "../mail/mta-sts.ts";
 import { coalesce } from "../platform/coalesce.ts";
-import type { FetchResult } from "../platform/safe-fetch.ts";
+import { type FetchResult, failureText } from "../platform/safe-fetch.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./policy-queries.ts";
 
@@ -123,7 +123,7 @@ async function fetchPolicy(
 function policyText(result: FetchResult): string | { trouble: StsTrouble } {
   if (result.kind === "failed") {
     const kind = result.code === "tls" ? "sts-webpki-invalid" : "sts-policy-fetch-error";
-    return { trouble: { result: kind, detail: `${result.code}: ${result.reason}` } };
+    return { trouble: { result: kind, detail: failureText(result) } };
   }
   if (result.status !== 200) {
     return { trouble: { result: "sts-policy-fetch-error", detail: `the server answered ${result.status}` } };

@@ -13,7 +13,14 @@ import { startWebhookSink, type WebhookSink } from "../../test/support/webhook-s
 import type { Inside } from "./addresses.ts";
 import { sleep } from "./clock.ts";
 import { createResolver, type Resolver } from "./resolver.ts";
-import { checkUrl, createSafeFetch, type FetchRequest, type FetchResult, type SafeFetch } from "./safe-fetch.ts";
+import {
+  checkUrl,
+  createSafeFetch,
+  type FetchRequest,
+  type FetchResult,
+  failureText,
+  type SafeFetch,
+} from "./safe-fetch.ts";
 
 const PUBLIC = "93.184.216.34";
 const dir = mkdtempSync(join(tmpdir(), "safe-fetch-"));
@@ -450,21 +457,25 @@ test("expired, foreign and wrongly named certificates and old TLS are refused, a
   }
 });
 
-test("a name that is not there and a name that could not be looked up say so", async () => {
+test("a name that is not there and one that leads inside are told in the same words, one that fails to be looked up is not", async () => {
   dns.set("empty.example.com", "TXT", ["x"]);
+  dns.set("inside.example.com", "A", ["10.0.0.7"]);
+  dns.set("alias.example.com", "CNAME", ["inside.example.com"]);
   dns.fail("broken.example.com", "servfail");
   const fetch = fetcher();
-  const reasons: string[] = [];
-  for (const name of ["missing", "empty", "broken"]) {
+  const words = new Map<string, string>();
+  for (const name of ["missing", "empty", "inside", "alias", "broken"]) {
     const result = await fetch(post(`https://${name}.example.com/`));
-    assert.equal(failureCode(result), "dns");
-    reasons.push(result.kind === "failed" ? result.reason : "");
+    words.set(name, result.kind === "failed" ? failureText(result) : "");
   }
-  assert.deepEqual(reasons, [
-    "the host does not exist",
-    "the host has no address",
-    "the host could not be looked up: servfail",
-  ]);
+  const absent = "dns: the host has no address on the public internet";
+  assert.deepEqual(Object.fromEntries(words), {
+    missing: absent,
+    empty: absent,
+    inside: absent,
+    alias: absent,
+    broken: "dns: the host could not be looked up: servfail",
+  });
 });
 
 test("a closed port is a failure to connect", async () => {

@@ -40,6 +40,11 @@ export type SafeFetchOptions = {
   inside: Inside;
 };
 
+/** A failure in words for a customer, who learns the same of an absent name as of one that leads inside. */
+export function failureText({ code, reason }: { code: string; reason: string }): string {
+  return `${reason === UNREACHABLE ? "dns" : code}: ${reason}`;
+}
+
 const URL_LENGTH_MAX = 2_048;
 /** RFC 1035 §2.3.4, written out. */
 const NAME_LENGTH_MAX = 253;
@@ -255,13 +260,15 @@ async function connectChecked(
   throw failure;
 }
 
+/** Of a name that is absent and of one that leads inside: what names an operator's own network has is nobody else's. */
+const UNREACHABLE = "the host has no address on the public internet";
+
 // One forbidden address forbids the name: a mixed answer is how a name is turned from outside to inside.
 async function allowedAddresses(options: SafeFetchOptions, hostname: string): Promise<string[]> {
   const literal = literalAddressHost(hostname);
   const addresses = literal === null ? await resolveHost(options.resolver, hostname) : [literal];
   const forbidden = addresses.find((address) => !mayConnect(address, options.inside));
-  if (forbidden !== undefined)
-    throw new FetchError("blocked", "the host's address is private or otherwise not allowed");
+  if (forbidden !== undefined) throw new FetchError("blocked", UNREACHABLE);
   return addresses;
 }
 
@@ -276,8 +283,7 @@ async function resolveHost(resolver: SafeFetchOptions["resolver"], hostname: str
 function whyUnresolved(answers: Answer<string>[]): string {
   const failed = answers.find((answer) => answer.kind === "failed");
   if (failed) return `the host could not be looked up: ${failed.reason}`;
-  const missing = answers.some((answer) => answer.kind === "absent" && answer.reason === "nxdomain");
-  return missing ? "the host does not exist" : "the host has no address";
+  return UNREACHABLE;
 }
 
 type TlsTarget = { hostname: string; port: number; timeoutMs: number };

@@ -1,5 +1,6 @@
 // One attempt: signed with the secrets valid now, posted, judged. Any 2xx is success; nothing else is, redirects included.
 // What the receiver does is a value, never an exception. Not here: when, and what follows from it.
+import { failureText } from "../platform/safe-fetch.ts";
 import type { World } from "../platform/world.ts";
 import { signatureHeader } from "./sign.ts";
 import type { AttemptResult, EndpointRow, WebhookEventType } from "./types.ts";
@@ -41,7 +42,8 @@ export async function makeAttempt(world: AttemptWorld, endpoint: EndpointRow, wh
     to_customer: true,
   });
   const duration_ms = Math.round(result.duration_ms);
-  if (result.kind === "failed") return { attempt_id, status_code: null, error: failure(result), duration_ms };
+  if (result.kind === "failed")
+    return { attempt_id, status_code: null, error: failureText(result).slice(0, ERROR_LENGTH_MAX), duration_ms };
   const { status } = result;
   const error = status >= 200 && status <= 299 ? null : `the receiver answered ${status}`;
   return { attempt_id, status_code: status, error, duration_ms };
@@ -61,10 +63,6 @@ function headersOf(world: AttemptWorld, secrets: string[], what: Attempt, attemp
     headers["X-Service-Signature"] = signatureHeader(secrets, unixSeconds, what.body);
   }
   return headers;
-}
-
-function failure(result: { code: string; reason: string }): string {
-  return `${result.code}: ${result.reason}`.slice(0, ERROR_LENGTH_MAX);
 }
 
 /** The secrets that sign now, newest first; none if the endpoint has none; null when its current one cannot be opened. */
