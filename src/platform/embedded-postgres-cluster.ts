@@ -68,7 +68,8 @@ export async function prepareFolders(dataDir: string, tcp: boolean): Promise<Clu
 async function unprivilegedUser(folder: string, clusterDir: string): Promise<User> {
   const owner = await lstat(clusterDir).catch(() => null);
   if (owner && owner.uid !== 0 && owner.uid !== NOBODY) return { uid: owner.uid, gid: owner.gid };
-  if (!owner) return ownUser(folder);
+  // A number that is free now is in use once another process has started the database.
+  if (!owner) return agreed(join(folder, "database-user.json"), () => ownUser(folder));
   // One that runs stays as it is until it was stopped.
   const file = await readPidFile({ cluster_dir: clusterDir });
   const isUp = file !== null && isAlive(file.pid) && (await isServerOf(file.pid, clusterDir));
@@ -122,13 +123,17 @@ async function socketFolder(dataDir: string, runAs: RunAs): Promise<string> {
   return folder;
 }
 
-async function passwords(dataDir: string): Promise<{ admin: string; owner: string }> {
-  const path = join(dataDir, "passwords.json");
-  const fresh = { admin: randomBytes(24).toString("base64url"), owner: randomBytes(24).toString("base64url") };
+function passwords(dataDir: string): Promise<{ admin: string; owner: string }> {
+  const password = () => randomBytes(24).toString("base64url");
+  return agreed(join(dataDir, "passwords.json"), async () => ({ admin: password(), owner: password() }));
+}
+
+/** What `path` holds, for all processes of the folder; of those that begin at once the first makes it. */
+async function agreed<T>(path: string, make: () => Promise<T>): Promise<T> {
   if ((await lstat(path).catch(() => null)) === null) {
-    // Linked when whole: of two processes that begin at once the first has made them.
     const draft = `${path}.${process.pid}`;
-    await writeFile(draft, `${JSON.stringify(fresh)}\n`, { mode: 0o600, flush: true });
+    await writeFile(draft, `${JSON.stringify(await make())}\n`, { mode: 0o600, flush: true });
+    // Linked when whole.
     await link(draft, path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     });

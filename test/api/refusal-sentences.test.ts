@@ -55,12 +55,10 @@ test("where a value may have several forms, what is wrong with the one it has is
   const mail = { from: "a@b.example", to: ["c@d.example"], subject: "x", text_body: "x" };
   for (const [reply_to, field, sentence] of [
     [Array(11).fill("a@b.example"), "reply_to", "must have at most 10 entries"],
-    [[], "reply_to", "must not be empty"],
     ["", "reply_to", "must not be empty"],
     [["a@b.example", 1], "reply_to[1]", "must be a string"],
     [["a@b.example", ""], "reply_to[1]", "must not be empty"],
     [7, "reply_to", "must be a string or an array"],
-    [null, "reply_to", "must be a string or an array"],
   ]) {
     const { status, body } = await api.ask("POST", "/v1/send", { ...mail, reply_to });
     assert.equal(status, 400);

@@ -9,8 +9,9 @@ it("a defect of the mail explains what was read otherwise, never what was lost o
   assert.match(reasonOf([found], about) ?? "", /RFC 5322/);
   const brokenHead = { ...about, defects: ["no_empty_line"] };
   assert.equal(reasonOf([{ field: "from", want: "a@b.example", got: "c@d.example" }], brokenHead), null);
-  assert.equal(reasonOf([{ ...found, got: "" }], about), null);
-  assert.equal(reasonOf([{ ...found, got: "null" }], { ...about, other: { is_python: true, defects: 1 } }), null);
+  const lost = { field: "subject", want: "Hello", got: "" };
+  assert.equal(reasonOf([lost], about), null);
+  assert.equal(reasonOf([{ ...lost, got: "null" }], { ...about, other: { is_python: true, defects: 1 } }), null);
 });
 
 it("every difference needs a reason, and none is none", () => {
