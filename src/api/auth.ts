@@ -1,21 +1,65 @@
 // Bearer keys (RFC 6750 §2.1). 401 exactly for a missing, malformed, unknown or revoked key; looked up in the database
 // on every request (many at a time), so a revocation holds from the next request on, on every node.
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { protectLive } from "../accounts/accounts.ts";
 import { environmentOf } from "../domains/domains.ts";
+import { clientKey } from "../mail/smtp-server/client-limits.ts";
+import { createBuckets } from "../platform/buckets.ts";
+import { sleep } from "../platform/clock.ts";
 import type { Account } from "../platform/http.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 
-/** A hook that sets `request.account` or refuses with 401. */
-export function requireKey(authenticate: (secret: string) => Promise<Account | null>) {
-  return async (request: FastifyRequest): Promise<void> => {
+/**
+ * Wrong keys of one client that are answered at once: a hundred, then one a second; the others wait. A key has 190 bits, so
+ * nobody guesses one: this is about the noise, and a right key is looked up and passes whatever came before it.
+ */
+const WRONG_KEYS = { per_s: 1, burst: 100, names_max: 100_000 };
+const WAIT_MS = 1_000;
+/** So many wait at once in this process. Those beyond are answered at once, and their connections end. */
+const WAITING_MAX = 1_000;
+
+type Limits = { wrong_keys: typeof WRONG_KEYS; wait_ms: number; waiting_max: number };
+const LIMITS: Limits = { wrong_keys: WRONG_KEYS, wait_ms: WAIT_MS, waiting_max: WAITING_MAX };
+
+/** A hook that sets `request.account` or refuses with 401. `limits` is for tests. */
+export function requireKey(
+  { clock }: Pick<World, "clock">,
+  authenticate: (secret: string) => Promise<Account | null>,
+  limits: Limits = LIMITS,
+) {
+  const slow = slowWrongKeys(clock, limits);
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const header = request.headers.authorization;
     if (!header) throw new Refusal("missing_api_key", "send your API key as 'Authorization: Bearer <key>'");
     const secret = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(header)?.[1];
     const account = secret ? await authenticate(secret) : null;
-    if (!account) throw new Refusal("invalid_api_key", "the API key is malformed, unknown or revoked");
-    request.account = account;
+    if (account) {
+      request.account = account;
+      return;
+    }
+    await slow(request, reply);
+    throw new Refusal("invalid_api_key", "the API key is malformed, unknown or revoked");
+  };
+}
+
+/** Waits when the client has sent many wrong keys; no longer than it stays. */
+function slowWrongKeys(clock: World["clock"], { wrong_keys, wait_ms, waiting_max }: Limits) {
+  const buckets = createBuckets(wrong_keys);
+  let waiting = 0;
+  return async ({ ip }: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    if (buckets.take(clientKey(ip), clock.monotonic()) === 0) return;
+    if (waiting >= waiting_max) {
+      reply.header("connection", "close");
+      return;
+    }
+    const gone = new AbortController();
+    const leave = () => gone.abort();
+    reply.raw.once("close", leave);
+    waiting += 1;
+    await sleep(wait_ms, gone.signal);
+    waiting -= 1;
+    reply.raw.off("close", leave);
   };
 }
 

@@ -124,7 +124,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
     v1.addHook("onRoute", demandEmptyBody);
     if (find) v1.addHook("onRequest", takeHanded(find));
     else {
-      v1.addHook("onRequest", requireKey(authenticate(world)));
+      v1.addHook("onRequest", requireKey(world, authenticate(world)));
       v1.addHook("onRequest", limitRequests(world));
     }
     v1.addHook("onRequest", requireLiveKey(world));

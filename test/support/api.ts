@@ -36,7 +36,7 @@ export type TestApi = {
     method: string,
     path: string,
     body?: unknown,
-    options?: { key?: string | null; headers?: Record<string, string> },
+    options?: { key?: string | null; headers?: Record<string, string>; ip?: string },
   ): Promise<Answer>;
   /** A further organization with a live and a test key. */
   organization(
@@ -93,6 +93,7 @@ export async function testApi(
         url: path,
         headers,
         payload: payload as string,
+        ...(options.ip && { remoteAddress: options.ip }),
       });
       const isJson = String(response.headers["content-type"] ?? "").includes("json");
       return { status: response.statusCode, body: isJson ? response.json() : response.body, headers: response.headers };
