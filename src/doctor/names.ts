@@ -162,7 +162,7 @@ async function checkReverse({ ip, ehlo }: PoolAddress, resolver: Resolver): Prom
   if (answer.kind === "failed") return skipped("PTR", `The name of ${ip} could not be asked for (${answer.reason}).`);
   if (!names.includes(ehlo)) {
     const is = names.length > 0 ? `is called ${names.join(", ")} in DNS, not ${ehlo}` : "has no name in DNS";
-    const remedy = `Ask whoever gave you the address for the PTR record ${ehlo}.`;
+    const remedy = `Ask the provider of the address for the PTR record ${ehlo}.`;
     return problem("PTR", `${ip} ${is}. Large providers refuse mail from it.`, remedy);
   }
   if (back.kind === "found" && back.records.includes(ip)) return ok("PTR", `${ip} and ${ehlo} lead to each other.`);

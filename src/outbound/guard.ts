@@ -287,7 +287,7 @@ export async function databaseId({ db }: Pick<World, "db">): Promise<string> {
   return (await queries.ensureGuard(db, await identityOf(db))).id;
 }
 
-/** Since when nothing is sent, and why; null where mail leaves. For whoever asks whether all is well. */
+/** Since when nothing is sent, and why; null where mail leaves. For those who ask whether all is well. */
 export async function findPause(db: Query): Promise<{ since: Date; reason: string } | null> {
   const guard = await queries.findGuard(db);
   return guard?.paused_at ? { since: guard.paused_at, reason: guard.reason ?? "" } : null;

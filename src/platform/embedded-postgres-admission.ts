@@ -1,4 +1,4 @@
-// Who is let into the embedded database: whoever knows a password that the folder holds. Clusters of earlier versions let in
+// Who is let into the embedded database: those who know a password that the folder holds. Clusters of earlier versions let in
 // whoever reached their socket; they are closed at their next start. Files of the cluster are written as its user.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -13,7 +13,7 @@ const ADMISSION = "# Postern lets in who knows a password of";
 /** What earlier versions wrote: whoever reached the socket was let in. */
 const TRUST = "local all all trust\nlocal replication postgres trust\n";
 
-/** Who is let in: whoever knows a password. The first line tells which passwords the roles have. */
+/** Who is let in: those who know a password. The first line tells which passwords the roles have. */
 export function admission({ socket_dir, passwords: known }: Pick<Cluster, "socket_dir" | "passwords">): string {
   const mark = createHash("sha256").update(`${known.admin} ${known.owner}`).digest("hex").slice(0, 32);
   const lines =
