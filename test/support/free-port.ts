@@ -8,11 +8,16 @@ const LOWEST = 20_000;
 const HIGHEST = 32_000;
 const TRIES = 100;
 
+/** By this process: its user may not have bound it yet. */
+const given = new Set<number>();
+
 /** A TCP port of 127.0.0.1 at which nobody listens; at random, so that two who ask at once hardly get the same. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < TRIES; tries += 1) {
     const port = randomInt(LOWEST, HIGHEST);
-    if (await isFree(port)) return port;
+    if (given.has(port) || !(await isFree(port))) continue;
+    given.add(port);
+    return port;
   }
   throw new Error(`no free port found between ${LOWEST} and ${HIGHEST}`);
 }
