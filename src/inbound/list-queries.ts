@@ -101,7 +101,7 @@ export function listEmails(
   const values: unknown[] = [orgId];
   const condition = where(filter, values);
   values.push(page.limit, page.offset);
-  // By the id alone the primary key has the order; with "nulls last" every row would be sorted: 316 ms of 200,000 instead of 0.2.
+  // By the id alone the primary key has the order; with "nulls last" every row would be sorted.
   const column = page.sort === "received_at" ? "" : `${SORT_COLUMNS[page.sort]} ${page.direction} nulls last, `;
   const order = `${column}e.id ${page.direction}`;
   return tx.query<EmailListRow>(

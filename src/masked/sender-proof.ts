@@ -17,7 +17,7 @@ export type Permission =
   /** DNS did not answer: another time. */
   | { kind: "unknown" };
 
-/** The same to everybody: another sentence for the owner's address would tell whoever forges it that the guess was right. */
+/** The same to everybody: another sentence for the owner's address would tell the forger that the guess was right. */
 const REFUSED =
   "the message must have exactly one From address, that of a confirmed destination of this alias, and prove it: it is none, or neither an aligned DKIM signature nor SPF of that very address passed";
 

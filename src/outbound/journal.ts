@@ -1,5 +1,5 @@
 // Which messages were about to be ended by their final dot, and what the server then said: a file that outlives a killed
-// process, so that whoever buries its node knows what may have arrived, and what has, without anybody having recorded it. One
+// process, so that the process that takes its node over knows what may have arrived, and what has, without anybody having recorded it. One
 // slot a message, used again once its outcome is committed. Written without fsync: it has to survive kill -9, not a power cut
 // (another boot reads no journal and takes everything the node held as in doubt). So it lies in shared memory where there is
 // any: a data volume that fails and is mounted again in one boot would bring back what was on disk long before. It is trusted

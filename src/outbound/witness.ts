@@ -1,4 +1,4 @@
-// Is another copy of this database sending? Whoever sends notes in the database where its API is (POSTERN_BASE_URL), so a copy
+// Is another copy of this database sending? A process that sends notes in the database where its API is (POSTERN_BASE_URL), so a copy
 // knows where the original was, and asks there: "which database do you have?". An answer counts that the same master key
 // signed and that is about the same guard. Where it names the database asked from, it is a process beside this one; where it
 // names another, two databases go under one identity. No answer says nothing. Only a copy finds anything: the original

@@ -1,5 +1,5 @@
 // Who is let into the embedded database: those who know a password that the folder holds. Clusters of earlier versions let in
-// whoever reached their socket; they are closed at their next start. Files of the cluster are written as its user.
+// everybody who reached their socket; they are closed at their next start. Files of the cluster are written as its user.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import type { RunAs } from "./embedded-postgres-binaries.ts";
 import type { Cluster } from "./embedded-postgres-cluster.ts";
 
 const ADMISSION = "# Postern lets in who knows a password of";
-/** What earlier versions wrote: whoever reached the socket was let in. */
+/** What earlier versions wrote: everybody who reached the socket was let in. */
 const TRUST = "local all all trust\nlocal replication postgres trust\n";
 
 /** Who is let in: those who know a password. The first line tells which passwords the roles have. */

@@ -64,7 +64,7 @@ export async function prepareFolders(dataDir: string, tcp: boolean): Promise<Clu
   };
 }
 
-/** PostgreSQL refuses to run as root: whoever owns the cluster, else a user of its own. */
+/** PostgreSQL refuses to run as root: the owner of the cluster, else a user of its own. */
 async function unprivilegedUser(folder: string, clusterDir: string): Promise<User> {
   const owner = await lstat(clusterDir).catch(() => null);
   if (owner && owner.uid !== 0 && owner.uid !== NOBODY) return { uid: owner.uid, gid: owner.gid };

@@ -40,7 +40,7 @@ function withoutPassword(url: string): string {
   return open.href;
 }
 
-/** A cluster as an earlier version made it: open to whoever reaches the socket, and as root given to `nobody`. */
+/** A cluster as an earlier version made it: open to everybody who reaches the socket, and as root given to `nobody`. */
 async function makeOld(data_dir: string): Promise<void> {
   const made = await startEmbeddedPostgres({ data_dir });
   await ask(made.url, "create table note as select 'kept' as text");

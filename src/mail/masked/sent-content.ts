@@ -111,7 +111,7 @@ function remembered<T>(find: (text: string) => T): (text: string) => T {
 /** It makes links of what is none. */
 const BASE = /<base\b[^<>]*>/gi;
 
-/** The spellings behind the tokens in a Message-ID, whoever they came from. */
+/** The spellings behind the tokens in a Message-ID, from every sender. */
 export function withoutTokens(tokens: readonly Token[]): (text: string) => string {
   const exchanger = createExchanger(tokens.map((token) => tokenReader(token, () => true)));
   return (text) => exchanger.text(text).text;
