@@ -16,13 +16,14 @@ after(() => {
 });
 
 describe("the master key file", () => {
-  it("is made once, readable by its owner only, and nothing is left beside it", () => {
+  it("is made once, readable by its owner only, beside an empty list of databases", () => {
     const data = join(dir, "fresh");
     const first = readConfig({ POSTERN_DATA: data });
     assert.equal(first.master_key.length, 32);
     assert.deepEqual(readConfig({ POSTERN_DATA: data }).master_key, first.master_key);
     assert.equal(statSync(join(data, "master.key")).mode & 0o777, 0o600);
-    assert.deepEqual(readdirSync(data), ["master.key"]);
+    assert.deepEqual(readdirSync(data).toSorted(), ["database-ids", "master.key"]);
+    assert.equal(statSync(join(data, "database-ids")).size, 0);
     assert.equal(readFileSync(join(data, "master.key"), "utf8"), `${first.master_key.toString("hex")}\n`);
   });
 

@@ -16,6 +16,7 @@ import { isIP } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { normalizeDomain } from "./mail/address.ts";
 import { readBlockList } from "./mail/spam/block-lists.ts";
+import { IDS_FILE } from "./platform/data-folder.ts";
 import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/database-url.ts";
 import { parseServer } from "./platform/dns-exchange.ts";
 import { clashesOf, placesOf } from "./platform/start-problem.ts";
@@ -370,7 +371,10 @@ function masterKeyFile(reader: Reader, isThere: (path: string) => boolean): Buff
 
 function makeIfAbsent(path: string): true {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
-  if (!existsSync(path)) makeMasterKey(path);
+  if (existsSync(path)) return true;
+  // Without a list of databases a key is one that was put there: data-folder.ts.
+  writeFileSync(join(dirname(path), IDS_FILE), "", { flag: "a", mode: 0o600 });
+  makeMasterKey(path);
   return true;
 }
 

@@ -73,7 +73,8 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
   world.log.info(printableConfig(config), "configuration");
   if (config.unused.length > 0)
     world.log.warn({ unused: config.unused }, "these variables are no settings, or have no effect");
-  if ((await judgeMasterKey(world.db, world.seal)) === "unknown") await refuseEmptyDatabase(config.data_dir);
+  const isEmpty = async () => (await judgeMasterKey(world.db, world.seal)) === "unknown";
+  await refuseEmptyDatabase(config.data_dir, isEmpty);
   await warnOfRole(world);
   await keepMasterKey(world);
   await noteDatabase(config.data_dir, await databaseId(world)).catch((err) =>

@@ -26,7 +26,7 @@ type State = { server: EmbeddedPostgres | null; stopped: boolean; turn: Promise<
 
 /** Starts the database of `dataDir`, or joins the one that another process of ours runs there. */
 export async function openOwnDatabase(dataDir: string, log: Log): Promise<OwnDatabase> {
-  if (!(await isDatabaseMade(dataDir))) await refuseLostDatabase(dataDir);
+  await refuseLostDatabase(dataDir, () => isDatabaseMade(dataDir));
   const { folder, moved, unused } = await databaseFolder(dataDir);
   if (moved) log.warn({ folder }, "the data folder cannot be reached by the database's user; its files lie elsewhere");
   if (unused) log.warn({ folder, unused }, "this data folder has a second database, which is not used");

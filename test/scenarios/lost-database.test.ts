@@ -1,7 +1,7 @@
 // A data folder whose database is not there, and a database that is not the folder's: the start is refused before anything
 // answers for domains that it does not know; an installation without domains puts mail off.
 import assert from "node:assert/strict";
-import { existsSync, renameSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
@@ -45,4 +45,21 @@ test("a start without the folder's database, or with an empty one, is refused an
   renameSync(`${place}-unmounted`, place);
   const running = await s.start(["api", "mx"]);
   await running.stop();
+});
+
+test("a folder that holds a master key alone does not begin as new, with neither kind of database", async () => {
+  const place = join(s.dir, "data");
+  const key = join(s.dir, "data-unmounted/master.key");
+  renameSync(place, `${place}-unmounted`);
+  mkdirSync(place);
+  copyFileSync(key, join(place, "master.key"));
+  await assert.rejects(s.start(["api", "mx"]), /data is not there, but the master key of it: is its volume mounted/);
+  await assert.rejects(
+    s.start(["api", "mx"], { DATABASE_URL: empty.url }),
+    /the database is empty, but the data folder .* holds the master key of another one/,
+  );
+  assert.deepEqual(readdirSync(place), ["master.key"]);
+  rmSync(place, { recursive: true });
+  renameSync(`${place}-unmounted`, place);
+  await (await s.start(["api"])).stop();
 });
