@@ -46,7 +46,8 @@ import {
 import { mountMaskedPages } from "./masked/open-routes.ts";
 import { mountMasked } from "./masked/routes.ts";
 import { startOutboundWork } from "./outbound/background.ts";
-import { guardSending, type Mark } from "./outbound/guard.ts";
+import { guardSending, type Mark } from "./outbound/guard/guard.ts";
+import { mountWitness } from "./outbound/guard/witness.ts";
 import {
   exitChooser,
   type FindLane,
@@ -58,10 +59,9 @@ import {
   poolPorts,
   startOutbound,
 } from "./outbound/outbound.ts";
-import { mountPools } from "./outbound/pool-endpoints.ts";
-import { mountRelays } from "./outbound/relay-endpoints.ts";
-import { findSources } from "./outbound/sources.ts";
-import { mountWitness } from "./outbound/witness.ts";
+import { mountPools } from "./outbound/pools/pool-endpoints.ts";
+import { findSources } from "./outbound/pools/sources.ts";
+import { mountRelays } from "./outbound/route/relay-endpoints.ts";
 import { within } from "./platform/clock.ts";
 import { startHealing } from "./platform/heal-times.ts";
 import type { Api } from "./platform/http.ts";

@@ -3,7 +3,7 @@
 import { networkInterfaces } from "node:os";
 import type { FoundConfig } from "../config.ts";
 import { findMaskedKey } from "../masked/queries.ts";
-import { allSources } from "../outbound/pool-queries.ts";
+import { allSources } from "../outbound/pools/pool-queries.ts";
 import { findDatabase } from "../platform/database-folder.ts";
 import { openDb, type Query } from "../platform/db.ts";
 import { runningEmbeddedPostgres } from "../platform/embedded-postgres.ts";

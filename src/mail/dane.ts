@@ -1,5 +1,5 @@
 // DANE for SMTP (RFC 7672 on RFC 6698 and 7671): which TLSA records can be used, and whether a server's certificates are
-// the ones they speak of. Not here: looking records up, and whether the look-up was secure (outbound/tlsa.ts).
+// the ones they speak of. Not here: looking records up, and whether the look-up was secure (outbound/route/tlsa.ts).
 import { createHash, createPublicKey, type KeyObject, X509Certificate } from "node:crypto";
 
 export type TlsaRecord = { usage: number; selector: number; matching_type: number; data: Buffer };

@@ -1,5 +1,5 @@
 // MTA-STS (RFC 8461) as text: the DNS record that announces a policy, the policy itself, and which mail servers it names.
-// Not here: asking for either, keeping them, and what follows from them (outbound/sts.ts, outbound/tls-policy.ts).
+// Not here: asking for either, keeping them, and what follows from them (outbound/route/sts.ts, outbound/route/tls-policy.ts).
 
 export const STS_MODES = ["enforce", "testing", "none"] as const;
 export type StsMode = (typeof STS_MODES)[number];

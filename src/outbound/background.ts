@@ -4,13 +4,13 @@
 import { waitingOrganizations } from "../accounts/accounts.ts";
 import { atMostEvery, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
-import { laneWatch } from "./homeless.ts";
-import * as pools from "./pool-queries.ts";
+import * as pools from "./pools/pool-queries.ts";
+import { dayOf } from "./pools/warmup.ts";
 import { oldestDue } from "./queries.ts";
-import { refreshPolicies, type StsWorld } from "./sts.ts";
-import { keepSuspended } from "./suspended.ts";
-import { sweepTlsResults } from "./tls-results.ts";
-import { dayOf } from "./warmup.ts";
+import { laneWatch } from "./queue/homeless.ts";
+import { keepSuspended } from "./queue/suspended.ts";
+import { refreshPolicies, type StsWorld } from "./route/sts.ts";
+import { sweepTlsResults } from "./route/tls-results.ts";
 
 type UpkeepWorld = StsWorld & Pick<World, "metrics">;
 

@@ -82,7 +82,7 @@ export function readHeaders({ headers, reply_to }: SendRequest): { name: string;
   throw invalid(`headers.${checked.name}`, `the header '${checked.name}' is refused: ${checked.reason}`);
 }
 
-// Part of the message, unlike the link itself: that one is the recipient's own (outbound/attempt.ts).
+// Part of the message, unlike the link itself: that one is the recipient's own (outbound/path/attempt.ts).
 const ONE_CLICK = { name: "List-Unsubscribe-Post", value: "List-Unsubscribe=One-Click" };
 
 /** What `unsubscribe` adds to the message; 400 for a list that no suppression could name, or a second such header. */

@@ -2,7 +2,7 @@
 // process; then it is mounted, recovered and started as after a boot. A control run with synchronous_commit = off must
 // lose: else the cut would prove nothing.
 import { rmSync } from "node:fs";
-import { journalFolders } from "../../src/outbound/journal.ts";
+import { journalFolders } from "../../src/outbound/queue/journal.ts";
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
 import { type LoopDisk, makeLoopDisk } from "./loop-disk.ts";

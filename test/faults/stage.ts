@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { journalFolders } from "../../src/outbound/journal.ts";
+import { journalFolders } from "../../src/outbound/queue/journal.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import {

@@ -149,7 +149,7 @@ async function seenOf(stage: Stage, pid: number | undefined, ids: string[]) {
   return row;
 }
 
-/** Outcomes that found no row of theirs any more, as the process tells (src/outbound/finish.ts). */
+/** Outcomes that found no row of theirs any more, as the process tells (src/outbound/path/finish.ts). */
 function droppedBy(stage: Stage, name: string): number {
   const told =
     stage.processes

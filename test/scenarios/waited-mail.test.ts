@@ -2,7 +2,7 @@
 // suspended it stays where it is.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { keepSuspended } from "../../src/outbound/suspended.ts";
+import { keepSuspended } from "../../src/outbound/queue/suspended.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { byClock, type MovedClock, runningClock } from "../support/moved-clock.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { after, before, test } from "node:test";
-import { stsFinder } from "../../src/outbound/sts.ts";
+import { stsFinder } from "../../src/outbound/route/sts.ts";
 import { isPublicAddress } from "../../src/platform/addresses.ts";
 import { startHooks } from "../../src/webhooks/dispatch.ts";
 import { type TestApi, testApi } from "../support/api.ts";

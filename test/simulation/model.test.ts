@@ -2,9 +2,9 @@
 // simulation says of the engine holds only as far as this does.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import * as healing from "../../src/outbound/lane-queries.ts";
-import * as nodes from "../../src/outbound/node-queries.ts";
 import * as queries from "../../src/outbound/queries.ts";
+import * as healing from "../../src/outbound/queue/lane-queries.ts";
+import * as nodes from "../../src/outbound/queue/node-queries.ts";
 import { type Db, openDb, type Query, type Tx } from "../../src/platform/db.ts";
 import { makePartitions } from "../../src/platform/partitions.ts";
 import { createRandom } from "../../src/platform/random.ts";

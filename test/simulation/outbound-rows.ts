@@ -2,12 +2,12 @@
 // hand from its SQL. model.test.ts holds both against each other.
 import * as accounts from "../../src/accounts/queries.ts";
 import * as events from "../../src/events/queries.ts";
-import * as healing from "../../src/outbound/lane-queries.ts";
-import * as nodes from "../../src/outbound/node-queries.ts";
-import * as policies from "../../src/outbound/policy-queries.ts";
-import * as pools from "../../src/outbound/pool-queries.ts";
+import * as pools from "../../src/outbound/pools/pool-queries.ts";
 import * as queries from "../../src/outbound/queries.ts";
-import * as relays from "../../src/outbound/relay-queries.ts";
+import * as healing from "../../src/outbound/queue/lane-queries.ts";
+import * as nodes from "../../src/outbound/queue/node-queries.ts";
+import * as policies from "../../src/outbound/route/policy-queries.ts";
+import * as relays from "../../src/outbound/route/relay-queries.ts";
 import * as stats from "../../src/stats/queries.ts";
 import * as suppressions from "../../src/suppressions/queries.ts";
 import * as webhooks from "../../src/webhooks/queue-queries.ts";

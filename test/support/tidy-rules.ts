@@ -116,8 +116,7 @@ function whyNotFile(path: string, wanted: Import): string | null {
   if (from === "feature" && FEATURES.indexOf(toFolder) > FEATURES.indexOf(fromFolder)) {
     return `${fromFolder} comes before ${toFolder} and may not import it: let app.ts pass a function or a value in`;
   }
-  const file = posix.basename(target);
-  return file === `${toFolder}.ts` || file === "types.ts"
+  return target === `src/${toFolder}/${toFolder}.ts` || target === `src/${toFolder}/types.ts`
     ? null
     : `only ${toFolder}.ts and types.ts of ${toFolder}/ are its face: ${target}`;
 }

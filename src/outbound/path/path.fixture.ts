@@ -1,0 +1,192 @@
+// For tests: a path with a mail server on loopback at its end, and everything around it in memory.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { afterEach } from "node:test";
+import { openSession } from "../../mail/smtp/session.ts";
+import type { Outcome } from "../types.ts";
+import type { Errand } from "./links.ts";
+import { closePath, createPath, drive, type Path, type PathParts, type PathWorld } from "./path.ts";
+import { createShares } from "./shares.ts";
+
+const SOURCE = { id: "source", ip: null, ehlo: "postern.example" };
+const SITE = { name: "mx.example", isp: "other", connections_max: 20, messages_per_connection: 100 };
+const DAY_MS = 86_400_000;
+
+export type Sink = {
+  server: Server;
+  port: number;
+  sockets: Socket[];
+  /** Says nothing until it greets; then it takes every message. */
+  greets: boolean;
+  banner: string;
+  /** What it says to a command (`.` is the end of a message) instead of taking it; counted from 0 on each connection. Breaks off when it throws. */
+  answer(verb: string, at: { connection: number; message: number }): string | null;
+};
+const sinks: Sink[] = [];
+const paths: Path[] = [];
+
+afterEach(() => {
+  for (const path of paths.splice(0)) closePath(path);
+  for (const { server, sockets } of sinks.splice(0)) {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  }
+});
+
+/** `at`: another server of a domain has the same port on another loopback address. */
+export async function startSink(at: { host?: string; port?: number } = {}): Promise<Sink> {
+  const server = createServer();
+  const sink: Sink = { server, port: 0, sockets: [], greets: false, banner: "220 sink", answer: () => null };
+  sinks.push(sink);
+  server.on("connection", (socket) => {
+    sink.sockets.push(socket);
+    socket.on("error", () => undefined);
+    if (sink.greets) greet(sink, socket);
+  });
+  server.listen(at.port ?? 0, at.host ?? "127.0.0.1");
+  await once(server, "listening");
+  sink.port = (server.address() as AddressInfo).port;
+  return sink;
+}
+
+/** One that greets from the start. */
+export async function startGreeter(
+  change: Partial<Pick<Sink, "banner" | "answer">> = {},
+  at: Parameters<typeof startSink>[0] = {},
+): Promise<Sink> {
+  return Object.assign(await startSink(at), { greets: true, ...change });
+}
+
+function greet(sink: Sink, socket: Socket): void {
+  const connection = sink.sockets.indexOf(socket);
+  let text = "";
+  let inMessage = false;
+  let message = 0;
+  socket.write(`${sink.banner}\r\n`);
+  socket.on("data", (chunk) => {
+    text += chunk.toString("latin1");
+    for (;;) {
+      const mark = inMessage ? "\r\n.\r\n" : "\r\n";
+      const end = text.indexOf(mark);
+      if (end === -1) return;
+      const verb = inMessage ? "." : text.slice(0, 4).toUpperCase();
+      text = text.slice(end + mark.length);
+      const said = answerOf(sink, verb, { connection, message });
+      if (said === undefined) {
+        socket.destroy();
+        return;
+      }
+      if (verb === ".") message += 1;
+      inMessage = verb === "DATA" && said === null;
+      socket.write(`${said ?? (inMessage ? "354 go" : "250 ok")}\r\n`);
+      if (said?.startsWith("421")) socket.end();
+    }
+  });
+}
+
+function answerOf(sink: Sink, verb: string, at: { connection: number; message: number }): string | null | undefined {
+  try {
+    return sink.answer(verb, at);
+  } catch {
+    return undefined;
+  }
+}
+
+/** From now on, and on the connections that wait for it. */
+export function greetAll(sink: Sink): void {
+  sink.greets = true;
+  for (const socket of sink.sockets) greet(sink, socket);
+}
+
+export type Stage = {
+  world: PathWorld;
+  parts: PathParts;
+  path: Path;
+  outcomes: Outcome[];
+  /** What was asked of the engine: `suspend`, `park`, `resume`, and what was logged as an error. */
+  heard: string[];
+  moveClock(ms: number): void;
+};
+
+export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = {}): Stage {
+  const outcomes: Outcome[] = [];
+  const heard: string[] = [];
+  let offsetMs = 0;
+  const world = {
+    clock: { now: () => Date.now() + offsetMs, monotonic: () => performance.now() + offsetMs },
+    seal: { hash: () => Buffer.alloc(32) },
+    config: { base_url: "https://postern.example", testing: { outbound_port: sink.port } },
+    log: { warn: () => undefined, error: ({ err }: { err: Error }) => heard.push(err.message) },
+    random: { float: () => 0.5 },
+  } as unknown as PathWorld;
+  const parts: PathParts = {
+    open: openSession,
+    loadBody: async () => null,
+    signingKeys: async () => [],
+    mayStart: () => true,
+    mayEnd: () => true,
+    finisher: { push: (_job: unknown, outcome: Outcome) => outcomes.push(outcome), pending: () => 0 },
+    results: { note: () => undefined },
+    usage: { count: () => undefined },
+    isForOther: () => false,
+    reach: { connected: () => undefined, unreachable: () => undefined },
+    divert: () => false,
+    suspend: ({ suspended }: Path) => heard.push(`suspend: ${suspended.reason}`),
+    park: () => heard.push("park"),
+    resume: () => heard.push("resume"),
+    shares: createShares<Path>((path) => drive(world, parts, path)),
+    stopping: () => false,
+    isSuspended: () => false,
+    lookAgain: () => null,
+    putBack: ({ message_id }: { message_id: string }) => heard.push(`put back: ${message_id}`),
+    ...change,
+  } as unknown as PathParts;
+  const path = createPath("source|mx.example", SOURCE, { site: SITE });
+  paths.push(path);
+  const moveClock = (ms: number) => {
+    offsetMs += ms;
+  };
+  return { world, parts, path, outcomes, heard, moveClock };
+}
+
+export type Mail = { mime?: Buffer | null; addresses?: string[]; firsts?: number; sender?: string };
+
+/** Puts messages on the path; `addresses` are those of its mail servers, the first of which has `firsts`. */
+export function push(
+  { path }: Stage,
+  count: number,
+  { mime, addresses = ["127.0.0.1"], firsts = 1, sender = "domain" }: Mail = {},
+): void {
+  const terms = { kind: "opportunistic", testing: false };
+  const policy = { type: "no-policy-found", domain: "", strings: [] };
+  const plan = {
+    domain: "customer.example",
+    site: SITE,
+    hops: addresses.map((address, n) => ({ host: `mx${n < firsts ? "" : n}.example`, address, terms, policy })),
+    fresh_until_ms: Number.POSITIVE_INFINITY,
+  };
+  const lane = { id: sender, org_id: "org", class: 0 } as unknown as Errand["lane"];
+  for (let n = 0; n < count; n += 1) {
+    const job = {
+      message_id: `message-${n}`,
+      position: 0,
+      email: `r${n}@customer.example`,
+      mime: mime === undefined ? Buffer.from("Subject: hello\r\n\r\nhello\r\n") : mime,
+      expires_at: new Date(Date.now() + DAY_MS),
+      return_path_host: "bounces.postern.example",
+      about: { size: 100, require_tls: false, origin: "forward", domain_id: sender },
+    };
+    path.fairness.push(lane, { lane, job, plan } as unknown as Errand);
+  }
+}
+
+/** All that was pushed so far came to its end without a fault of ours. */
+export function assertDelivered({ outcomes, heard }: Stage, count: number): void {
+  assert.deepEqual(heard, []);
+  assert.equal(outcomes.length, count);
+  assert.ok(
+    outcomes.every(({ kind }) => kind === "delivered"),
+    JSON.stringify(outcomes),
+  );
+}

@@ -1,0 +1,99 @@
+// How many connections a path makes towards a site that may not be there, and how many messages it takes to work.
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { until } from "../../../test/support/until.ts";
+import { assertDelivered, greetAll, push, stageFor, startSink } from "./path.fixture.ts";
+import { drive, type Path } from "./path.ts";
+import { createShares, type Shares } from "./shares.ts";
+
+const MESSAGES = 12;
+
+describe("a path", () => {
+  it("makes two connections to a site that never answered, and more once one of them is open", async () => {
+    const sink = await startSink();
+    const stage = stageFor(sink);
+    push(stage, MESSAGES);
+    drive(stage.world, stage.parts, stage.path);
+    await until("the connections are made", () => sink.sockets.length >= 2);
+    drive(stage.world, stage.parts, stage.path);
+    assert.deepEqual([stage.path.dialling, stage.path.workers], [2, 2]);
+    greetAll(sink);
+    await until("every message has its outcome", () => stage.outcomes.length === MESSAGES);
+    assert.ok(stage.outcomes.every(({ kind }) => kind === "delivered"));
+    assert.ok(sink.sockets.length > 2, `${sink.sockets.length} connections`);
+  });
+
+  it("makes two connections when all its sessions are lost at once, and loses no message over it", async () => {
+    const sink = await startSink();
+    const stage = stageFor(sink);
+    greetAll(sink);
+    push(stage, MESSAGES * 20);
+    drive(stage.world, stage.parts, stage.path);
+    await until(
+      "every message has its outcome",
+      () => stage.outcomes.length === MESSAGES * 20 && stage.path.workers === 0,
+    );
+    assert.ok(stage.path.idle.length > 2, `${stage.path.idle.length} sessions`);
+    const before = stage.outcomes.length;
+    sink.greets = false;
+    // The sessions look usable until they are used: each is lost at its first command.
+    for (const socket of sink.sockets) {
+      socket.removeAllListeners("data");
+      socket.on("data", () => socket.destroy());
+    }
+    const opened = sink.sockets.length;
+    push(stage, MESSAGES);
+    drive(stage.world, stage.parts, stage.path);
+    await until("two are being made", () => stage.path.dialling === 2 && stage.path.workers === 2);
+    await until("the connections are made", () => sink.sockets.length === opened + 2);
+    assert.equal(stage.outcomes.length, before);
+    greetAll(sink);
+    await until("every message has its outcome", () => stage.outcomes.length === before + MESSAGES);
+    assert.ok(stage.outcomes.every(({ kind }) => kind === "delivered"));
+  });
+
+  it("has no more messages at work than its organization's share, and sends all of them", async () => {
+    const sink = await startSink();
+    greetAll(sink);
+    let most = 0;
+    const kinds = [{ bytes_max: Number.POSITIVE_INFINITY, slots: 4 }];
+    const shares: Shares<Path> = createShares<Path>((path) => drive(stage.world, stage.parts, path), kinds);
+    const enter: Shares<Path>["enter"] = (path, errand) => {
+      const mayEnter = shares.enter(path, errand);
+      most = Math.max(most, shares.size());
+      return mayEnter;
+    };
+    const stage = stageFor(sink, { shares: { ...shares, enter } });
+    push(stage, MESSAGES * 5);
+    drive(stage.world, stage.parts, stage.path);
+    await until("every message has its outcome", () => stage.outcomes.length === MESSAGES * 5);
+    await until("nothing is at work", () => shares.size() === 0 && stage.path.workers === 0);
+    assertDelivered(stage, MESSAGES * 5);
+    assert.equal(most, 2);
+  });
+
+  it("lets a sender's domain that is told to slow down wait, alone: one message a quarter of a minute, others at once", async () => {
+    const sink = await startSink();
+    greetAll(sink);
+    let tenants = 0;
+    sink.answer = (verb) => {
+      if (verb !== "DATA" || tenants++ > 0) return null;
+      return "421 4.7.28 unusual rate of unsolicited mail originating from your DKIM domain [shop.example 36]";
+    };
+    const stage = stageFor(sink);
+    stage.path.limit = 1;
+    const go = () => drive(stage.world, stage.parts, stage.path);
+    push(stage, 3, { sender: "shop.example" });
+    go();
+    await until("the first is put off", () => stage.outcomes.length === 1 && stage.path.workers === 0);
+    assert.deepEqual([stage.outcomes[0]?.class, stage.path.limit], ["rate_limited", 1]);
+    push(stage, 3, { sender: "other.example" });
+    go();
+    await until("the other sender's leave", () => stage.outcomes.length === 4 && stage.path.workers === 0);
+    assert.deepEqual([stage.path.fairness.size(), stage.heard], [2, []]);
+    stage.moveClock(15_000);
+    go();
+    await until("it goes on", () => stage.outcomes.length === 6);
+    assert.ok(stage.outcomes.slice(1).every(({ kind }) => kind === "delivered"));
+  });
+});

@@ -1,0 +1,59 @@
+// What must not leave any more: mail that comes from the queue (scheduled for later, deferred for days) is looked at once more
+// before each attempt. Who is suppressed by now does not get it; nothing leaves for a domain that was removed, and mail of one
+// that was switched off waits, and so does mail that a young domain may not send yet. Mail that was handed over in memory is not looked at: it was when it was accepted.
+import { findSendingEnd, type SendingEnd } from "../../domains/domains.ts";
+import { isSentByCustomer } from "../../events/events.ts";
+import type { World } from "../../platform/world.ts";
+import { findSuppressed, scopeOf } from "../../suppressions/suppressions.ts";
+import type { Job, Outcome } from "../types.ts";
+import { deferredLocally } from "./attempt.ts";
+
+export type SecondLook = {
+  isDue(job: Job): boolean;
+  /** What becomes of it when it may not leave, else null. Look-ups of the same moment share statements. */
+  find(job: Job): Promise<Outcome | null>;
+};
+
+/** Counts mail that leaves later than it was accepted in the windows of its domain; not null: until when it waits, and why. */
+export type Leaving = (job: Job) => Promise<{ at: Date; why: string; expires_at: Date | null } | null>;
+
+/** Forwards and our own notices are in no customer's list, as when they are made. */
+export function createSecondLook(world: Pick<World, "db" | "clock">, leaving: Leaving = async () => null): SecondLook {
+  const findBlocking = findSuppressed(world);
+  const findEnd = findSendingEnd(world);
+
+  async function findReason({ org_id, email, about }: Job): Promise<string | null> {
+    const { domain_id, template_id = null, tags, unsubscribe_list = null } = about;
+    const mail = scopeOf({ domain_id, template_id, tags, unsubscribe_list });
+    return (await findBlocking(org_id, { ...mail, emails: [email] })).get(email)?.reason ?? null;
+  }
+
+  async function waitOf(job: Job): Promise<Outcome | null> {
+    const wait = await leaving(job);
+    if (!wait) return null;
+    if (wait.expires_at) job.expires_at = wait.expires_at;
+    return { ...deferredLocally(wait.why, "4.3.0", "local"), unattempted: true, retry_at: wait.at };
+  }
+
+  return {
+    isDue: ({ mime, about }) => mime === null && isSentByCustomer(about),
+    async find(job) {
+      const [reason, end] = await Promise.all([findReason(job), findEnd(job.org_id, job.about.domain_id)]);
+      if (reason !== null) return suppressedSince(reason);
+      if (end) return endedBy(end);
+      const isOver = job.about.has_expiry && job.expires_at.getTime() <= world.clock.now();
+      return isOver ? null : waitOf(job);
+    },
+  };
+}
+
+/** A domain that was switched off may be on again before the mail's time is over. */
+function endedBy({ is_gone, reason }: SendingEnd): Outcome {
+  const outcome = deferredLocally(reason, is_gone ? "5.3.0" : "4.3.0", "local");
+  return is_gone ? { ...outcome, kind: "failed", unattempted: true } : outcome;
+}
+
+function suppressedSince(reason: string): Outcome {
+  const outcome = deferredLocally(`suppressed since it was accepted (${reason})`, "", "suppressed");
+  return { ...outcome, kind: "suppressed", enhanced_code: null, bounce_type: null, unattempted: true };
+}

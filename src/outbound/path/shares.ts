@@ -1,0 +1,107 @@
+// How much goes on at once in this process, over all paths: attempts by the size of their messages, and sessions that are
+// kept open beside them. Each attempt holds a connection, and its message in memory. Memory.ts limits what waits; here
+// is what is at work. Pure bookkeeping.
+import type { Job } from "../types.ts";
+
+type Kind = { bytes_max: number; slots: number };
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+/**
+ * Slots by size: so no message waits for larger ones, and all bodies at work have some 600 MiB at the very most. A body is
+ * in memory once while it is sent, and a second time while it is signed.
+ */
+const KINDS: readonly Kind[] = [
+  { bytes_max: 128 * KIB, slots: 1_000 },
+  { bytes_max: MIB, slots: 128 },
+  { bytes_max: 8 * MIB, slots: 16 },
+  { bytes_max: Number.POSITIVE_INFINITY, slots: 6 },
+];
+/** Sessions kept open for the next message; beyond it the oldest is closed. */
+const IDLE_MAX = 1_000;
+
+export type Sized = { job: Pick<Job, "org_id"> & { about: Pick<Job["about"], "size"> } };
+
+export type Shares<P> = {
+  /**
+   * Takes a slot for the errand, unless its organization has its share already: then `path` is driven again when there is
+   * one. Each slot that was taken is followed by `leave`.
+   */
+  enter(path: P, errand: Sized): boolean;
+  leave(errand: Sized): void;
+  /** Notes an open session; returns how to forget it. `close` is called when there are too many. */
+  keep(close: () => void): () => void;
+  /** Attempts under way. */
+  size(): number;
+};
+
+type Row<P> = { slots: number; used: number; byOrg: Map<string, number>; waiting: Map<string, Set<P>> };
+
+/**
+ * Nothing is at work yet; `drive` starts what a path may. As in memory.ts an organization has at most as much as it leaves
+ * free: half of the slots when it is alone, an equal share beside others, and a newcomer begins at once.
+ */
+export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[] = KINDS): Shares<P> {
+  const rows: Row<P>[] = kinds.map(({ slots }) => ({ slots, used: 0, byOrg: new Map(), waiting: new Map() }));
+  const open = new Set<() => void>();
+
+  function rowOf({ job }: Sized): Row<P> {
+    const at = kinds.findIndex(({ bytes_max }) => job.about.size <= bytes_max);
+    return rows.at(at) as Row<P>;
+  }
+
+  /** Drives those that may begin now: organization by organization, and the paths of each in turn. */
+  function pump(row: Row<P>): void {
+    let looks = row.waiting.size;
+    for (const [org, paths] of row.waiting) {
+      looks -= 1;
+      if (looks < 0 || row.used >= row.slots) return;
+      if (!hasShare(row, org)) continue;
+      row.waiting.delete(org);
+      for (const path of paths) {
+        if (!hasShare(row, org)) break;
+        paths.delete(path);
+        drive(path);
+      }
+      const again = paths.union(row.waiting.get(org) ?? new Set<P>());
+      if (again.size > 0) row.waiting.set(org, again);
+    }
+  }
+
+  return {
+    enter(path, errand) {
+      const row = rowOf(errand);
+      const { org_id } = errand.job;
+      if (!hasShare(row, org_id)) {
+        row.waiting.set(org_id, (row.waiting.get(org_id) ?? new Set()).add(path));
+        return false;
+      }
+      row.used += 1;
+      row.byOrg.set(org_id, (row.byOrg.get(org_id) ?? 0) + 1);
+      return true;
+    },
+    leave(errand) {
+      const row = rowOf(errand);
+      const { org_id } = errand.job;
+      const left = (row.byOrg.get(org_id) ?? 0) - 1;
+      row.used -= 1;
+      if (left > 0) row.byOrg.set(org_id, left);
+      else row.byOrg.delete(org_id);
+      if (row.waiting.size > 0) pump(row);
+    },
+    keep(close) {
+      open.add(close);
+      const [oldest] = open;
+      if (open.size > IDLE_MAX && oldest) {
+        open.delete(oldest);
+        oldest();
+      }
+      return () => void open.delete(close);
+    },
+    size: () => rows.reduce((sum, { used }) => sum + used, 0),
+  };
+}
+
+function hasShare({ slots, used, byOrg }: Row<unknown>, orgId: string): boolean {
+  return (byOrg.get(orgId) ?? 0) < slots - used;
+}

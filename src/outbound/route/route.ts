@@ -1,0 +1,176 @@
+// Where a domain's mail goes: MX, null MX, address fallback (RFC 5321 §5.1, RFC 7505), at most five addresses of each
+// family. "There is none" and "could not ask" are different answers: only the first may ever bounce a message. Not here:
+// how many of them an attempt tries (path.ts), TLS policy (tls-policy.ts), relays (relays.ts).
+import { isIPv6 } from "node:net";
+import { mayConnect } from "../../platform/addresses.ts";
+import type { Resolver } from "../../platform/resolver.ts";
+import type { World } from "../../platform/world.ts";
+import providers from "./providers.json" with { type: "json" };
+
+export type Hop = { host: string; address: string };
+
+export type Route =
+  | {
+      kind: "route";
+      hops: Hop[];
+      site: string;
+      isp: string;
+      connections_max: number;
+      messages_per_connection: number;
+      /** Hosts of `hops` whose name and address DNSSEC vouches for (RFC 7672 §2.2): only those may be held to DANE. */
+      secure_hosts: string[];
+    }
+  /** Permanent: no such domain, null MX, only forbidden addresses. */
+  | { kind: "none"; reason: "nxdomain" | "null_mx" | "no_address" | "forbidden"; detail: string }
+  /** Temporary: DNS did not answer. */
+  | { kind: "unknown"; detail: string };
+
+/**
+ * Of each family, since a source with an address of its own reaches one family only: as many of one host as an attempt tries,
+ * and another host's behind them.
+ */
+const HOPS_MAX = 5;
+const HOPS_OF_HOST_MAX = 4;
+const HOSTS_MAX = 10;
+const CONNECTIONS_MAX = 20;
+const MESSAGES_PER_CONNECTION = 100;
+
+type RouteWorld = Pick<World, "resolver" | "random" | "config">;
+
+/** Resolves the route of `domain` (ASCII, lower case) anew; caching is the caller's. */
+export async function findRoute(world: RouteWorld, domain: string): Promise<Route> {
+  const mx = await world.resolver.mx(domain);
+  if (mx.kind === "failed") return { kind: "unknown", detail: `MX of ${domain}: ${mx.reason}` };
+  if (mx.kind === "absent" && mx.reason === "nxdomain") {
+    return { kind: "none", reason: "nxdomain", detail: `the domain ${domain} does not exist` };
+  }
+  const records = mx.kind === "found" ? mx.records : [{ exchange: domain, preference: 0 }];
+  if (records.length === 1 && isRoot(records[0]?.exchange)) {
+    return { kind: "none", reason: "null_mx", detail: `${domain} accepts no mail (null MX, RFC 7505)` };
+  }
+  const hosts = orderHosts(beforeUs(world, records), world.random.float).slice(0, HOSTS_MAX);
+  const resolved = await resolveHosts(world, hosts);
+  // Without MX records the domain is its own host, and its address alone says whether the zone is signed.
+  const isSecure = mx.kind === "absent" || mx.authenticated;
+  return toRoute(domain, hosts, { ...resolved, secure: isSecure ? resolved.secure : [] });
+}
+
+function isRoot(exchange: string | undefined): boolean {
+  return exchange === "" || exchange === ".";
+}
+
+type Mx = { exchange: string; preference: number };
+
+/**
+ * Where this installation is one of a domain's later mail servers, it and what comes behind it are no way to the first ones
+ * (RFC 5321 §5.1): it would refuse the recipients it does not know. Where it is among the first it is where the mail goes.
+ */
+function beforeUs({ config }: Pick<World, "config">, records: Mx[]): Mx[] {
+  const own = records.filter(({ exchange }) => [config.mx_host, config.hostname].includes(nameOf(exchange)));
+  const ours = Math.min(...own.map(({ preference }) => preference));
+  const before = records.filter(({ exchange, preference }) => preference < ours && !isRoot(exchange));
+  return before.length > 0 ? before : records;
+}
+
+/** By preference, at random within one (RFC 5321 §5.1), each once. */
+function orderHosts(records: Mx[], random: () => number): string[] {
+  const ordered = records
+    .filter((record) => !isRoot(record.exchange))
+    .map((record) => ({ ...record, place: random() }))
+    .sort((a, b) => a.preference - b.preference || a.place - b.place);
+  return [...new Set(ordered.map(({ exchange }) => nameOf(exchange)))];
+}
+
+function nameOf(exchange: string): string {
+  return exchange.toLowerCase().replace(/\.$/, "");
+}
+
+type Resolved = { hops: Hop[]; failed: string | null; forbidden: boolean; secure: string[] };
+
+async function resolveHosts(world: RouteWorld, hosts: string[]): Promise<Resolved> {
+  const found: Resolved = { hops: [], failed: null, forbidden: false, secure: [] };
+  for (const host of hosts) {
+    if (isFull(found.hops, false) && isFull(found.hops, true)) break;
+    const [v4, v6] = await Promise.all([world.resolver.a(host), world.resolver.aaaa(host)]);
+    for (const answer of [v4, v6]) addAddresses(world, host, answer, found);
+    if (isAuthenticated([v4, v6])) found.secure.push(host);
+  }
+  return found;
+}
+
+function isFull(hops: Hop[], six: boolean): boolean {
+  return hops.filter(({ address }) => isIPv6(address) === six).length >= HOPS_MAX;
+}
+
+function isEnough(hops: Hop[], name: string, six: boolean): boolean {
+  return hops.filter(({ host, address }) => host === name && isIPv6(address) === six).length >= HOPS_OF_HOST_MAX;
+}
+
+function isAuthenticated(answers: Awaited<ReturnType<Resolver["a"]>>[]): boolean {
+  const found = answers.filter((answer) => answer.kind === "found");
+  return found.length > 0 && found.every(({ authenticated }) => authenticated);
+}
+
+function addAddresses(
+  world: RouteWorld,
+  host: string,
+  answer: Awaited<ReturnType<Resolver["a"]>>,
+  found: Resolved,
+): void {
+  if (answer.kind === "failed") found.failed ??= `address of ${host}: ${answer.reason}`;
+  if (answer.kind !== "found") return;
+  for (const address of answer.records) {
+    // An MX record is anyone's to write.
+    if (!mayConnect(address, { loopback: world.config.testing.allow_loopback })) found.forbidden = true;
+    else if (!isFull(found.hops, isIPv6(address)) && !isEnough(found.hops, host, isIPv6(address)))
+      found.hops.push({ host, address });
+  }
+}
+
+function toRoute(domain: string, hosts: string[], { hops, failed, forbidden, secure }: Resolved): Route {
+  if (hops.length === 0) {
+    if (failed) return { kind: "unknown", detail: failed };
+    if (forbidden)
+      return { kind: "none", reason: "forbidden", detail: `the mail servers of ${domain} have private addresses` };
+    return { kind: "none", reason: "no_address", detail: `no mail server of ${domain} has an address` };
+  }
+  const provider = sharedProvider(hops);
+  return {
+    kind: "route",
+    hops,
+    // Domains with the same mail servers share limits and back-off (connections: those to the same server).
+    site: provider?.label ?? [...hosts].sort().join(","),
+    isp: provider?.label ?? "other",
+    connections_max: provider?.connections_max ?? CONNECTIONS_MAX,
+    messages_per_connection: provider?.messages_per_connection ?? MESSAGES_PER_CONNECTION,
+    secure_hosts: secure.filter((host) => hops.some((hop) => hop.host === host)),
+  };
+}
+
+/** The mailbox provider that a server belongs to, as the statistics name it; `other` for all the rest. */
+export function ispOf(host: string): string {
+  return providerOf(host)?.label ?? "other";
+}
+
+type Provider = (typeof providers)[number];
+
+/**
+ * The provider whose limits and troubles the route shares: each server that is used must be one of its. MX records are
+ * anyone's to write, and one strange server among them could have the mail of all to that provider slowed or suspended.
+ */
+function sharedProvider(hops: Hop[]): Provider | undefined {
+  const provider = providerOf((hops[0] as Hop).host);
+  return hops.every(({ host }) => providerOf(host) === provider) ? provider : undefined;
+}
+
+const SERVERS = providers.flatMap((provider) => provider.mx.map((name) => ({ provider, pattern: toPattern(name) })));
+
+/** `x.example` is that name and all below it; in `mx*.x.example` the star stands for the rest of one label. */
+function toPattern(name: string): RegExp {
+  const text = name.replaceAll(".", "\\.").replaceAll("*", "[^.]*");
+  return new RegExp(name.includes("*") ? `^${text}$` : `^(?:.+\\.)?${text}$`);
+}
+
+function providerOf(host: string): Provider | undefined {
+  return SERVERS.find(({ pattern }) => pattern.test(host))?.provider;
+}

@@ -1,0 +1,107 @@
+// Routes by domain with the TLS policies that hold on them, remembered for a few minutes: found ones for five, "could not
+// ask" for half a minute, so that a broken resolver is not asked once a message.
+
+import { createFairGate } from "../../platform/fair-gate.ts";
+import { remember } from "../../platform/remember.ts";
+import type { World } from "../../platform/world.ts";
+import { findRoute, type Route } from "./route.ts";
+import { type StsAnswer, type StsFinder, stsFinder } from "./sts.ts";
+import { type Plan, planRoute } from "./tls-policy.ts";
+import type { PolicySeen, TlsResults } from "./tls-results.ts";
+
+const FOUND_MS = 300_000;
+const NONE_MS = 60_000;
+const UNKNOWN_MS = 30_000;
+const REMEMBERED_MAX = 50_000;
+/**
+ * Look-ups at once, the fetch of a policy over HTTPS included. Each has some three questions on their way, and the resolver
+ * sends 256 at once for whoever names nobody: so no question waits there until its time is over, and the mail of ten thousand
+ * new domains is not deferred for our own queue.
+ */
+const ASKING_MAX = 128;
+
+export type Planned = { kind: "route"; plan: Plan } | Exclude<Route, { kind: "route" }>;
+
+export type Routes = {
+  /** The remembered route, if it is fresh. */
+  peek(domain: string): Planned | null;
+  /** `orgId`: for whom, so that one organization's many domains do not hold up another's. */
+  find(domain: string, orgId: string): Promise<Planned>;
+};
+
+type RoutesWorld = Pick<World, "resolver" | "random" | "config" | "clock" | "db" | "fetch" | "log">;
+
+/** A cache over `findRoute` and the look-ups of policies; concurrent questions for a domain share one answer. */
+export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note">): Routes {
+  const known = remember<{ route: Planned; untilWallMs: number }>(world.clock, {
+    for_ms: FOUND_MS,
+    names_max: REMEMBERED_MAX,
+  });
+  /** Begun, by domain: whoever wants the answer waits for it. */
+  const asking = new Map<string, Promise<Planned>>();
+  /** For a place, by organization and domain: others do not wait in its queue. */
+  const waiting = new Map<string, Promise<Planned>>();
+  const findSts = stsFinder(world);
+  const gate = createFairGate(ASKING_MAX);
+
+  function peek(domain: string): Planned | null {
+    const entry = known.get(domain);
+    // By both clocks: where the one on the wall is moved on, an absent domain must not seem absent for hours by one look-up.
+    if (!entry || entry.untilWallMs <= world.clock.now()) return null;
+    const isExpired = entry.route.kind === "route" && entry.route.plan.fresh_until_ms <= world.clock.now();
+    return isExpired ? null : entry.route;
+  }
+
+  async function ask(domain: string): Promise<Planned> {
+    const route = await findPlanned(world, findSts, results, domain);
+    const keptMs = keepMs(route);
+    known.set(domain, { route, untilWallMs: world.clock.now() + keptMs }, keptMs);
+    return route;
+  }
+
+  function join(domain: string): Promise<Planned> {
+    const begun = asking.get(domain);
+    if (begun) return begun;
+    const asked = ask(domain).finally(() => asking.delete(domain));
+    asking.set(domain, asked);
+    return asked;
+  }
+
+  return {
+    peek,
+    find(domain, orgId) {
+      const route = peek(domain);
+      if (route) return Promise.resolve(route);
+      const key = `${orgId} ${domain}`;
+      const pending = asking.get(domain) ?? waiting.get(key);
+      if (pending) return pending;
+      const answer = gate(orgId, async () => peek(domain) ?? join(domain)).finally(() => waiting.delete(key));
+      waiting.set(key, answer);
+      return answer;
+    },
+  };
+}
+
+function keepMs(route: Planned): number {
+  if (route.kind === "none") return NONE_MS;
+  if (route.kind === "unknown") return UNKNOWN_MS;
+  return route.plan.hops.some(({ terms }) => terms.kind === "closed") ? UNKNOWN_MS : FOUND_MS;
+}
+
+async function findPlanned(
+  world: RoutesWorld,
+  findSts: StsFinder,
+  results: Pick<TlsResults, "note">,
+  domain: string,
+): Promise<Planned> {
+  const [route, sts] = await Promise.all([findRoute(world, domain), findSts(domain)]);
+  noteTrouble(results, domain, sts);
+  return route.kind === "route" ? { kind: "route", plan: await planRoute(world, domain, route, sts) } : route;
+}
+
+/** That a policy was announced and could not be had is what its owner most wants to hear (RFC 8460 §4.3.2). */
+function noteTrouble(results: Pick<TlsResults, "note">, domain: string, { trouble }: StsAnswer): void {
+  if (!trouble) return;
+  const policy: PolicySeen = { type: "sts", domain, strings: [] };
+  results.note({ domain, policy, ...trouble, mx_host: "", mx_ip: "", source_ip: null });
+}
