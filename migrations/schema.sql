@@ -804,6 +804,26 @@ alter table masked_destination enable row level security;
 alter table masked_destination force row level security;
 create policy tenant on masked_destination as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table masked_held (
+  org_id uuid not null,
+  id uuid not null,
+  alias_id uuid not null,
+  contact_id uuid not null,
+  owner_id uuid not null,
+  environment text not null,
+  message_id text not null,
+  sealed bytea,
+  blob_key text,
+  created_at timestamp with time zone not null,
+  constraint masked_held_pkey PRIMARY KEY (org_id, id),
+  constraint masked_held_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text])))
+);
+CREATE INDEX masked_held_age ON masked_held USING btree (created_at);
+CREATE INDEX masked_held_by_alias ON masked_held USING btree (org_id, alias_id);
+alter table masked_held enable row level security;
+alter table masked_held force row level security;
+create policy tenant on masked_held as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table masked_key (
   domain text not null,
   id uuid not null,

@@ -4,6 +4,7 @@
 import { atMostEvery, type RoundsWorld, startRounds, sweep } from "../platform/rounds.ts";
 import { RESTORE_WITHIN_MS } from "./aliases.ts";
 import type * as carry from "./carry.ts";
+import { forgetHeld } from "./held.ts";
 import { settleTraces, type TracePorts } from "./settling.ts";
 import * as queries from "./trace-queries.ts";
 
@@ -14,6 +15,7 @@ const LOOK_EVERY_MS = 1_000;
 const SWEEP_EVERY_MS = 600_000;
 const SWEPT_AT_ONCE = 5_000;
 const ALIASES_AT_ONCE = 100;
+const HELD_AT_ONCE = 1_000;
 const WINDOWS_KEPT_MS = 2 * DAY_MS;
 /** People answer mail of last year. */
 const MESSAGE_IDS_KEPT_MS = 400 * DAY_MS;
@@ -22,7 +24,7 @@ const UNCONFIRMED_KEPT_MS = 90 * DAY_MS;
 
 /** Starts the work; `stop` ends it after what is at hand. Any number of processes may run it. */
 export function startMaskedWork(world: WorkWorld, ports: TracePorts): { stop(): Promise<void> } {
-  const sweepOld = atMostEvery(world, SWEEP_EVERY_MS, () => forgetOld(world));
+  const sweepOld = atMostEvery(world, SWEEP_EVERY_MS, () => forgetOld(world, ports));
   // It reads all of them.
   const sweepUnconfirmed = atMostEvery(world, DAY_MS, () => sweep(undefined, () => forgetUnconfirmed(world)));
   return startRounds(world, {
@@ -37,15 +39,21 @@ export function startMaskedWork(world: WorkWorld, ports: TracePorts): { stop(): 
 }
 
 /** Forgets what is old by the clock; how many rows. */
-async function forgetOld(world: Pick<carry.CarryWorld, "db" | "clock">): Promise<number> {
+async function forgetOld(world: Pick<carry.CarryWorld, "db" | "clock">, ports: TracePorts): Promise<number> {
   const now = world.clock.now();
   const before = (keptMs: number) => new Date(now - keptMs);
   const windows = await queries.purgeWindows(world.db, before(WINDOWS_KEPT_MS), SWEPT_AT_ONCE);
   const days = await queries.purgeConfirmationDays(world.db, before(WINDOWS_KEPT_MS), SWEPT_AT_ONCE);
   const ids = await queries.purgeMessageIds(world.db, before(MESSAGE_IDS_KEPT_MS), SWEPT_AT_ONCE);
   const sent = await queries.purgeSent(world.db, before(MESSAGE_IDS_KEPT_MS), SWEPT_AT_ONCE);
+  const held = await forgetHeld(world, ports, HELD_AT_ONCE);
   return (
-    windows + days + ids + sent + (await queries.purgeAliases(world.db, before(RESTORE_WITHIN_MS), ALIASES_AT_ONCE))
+    windows +
+    days +
+    ids +
+    sent +
+    held +
+    (await queries.purgeAliases(world.db, before(RESTORE_WITHIN_MS), ALIASES_AT_ONCE))
   );
 }
 

@@ -126,6 +126,8 @@ export type Conclusion<F = NothingFound> = {
   contact?: ConcludedMail["contact"];
   /** Of a mail in quarantine, which its owner looks at. */
   found?: F;
+  /** What else commits with it. */
+  also?: ((tx: Tx) => Promise<unknown>) | undefined;
 };
 
 const NO_COUNTS = { received: 0, forwarded: 0, replied: 0, blocked: 0 };
@@ -156,7 +158,9 @@ export function conclude<F = NothingFound>(
   };
   const forwards = leaving.map(({ raw }) => raw);
   const found = end.found === undefined ? {} : { found: end.found };
-  return outcomeOf<F>(end.status, end.reason, { ...found, forwards, shared: { write: concludeMails, fact } });
+  const { also } = end;
+  const more = also ? { also: async (tx: Tx) => void (await also(tx)) } : {};
+  return outcomeOf<F>(end.status, end.reason, { ...found, ...more, forwards, shared: { write: concludeMails, fact } });
 }
 
 /** Mail for an alias that was deleted since it was taken: dropped, and nothing of it stays. */

@@ -1,15 +1,19 @@
 // Mail to the owner of an alias about a reply of theirs that did not reach its contact: refused, held, or bounced. In our
 // words: a server's answer to us may say more than the owner's mailbox provider should keep.
 import { buildNotice } from "../mail/masked/notice.ts";
+import type { ToldLeak } from "../mail/masked/tell-leaks.ts";
 import type { RawMessage } from "../sending/types.ts";
 import { REPLY_RECIPIENTS_MAX } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { addressOf } from "./correspondents.ts";
 import type { AliasRow, Environment } from "./types.ts";
 
-/** Why a reply was not sent. */
+/** The pages that send the reply as it is, and that change what replies may show; null where there is none. */
+export type Links = { send: string | null; setting: string | null };
+
+/** Why a reply was not sent. `words` are shown as they are. */
 export type Refusal =
-  | { kind: "leak"; where: string }
+  | { kind: "leak"; leaks: readonly ToldLeak[]; words: readonly string[]; links: Links }
   | {
       kind:
         | "foreign_recipient"
@@ -63,10 +67,7 @@ export async function makeNotice(
 function explain(own: string, refusal: Refusal): string[] {
   switch (refusal.kind) {
     case "leak":
-      return [
-        `Your reply from ${own} was not sent, because it would have shown your real address, a reply address or the name of your mail server: ${refusal.where}.`,
-        "Nobody has received it. Take the address out of that place (a signature, an attached file or its properties) and send the reply again.",
-      ];
+      return explainLeak(own, refusal);
     case "foreign_recipient":
       return [
         `Your reply from ${own} was not sent, because To or Cc names an address that is neither the alias nor a reply address of it. Sending it would show your correspondents to each other, and you to them.`,
@@ -105,6 +106,36 @@ function explain(own: string, refusal: Refusal): string[] {
         ...(refusal.code === null ? [] : [`The code of the last answer was ${refusal.code}.`]),
       ];
   }
+}
+
+const LEAKS_SHOWN_MAX = 5;
+
+function explainLeak(own: string, { leaks, words, links }: Extract<Refusal, { kind: "leak" }>): string[] {
+  const what =
+    words.length > 0
+      ? `this would have been shown: ${words.join(", ")}`
+      : "it would have shown your real address, a reply address or the name of your mail server";
+  const places = leaks.slice(0, LEAKS_SHOWN_MAX).map(placeOf);
+  const more = leaks.length > places.length ? [`- and ${leaks.length - places.length} more places`] : [];
+  return [
+    `Your reply from ${own} was not sent, because ${what}. It was found in:`,
+    [...places.map((place) => `- ${place}`), ...more].join("\n"),
+    "Nobody has received it. Take it out of there (a signature, an attached file or its properties) and send the reply again.",
+    ...(links.send === null ? [] : [`Or send this one as it is, once and within 24 hours:\n${links.send}`]),
+    ...(links.setting === null
+      ? []
+      : [`Or change what replies from this address may show, within 24 hours:\n${links.setting}`]),
+  ];
+}
+
+function placeOf({ where, file }: ToldLeak): string {
+  return file === null ? where : `the file "${file}" (${where})`;
+}
+
+/** What the activity says of it: without names of files, which are the owner's own words. */
+export function detailOf({ leaks, words }: Extract<Refusal, { kind: "leak" }>): string {
+  const where = leaks[0]?.where ?? "the message";
+  return words.length > 0 ? `${where}: ${words.join(", ")}` : where;
 }
 
 function statusOf(refusal: Refusal): string {

@@ -1,25 +1,22 @@
 // The public pages behind the links in mail: a mailbox's consent, and leaving a mailing list through the alias. GET shows a
 // button and changes nothing, because mail scanners open links; the button posts (and so does a mail program, RFC 8058). No
 // address is shown.
-import { Type } from "@sinclair/typebox";
 import type { Api } from "../platform/http.ts";
-import { FORM_BYTES_MAX, openPages, page, sendPage } from "../platform/public-page.ts";
-import type { BouncePorts } from "./bounces.ts";
+import { openPages, page, sendPage } from "../platform/public-page.ts";
 import type { CarryWorld } from "./carry.ts";
 import { readConfirmationToken } from "./confirmation.ts";
 import { confirmDestination } from "./destinations.ts";
+import { mountHeldPages } from "./held-pages.ts";
+import { OFF, OVER, ofToken } from "./open-pages.ts";
+import type { TracePorts } from "./settling.ts";
 import { leaveList, readLeave } from "./unsubscribing.ts";
 
-const ofToken = {
-  schema: { hide: true, params: Type.Object({ token: Type.String({ maxLength: 2_000 }) }) },
-  bodyLimit: FORM_BYTES_MAX,
-};
-
 /** Mounts the pages that need no key, in a scope of their own. What their forms hold is not looked at. */
-export function mountMaskedPages(api: Api, world: CarryWorld, ports: BouncePorts): void {
+export function mountMaskedPages(api: Api, world: CarryWorld, ports: TracePorts): void {
   openPages(api, world);
   mountConfirmation(api, world);
   mountLeaving(api, world, ports);
+  mountHeldPages(api, world, ports);
 }
 
 function mountConfirmation(api: Api, world: Pick<CarryWorld, "db" | "clock" | "seal">): void {
@@ -34,7 +31,7 @@ function mountConfirmation(api: Api, world: Pick<CarryWorld, "db" | "clock" | "s
   });
 }
 
-function mountLeaving(api: Api, world: CarryWorld, ports: BouncePorts): void {
+function mountLeaving(api: Api, world: CarryWorld, ports: TracePorts): void {
   api.get("/masked/unsubscribe/:token", ofToken, async (request, reply) => {
     const leave = readLeave(world, request.params.token);
     return leave ? sendPage(reply, 200, ASK_LEAVE) : sendPage(reply, 404, OVER);
@@ -64,8 +61,3 @@ const LATER = page(
   "Not now",
   "<p>Your masked address has sent too much mail within the last hour. Try again later.</p>",
 );
-const OFF = page(
-  "Switched off",
-  "<p>Nothing is sent from your masked address at the moment, because you switched that off.</p>",
-);
-const OVER = page("This link does not work", "<p>It is too old, or what it was for was removed.</p>");

@@ -7,14 +7,16 @@ import type { Replacement } from "../mail/masked/replace-addresses.ts";
 import { type SentContent, type Token, withoutTokens } from "../mail/masked/sent-content.ts";
 import { serverNames } from "../mail/masked/server-names.ts";
 import { isSameMailbox } from "../mail/masked/spellings.ts";
+import { maskedWord } from "../mail/masked/tell-leaks.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { NotNow } from "../platform/not-now.ts";
 import { addressDigest, openContact, untagged } from "./addresses.ts";
 import { countRecipients, REPLY_RECIPIENTS_MAX, writersOf } from "./arrival.ts";
 import * as carry from "./carry.ts";
 import { addressOf, type Person, usable } from "./correspondents.ts";
+import { keepHeld } from "./held.ts";
 import { contextFinder } from "./lookups.ts";
-import { makeNotice, type Refusal } from "./notices.ts";
+import { detailOf, makeNotice, type Refusal } from "./notices.ts";
 import { readParts } from "./parts.ts";
 import { findContacts } from "./people-queries.ts";
 import { findAddresses } from "./queries.ts";
@@ -61,9 +63,10 @@ export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
     const obstacle = permission.kind === "unknown" ? "unproven" : read.kind === "failed" ? "unreadable" : null;
     if (obstacle !== null) {
       if (ageOf(world, mail) < KEEP_TRYING_MS) throw new NotNow(`a reply waits, it is ${obstacle}`);
-      return turnBack(world, ports, reply, { kind: obstacle });
+      return turnBack(world, ports, reply, { refusal: { kind: obstacle } });
     }
-    if (!alias.active || !alias.reply_enabled) return turnBack(world, ports, reply, { kind: "reply_disabled" });
+    if (!alias.active || !alias.reply_enabled)
+      return turnBack(world, ports, reply, { refusal: { kind: "reply_disabled" } });
     return carryReply(world, ports, reply);
   };
 }
@@ -87,17 +90,15 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
   const mailboxes = context.destinations.map(({ email }) => email);
   const sent = await sentBy(world, alias, about.contact_id as string, mailboxes);
   const people = await readPeople(world, context, { contact_id: about.contact_id, sent }, parsed);
-  if ("kind" in people) return turnBack(world, ports, reply, people);
+  if ("kind" in people) return turnBack(world, ports, reply, { refusal: people });
   const built = await build(world, reply, { ...people, sent });
   // In a bounded worker: what is too much for it is not sent.
   if (built.kind === "failed") {
     if (ageOf(world, mail) < KEEP_BUILDING_MS) throw new NotNow(`a reply waits, ${built.reason}`);
-    return turnBack(world, ports, reply, { kind: "too_complex" });
+    return turnBack(world, ports, reply, { refusal: { kind: "too_complex" } });
   }
-  if (built.kind === "refused") return turnBack(world, ports, reply, { kind: built.reason });
-  if (built.kind === "held") {
-    return turnBack(world, ports, reply, { kind: "leak", where: built.leaks[0]?.where ?? "the message" });
-  }
+  if (built.kind === "refused") return turnBack(world, ports, reply, { refusal: { kind: built.reason } });
+  if (built.kind === "held") return holdBack(world, ports, reply, built);
   const { id, outer, bytes, redactions } = built;
   const outgoing = { id, message_id: outer, from: addressOf(alias), recipient: people.contact.email, mime: bytes };
   const raw = await carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);
@@ -129,15 +130,45 @@ function ownerOf({ context, author }: Reply) {
   return context.destinations.find(({ email }) => email.toLowerCase() === author.toLowerCase());
 }
 
+type Held = Extract<Awaited<ReturnType<typeof build>>, { kind: "held" }>;
+
+/** The leak gate found something: its author is told what, and may have it sent all the same where it is theirs alone. */
+async function holdBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply: Reply, held: Held) {
+  const { context, mail, about, author, parsed } = reply;
+  const { alias, destinations } = context;
+  const owner = ownerOf(reply);
+  const others = destinations.filter(({ email }) => !isSameMailbox(email, author));
+  const isForeign = held.words.some((word) => others.some(({ email }) => isSameMailbox(email, word)));
+  const { leaks, words, bytes, outer } = held;
+  const kept =
+    !owner || isForeign
+      ? null
+      : await keepHeld(world, ports, {
+          ...{ alias, environment: mail.environment, bytes, message_id: outer },
+          ...{ contact_id: about.contact_id as string, owner_id: owner.id },
+        });
+  const links = { send: kept?.send ?? null, setting: others.length > 0 ? null : (kept?.setting ?? null) };
+  const refusal: Refusal = { kind: "leak", leaks, words: words.map(maskedWord), links };
+  const ids = parsed.message_id === null ? [] : pairOfIds(world, alias, parsed.message_id);
+  return turnBack(world, ports, reply, { refusal, also: kept?.also, ids });
+}
+
+type Kept = Pick<carry.Conclusion, "also" | "ids">;
+
 /** The reply does not leave: its author is told, and the activity says so. */
-async function turnBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply: Reply, refusal: Refusal) {
+async function turnBack(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  reply: Reply,
+  { refusal, ...kept }: { refusal: Refusal } & Kept,
+) {
   const { context, mail, parsed, about } = reply;
   const { alias } = context;
   const owner = ownerOf(reply);
   const isHeld = refusal.kind === "leak";
   const outcome = isHeld ? ("held" as const) : ("failed" as const);
   const reason = refusal.kind;
-  const detail = isHeld ? refusal.where : null;
+  const detail = isHeld ? detailOf(refusal) : null;
   const raw = await makeNotice(world, ports, alias, {
     to: reply.author,
     environment: mail.environment,
@@ -154,6 +185,7 @@ async function turnBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply:
       entries: [{ ...about, type: "reply", outcome, reason, detail, destination_id: owner?.id ?? null }],
       counts: {},
       leaving: [{ raw, trace: { kind: "notice" } }],
+      ...kept,
     },
   );
 }

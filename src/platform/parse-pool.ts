@@ -170,7 +170,7 @@ function reasonOf(error: NodeJS.ErrnoException): string {
 }
 
 function withBuffer(reply: BuiltReply): BuiltReply {
-  if (reply.kind !== "built") return reply;
+  if (reply.kind === "refused") return reply;
   const { buffer, byteOffset, length } = reply.bytes as Uint8Array<ArrayBuffer>;
   return { ...reply, bytes: Buffer.from(buffer, byteOffset, length) };
 }

@@ -4,10 +4,11 @@
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../mime/encode-header.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import { hiddenForms } from "./hidden-forms.ts";
-import { findLeaks, type Leak, type Secrets } from "./leak-gate.ts";
+import { findLeaks, type Secrets } from "./leak-gate.ts";
 import { createReplacer, type Replacement, type Replacer } from "./replace-addresses.ts";
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub-parts.ts";
 import { keepingSent, restoring, type SentContent } from "./sent-content.ts";
+import { type Told, tellLeaks, type Word } from "./tell-leaks.ts";
 
 export type ReplyOrder = {
   from: HeaderMailbox;
@@ -35,7 +36,8 @@ export type ReplyOrder = {
 
 export type BuiltReply =
   | { kind: "built"; bytes: Buffer; redactions: number; dropped: string[] }
-  | { kind: "held"; leaks: Leak[] }
+  /** `bytes`: as it would have left. */
+  | ({ kind: "held"; bytes: Buffer; redactions: number } & Told)
   | { kind: "refused"; reason: ScrubRefusal };
 
 /** Parts that the mutation tests exchange; nothing else does. */
@@ -54,7 +56,10 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
   const searched = isTelling(order) ? write(bytes, order, steps, true) : finished;
   if (searched.kind === "refused") return searched;
   const leaks = steps.gate(searched.bytes, secretsOf(order));
-  return leaks.length > 0 ? { kind: "held", leaks } : finished;
+  if (leaks.length === 0) return finished;
+  const { bytes: built, redactions } = finished;
+  const told = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), steps.gate);
+  return { kind: "held", bytes: built, redactions, ...told };
 }
 
 /** Does the order name anything that the contact sent and that must not be told otherwise? */
@@ -143,6 +148,16 @@ function secretsOf(order: ReplyOrder): Secrets {
   // What is only taken away stands around another of them.
   const addresses = hiddenBy(order).flatMap(({ from, to }) => (to === "" ? [] : from));
   return { addresses, names, allowed: ALLOWED[redact], given: [...people, ...in_reply_to, ...references] };
+}
+
+/** Each of the secrets alone. */
+function wordsOf(order: ReplyOrder): Word[] {
+  const own = order.hidden.map((one) => ({
+    word: one.from,
+    secrets: { ...secretsOf({ ...order, hidden: [one] }), names: [] },
+  }));
+  const names = order.names.map((word) => ({ word, secrets: { ...secretsOf(order), addresses: [], names: [word] } }));
+  return [...own, ...names];
 }
 
 function hiddenBy({ hidden, to, cc, sent }: ReplyOrder): Replacement[] {

@@ -1,0 +1,14 @@
+// What the pages behind links in mail have in common: their token, and what they say when there is nothing to do.
+import { Type } from "@sinclair/typebox";
+import { FORM_BYTES_MAX, page } from "../platform/public-page.ts";
+
+export const ofToken = {
+  schema: { hide: true, params: Type.Object({ token: Type.String({ maxLength: 2_000 }) }) },
+  bodyLimit: FORM_BYTES_MAX,
+};
+
+export const OFF = page(
+  "Switched off",
+  "<p>Nothing is sent from your masked address at the moment, because you switched that off.</p>",
+);
+export const OVER = page("This link does not work", "<p>It is too old, or what it was for was removed.</p>");
