@@ -5,14 +5,14 @@ import { organizationsWith } from "../accounts/accounts.ts";
 import { uuidFloor } from "../platform/random.ts";
 import { type RoundsWorld, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
-import * as blobQueries from "./blob-queries.ts";
-import { collectBlobs } from "./blob-references.ts";
-import { forgetReceived } from "./forget.ts";
-import { REMEMBER_MS } from "./greylist.ts";
-import * as greylistQueries from "./greylist-queries.ts";
-import * as list from "./list-queries.ts";
+import * as blobQueries from "./blobs/blob-queries.ts";
+import { collectBlobs } from "./blobs/blob-references.ts";
+import { forgetReceived } from "./blobs/forget.ts";
+import { releaseSent } from "./blobs/sent-blobs.ts";
 import { oldestWaiting } from "./queries.ts";
-import { releaseSent } from "./sent-blobs.ts";
+import * as list from "./read/list-queries.ts";
+import { REMEMBER_MS } from "./receive/greylist.ts";
+import * as greylistQueries from "./receive/greylist-queries.ts";
 
 export type RetentionWorld = Pick<World, "db" | "blobs" | "clock" | "config" | "log">;
 

@@ -12,22 +12,22 @@ import { anyMaskedAlias } from "../masked/masked.ts";
 import type { FindLane } from "../outbound/outbound.ts";
 import { createParsePool } from "../platform/parse-pool.ts";
 import type { World } from "../platform/world.ts";
-import { type Acceptor, createAcceptor } from "./accept.ts";
-import { refuseLargeHeads, refuseLoops } from "./checks.ts";
-import { customerHandler } from "./customer.ts";
-import { createExamination, type Examinable, type Examined } from "./examination.ts";
-import type { ComplaintPorts } from "./find-complained.ts";
-import { keptVerdicts } from "./findings.ts";
-import { createFinisher } from "./finish.ts";
-import { KEPT, putAside } from "./outcome.ts";
-import { createProcessor, type Processor, type ProcessorParts } from "./processor.ts";
+import { customerHandler } from "./process/customer.ts";
+import { createExamination, type Examinable, type Examined } from "./process/examination.ts";
+import { keptVerdicts } from "./process/findings.ts";
+import { createFinisher } from "./process/finish.ts";
+import { KEPT, putAside } from "./process/outcome.ts";
+import { createProcessor, type Processor, type ProcessorParts } from "./process/processor.ts";
+import { bytesLoader } from "./process/raw.ts";
+import { threadFinder } from "./process/threads.ts";
 import type * as queries from "./queries.ts";
-import { bytesLoader } from "./raw.ts";
-import { createRcptPolicy } from "./rcpt.ts";
-import { relayBounce } from "./relay-bounce.ts";
-import { returnedMailHandler } from "./returned-mail.ts";
-import { ownReceiver } from "./simulate.ts";
-import { threadFinder } from "./threads.ts";
+import { type Acceptor, createAcceptor } from "./receive/accept.ts";
+import { refuseLargeHeads, refuseLoops } from "./receive/checks.ts";
+import { createRcptPolicy } from "./receive/rcpt.ts";
+import { ownReceiver } from "./receive/simulate.ts";
+import type { ComplaintPorts } from "./returned/find-complained.ts";
+import { relayBounce } from "./returned/relay-bounce.ts";
+import { returnedMailHandler } from "./returned/returned-mail.ts";
 import type {
   AcceptCheck,
   Handler,
@@ -43,7 +43,7 @@ import type {
   SpamStep,
 } from "./types.ts";
 
-export { describeOperatorMail, readOperatorMail } from "./operator-mail.ts";
+export { describeOperatorMail, readOperatorMail } from "./read/operator-mail.ts";
 
 /** What other features lend to receiving, wired in app.ts. */
 export type InboundPorts = {

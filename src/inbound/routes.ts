@@ -17,14 +17,14 @@ import {
   pageOf,
 } from "../platform/http.ts";
 import type { World } from "../platform/world.ts";
-import { downloadHeaders } from "./download.ts";
-import * as emails from "./emails.ts";
 import type { Inbound } from "./inbound.ts";
-import { SORTS } from "./list-queries.ts";
-import { mountRules } from "./rules-routes.ts";
-import { InboundEmail, InboundEmailRow, SimulateBody, SimulatedMessage, SimulatedReply } from "./shape.ts";
-import { simulate } from "./simulate.ts";
-import { mountSpam } from "./spam-routes.ts";
+import { downloadHeaders } from "./read/download.ts";
+import * as emails from "./read/emails.ts";
+import { SORTS } from "./read/list-queries.ts";
+import { InboundEmail, InboundEmailRow, SimulateBody, SimulatedMessage, SimulatedReply } from "./read/shape.ts";
+import { simulate } from "./receive/simulate.ts";
+import { mountRules } from "./rules/rules-routes.ts";
+import { mountSpam } from "./spam/spam-routes.ts";
 import { STATUSES } from "./types.ts";
 
 /** 35 MiB as base64, with room for the rest. */

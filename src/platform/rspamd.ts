@@ -1,5 +1,5 @@
 // rspamd over HTTP: one mail told, what came of it as a value. Not here: what its answer says (mail/spam/rspamd.ts), and
-// what is made of it (inbound/spam-judge.ts, check-spam.ts).
+// what is made of it (inbound/spam/spam-judge.ts, check-spam.ts).
 import { REPLY_BYTES_MAX, type RspamdReply, readRspamdReply, rspamdHeaders, type Told } from "../mail/spam/rspamd.ts";
 import { createOperatorPost } from "./operator-post.ts";
 

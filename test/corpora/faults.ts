@@ -29,14 +29,14 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     what: "what a report says is not taken over",
-    file: "src/inbound/returned-mail.ts",
+    file: "src/inbound/returned/returned-mail.ts",
     from: "suppress: finding.suppress && is_sure",
     to: "suppress: false",
     corpora: BOUNCES,
   },
   {
     what: "every bounce suppresses",
-    file: "src/inbound/returned-mail.ts",
+    file: "src/inbound/returned/returned-mail.ts",
     from: "suppress: finding.suppress && is_sure",
     to: "suppress: true",
     corpora: BOUNCES,

@@ -3,7 +3,7 @@
 // Why a difference may be one, mime-reasons.ts says.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { showFrom } from "../../src/inbound/payload.ts";
+import { showFrom } from "../../src/inbound/process/payload.ts";
 import {
   type Found,
   mime4jDifferences,

@@ -2,7 +2,7 @@
 // Everything that got its 250 is there afterwards, whole, once, processed and told of by its webhook. A second copy is
 // allowed only where the connection broke between the final dot and the answer (RFC 1047), or where the answer there was
 // 451: the process lost its database in the middle of the commit, and asked whether it was done too early
-// (src/inbound/accept.ts). Not here: what is done to it.
+// (src/inbound/receive/accept.ts). Not here: what is done to it.
 import { join } from "node:path";
 import { apiOf, ask } from "../support/postern-process.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";

@@ -2,7 +2,7 @@
 // address, and everything that looks like one and must change nothing. Read from the API and from a webhook's receiver.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { describeOperatorMail, readOperatorMail } from "../../src/inbound/operator-mail.ts";
+import { describeOperatorMail, readOperatorMail } from "../../src/inbound/read/operator-mail.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
 import { processedMail, type Receiving, startTestReceiving, takenId } from "../support/receiving.ts";
 import { type Copy, feedbackReport, fieldOf, postfixBounce } from "../support/returned-mail.ts";

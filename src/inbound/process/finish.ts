@@ -1,0 +1,155 @@
+// From outcomes to durable state: the mail's row, its place in the queue, its alias's counters, its forwards and its
+// webhooks, in one transaction for many mails. While one batch commits, the next gathers.
+import { countReceived } from "../../aliases/aliases.ts";
+import type { FindLane } from "../../outbound/outbound.ts";
+import { type Tx, whileUnavailable } from "../../platform/db.ts";
+import { withPartitions } from "../../platform/partitions.ts";
+import type { World } from "../../platform/world.ts";
+import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
+import { enqueueWebhooks, wakeHooks } from "../../webhooks/webhooks.ts";
+import * as queries from "../queries.ts";
+import { countHits } from "../rules/rules-step.ts";
+import type { Found, Outcome } from "../types.ts";
+import type { Job } from "./processor.ts";
+
+const BATCH_MAX = 100;
+const RETRY_COMMIT_MS = 500;
+const RETRY_COMMIT_FOR_MS = 20_000;
+
+export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log">;
+
+export type Finisher = {
+  /** Resolves with null once the outcome is committed (or its claim had lapsed), with the error when it cannot be. */
+  finish(job: Job, outcome: Outcome): Promise<unknown>;
+};
+
+export type FinishPorts = {
+  findLane: FindLane;
+  /** Forwards were queued. */
+  notifyOutbound(): void;
+};
+
+const NOTHING_FOUND: Found = {
+  message_id: null,
+  from_address: null,
+  subject: null,
+  has_attachments: false,
+  thread_id: null,
+  matched_email_id: null,
+  spam_score: null,
+  authentication_results: null,
+  findings: null,
+};
+
+type Waiting = { job: Job; outcome: Outcome; forwards: Laned[]; done: (failure: unknown) => void };
+
+/** Collects outcomes and commits them in batches. */
+export function createFinisher(world: FinishWorld, ports: FinishPorts): Finisher {
+  const waiting: Waiting[] = [];
+  let running = false;
+
+  async function pump(): Promise<void> {
+    running = true;
+    while (waiting.length > 0) await commitBatch(world, ports, waiting.splice(0, BATCH_MAX));
+    running = false;
+  }
+
+  return {
+    async finish(job, outcome) {
+      const forwards: Laned[] = [];
+      for (const message of outcome.forwards) forwards.push(await withLane(ports.findLane, message));
+      return new Promise((done) => {
+        waiting.push({ job, outcome, forwards, done });
+        if (!running) setImmediate(() => (running ? undefined : pump()));
+      });
+    },
+  };
+}
+
+async function commitBatch(world: FinishWorld, ports: FinishPorts, batch: Waiting[]): Promise<void> {
+  const failure = await commit(world, ports, batch);
+  if (failure === null || batch.length === 1) {
+    for (const { done } of batch) done(failure);
+    return;
+  }
+  for (const single of batch) single.done(await commit(world, ports, [single]));
+}
+
+/** The database being away is waited for, as long as the claims can be renewed when it is back. */
+async function commit(world: FinishWorld, ports: FinishPorts, batch: Waiting[]): Promise<unknown> {
+  const work = () => withPartitions(world, () => world.db.transaction((tx) => write(tx, world, batch)));
+  const until = world.clock.monotonic() + RETRY_COMMIT_FOR_MS;
+  try {
+    await whileUnavailable(work, RETRY_COMMIT_MS, () => world.clock.monotonic() < until);
+    wakeHooks(world);
+    if (batch.some(({ forwards }) => forwards.length > 0)) ports.notifyOutbound();
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
+async function write(tx: Tx, world: FinishWorld, batch: Waiting[]): Promise<void> {
+  const at = new Date(world.clock.now());
+  const finished = await queries.finishMail(
+    tx,
+    batch.map(({ job, outcome }) => toRow(job, outcome, at)),
+  );
+  // By the claim: after an outage one process may hold a mail twice, under the claim that lapsed and under a new one.
+  const ours = new Set(finished.map(({ id, claim_id }) => `${id} ${claim_id}`));
+  const mine = batch.filter(({ job }) => ours.has(`${job.mail.id} ${job.claim_id}`));
+  await countReceived(
+    tx,
+    mine.flatMap(({ job: { mail } }) =>
+      mail.route.alias_id === null || mail.replayed
+        ? []
+        : [{ org_id: mail.org_id, alias_id: mail.route.alias_id, at: mail.received_at }],
+    ),
+  );
+  await countHits(
+    tx,
+    mine.flatMap(({ job: { mail }, outcome }) =>
+      // What came out of quarantine is a first hit, a replay that ends as before is none.
+      outcome.rule_ids
+        .filter((rule_id) => !mail.rule_ids.includes(rule_id))
+        .map((rule_id) => ({ org_id: mail.org_id, rule_id, at: mail.received_at })),
+    ),
+  );
+  for (const { outcome } of mine) await outcome.also?.(tx);
+  const shared = Map.groupBy(
+    mine.flatMap(({ outcome }) => outcome.shared ?? []),
+    ({ write }) => write,
+  );
+  for (const [write, all] of shared) {
+    await write(
+      tx,
+      all.map(({ fact }) => fact),
+    );
+  }
+  await enqueueRaw(
+    tx,
+    mine.flatMap(({ forwards }) => forwards),
+  );
+  await enqueueWebhooks(
+    tx,
+    world,
+    mine.flatMap(({ outcome }) => outcome.events),
+  );
+}
+
+function toRow({ mail, claim_id }: Job, outcome: Outcome, processed_at: Date): queries.FinishRow {
+  const { status, reason, found, events, forwards, rule_ids } = outcome;
+  return {
+    ...(found ?? NOTHING_FOUND),
+    keeps: found === undefined,
+    org_id: mail.org_id,
+    id: mail.id,
+    claim_id,
+    status,
+    reason,
+    processed_at,
+    rule_ids,
+    event_ids: events.map(({ event_id }) => event_id),
+    forward_ids: forwards.map(({ id }) => id),
+  };
+}

@@ -1,0 +1,235 @@
+// SQL for what people ask of received mail: lists, one, deletion, its places to be changed by hand.
+import type { Query, Tx } from "../../platform/db.ts";
+import { spelled } from "../../platform/like.ts";
+import { CUSTOMER_KINDS, type Findings, type Route, type Status } from "../types.ts";
+
+const KINDS = CUSTOMER_KINDS.map((kind) => `'${kind}'`).join(", ");
+/** An organization's own mail, and what waits for its word (or just got it) of the mail to its masked addresses. */
+const SHOWN = `(kind in (${KINDS}) or status = 'quarantined' or released_at is not null)`;
+
+export type EmailFilter = {
+  q?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+  subject?: string | undefined;
+  status?: Status | undefined;
+  environment?: string | undefined;
+  domain_id?: string | undefined;
+  alias_id?: string | undefined;
+  envelope_sender?: string | undefined;
+  has_attachments?: boolean | undefined;
+  thread_id?: string | undefined;
+  received_from?: Date | undefined;
+  received_to?: Date | undefined;
+  /** The same bounds as ids, for the day partitions: a mail's id is made just after it was received. */
+  id_from?: string | undefined;
+  id_to?: string | undefined;
+};
+
+export const SORTS = ["received_at", "processed_at", "from", "to", "subject", "spam_score", "size"] as const;
+export type Sort = (typeof SORTS)[number];
+
+/** Beside the id, which orders by the time of receipt. */
+const SORT_COLUMNS: Record<Exclude<Sort, "received_at">, string> = {
+  processed_at: "e.processed_at",
+  from: "lower(e.from_address)",
+  to: "lower(e.recipient)",
+  subject: "lower(e.subject)",
+  spam_score: "e.spam_score",
+  size: "e.size",
+};
+
+export type EmailListRow = {
+  id: string;
+  message_id: string | null;
+  from_address: string | null;
+  to_address: string;
+  subject: string | null;
+  status: Status;
+  environment: "live" | "test";
+  domain_id: string | null;
+  alias_id: string | null;
+  thread_id: string | null;
+  has_attachments: boolean;
+  spam_score: number | null;
+  size: number;
+  received_at: Date;
+  processed_at: Date | null;
+};
+
+const LISTED = `e.id, e.message_id, e.from_address, e.recipient as to_address, e.subject, e.status, e.environment,
+  e.domain_id, e.alias_id, e.thread_id, e.has_attachments, e.spam_score, e.size, e.received_at, e.processed_at`;
+
+/** `filter` in SQL. */
+function where(filter: EmailFilter, values: unknown[]): string {
+  const parts = ["e.org_id = $1", SHOWN];
+  const add = (sql: string, value: unknown): void => {
+    if (value === undefined) return;
+    values.push(value);
+    parts.push(sql.replaceAll("?", `$${values.length}`));
+  };
+  const like = (text: string | undefined) => (text === undefined ? undefined : spelled(text));
+  add("e.status = ?", filter.status);
+  add("e.environment = ?", filter.environment);
+  add("e.domain_id = ?", filter.domain_id);
+  add("e.alias_id = ?", filter.alias_id);
+  add("e.thread_id = ?", filter.thread_id);
+  add("e.has_attachments = ?", filter.has_attachments);
+  add("e.id >= ?", filter.id_from);
+  add("e.id < ?", filter.id_to);
+  add("e.received_at >= ?", filter.received_from);
+  add("e.received_at < ?", filter.received_to);
+  add("e.from_address ilike any(?)", like(filter.from));
+  add("e.recipient ilike any(?)", like(filter.to));
+  add("e.subject ilike any(?)", like(filter.subject));
+  add("e.envelope_from ilike any(?)", like(filter.envelope_sender));
+  add(
+    "(e.from_address ilike any(?) or e.recipient ilike any(?) or e.subject ilike any(?) or e.message_id ilike any(?))",
+    like(filter.q),
+  );
+  return parts.join(" and ");
+}
+
+export type Order = { sort: Sort; direction: "asc" | "desc" };
+
+export function listEmails(
+  tx: Tx,
+  orgId: string,
+  filter: EmailFilter,
+  page: Order & { limit: number; offset: number },
+) {
+  const values: unknown[] = [orgId];
+  const condition = where(filter, values);
+  values.push(page.limit, page.offset);
+  // By the id alone the primary key has the order; with "nulls last" every row would be sorted.
+  const column = page.sort === "received_at" ? "" : `${SORT_COLUMNS[page.sort]} ${page.direction} nulls last, `;
+  const order = `${column}e.id ${page.direction}`;
+  return tx.query<EmailListRow>(
+    `select ${LISTED} from inbound_email e where ${condition} order by ${order}
+      limit $${values.length - 1} offset $${values.length}`,
+    values,
+  );
+}
+
+export async function countEmails(tx: Tx, orgId: string, filter: EmailFilter): Promise<number> {
+  const values: unknown[] = [orgId];
+  const [row] = await tx.query<{ total: number }>(
+    `select count(*) as total from inbound_email e where ${where(filter, values)}`,
+    values,
+  );
+  return row?.total ?? 0;
+}
+
+export type EmailRow = EmailListRow & {
+  org_id: string;
+  raw_id: string;
+  route: Route;
+  envelope_from: string;
+  reason: string | null;
+  matched_email_id: string | null;
+  authentication_results: string | null;
+  findings: Findings | null;
+  rule_ids: string[];
+  event_ids: string[];
+  forward_ids: string[];
+  released_at: Date | null;
+  smtputf8: boolean;
+  remote_ip: string | null;
+  remote_port: number | null;
+  helo: string;
+  protocol: string;
+  tls: string | null;
+};
+
+/** One mail with its origin. */
+export function findEmail(tx: Query, orgId: string, id: string) {
+  return tx.query<EmailRow>(
+    `select ${LISTED}, e.org_id, e.raw_id, e.route, e.envelope_from, e.reason, e.matched_email_id,
+            e.authentication_results, e.findings, e.rule_ids, e.event_ids, e.forward_ids, e.released_at, r.smtputf8,
+            r.remote_ip, r.remote_port, r.helo, r.protocol, r.tls
+       from inbound_email e join inbound_raw r on r.org_id = e.org_id and r.id = e.raw_id
+      where e.org_id = $1 and e.id = $2 and ${SHOWN}`,
+    [orgId, id],
+  );
+}
+
+/** The messages that carry these mails on. */
+export async function findForwardIds(db: Query, orgId: string, ids: readonly string[]): Promise<string[]> {
+  const rows = await db.query<{ forward_ids: string[] }>(
+    "select forward_ids from inbound_email where org_id = $1 and id = any($2) order by id",
+    [orgId, ids],
+  );
+  return rows.flatMap(({ forward_ids }) => forward_ids);
+}
+
+export function lockEmail(tx: Tx, orgId: string, id: string) {
+  return tx.query<{ status: Status; raw_id: string }>(
+    `select status, raw_id from inbound_email where org_id = $1 and id = $2 and ${SHOWN} for update`,
+    [orgId, id],
+  );
+}
+
+/** Back to the start: it is about to be processed again, on this route. */
+export function reopenEmail(tx: Tx, orgId: string, id: string, to: { route: Route; released_at: Date | null }) {
+  return tx.execute(
+    `update inbound_email set status = 'processing', reason = null, route = $3,
+            released_at = coalesce($4, released_at)
+      where org_id = $1 and id = $2`,
+    [orgId, id, JSON.stringify(to.route), to.released_at],
+  );
+}
+
+/** Takes a mail out of the queue: whoever works on it finds its claim gone. */
+export async function dropFromQueue(tx: Tx, orgId: string, id: string): Promise<void> {
+  await tx.execute("delete from inbound_queue where org_id = $1 and id = $2", [orgId, id]);
+}
+
+type Key = { org_id: string; id: string };
+const keyArrays = (keys: readonly Key[]) => [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)];
+
+/** The oldest mails of an organization with ids below `before` that nobody works on. Index: inbound_email_pkey. */
+export function findProcessedBefore(db: Query, orgId: string, before: string, limit: number) {
+  return db.query<Key>(
+    `select e.org_id, e.id from inbound_email e
+      where e.org_id = $1 and e.id < $2
+        and not exists (select 1 from inbound_queue q where q.org_id = e.org_id and q.id = e.id)
+      order by e.id limit $3`,
+    [orgId, before, limit],
+  );
+}
+
+/** Serializes deletions of the recipients of these messages, so that the last of them sees that it is. */
+export async function lockRaws(tx: Tx, mails: readonly Key[]): Promise<void> {
+  await tx.execute(
+    `select 1 from inbound_raw r
+      where (r.org_id, r.id) in (
+        select e.org_id, e.raw_id from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+          join inbound_email e on e.org_id = k.org_id and e.id = k.id)
+      order by r.id for update`,
+    keyArrays(mails),
+  );
+}
+
+export type DeletedRow = Key & { raw_id: string; event_ids: string[] };
+
+/** Deletes those of the mails that are not in the queue; their messages must be locked. */
+export function deleteProcessed(tx: Tx, mails: readonly Key[]) {
+  return tx.query<DeletedRow>(
+    `delete from inbound_email e using unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+      where e.org_id = k.org_id and e.id = k.id
+        and not exists (select 1 from inbound_queue q where q.org_id = k.org_id and q.id = k.id)
+      returning e.org_id, e.id, e.raw_id, e.event_ids`,
+    keyArrays(mails),
+  );
+}
+
+/** Those of the messages that no recipient's mail is left of, deleted. Index: inbound_email_by_raw. */
+export function deleteUnusedRaws(tx: Tx, raws: readonly Key[]) {
+  return tx.query<Key>(
+    `delete from inbound_raw r using unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+      where r.org_id = k.org_id and r.id = k.id
+        and not exists (select 1 from inbound_email e where e.org_id = k.org_id and e.raw_id = k.id)
+      returning r.org_id, r.id`,
+    keyArrays(raws),
+  );
+}
