@@ -6,26 +6,39 @@
 export const GAP = "\uffff";
 
 const LAYERS_MAX = 5;
+/** What a reference or a percent begins with. */
+const CODED = /&[#a-z]|%[0-9a-f]{2}/;
+const PERCENTS = /(?:%[0-9a-f]{2})+/g;
+
+/** Is there any reference or percent in this text of lower case? */
+export function isCoded(text: string): boolean {
+  return text.search(PERCENTS) !== -1 || (/&(?:#|[a-z]{2})/.test(text) && undoReferences(text) !== text);
+}
 const LINE_TAG = /<(?:br|p|div)\b[^<>]*>/;
 const LINE_TAGS = new RegExp(LINE_TAG, "g");
 const SIMPLE_TAGS = /<[^<>]*>/g;
 
 /**
- * Every reading of the text, in lower case. `isText`: somebody wrote it to be read; of what is binary or was decoded by
- * chance, which is long and full of such signs, fewer readings are worth their time, and no marks.
+ * Every reading of the text that may matter, in lower case. `isText`: somebody wrote it to be read; of what is binary or was
+ * decoded by chance, which is long and full of such signs, fewer readings are worth their time, and no marks. `isWorth` says
+ * of a text whether it, or it with its lines joined, can be one of those that are looked for.
  */
-export function undisguised(given: string, isText: boolean): Set<string> {
+export function undisguised(given: string, isText: boolean, isWorth: (text: string) => boolean): Set<string> {
   const mark = isText ? GAP : "";
   const first = fold(given, isText);
-  const texts = new Set([first]);
+  const layers = new Set([first]);
   let last = first;
-  for (let layer = 0; layer < LAYERS_MAX && /[&%]/.test(last); layer += 1) {
-    last = fold(undoReferences(last).replace(/(?:%[0-9a-f]{2})+/g, undoPercents), isText);
-    if (texts.has(last)) break;
-    texts.add(last);
+  for (let layer = 0; layer < LAYERS_MAX && CODED.test(last); layer += 1) {
+    const decoded = undoReferences(last).replace(PERCENTS, undoPercents);
+    if (decoded === last) break;
+    last = fold(decoded, isText);
+    if (layers.has(last)) break;
+    layers.add(last);
   }
   const whole = new Set([first, last, ...(isText ? unhidden(given, last) : [])]);
-  for (const one of [...whole].flatMap((text) => [text, ...withoutTags(text, isText)])) {
+  const texts = new Set([...layers].filter(isWorth));
+  for (const one of [...whole].flatMap((text) => [text, ...withoutTags(text, isText, isWorth)])) {
+    if (!texts.has(one) && !isWorth(one)) continue;
     texts.add(one);
     // Folded lines of calendars and cards; lines that a reader of format=flowed joins (RFC 3676), in quotes, too.
     if (/\n[ \t]/.test(one)) texts.add(one.replace(/\r?\n[ \t]/g, mark));
@@ -43,11 +56,18 @@ function unhidden(given: string, last: string): string[] {
   return found;
 }
 
-function withoutTags(text: string, isText: boolean): string[] {
+/** The readings without tags that are worth it: with line ends for some of them it is the same letters. */
+function withoutTags(text: string, isText: boolean, isWorth: (text: string) => boolean): string[] {
   if (!text.includes("<")) return [];
-  const found = [text.replace(SIMPLE_TAGS, isText ? GAP : "")];
-  if (isText) found.push(withoutMarkup(text));
-  if (LINE_TAG.test(text)) found.push(text.replace(LINE_TAGS, "\n").replace(SIMPLE_TAGS, isText ? GAP : ""));
+  const simple = text.replace(SIMPLE_TAGS, isText ? GAP : "");
+  const found = isWorth(simple) ? [simple] : [];
+  if (found.length > 0 && LINE_TAG.test(text)) {
+    found.push(text.replace(LINE_TAGS, "\n").replace(SIMPLE_TAGS, isText ? GAP : ""));
+  }
+  if (isText) {
+    const whole = withoutMarkup(text);
+    if (whole !== simple) found.push(whole);
+  }
   return found;
 }
 
@@ -59,56 +79,76 @@ const SHAPED =
 
 function fold(text: string, isText: boolean): string {
   if (!/[^\x00-\x7f]/.test(text)) return text.toLowerCase();
+  if (!isText && !/[^\x00-\xff]/.test(text)) return foldOctets(text);
   const seen = text.replace(HIDDEN_ALL, "");
   const marked = isText ? seen.replace(SHAPED, `${GAP}$&${GAP}`) : seen;
   return marked.normalize("NFKC").replaceAll("\u3002", ".").toLowerCase();
 }
 
-type State = "text" | "comment" | "declaration" | "tag" | "equals" | "value" | "'" | '"';
+/** The same for what was decoded: normalizing noise was most of the time of a search. */
+function foldOctets(text: string): string {
+  return text
+    .replaceAll("\u00ad", "")
+    .replace(/[\xa0\xa8\xaa\xaf\xb2-\xb5\xb8-\xba\xbc-\xbe]/g, (one) => one.normalize("NFKC"))
+    .toLowerCase();
+}
 
-/** Without tags whose values may hold a `>`, and comments, letter by letter as a browser goes (HTML Living Standard §13.2.5). */
+/** Without tags whose values may hold a `>`, and comments, as a browser goes (HTML Living Standard §13.2.5). */
 function withoutMarkup(text: string): string {
   const kept: string[] = [];
-  let state: State = "text";
   let from = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    if (state === "text") {
-      at = text.indexOf("<", at);
-      if (at === -1) break;
-      state = opened(text, at);
-      if (state === "text") continue;
+  for (let at = text.indexOf("<"); at !== -1; ) {
+    const end = endOfMarkup(text, at);
+    if (end > at) {
       kept.push(text.slice(from, at));
-      // `<!-->` is a whole comment.
-      if (state === "comment") at += 1;
-      continue;
+      from = end;
     }
-    state = state === "comment" ? withinComment(text, at) : within(state, text[at] as string);
-    from = at + 1;
+    at = text.indexOf("<", Math.max(end, at + 1));
   }
-  if (state === "text") kept.push(text.slice(from));
+  kept.push(text.slice(from));
   return kept.join(GAP);
 }
 
-function opened(text: string, at: number): State {
+const COMMENT_END = /--!?>/g;
+const TAG_STOP = /[>=]/g;
+const VALUE_START = /\S/g;
+const VALUE_STOP = /[\s>]/g;
+
+/** Behind what begins here; here, where nothing does. What is never closed goes to the end. */
+function endOfMarkup(text: string, at: number): number {
   const next = text.slice(at + 1, at + 4);
-  if (next === "!--") return "comment";
-  if (/^\/?[a-z]/.test(next)) return "tag";
-  return /^(?:[!?]|\/.)/s.test(next) ? "declaration" : "text";
+  // `<!-->` is a whole comment.
+  if (next === "!--") return behind(text, COMMENT_END, at + 2);
+  if (/^\/?[a-z]/.test(next)) return endOfTag(text, at);
+  return /^(?:[!?]|\/.)/s.test(next) ? endOf(text, ">", at) : at;
 }
 
-function withinComment(text: string, at: number): State {
-  if (text[at] !== ">") return "comment";
-  return text.startsWith("--", at - 2) || text.startsWith("--!", at - 3) ? "text" : "comment";
+function endOfTag(text: string, start: number): number {
+  for (let at = start; at < text.length; ) {
+    at = behind(text, TAG_STOP, at);
+    if (text[at - 1] === ">") return at;
+    const value = behind(text, VALUE_START, at) - 1;
+    const quote = text[value] as string;
+    if (quote === ">") return value + 1;
+    if (quote === "'" || quote === '"') at = endOf(text, quote, value + 1);
+    else {
+      at = behind(text, VALUE_STOP, value);
+      if (text[at - 1] === ">") return at;
+    }
+  }
+  return text.length;
 }
 
-/** The state behind this character. */
-function within(state: Exclude<State, "text" | "comment">, char: string): State {
-  if (state === "'" || state === '"') return char === state ? "tag" : state;
-  if (char === ">") return "text";
-  if (state === "declaration") return state;
-  if (/\s/.test(char)) return state === "equals" ? state : "tag";
-  if (state === "equals") return char === "'" || char === '"' ? char : "value";
-  return state === "tag" && char === "=" ? "equals" : state;
+/** Behind the next match; the end when there is none. */
+function behind(text: string, pattern: RegExp, from: number): number {
+  pattern.lastIndex = from;
+  const match = pattern.exec(text);
+  return match === null ? text.length : match.index + match[0].length;
+}
+
+function endOf(text: string, sign: string, from: number): number {
+  const at = text.indexOf(sign, from);
+  return at === -1 ? text.length : at + 1;
 }
 
 function undoPercents(run: string): string {

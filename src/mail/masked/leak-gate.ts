@@ -6,7 +6,7 @@ import iconv from "iconv-lite";
 import { withoutComments } from "../mime/comments.ts";
 import { GAP, undisguised } from "./disguises.ts";
 import { encodedReadings } from "./encoded-readings.ts";
-import { holdsSecret, type Searched } from "./needles.ts";
+import { holdsSecret, mayHold, type Needles, needlesOf, octetsMayHold, type Searched } from "./needles.ts";
 import { packedContents } from "./packed-contents.ts";
 
 /** `where` tells the owner what to look at; it never holds what was found. */
@@ -29,8 +29,8 @@ const PARTS_MAX = 2_000;
 const DISGUISES_OCTETS_MAX = 1_000_000;
 
 type Look = {
-  needles: readonly string[];
-  names: readonly string[];
+  needles: Needles;
+  names: Needles;
   allowed: Secrets["allowed"];
   /** Reverse addresses of other services that are the recipients' own. */
   reverse: readonly string[];
@@ -42,11 +42,12 @@ type Look = {
 export function findLeaks(message: Buffer, { addresses, names, allowed, given }: Secrets): Leak[] {
   const plain = (list: readonly string[]) =>
     list.map((secret) => secret.normalize("NFKC").toLowerCase()).filter((secret) => secret !== "");
-  const strict = plain(names);
-  const needles = [...plain(addresses), ...strict];
+  const strict = needlesOf(plain(names));
+  const needles = needlesOf([...plain(addresses), ...plain(names)]);
   const reverse = plain(given).filter((one) => /^r\.[a-z2-7]{26}@./.test(one));
   const look: Look = { needles, names: strict, allowed, reverse, leaks: [], count: { parts: 0 } };
-  const isTelling = (id: string) => holdsSecret({ text: id.toLowerCase(), chance: false }, plain(addresses));
+  const own = needlesOf(plain(addresses));
+  const isTelling = (id: string) => holdsSecret({ text: id.toLowerCase(), chance: false }, own);
   const ids = given.filter((one) => one.startsWith("<") && !isTelling(one));
   const raw = withoutIds(message.toString("latin1"), ids);
   lookInto(look, raw, "the message", 0);
@@ -125,9 +126,10 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
 }
 
 /** The text itself, and what it holds in encodings. */
-function lookAtText(look: Look, given: Searched, place: string, needles: readonly string[]): void {
+function lookAtText(look: Look, given: Searched, place: string, needles: Needles): void {
   search(look, given, place, needles);
   for (const { text, chance } of encodedReadings(given.text)) {
+    if (chance && !octetsMayHold(text, needles)) continue;
     for (const one of withoutZeros({ text, chance: chance || given.chance })) search(look, one, place, needles);
   }
 }
@@ -268,14 +270,14 @@ function decodeWord(_: string, charset: string, kind: string, text: string): str
 }
 
 /** As it stands, in any case. */
-function searchPlain(look: Look, latin: string, where: string, needles: readonly string[]): void {
+function searchPlain(look: Look, latin: string, where: string, needles: Needles): void {
   const texts = withoutZeros({ text: latin.toLowerCase(), chance: isBinary(latin) });
   if (texts.some((text) => holds(look, text, needles))) look.leaks.push({ where });
 }
 
-function search(look: Look, { text, chance }: Searched, where: string, needles: readonly string[]): void {
+function search(look: Look, { text, chance }: Searched, where: string, needles: Needles): void {
   if (look.leaks.some((leak) => leak.where === where)) return;
-  for (const one of undisguised(text, !chance)) {
+  for (const one of undisguised(text, !chance, (reading) => mayHold(reading, needles))) {
     if (!holds(look, { text: one, chance }, needles)) continue;
     look.leaks.push({ where });
     return;
@@ -288,7 +290,7 @@ function withoutZeros(given: Searched): Searched[] {
 }
 
 /** A secret, or anybody's reverse address. */
-function holds(look: Look, given: Searched, needles: readonly string[]): boolean {
+function holds(look: Look, given: Searched, needles: Needles): boolean {
   if (holdsSecret(given, needles)) return true;
   const plain = given.text.includes(GAP) ? given.text.replaceAll(GAP, "") : given.text;
   // Behind its address a sentence may end, or the next line begin.

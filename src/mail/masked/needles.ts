@@ -2,17 +2,48 @@
 // any tag, and at Gmail with any dots; what is plainly a longer address of somebody else is let pass, unless the text is one
 // in which letters stand side by side by chance.
 import { parse } from "tldts";
-import { GAP } from "./disguises.ts";
+import { bareLetters, bareOctets } from "./bare-letters.ts";
+import { GAP, isCoded } from "./disguises.ts";
 
 /** `chance`: decoded from who knows where, or no text at all: what stands before an address belongs to nothing. */
 export type Searched = { text: string; chance: boolean };
 
+/** Secrets, and what stands in every text that holds one of them, in all its readings. */
+export type Needles = { list: readonly string[]; literals: readonly string[] };
+
+/** Of secrets in lower case. */
+export function needlesOf(list: readonly string[]): Needles {
+  return { list, literals: [...new Set(list.map(literalOf))] };
+}
+
+const REVERSE_BARE = /r\.[a-z2-7]{26}/;
+
+/**
+ * False: no reading of this text that only joins its lines can hold a secret or a reverse address. What such a reading takes
+ * out is no letter of either, so without all of that the text must hold what every find holds. Far cheaper than the search.
+ */
+export function mayHold(text: string, { literals }: Needles): boolean {
+  return holdsLiteral(bareLetters(text, GAP), literals);
+}
+
+/** The same of decoded octets as they are, for all readings: their codes are looked at closely, and their tags were taken out. */
+export function octetsMayHold(text: string, { literals }: Needles): boolean {
+  const bare = bareOctets(text);
+  return (
+    bare === null || isCoded(text.toLowerCase()) || bare.some((one) => isCoded(one) || holdsLiteral(one, literals))
+  );
+}
+
+function holdsLiteral(bare: string, literals: readonly string[]): boolean {
+  return literals.some((literal) => bare.includes(literal)) || REVERSE_BARE.test(bare);
+}
+
 /** A secret; an address also with a +tag, and one in words (`anna at home.example`) only so. */
-export function holdsSecret({ text, chance }: Searched, needles: readonly string[]): boolean {
+export function holdsSecret({ text, chance }: Searched, { list, literals }: Needles): boolean {
   const plain = text.includes(GAP) ? text.replaceAll(GAP, "") : text;
-  if (!needles.some((needle) => plain.includes(literalOf(needle)))) return false;
+  if (!literals.some((literal) => plain.includes(literal))) return false;
   const gaps = lazily(() => gapsOf(text));
-  return needles.some((given) => {
+  return list.some((given) => {
     const [needle, joint] = given.includes(SHOWN_AT) ? [given.replace(SHOWN_AT, "@"), SHOWN_JOINT] : [given, JOINT];
     if (!needle.includes("@") || REVERSE_ADDRESS.test(needle)) return holdsName(plain, needle);
     for (const { from, to, isPath } of placesOf(plain, needle, joint)) {
@@ -24,10 +55,11 @@ export function holdsSecret({ text, chance }: Searched, needles: readonly string
   });
 }
 
-/** Stands wherever the needle does: the domain of an address, a whole name. */
+/** Stands wherever the needle does: the longest piece of the domain or name, for its dots may be written as words. */
 function literalOf(needle: string): string {
   const address = needle.replace(SHOWN_AT, "@");
-  return address.slice(address.lastIndexOf("@") + 1);
+  const pieces = address.slice(address.lastIndexOf("@") + 1).split(/[\s>|._-]+/);
+  return pieces.reduce((one, other) => (other.length > one.length ? other : one), "");
 }
 
 const REVERSE_ADDRESS = /^r\.[a-z2-7]{26}@/;

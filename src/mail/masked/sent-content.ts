@@ -9,6 +9,7 @@ import { encodedReadings } from "./encoded-readings.ts";
 import { hiddenForms } from "./hidden-forms.ts";
 import { markupIn } from "./html-markup.ts";
 import { findLeaks, type Secrets } from "./leak-gate.ts";
+import { mayHold, needlesOf, octetsMayHold } from "./needles.ts";
 import { createExchanger, createReplacer, type Exchange, type Replaced, type Replacer } from "./replace-addresses.ts";
 import { shownAddress } from "./shown-address.ts";
 
@@ -52,10 +53,11 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     ),
   );
   const found = createReplacer(forms.map(({ from, token }) => ({ from, to: token.reverse })));
+  const needles = needlesOf(forms.map(({ from }) => from.normalize("NFKC").toLowerCase()));
+  const reads = (text: string) => octetsMayHold(text, needles) && found.name(text.replaceAll("\0", "")).count > 0;
   const holds = remembered(
     (text) => found.name(text).count > 0 || encodedReadings(text).some((one) => reads(one.text)),
   );
-  const reads = (text: string) => found.name(text.replaceAll("\0", "")).count > 0;
   const blank = createExchanger(forms.map(({ from }) => ({ from, anywhere: false, write: () => [BLANK] })));
   const gate = { addresses: forms.map(({ from }) => from), names: [], allowed: "nothing" as const, given: [] };
   let isAsked = false;
@@ -73,12 +75,23 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     }),
   );
   const hide = (source: string, isHtml: boolean, run: (text: string) => Replaced) => {
+    if (!isHtml && !SIGNS_OF_CODES.test(source) && !mayHold(source.toLowerCase(), needles)) {
+      return { text: source, count: 0 };
+    }
     const shelf = createShelf(unusedIn(source));
-    const kept = replaceOpaque(source, isHtml, (text, plain) => {
-      if (!holds(plain)) return isFetched(text) ? shelf.put(text) : text;
-      digests.add(sentDigest(key, plain));
-      return shelf.put(text);
+    const opaque: string[] = [];
+    let kept = replaceOpaque(source, isHtml, (text, plain) => {
+      opaque.push(plain);
+      return isFetched(text) ? shelf.put(text) : text;
     });
+    // All at once first: most mail has many links and the mailbox in none.
+    if (holds(opaque.join("\x01"))) {
+      kept = replaceOpaque(source, isHtml, (text, plain) => {
+        if (!holds(plain)) return isFetched(text) ? shelf.put(text) : text;
+        digests.add(sentDigest(key, plain));
+        return shelf.put(text);
+      });
+    }
     isAsked = false;
     const { text, count } = run(kept);
     const hidden = count === 0 ? source : shelf.take(text);
@@ -107,6 +120,9 @@ function remembered<T>(find: (text: string) => T): (text: string) => T {
     return now;
   };
 }
+
+/** In a text without any of them only letters side by side are read as an address. */
+const SIGNS_OF_CODES = /[^\x01-\x7f]|[<&%\\]|=(?:[0-9a-f]{2}|\r?\n|y)|\bbegin[ -]|[a-z0-9+/_-]{20}/i;
 
 /** It makes links of what is none. */
 const BASE = /<base\b[^<>]*>/gi;

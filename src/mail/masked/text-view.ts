@@ -13,6 +13,8 @@ export type View = { text: string; starts: number[]; ends: number[]; reshaped: R
 const LAYERS = 4;
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}|\p{Cf}/u;
 const INVISIBLE_ALL = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu;
+/** Beyond ASCII; characters for private use, which mark what was put aside, have no other form. */
+const SHAPED = /[\u{80}-\u{d7ff}\u{f900}-\u{10ffff}]/gu;
 const ENTITIES = /&(?:#0{0,30}\d{1,7}|#x0{0,30}[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});?/gi;
 const PERCENTS = /%[0-7][0-9a-f]|%[c-f][0-9a-f](?:%[89ab][0-9a-f]){1,3}/gi;
 /** Of CSS (Syntax Level 3 §4.3.7): a number with a blank behind it, or a sign that stands for itself. */
@@ -72,10 +74,7 @@ export function foldText(text: string): string {
       .replace(/[\x80-\xff]+/g, foldLatin)
       .toLowerCase();
   }
-  return text
-    .replace(INVISIBLE_ALL, "")
-    .replace(/[\u{80}-\u{10ffff}]/gu, foldChar)
-    .toLowerCase();
+  return text.replace(INVISIBLE_ALL, "").replace(SHAPED, foldChar).toLowerCase();
 }
 
 function foldLatin(run: string): string {
