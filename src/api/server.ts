@@ -3,29 +3,25 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import swagger from "@fastify/swagger";
-import type { TSchema } from "@sinclair/typebox";
-import { Ajv, type Options, type ValidateFunction } from "ajv";
 import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from "fastify";
 import { stringify } from "yaml";
 import { authenticate } from "../accounts/accounts.ts";
 import { noteChanges } from "../audit/audit.ts";
 import { isWithin } from "../platform/addresses.ts";
-import { isDay, isTime } from "../platform/date-range.ts";
 import type { Api } from "../platform/http.ts";
 import { ErrorBody, RateLimitBody } from "../platform/http.ts";
 import type { Pressure } from "../platform/pressure.ts";
 import type { World } from "../platform/world.ts";
-import { nullDropper } from "./absent-nulls.ts";
 import { logAccess } from "./access-log.ts";
 import { requireKey, requireLiveKey } from "./auth.ts";
 import { answerOddRequests, answerUnreadable, demandHost } from "./client-errors.ts";
 import { closerOf } from "./closing.ts";
+import { compileAtFirstUse, serializersAtFirstUse } from "./compile-schemas.ts";
 import type { JsonCounts } from "./count-json.ts";
 import { noteCutOff } from "./cut-off.ts";
 import { answerError } from "./errors.ts";
 import { divertHeavy, isMuch } from "./heavy.ts";
 import { createHeavyThread, type HeavyRequest } from "./heavy-thread.ts";
-import { idLowerer } from "./id-case.ts";
 import { readJsonBodies } from "./json-body.ts";
 import { limitLoad } from "./load.ts";
 import { demandEmptyBody } from "./no-body.ts";
@@ -98,12 +94,13 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
     forceCloseConnections: "idle",
     exposeHeadRoutes: false,
     logger: false,
+    schemaController: { compilersFactory: { buildSerializer: serializersAtFirstUse } },
   }) as unknown as Api;
   const state = { stopping: false };
   const close = closerOf(app as never);
   answerOddRequests(world.log, app.server, () => world.random.uuid());
 
-  compileSchemas(app);
+  compileAtFirstUse(app);
   readJsonBodies(app as never, heavy ? noteReading(world) : undefined);
   decorateRequests(app);
   refuseWhenStopping(app, state);
@@ -218,52 +215,6 @@ function answerUnknown(app: Api): void {
     const error = `there is no ${request.method} ${request.url.split("?")[0]?.slice(0, 200)}`;
     return reply.code(404).send({ error, code: "not_found", request_id: request.id });
   });
-}
-
-/** Bodies are taken as they are (a number is no string); query strings are text and are read as what the schema says. */
-function compileSchemas(app: Api): void {
-  const options: Options = {
-    allErrors: false,
-    useDefaults: true,
-    removeAdditional: false,
-    strict: false,
-    allowUnionTypes: true,
-    addUsedSchema: false,
-    // An error then holds the schema that it is about: an unknown field is answered with the known one it resembles.
-    verbose: true,
-  };
-  const exact = withFormats(new Ajv({ ...options, coerceTypes: false }));
-  const coercing = withFormats(new Ajv({ ...options, coerceTypes: true }));
-  app.setValidatorCompiler(({ schema, httpPart, method }) => {
-    const isCreate = httpPart === "body" && method === "POST";
-    const prepared = [idLowerer(schema as TSchema), isCreate ? nullDropper(schema as TSchema) : null];
-    return preparing(prepared, (httpPart === "body" ? exact : coercing).compile(schema as object));
-  });
-}
-
-/** Before the validator looks, so that a list with one id in two spellings holds it twice. */
-function preparing(steps: (((value: unknown) => void) | null)[], validate: ValidateFunction) {
-  const prepare = steps.filter((step) => step !== null);
-  if (prepare.length === 0) return validate;
-  const judge = (value: unknown): boolean => {
-    for (const step of prepare) step(value);
-    const isValid = validate(value);
-    judge.errors = validate.errors;
-    return isValid;
-  };
-  judge.errors = null as ValidateFunction["errors"];
-  return judge;
-}
-
-function withFormats(ajv: Ajv): Ajv {
-  const uuid = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
-  ajv.addFormat("date", isDay);
-  ajv.addFormat("date-time", isTime);
-  ajv.addFormat("uuid", uuid);
-  ajv.addFormat("uri", (text) => URL.canParse(text));
-  ajv.addFormat("byte", true);
-  ajv.addFormat("binary", true);
-  return ajv;
 }
 
 function countRequests(app: Api, world: Pick<World, "log" | "metrics">): void {
