@@ -33,7 +33,7 @@ setInterval(() => followClock().catch(() => undefined), SKEW_EVERY_MS).unref();
 
 const asking = new Map<string, HeavyRequest>();
 const processor = meter();
-const serverMade = openServer();
+let opened: ReturnType<typeof openServer> | null = null;
 
 port.on("message", (message: ToHeavy) => {
   if (message.kind === "stop") void stop();
@@ -50,7 +50,8 @@ async function work(request: HeavyRequest): Promise<void> {
     tell({ kind: "answer", id, answer: whole }, [whole.body.buffer]);
   } catch (error) {
     took();
-    tell({ kind: "failed", id, reason: `${(error as Error).name}: ${(error as Error).message}` });
+    const { message, code } = error as NodeJS.ErrnoException;
+    tell({ kind: "failed", id, message, ...(code === undefined ? {} : { code }) });
   } finally {
     asking.delete(id);
   }
@@ -59,7 +60,7 @@ async function work(request: HeavyRequest): Promise<void> {
 async function answerOf({ id, method, headers, ip, pieces }: HeavyRequest): Promise<Omit<HeavyAnswer, "processor_ms">> {
   const payload = Buffer.concat(pieces);
   const { "transfer-encoding": _coding, expect: _expect, "content-length": _length, ...kept } = headers;
-  const { app, named } = await serverMade;
+  const { app, named } = await theServer();
   const response = await app.inject({
     method: method as "POST",
     url: "/",
@@ -68,6 +69,15 @@ async function answerOf({ id, method, headers, ip, pieces }: HeavyRequest): Prom
     ...(payload.length > 0 ? { payload } : {}),
   });
   return { status: response.statusCode, headers: response.headers, body: new Uint8Array(response.rawPayload) };
+}
+
+/** Opened with the first request, and again with the next one where the database could not be reached. */
+function theServer(): ReturnType<typeof openServer> {
+  opened ??= openServer().catch((error) => {
+    opened = null;
+    throw error;
+  });
+  return opened;
 }
 
 async function openServer() {
@@ -98,7 +108,7 @@ function openOwnWorld(): World {
 }
 
 async function stop(): Promise<void> {
-  const server = await serverMade.catch(() => null);
+  const server = await opened?.catch(() => null);
   await server?.app.close();
   await world.db.close();
   process.exit(0);

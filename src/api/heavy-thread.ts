@@ -40,7 +40,8 @@ export type HeavyStart = { config: Config; database_url: string; beats: Int32Arr
 export type ToHeavy = { kind: "request"; request: HeavyRequest } | { kind: "stop" };
 export type FromHeavy =
   | { kind: "answer"; id: string; answer: HeavyAnswer }
-  | { kind: "failed"; id: string; reason: string }
+  /** `code` says whether it may be tried again, as it does of an error of this thread (api/errors.ts). */
+  | { kind: "failed"; id: string; message: string; code?: string }
   | { kind: "fatal"; reason: string };
 
 const MEMORY_MIB = 768;
@@ -109,7 +110,7 @@ function startThread({ config, log, database_url }: ThreadWorld, file: URL, look
     const asked = waiting.get(message.id);
     waiting.delete(message.id);
     if (message.kind === "answer") asked?.resolve(message.answer);
-    else asked?.reject(new Error(message.reason));
+    else asked?.reject(Object.assign(new Error(message.message), { code: message.code }));
   });
   worker.on("error", (err) => {
     isOver = true;

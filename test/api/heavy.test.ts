@@ -1,11 +1,14 @@
 // Heavy requests are done on a thread of their own: what they answer and leave behind is what they would have here.
 import assert from "node:assert/strict";
+import { connect, createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
 import { mountFeatures, mountOpenRoutes } from "../../src/app.ts";
 import { processorShares } from "../../src/platform/processor-shares.ts";
+import type { World } from "../../src/platform/world.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { freePort } from "../support/free-port.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const HEAVY_WORKER = new URL("../../src/heavy-worker.ts", import.meta.url);
@@ -20,12 +23,7 @@ before(async () => {
   dns = await startDnsServer();
   api = await testApi({ POSTERN_DNS: dns.address });
   await addVerifiedDomain(api, dns, "example.eu");
-  server = await createHttpServer(
-    api.world,
-    (routes) => mountFeatures(routes, api.world, api.engine),
-    (routes) => mountOpenRoutes(routes, api.world, api.engine),
-    { heavy_worker: HEAVY_WORKER },
-  );
+  server = await serverOver(api.world);
   base_url = await server.listen();
 });
 after(async () => {
@@ -34,11 +32,22 @@ after(async () => {
   await dns.stop();
 });
 
+/** Of this world, on any port, with a thread for heavy requests. */
+function serverOver(world: World): Promise<HttpServer> {
+  const config = { ...world.config, http: { host: "127.0.0.1", port: 0 } };
+  return createHttpServer(
+    { ...world, config },
+    (routes) => mountFeatures(routes, api.world, api.engine),
+    (routes) => mountOpenRoutes(routes, api.world, api.engine),
+    { heavy_worker: HEAVY_WORKER },
+  );
+}
+
 type Asked = { status: number; headers: Headers; body: Record<string, unknown> };
 
-async function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Asked> {
+async function post(path: string, body: unknown, headers: Record<string, string> = {}, to = base_url): Promise<Asked> {
   const isForm = body instanceof FormData;
-  const response = await fetch(base_url + path, {
+  const response = await fetch(to + path, {
     method: "POST",
     headers: {
       authorization: `Bearer ${api.live_key}`,
@@ -163,3 +172,41 @@ test("a header that names a request of the thread names nothing from outside", a
   const answer = await post("/v1/templates", { name: "x" }, { "x-postern-handed": "0" });
   assert.deepEqual([answer.status, answer.body.code], [400, "validation_error"]);
 });
+
+test("a database that is away when the thread is first needed is a 503, and the next request is done", async () => {
+  const database = await startAwayDatabase(api.world.database_url);
+  const late = await serverOver({ ...api.world, database_url: database.url });
+  const own_url = await late.listen();
+  try {
+    const large = mail({ text_body: "word ".repeat(60 * KIB) });
+    const away = await post("/v1/send", large, {}, own_url);
+    assert.deepEqual([away.status, away.body.code, away.headers.get("retry-after")], [503, "unavailable", "1"]);
+    await database.comeBack();
+    assert.equal((await post("/v1/send", large, {}, own_url)).status, 202);
+  } finally {
+    await late.stop();
+    database.stop();
+  }
+});
+
+/** The database at an address where nobody listens until it comes back. */
+async function startAwayDatabase(url: string) {
+  const { hostname, port: realPort, searchParams } = new URL(url);
+  const folder = searchParams.get("host");
+  const target =
+    folder === null ? { host: hostname, port: Number(realPort) } : { path: `${folder}/.s.PGSQL.${realPort}` };
+  const port = await freePort();
+  const away = new URL(url);
+  away.searchParams.delete("host");
+  away.host = `127.0.0.1:${port}`;
+  const proxy = createServer((client) => {
+    const server = connect(target);
+    client.on("error", () => server.destroy()).pipe(server);
+    server.on("error", () => client.destroy()).pipe(client);
+  });
+  return {
+    url: away.href,
+    comeBack: () => new Promise<void>((done) => proxy.listen(port, "127.0.0.1", done)),
+    stop: () => proxy.close(),
+  };
+}
