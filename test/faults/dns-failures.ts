@@ -68,6 +68,7 @@ function sum(rounds: DnsVerdict[]): DnsVerdict {
   for (const round of rounds.slice(1)) {
     for (const name of Object.keys(all) as (keyof DnsVerdict)[]) {
       if (name === "ok") all.ok &&= round.ok;
+      else if (name === "failures") all.failures = [...all.failures, ...round.failures];
       else all[name] += round[name];
     }
   }

@@ -13,6 +13,7 @@ type Story = {
   hooks?: string[];
   died?: string[];
   broken?: number;
+  failures?: string[];
 };
 
 /** A stage that has seen this story; ids and Message-IDs are the same words. */
@@ -25,6 +26,7 @@ function stageOf({
   hooks = acknowledged,
   died = [],
   broken = 0,
+  failures = [],
 }: Story): Stage {
   const shown = statuses ?? Object.fromEntries(acknowledged.map((id) => [id, "delivered"]));
   const answers: [word: string, rows: unknown[]][] = [
@@ -44,6 +46,8 @@ function stageOf({
       requests: hooks.map((id) => ({ body: Buffer.from(JSON.stringify({ event: "email.delivered", email_id: id })) })),
     },
     died,
+    failures: () => failures,
+    forgetFailures: () => undefined,
     rows: async (text: string) => answers.find(([word]) => text.includes(word))?.[1] ?? [],
   } as unknown as Stage;
 }
@@ -79,8 +83,8 @@ describe("the verdict", () => {
   });
 
   it("fails for a request that was answered 500, though all arrived", async () => {
-    const verdict = await judge(stageOf({ ...whole, broken: 1 }));
-    assert.deepEqual([verdict.ok, verdict.answered_500, verdict.lost], [false, 1, 0]);
+    const verdict = await judge(stageOf({ ...whole, broken: 1, failures: ["why"] }));
+    assert.deepEqual([verdict.ok, verdict.answered_500, verdict.failures, verdict.lost], [false, 1, ["why"], 0]);
   });
 
   it("of several rounds fails with one of them, and with none", async () => {

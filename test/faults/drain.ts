@@ -7,6 +7,7 @@ const LOOK_MS = 100;
 const IDLE_MS = 1_500;
 /** Nothing moved for this long although something is due: the scenario failed. */
 const STANDSTILL_MS = 60_000;
+const FAILURES_SHOWN = 5;
 
 type Left = { queued: number; hooks: number; wait_s: number | null; leased: number };
 
@@ -84,6 +85,8 @@ export type Verdict = {
   webhooks_missing: number;
   /** Requests that were answered 500: what cannot be done now is a 503. */
   answered_500: number;
+  /** The first of what the processes logged of them. */
+  failures: string[];
   /** Processes that ended by themselves. */
   died: number;
   ok: boolean;
@@ -108,10 +111,11 @@ export async function judge(stage: Stage): Promise<Verdict> {
   const extra = (stored?.total ?? 0) - stage.recorder.total();
   const died = stage.died.length;
   const answered_500 = stage.recorder.broken();
+  const failures = stage.failures().slice(0, FAILURES_SHOWN);
   forgetRound(stage);
   const isWhole = found.lost + found.not_delivered + found.webhooks_missing + answered_500 + died === 0 && extra === 0;
   const ok = isWhole && found.duplicates === found.flagged;
-  return { acknowledged: acknowledged.length, ...found, extra, answered_500, died, ok };
+  return { acknowledged: acknowledged.length, ...found, extra, answered_500, failures, died, ok };
 }
 
 function forgetRound(stage: Stage): void {
@@ -119,6 +123,7 @@ function forgetRound(stage: Stage): void {
   stage.sink.copies.clear();
   stage.receiver.requests.length = 0;
   stage.died.length = 0;
+  stage.forgetFailures();
 }
 
 async function statusesOf(stage: Stage, acknowledged: { id: string }[]): Promise<Map<string, string>> {
@@ -131,7 +136,8 @@ async function statusesOf(stage: Stage, acknowledged: { id: string }[]): Promise
 
 /** The sum of several rounds; `ok` when each was. */
 export function sumUp(rounds: Verdict[]): Verdict {
-  const sum = (name: Exclude<keyof Verdict, "ok">): number => rounds.reduce((total, round) => total + round[name], 0);
+  const sum = (name: Exclude<keyof Verdict, "ok" | "failures">): number =>
+    rounds.reduce((total, round) => total + round[name], 0);
   return {
     acknowledged: sum("acknowledged"),
     lost: sum("lost"),
@@ -141,6 +147,7 @@ export function sumUp(rounds: Verdict[]): Verdict {
     not_delivered: sum("not_delivered"),
     webhooks_missing: sum("webhooks_missing"),
     answered_500: sum("answered_500"),
+    failures: rounds.flatMap((round) => round.failures).slice(0, FAILURES_SHOWN),
     died: sum("died"),
     ok: rounds.length > 0 && rounds.every(({ ok }) => ok),
   };

@@ -38,6 +38,9 @@ export type Stage = {
   processes: Map<string, PosternProcess>;
   /** Processes that ended although nobody killed or stopped them, with their last words. */
   died: string[];
+  /** What all processes since the last `forgetFailures` logged of requests that failed for no reason they know. */
+  failures(): string[];
+  forgetFailures(): void;
   domain: string;
   /** Rows past row-level security. */
   rows<Row>(text: string, values?: unknown[]): Promise<Row[]>;
@@ -66,6 +69,8 @@ export type StageOptions = {
   reach?(postgres: EmbeddedPostgres): Promise<string>;
 };
 
+/** The words of `api/errors.ts` for what it answers with 500. */
+const FAILED_REQUEST = '"a request failed"';
 const START_TRIES_MS = 60_000;
 const START_AGAIN_MS = 200;
 
@@ -115,6 +120,7 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
   });
   const processes = new Map<string, PosternProcess>();
   const died: string[] = [];
+  const outputs: Array<() => string> = [];
   let offset = 0;
   const endAtOnce = (): void => {
     for (const { child } of processes.values()) child.kill("SIGKILL");
@@ -133,11 +139,21 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
     program: undefined,
     processes,
     died,
+    failures: () =>
+      outputs.flatMap((output) =>
+        output()
+          .split("\n")
+          .filter((line) => line.includes(FAILED_REQUEST)),
+      ),
+    forgetFailures: () => {
+      outputs.splice(0, outputs.length, ...[...processes.values()].map(({ output }) => output));
+    },
     domain: "shop.example",
     rows: (text, values = []) => readRows(postgres, text, values),
     async start(role, name = role, more = {}) {
       const started = await startInTime(settings, role, more, stage.program);
       processes.set(name, started);
+      outputs.push(started.output);
       void started.exited.then((code) => {
         if (processes.get(name) === started) died.push(`${name} ended with ${code}: ${started.output().slice(-2_000)}`);
       });
