@@ -3,6 +3,7 @@
 import type { AliasAction, ForwardMode } from "../aliases/types.ts";
 import type { Policy } from "../mail/auth/dmarc-record.ts";
 import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
+import type { BuiltForwards, ForwardsOrder } from "../mail/masked/write-forwards.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { ReturnedMail } from "../mail/returned-mail.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
@@ -103,6 +104,8 @@ export type Examination = {
   returned(): Promise<Returned>;
   /** Built anew as a reply from a masked alias. */
   reply(order: ReplyOrder): Promise<BuiltReply | { kind: "failed"; reason: string }>;
+  /** Written as forwards from a masked alias. */
+  forwards(order: ForwardsOrder): Promise<BuiltForwards | { kind: "failed"; reason: string }>;
 };
 
 export type Parsed = { kind: "parsed"; mail: ParsedMail } | { kind: "failed"; reason: string };

@@ -1,6 +1,7 @@
 // What forwards and replies have in common: the mail as receiving hands it over, the outcome as it wants it back, and the
 // message that is queued. Shapes only match those of receiving, which stands to the right of this feature.
 import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
+import type { BuiltForwards, ForwardsOrder } from "../mail/masked/write-forwards.ts";
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
 import type { RawMessage } from "../sending/types.ts";
@@ -36,6 +37,7 @@ export type ArrivedMail = {
   released: boolean;
   examination: Examined & {
     reply(order: ReplyOrder): Promise<BuiltReply | { kind: "failed"; reason: string }>;
+    forwards(order: ForwardsOrder): Promise<BuiltForwards | { kind: "failed"; reason: string }>;
   };
 };
 

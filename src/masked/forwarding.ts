@@ -1,10 +1,12 @@
 // C → A → D: a mail to an alias goes on to every confirmed destination, each with its own message, its author as a reverse
 // address. What is not forwarded is told in the activity, never to the one who wrote.
-import { buildForward } from "../mail/masked/forward.ts";
+import { mailtoToLeave } from "../mail/masked/forward.ts";
 import type { Replacement } from "../mail/masked/replace-addresses.ts";
-import { type ContentHider, personDigest, tokenDigest } from "../mail/masked/sent-content.ts";
+import { personDigest, type Token, tokenDigest } from "../mail/masked/sent-content.ts";
 import { isSameMailbox } from "../mail/masked/spellings.ts";
+import type { ForwardOrder, GivenId } from "../mail/masked/write-forwards.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import { NotNow } from "../platform/not-now.ts";
 import { addressDigest, openContact, untagged } from "./addresses.ts";
 import { isOwnMail, isProvenOwn, isRefusedByPolicy, unreachableReason } from "./arrival.ts";
 import * as carry from "./carry.ts";
@@ -14,7 +16,7 @@ import { addressFinder, contactFinder, contextFinder, type FindContact } from ".
 import { isLoop, loopMark } from "./loops.ts";
 import { readParts } from "./parts.ts";
 import { canonicalAddress, verdictsOf } from "./sender-proof.ts";
-import { hiderOf, probingHider, sentKey, sentRows } from "./sent.ts";
+import { probingTokens, sentKey, sentRows, tokensOf } from "./sent.ts";
 import { plainName, shownName } from "./shown-name.ts";
 import { idsForMailbox, pairOfIds, sameIds, writableId } from "./thread-ids.ts";
 import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "./types.ts";
@@ -25,6 +27,8 @@ export type Judging<M, R extends { score: number | null }, F> = {
   spam(mail: M): Promise<{ report: R; quarantine: string | null }>;
   describe(mail: M, report: R): Promise<F>;
 };
+
+const KEEP_BUILDING_MS = 1_800_000;
 
 /** The handler of mail for aliases. What is answered 250 goes on, is blocked by somebody's wish, or waits in quarantine. */
 export function forwardHandler<M extends carry.ArrivedMail, R extends { score: number | null }, F>(
@@ -83,7 +87,7 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     const people = await introduce(world, findContact, alias, { ...named, mailboxes: isProven ? [] : mailboxes });
     if (people.author.blocked) return stop("contact_blocked", "block");
     const building = { bytes, parsed, mail, people, mailboxes, isOwn: isProven };
-    return forwardAll(world, ports, { alias, building, ready, about, findContact });
+    return (await forwardAll(world, ports, { alias, building, ready, about, findContact })) ?? hold("too_complex");
   };
 }
 
@@ -103,7 +107,9 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
   const contact_id = people.author.id;
   const ids = writableIds(world, alias, mail, parsed);
   const threads = await threadsOf(world, alias, ids);
-  const { built, sent } = await writeAll(world, going, { threads, own_ids: ids });
+  const written = await writeAll(world, going, { threads, own_ids: ids });
+  if (written === null) return null;
+  const { built, sent } = written;
   for (const [at, destination] of ready.entries()) {
     const raw = await queued(world, ports, going, { ...(built[at] as Built), recipient: destination.email });
     leaving.push({ raw, trace: { kind: "forward", destination_id: destination.id, contact_id } });
@@ -140,26 +146,34 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
 type Written = { threads: Ids; own_ids: Ids };
 type Built = { mime: Buffer; message_id: string };
 
+type Output = { built: Built[]; sent: ReturnType<typeof sentRows> };
+
 /**
- * The forward for each mailbox. A mail that names a mailbox is written once more, with tokens in its place, and all the people
+ * The forward for each mailbox, null where the mail is too much for a worker. A mail that names a mailbox is written once more, with tokens in its place, and all the people
  * it is from or for are remembered to have that from itself.
  */
-async function writeAll(world: carry.CarryWorld, { alias, building, ready, findContact }: Going, given: Written) {
-  const { people, mailboxes, isOwn } = building;
-  const write = (hider: ContentHider | null) =>
-    ready.map((destination) => forwardTo(world, alias, { ...building, ...given, destination, hider }));
-  if (isOwn) return { built: write(null), sent: [] };
-  const probe = probingHider(world, alias, mailboxes);
-  const first = write(probe);
-  if (probe.digests.size === 0 && people.owners.length === 0) return { built: first, sent: [] };
+async function writeAll(world: carry.CarryWorld, going: Going, given: Written): Promise<Output | null> {
+  const { alias, building, ready, findContact } = going;
+  const { people, mailboxes, isOwn, mail } = building;
   const key = sentKey(world, alias);
-  const hider = await hiderOf(world, findContact, alias, mailboxes);
-  const built = write(hider);
+  const forwards = ready.map((destination) => orderFor(world, alias, { ...building, ...given, destination }));
+  const write = async (tokens: Token[] | null) => {
+    const written = await mail.examination.forwards({ tokens, key, forwards });
+    if (written.kind === "built") return written;
+    // A worker that is busy or stops fails any mail; one that fails for so long fails because of this one.
+    if (world.clock.now() - mail.received_at.getTime() > KEEP_BUILDING_MS) return null;
+    throw new NotNow(`a forward waits, ${written.reason}`);
+  };
+  const first = await write(isOwn ? null : probingTokens(alias, mailboxes));
+  if (first === null) return null;
+  if (isOwn || (first.digests.length === 0 && people.owners.length === 0)) return { built: first.forwards, sent: [] };
+  const second = await write(await tokensOf(world, findContact, alias, mailboxes));
+  if (second === null) return null;
   const digests = [
     ...people.owners.flatMap((one) => [tokenDigest(key, one), personDigest(key, one)]),
-    ...hider.digests,
+    ...second.digests,
   ];
-  return { built, sent: sentRows(people.shown_ids, digests) };
+  return { built: second.forwards, sent: sentRows(people.shown_ids, digests) };
 }
 
 /** The confirmed destinations that are no addresses of this service by now. */
@@ -250,38 +264,31 @@ type Building = {
   /** Is the author one of them? */
   isOwn: boolean;
 };
-type Writing = Building & Written & { destination: Destination; hider: ContentHider | null };
+type Writing = Building & Written & { destination: Destination };
 
-function forwardTo(
+function orderFor(
   world: carry.CarryWorld,
   alias: AliasRow,
-  { people, bytes, mail, threads, own_ids, mailboxes, isOwn, destination, hider }: Writing,
-): Built {
-  const hidden = (text: string) => hider?.text(text).text ?? text;
-  const named = (list: readonly Person[]) =>
-    list.map(({ name, email }) => ({ name: name === null ? null : hidden(name), email }));
+  { people, parsed, mail, threads, own_ids, mailboxes, isOwn, destination }: Writing,
+): ForwardOrder {
   // What is the mailbox's own is known by its own id.
-  const idsOf = (known: readonly string[], given: readonly string[]) =>
-    known.map((id, at) => (id === given[at] ? hidden(id) : id));
-  const message_id = idsOf([threads.message_id], [own_ids.message_id]).join("").slice(1, -1);
-  const mime = buildForward(bytes, {
-    from: named([people.from])[0] as Person,
-    to: named(people.to),
-    cc: named(people.cc),
-    reply_to: named(people.reply_to),
+  const idsOf = (known: readonly string[], given: readonly string[]): GivenId[] =>
+    known.map((id, at) => ({ id, is_given: id === given[at] }));
+  const leaving = parsed.headers.find(({ name }) => name.toLowerCase() === "list-unsubscribe");
+  const mailto = leaving ? mailtoToLeave(leaving.value) : null;
+  return {
+    ...{ from: people.from, to: people.to, cc: people.cc, reply_to: people.reply_to },
     in_reply_to: idsOf(threads.in_reply_to, own_ids.in_reply_to),
     references: idsOf(threads.references, own_ids.references),
-    message_id,
+    message_id: idsOf([threads.message_id], [own_ids.message_id])[0] as GivenId,
     received_ms: mail.received_at.getTime(),
     loop_mark: loopMark(world, alias),
-    unsubscribe_page: (mailto) => unsubscribePage(world, alias, people.author.id, mailto),
+    unsubscribe_page: mailto === null ? null : unsubscribePage(world, alias, people.author.id, mailto),
     calendar: [
       ...[addressOf(alias), ...(isOwn ? mailboxes : [])].map((from) => ({ from, to: destination.email })),
       ...people.reverse,
     ],
-    hider,
-  });
-  return { mime, message_id };
+  };
 }
 
 async function queued(

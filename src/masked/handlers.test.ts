@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import PostalMime from "postal-mime";
 import { type TestApi, testApi } from "../../test/support/api.ts";
+import { writeForwards } from "../mail/masked/write-forwards.ts";
 import { readReturnedMail } from "../mail/returned-mail.ts";
 import { NotNow } from "../platform/not-now.ts";
 import { isFromContact } from "./answers.ts";
@@ -90,6 +91,7 @@ function arrived(
       },
       returned: async () => ({ kind: "parsed", returned: readReturnedMail(bytes) }),
       reply: builder === undefined ? never : () => fail(builder),
+      forwards: async (order) => (builder === undefined ? writeForwards(bytes, order) : fail(builder)),
     },
   };
 }
@@ -139,6 +141,14 @@ test("a reply whose builder is slow or stops waits; its author is told when it w
   assert.deepEqual([outcome.status, outcome.reason], ["failed", "too_complex"]);
   const { text } = await PostalMime.parse(outcome.forwards[0]?.mime ?? "");
   assert.match((text ?? "").replace(/\s+/g, " "), /it is too large, or has too many parts/);
+});
+
+test("a forward that is too much for a worker waits, and after half an hour lies in quarantine", async () => {
+  const forward = forwardHandler(world, ports, judging);
+  const builder = "the parser took too long";
+  await assert.rejects(forward(arrived(C, null, { builder, age_ms: 29 * 60_000 })), NotNow);
+  const outcome = await forward(arrived(C, null, { builder, age_ms: 31 * 60_000 }));
+  assert.deepEqual([outcome.status, outcome.reason, outcome.forwards], ["quarantined", "too_complex", []]);
 });
 
 test("nobody is told about a reply that somebody else wrote in their name", async () => {

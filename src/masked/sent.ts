@@ -1,13 +1,6 @@
 // What contacts sent that names the owner's mailbox (mail/masked/sent-content.ts): which tokens stand for it, and what is
 // remembered of it, for each of the people that the mail was from or for.
-import {
-  type ContentHider,
-  createHider,
-  personDigest,
-  type SentContent,
-  type Token,
-  tokenDigest,
-} from "../mail/masked/sent-content.ts";
+import { personDigest, type SentContent, type Token, tokenDigest } from "../mail/masked/sent-content.ts";
 import type { World } from "../platform/world.ts";
 import { contactDigest, openContact } from "./addresses.ts";
 import { ensureContacts } from "./contacts.ts";
@@ -28,30 +21,26 @@ export function sentKey({ seal }: Pick<World, "seal">, { id }: Pick<Alias, "id">
   return seal.hash(id, "masked-sent").toString("hex");
 }
 
-/** A hider to find out with whether there is anything to hide: its tokens are nobody's. */
-export function probingHider(world: SentWorld, alias: Alias, mailboxes: readonly string[]): ContentHider {
+/** Tokens to find out with whether there is anything to hide: they are nobody's. */
+export function probingTokens(alias: Alias, mailboxes: readonly string[]): Token[] {
   const reverse = `r.${"a".repeat(26)}@${alias.domain}`;
-  return createHider(
-    mailboxes.map((email) => ({ reverse, email })),
-    sentKey(world, alias),
-  );
+  return mailboxes.map((email) => ({ reverse, email }));
 }
 
-/** A hider with the reverse addresses of the mailboxes, which are contacts of the alias from now on. */
-export async function hiderOf(
+/** Tokens of the mailboxes, which are contacts of the alias from now on. */
+export async function tokensOf(
   world: SentWorld,
   find: FindContact,
   alias: Alias,
   mailboxes: readonly string[],
-): Promise<ContentHider> {
+): Promise<Token[]> {
   const rows = await ensureContacts(
     world,
     find,
     alias,
     mailboxes.map((email) => ({ name: null, email })),
   );
-  const tokens = [...rows.values()].map((row) => tokenOf(world, alias, row));
-  return createHider(tokens, sentKey(world, alias));
+  return [...rows.values()].map((row) => tokenOf(world, alias, row));
 }
 
 function tokenOf(world: SentWorld, { org_id, domain }: Alias, { sealed }: { sealed: Buffer }): Token {

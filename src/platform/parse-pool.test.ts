@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
+import { type ForwardsOrder, writeForwards } from "../mail/masked/write-forwards.ts";
 import { createParsePool, type ParseOutcome, type ParsePool } from "./parse-pool.ts";
 
 const pools: ParsePool[] = [];
@@ -39,6 +40,41 @@ const message = [
 
 describe("the parse pool", () => {
   after(() => Promise.all(pools.map((made) => made.stop())));
+
+  it("writes the forwards of a large mail while other work goes on, the same as without a worker", async () => {
+    const links = Array.from(
+      { length: 8_000 },
+      (_, at) => `<p><a href="https://shop.example/?n=${at}&amp;x">${at}</a></p>`,
+    );
+    const head = "From: a@example.com\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n";
+    const bytes = Buffer.from(head + links.join("\r\n"));
+    const own = { name: null, email: "k3x@mask.example" };
+    const order: ForwardsOrder = {
+      ...{ tokens: [{ reverse: `r.${"a".repeat(26)}@mask.example`, email: "anna@home.example" }], key: "00" },
+      forwards: [
+        {
+          ...{ from: own, to: [own], cc: [], reply_to: [], in_reply_to: [], references: [], calendar: [] },
+          ...{ message_id: { id: "<a@b.example>", is_given: true }, received_ms: 1, loop_mark: "x" },
+          unsubscribe_page: null,
+        },
+      ],
+    };
+    const made = pool({ size: 1, wall_ms: 60_000 });
+    await made.parse(Buffer.from(message));
+    let longest = 0;
+    let last = performance.now();
+    const beat = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }, 5);
+    const started = performance.now();
+    const outcome = await made.writeForwards(bytes, order);
+    const took = performance.now() - started;
+    clearInterval(beat);
+    assert.equal(outcome.kind, "built");
+    if (outcome.kind === "built") assert.deepEqual(outcome, writeForwards(bytes, order));
+    assert.ok(longest < took / 2, `${longest} ms of ${took} ms without a beat`);
+  });
 
   it("reads a message in a worker and hands over the attachments as Buffers", async () => {
     const bytes = Buffer.from(message);

@@ -4,6 +4,7 @@
 // parsed.
 import { Worker } from "node:worker_threads";
 import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
+import type { BuiltForwards, ForwardsOrder } from "../mail/masked/write-forwards.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { ReturnedMail } from "../mail/returned-mail.ts";
 import type { ParseAnswer, ParseJob, ParseTask } from "./parse-worker.ts";
@@ -12,6 +13,7 @@ type Failed = { kind: "failed"; reason: string };
 export type ParseOutcome = { kind: "parsed"; mail: ParsedMail } | Failed;
 export type ReturnedOutcome = { kind: "parsed"; returned: ReturnedMail } | Failed;
 export type ReplyOutcome = BuiltReply | Failed;
+export type ForwardsOutcome = BuiltForwards | Failed;
 
 export type ParsePool = {
   /** Never throws. The bytes are copied, so they may be used or changed afterwards. */
@@ -20,6 +22,8 @@ export type ParsePool = {
   readReturned(bytes: Buffer): Promise<ReturnedOutcome>;
   /** The same for a reply through a masked address, built anew. */
   buildReply(bytes: Buffer, order: ReplyOrder): Promise<ReplyOutcome>;
+  /** The same for the forwards of a mail to a masked address. */
+  writeForwards(bytes: Buffer, order: ForwardsOrder): Promise<ForwardsOutcome>;
   /** Ends the workers; what is under way or waits has failed. */
   stop(): Promise<void>;
 };
@@ -60,6 +64,12 @@ export function createParsePool(options: ParsePoolOptions): ParsePool {
     async buildReply(bytes, order) {
       const answer = await enqueue(state, { as: "reply", order }, bytes);
       return "reply" in answer ? withBuffer(answer.reply) : unexpected(answer);
+    },
+    async writeForwards(bytes, order) {
+      const answer = await enqueue(state, { as: "forwards", order }, bytes);
+      if (!("forwards" in answer)) return unexpected(answer);
+      const forwards = answer.forwards.forwards.map((one) => ({ ...one, mime: asBuffer(one.mime) }));
+      return { ...answer.forwards, forwards };
     },
     stop: () => stop(state),
   };
@@ -171,16 +181,16 @@ function reasonOf(error: NodeJS.ErrnoException): string {
 
 function withBuffer(reply: BuiltReply): BuiltReply {
   if (reply.kind === "refused") return reply;
-  const { buffer, byteOffset, length } = reply.bytes as Uint8Array<ArrayBuffer>;
-  return { ...reply, bytes: Buffer.from(buffer, byteOffset, length) };
+  return { ...reply, bytes: asBuffer(reply.bytes) };
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length);
 }
 
 // Buffers arrive as plain Uint8Arrays.
 function withBuffers(mail: ParsedMail): ParsedMail {
-  const attachments = mail.attachments.map((attachment) => {
-    const { buffer, byteOffset, length } = attachment.content as Uint8Array<ArrayBuffer>;
-    return { ...attachment, content: Buffer.from(buffer, byteOffset, length) };
-  });
+  const attachments = mail.attachments.map((attachment) => ({ ...attachment, content: asBuffer(attachment.content) }));
   return { ...mail, attachments };
 }
 

@@ -2,14 +2,23 @@
 // attachments are handed over, not copied, where their memory is their own.
 import { parentPort } from "node:worker_threads";
 import { type BuiltReply, buildReply, type ReplyOrder } from "../mail/masked/reply.ts";
+import { type BuiltForwards, type ForwardsOrder, writeForwards } from "../mail/masked/write-forwards.ts";
 import { parseMessage } from "../mail/mime/parse-message.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { type ReturnedMail, readReturnedMail } from "../mail/returned-mail.ts";
 
-export type ParseTask = { as: "mail" } | { as: "returned" } | { as: "reply"; order: ReplyOrder };
+export type ParseTask =
+  | { as: "mail" }
+  | { as: "returned" }
+  | { as: "reply"; order: ReplyOrder }
+  | { as: "forwards"; order: ForwardsOrder };
 /** `bytes` must have memory of its own. */
 export type ParseJob = { task: ParseTask; bytes: Uint8Array<ArrayBuffer> };
-export type ParseAnswer = { mail: ParsedMail } | { returned: ReturnedMail } | { reply: BuiltReply };
+export type ParseAnswer =
+  | { mail: ParsedMail }
+  | { returned: ReturnedMail }
+  | { reply: BuiltReply }
+  | { forwards: BuiltForwards };
 
 parentPort!.on("message", (jobs: ParseJob[]) => {
   const handed = new Set<ArrayBuffer>();
@@ -25,6 +34,8 @@ function answer(task: ParseTask, given: Buffer, handed: Set<ArrayBuffer>): Parse
       return { returned: readReturnedMail(given) };
     case "reply":
       return { reply: buildReply(given, task.order) };
+    case "forwards":
+      return { forwards: writeForwards(given, task.order) };
   }
 }
 

@@ -1,6 +1,7 @@
 // What can be found out about a message, each once and only when somebody asks: verdicts on its sender, and its parts,
 // read in a bounded worker. In session and in processing it is the same examination, so nothing is done twice.
 import { authenticate } from "../../mail/auth/authenticate.ts";
+import { writeForwards } from "../../mail/masked/write-forwards.ts";
 import type { ParsePool } from "../../platform/parse-pool.ts";
 import { resolverFor } from "../../platform/resolver.ts";
 import type { World } from "../../platform/world.ts";
@@ -22,6 +23,9 @@ const NOBODY = "192.0.2.1";
 const ASKED_FOR = "received mail";
 /** Within this, who asks now finds what was found at receipt. */
 const FRESH_MS = 600_000;
+
+/** The trip to a worker costs more than writing forwards of so little; all else would hold up everybody. */
+const HERE_OCTETS_MAX = 6_000;
 
 export type Examined = Examination & {
   /** Lets go of the bytes; who asks for them later waits until they are loaded. */
@@ -81,6 +85,10 @@ export function createExamination(
       return returned;
     },
     reply: async (order) => parser.buildReply(await bytes(), order),
+    async forwards(order) {
+      const message = await bytes();
+      return message.length <= HERE_OCTETS_MAX ? writeForwards(message, order) : parser.writeForwards(message, order);
+    },
     forget(from) {
       held = null;
       loading = null;

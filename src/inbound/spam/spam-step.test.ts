@@ -303,6 +303,7 @@ test("a judgement that takes too long holds nobody up: the mail is taken, or put
     parsed: () => never,
     returned: () => never,
     reply: () => never,
+    forwards: () => never,
   };
   const filter = createSpamFilter(r.api.world);
   const incoming = (domainIds: (string | null)[]) =>

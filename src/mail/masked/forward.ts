@@ -27,8 +27,8 @@ export type ForwardParts = {
   /** When it came: the date of a mail without one that can be read. */
   received_ms: number;
   loop_mark: string;
-  /** Our page for a mailto: List-Unsubscribe; null when there can be none. */
-  unsubscribe_page(mailto: string): string | null;
+  /** Our page for the mailto: List-Unsubscribe; null when there is none. */
+  unsubscribe_page: string | null;
   /** What calendar parts say of people, and what the mailbox is to see. */
   calendar: readonly Replacement[];
   /** Writes tokens for the mailbox into what the author wrote; null where the author is the owner. */
@@ -87,7 +87,7 @@ function dateField(value: string, receivedMs: number): string {
 }
 
 /** RFC 2369, RFC 8058: https as it is; mail would leave from the real mailbox, so it goes through our page. */
-function listUnsubscribe(value: string, post: string, pageOf: ForwardParts["unsubscribe_page"]): string {
+function listUnsubscribe(value: string, post: string, page: string | null): string {
   const links = [...value.matchAll(/<(https:\/\/[\x21-\x3b\x3d\x3f-\x7e]{1,900})>/gi)].map(
     (match) => match[1] as string,
   );
@@ -95,9 +95,12 @@ function listUnsubscribe(value: string, post: string, pageOf: ForwardParts["unsu
     const oneClick = /^List-Unsubscribe=One-Click$/i.test(post.trim());
     return unsubscribeFields(links.slice(0, LINKS_MAX), oneClick);
   }
-  const [, mailto] = /<(mailto:[\x21-\x3b\x3d\x3f-\x7e]{1,900})>/i.exec(value) ?? [];
-  const page = mailto === undefined ? null : pageOf(mailto);
-  return page === null ? "" : unsubscribeFields([page], true);
+  return page === null || mailtoToLeave(value) === null ? "" : unsubscribeFields([page], true);
+}
+
+/** The mailto: link in the value of a List-Unsubscribe field; null when there is none. */
+export function mailtoToLeave(value: string): string | null {
+  return /<(mailto:[\x21-\x3b\x3d\x3f-\x7e]{1,900})>/i.exec(value)?.[1] ?? null;
 }
 
 function unsubscribeFields(links: readonly string[], oneClick: boolean): string {

@@ -144,7 +144,7 @@ export function play(seed: () => Dice, owner: string, guess: string, redact: "al
     from: { name: hidden(`${name} (shop at example.com)`), email: R },
     ...{ to: [{ name: null, email: A }], cc: [], reply_to: [] },
     ...{ in_reply_to: [], references: references.map(hidden), message_id: hidden(message_id).slice(1, -1) },
-    ...{ received_ms: 1_795_000_000_000, loop_mark: "x", unsubscribe_page: () => null },
+    ...{ received_ms: 1_795_000_000_000, loop_mark: "x", unsubscribe_page: null },
     calendar: [
       { from: A, to: owner },
       { from: C, to: R },

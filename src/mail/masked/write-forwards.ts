@@ -1,0 +1,47 @@
+// The forwards of a mail to each mailbox of an alias, from an order that can be handed to a worker: it holds no functions.
+import { buildForward, type ForwardParts } from "./forward.ts";
+import { type ContentHider, createHider, type Token } from "./sent-content.ts";
+
+/** `is_given`: as the contact wrote it, so that the mailbox in it becomes a token. */
+export type GivenId = { id: string; is_given: boolean };
+
+export type ForwardOrder = Omit<ForwardParts, "in_reply_to" | "references" | "message_id" | "hider"> & {
+  in_reply_to: readonly GivenId[];
+  references: readonly GivenId[];
+  /** With angle brackets. */
+  message_id: GivenId;
+};
+
+/** `tokens`: the mailboxes that are hidden in what the contact wrote; null where the author is the owner. */
+export type ForwardsOrder = { tokens: readonly Token[] | null; key: string; forwards: readonly ForwardOrder[] };
+
+/** `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it. */
+export type BuiltForwards = {
+  kind: "built";
+  forwards: { mime: Buffer; message_id: string }[];
+  digests: string[];
+};
+
+/** Writes them, in the order of the order. Never throws for what the message holds. */
+export function writeForwards(bytes: Buffer, { tokens, key, forwards }: ForwardsOrder): BuiltForwards {
+  const hider = tokens === null ? null : createHider(tokens, key);
+  const written = forwards.map((order) => writeOne(bytes, order, hider));
+  return { kind: "built", forwards: written, digests: [...(hider?.digests ?? [])] };
+}
+
+function writeOne(bytes: Buffer, order: ForwardOrder, hider: ContentHider | null) {
+  const hidden = (text: string) => hider?.text(text).text ?? text;
+  const named = (list: ForwardParts["to"]) =>
+    list.map(({ name, email }) => ({ name: name === null ? null : hidden(name), email }));
+  // What is the mailbox's own is known by its own id.
+  const idOf = ({ id, is_given }: GivenId) => (is_given ? hidden(id) : id);
+  const message_id = idOf(order.message_id).slice(1, -1);
+  const mime = buildForward(bytes, {
+    ...order,
+    from: named([order.from])[0] as ForwardParts["from"],
+    ...{ to: named(order.to), cc: named(order.cc), reply_to: named(order.reply_to) },
+    ...{ in_reply_to: order.in_reply_to.map(idOf), references: order.references.map(idOf) },
+    ...{ message_id, hider },
+  });
+  return { mime, message_id };
+}
