@@ -5,6 +5,7 @@
 
 import { complaintFormat } from "../arf/formats.ts";
 import { decodeWords, headerValues } from "../mime/parse-head.ts";
+import { addressIn } from "./address-text.ts";
 import { partText } from "./body-text.ts";
 import { isToOwner, saysMailboxFull } from "./full-mailbox.ts";
 import { autoReplyReason, isFromMachine, isFromMailer, ownSubject, reportKind, subjectKind } from "./not-a-bounce.ts";
@@ -36,7 +37,8 @@ function parseMail(mail: MailParts, depth: number): BounceResult {
   if (reportKind(mail) === "receipt") return readReceipt(mail, report, subject);
   const isCertain = isCertainlyReport(mail, report, subject) && !isOwnersWarning(mail, report, subject);
   const isOneEnough = isCertain || isFullMailbox(mail, report);
-  const findings = findRecipients(mail, report, isOneEnough);
+  const author = fullMailboxOfAuthor(mail, report, subject);
+  const findings = author === null ? findRecipients(mail, report, isOneEnough) : [ofAuthor(author, report)];
   const none = whyNoBounce(mail, report, findings, subject);
   const wrapped = depth < wrappedDepthMax && !namesInFields(mail, report) ? readWrapped(mail, depth) : null;
   if (wrapped !== null && (none !== null || isAboutSame(mail, findings, wrapped))) return wrapped;
@@ -87,6 +89,7 @@ function whyNoBounce(mail: MailParts, report: Report, findings: readonly Finding
   if (reportKind(mail) === "delivery-status" && saysSomething(report, findings)) return null;
   const { isMarked, isFromSystem, said, isBounceSubject } = announced(mail, subject);
   const automatic = autoReplyReason(mail.headers, said);
+  if (fullMailboxOfAuthor(mail, report, subject) !== null) return null;
   const isFull = isFullMailbox(mail, report) && namesAnother(mail, findings);
   // Exim, Exchange and Google mark their reports as automatic replies too.
   const isReport =
@@ -108,6 +111,20 @@ function whyNoBounce(mail: MailParts, report: Report, findings: readonly Finding
 // Under any subject; a person who writes of a full mailbox is not believed.
 function isFullMailbox(mail: MailParts, report: Report): boolean {
   return isFromMachine(mail.headers) && saysMailboxFull(report.report);
+}
+
+// Some servers write such a notice in the name of the mailbox that is full. A program must have written it, it must name
+// that mailbox, and an automatic answer must say besides that mail came back: else it is a word of the owner's.
+function fullMailboxOfAuthor(mail: MailParts, report: Report, subject: string): string | null {
+  const author = addressIn(decodeWords(firstHeader(mail.headers, "from")))?.toLowerCase() ?? null;
+  if (author === null || !report.report.toLowerCase().includes(author) || !saysMailboxFull(report.report)) return null;
+  const { said, isBounceSubject } = announced(mail, subject);
+  if (autoReplyReason(mail.headers, said) === null) return isFromMachine(mail.headers) ? author : null;
+  return isBounceSubject || (report.intro !== null && report.intro !== "mailbox") ? author : null;
+}
+
+function ofAuthor(email: string, { report }: Report): Finding {
+  return { ...nobody, email, isExpanded: false, text: report.slice(0, 2_000) };
 }
 
 // "Your mailbox is almost full": no mail came back, unless another's address is named as a recipient.

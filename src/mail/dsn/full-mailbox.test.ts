@@ -40,6 +40,18 @@ test("a notice of a full mailbox is a soft bounce under any subject, from a mail
   assert.deepEqual([unnamed.email, unnamed.class, unnamed.suppress], [null, "mailbox_full", false]);
 });
 
+test("a notice of a full mailbox in that mailbox's own name counts when a program wrote it", () => {
+  const text = "The mailbox user@there.example is full. Your message was not delivered.";
+  const by = (head: string, body = text) => plain(body, "Mailbox full", `${head}From: user@there.example\n${to}`);
+  for (const mark of ["auto-generated", "auto-replied"]) {
+    const { email, class: mailClass, bounce_type, suppress } = only(by(`Auto-Submitted: ${mark}\n`));
+    assert.deepEqual([email, mailClass, bounce_type, suppress], ["user@there.example", "mailbox_full", "soft", false]);
+  }
+  assert.equal(kind(by("")), "other", "a person");
+  assert.equal(kind(by("Auto-Submitted: auto-replied\n", "My mailbox user@there.example is full.")), "auto_reply");
+  assert.equal(kind(by("Auto-Submitted: auto-generated\n", "Your mailbox user@there.example is full.")), "other");
+});
+
 const warnings = [
   "Your mailbox is almost full. Please delete some mail.",
   "Your mailbox is full. You cannot send or receive messages. Ask helpdesk@corp.example.",

@@ -12,6 +12,8 @@ const places: [string, string, string | null][] = [
   ["behind a reply code with a hyphen", "550-5.1.1 no such user", "5.1.1"],
   ["behind a reply code, on the next line", "host mx.example said: 550\n    5.1.1 no such user", "5.1.1"],
   ["in parentheses with #", "Sorry, no mailbox here by that name. (#5.1.1)", "5.1.1"],
+  ["behind a host in angle brackets", "<mx.there.example #5.1.1>", "5.1.1"],
+  ["the same with a reply behind it", "<mx.there.example #5.5.0 smtp;550 no>", "5.5.0"],
   ["in a field", "Status: 5.1.1 (bad mailbox)", "5.1.1"],
   ["in a diagnostic field", "Diagnostic-Code: smtp; 5.1.1 no such user", "5.1.1"],
   ["behind the word for it", "see DSN code 5.1.10 in the documentation", "5.1.10"],

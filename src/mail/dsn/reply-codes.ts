@@ -19,6 +19,8 @@ const afterReplyCode = new RegExp(`(?<![\\d.\\w])([245][0-57]\\d)[\\s\\-#:]{1,20
 const places = [
   // qmail and its relatives: "no mailbox here by that name. (#5.1.1)".
   new RegExp(`[(\\[]#${enhanced}`, "g"),
+  // Exchange up to 2003: "<mx.example.com #5.1.1>", "<mx.example.com #5.5.0 smtp;550 no>".
+  new RegExp(`<[\\w.-]{1,255} #${enhanced}(?=[ >])`, "g"),
   // A field, or the words for it: "Status: 5.1.1", "Diagnostic-Code: smtp; 5.1.1", "DSN code 5.1.10".
   new RegExp(
     `(?<![\\w-])(?:status(?:[ _-]?code)?|(?:error|dsn)[ _-]?code|diagnostic-code[ \\t]*:[ \\t]*[\\w-]{1,30};|dsn)[ \\t]{0,3}[:=]?[ \\t]{0,3}${enhanced}`,
