@@ -1,5 +1,5 @@
 // Complaints of feedback loops: RFC 5965 (abuse reports), RFC 6591 (authentication failures), RFC 9477 (CFBL), and what
-// Microsoft, SpamCop and Amazon SES send instead. Bytes in, values out. It verifies nothing: a report counts only when
+// Microsoft, SpamCop, Amazon SES and senders of X-ARF send instead. Bytes in, values out. It verifies nothing: a report counts only when
 // our own token in the returned head is genuine, and only for mail of ours.
 
 import ipaddr from "ipaddr.js";
@@ -13,6 +13,7 @@ import { type FieldGroup, fieldValue, readFieldGroups, storable } from "../dsn/s
 import type { OriginalMessage } from "../dsn/types.ts";
 import { type ComplaintFormat, complaintFormat } from "./formats.ts";
 import type { ComplaintMeaning, ComplaintReport } from "./types.ts";
+import { readXarf } from "./xarf.ts";
 
 export const complaintRecipientsMax = 200;
 export const reportedMax = 100;
@@ -25,6 +26,7 @@ export function parseComplaint(bytes: Buffer): ComplaintReport | null {
   if (format === null) return null;
   const texts = mail.parts.filter((part) => /^text\/(?:plain|html|x-preamble)$/.test(part.type)).map(partText);
   if (format === "ses-notification") return fromNotification(texts);
+  if (format === "x-arf") return fromXarf(mail, texts);
   const fields = feedbackFields(mail, texts);
   const returned = format === "spamcop" ? offendingMessage(texts) : "";
   const original = readReturnedMessage(mail.parts, returned, texts, []);
@@ -180,6 +182,23 @@ function withSpamCop(report: ComplaintReport, mail: MailParts): ComplaintReport 
   const subject = firstHeader(mail.headers, "subject");
   const ip = validIp(/spamcop \(([0-9A-Fa-f.:]{2,45})\)/i.exec(subject)?.[1] ?? "");
   return { ...report, user_agent: "SpamCop", source_ip: report.source_ip ?? ip };
+}
+
+function fromXarf(mail: MailParts, texts: readonly string[]): ComplaintReport | null {
+  const xarf = readXarf(mail);
+  if (xarf === null) return null;
+  const report = fromFields(new Map(), readReturnedMessage(mail.parts, xarf.sample, texts, []), "x-arf");
+  const named = xarf.rcpt_to === null ? null : addressIn(xarf.rcpt_to);
+  const rcptTo = named === null ? [] : [named];
+  return {
+    ...report,
+    user_agent: xarf.user_agent === null ? null : storable(xarf.user_agent),
+    source_ip: validIp(xarf.source_ip),
+    arrival_date: xarf.date === null ? null : storable(xarf.date),
+    original_mail_from: xarf.mail_from === null ? null : addressIn(xarf.mail_from),
+    original_rcpt_to: rcptTo,
+    recipients: rcptTo.length > 0 ? rcptTo : report.recipients,
+  };
 }
 
 function offendingMessage(texts: readonly string[]): string {

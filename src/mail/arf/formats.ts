@@ -1,11 +1,18 @@
 // Which format of complaint a mail is in: RFC 5965, Microsoft's Junk Mail Reporting Program, SpamCop, an SES
-// notification, what Apple Mail sends for "Unsubscribe". Only recognizes; arf.ts reads. dsn.ts asks too, so that no complaint is taken for a bounce.
+// notification, X-ARF, what Apple Mail sends for "Unsubscribe". Only recognizes; arf.ts reads. dsn.ts asks too, so that no complaint is taken for a bounce.
 
 import { partText } from "../dsn/body-text.ts";
 import { firstHeader, isStatusType, type MailParts } from "../dsn/parts.ts";
 import { readSesNotification } from "../dsn/ses-notification.ts";
+import { readXarf } from "./xarf.ts";
 
-export type ComplaintFormat = "feedback-report" | "jmrp" | "spamcop" | "ses-notification" | "apple-unsubscribe";
+export type ComplaintFormat =
+  | "feedback-report"
+  | "jmrp"
+  | "spamcop"
+  | "ses-notification"
+  | "apple-unsubscribe"
+  | "x-arf";
 
 /** The format of a complaint, null when the mail is none. */
 export function complaintFormat(mail: MailParts): ComplaintFormat | null {
@@ -21,7 +28,8 @@ export function complaintFormat(mail: MailParts): ComplaintFormat | null {
   if (/@(?:reports|bounces|devnull)\.spamcop\.net\b/i.test(from)) return "spamcop";
   const text = mail.parts.find((part) => part.type === "text/plain");
   const notification = text === undefined ? null : readSesNotification(partText(text));
-  return notification?.kind === "complaint" ? "ses-notification" : null;
+  if (notification?.kind === "complaint") return "ses-notification";
+  return readXarf(mail) === null ? null : "x-arf";
 }
 
 // Outlook.com and Hotmail send the message alone, with the recipient in a field of its own.
