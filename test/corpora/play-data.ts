@@ -13,26 +13,28 @@ export type Played = {
   is_wrong: boolean;
 };
 
-export type Listener = { begins(name: string): void; ended(name: string, tally: Tally): void };
+export type Listener = { begins(name: string): void; ended(name: string, tally: Tally): void; until_failed?: boolean };
 
 /**
- * Plays the corpora of these names, or all. Wrong are a failure of any kind, a corpus that was asked for and is not there,
+ * Plays the corpora of these names, in their order, or all; with `until_failed` no further than the first that fails. Wrong are a failure of any kind, a corpus that was asked for and is not there,
  * and no corpus at all; what else is not there, and a folder without a runner, is neither passed nor failed.
  */
 export async function playData(
   data: string,
   corpora: readonly Corpus[],
   names: readonly string[],
-  listener: Listener,
+  { begins, ended, until_failed = false }: Listener,
 ): Promise<Played> {
-  const chosen = corpora.filter(({ name }) => names.length === 0 || names.includes(name));
+  const named = names.flatMap((wanted) => corpora.find(({ name }) => name === wanted) ?? []);
+  const chosen = names.length === 0 ? corpora : named;
   const isThere = ({ name }: Corpus) => existsSync(join(data, name));
   const results: Played["results"] = [];
   for (const corpus of chosen.filter(isThere)) {
-    listener.begins(corpus.name);
+    begins(corpus.name);
     const tally = await playCorpus(corpus, join(data, corpus.name));
-    listener.ended(corpus.name, tally);
+    ended(corpus.name, tally);
     results.push({ name: corpus.name, tally });
+    if (until_failed && tally.failed.length > 0) break;
   }
   const missing = chosen.filter((corpus) => !isThere(corpus)).map(({ name }) => name);
   const hasFailed = results.length === 0 || results.some(({ tally }) => tally.failed.length > 0);

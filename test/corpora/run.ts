@@ -1,7 +1,8 @@
-// npm run corpora -- [name] [--data DIR] [--json] [--mutations]: third-party cases through the product itself. DIR has the layout of
+// npm run corpora -- [name] [--data DIR] [--json] [--until-failed] [--mutations]: third-party cases through the product itself. DIR has the layout of
 // ../shared/data and may hold other cases, fewer, more, or without what is expected of them. Exit code 1 when a difference
 // has no explanation, a folder has no case, a named corpus is not there, or there is none at all. A folder that no runner
-// knows, and a corpus that is not there, are said, and are neither passed nor failed. --mutations: mutations.ts.
+// knows, and a corpus that is not there, are said, and are neither passed nor failed. --until-failed plays no corpus after
+// one that failed. --mutations: mutations.ts.
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -21,6 +22,7 @@ const { values, positionals } = parseArgs({
   options: {
     data: { type: "string", default: "../shared/data" },
     json: { type: "boolean", default: false },
+    "until-failed": { type: "boolean", default: false },
     mutations: { type: "boolean", default: false },
   },
 });
@@ -42,6 +44,7 @@ if (values.mutations) {
 const played = await playData(data, CORPORA, positionals, {
   begins: (name) => process.stdout.write(`${name}: `),
   ended: (_name, tally) => show(tally),
+  until_failed: values["until-failed"],
 });
 for (const close of [closeMxStage, closeReturnedStage]) {
   await close().catch((error: unknown) => console.log(`a stage could not be cleared away: ${error}`));
