@@ -1,13 +1,18 @@
-// `npm test [-- words or files] [--no-check]`: the checks (biome, tsc), then every test file in a process of its own
-// against one temporary PostgreSQL. Words choose the files whose path holds one of them, and leave the checks out.
-// Ends with one line of counts, and with exit code 1 when anything failed.
-import { execFile } from "node:child_process";
+// `npm test [-- words, folders or files] [--no-check] [--long] [--profile]`: the checks (biome, tsc), then the test files
+// against one temporary PostgreSQL, several of them in a process (runner/groups.ts). Words choose the files whose path holds
+// one of them, and leave the checks out. What takes long (`*.long.test.ts`) is left to `npm run proof`, unless --long asks
+// for it or its path is given. --profile ends with the slowest files. The last line says what passed; exit code 1 when
+// anything failed.
 import { chmodSync, existsSync, globSync, mkdirSync, rmSync, statfsSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { fileURLToPath } from "node:url";
+import { CHECKS, runChecks } from "./runner/checks.ts";
+import { groupFiles, writeGroup } from "./runner/groups.ts";
+import { ofProcess } from "./runner/processor.ts";
+import { readNotes, seconds, startProgress, tableOf } from "./runner/times.ts";
 import type { TestServer } from "./support/test-server.ts";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
@@ -17,24 +22,31 @@ const CONCURRENCY_MAX = 3;
 const TEST_TIMEOUT_MS = 120_000;
 /** Below that of .ci/run, which would cut it short without a word. */
 const RUN_TIMEOUT_MS = 55 * 60_000;
-const CHECKS: [name: string, script: string, ...options: string[]][] = [
-  ["biome check", "node_modules/@biomejs/biome/bin/biome", "check", "."],
-  ["tsc --noEmit", "node_modules/typescript/bin/tsc", "--noEmit"],
-];
+const OPTIONS = ["--no-check", "--long", "--profile"];
+const LONG = ".long.test.ts";
+const SLOWEST_SHOWN = 40;
+/** Compiled modules of earlier runs: each of the many processes would compile the same ones again. */
+const COMPILE_CACHE = join(ROOT, "node_modules/.cache/postern-test");
 
 type Counts = { passed: number; failed: number; skipped: number };
+type Asked = { words: string[]; check: boolean; long: boolean; profile: boolean };
 
 async function main(): Promise<void> {
   const started = performance.now();
-  const { words, check } = readArguments(process.argv.slice(2));
+  const asked = readArguments(process.argv.slice(2));
   const missing = missingPrerequisites();
   if (missing.length > 0) return refuse(missing);
-  const files = chooseFiles(words);
-  if (files.length === 0) return refuse([`No test file's path holds ${words.join(" or ")}.`]);
+  const { files, left } = chooseFiles(asked);
+  if (files.length === 0) return refuse([noFile(asked, left)]);
   const signal = abortOnSignal();
-  const counts = check ? await runChecks() : { passed: 0, failed: 0, skipped: 0 };
-  if (!signal.aborted) add(counts, await runOnServer(files, signal));
+  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  if (asked.check) {
+    const passed = await runChecks(CHECKS);
+    add(counts, { passed, failed: CHECKS.length - passed, skipped: 0 });
+  }
+  if (!signal.aborted) add(counts, await runOnServer(files, asked, signal));
   process.exitCode = signal.aborted ? 130 : counts.failed > 0 ? 1 : 0;
+  if (left.length > 0) process.stdout.write(`\nleft to npm run proof, or npm test -- --long: ${left.join(", ")}\n`);
   process.stdout.write(`\ntotal ${seconds(performance.now() - started)}\n`);
   process.stdout.write(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`);
 }
@@ -44,14 +56,23 @@ function refuse(sentences: string[]): void {
   process.exitCode = 1;
 }
 
-function readArguments(given: string[]): { words: string[]; check: boolean } {
-  const words = given.filter((word) => !word.startsWith("--"));
-  const unknown = given.filter((word) => word.startsWith("--") && word !== "--no-check");
+function readArguments(given: string[]): Asked {
+  const words = given.filter((word) => !word.startsWith("--")).map(pathOf);
+  const unknown = given.filter((word) => word.startsWith("--") && !OPTIONS.includes(word));
   if (unknown.length > 0) {
-    process.stderr.write(`${unknown.join(" ")} is not known; use: npm test -- [--no-check] [words or files …]\n`);
+    const use = `npm test -- ${OPTIONS.map((option) => `[${option}]`).join(" ")} [words, folders or files …]`;
+    process.stderr.write(`${unknown.join(" ")} is not known; use: ${use}\n`);
     process.exit(2);
   }
-  return { words, check: words.length === 0 && !given.includes("--no-check") };
+  const long = given.includes("--long");
+  const check = words.length === 0 && !long && !given.includes("--no-check");
+  return { words, check, long, profile: given.includes("--profile") };
+}
+
+/** As paths are compared: from the root of the repository. */
+function pathOf(word: string): string {
+  const path = relative(ROOT, resolve(word));
+  return existsSync(resolve(word)) && !path.startsWith("..") ? path : word;
 }
 
 function missingPrerequisites(): string[] {
@@ -70,10 +91,17 @@ function missingPrerequisites(): string[] {
   return missing;
 }
 
-function chooseFiles(words: string[]): string[] {
+/** Paths from the root of the repository, and those of long ones that are not played now. */
+function chooseFiles({ words, long }: Asked): { files: string[]; left: string[] } {
   const all = globSync(["src/**/*.test.ts", "test/**/*.test.ts"], { cwd: ROOT }).sort();
   const chosen = all.filter((path) => words.length === 0 || words.some((word) => path.includes(word)));
-  return chosen.map((path) => join(ROOT, path));
+  const isNow = (path: string): boolean => path.endsWith(LONG) === long || words.includes(path);
+  return { files: chosen.filter(isNow), left: long ? [] : chosen.filter((path) => !isNow(path)) };
+}
+
+function noFile({ words, long }: Asked, left: string[]): string {
+  if (left.length > 0) return `What the path of holds ${words.join(" or ")} is long: add --long.`;
+  return `No ${long ? "long " : ""}test file's path holds ${words.join(" or ")}.`;
 }
 
 /** Ctrl-C and SIGTERM end the run in good order, a second one at once; so does the time limit. */
@@ -90,42 +118,25 @@ function abortOnSignal(): AbortSignal {
   return abort.signal;
 }
 
-// Checks -------------------------------------------------------------------------------------------------------------
-
-async function runChecks(): Promise<Counts> {
-  const results = await Promise.all(CHECKS.map(runCheck));
-  const passed = results.filter((result) => result).length;
-  return { passed, failed: results.length - passed, skipped: 0 };
-}
-
-async function runCheck([name, script, ...options]: (typeof CHECKS)[number]): Promise<boolean> {
-  const started = performance.now();
-  const { failed, output } = await new Promise<{ failed: boolean; output: string }>((resolve) => {
-    execFile(
-      process.execPath,
-      [join(ROOT, script), ...options],
-      { cwd: ROOT, maxBuffer: 64 * 1024 * 1024 },
-      (error, stdout, stderr) => resolve({ failed: error !== null, output: stdout + stderr }),
-    );
-  });
-  const time = seconds(performance.now() - started);
-  process.stdout.write(failed ? `✖ ${name} (${time})\n${output}\n` : `✔ ${name} (${time})\n`);
-  return !failed;
-}
-
 // Tests --------------------------------------------------------------------------------------------------------------
 
-async function runOnServer(files: string[], signal: AbortSignal): Promise<Counts> {
+async function runOnServer(files: string[], asked: Asked, signal: AbortSignal): Promise<Counts> {
   // Imported here, so that a missing package has been reported in a sentence before.
   const { makeRunFolder, removeLeftOvers, startTestServer } = await import("./support/test-server.ts");
   const removed = await removeLeftOvers();
   if (removed > 0) process.stdout.write(`removed what killed runs had left in ${tmpdir()} (${removed})\n`);
   const folder = await makeRunFolder();
+  const notes = join(folder, "notes.jsonl");
+  const began = performance.now();
   let server: TestServer | undefined;
   try {
     server = await startTestServer(process.env.DATABASE_URL, folder);
     tellTests(server, folder);
-    return await runFiles(files, signal);
+    const counts = await runFiles(files, { folder, notes, signal });
+    const database = server.pid === null ? null : ofProcess(server.pid);
+    const totals = { wall_ms: performance.now() - began, database };
+    if (asked.profile) process.stdout.write(`\n${tableOf(readNotes(notes), SLOWEST_SHOWN, totals).join("\n")}\n`);
+    return counts;
   } catch (error) {
     process.stdout.write(`✖ the run itself: ${(error as Error).message}\n`);
     return { passed: 0, failed: 1, skipped: 0 };
@@ -141,43 +152,61 @@ function tellTests(server: TestServer, folder: string): void {
   mkdirSync(temporary);
   chmodSync(temporary, 0o1777);
   process.env.TMPDIR = temporary;
+  process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   process.env.POSTERN_TEST_DATABASE_URL = server.admin_url;
   process.env.POSTERN_TEST_TEMPLATE_URL = server.template_url;
 }
 
-async function runFiles(files: string[], signal: AbortSignal): Promise<Counts> {
+type Place = { folder: string; notes: string; signal: AbortSignal };
+
+async function runFiles(files: string[], { folder, notes, signal }: Place): Promise<Counts> {
   const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  const groups = groupFiles(files).map((group) => writeGroup(group, folder, notes));
   const stream = run({
-    files,
+    files: groups,
     cwd: ROOT,
     concurrency: Math.min(availableParallelism(), CONCURRENCY_MAX),
-    execArgv: [`--test-timeout=${TEST_TIMEOUT_MS}`, "--import", join(ROOT, "test/support/end-in-time.ts")],
+    execArgv: [`--test-timeout=${TEST_TIMEOUT_MS}`],
     signal,
   });
-  stream.on("test:pass", (event) => {
-    // A file that registers no test is reported as one test that passed: it tests nothing.
-    if (!files.includes(event.name)) return;
-    process.stdout.write(`✖ ${event.name} holds no test\n`);
-    add(counts, { passed: -1, failed: 1, skipped: 0 });
-  });
+  countFailedSuites(stream, files, counts);
   stream.on("test:summary", (event) => {
     if (event.file !== undefined) return;
     const { tests, passed, skipped, todo } = event.counts;
     add(counts, { passed, failed: tests - passed - skipped - todo, skipped: skipped + todo });
   });
+  const stopProgress = startProgress(notes, files.length, (line) => process.stdout.write(`${line}\n`));
   const printed = stream.compose<NodeJS.ReadWriteStream>(new spec());
   for await (const text of printed) process.stdout.write(text);
+  stopProgress();
   return counts;
+}
+
+/** The summary counts tests alone: not a file that cannot be read or whose hook fails, and not one that holds no test. */
+function countFailedSuites(stream: ReturnType<typeof run>, files: readonly string[], counts: Counts): void {
+  let tests = 0;
+  const isFile = (name: string, type: string | undefined): boolean => type === "suite" && files.includes(name);
+  stream.on("test:pass", ({ name, details }) => {
+    if (details.type !== "suite") tests += 1;
+    if (!isFile(name, details.type)) return;
+    if (tests === 0) {
+      process.stdout.write(`✖ ${name} holds no test\n`);
+      counts.failed += 1;
+    }
+    tests = 0;
+  });
+  stream.on("test:fail", ({ name, details: { type, error } }) => {
+    if (type !== "suite") tests += 1;
+    const isOwn = (error as { failureType?: string }).failureType !== "subtestsFailed";
+    if (type === "suite" && isOwn) counts.failed += 1;
+    if (isFile(name, type)) tests = 0;
+  });
 }
 
 function add(counts: Counts, more: Counts): void {
   counts.passed += more.passed;
   counts.failed += more.failed;
   counts.skipped += more.skipped;
-}
-
-function seconds(ms: number): string {
-  return `${(ms / 1000).toFixed(1)} s`;
 }
 
 await main();

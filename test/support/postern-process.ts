@@ -59,7 +59,7 @@ export async function startPostern(
 ): Promise<PosternProcess> {
   const args = [join(program, "src/main.ts"), "start", ...(roles ? ["--roles", roles.join(",")] : [])];
   const child = spawn(process.execPath, args, {
-    env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/tmp", ...settings.env, ...env },
+    env: { ...inherited(), ...settings.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
@@ -84,6 +84,12 @@ export async function startPostern(
       return exited;
     },
   };
+}
+
+/** What a process needs to run at all, and the test run's cache of compiled modules, which halves the time of its start. */
+function inherited(): Record<string, string> {
+  const { PATH = "", HOME = "/tmp", NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) };
 }
 
 export type Asked = { status: number; body: Record<string, never> & { [name: string]: unknown } };
