@@ -83,6 +83,20 @@ describe("the import rule", () => {
     accepts("src/platform/a.ts", 'import { connect } from "node:net";');
   });
 
+  it("knows pure code by its path, wherever it is at home", () => {
+    complainsOf("src/masked/rewrite/a.ts", 'import pg from "pg";', /rewrite\/ is pure/);
+    complainsOf("src/masked/rewrite/a.ts", 'import { b } from "../queries.ts";', /rewrite\/ is pure/);
+    complainsOf("src/masked/rewrite/a.ts", 'import type { Db } from "../../platform/db.ts";', /rewrite\/ is pure/);
+    accepts("src/masked/rewrite/a.ts", 'import { parseHead } from "../../mail/mime/parse-head.ts";');
+    accepts("src/masked/carry/a.ts", 'import { b } from "../rewrite/b.ts";');
+  });
+
+  it("keeps the leak gate apart from what it checks", () => {
+    complainsOf("src/masked/rewrite/gate/a.ts", 'import { b } from "../scrub/b.ts";', /may not share code/);
+    complainsOf("src/masked/rewrite/scrub/a.ts", 'import type { B } from "../gate/b.ts";', /may not share code/);
+    accepts("src/masked/rewrite/reply.ts", 'import { a } from "./gate/a.ts";\nimport { b } from "./scrub/b.ts";');
+  });
+
   it("knows every folder", () => {
     complainsOf("src/newsletter/newsletter.ts", "", /at home in no layer/);
     complainsOf("src/shared.ts", "", /at home in no layer/);

@@ -2,7 +2,7 @@
 // evaluate it, and the records of the masked domain. Not here: which records these are, as a zone file (zone.ts).
 import type { FoundConfig } from "../config.ts";
 import { compareDkimRecord } from "../mail/dkim/key.ts";
-import { maskedRecords } from "../masked/service-domain.ts";
+import { maskedRecords } from "../masked/addresses/service-domain.ts";
 import { type Check, ok, problem, skipped, warning } from "../platform/check.ts";
 import type { Answer, Resolver } from "../platform/resolver.ts";
 import { isLocal } from "./local.ts";

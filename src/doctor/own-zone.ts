@@ -1,6 +1,6 @@
 // `postern dns zone`: the records of the service's own names, with the addresses and the key as they are now. Makes the
 // key of the masked domain where there is none yet.
-import { ensureMaskedKey } from "../masked/service-domain.ts";
+import { ensureMaskedKey } from "../masked/addresses/service-domain.ts";
 import type { World } from "../platform/world.ts";
 import { machineAddresses, readKnown, sendingAddresses } from "./sending-addresses.ts";
 import { serviceRecords, type ZoneRecord, zoneFile } from "./zone.ts";

@@ -2,7 +2,7 @@
 // customers' domains (domains/records.ts), and whether these are published (names.ts).
 import { isIPv4 } from "node:net";
 import type { Config } from "../config.ts";
-import { maskedRecords } from "../masked/service-domain.ts";
+import { maskedRecords } from "../masked/addresses/service-domain.ts";
 import { isLocal } from "./local.ts";
 import type { MaskedKey, PoolAddress } from "./sending-addresses.ts";
 

@@ -2,12 +2,12 @@
 // features plugged in from app.ts (rules, spam, bounces, reports, masked addresses) are written against.
 import type { AliasAction, ForwardMode } from "../aliases/types.ts";
 import type { Policy } from "../mail/auth/dmarc-record.ts";
-import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
-import type { BuiltForwards, ForwardsOrder } from "../mail/masked/write-forwards.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { ReturnedMail } from "../mail/returned-mail.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
 import type { Client } from "../mail/smtp-server/session.ts";
+import type { BuiltReply, ReplyOrder } from "../masked/rewrite/reply.ts";
+import type { BuiltForwards, ForwardsOrder } from "../masked/rewrite/write-forwards.ts";
 import type { Tx } from "../platform/db.ts";
 import type { RawMessage } from "../sending/types.ts";
 import type { OutgoingEvent } from "../webhooks/types.ts";

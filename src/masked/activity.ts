@@ -1,8 +1,8 @@
 // What happened on an alias, without subjects and bodies: entries are written in the transaction of what they tell of.
 import type { Tx } from "../platform/db.ts";
 import type { World } from "../platform/world.ts";
-import { tryOpenContact, tryOpenText } from "./addresses.ts";
-import { requireAlias, type Who } from "./aliases.ts";
+import { tryOpenContact, tryOpenText } from "./addresses/addresses.ts";
+import { requireAlias, type Who } from "./addresses/aliases.ts";
 import * as queries from "./people-queries.ts";
 import type { ActivityRecord } from "./types.ts";
 

@@ -2,11 +2,11 @@
 // Message-IDs that nobody answers any more, aliases that cannot be restored (their addresses stay taken), and addresses of people
 // who were asked and never agreed.
 import { atMostEvery, type RoundsWorld, startRounds, sweep } from "../platform/rounds.ts";
-import { RESTORE_WITHIN_MS } from "./aliases.ts";
-import type * as carry from "./carry.ts";
-import { forgetHeld } from "./held.ts";
-import { settleTraces, type TracePorts } from "./settling.ts";
-import * as queries from "./trace-queries.ts";
+import { RESTORE_WITHIN_MS } from "./addresses/aliases.ts";
+import type * as carry from "./carry/carry.ts";
+import { forgetHeld } from "./held/held.ts";
+import { settleTraces, type TracePorts } from "./settle/settling.ts";
+import * as queries from "./settle/trace-queries.ts";
 
 export type WorkWorld = carry.CarryWorld & RoundsWorld;
 

@@ -2,7 +2,7 @@
 // Nothing is remembered, so that a change acts at once.
 import { coalesce, coalesceByOrg } from "../platform/coalesce.ts";
 import type { World } from "../platform/world.ts";
-import { openText } from "./addresses.ts";
+import { openText } from "./addresses/addresses.ts";
 import { findContactsByKey } from "./people-queries.ts";
 import * as queries from "./queries.ts";
 import type { AliasRow, ContactRow, Destination } from "./types.ts";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
-import { addressDigest } from "./addresses.ts";
+import { addressDigest } from "./addresses/addresses.ts";
+import { confirmationToken } from "./addresses/confirmation.ts";
 import { forgetUnconfirmed } from "./background.ts";
-import { confirmationToken } from "./confirmation.ts";
 
 let api: TestApi;
 before(async () => {

@@ -3,13 +3,13 @@
 // address is shown.
 import type { Api } from "../platform/http.ts";
 import { openPages, page, sendPage } from "../platform/public-page.ts";
-import type { CarryWorld } from "./carry.ts";
-import { readConfirmationToken } from "./confirmation.ts";
-import { confirmDestination } from "./destinations.ts";
-import { mountHeldPages } from "./held-pages.ts";
+import { readConfirmationToken } from "./addresses/confirmation.ts";
+import { confirmDestination } from "./addresses/destinations.ts";
+import type { CarryWorld } from "./carry/carry.ts";
+import { leaveList, readLeave } from "./carry/unsubscribing.ts";
+import { mountHeldPages } from "./held/held-pages.ts";
 import { OFF, OVER, ofToken } from "./open-pages.ts";
-import type { TracePorts } from "./settling.ts";
-import { leaveList, readLeave } from "./unsubscribing.ts";
+import type { TracePorts } from "./settle/settling.ts";
 
 /** Mounts the pages that need no key, in a scope of their own. What their forms hold is not looked at. */
 export function mountMaskedPages(api: Api, world: CarryWorld, ports: TracePorts): void {

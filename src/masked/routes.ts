@@ -15,9 +15,9 @@ import {
   Time,
 } from "../platform/http.ts";
 import type { World } from "../platform/world.ts";
-import * as aliases from "./aliases.ts";
-import { mountPeople } from "./people-routes.ts";
-import { maskedDomain } from "./service-domain.ts";
+import * as aliases from "./addresses/aliases.ts";
+import { mountPeople } from "./addresses/people-routes.ts";
+import { maskedDomain } from "./addresses/service-domain.ts";
 import { FORMATS, ON_DISABLED, REDACT } from "./types.ts";
 
 const TEXT_MAX = 500;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
-import { type ForwardsOrder, writeForwards } from "../mail/masked/write-forwards.ts";
+import { type ForwardsOrder, writeForwards } from "../masked/rewrite/write-forwards.ts";
 import { createParsePool, type ParseOutcome, type ParsePool } from "./parse-pool.ts";
 
 const pools: ParsePool[] = [];

@@ -1,12 +1,12 @@
 // Parses received messages in worker threads with a limit on time and memory: whatever a message does to the parser, it
 // does it to a thread that can be ended, and the next message gets another (reliability rule 8). A failure is a value.
-// Not here: parsing (mail/mime/parse-message.ts, mail/returned-mail.ts, mail/masked/reply.ts), and what is done with a message that cannot be
+// Not here: parsing (mail/mime/parse-message.ts, mail/returned-mail.ts, masked/rewrite/reply.ts), and what is done with a message that cannot be
 // parsed.
 import { Worker } from "node:worker_threads";
-import type { BuiltReply, ReplyOrder } from "../mail/masked/reply.ts";
-import type { BuiltForwards, ForwardsOrder } from "../mail/masked/write-forwards.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import type { ReturnedMail } from "../mail/returned-mail.ts";
+import type { BuiltReply, ReplyOrder } from "../masked/rewrite/reply.ts";
+import type { BuiltForwards, ForwardsOrder } from "../masked/rewrite/write-forwards.ts";
 import type { ParseAnswer, ParseJob, ParseTask } from "./parse-worker.ts";
 
 type Failed = { kind: "failed"; reason: string };

@@ -1,11 +1,11 @@
 // The worker thread of parse-pool.ts: takes messages, answers with what was read of each, in their order. Contents of
 // attachments are handed over, not copied, where their memory is their own.
 import { parentPort } from "node:worker_threads";
-import { type BuiltReply, buildReply, type ReplyOrder } from "../mail/masked/reply.ts";
-import { type BuiltForwards, type ForwardsOrder, writeForwards } from "../mail/masked/write-forwards.ts";
 import { parseMessage } from "../mail/mime/parse-message.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { type ReturnedMail, readReturnedMail } from "../mail/returned-mail.ts";
+import { type BuiltReply, buildReply, type ReplyOrder } from "../masked/rewrite/reply.ts";
+import { type BuiltForwards, type ForwardsOrder, writeForwards } from "../masked/rewrite/write-forwards.ts";
 
 export type ParseTask =
   | { as: "mail" }

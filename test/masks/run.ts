@@ -3,12 +3,12 @@
 // the mailbox anywhere must not show it, ordinary replies must leave, and the answers to a list of guesses with the mailbox on
 // it and to one without must be the same. Ends with 1 where the address was shown, two answers differ, or too few leave.
 import { parseArgs } from "node:util";
-import { SHAPES } from "../../src/mail/masked/client-shapes.fixture.ts";
-import { differenceOf, PAIRS, play } from "../../src/mail/masked/oracle-play.fixture.ts";
-import { diceOf, randomMessage } from "../../src/mail/masked/random-tree.fixture.ts";
-import { buildReply } from "../../src/mail/masked/reply.ts";
-import { A, D, order, R } from "../../src/mail/masked/reply-order.fixture.ts";
-import { D_IDN, shows } from "../../src/mail/masked/shown-reply.fixture.ts";
+import { SHAPES } from "../../src/masked/rewrite/client-shapes.fixture.ts";
+import { differenceOf, PAIRS, play } from "../../src/masked/rewrite/oracle-play.fixture.ts";
+import { diceOf, randomMessage } from "../../src/masked/rewrite/random-tree.fixture.ts";
+import { buildReply } from "../../src/masked/rewrite/reply.ts";
+import { A, D, order, R } from "../../src/masked/rewrite/reply-order.fixture.ts";
+import { D_IDN, shows } from "../../src/masked/rewrite/shown-reply.fixture.ts";
 
 const ARRIVED_MIN = 0.98;
 /** Seeds that lie side by side share none of their dice. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import PostalMime from "postal-mime";
 import { settlingPorts } from "../../src/app.ts";
-import { settleTraces } from "../../src/masked/settling.ts";
+import { settleTraces } from "../../src/masked/settle/settling.ts";
 import { C, D, DOMAIN, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
 import { SPAMMY } from "../support/spam-texts.ts";
 import { until } from "../support/until.ts";

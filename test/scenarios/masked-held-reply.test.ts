@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import PostalMime from "postal-mime";
-import { forgetHeld } from "../../src/masked/held.ts";
+import { forgetHeld } from "../../src/masked/held/held.ts";
 import { C, D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
 
 let s: MaskedStage;

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { makeToken, readToken } from "../../src/mail/bounce-token.ts";
 import { readSrs, writeSrs } from "../../src/mail/srs.ts";
 import { makeUnsubscribeToken, readUnsubscribeToken } from "../../src/mail/unsubscribe-token.ts";
-import { confirmationToken, readConfirmationToken } from "../../src/masked/confirmation.ts";
+import { confirmationToken, readConfirmationToken } from "../../src/masked/addresses/confirmation.ts";
 import { testApi } from "../support/api.ts";
 
 const ID = "0190a000-0000-7000-8000-000000000001";

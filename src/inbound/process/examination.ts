@@ -1,7 +1,7 @@
 // What can be found out about a message, each once and only when somebody asks: verdicts on its sender, and its parts,
 // read in a bounded worker. In session and in processing it is the same examination, so nothing is done twice.
 import { authenticate } from "../../mail/auth/authenticate.ts";
-import { writeForwards } from "../../mail/masked/write-forwards.ts";
+import { writeForwards } from "../../masked/rewrite/write-forwards.ts";
 import type { ParsePool } from "../../platform/parse-pool.ts";
 import { resolverFor } from "../../platform/resolver.ts";
 import type { World } from "../../platform/world.ts";

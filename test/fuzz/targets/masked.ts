@@ -1,17 +1,17 @@
 // Masked addresses: what goes on to a real mailbox, and what leaves from it; and what spam is judged by.
 import assert from "node:assert/strict";
 import PostalMime from "postal-mime";
-import { rewriteCalendar } from "../../../src/mail/masked/calendar.ts";
-import { guardCalendars } from "../../../src/mail/masked/calendar-parts.ts";
-import { carrier } from "../../../src/mail/masked/carriers.fixture.ts";
-import { buildForward } from "../../../src/mail/masked/forward.ts";
-import { randomInvitation } from "../../../src/mail/masked/random-invitation.fixture.ts";
-import { diceOf, disguise, randomMessage } from "../../../src/mail/masked/random-tree.fixture.ts";
-import { createReplacer } from "../../../src/mail/masked/replace-addresses.ts";
-import { buildReply, type ReplyOrder } from "../../../src/mail/masked/reply.ts";
 import { splitMessage } from "../../../src/mail/mime/parse-head.ts";
 import { parseMessage } from "../../../src/mail/mime/parse-message.ts";
 import { addUp, findSymptoms } from "../../../src/mail/spam/spam.ts";
+import { rewriteCalendar } from "../../../src/masked/rewrite/calendar/calendar.ts";
+import { guardCalendars } from "../../../src/masked/rewrite/calendar/calendar-parts.ts";
+import { carrier } from "../../../src/masked/rewrite/carriers.fixture.ts";
+import { buildForward } from "../../../src/masked/rewrite/forward.ts";
+import { randomInvitation } from "../../../src/masked/rewrite/random-invitation.fixture.ts";
+import { diceOf, disguise, randomMessage } from "../../../src/masked/rewrite/random-tree.fixture.ts";
+import { buildReply, type ReplyOrder } from "../../../src/masked/rewrite/reply.ts";
+import { createReplacer } from "../../../src/masked/rewrite/scrub/replace-addresses.ts";
 import type { Target } from "../target.ts";
 
 const MAILBOX = "anna.real@home.real.example";

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { takeReply, windowCounter } from "./windows.ts";
+
+let api: TestApi;
+before(async () => {
+  api = await testApi();
+});
+after(() => api.close());
+
+async function newAlias(): Promise<{ org_id: string; id: string }> {
+  const answer = await api.ask("POST", "/v1/masked/aliases", { forward_to: ["anna@real.example"] });
+  assert.equal(answer.status, 201, JSON.stringify(answer.body));
+  return { org_id: api.org_id, id: answer.body.alias.id };
+}
+
+/** A clock that stands in the middle of a day, so that no window ends while a test counts. */
+function still() {
+  const now = Math.floor(api.world.clock.now() / 86_400_000) * 86_400_000 + 43_230_000;
+  return { db: api.world.db, clock: { ...api.world.clock, now: () => now } };
+}
+
+test("of many mails at once, in two processes, exactly as many pass as a minute allows", async () => {
+  const [one, other] = [await newAlias(), await newAlias()];
+  const counters = [windowCounter(still()), windowCounter(still())] as const;
+  const alone = Array.from({ length: 5 }, () => counters[0](other, "forward_minute"));
+  const crowd = Array.from({ length: 80 }, (_, n) => (n % 2 ? counters[0] : counters[1])(one, "forward_minute"));
+  assert.equal((await Promise.all(crowd)).filter(Boolean).length, 30);
+  assert.ok((await Promise.all(alone)).every(Boolean), "another alias has a window of its own");
+  assert.equal(await counters[1](one, "forward_minute"), false);
+});
+
+test("replies are counted by the hour, apart from what is forwarded", async () => {
+  const alias = await newAlias();
+  const isWithin = windowCounter(still());
+  for (let n = 0; n < 20; n += 1) assert.equal(await takeReply(isWithin, alias), true, `reply ${n + 1}`);
+  assert.equal(await takeReply(isWithin, alias), false);
+  assert.equal(await isWithin(alias, "forward_minute"), true);
+});

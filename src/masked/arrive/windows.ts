@@ -1,0 +1,62 @@
+// How much may pass through an alias in a span of time. Windows begin with the clock's spans, so all processes count in the
+// same ones; the counts that many mails raise at once are raised in one statement.
+import { coalesce } from "../../platform/coalesce.ts";
+import type { World } from "../../platform/world.ts";
+import * as queries from "../queries.ts";
+import type { AliasRow } from "../types.ts";
+
+const HOUR_MS = 3_600_000;
+
+const WINDOWS = {
+  forward_minute: { span_ms: 60_000, max: 30 },
+  reply_hour: { span_ms: HOUR_MS, max: 20 },
+  reply_day: { span_ms: 24 * HOUR_MS, max: 100 },
+  refusal_hour: { span_ms: HOUR_MS, max: 60 },
+};
+const AT_ONCE_MAX = 200;
+const LANES = 2;
+
+type Owner = Pick<AliasRow, "org_id" | "id">;
+
+/** Counts one more in the alias's window of that kind; false when that is more than it may hold. */
+export type IsWithin = (alias: Owner, kind: keyof typeof WINDOWS) => Promise<boolean>;
+
+/** A counter for one process's mail. */
+export function windowCounter({ db, clock }: Pick<World, "db" | "clock">): IsWithin {
+  // Every key is an object of its own: nobody shares the place of another.
+  const count = coalesce<queries.Window, number>({
+    keys_max: AT_ONCE_MAX,
+    lanes: LANES,
+    load: (windows) => countAll(db, windows),
+  });
+  return async ({ org_id, id }, kind) => {
+    const { span_ms, max } = WINDOWS[kind];
+    const starts_at = new Date(Math.floor(clock.now() / span_ms) * span_ms);
+    const used = await count({ org_id, alias_id: id, kind, starts_at });
+    return (used as number) <= max;
+  };
+}
+
+/** Each one's own place in its window. */
+async function countAll(db: World["db"], windows: readonly queries.Window[]): Promise<Map<queries.Window, number>> {
+  const alike = Map.groupBy(windows, nameOf);
+  const counted = [...alike.values()].map((all) => ({ ...(all[0] as queries.Window), used: all.length }));
+  // In one order for all writers, so that two statements never wait for each other crosswise.
+  counted.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  const rows = await queries.useWindows(db, counted);
+  return new Map(
+    rows.flatMap((row) => {
+      const all = alike.get(nameOf(row)) ?? [];
+      return all.map((window, at) => [window, row.used - all.length + at + 1] as const);
+    }),
+  );
+}
+
+function nameOf({ alias_id, kind, starts_at }: queries.Window): string {
+  return `${alias_id}/${kind}/${starts_at.getTime()}`;
+}
+
+/** Counts one more mail that leaves from the alias by its owner's wish; false when it may send no more for now. */
+export async function takeReply(isWithin: IsWithin, alias: Owner): Promise<boolean> {
+  return (await isWithin(alias, "reply_hour")) && (await isWithin(alias, "reply_day"));
+}

@@ -1,0 +1,303 @@
+// C → A → D: a mail to an alias goes on to every confirmed destination, each with its own message, its author as a reverse
+// address. What is not forwarded is told in the activity, never to the one who wrote.
+
+import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
+import { NotNow } from "../../platform/not-now.ts";
+import { addressDigest, openContact, untagged } from "../addresses/addresses.ts";
+import { ensureContacts } from "../addresses/contacts.ts";
+import { isOwnMail, isProvenOwn, isRefusedByPolicy, unreachableReason } from "../arrive/arrival.ts";
+import { addressOf, correspondents, everybody, type Named, type Person } from "../arrive/correspondents.ts";
+import { readParts } from "../arrive/parts.ts";
+import { canonicalAddress, verdictsOf } from "../arrive/sender-proof.ts";
+import { addressFinder, contactFinder, contextFinder, type FindContact } from "../lookups.ts";
+import { mailtoToLeave } from "../rewrite/forward.ts";
+import type { Replacement } from "../rewrite/scrub/replace-addresses.ts";
+import { personDigest, type Token, tokenDigest } from "../rewrite/sent-content.ts";
+import { isSameMailbox } from "../rewrite/spellings.ts";
+import type { ForwardOrder, GivenId } from "../rewrite/write-forwards.ts";
+import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "../types.ts";
+import * as carry from "./carry.ts";
+import { isLoop, loopMark } from "./loops.ts";
+import { probingTokens, sentKey, sentRows, tokensOf } from "./sent.ts";
+import { plainName, shownName } from "./shown-name.ts";
+import { idsForMailbox, pairOfIds, sameIds, writableId } from "./thread-ids.ts";
+import { unsubscribePage } from "./unsubscribing.ts";
+
+/** Receiving's judgement on spam, and what it shows of a mail that is kept because of it. */
+export type Judging<M, R extends { score: number | null }, F> = {
+  spam(mail: M): Promise<{ report: R; quarantine: string | null }>;
+  describe(mail: M, report: R): Promise<F>;
+};
+
+const KEEP_BUILDING_MS = 1_800_000;
+
+/** The handler of mail for aliases. What is answered 250 goes on, is blocked by somebody's wish, or waits in quarantine. */
+export function forwardHandler<M extends carry.ArrivedMail, R extends { score: number | null }, F>(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  judging: Judging<M, R, F>,
+) {
+  const find = contextFinder(world);
+  const findAddress = addressFinder(world);
+  const findContact = contactFinder(world);
+  return async (mail: M) => {
+    const context = await carry.loadContext(find, mail);
+    if (!context) return carry.gone(world, mail);
+    const { alias, destinations } = context;
+    const { examination, envelope } = mail;
+    const [bytes, verdicts, parsed] = await Promise.all([
+      examination.bytes(),
+      examination.verdicts(),
+      readParts(examination),
+    ]);
+    const { report, quarantine } = await judging.spam(mail);
+    const about = { ...verdictsOf(verdicts), size: mail.size, spam_score: report.score };
+    const received = mail.released ? 0 : 1;
+    const stop = (reason: string, type: ActivityType = "forward") => {
+      const entry = { ...about, type, outcome: "dropped" as const, reason };
+      const counts = { received, blocked: type === "forward" ? 0 : received };
+      return carry.conclude(world, { alias, mail }, { status: "dropped", reason, entries: [entry], counts });
+    };
+    const hold = async (reason: string, because = reason) => {
+      const entry = { ...about, type: "quarantine" as const, outcome: "held" as const, reason };
+      const held = { status: "quarantined" as const, reason: because, found: await judging.describe(mail, report) };
+      return carry.conclude(
+        world,
+        { alias, mail },
+        { ...held, entries: [entry], counts: { received, blocked: received } },
+      );
+    };
+    if (!alias.active && alias.disabled_reason !== DESTINATION_BOUNCING) {
+      return mail.released ? hold("alias_disabled") : stop("alias_disabled", "block");
+    }
+    if (isRefusedByPolicy(verdicts)) return stop("dmarc", "block");
+    const from = canonicalAddress(parsed.from[0]?.email ?? envelope.from).toLowerCase();
+    if (await isLoop(world, findAddress, alias, { bytes, from, envelope_from: envelope.from })) return stop("loop");
+    const isProven = isProvenOwn(destinations, { parsed, envelope_from: envelope.from }, verdicts);
+    const own = isProven ? isOwnMail(alias, destinations, parsed) : null;
+    if (own === "answer" || own === "alone") return stop("own_destination");
+    if (quarantine !== null && !mail.released) return hold("spam", quarantine);
+    const unreachable = unreachableReason(context);
+    if (unreachable !== null) return hold(unreachable);
+    const outsiders = await outside(world, findAddress, destinations);
+    const ready = outsiders.filter(({ email }) => own === null || email.toLowerCase() !== from);
+    if (ready.length === 0) return stop("loop");
+    const mailboxes = destinations.map(({ email }) => email);
+    const given = { parsed, bytes, envelope_from: envelope.from, mailboxes: isProven ? mailboxes : [] };
+    const named = correspondents(alias, given);
+    const people = await introduce(world, findContact, alias, { ...named, mailboxes: isProven ? [] : mailboxes });
+    if (people.author.blocked) return stop("contact_blocked", "block");
+    const building = { bytes, parsed, mail, people, mailboxes, isOwn: isProven };
+    return (await forwardAll(world, ports, { alias, building, ready, about, findContact })) ?? hold("too_complex");
+  };
+}
+
+type About = { spf: string; dkim: string; dmarc: string; size: number; spam_score: number | null };
+type Going = {
+  alias: AliasRow;
+  building: Building;
+  ready: Destination[];
+  about: About;
+  findContact: FindContact;
+};
+
+async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, going: Going) {
+  const { alias, building, ready, about } = going;
+  const { people, parsed, mail } = building;
+  const leaving: carry.Leaving[] = [];
+  const contact_id = people.author.id;
+  const ids = writableIds(world, alias, mail, parsed);
+  const threads = await threadsOf(world, alias, ids);
+  const written = await writeAll(world, going, { threads, own_ids: ids });
+  if (written === null) return null;
+  const { built, sent } = written;
+  for (const [at, destination] of ready.entries()) {
+    const raw = await queued(world, ports, going, { ...(built[at] as Built), recipient: destination.email });
+    leaving.push({ raw, trace: { kind: "forward", destination_id: destination.id, contact_id } });
+  }
+  const { message_id } = parsed;
+  const entries = ready.map(({ id }, at) => ({
+    ...about,
+    id: leaving[at]?.raw.id as string,
+    type: "forward" as const,
+    outcome: "sent" as const,
+    contact_id,
+    destination_id: id,
+    message_id: message_id?.includes(people.email) ? null : message_id,
+  }));
+  return carry.conclude(
+    world,
+    { alias, mail },
+    {
+      status: "delivered",
+      reason: null,
+      entries,
+      counts: { received: mail.released ? 0 : 1, forwarded: 1 },
+      leaving,
+      // An owner's own are shown to no contact.
+      ids: building.isOwn
+        ? pairOfIds(world, alias, ids.message_id)
+        : sameIds(world, alias.id, [...ids.references, ...ids.in_reply_to, ids.message_id]),
+      sent,
+      contact: { id: contact_id, received: 1, sent: 0 },
+    },
+  );
+}
+
+type Written = { threads: Ids; own_ids: Ids };
+type Built = { mime: Buffer; message_id: string };
+
+type Output = { built: Built[]; sent: ReturnType<typeof sentRows> };
+
+/**
+ * The forward for each mailbox, null where the mail is too much for a worker. A mail that names a mailbox is written once more, with tokens in its place, and all the people
+ * it is from or for are remembered to have that from itself.
+ */
+async function writeAll(world: carry.CarryWorld, going: Going, given: Written): Promise<Output | null> {
+  const { alias, building, ready, findContact } = going;
+  const { people, mailboxes, isOwn, mail } = building;
+  const key = sentKey(world, alias);
+  const forwards = ready.map((destination) => orderFor(world, alias, { ...building, ...given, destination }));
+  const write = async (tokens: Token[] | null) => {
+    const written = await mail.examination.forwards({ tokens, key, forwards });
+    if (written.kind === "built") return written;
+    // A worker that is busy or stops fails any mail; one that fails for so long fails because of this one.
+    if (world.clock.now() - mail.received_at.getTime() > KEEP_BUILDING_MS) return null;
+    throw new NotNow(`a forward waits, ${written.reason}`);
+  };
+  const first = await write(isOwn ? null : probingTokens(alias, mailboxes));
+  if (first === null) return null;
+  if (isOwn || (first.digests.length === 0 && people.owners.length === 0)) return { built: first.forwards, sent: [] };
+  const second = await write(await tokensOf(world, findContact, alias, mailboxes));
+  if (second === null) return null;
+  const digests = [
+    ...people.owners.flatMap((one) => [tokenDigest(key, one), personDigest(key, one)]),
+    ...second.digests,
+  ];
+  return { built: second.forwards, sent: sentRows(people.shown_ids, digests) };
+}
+
+/** The confirmed destinations that are no addresses of this service by now. */
+async function outside(
+  world: carry.CarryWorld,
+  findAddress: ReturnType<typeof addressFinder>,
+  all: readonly Destination[],
+): Promise<Destination[]> {
+  const verified = all.filter(({ status }) => status === "verified");
+  const ours = await Promise.all(verified.map(({ email }) => findAddress(addressDigest(world, untagged(email)))));
+  return verified.filter((_, at) => !ours[at]);
+}
+
+type People = {
+  author: ContactRow;
+  email: string;
+  from: Person;
+  to: Person[];
+  cc: Person[];
+  reply_to: Person[];
+  /** Everybody's address, and the reverse address that stands for it. */
+  reverse: Replacement[];
+  /** The owner's mailboxes among them, as they are written. */
+  owners: string[];
+  /** The contacts whom an answer may reach. */
+  shown_ids: string[];
+};
+
+/** Everybody the mail names, as a contact with a reverse address. */
+async function introduce(
+  world: carry.CarryWorld,
+  find: FindContact,
+  alias: AliasRow,
+  { mailboxes, ...named }: Named & { mailboxes: readonly string[] },
+): Promise<People> {
+  const all = everybody(named);
+  const rows = await ensureContacts(world, find, alias, all);
+  const known = ({ email }: Person) => {
+    const row = rows.get(email.toLowerCase()) as ContactRow;
+    const { reply_local, email: kept } = openContact(world, alias.org_id, row.sealed);
+    return { kept, reverse: `${reply_local}@${alias.domain}` };
+  };
+  const isOwner = ({ email }: Person) => mailboxes.some((one) => isSameMailbox(one, email));
+  const shown = (person: Person): Person => {
+    const { reverse } = known(person);
+    // An answer may quote this line, and shows words for the owner's address to nobody.
+    return { name: isOwner(person) ? (plainName(person) ?? reverse) : shownName(person), email: reverse };
+  };
+  return {
+    author: rows.get(named.from.email.toLowerCase()) as ContactRow,
+    email: named.from.email,
+    from: shown(named.from),
+    to: [{ name: null, email: addressOf(alias) }, ...named.to.map(shown)],
+    cc: named.cc.map(shown),
+    reply_to: named.reply_to.map(shown),
+    reverse: all.map((person) => ({ from: person.email, to: shown(person).email })),
+    owners: all.filter(isOwner).flatMap((person) => [person.email, known(person).kept]),
+    shown_ids: all.map(({ email }) => (rows.get(email.toLowerCase()) as ContactRow).id),
+  };
+}
+
+type Ids = { message_id: string; in_reply_to: string[]; references: string[] };
+
+/** The mail's ids in a form that goes on; a mail without one of its own gets one, so that an answer to it finds its place. */
+function writableIds(world: carry.CarryWorld, alias: AliasRow, { id }: carry.ArrivedMail, parsed: ParsedMail): Ids {
+  const writable = (given: string) => writableId(world, alias, given);
+  return {
+    message_id: writable(parsed.message_id ?? id),
+    in_reply_to: parsed.answered.map(writable),
+    references: parsed.references.map(writable),
+  };
+}
+
+/** The same, with what the mail answers as the mailbox knows it. */
+async function threadsOf(world: carry.CarryWorld, alias: AliasRow, ids: Ids): Promise<Ids> {
+  const known = (some: readonly string[]) => idsForMailbox(world, world.db, alias, some);
+  const [in_reply_to, references] = await Promise.all([known(ids.in_reply_to), known(ids.references)]);
+  return { ...ids, in_reply_to, references };
+}
+
+type Building = {
+  people: People;
+  bytes: Buffer;
+  parsed: ParsedMail;
+  mail: carry.ArrivedMail;
+  /** All of the alias: each reads of itself where a calendar names one of them. */
+  mailboxes: readonly string[];
+  /** Is the author one of them? */
+  isOwn: boolean;
+};
+type Writing = Building & Written & { destination: Destination };
+
+function orderFor(
+  world: carry.CarryWorld,
+  alias: AliasRow,
+  { people, parsed, mail, threads, own_ids, mailboxes, isOwn, destination }: Writing,
+): ForwardOrder {
+  // What is the mailbox's own is known by its own id.
+  const idsOf = (known: readonly string[], given: readonly string[]): GivenId[] =>
+    known.map((id, at) => ({ id, is_given: id === given[at] }));
+  const leaving = parsed.headers.find(({ name }) => name.toLowerCase() === "list-unsubscribe");
+  const mailto = leaving ? mailtoToLeave(leaving.value) : null;
+  return {
+    ...{ from: people.from, to: people.to, cc: people.cc, reply_to: people.reply_to },
+    in_reply_to: idsOf(threads.in_reply_to, own_ids.in_reply_to),
+    references: idsOf(threads.references, own_ids.references),
+    message_id: idsOf([threads.message_id], [own_ids.message_id])[0] as GivenId,
+    received_ms: mail.received_at.getTime(),
+    loop_mark: loopMark(world, alias),
+    unsubscribe_page: mailto === null ? null : unsubscribePage(world, alias, people.author.id, mailto),
+    calendar: [
+      ...[addressOf(alias), ...(isOwn ? mailboxes : [])].map((from) => ({ from, to: destination.email })),
+      ...people.reverse,
+    ],
+  };
+}
+
+async function queued(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  { alias, building: { mail, people } }: Going,
+  built: Built & { recipient: string },
+) {
+  const outgoing = { id: world.random.uuid(), from: people.from.email, ...built };
+  return carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);
+}

@@ -1,0 +1,115 @@
+// Leaving a mailing list that takes only mail (RFC 2369): a mail program would send it from the real mailbox, so the link in
+// a forward leads to a page of ours, and its button sends the mail from the alias. The link is sealed: it shows and holds
+// nothing for others. Opening it does nothing, because mail scanners open links.
+
+import { parseAddress } from "../../mail/address.ts";
+import { buildMessage } from "../../mail/mime/build-message.ts";
+import type { World } from "../../platform/world.ts";
+import { addressOf } from "../arrive/correspondents.ts";
+import { takeReply, windowCounter } from "../arrive/windows.ts";
+import { findAlias } from "../queries.ts";
+import type { BouncePorts } from "../settle/bounces.ts";
+import type { AliasRow } from "../types.ts";
+import * as carry from "./carry.ts";
+import { leaveAlias } from "./leave-alias.ts";
+import { type LinkKind, readSealed, sealedLink } from "./sealed-links.ts";
+
+const LINK: LinkKind = {
+  path: "/masked/unsubscribe/",
+  context: "masked-unsubscribe",
+  lasts_ms: 180 * 86_400_000,
+};
+const MAILTO_MAX = 600;
+const SUBJECT_MAX = 200;
+const BODY_MAX = 500;
+
+type Leave = { org_id: string; alias_id: string; contact_id: string; mailto: string };
+
+/** The page for a `mailto:` link; null for one that names no single address. */
+export function unsubscribePage(
+  world: Pick<World, "seal" | "clock" | "config">,
+  alias: Pick<AliasRow, "org_id" | "id">,
+  contactId: string,
+  mailto: string,
+): string | null {
+  if (mailto.length > MAILTO_MAX || readMailto(mailto) === null) return null;
+  return sealedLink(world, LINK, { org_id: alias.org_id, alias_id: alias.id, contact_id: contactId, mailto });
+}
+
+/** What a link's token holds; null when it is not one of ours or its time is over. */
+export function readLeave(world: Pick<World, "seal" | "clock">, token: string): Leave | null {
+  return readSealed<Leave>(world, LINK, token);
+}
+
+type Target = { email: string; subject: string; body: string };
+
+/** RFC 6068: one address, and of the fields subject and body only. */
+function readMailto(mailto: string): Target | null {
+  const match = /^mailto:([^?]+)(?:\?(.*))?$/is.exec(mailto);
+  const email = parseAddress(decode(match?.[1] ?? ""));
+  if (!match || !email.ok) return null;
+  const fields = new Map<string, string>();
+  for (const pair of (match[2] ?? "").split("&")) {
+    const at = pair.indexOf("=");
+    if (at > 0) fields.set(pair.slice(0, at).toLowerCase(), oneLine(decode(pair.slice(at + 1))));
+  }
+  return {
+    email: email.address.email,
+    subject: (fields.get("subject") || "unsubscribe").slice(0, SUBJECT_MAX),
+    body: (fields.get("body") || "unsubscribe").slice(0, BODY_MAX),
+  };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}
+
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Cs}]+/gu, " ").trim();
+}
+
+/**
+ * Sends the mail from the alias. `gone`: there is no such alias any more; `off`: its owner lets nothing leave from it;
+ * `later`: it sends too much already.
+ */
+export async function leaveList(
+  world: carry.CarryWorld,
+  ports: BouncePorts,
+  leave: Leave,
+): Promise<"sent" | "gone" | "off" | "later"> {
+  const target = readMailto(leave.mailto);
+  const [alias] = await findAlias(world.db, leave.org_id, leave.alias_id);
+  if (!target || !alias || alias.deleted_at !== null) return "gone";
+  if (!alias.active || !alias.reply_enabled) return "off";
+  if (!(await takeReply(windowCounter(world), alias))) return "later";
+  const raw = await compose(world, ports, alias, target);
+  const pressed = { alias_id: alias.id, contact_id: leave.contact_id, owner_id: null, reason: "unsubscribe" };
+  await leaveAlias(world, ports, { raw, pressed });
+  return "sent";
+}
+
+async function compose(world: carry.CarryWorld, ports: BouncePorts, alias: AliasRow, target: Target) {
+  const id = world.random.uuid();
+  const message_id = `${id}@${alias.domain}`;
+  const own = addressOf(alias);
+  const { bytes } = buildMessage({
+    from: { name: alias.display_name, email: own },
+    to: [{ name: null, email: target.email }],
+    cc: [],
+    reply_to: [],
+    subject: target.subject,
+    date: world.clock.now(),
+    message_id,
+    headers: [],
+    html: null,
+    text: `${target.body}\n`,
+    attachments: [],
+    boundary_seed: world.random.token(24),
+  });
+  const outgoing = { id, message_id, from: own, recipient: target.email, mime: bytes };
+  return carry.toRaw(world, ports, { alias, environment: alias.environment }, outgoing);
+}

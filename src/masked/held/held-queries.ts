@@ -1,0 +1,75 @@
+// SQL on masked_held.
+import type { Query, Tx } from "../../platform/db.ts";
+import type { Environment } from "../types.ts";
+
+export type HeldRow = {
+  org_id: string;
+  id: string;
+  alias_id: string;
+  contact_id: string;
+  owner_id: string;
+  environment: Environment;
+  message_id: string;
+  sealed: Buffer | null;
+  blob_key: string | null;
+  created_at: Date;
+};
+
+export function insertHeld(tx: Tx, orgId: string, row: HeldRow) {
+  return tx.execute(
+    `insert into masked_held (org_id, id, alias_id, contact_id, owner_id, environment, message_id, sealed, blob_key, created_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [
+      orgId,
+      row.id,
+      row.alias_id,
+      row.contact_id,
+      row.owner_id,
+      row.environment,
+      row.message_id,
+      row.sealed,
+      row.blob_key,
+      row.created_at,
+    ],
+  );
+}
+
+export function findHeld(tx: Query, orgId: string, id: string, since: Date) {
+  return tx.query<HeldRow>(
+    `select org_id, id, alias_id, contact_id, owner_id, environment, message_id, sealed, blob_key, created_at
+       from masked_held where org_id = $1 and id = $2 and created_at > $3`,
+    [orgId, id, since],
+  );
+}
+
+/** Index: masked_held_by_alias. */
+export async function countHeld(tx: Query, orgId: string, aliasId: string): Promise<number> {
+  const [row] = await tx.query<{ total: number }>(
+    "select count(*) as total from masked_held where org_id = $1 and alias_id = $2",
+    [orgId, aliasId],
+  );
+  return row?.total ?? 0;
+}
+
+/** True for the one that takes it. */
+export async function takeHeld(tx: Tx, orgId: string, id: string): Promise<boolean> {
+  return (await tx.execute("delete from masked_held where org_id = $1 and id = $2", [orgId, id])) === 1;
+}
+
+/** Takes those of all organizations that are over. Index: masked_held_age. */
+export function purgeHeld(db: Query, before: Date, limit: number) {
+  return db.query<{ org_id: string; id: string; blob_key: string | null }>(
+    `delete from masked_held where (org_id, id) in (
+       select org_id, id from masked_held where created_at <= $1 order by created_at limit $2)
+     returning org_id, id, blob_key`,
+    [before, limit],
+  );
+}
+
+/** Index: masked_alias_pkey. */
+export function setRedact(tx: Tx, orgId: string, aliasId: string, change: { redact: string; at: Date }) {
+  return tx.execute(
+    "update masked_alias set redact = $3, updated_at = $4 where org_id = $1 and id = $2 and deleted_at is null",
+    [orgId, aliasId, change.redact, change.at],
+  );
+}

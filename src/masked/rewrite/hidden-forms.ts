@@ -1,0 +1,19 @@
+// Every form under which a hidden mailbox is looked for, in what its owner writes and in what a contact sends: both must be
+// read alike, or what comes back tells which it was.
+import { domainOf } from "../../mail/address.ts";
+import type { Replacement } from "./scrub/replace-addresses.ts";
+import { shownReplacements } from "./scrub/shown-address.ts";
+import { spellings } from "./spellings.ts";
+
+/** `seen` are the recipients, as in spellings.ts. A form that stands for nothing (`to` is "") only decorates another. */
+export function hiddenForms(hidden: readonly Replacement[], seen: readonly string[]): Replacement[] {
+  const known = hidden.flatMap((one) => spellings(one, seen));
+  // The owner's mailboxes are shown to each other as contacts are, and quoted so.
+  return known.flatMap((one) => [one, forwarded(one), ...shownReplacements(one.from, one.to)]);
+}
+
+/** As the addresses of those who forward hold it (SRS): the domain first. */
+function forwarded({ from, to }: Replacement): Replacement {
+  const turned = (email: string) => `${domainOf(email)}=${email.slice(0, email.lastIndexOf("@"))}`;
+  return { from: turned(from), to: turned(to) };
+}

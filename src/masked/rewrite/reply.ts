@@ -1,0 +1,175 @@
+// A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
+// and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
+
+import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../mail/mime/encode-header.ts";
+import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
+import { fieldReader, idsField, oneLine } from "./header-fields.ts";
+import { hiddenForms } from "./hidden-forms.ts";
+import { createReplacer, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
+import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
+import { keepingSent, restoring, type SentContent } from "./sent-content.ts";
+import { type Told, tellLeaks, type Word } from "./tell-leaks.ts";
+
+export type ReplyOrder = {
+  from: HeaderMailbox;
+  to: readonly HeaderMailbox[];
+  cc: readonly HeaderMailbox[];
+  date_ms: number;
+  /** Without angle brackets, at the alias's domain. */
+  message_id: string;
+  /** Message-IDs as the contact wrote or read them, with angle brackets: they are written as they are. */
+  in_reply_to: readonly string[];
+  references: readonly string[];
+  /** The mailbox's addresses, and what stands for them where `redact` wants it. */
+  hidden: readonly Replacement[];
+  /** Reverse addresses and how they are shown, and what stands for them everywhere. */
+  restored: readonly Replacement[];
+  /** `all`: the mailbox's addresses stay nowhere. `quoted`: only in what the author wrote. `off`: in bodies. */
+  redact: "all" | "quoted" | "off";
+  /** What must not be anywhere in the finished message, besides: reverse addresses, host names. */
+  names: readonly string[];
+  /** What comes back as the contact sent it, though it names the mailbox. */
+  sent: SentContent;
+  /** Random letters and digits that boundaries and Content-IDs begin with. */
+  token_seed: string;
+};
+
+export type BuiltReply =
+  | { kind: "built"; bytes: Buffer; redactions: number; dropped: string[] }
+  /** `bytes`: as it would have left. */
+  | ({ kind: "held"; bytes: Buffer; redactions: number } & Told)
+  | { kind: "refused"; reason: ScrubRefusal };
+
+/** Parts that the mutation tests exchange; nothing else does. */
+export type ReplySteps = { scrub: typeof scrubParts; gate: typeof findLeaks };
+
+const STEPS: ReplySteps = { scrub: scrubParts, gate: findLeaks };
+const SUBJECT_MAX = 2_000;
+
+/**
+ * Builds the reply, or says why it must not leave. Never throws for what the message holds. What the contact sent itself is
+ * no leak: where there is such, the gate looks at the reply without it, and only at that.
+ */
+export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps = STEPS): BuiltReply {
+  const finished = write(bytes, order, steps, false);
+  if (finished.kind === "refused") return finished;
+  const searched = isTelling(order) ? write(bytes, order, steps, true) : finished;
+  if (searched.kind === "refused") return searched;
+  const leaks = steps.gate(searched.bytes, secretsOf(order));
+  if (leaks.length === 0) return finished;
+  const { bytes: built, redactions } = finished;
+  const told = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), steps.gate);
+  return { kind: "held", bytes: built, redactions, ...told };
+}
+
+/** Does the order name anything that the contact sent and that must not be told otherwise? */
+function isTelling({ sent, restored, ...order }: ReplyOrder): boolean {
+  const { text } = createReplacer(hiddenBy({ ...order, sent, restored }));
+  const people = [...order.to, ...order.cc, ...restored.map(({ to }) => ({ email: to }))];
+  const given = [...people.map(({ email }) => email), ...order.in_reply_to, ...order.references];
+  return sent.digests.length > 0 || given.some((one) => text(one).count > 0);
+}
+
+type Written = Extract<BuiltReply, { kind: "built" | "refused" }>;
+
+/** `taken`: with nothing in the place of what the contact sent. */
+function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boolean): Written {
+  const replacers = replacersOf(order, taken);
+  const tools: ScrubTools = { replacers, own: order.from, token: tokensOf(order.token_seed) };
+  const scrubbed = steps.scrub(bytes, tools);
+  if (scrubbed.kind === "refused") return scrubbed;
+  const value = fieldReader(bytes);
+  const subject = replacers.strict.text(value("subject").slice(0, SUBJECT_MAX));
+  const { to, cc, in_reply_to, references } = taken ? withoutGiven(order) : order;
+  const head = [
+    mailboxHeader("From", [order.from]),
+    to.length > 0 ? mailboxHeader("To", to) : "",
+    cc.length > 0 ? mailboxHeader("Cc", cc) : "",
+    textHeader("Subject", oneLine(subject.text)),
+    rawHeader("Date", new Date(order.date_ms).toUTCString().replace("GMT", "+0000")),
+    `Message-ID: <${order.message_id}>\r\n`,
+    idsField("In-Reply-To", in_reply_to),
+    idsField("References", references),
+    wordField("Auto-Submitted", value("auto-submitted"), /^(?:auto-replied|auto-generated)\b/i),
+    wordField("Importance", value("importance"), /^(?:low|normal|high)$/i),
+    "MIME-Version: 1.0\r\n",
+    scrubbed.part.head,
+    "\r\n",
+  ].join("");
+  const { dropped, redactions, part } = scrubbed;
+  const built = Buffer.concat([Buffer.from(head), part.body, END]);
+  return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped };
+}
+
+/** The same people and ids without what only the contact can have told. */
+function withoutGiven(order: ReplyOrder): Pick<ReplyOrder, "to" | "cc" | "in_reply_to" | "references"> {
+  const { text } = createReplacer(hiddenBy(order));
+  const given = [...order.restored.map(({ to }) => to), ...order.sent.tokens.map(({ email }) => email)];
+  const people = (list: readonly HeaderMailbox[]) =>
+    list.map((one) => (given.includes(one.email) && text(one.email).count > 0 ? { ...one, email: NOBODY } : one));
+  const ids = (list: readonly string[]) => list.filter((id) => text(id).count === 0);
+  return {
+    to: people(order.to),
+    cc: people(order.cc),
+    in_reply_to: ids(order.in_reply_to),
+    references: ids(order.references),
+  };
+}
+
+const NOBODY = "nobody@contact.invalid";
+
+function tokensOf(seed: string): () => string {
+  let made = 0;
+  return () => {
+    made += 1;
+    return `${seed}${made}`;
+  };
+}
+
+function replacersOf(order: ReplyOrder, taken: boolean): Replacers {
+  const { from, restored, redact, sent, token_seed: seed } = order;
+  const hidden = createReplacer(hiddenBy(order));
+  // A contact's own address may hold the mailbox's; it wrote that itself.
+  const isTelling = ({ to }: Replacement) => hidden.text(to).count > 0;
+  const telling = restored.filter(isTelling).map((one) => restoring(one.from, one.to));
+  const plain = restored.filter((one) => !isTelling(one));
+  const others = createReplacer(plain, from.email);
+  const keeping = (replacer: Replacer) => keepingSent(replacer, { sent, restored: telling, seed, taken, others });
+  const strict = keeping(createReplacer([...hiddenBy(order), ...plain], from.email));
+  const mild = redact === "all" ? strict : keeping(others);
+  return { strict, own: mild, quoted: redact === "off" ? mild : strict };
+}
+
+const ALLOWED = { all: "nothing", quoted: "own_text", off: "bodies" } as const;
+
+function secretsOf(order: ReplyOrder): Secrets {
+  const { to, cc, in_reply_to, references, restored, names, redact } = order;
+  const people = [...[...to, ...cc].map(({ email }) => email), ...restored.map((one) => one.to)];
+  // What is only taken away stands around another of them.
+  const addresses = hiddenBy(order).flatMap(({ from, to }) => (to === "" ? [] : from));
+  return { addresses, names, allowed: ALLOWED[redact], given: [...people, ...in_reply_to, ...references] };
+}
+
+/** Each of the secrets alone. */
+function wordsOf(order: ReplyOrder): Word[] {
+  const own = order.hidden.map((one) => ({
+    word: one.from,
+    secrets: { ...secretsOf({ ...order, hidden: [one] }), names: [] },
+  }));
+  const names = order.names.map((word) => ({ word, secrets: { ...secretsOf(order), addresses: [], names: [word] } }));
+  return [...own, ...names];
+}
+
+function hiddenBy({ hidden, to, cc, sent }: ReplyOrder): Replacement[] {
+  const told = sent.tokens.map(({ email }) => email);
+  const seen = [...to, ...cc].map(({ email }) => email).filter((email) => !told.includes(email));
+  return hiddenForms(hidden, seen);
+}
+
+const END = Buffer.from("\r\n");
+
+/** The first word of a field that is one of those allowed. */
+function wordField(name: string, value: string, allowed: RegExp): string {
+  const word = allowed.exec(value.trim())?.[0];
+  return word === undefined ? "" : `${name}: ${word.toLowerCase()}\r\n`;
+}

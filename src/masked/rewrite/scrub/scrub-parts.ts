@@ -1,0 +1,267 @@
+// The body of a reply, built anew so that nothing of the mailbox it came from is left: new boundaries and Content-IDs, no
+// preamble, no epilogue, part headers by allow-list, texts decoded, replaced and encoded again, and no parts that name
+// their author (signatures, keys, vCards, TNEF, receipts). Nested messages are treated the same. What is no text is kept as
+// it is: the leak gate looks into it.
+import { domainOf } from "../../../mail/address.ts";
+import { mainPart } from "../../../mail/mime/choose-bodies.ts";
+import { decodeText } from "../../../mail/mime/decode-charset.ts";
+import { decodeTransfer } from "../../../mail/mime/decode-transfer.ts";
+import { encodeBase64, encodeText } from "../../../mail/mime/encode-body.ts";
+import type { HeaderMailbox } from "../../../mail/mime/encode-header.ts";
+import { safeFilename } from "../../../mail/mime/filename.ts";
+import { parseParameters } from "../../../mail/mime/parse-parameters.ts";
+import { type Part, parseStructure } from "../../../mail/mime/parse-structure.ts";
+import { fileHeader } from "../../../mail/mime/part-headers.ts";
+import { nameByType } from "../../../mail/mime/read-attachments.ts";
+import { rewriteCalendar } from "../calendar/calendar.ts";
+import { namedAnew } from "../calendar/calendar-person.ts";
+import { oneLine } from "../header-fields.ts";
+import { cutArmor, cutHtmlArmor } from "./armor.ts";
+import { unwrapFlowed } from "./flowed.ts";
+import { nestedHead } from "./nested-head.ts";
+import { fateOf } from "./part-fate.ts";
+import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
+import { splitQuoted } from "./quoted-part.ts";
+import type { Replaced, Replacer } from "./replace-addresses.ts";
+import { changedFile, type TextFile, unchangedFile } from "./text-files.ts";
+
+/** What is replaced where: in text that the author wrote, in quotes and files, and in what only machines write. */
+export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer };
+
+/** `own` is whom the reply comes from; `token` gives random letters and digits, new at each call. */
+export type ScrubTools = { replacers: Replacers; own: HeaderMailbox; token(): string };
+
+/** `head` are the Content-* lines of the part. */
+export type BuiltPart = { head: string; body: Buffer };
+
+export type Scrubbed =
+  | { kind: "built"; part: BuiltPart; redactions: number; dropped: string[] }
+  | { kind: "refused"; reason: ScrubRefusal };
+
+/** `lost_file`: without what names its author, a file or the whole content would be missing. */
+export type ScrubRefusal = "encrypted" | "too_complex" | "lost_file";
+
+/** Beyond them a reply is refused. */
+export const PART_LIMITS = { parts_max: 300, depth_max: 20 };
+const NESTING_MAX = 5;
+
+/** Where HTML names the program that wrote it, and whom that knows as its author. */
+const GENERATOR =
+  /<meta\s[^<>]{0,200}\bname\s*=\s*["']?(?:generator|progid|originator|author)\b[^<>]{0,300}>|<o:(Author|LastAuthor|Manager|Company)>[^<>]{0,300}<\/o:\1>/gi;
+
+type Work = ScrubTools & {
+  cids: Map<string, string>;
+  count: number;
+  dropped: string[];
+  nesting: number;
+  refusal: ScrubRefusal | null;
+  /** Whether anything is left for the contact to read. */
+  has_content: boolean;
+};
+
+/** Rebuilds the body of `bytes`, a whole message. */
+export function scrubParts(bytes: Buffer, tools: ScrubTools): Scrubbed {
+  const work: Work = {
+    ...tools,
+    ...{ cids: new Map(), count: 0, dropped: [], nesting: 0, refusal: null, has_content: false },
+  };
+  const { root, defects } = parseStructure(bytes, PART_LIMITS);
+  if (defects.has("too_deep") || defects.has("too_many_parts")) return { kind: "refused", reason: "too_complex" };
+  collectIds(root, work);
+  const part = rebuild(root, work) ?? textPart("text/plain", "", []);
+  if (work.refusal !== null) return { kind: "refused", reason: work.refusal };
+  const { count, dropped, has_content } = work;
+  // What was cut out of a text is no part.
+  if (!has_content && dropped.some((type) => type !== ARMOR)) return { kind: "refused", reason: "lost_file" };
+  return { kind: "built", part, redactions: count, dropped };
+}
+
+const ARMOR = "application/pgp";
+
+/** Content-IDs get new names before any text that mentions them is written. */
+function collectIds(part: Part, work: Work): void {
+  const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
+  if (id !== "") work.cids.set(id, newId(work));
+  for (const child of part.children ?? []) collectIds(child, work);
+}
+
+function rebuild(part: Part, work: Work): BuiltPart | null {
+  if (part.children) return rebuildMultipart(part, work);
+  const filename = filenameOf(part);
+  const { bytes } = decodeTransfer(part.body, fieldOf(part, "content-transfer-encoding"));
+  const fate = fateOf(part, () => bytes);
+  if (fate !== "kept") {
+    work.dropped.push(part.type);
+    if (fate !== "dropped") work.refusal ??= fate === "lost" ? "lost_file" : "encrypted";
+    return null;
+  }
+  if (part.type === "message/rfc822" || part.type === "message/global" || /\.eml$/i.test(filename)) {
+    return rebuildMessage(bytes, work);
+  }
+  if (isCalendarPart(part) && !/\+(?:xml|json)$/.test(part.type)) return calendarPart(part, bytes, work);
+  if (part.type.startsWith("text/") && !isAttachedFile(part)) return rebuildText(part, bytes, work);
+  return rebuildFile(part, bytes, work);
+}
+
+function rebuildMultipart(part: Part, work: Work): BuiltPart | null {
+  const children = part.children ?? [];
+  if (part.type === "multipart/encrypted") work.refusal = "encrypted";
+  // RFC 1847: the signature is over bytes that change, and names its author.
+  if (part.type === "multipart/signed") return children[0] ? rebuild(children[0], work) : null;
+  const subtype = /^multipart\/(alternative|related)$/.exec(part.type)?.[1] ?? "mixed";
+  // RFC 2387 §3.2: without start= the main part is the first.
+  const main = mainPart(part, subtype);
+  const ordered = [...children.slice(main, main + 1), ...children.slice(0, main), ...children.slice(main + 1)];
+  const built = ordered.map((child) => rebuild(child, work)).filter((child) => child !== null);
+  if (built.length === 0) return null;
+  if (built.length === 1) return built[0] as BuiltPart;
+  const boundary = `=_${work.token()}`;
+  const pieces = built.flatMap(({ head, body }) => [Buffer.from(`--${boundary}\r\n${head}\r\n`), body, CRLF]);
+  const body = Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]);
+  return { head: `Content-Type: multipart/${subtype};\r\n boundary="${boundary}"\r\n`, body };
+}
+
+const CRLF = Buffer.from("\r\n");
+
+function rebuildText(part: Part, bytes: Buffer, work: Work): BuiltPart {
+  const isHtml = part.type === "text/html";
+  const text = readText(part, bytes);
+  const { text: bare, cut, is_encrypted } = isHtml ? cutHtmlArmor(text) : cutArmor(text);
+  if (is_encrypted) work.refusal = "encrypted";
+  if (cut > 0) work.dropped.push(ARMOR);
+  const replaced = replaceText(isHtml ? withNewIds(bare.replace(GENERATOR, ""), work) : bare, isHtml, work);
+  work.has_content ||= isRead(replaced, isHtml);
+  return textPart(isHtml ? "text/html" : "text/plain", replaced, []);
+}
+
+function isRead(text: string, isHtml: boolean): boolean {
+  const shown = isHtml ? text.replace(/<(?!img\b)[^<>]*>|&nbsp;|&#160;/gi, "") : text;
+  return /[^\s\u200b\u00ad]/.test(shown);
+}
+
+/** As its reader sees it: a reader of flowed text joins lines. */
+function readText(part: Part, bytes: Buffer): string {
+  const { text } = decodeText(bytes, part.parameters.get("charset") ?? "");
+  const isFlowed = part.parameters.get("format")?.trim().toLowerCase() === "flowed";
+  return isFlowed ? unwrapFlowed(text, part.parameters.get("delsp")?.trim().toLowerCase() === "yes") : text;
+}
+
+function replaceText(text: string, isHtml: boolean, work: Work): string {
+  const { own, quoted } = work.replacers;
+  const run = (replacer: Replacer, piece: string) =>
+    counted(work, isHtml ? replacer.html(piece) : replacer.text(piece));
+  // In one go where both are treated alike, so that nothing hides across the border; nested mail is all quote.
+  if (own === quoted || work.nesting > 0) return run(quoted, text);
+  const split = splitQuoted(text, isHtml);
+  // A reverse address that the border would cut.
+  if (/\br\.[a-z2-7]{0,26}(?:<[^<>]*>|[\s>|])*$/i.test(split.own.slice(-400))) return run(quoted, text);
+  return run(own, split.own) + run(quoted, split.quoted);
+}
+
+/** An address of a part that is not there tells its maker's domain as well. */
+function withNewIds(html: string, work: Work): string {
+  return html.replace(/(["'=(]?)cid:([^\s"'<>)]{1,998})/gi, (whole, before: string, given: string) => {
+    const id = decodePercents(given);
+    const known = work.cids.get(given) ?? work.cids.get(id);
+    if (known === undefined && (before === "" || !id.includes("@"))) return whole;
+    if (known === undefined) work.cids.set(id, newId(work));
+    return `${before}cid:${known ?? work.cids.get(id)}`;
+  });
+}
+
+function newId({ token, own }: Work): string {
+  return `${token()}@${domainOf(own.email)}`;
+}
+
+function decodePercents(text: string): string {
+  return text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+}
+
+function textPart(type: string, text: string, parameters: readonly string[]): BuiltPart {
+  const { encoding, body } = encodeText(text);
+  const head = [`${type}; charset=utf-8`, ...parameters].join("; ");
+  return {
+    head: `Content-Type: ${head}\r\nContent-Transfer-Encoding: ${encoding}\r\n`,
+    body: typeof body === "string" ? Buffer.from(body, "latin1") : body,
+  };
+}
+
+function calendarPart(part: Part, bytes: Buffer, work: Work): BuiltPart {
+  const { text } = decodeText(bytes, part.parameters.get("charset") ?? "utf-8");
+  work.has_content = true;
+  const calendar = rewriteCalendar(text, (line) =>
+    namesProgram(line) ? null : namedAnew(counted(work, work.replacers.strict.text(ownProgram(line))), work.own),
+  );
+  const method = part.parameters.get("method");
+  const isMethod = method !== undefined && /^[A-Za-z-]{1,20}$/.test(method);
+  return textPart("text/calendar", calendar, isMethod ? [`method=${method}`] : []);
+}
+
+/** Properties that programs add of their own tell which program, and where its owner is (`X-WR-TIMEZONE`). */
+function namesProgram(line: string): boolean {
+  return /^X-/i.test(line);
+}
+
+/** PRODID is required (RFC 5545 §3.7.3) and names the program. */
+function ownProgram(line: string): string {
+  return /^PRODID[;:]/i.test(line) ? "PRODID:-//Postern//Masked addresses//EN" : line;
+}
+
+/** A message within the message: what a reader sees of its header, and its body rebuilt the same way. */
+function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
+  if (work.nesting >= NESTING_MAX) {
+    work.refusal ??= "too_complex";
+    return null;
+  }
+  const { root } = parseStructure(bytes, PART_LIMITS);
+  work.nesting += 1;
+  work.has_content = true;
+  collectIds(root, work);
+  const part = rebuild(root, work) ?? textPart("text/plain", "", []);
+  work.nesting -= 1;
+  const { head, count } = nestedHead(root, work.replacers.quoted, work.own);
+  work.count += count;
+  const body = Buffer.concat([Buffer.from(`${head}MIME-Version: 1.0\r\n${part.head}\r\n`), part.body]);
+  return { head: "Content-Type: message/rfc822\r\nContent-Disposition: attachment\r\n", body };
+}
+
+function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
+  const filename = oneLine(
+    counted(work, work.replacers.strict.name(safeFilename(filenameOf(part) || nameByType(part.type)))),
+  );
+  const disposition = parseParameters(fieldOf(part, "content-disposition")).value;
+  const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
+  const cid = work.cids.get(id);
+  const type = /^(?:multipart|message)\//.test(part.type) ? "application/octet-stream" : part.type;
+  const { bytes: content, charset } = type.startsWith("text/")
+    ? scrubFile(part, bytes, work)
+    : { bytes, charset: null };
+  work.has_content = true;
+  const where = /^(?:inline)?$/.test(disposition) && cid !== undefined ? "inline" : "attachment";
+  return {
+    head:
+      `Content-Type: ${type}${charset === null ? "" : `; charset=${charset}`}\r\n` +
+      "Content-Transfer-Encoding: base64\r\n" +
+      fileHeader(`Content-Disposition: ${where}`, "filename", filename) +
+      (cid === undefined ? "" : `Content-ID: <${cid}>\r\n`),
+    body: encodeBase64(content),
+  };
+}
+
+/** Text files are texts, too. */
+function scrubFile(part: Part, bytes: Buffer, work: Work): TextFile {
+  const label = part.parameters.get("charset")?.trim() ?? "";
+  const { text, count } = work.replacers.quoted.html(readText(part, bytes));
+  work.count += count;
+  return count === 0 ? unchangedFile(bytes, label) : changedFile(text, bytes, label);
+}
+
+function counted(work: Work, { text, count }: Replaced): string {
+  work.count += count;
+  return text;
+}
+
+function isAttachedFile(part: Part): boolean {
+  const { value } = parseParameters(fieldOf(part, "content-disposition"));
+  return value === "attachment" || filenameOf(part) !== "";
+}

@@ -1,0 +1,36 @@
+// Attached text files in a reply. One that shows nobody leaves byte for byte; one that does keeps its charset, its mark of
+// byte order and its line ends, because programs read it: XML says its encoding itself, shells choke on CR.
+import { isUtf8 } from "node:buffer";
+import iconv from "iconv-lite";
+import { decodeText } from "../../../mail/mime/decode-charset.ts";
+
+/** `charset` as its label stood; null when none stood there. */
+export type TextFile = { bytes: Buffer; charset: string | null };
+
+/** A file of this label whose text was not changed; in UTF-8 where the leak gate could not read it. */
+export function unchangedFile(bytes: Buffer, label: string): TextFile {
+  if (label === "") return { bytes, charset: null };
+  return isTable(label)
+    ? { bytes, charset: label }
+    : { bytes: Buffer.from(decodeText(bytes, label).text), charset: "utf-8" };
+}
+
+/** The new text of a file, as its bytes before were written; in UTF-8 where its charset has no room for it. */
+export function changedFile(text: string, before: Buffer, label: string): TextFile {
+  const addBOM = MARKS.some((mark) => before.subarray(0, mark.length).equals(mark));
+  const charset = label === "" ? null : label;
+  const names = label !== "" ? [label, "windows-1252"] : [isUtf8(before) ? "utf-8" : "windows-1252"];
+  for (const name of names.filter(isTable)) {
+    const bytes = iconv.encode(text, name, { addBOM });
+    if (decodeText(bytes, label).text === text) return { bytes, charset };
+  }
+  return { bytes: Buffer.from(text), charset: "utf-8" };
+}
+
+const MARKS = [Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
+
+/** A charset with a table, which the leak gate reads as well: not UTF-7, and none of iconv-lite's encodings of bytes. */
+function isTable(label: string): boolean {
+  const isSafe = /^[A-Za-z0-9._:-]{1,40}$/.test(label) && !/utf-?7|hex|base64|binary/i.test(label);
+  return isSafe && iconv.encodingExists(label);
+}

