@@ -609,7 +609,7 @@ create table inbound_rule (
   constraint inbound_rule_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id)
 ) with (fillfactor=70);
 CREATE INDEX inbound_rule_by_alias ON inbound_rule USING btree (org_id, alias_id) WHERE (alias_id IS NOT NULL);
-CREATE INDEX inbound_rule_by_domain ON inbound_rule USING btree (org_id, domain_id);
+CREATE INDEX inbound_rule_in_order ON inbound_rule USING btree (org_id, domain_id, ((alias_id IS NULL)), priority, id);
 alter table inbound_rule enable row level security;
 alter table inbound_rule force row level security;
 create policy tenant on inbound_rule as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
@@ -729,6 +729,7 @@ create table masked_alias (
 ) with (fillfactor=70);
 CREATE INDEX masked_alias_by_domain ON masked_alias USING btree (org_id, domain_id) WHERE (domain_id IS NOT NULL);
 CREATE INDEX masked_alias_deleted ON masked_alias USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
+CREATE INDEX masked_alias_newest ON masked_alias USING btree (org_id, environment, id);
 alter table masked_alias enable row level security;
 alter table masked_alias force row level security;
 create policy tenant on masked_alias as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
@@ -775,6 +776,7 @@ create table masked_contact (
   constraint masked_contact_source_check CHECK ((source = ANY (ARRAY['inbound'::text, 'api'::text])))
 ) with (fillfactor=80);
 CREATE INDEX masked_contact_new ON masked_contact USING btree (org_id, alias_id, created_at);
+CREATE INDEX masked_contact_newest ON masked_contact USING btree (org_id, alias_id, id);
 CREATE INDEX masked_contact_person ON masked_contact USING btree (org_id, person);
 alter table masked_contact enable row level security;
 alter table masked_contact force row level security;
@@ -800,6 +802,7 @@ create table masked_destination (
   constraint masked_destination_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
   constraint masked_destination_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'verified'::text, 'suspended'::text])))
 ) with (fillfactor=80);
+CREATE INDEX masked_destination_newest ON masked_destination USING btree (org_id, environment, id);
 alter table masked_destination enable row level security;
 alter table masked_destination force row level security;
 create policy tenant on masked_destination as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));

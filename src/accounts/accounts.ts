@@ -143,12 +143,12 @@ function checkName(text: string): string {
   return name;
 }
 
-/** One page of the organization's keys, newest first, with the exact total. */
+/** One page of the organization's keys, newest first, with the total. */
 export async function listKeys(world: Pick<World, "db">, orgId: string, page: { limit: number; offset: number }) {
   return world.db.asOrg(orgId, async (tx) => {
     const keys = await queries.listKeys(tx, orgId, page.limit, page.offset);
-    const [count] = await queries.countKeys(tx, orgId);
-    return { keys, total: count?.total ?? 0, ...page };
+    const total = await queries.countKeys(tx, orgId);
+    return { keys, ...total, ...page };
   });
 }
 

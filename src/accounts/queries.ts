@@ -1,7 +1,7 @@
 // All SQL on organization and api_key.
-
 import type { Query, Tx } from "../platform/db.ts";
 import type { Account } from "../platform/http.ts";
+import { countUpToMax } from "../platform/totals.ts";
 import type { KeyRow, OrganizationRow } from "./types.ts";
 
 const KEY_COLUMNS = "id, name, environment, key_prefix, last_four, created_at, last_used_at, revoked_at";
@@ -148,15 +148,15 @@ export function findKey(db: Query, orgId: string, id: string) {
 }
 
 export function listKeys(db: Query, orgId: string, limit: number, offset: number) {
-  return db.query<KeyRow & { total: number }>(
-    `select ${KEY_COLUMNS}, count(*) over () as total from api_key where org_id = $1
-      order by id desc limit $2 offset $3`,
-    [orgId, limit, offset],
-  );
+  return db.query<KeyRow>(`select ${KEY_COLUMNS} from api_key where org_id = $1 order by id desc limit $2 offset $3`, [
+    orgId,
+    limit,
+    offset,
+  ]);
 }
 
 export function countKeys(db: Query, orgId: string) {
-  return db.query<{ total: number }>("select count(*) as total from api_key where org_id = $1", [orgId]);
+  return countUpToMax(db, "api_key where org_id = $1", [orgId]);
 }
 
 export function renameKey(db: Query, orgId: string, id: string, name: string) {

@@ -166,7 +166,7 @@ async function mustFind(tx: Tx, orgId: string, id: string): Promise<AliasRecord>
   return row;
 }
 
-/** One page of the aliases, newest first, with the exact total. */
+/** One page of the aliases, newest first, with the total. */
 export async function listAliases(
   world: Pick<World, "db">,
   orgId: string,
@@ -175,7 +175,7 @@ export async function listAliases(
 ) {
   return world.db.asOrg(orgId, async (tx) => {
     const aliases = await queries.listAliases(tx, orgId, filter, page);
-    return { aliases, total: await queries.countAliases(tx, orgId, filter), ...page };
+    return { aliases, ...(await queries.countAliases(tx, orgId, filter)), ...page };
   });
 }
 

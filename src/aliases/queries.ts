@@ -1,6 +1,7 @@
 // All SQL on domain aliases.
 import type { Query, Tx } from "../platform/db.ts";
 import { spelled } from "../platform/like.ts";
+import { countUpToMax, type Total } from "../platform/totals.ts";
 import type { AliasAction, AliasChoice, AliasRecord, ForwardMode } from "./types.ts";
 
 const COLUMNS = `id, org_id, domain_id, local_part as address, domain, false as is_masked, action, forward_to,
@@ -91,12 +92,8 @@ export function listAliases(tx: Tx, orgId: string, filter: AliasFilter, page: { 
   ]);
 }
 
-export async function countAliases(tx: Tx, orgId: string, filter: AliasFilter): Promise<number> {
-  const [row] = await tx.query<{ total: number }>(
-    `select count(*) as total from alias where ${FILTER}`,
-    filterValues(orgId, filter),
-  );
-  return row?.total ?? 0;
+export function countAliases(tx: Tx, orgId: string, filter: AliasFilter): Promise<Total> {
+  return countUpToMax(tx, `alias where ${FILTER}`, filterValues(orgId, filter));
 }
 
 export function findAlias(tx: Query, orgId: string, id: string) {

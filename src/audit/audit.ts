@@ -86,7 +86,7 @@ async function note(world: AuditWorld, orgId: string, entry: Noted): Promise<voi
 
 export type AuditQuery = { operation?: string; key_id?: string; from_date?: string; to_date?: string };
 
-/** One page of the organization's log, newest first, with the exact total. */
+/** One page of the organization's log, newest first, with the total. */
 export async function listEntries(
   world: Pick<World, "db">,
   orgId: string,
@@ -100,6 +100,6 @@ export async function listEntries(
   };
   return world.db.asOrg(orgId, async (tx) => {
     const entries = await queries.listEntries(tx, orgId, filter, page);
-    return { entries, total: await queries.countEntries(tx, orgId, filter), ...page };
+    return { entries, ...(await queries.countEntries(tx, orgId, filter)), ...page };
   });
 }

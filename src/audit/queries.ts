@@ -1,5 +1,6 @@
 // All SQL on the audit log.
 import type { Query, Tx } from "../platform/db.ts";
+import { countUpToMax, type Total } from "../platform/totals.ts";
 
 export type AuditEntry = {
   id: string;
@@ -39,12 +40,8 @@ export function listEntries(tx: Tx, orgId: string, filter: AuditFilter, page: { 
   );
 }
 
-export async function countEntries(tx: Tx, orgId: string, filter: AuditFilter): Promise<number> {
-  const [row] = await tx.query<{ total: number }>(
-    `select count(*) as total from audit_entry where ${FILTER}`,
-    values(orgId, filter),
-  );
-  return row?.total ?? 0;
+export function countEntries(tx: Tx, orgId: string, filter: AuditFilter): Promise<Total> {
+  return countUpToMax(tx, `audit_entry where ${FILTER}`, values(orgId, filter));
 }
 
 function values(orgId: string, { operation, key_id, from, to }: AuditFilter): unknown[] {

@@ -1,5 +1,6 @@
 // All SQL on the sums: dmarc_day and dmarc_day_source.
 import type { Query, Tx } from "../platform/db.ts";
+import { countUpToMax } from "../platform/totals.ts";
 import type { DayRow, DaySourceRow, SourceRow } from "./types.ts";
 
 /** Adds to the sums of days, in the order of the days, so that two reports never wait for each other in a ring. */
@@ -84,9 +85,10 @@ export function listSources(
 }
 
 export function countSources(tx: Tx, orgId: string, span: Span) {
-  return tx.query<{ total: number }>(
-    `select count(distinct source_ip) as total from dmarc_day_source
-      where org_id = $1 and domain_id = $2 and day between $3 and $4`,
+  return countUpToMax(
+    tx,
+    `(select distinct source_ip from dmarc_day_source
+       where org_id = $1 and domain_id = $2 and day between $3 and $4) as sources`,
     [orgId, span.domain_id, span.from, span.to],
   );
 }

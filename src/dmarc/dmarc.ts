@@ -19,8 +19,8 @@ export async function listReports(world: Pick<World, "db">, orgId: string, ask: 
   return world.db.asOrg(orgId, async (tx) => {
     const domain = await requireDomain(tx, orgId, id);
     const reports = await queries.listReports(tx, orgId, domain.id, page);
-    const [count] = await queries.countReports(tx, orgId, domain.id);
-    return { reports, total: count?.total ?? 0, ...page };
+    const total = await queries.countReports(tx, orgId, domain.id);
+    return { reports, ...total, ...page };
   });
 }
 

@@ -151,10 +151,10 @@ export async function listSources(
     const domain = await requireDomain(tx, orgId, id);
     const span = spanOf(world, domain.id, days);
     const rows = await withNames(tx, orgId, span, { by: "total", limit, offset });
-    return { domain, rows, total: (await dayQueries.countSources(tx, orgId, span))[0]?.total ?? 0 };
+    return { domain, rows, total: await dayQueries.countSources(tx, orgId, span) };
   });
   const sources = await classified(world, ports, read.domain, read.rows);
-  return { sources: sources.map(toSource), total: read.total, limit, offset, days };
+  return { sources: sources.map(toSource), ...read.total, limit, offset, days };
 }
 
 type Page = { by: "total" | "failed"; limit: number; offset: number };

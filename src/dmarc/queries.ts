@@ -1,5 +1,6 @@
 // All SQL on dmarc_report, dmarc_record and tls_report.
 import type { Query, Tx } from "../platform/db.ts";
+import { countUpToMax } from "../platform/totals.ts";
 import type { RecordRow, ReportRow, TlsReportRow } from "./types.ts";
 
 const COLUMNS = `id, status, reason, via, sender_domain, received_at, org_name, email, extra_contact_info, report_id,
@@ -62,10 +63,7 @@ export function listReports(tx: Tx, orgId: string, domainId: string, page: { lim
 }
 
 export function countReports(tx: Tx, orgId: string, domainId: string) {
-  return tx.query<{ total: number }>(
-    "select count(*) as total from dmarc_report where org_id = $1 and domain_id = $2",
-    [orgId, domainId],
-  );
+  return countUpToMax(tx, "dmarc_report where org_id = $1 and domain_id = $2", [orgId, domainId]);
 }
 
 export function findReport(tx: Tx, orgId: string, of: Of & { id: string }) {

@@ -87,8 +87,8 @@ export async function createDomain(
 async function refuseExisting(tx: Tx, orgId: string, domain: string): Promise<void> {
   const [existing] = await queries.findByName(tx, orgId, domain);
   if (existing) throw alreadyThere(domain);
-  const [count] = await queries.countDomains(tx, orgId);
-  if ((count?.total ?? 0) < DOMAINS_MAX) return;
+  const count = await queries.countDomains(tx, orgId);
+  if (count.total < DOMAINS_MAX) return;
   throw new Refusal("plan_limit_reached", `an organization may have at most ${DOMAINS_MAX} domains`);
 }
 
@@ -96,12 +96,12 @@ function alreadyThere(domain: string): Refusal {
   return new Refusal("already_exists", `the domain ${domain} was added already`, { field: "domain" });
 }
 
-/** One page of the organization's domains, newest first, with the exact total. */
+/** One page of the organization's domains, newest first, with the total. */
 export async function listDomains(world: Core, orgId: string, page: { limit: number; offset: number }) {
   return world.db.asOrg(orgId, async (tx) => {
     const rows = await queries.listDomains(tx, orgId, page.limit, page.offset);
-    const [count] = await queries.countDomains(tx, orgId);
-    return { domains: rows.map((row) => toRecord(world, row)), total: count?.total ?? 0, ...page };
+    const count = await queries.countDomains(tx, orgId);
+    return { domains: rows.map((row) => toRecord(world, row)), ...count, ...page };
   });
 }
 

@@ -1,5 +1,6 @@
 // All SQL on the domain table.
 import type { Query, Tx } from "../platform/db.ts";
+import { countUpToMax } from "../platform/totals.ts";
 import type { DomainRow } from "./types.ts";
 
 const COLUMNS = `org_id, id, domain, type, status, active, claimed, ownership_token, dmarc_token, ownership_verified,
@@ -49,7 +50,7 @@ export function findEnvironment(tx: Query, orgId: string, id: string) {
 }
 
 export function countDomains(tx: Tx, orgId: string) {
-  return tx.query<{ total: number }>("select count(*) as total from domain where org_id = $1", [orgId]);
+  return countUpToMax(tx, "domain where org_id = $1", [orgId]);
 }
 
 export function listDomains(tx: Tx, orgId: string, limit: number, offset: number) {

@@ -56,7 +56,7 @@ export async function listActivity(
     await requireAlias(tx, who, filter.alias_id);
     const rows = await queries.listActivity(tx, who.org_id, filter, page);
     const total = await queries.countActivity(tx, who.org_id, filter);
-    return { activity: rows.map((row) => showActivity(world, who.org_id, row)), total, ...page };
+    return { activity: rows.map((row) => showActivity(world, who.org_id, row)), ...total, ...page };
   });
 }
 

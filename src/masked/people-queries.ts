@@ -1,5 +1,6 @@
 // SQL on destinations, contacts and activity.
 import type { Query, Tx } from "../platform/db.ts";
+import { countUpToMax, type Total } from "../platform/totals.ts";
 import type {
   ActivityOutcome,
   ActivityType,
@@ -87,12 +88,9 @@ export function listDestinations(tx: Tx, orgId: string, filter: DestinationFilte
   );
 }
 
-export async function countDestinations(tx: Tx, orgId: string, filter: DestinationFilter): Promise<number> {
-  const [row] = await tx.query<{ total: number }>(
-    `select count(*) as total from masked_destination where ${DESTINATION_FILTER}`,
-    [orgId, filter.environment, filter.status ?? null, filter.digest ?? null],
-  );
-  return row?.total ?? 0;
+export function countDestinations(tx: Tx, orgId: string, filter: DestinationFilter): Promise<Total> {
+  const values = [orgId, filter.environment, filter.status ?? null, filter.digest ?? null];
+  return countUpToMax(tx, `masked_destination where ${DESTINATION_FILTER}`, values);
 }
 
 export type DayOfAddress = { digest: Buffer; day: string; sent_max: number };
@@ -229,12 +227,9 @@ export function listContacts(tx: Tx, orgId: string, filter: ContactFilter, page:
   );
 }
 
-export async function countContacts(tx: Tx, orgId: string, filter: ContactFilter): Promise<number> {
-  const [row] = await tx.query<{ total: number }>(
-    `select count(*) as total from masked_contact where ${CONTACT_FILTER}`,
-    [orgId, filter.alias_id, filter.blocked ?? null, filter.digest ?? null],
-  );
-  return row?.total ?? 0;
+export function countContacts(tx: Tx, orgId: string, filter: ContactFilter): Promise<Total> {
+  const values = [orgId, filter.alias_id, filter.blocked ?? null, filter.digest ?? null];
+  return countUpToMax(tx, `masked_contact where ${CONTACT_FILTER}`, values);
 }
 
 /** Contacts that an alias got since then. Index: masked_contact_new. */
@@ -343,12 +338,9 @@ export function listActivityOf(tx: Tx, orgId: string, { contact_ids, destination
   );
 }
 
-export async function countActivity(tx: Tx, orgId: string, filter: ActivityFilter): Promise<number> {
-  const [row] = await tx.query<{ total: number }>(
-    `select count(*) as total from masked_activity a where ${ACTIVITY_FILTER}`,
-    [orgId, filter.alias_id, filter.type ?? null, filter.outcome ?? null],
-  );
-  return row?.total ?? 0;
+export function countActivity(tx: Tx, orgId: string, filter: ActivityFilter): Promise<Total> {
+  const values = [orgId, filter.alias_id, filter.type ?? null, filter.outcome ?? null];
+  return countUpToMax(tx, `masked_activity a where ${ACTIVITY_FILTER}`, values);
 }
 
 /** Digests of what a contact sent, the newest first. Index: masked_sent_pkey. */

@@ -1,6 +1,7 @@
 // SQL on masked aliases, the addresses they have, and the destinations they name.
 import type { Query, Tx } from "../platform/db.ts";
 import { spelled } from "../platform/like.ts";
+import { countUpToMax, type Total } from "../platform/totals.ts";
 import type { AliasRow, DestinationStatus, Environment } from "./types.ts";
 
 const COLUMNS = `id, org_id, environment, domain_id, domain, local_part, masked_description, display_name, metadata, active,
@@ -164,12 +165,8 @@ export function listAliases(tx: Tx, orgId: string, filter: AliasFilter, page: { 
   );
 }
 
-export async function countAliases(tx: Tx, orgId: string, filter: AliasFilter): Promise<number> {
-  const [row] = await tx.query<{ total: number }>(
-    `select count(*) as total from masked_alias a where ${FILTER}`,
-    filterValues(orgId, filter),
-  );
-  return row?.total ?? 0;
+export function countAliases(tx: Tx, orgId: string, filter: AliasFilter): Promise<Total> {
+  return countUpToMax(tx, `masked_alias a where ${FILTER}`, filterValues(orgId, filter));
 }
 
 export type AliasChange = Pick<

@@ -1,6 +1,6 @@
 // The vocabulary of routes: the schema pieces every feature's routes.ts is written with. The same schemas validate
 // requests, shape answers and make /openapi.yaml, so what is described is what is served.
-import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { type Static, type TLiteral, type TOptional, type TSchema, Type } from "@sinclair/typebox";
 import type {
   FastifyBaseLogger,
   FastifyInstance,
@@ -91,15 +91,17 @@ export const PageQuery = {
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, default: 0 })),
 };
 
-/** A list answer: the rows under their plural name, beside `total`, `limit`, `offset`. */
+/** A list answer: the rows under their plural name, beside `total` (platform/totals.ts), `limit`, `offset`. */
 export function PageOf<N extends string, S extends TSchema>(name: N, row: S) {
   return Type.Object({
     [name]: Type.Array(row),
-    total: Type.Integer(),
+    total: Type.Integer({ description: "Exact up to 100,000; above it total_is_at_least stands beside it" }),
+    total_is_at_least: Type.Optional(Type.Literal(true, { description: "There are this many or more" })),
     limit: Type.Integer(),
     offset: Type.Integer(),
   } as { [K in N]: ReturnType<typeof Type.Array<S>> } & {
     total: ReturnType<typeof Type.Integer>;
+    total_is_at_least: TOptional<TLiteral<true>>;
     limit: ReturnType<typeof Type.Integer>;
     offset: ReturnType<typeof Type.Integer>;
   });

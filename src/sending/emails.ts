@@ -23,14 +23,14 @@ export type EmailQuery = {
   to_date?: string;
 };
 
-/** One page of e-mails with their recipients, newest first, and the exact total. */
+/** One page of e-mails with their recipients, newest first, and the total. */
 export async function listEmails(world: Pick<World, "db">, orgId: string, query: EmailQuery) {
   const { limit, offset } = query;
   const filter = toFilter(query);
   return world.db.asOrg(orgId, async (tx) => {
     const rows = await queries.listEmails(tx, orgId, filter, { limit, offset });
-    const [count] = await queries.countEmails(tx, orgId, filter);
-    return { emails: await withRecipients(tx, orgId, rows), total: count?.total ?? 0, limit, offset };
+    const total = await queries.countEmails(tx, orgId, filter);
+    return { emails: await withRecipients(tx, orgId, rows), ...total, limit, offset };
   });
 }
 

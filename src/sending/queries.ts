@@ -2,6 +2,7 @@
 // statement (accept-queries.ts) and ready-made messages (raw-queries.ts).
 import type { Query, Tx } from "../platform/db.ts";
 import { spelled } from "../platform/like.ts";
+import { countUpToMax } from "../platform/totals.ts";
 
 export function readAllowances(db: Query, keys: { org_id: string; scope_id: string; kind: string; starts_at: Date }[]) {
   return db.query<{ org_id: string; scope_id: string; kind: string; starts_at: Date; used: number }>(
@@ -127,7 +128,7 @@ export function listEmails(tx: Tx, orgId: string, filter: EmailFilter, page: { l
 
 export function countEmails(tx: Tx, orgId: string, filter: EmailFilter) {
   const values: unknown[] = [orgId];
-  return tx.query<{ total: number }>(`select count(*) as total from message m where ${where(filter, values)}`, values);
+  return countUpToMax(tx, `message m where ${where(filter, values)}`, values);
 }
 
 export function findEmail(tx: Query, orgId: string, id: string) {

@@ -2,6 +2,7 @@
 // deletes it later. `now` is always a parameter: the World's clock, not the statement's.
 import type { Query, Tx } from "../platform/db.ts";
 import { contains, literally } from "../platform/like.ts";
+import { countUpToMax, type Total } from "../platform/totals.ts";
 import type { Blocking, Entry, Filter, NewEntry } from "./types.ts";
 
 const COLUMNS = `s.id, s.email, s.reason, s.scope_type, nullif(s.scope_id, '') as scope_id, s.source, s.source_message_id,
@@ -123,13 +124,12 @@ export function listByScope(tx: Tx, orgId: string, { now, filter, page }: Listin
   );
 }
 
-export async function countByScope(tx: Tx, orgId: string, { now, filter }: Listing): Promise<number> {
-  const rows = await tx.query<{ total: number }>(
-    `select count(*) as total from suppression s
-      where s.org_id = $1 and s.scope_id = $6 and s.scope_id <> '' and ${KIND_FILTER} and ${LIVE}`,
+export function countByScope(tx: Tx, orgId: string, { now, filter }: Listing): Promise<Total> {
+  return countUpToMax(
+    tx,
+    `suppression s where s.org_id = $1 and s.scope_id = $6 and s.scope_id <> '' and ${KIND_FILTER} and ${LIVE}`,
     [orgId, now, ...kindValues(filter), filter.scope_id],
   );
-  return rows[0]?.total ?? 0;
 }
 
 const IN_RANGE = "s.email >= $8 and s.email <= $9";
@@ -177,13 +177,8 @@ export async function searchFew(tx: Tx, orgId: string, { now, filter }: Listing,
   return { hits: rows[0]?.hits ?? 0, rows: rows.filter(({ id }) => id !== null) };
 }
 
-export async function countSearch(tx: Tx, orgId: string, { now, filter }: Listing): Promise<number> {
-  const rows = await tx.query<{ total: number }>(`select count(*) as total from suppression s where ${SEARCH_FILTER}`, [
-    orgId,
-    now,
-    ...searchValues(filter),
-  ]);
-  return rows[0]?.total ?? 0;
+export function countSearch(tx: Tx, orgId: string, { now, filter }: Listing): Promise<Total> {
+  return countUpToMax(tx, `suppression s where ${SEARCH_FILTER}`, [orgId, now, ...searchValues(filter)]);
 }
 
 /**

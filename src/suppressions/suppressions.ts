@@ -13,6 +13,7 @@ import { coalesce } from "../platform/coalesce.ts";
 import { isOutOfTime, isUuid, type Tx } from "../platform/db.ts";
 import { isLonger } from "../platform/is-longer.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
+import type { Total } from "../platform/totals.ts";
 import type { World } from "../platform/world.ts";
 import { hasTemplate } from "../templates/templates.ts";
 import * as queries from "./queries.ts";
@@ -297,7 +298,7 @@ export function readFilter(request: ListRequest): Filter {
   };
 }
 
-/** Entries, the newest first, with their exact number. */
+/** Entries, the newest first, with their number: exact where it is kept by kind. */
 export async function listSuppressions(
   world: Pick<World, "db" | "clock">,
   orgId: string,
@@ -307,14 +308,14 @@ export async function listSuppressions(
   const filter = readFilter(request);
   const now = new Date(world.clock.now());
   const listing: queries.Listing = { now, filter, page };
-  const { rows, total } = await world.db.asOrg(orgId, (tx) => {
+  const { rows, ...total } = await world.db.asOrg(orgId, (tx) => {
     if (filter.query !== null) return search(tx, orgId, listing);
     return filter.scope_id !== null ? listOfScope(tx, orgId, listing) : listOfKind(tx, orgId, listing);
   });
-  return { suppressions: rows, total, ...page };
+  return { suppressions: rows, ...total, ...page };
 }
 
-type Listed = { rows: Entry[]; total: number };
+type Listed = { rows: Entry[] } & Total;
 
 async function listOfKind(tx: Tx, orgId: string, listing: queries.Listing): Promise<Listed> {
   const { filter, page } = listing;
@@ -326,9 +327,9 @@ async function listOfKind(tx: Tx, orgId: string, listing: queries.Listing): Prom
 }
 
 async function listOfScope(tx: Tx, orgId: string, listing: queries.Listing): Promise<Listed> {
-  const total = await queries.countByScope(tx, orgId, listing);
-  if (listing.page.offset >= total) return { rows: [], total };
-  return { rows: await queries.listByScope(tx, orgId, listing), total };
+  const counted = await queries.countByScope(tx, orgId, listing);
+  if (isBehind(listing, counted)) return { rows: [], ...counted };
+  return { rows: await queries.listByScope(tx, orgId, listing), ...counted };
 }
 
 // The beginning of an address is found by the index. A text within is found by a pass over the organization's part of it,
@@ -347,9 +348,14 @@ async function searchInTime(tx: Tx, orgId: string, listing: queries.Listing): Pr
   const { limit, offset } = listing.page;
   const few = await queries.searchFew(tx, orgId, listing, SEARCH_KEYS_MAX + 1);
   if (few.hits <= SEARCH_KEYS_MAX) return { rows: few.rows.slice(offset, offset + limit), total: few.rows.length };
-  const total = await queries.countSearch(tx, orgId, listing);
-  if (offset >= total) return { rows: [], total };
-  return { rows: await queries.searchMany(tx, orgId, listing), total };
+  const counted = await queries.countSearch(tx, orgId, listing);
+  if (isBehind(listing, counted)) return { rows: [], ...counted };
+  return { rows: await queries.searchMany(tx, orgId, listing), ...counted };
+}
+
+/** Does the page lie behind the last entry? Where not all were counted nobody knows. */
+function isBehind({ page }: queries.Listing, { total, total_is_at_least }: Total): boolean {
+  return page.offset >= total && !total_is_at_least;
 }
 
 /** Removes by id (any scope) or by address (its org-wide entry only); answers the id of what was removed. */

@@ -1,5 +1,6 @@
 // All SQL on template and template_version.
 import type { Query, Tx } from "../platform/db.ts";
+import { countUpToMax } from "../platform/totals.ts";
 import type { DeclaredVariable, Sources, StoredTemplate, TemplateRow, TemplateVariable } from "./types.ts";
 
 const SUMMARY = `t.id, t.org_id, t.name, t.slug, t.description, v.subject, v.variables, t.active, t.version, t.created_at,
@@ -47,20 +48,16 @@ export function listTemplates(db: Query, orgId: string, filter: ListFilter, page
             p.updated_at, case when p.bytes <= $6 then p.html_body end as html_body,
             case when p.bytes <= $6 then p.text_body end as text_body
        from (select q.*, sum(coalesce(octet_length(q.html_body), 0) + coalesce(octet_length(q.text_body), 0))
-                           over (order by q.created_at desc, q.id desc) as bytes
+                           over (order by q.id desc) as bytes
                from (select ${SUMMARY}, v.html_body, v.text_body from ${CURRENT} where ${MATCHES}
-                      order by t.created_at desc, t.id desc limit $4 offset $5) q) p
-      order by p.created_at desc, p.id desc`,
+                      order by t.id desc limit $4 offset $5) q) p
+      order by p.id desc`,
     [orgId, filter.active, filter.patterns, page.limit, page.offset, page.body_bytes_max],
   );
 }
 
 export function countTemplates(db: Query, orgId: string, filter: ListFilter) {
-  return db.query<{ total: number }>(`select count(*) as total from ${CURRENT} where ${MATCHES}`, [
-    orgId,
-    filter.active,
-    filter.patterns,
-  ]);
+  return countUpToMax(db, `${CURRENT} where ${MATCHES}`, [orgId, filter.active, filter.patterns]);
 }
 
 export type TemplateHead = Pick<

@@ -6,6 +6,7 @@ import { isLonger } from "../platform/is-longer.ts";
 import { spelled } from "../platform/like.ts";
 import { spentHere } from "../platform/processor-shares.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import type { Total } from "../platform/totals.ts";
 import { createTurns, type InTurn } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
@@ -122,13 +123,13 @@ export async function listTemplates(
   world: Pick<World, "db">,
   orgId: string,
   { query, active, ...page }: ListRequest,
-): Promise<{ templates: TemplateRow[]; total: number; limit: number; offset: number }> {
+): Promise<{ templates: TemplateRow[]; limit: number; offset: number } & Total> {
   const filter = { active: active ?? null, patterns: query ? spelled(checkText("query", query)) : null };
   return world.db.asOrg(orgId, async (tx) => {
     const bounded = { ...page, body_bytes_max: LISTED_BODY_BYTES_MAX };
     const templates = await queries.listTemplates(tx, orgId, filter, bounded);
-    const [count] = await queries.countTemplates(tx, orgId, filter);
-    return { templates, total: count?.total ?? 0, ...page };
+    const total = await queries.countTemplates(tx, orgId, filter);
+    return { templates, ...total, ...page };
   });
 }
 

@@ -1,5 +1,6 @@
 // All SQL on warming and warming_day. The windows themselves are sending's: its accepting statement raises them.
 import type { Query, Tx } from "../platform/db.ts";
+import { countUpToMax } from "../platform/totals.ts";
 import type { DayRow, PhaseState, WarmingRow } from "./types.ts";
 
 const COLUMNS = `org_id, domain_id, phase, warming_started_at, phase_started_at, paused_days, paused_at, paused_reason,
@@ -97,10 +98,7 @@ export function listDays(tx: Tx, orgId: string, domainId: string, page: { limit:
 }
 
 export function countDays(tx: Tx, orgId: string, domainId: string) {
-  return tx.query<{ total: number }>("select count(*) as total from warming_day where org_id = $1 and domain_id = $2", [
-    orgId,
-    domainId,
-  ]);
+  return countUpToMax(tx, "warming_day where org_id = $1 and domain_id = $2", [orgId, domainId]);
 }
 
 // Background -------------------------------------------------------------------------------------------------------

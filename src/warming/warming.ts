@@ -257,7 +257,7 @@ function rate(part: number, sent: Figures["sent"]): number | null {
   return sent === 0 ? null : Math.min(1, Math.round((part / sent) * 10_000) / 10_000);
 }
 
-/** One page of the days that were decided, newest first, with the exact total; 404 for a foreign domain. */
+/** One page of the days that were decided, newest first, with the total; 404 for a foreign domain. */
 export async function listHistory(
   world: Core,
   orgId: string,
@@ -267,7 +267,7 @@ export async function listHistory(
   return world.db.asOrg(orgId, async (tx) => {
     const { id } = await requireDomain(tx, orgId, idOrName);
     const history = await queries.listDays(tx, orgId, id, page);
-    const [count] = await queries.countDays(tx, orgId, id);
-    return { history, total: count?.total ?? 0, ...page };
+    const total = await queries.countDays(tx, orgId, id);
+    return { history, ...total, ...page };
   });
 }

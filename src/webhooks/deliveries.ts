@@ -29,7 +29,7 @@ export type DeliveryQuery = {
   days: number;
 };
 
-/** One page of deliveries, newest first, with the exact total, and sentences about endpoints in trouble. */
+/** One page of deliveries, newest first, with the total, and sentences about endpoints in trouble. */
 export async function listDeliveries(
   world: Pick<World, "db" | "clock" | "config">,
   orgId: string,
@@ -42,7 +42,7 @@ export async function listDeliveries(
     const deliveries = await log.listDeliveries(tx, orgId, filter, page);
     const total = await log.countDeliveries(tx, orgId, filter);
     const warnings = await warn(world, tx, orgId, query);
-    return { deliveries, total, ...page, warnings };
+    return { deliveries, ...total, ...page, warnings };
   });
 }
 

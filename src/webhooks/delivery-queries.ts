@@ -1,5 +1,6 @@
 // All SQL on the log of deliveries as customers see it: what is queued and what is finished, in one list; and replays.
 import type { Query, Tx } from "../platform/db.ts";
+import { countUpToMax, type Total } from "../platform/totals.ts";
 import type { AttemptResult, DeliveryRecord, DeliveryStatus, WebhookEventType } from "./types.ts";
 
 export type DeliveryFilter = {
@@ -59,12 +60,10 @@ export function listDeliveries(
   );
 }
 
-/** The exact total of what `listDeliveries` pages through; 370 ms for a million rows. */
-export async function countDeliveries(db: Query, orgId: string, filter: DeliveryFilter): Promise<number> {
+/** The total of what `listDeliveries` pages through. */
+export function countDeliveries(db: Query, orgId: string, filter: DeliveryFilter): Promise<Total> {
   const { halves, values } = filtered(orgId, filter);
-  const counts = halves.map((half) => `(select count(*) from (${half}) as h)`).join(" + ");
-  const [row] = await db.query<{ total: number }>(`select ${counts} as total`, values);
-  return row?.total ?? 0;
+  return countUpToMax(db, `(${halves.join(" union all ")}) as d`, values);
 }
 
 /** Deliveries of these events, oldest first. Indexes: webhook_queue_by_event, webhook_delivery_by_event. */

@@ -1,5 +1,6 @@
 // All SQL on webhook endpoints. The queue is in queue-queries.ts, the log of deliveries in delivery-queries.ts.
 import type { Query, Tx } from "../platform/db.ts";
+import { countUpToMax, type Total } from "../platform/totals.ts";
 import type { EndpointRow, WebhookChoice, WebhookEventType, WebhookRecord } from "./types.ts";
 
 const COLUMNS = `w.id, w.webhook_url, w.event_types, w.secret is not null as has_secret, w.domain_id, w.match_pattern,
@@ -53,9 +54,8 @@ export async function listExpressions(db: Query, orgId: string, except: string):
 }
 
 /** All endpoints of the organization. */
-export async function countWebhooks(db: Query, orgId: string): Promise<number> {
-  const [row] = await db.query<{ total: number }>("select count(*) as total from webhook where org_id = $1", [orgId]);
-  return row?.total ?? 0;
+export function countWebhooks(db: Query, orgId: string): Promise<Total> {
+  return countUpToMax(db, "webhook where org_id = $1", [orgId]);
 }
 
 /** One page, newest first. */

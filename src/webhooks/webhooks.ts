@@ -61,7 +61,7 @@ export async function createWebhook(
   return world.db.asOrg(orgId, async (tx) => {
     await checkDomain(tx, orgId, row.domain_id);
     await queries.lockOrganization(tx, orgId);
-    if ((await queries.countWebhooks(tx, orgId)) >= WEBHOOKS_MAX) {
+    if ((await queries.countWebhooks(tx, orgId)).total >= WEBHOOKS_MAX) {
       throw new Refusal("plan_limit_reached", `an organization has at most ${WEBHOOKS_MAX} webhook endpoints`);
     }
     await checkExpressions(tx, orgId, id, row.match_pattern);
@@ -107,7 +107,7 @@ async function checkDomain(tx: Tx, orgId: string, domainId: string | null): Prom
   throw new Refusal("not_found", "the 'domain_id' field names no domain of this organization", { field: "domain_id" });
 }
 
-/** One page of the endpoints, newest first, with the exact total. */
+/** One page of the endpoints, newest first, with the total. */
 export async function listWebhooks(
   world: Pick<World, "db" | "clock">,
   orgId: string,
@@ -116,7 +116,7 @@ export async function listWebhooks(
   return world.db.asOrg(orgId, async (tx) => {
     const rows = await queries.listWebhooks(tx, orgId, page.limit, page.offset);
     const total = await queries.countWebhooks(tx, orgId);
-    return { webhooks: rows.map((row) => shown(world, row)), total, ...page };
+    return { webhooks: rows.map((row) => shown(world, row)), ...total, ...page };
   });
 }
 

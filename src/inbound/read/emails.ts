@@ -63,7 +63,7 @@ export const NO_FINDINGS: Findings = {
   defects: [],
 };
 
-/** One page of received mail, newest first unless sorted otherwise, with the exact total. */
+/** One page of received mail, newest first unless sorted otherwise, with the total. */
 export async function listEmails(world: Reader, orgId: string, query: EmailQuery) {
   const { limit, offset, sort = "received_at", direction = "desc", from_date, to_date, ...rest } = query;
   const filter: list.EmailFilter = {
@@ -73,7 +73,7 @@ export async function listEmails(world: Reader, orgId: string, query: EmailQuery
   };
   return world.db.asOrg(orgId, async (tx) => {
     const emails = await list.listEmails(tx, orgId, filter, { sort, direction, limit, offset });
-    return { emails, total: await list.countEmails(tx, orgId, filter), limit, offset };
+    return { emails, ...(await list.countEmails(tx, orgId, filter)), limit, offset };
   });
 }
 

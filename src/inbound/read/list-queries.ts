@@ -1,6 +1,7 @@
 // SQL for what people ask of received mail: lists, one, deletion, its places to be changed by hand.
 import type { Query, Tx } from "../../platform/db.ts";
 import { spelled } from "../../platform/like.ts";
+import { countUpToMax, type Total } from "../../platform/totals.ts";
 import { CUSTOMER_KINDS, type Findings, type Route, type Status } from "../types.ts";
 
 const KINDS = CUSTOMER_KINDS.map((kind) => `'${kind}'`).join(", ");
@@ -111,13 +112,9 @@ export function listEmails(
   );
 }
 
-export async function countEmails(tx: Tx, orgId: string, filter: EmailFilter): Promise<number> {
+export function countEmails(tx: Tx, orgId: string, filter: EmailFilter): Promise<Total> {
   const values: unknown[] = [orgId];
-  const [row] = await tx.query<{ total: number }>(
-    `select count(*) as total from inbound_email e where ${where(filter, values)}`,
-    values,
-  );
-  return row?.total ?? 0;
+  return countUpToMax(tx, `inbound_email e where ${where(filter, values)}`, values);
 }
 
 export type EmailRow = EmailListRow & {

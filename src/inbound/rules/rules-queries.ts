@@ -2,6 +2,7 @@
 import type { AliasAction } from "../../aliases/types.ts";
 import type { Tree } from "../../mail/rules/types.ts";
 import type { Query, Tx } from "../../platform/db.ts";
+import { countUpToMax, type Total } from "../../platform/totals.ts";
 
 export type RuleRecord = {
   id: string;
@@ -67,7 +68,7 @@ export function lockDomainRules(tx: Tx, domainId: string) {
   return tx.query("select pg_advisory_xact_lock(hashtextextended('rule-create:' || $1, 0))", [domainId]);
 }
 
-/** The number of a domain's rules and the highest priority. Index: inbound_rule_by_domain. */
+/** The number of a domain's rules and the highest priority. Index: inbound_rule_in_order. */
 export async function sumUpDomain(tx: Tx, orgId: string, domainId: string) {
   const [row] = await tx.query<{ total: number; last: number }>(
     `select count(*) as total, coalesce(max(priority), 0) as last from inbound_rule
@@ -93,12 +94,8 @@ export function listRules(tx: Tx, orgId: string, filter: RuleFilter, page: { lim
   );
 }
 
-export async function countRules(tx: Tx, orgId: string, filter: RuleFilter): Promise<number> {
-  const [row] = await tx.query<{ total: number }>(
-    `select count(*) as total from inbound_rule where ${FILTER}`,
-    filterValues(orgId, filter),
-  );
-  return row?.total ?? 0;
+export function countRules(tx: Tx, orgId: string, filter: RuleFilter): Promise<Total> {
+  return countUpToMax(tx, `inbound_rule where ${FILTER}`, filterValues(orgId, filter));
 }
 
 function filterValues(orgId: string, { domain_id, alias_id, active }: RuleFilter): unknown[] {
@@ -168,7 +165,7 @@ export type RuleVersion = {
   environment: "live" | "test";
 };
 
-/** The active rules of these domains, in the order they are asked. Index: inbound_rule_by_domain. */
+/** The active rules of these domains, in the order they are asked. Index: inbound_rule_in_order. */
 export function listVersions(db: Query, keys: readonly { org_id: string; domain_id: string }[]) {
   return db.query<RuleVersion>(
     `select r.org_id, r.domain_id, r.alias_id, r.id, r.revision, r.environment

@@ -114,7 +114,7 @@ async function mustFind(tx: Tx, orgId: string, id: string): Promise<RuleRecord> 
   return row;
 }
 
-/** One page of the rules in the order they are asked, domain by domain, with the exact total. */
+/** One page of the rules in the order they are asked, domain by domain, with the total. */
 export async function listRules(
   world: Pick<World, "db">,
   orgId: string,
@@ -139,7 +139,7 @@ export async function listDomainRules(
 
 async function listPage(tx: Tx, orgId: string, filter: queries.RuleFilter, page: { limit: number; offset: number }) {
   const rules = await queries.listRules(tx, orgId, filter, page);
-  return { rules, total: await queries.countRules(tx, orgId, filter), ...page };
+  return { rules, ...(await queries.countRules(tx, orgId, filter)), ...page };
 }
 
 /** Creates a rule of the domain in the path, by id or name, or 404. */

@@ -263,7 +263,7 @@ export type AliasQuery = Pick<queries.AliasFilter, "domain_id" | "active" | "q" 
   forward_to?: string | undefined;
 };
 
-/** One page of the aliases, newest first, with the exact total. */
+/** One page of the aliases, newest first, with the total. */
 export async function listAliases(
   world: Pick<World, "db" | "seal">,
   who: Who,
@@ -280,7 +280,7 @@ export async function listAliases(
     }
     const rows = await queries.listAliases(tx, who.org_id, filter, page);
     const total = await queries.countAliases(tx, who.org_id, filter);
-    return { aliases: await show(world, tx, who.org_id, rows), total, ...page };
+    return { aliases: await show(world, tx, who.org_id, rows), ...total, ...page };
   });
 }
 

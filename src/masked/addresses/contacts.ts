@@ -115,7 +115,7 @@ export function showContact(
 
 export type ContactQuery = { blocked?: boolean | undefined; email?: string | undefined };
 
-/** One page of an alias's contacts, newest first, with the exact total, or 404. */
+/** One page of an alias's contacts, newest first, with the total, or 404. */
 export async function listContacts(
   world: Pick<World, "db" | "seal">,
   who: Who,
@@ -128,7 +128,7 @@ export async function listContacts(
     const filter = { alias_id: alias.id, blocked, digest };
     const rows = await queries.listContacts(tx, who.org_id, filter, page);
     const total = await queries.countContacts(tx, who.org_id, filter);
-    return { contacts: rows.map((row) => showContact(world, alias, row)), total, ...page };
+    return { contacts: rows.map((row) => showContact(world, alias, row)), ...total, ...page };
   });
 }
 

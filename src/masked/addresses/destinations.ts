@@ -65,7 +65,7 @@ export async function ensureDestinations(
 /** A new live one gets a mail that asks it: 403 where the organization may send none, 429 when it had those of the day. */
 async function refuseNew(world: ConfirmationWorld, tx: Tx, who: Who, more: number): Promise<void> {
   const { org_id, environment } = who;
-  if ((await queries.countDestinations(tx, org_id, { environment })) + more > DESTINATIONS_MAX) {
+  if ((await queries.countDestinations(tx, org_id, { environment })).total + more > DESTINATIONS_MAX) {
     throw new Refusal("plan_limit_reached", `an organization has at most ${DESTINATIONS_MAX} destinations`);
   }
   if (environment === "test") return;
@@ -152,7 +152,7 @@ function show(world: Pick<World, "seal">, row: queries.CountedDestination): Dest
   return { ...row, email: tryOpenText(world, row.org_id, row.sealed) ?? "" };
 }
 
-/** One page of the destinations, newest first, with the exact total. */
+/** One page of the destinations, newest first, with the total. */
 export async function listDestinations(
   world: Pick<World, "db" | "seal">,
   who: Who,
@@ -164,7 +164,7 @@ export async function listDestinations(
     const filter = { environment: who.environment, status, digest };
     const rows = await queries.listDestinations(tx, who.org_id, filter, page);
     const total = await queries.countDestinations(tx, who.org_id, filter);
-    return { destinations: rows.map((row) => show(world, row)), total, ...page };
+    return { destinations: rows.map((row) => show(world, row)), ...total, ...page };
   });
 }
 

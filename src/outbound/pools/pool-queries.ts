@@ -1,5 +1,6 @@
 // All SQL on ip_pool, source and source_day: dedicated addresses, who has them, what they did.
 import type { Query, Tx } from "../../platform/db.ts";
+import { countUpToMax } from "../../platform/totals.ts";
 
 export type PoolRow = { org_id: string; id: string; name: string; created_at: Date; updated_at: Date };
 
@@ -28,7 +29,7 @@ export function insertPool(tx: Tx, orgId: string, row: PoolRow) {
 }
 
 export function countPools(tx: Tx, orgId: string) {
-  return tx.query<{ total: number }>("select count(*) as total from ip_pool where org_id = $1", [orgId]);
+  return countUpToMax(tx, "ip_pool where org_id = $1", [orgId]);
 }
 
 export function listPools(tx: Tx, orgId: string, limit: number, offset: number) {

@@ -56,8 +56,8 @@ export async function createPool(
   const at = new Date(world.clock.now());
   return refusingAddressesInUse(() =>
     world.db.asOrg(orgId, async (tx) => {
-      const [count] = await queries.countPools(tx, orgId);
-      if ((count?.total ?? 0) >= POOLS_MAX) {
+      const count = await queries.countPools(tx, orgId);
+      if (count.total >= POOLS_MAX) {
         throw new Refusal("plan_limit_reached", `an organization may have at most ${POOLS_MAX} IP pools`);
       }
       const row = { org_id: orgId, id: world.random.uuid(), name: request.name, created_at: at, updated_at: at };
@@ -75,8 +75,8 @@ export async function createPool(
 export async function listPools(world: Core, orgId: string, page: { limit: number; offset: number }) {
   return world.db.asOrg(orgId, async (tx) => {
     const rows = await queries.listPools(tx, orgId, page.limit, page.offset);
-    const [count] = await queries.countPools(tx, orgId);
-    return { ip_pools: await toRecords(world, tx, orgId, rows), total: count?.total ?? 0, ...page };
+    const total = await queries.countPools(tx, orgId);
+    return { ip_pools: await toRecords(world, tx, orgId, rows), ...total, ...page };
   });
 }
 
