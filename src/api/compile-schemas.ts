@@ -5,7 +5,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { Ajv, type Options, type ValidateFunction } from "ajv";
 import { isDay, isTime } from "../platform/date-range.ts";
 import type { Api } from "../platform/http.ts";
-import { nullDropper } from "./absent-nulls.ts";
+import { nullDropper } from "./body/absent-nulls.ts";
 import { idLowerer } from "./id-case.ts";
 
 type Judge = { (value: unknown): boolean; errors: ValidateFunction["errors"] };

@@ -9,7 +9,7 @@ import type { Api } from "../platform/http.ts";
 import { processorShares } from "../platform/processor-shares.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import type { JsonCounts } from "./count-json.ts";
+import type { JsonCounts } from "./body/count-json.ts";
 import type { HeavyThread } from "./heavy-thread.ts";
 
 /** Larger bodies are gathered and handed over unread. */

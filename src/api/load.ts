@@ -9,7 +9,7 @@ import type { Account, Api } from "../platform/http.ts";
 import type { Pressure } from "../platform/pressure.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { createBodyRoom, type Share } from "./body-room.ts";
+import { createBodyRoom, type Share } from "./body/body-room.ts";
 
 const MIB = 1024 * 1024;
 /** A body costs about four times its size while it becomes a message: 128 MiB are half a GiB at most. */

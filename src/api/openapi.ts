@@ -2,7 +2,7 @@
 // bodies, headers of the answers, the sense of each status, tags. Not here: the schemas themselves (routes.ts of the
 // features).
 import type { FastifyDynamicSwaggerOptions } from "@fastify/swagger";
-import { describeNulls } from "./absent-nulls.ts";
+import { describeNulls } from "./body/absent-nulls.ts";
 
 /** In the order of the mail's way, which is the order documentation pages show them in. */
 const TAGS: Record<string, string> = {

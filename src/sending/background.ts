@@ -2,7 +2,7 @@
 // asks about any more. Not here: day partitions (platform/partitions.ts), the windows of warming.
 import { atMostEvery, type RoundsWorld, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
-import { KEEP_MS } from "./idempotency.ts";
+import { KEEP_MS } from "./accept/idempotency.ts";
 import * as queries from "./queries.ts";
 
 const LOOK_EVERY_MS = 60_000;

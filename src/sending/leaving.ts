@@ -4,9 +4,9 @@
 import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
 import { remember } from "../platform/remember.ts";
 import type { World } from "../platform/world.ts";
-import { explainFull, forMessage, isOverAllowance, usedOf } from "./allowances.ts";
+import { raiseAllowances } from "./emails/retry-queries.ts";
 import * as queries from "./leaving-queries.ts";
-import { raiseAllowances } from "./retry-queries.ts";
+import { explainFull, forMessage, isOverAllowance, usedOf } from "./prepare/allowances.ts";
 import type { Allowance, SendingDeps } from "./types.ts";
 
 /** A delivery that is about to be attempted. */

@@ -10,7 +10,7 @@ import {
   lanesInPlace,
 } from "../outbound/outbound.ts";
 import type { Tx } from "../platform/db.ts";
-import { acceptMessages } from "./accept-queries.ts";
+import { acceptMessages } from "./accept/accept-queries.ts";
 import type { RawMessage } from "./types.ts";
 
 export { findBlobOwner, findHead, findLarge, findMessageOwner, findSentByMessageId } from "./raw-queries.ts";

@@ -5,9 +5,9 @@ import { type Api, answers, Closed, ErrorBody, Id, OneOf, RateLimitBody } from "
 import type { Refusal } from "../platform/refusal.ts";
 import { findUnstorable } from "../platform/storable.ts";
 import type { World } from "../platform/world.ts";
-import { BATCH_MAX, type BatchDeps, sendBatch, VALIDATIONS } from "./batch.ts";
-import { type EmailRouteDeps, mountEmails } from "./email-routes.ts";
-import { createIdempotency, type Idempotency, type Replay, readKey } from "./idempotency.ts";
+import { BATCH_MAX, type BatchDeps, sendBatch, VALIDATIONS } from "./accept/batch.ts";
+import { createIdempotency, type Idempotency, type Replay, readKey } from "./accept/idempotency.ts";
+import { type EmailRouteDeps, mountEmails } from "./emails/email-routes.ts";
 import { requestHash, type Sending } from "./sending.ts";
 import { AllSuppressed, REQUEST_BYTES_MAX, SendAnswerShape, SendBody, SuppressedList } from "./shape.ts";
 

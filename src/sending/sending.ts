@@ -8,15 +8,15 @@ import { spentHere } from "../platform/processor-shares.ts";
 import { Refusal } from "../platform/refusal.ts";
 import { createTurns } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
-import { type Accepted, type Acceptor, createAcceptor, type IdempotencyRow } from "./accept.ts";
-import { usedReader } from "./allowances.ts";
-import { type Fit, fit } from "./fit.ts";
-import { prepare } from "./prepare.ts";
-import { prepareSubmitted } from "./prepare-submitted.ts";
-import { readySender } from "./sender.ts";
+import { type Accepted, type Acceptor, createAcceptor, type IdempotencyRow } from "./accept/accept.ts";
+import { type Fit, fit } from "./accept/fit.ts";
+import { usedReader } from "./prepare/allowances.ts";
+import { prepare } from "./prepare/prepare.ts";
+import { prepareSubmitted } from "./prepare/prepare-submitted.ts";
+import { readySender } from "./prepare/sender.ts";
 import type { HoldBytes, Prepared, Preparing, SendAnswer, SendingDeps, SendRequest, Submitted } from "./types.ts";
 
-export { settleAccept } from "./accept-queries.ts";
+export { settleAccept } from "./accept/accept-queries.ts";
 export { type EndedMessage, findDeferred, findEnded, findLeaving, forgetMessages } from "./forget-queries.ts";
 export {
   type DeliveryKey,
@@ -28,7 +28,7 @@ export {
   recordLateReport,
   recordOptOut,
   type SentDelivery,
-} from "./late-reports.ts";
+} from "./late/late-reports.ts";
 export { windowsOfLeaving } from "./leaving.ts";
 export {
   enqueueRaw,

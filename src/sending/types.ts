@@ -4,7 +4,7 @@ import type { ChooseExit, FindLane, Lane, MessageAbout, Outbound } from "../outb
 import type { InTurn } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import type { MailScope } from "../suppressions/types.ts";
-import type { UsedReader } from "./allowances.ts";
+import type { UsedReader } from "./prepare/allowances.ts";
 import type { SendBody } from "./shape.ts";
 
 export type SendRequest = Static<typeof SendBody>;

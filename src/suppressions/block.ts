@@ -1,7 +1,7 @@
 // The block of entries that a preview is gathering: JSON text in a Buffer, outside the JavaScript heap. As arrays of
 // strings the blocks outlived the young generation, and the process grew by their garbage.
-import type { ImportEntry } from "../mail/csv/import-reader.ts";
-import type { Scope } from "../mail/csv/scope.ts";
+import type { ImportEntry } from "./import/import-reader.ts";
+import type { Scope } from "./import/scope.ts";
 
 const ENTRIES_MAX = 2_000;
 const BYTES_FIRST = 256 * 1024;

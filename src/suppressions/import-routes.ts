@@ -2,11 +2,11 @@
 import multipart from "@fastify/multipart";
 import { Type } from "@sinclair/typebox";
 import type { FastifyRequest } from "fastify";
-import { PROVIDERS } from "../mail/csv/formats.ts";
 import { type Api, answers, Closed, Id, IdParams, Nullable, OneOf, Time } from "../platform/http.ts";
 import { limitUploads } from "../platform/limit-uploads.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import { PROVIDERS } from "./import/formats.ts";
 import * as imports from "./imports.ts";
 import { createPreviews } from "./previews.ts";
 import { FILE_BYTES_MAX, PROVIDER_WORDS, type ReadUpload, readJson, readMultipart } from "./upload.ts";

@@ -2,17 +2,12 @@
 // lets the clock role add the valid rows in the background. Reading costs memory by the piece, not by the file: rows go
 // to the database in blocks, and what must be remembered of a row is 24 bytes.
 import { setImmediate as nextTurn } from "node:timers/promises";
-import {
-  createImportReader,
-  type ImportEntry,
-  type ImportError,
-  type ImportReader,
-} from "../mail/csv/import-reader.ts";
-import type { Scope } from "../mail/csv/scope.ts";
 import { isUuid } from "../platform/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { addRow, type BlockWriter, clear, contents, createBlock, isFull } from "./block.ts";
+import { createImportReader, type ImportEntry, type ImportError, type ImportReader } from "./import/import-reader.ts";
+import type { Scope } from "./import/scope.ts";
 import * as queries from "./import-queries.ts";
 import { createKeySet, type KeySet } from "./key-set.ts";
 import { isKnownScope } from "./suppressions.ts";

@@ -1,7 +1,6 @@
 // /v1/suppressions
 import { Readable } from "node:stream";
 import { Type } from "@sinclair/typebox";
-import { SCOPE_ID_CHARS_MAX, SCOPE_TYPES } from "../mail/csv/scope.ts";
 import {
   type Api,
   answers,
@@ -17,6 +16,7 @@ import {
 } from "../platform/http.ts";
 import type { World } from "../platform/world.ts";
 import { exportSuppressions } from "./export.ts";
+import { SCOPE_ID_CHARS_MAX, SCOPE_TYPES } from "./import/scope.ts";
 import { mountImports } from "./import-routes.ts";
 import * as suppressions from "./suppressions.ts";
 

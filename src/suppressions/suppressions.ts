@@ -8,7 +8,6 @@
 // No entry, whatever its reason, blocks mail outside its scope.
 import { findDomain } from "../domains/domains.ts";
 import { parseAddress } from "../mail/address.ts";
-import { ORG_SCOPE, readScope, type Scope } from "../mail/csv/scope.ts";
 import { coalesce } from "../platform/coalesce.ts";
 import { isOutOfTime, isUuid, type Tx } from "../platform/db.ts";
 import { isLonger } from "../platform/is-longer.ts";
@@ -16,6 +15,7 @@ import { invalid, notFound } from "../platform/refusal.ts";
 import type { Total } from "../platform/totals.ts";
 import type { World } from "../platform/world.ts";
 import { hasTemplate } from "../templates/templates.ts";
+import { ORG_SCOPE, readScope, type Scope } from "./import/scope.ts";
 import * as queries from "./queries.ts";
 import {
   type Blocking,

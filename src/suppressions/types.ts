@@ -1,7 +1,7 @@
 // Suppressions and import jobs as rows and as the API shows them.
-import type { Provider } from "../mail/csv/formats.ts";
-import type { Reason } from "../mail/csv/reasons.ts";
-import type { ScopeType } from "../mail/csv/scope.ts";
+import type { Provider } from "./import/formats.ts";
+import type { Reason } from "./import/reasons.ts";
+import type { ScopeType } from "./import/scope.ts";
 
 export type { Provider, Reason, ScopeType };
 

@@ -4,10 +4,10 @@
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { FastifyRequest } from "fastify";
-import { PROVIDERS } from "../mail/csv/formats.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import { openTempFile, type TempFile } from "../platform/temp-file.ts";
 import type { World } from "../platform/world.ts";
+import { PROVIDERS } from "./import/formats.ts";
 import type { Upload } from "./imports.ts";
 import { JSON_BYTES_MAX, readJsonBody, tooLarge, unescaped } from "./json-upload.ts";
 import type { Provider } from "./types.ts";

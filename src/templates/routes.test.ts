@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type Answer, type TestApi, testApi } from "../../test/support/api.ts";
-import { SOURCE_BYTES_MAX } from "../mail/template/nodes.ts";
+import { SOURCE_BYTES_MAX } from "./language/nodes.ts";
 import type { Sources } from "./types.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;

@@ -1,11 +1,11 @@
 // A version's three sources, parsed and rendered together: subject and text as they are, HTML with escaped variables.
 
-import { validateHeaderText } from "../mail/mime/validate-headers.ts";
-import { SOURCE_BYTES_MAX, type Template } from "../mail/template/nodes.ts";
-import { parseTemplate } from "../mail/template/parse.ts";
-import { renderTemplate } from "../mail/template/render.ts";
+import { validateHeaderText } from "../mail/mime/write/validate-headers.ts";
 import { isLonger } from "../platform/is-longer.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
+import { SOURCE_BYTES_MAX, type Template } from "./language/nodes.ts";
+import { parseTemplate } from "./language/parse.ts";
+import { renderTemplate } from "./language/render.ts";
 import type { Part, Sources } from "./types.ts";
 import { type CheckedVariable, defaultsOf } from "./variables.ts";
 

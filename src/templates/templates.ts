@@ -1,5 +1,5 @@
 // Templates: stored, versioned, previewed, and rendered for sending. Face of the feature. The language is in
-// mail/template; here is what belongs to an organization: names, versions, which variables must be given.
+// templates/language; here is what belongs to an organization: names, versions, which variables must be given.
 import { coalesceByOrg, type OrgKey } from "../platform/coalesce.ts";
 import { isDuplicate, type Tx } from "../platform/db.ts";
 import { isLonger } from "../platform/is-longer.ts";

@@ -1,8 +1,9 @@
 // Which variables a template has: what its author declared, then what its sources read beyond that. A declared variable
 // speaks for everything below it (`user` for `user.name`). What is required and has no default must be given.
-import { parseVariableName, variablesOf } from "../mail/template/parse.ts";
-import { valueAt } from "../mail/template/render.ts";
+
 import { invalid, Refusal } from "../platform/refusal.ts";
+import { parseVariableName, variablesOf } from "./language/parse.ts";
+import { valueAt } from "./language/render.ts";
 import type { ParsedSources } from "./sources.ts";
 import type { DeclaredVariable, TemplateVariable, VariableDefault, VariableInput } from "./types.ts";
 

@@ -1,6 +1,6 @@
 // What a preview points out: things that are allowed and that an author may not have meant. Not here: whether marketing
 // mail needs an unsubscribe link (these are templates of transactional mail; List-Unsubscribe is set when sending).
-import type { Node, Template } from "../mail/template/nodes.ts";
+import type { Node, Template } from "./language/nodes.ts";
 import type { ParsedSources } from "./sources.ts";
 import type { Sources, Warning } from "./types.ts";
 

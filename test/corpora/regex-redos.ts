@@ -1,9 +1,9 @@
 // Dangerous and harmless expressions as customers' rules. Each is saved over HTTP, tried by a mail over SMTP whose subject
-// attacks it, and matched in mail/rules against long attacks with the processor time between two turns of the event loop
+// attacks it, and matched in inbound/rules/conditions against long attacks with the processor time between two turns of the event loop
 // watched. Harmless real-world ones must be accepted, and all that are must match as in JavaScript.
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
-import { compileTree, type Facts, holds, readTree } from "../../src/mail/rules/rules.ts";
+import { compileTree, type Facts, holds, readTree } from "../../src/inbound/rules/conditions/conditions.ts";
 import { startProcessorTime } from "../support/processor-time.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { readSide } from "./case-files.ts";

@@ -1,8 +1,8 @@
 // Other providers' suppression lists through HTTP: preview, commit, commit again, and what is on the list then.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { PROVIDERS } from "../../src/mail/csv/formats.ts";
 import { commitImports } from "../../src/suppressions/background.ts";
+import { PROVIDERS } from "../../src/suppressions/import/formats.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { caseFiles, noteAbsent, readSide } from "./case-files.ts";
 import type { Corpus } from "./tally.ts";

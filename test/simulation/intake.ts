@@ -1,4 +1,4 @@
-// How mail comes into the queue: as the accepting side does it (src/sending/accept.ts), owned already and handed over in
+// How mail comes into the queue: as the accepting side does it (src/sending/accept/accept.ts), owned already and handed over in
 // memory where the engine of the process has room, else for whoever claims it. A client repeats what was not answered. Nobody
 // sees a row before its commit, and whether its lane must be woken was decided before that, as in PostgreSQL.
 import { DEFAULT_SOURCE_ID, isLaneGone, type Lane, MTA_CHANNEL } from "../../src/outbound/outbound.ts";

@@ -1,6 +1,6 @@
 // Mail that comes back because of mail that left: bounces and warnings to return paths, complaints to feedback addresses,
 // return paths and the operator's mailboxes. What is read becomes, in one transaction, the recipient's state, the
-// timeline, the counters, webhooks and, where the rules say so, a suppression (sending/late-reports.ts). Automatic
+// timeline, the counters, webhooks and, where the rules say so, a suppression (sending/late/late-reports.ts). Automatic
 // replies, read receipts and reports on authentication are kept and change nothing. Which delivery a complaint is about
 // is found in find-complained.ts, what a bounce says of the recipient whose copy came back in mail/dsn/apportion.ts.
 import type { ComplaintReport } from "../../mail/arf/types.ts";

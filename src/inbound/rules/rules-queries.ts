@@ -1,8 +1,8 @@
 // All SQL on routing rules.
 import type { AliasAction } from "../../aliases/types.ts";
-import type { Tree } from "../../mail/rules/types.ts";
 import type { Query, Tx } from "../../platform/db.ts";
 import { countUpToMax, type Total } from "../../platform/totals.ts";
+import type { Tree } from "./conditions/types.ts";
 
 export type RuleRecord = {
   id: string;

@@ -4,13 +4,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { domainOf } from "../../mail/address.ts";
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
-import { type Compiled, compileTree, type Facts, holds } from "../../mail/rules/rules.ts";
 import { coalesceListsByOrg } from "../../platform/coalesce.ts";
 import type { Tx } from "../../platform/db.ts";
 import type { World } from "../../platform/world.ts";
 import { readMail } from "../process/findings.ts";
 import { summarizeAuth } from "../process/payload.ts";
 import type { AuthSummary, Mail, RuleHit, RulesStep } from "../types.ts";
+import { type Compiled, compileTree, type Facts, holds } from "./conditions/conditions.ts";
 import * as queries from "./rules-queries.ts";
 
 const COMPILED_MAX = 1_000;

@@ -1,7 +1,6 @@
 // A rule tried out on stored mail: which mails it would have matched, and why, condition by condition. Nothing is changed,
 // and what processing found out once (verdicts, spam) is not asked for again.
 import { protectLive } from "../../accounts/accounts.ts";
-import { compileTree, type TraceStep, type Tree, trace } from "../../mail/rules/rules.ts";
 import { isUuid } from "../../platform/db.ts";
 import type { Account } from "../../platform/http.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
@@ -11,6 +10,7 @@ import { readMail } from "../process/findings.ts";
 import { findBytes } from "../process/raw.ts";
 import { NO_FINDINGS } from "../read/emails.ts";
 import * as list from "../read/list-queries.ts";
+import { compileTree, type TraceStep, type Tree, trace } from "./conditions/conditions.ts";
 import { type Conditions, getRule, readMatch } from "./rules.ts";
 import { factsOf, pauseInTime, RulesTookTooLong } from "./rules-step.ts";
 

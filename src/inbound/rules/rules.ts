@@ -1,13 +1,13 @@
 // Routing rules as their owners keep them: create, list, change, order, try out on stored mail. What they do to mail on
-// its way is in rules-step.ts; the conditions themselves are in mail/rules.
+// its way is in rules-step.ts; the conditions themselves are in rules/conditions.
 import { getAlias, readDestination, refuseUnknownWebhooks } from "../../aliases/aliases.ts";
 import type { AliasAction } from "../../aliases/types.ts";
 import { findDomain, requireDomain } from "../../domains/domains.ts";
-import { type Problem, readConditions, readTree, type Tree } from "../../mail/rules/rules.ts";
 import { isUuid, type Tx } from "../../platform/db.ts";
 import type { Account } from "../../platform/http.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
+import { type Problem, readConditions, readTree, type Tree } from "./conditions/conditions.ts";
 import type { RuleRecord, RuleSettings } from "./rules-queries.ts";
 import * as queries from "./rules-queries.ts";
 

@@ -1,7 +1,7 @@
 // The mail that asks a mailbox's owner for consent, and the signed link in it. The link names organization and
 // destination, ends after 7 days, and holds no address. Opening it changes nothing (mail scanners do that); its button does.
 import { consentMailsPerDay } from "../../accounts/accounts.ts";
-import { buildMessage } from "../../mail/mime/build-message.ts";
+import { buildMessage } from "../../mail/mime/write/build-message.ts";
 import { isSame, uuidBytes, uuidText } from "../../mail/token-bytes.ts";
 import type { Tx } from "../../platform/db.ts";
 import { withPartitions } from "../../platform/partitions.ts";

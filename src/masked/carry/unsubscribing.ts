@@ -3,7 +3,7 @@
 // nothing for others. Opening it does nothing, because mail scanners open links.
 
 import { parseAddress } from "../../mail/address.ts";
-import { buildMessage } from "../../mail/mime/build-message.ts";
+import { buildMessage } from "../../mail/mime/write/build-message.ts";
 import type { World } from "../../platform/world.ts";
 import { addressOf } from "../arrive/correspondents.ts";
 import { takeReply, windowCounter } from "../arrive/windows.ts";

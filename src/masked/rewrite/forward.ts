@@ -2,13 +2,14 @@
 // recipient as reverse addresses, To the alias and never the mailbox (clients quote that line in replies). The body stays
 // as it came, but for calendars, whose people are rewritten so that an answer comes back through the alias, and for lines that
 // strict servers refuse: what leaves is ours.
-import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../mail/mime/encode-header.ts";
+
 import { unfoldedValue } from "../../mail/mime/header-text.ts";
 import { parseMailDate } from "../../mail/mime/parse-date.ts";
 import { type Header, headerValues, splitMessage } from "../../mail/mime/parse-head.ts";
 import { parseParameters } from "../../mail/mime/parse-parameters.ts";
 import { fileHeader } from "../../mail/mime/part-headers.ts";
-import { LINE_OCTETS_MAX, toShortLines } from "../../mail/mime/to-seven-bit.ts";
+import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../mail/mime/write/encode-header.ts";
+import { LINE_OCTETS_MAX, toShortLines } from "../../mail/mime/write/to-seven-bit.ts";
 import { guardCalendars } from "./calendar/calendar-parts.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import type { Replacement } from "./scrub/replace-addresses.ts";

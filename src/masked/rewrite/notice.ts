@@ -1,8 +1,8 @@
 // What the owner of a mailbox is told about a reply that did not reach its contact: a delivery status notification
 // (RFC 3464 in a multipart/report, RFC 6522) in our own words. It comes from nobody (null reverse-path) and says that a
 // machine wrote it (RFC 3834), so that nothing answers it. Nothing of the reply but its Message-ID is repeated.
-import { encodeText } from "../../mail/mime/encode-body.ts";
-import { mailboxHeader, rawHeader, textHeader } from "../../mail/mime/encode-header.ts";
+import { encodeText } from "../../mail/mime/write/encode-body.ts";
+import { mailboxHeader, rawHeader, textHeader } from "../../mail/mime/write/encode-header.ts";
 import { idsField } from "./header-fields.ts";
 
 export type Notice = {

@@ -4,11 +4,11 @@
 import { createHash } from "node:crypto";
 import { decodeText } from "../../mail/mime/decode-charset.ts";
 import { decodeTransfer } from "../../mail/mime/decode-transfer.ts";
-import { encodeBase64 } from "../../mail/mime/encode-body.ts";
-import { encodeWords } from "../../mail/mime/encode-header.ts";
 import { decodeEntities } from "../../mail/mime/html-entities.ts";
 import { parseMessage } from "../../mail/mime/parse-message.ts";
 import { type Part, parseStructure } from "../../mail/mime/parse-structure.ts";
+import { encodeBase64 } from "../../mail/mime/write/encode-body.ts";
+import { encodeWords } from "../../mail/mime/write/encode-header.ts";
 import { carrier } from "./carriers.fixture.ts";
 import { SHAPES } from "./client-shapes.fixture.ts";
 import { buildForward } from "./forward.ts";

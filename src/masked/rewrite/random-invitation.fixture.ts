@@ -1,7 +1,7 @@
 // Random mails with invitations in them, in every shape that programs and their enemies give them: a stranger stands in
 // lines that an answer would go to, and nowhere else. For the property test of forwards and for the fuzzer.
 import iconv from "iconv-lite";
-import { encodeBase64 } from "../../mail/mime/encode-body.ts";
+import { encodeBase64 } from "../../mail/mime/write/encode-body.ts";
 import type { Dice } from "./random-tree.fixture.ts";
 
 const pick = <T>(dice: Dice, from: readonly T[]): T => from[dice(from.length)] as T;

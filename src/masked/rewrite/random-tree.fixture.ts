@@ -1,7 +1,7 @@
 // Random MIME trees with an address planted anywhere in them, in any disguise, for the property test of replies.
 import iconv from "iconv-lite";
-import { encodeBase64 } from "../../mail/mime/encode-body.ts";
-import { encodeWords } from "../../mail/mime/encode-header.ts";
+import { encodeBase64 } from "../../mail/mime/write/encode-body.ts";
+import { encodeWords } from "../../mail/mime/write/encode-header.ts";
 import { carrier, FOREIGN, international } from "./carriers.fixture.ts";
 
 export type Dice = (sides: number) => number;

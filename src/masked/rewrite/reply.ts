@@ -1,7 +1,7 @@
 // A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
 
-import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../mail/mime/encode-header.ts";
+import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../mail/mime/write/encode-header.ts";
 import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import { hiddenForms } from "./hidden-forms.ts";

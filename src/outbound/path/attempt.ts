@@ -3,7 +3,7 @@ import { isAscii, isUtf8 } from "node:buffer";
 import { isSentByCustomer } from "../../events/events.ts";
 import { makeToken } from "../../mail/bounce-token.ts";
 import { type SigningKey, signMessage } from "../../mail/dkim/sign.ts";
-import { toSevenBit } from "../../mail/mime/to-seven-bit.ts";
+import { toSevenBit } from "../../mail/mime/write/to-seven-bit.ts";
 import { type Classification, classifyReply } from "../../mail/smtp/classify.ts";
 import type { Reply } from "../../mail/smtp/reply.ts";
 import type { ConnectFailure } from "../../mail/smtp/session.ts";

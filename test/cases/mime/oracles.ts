@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import PostalMime from "postal-mime";
-import type { MessageInput } from "../../../src/mail/mime/build-message.ts";
-import type { HeaderMailbox } from "../../../src/mail/mime/encode-header.ts";
+import type { MessageInput } from "../../../src/mail/mime/write/build-message.ts";
+import type { HeaderMailbox } from "../../../src/mail/mime/write/encode-header.ts";
 import { safeFilename } from "../../../src/mail/mime/filename.ts";
 import { decodeWords, headerValues, splitMessage } from "../../../src/mail/mime/parse-head.ts";
 

@@ -5,11 +5,11 @@ import { formatMailbox, normalizeDomain, parseAddress, parseMailbox } from "../.
 import { fromFields } from "../../../src/mail/auth/authenticate.ts";
 import { findAuthor } from "../../../src/mail/auth/author.ts";
 import { splitFields } from "../../../src/mail/dkim/canonicalize.ts";
-import { mailboxHeader } from "../../../src/mail/mime/encode-header.ts";
 import { mailboxesOf, unfoldedValue } from "../../../src/mail/mime/header-text.ts";
 import { addressesMax, parseAddressList } from "../../../src/mail/mime/parse-addresses.ts";
 import { headersMax } from "../../../src/mail/mime/parse-head.ts";
 import { parseMessage } from "../../../src/mail/mime/parse-message.ts";
+import { mailboxHeader } from "../../../src/mail/mime/write/encode-header.ts";
 import { parsePathCommand } from "../../../src/mail/smtp-server/command.ts";
 import { assertOneLine, assertStorable } from "../invariants.ts";
 import type { Target } from "../target.ts";

@@ -1,16 +1,16 @@
 // What customers give us: templates, routing rules, patterns, bodies of requests.
 import assert from "node:assert/strict";
 import Fastify from "fastify";
-import { readJsonBodies } from "../../../src/api/json-body.ts";
+import { readJsonBodies } from "../../../src/api/body/json-body.ts";
+import { compileTree, holds, trace } from "../../../src/inbound/rules/conditions/conditions.ts";
+import { compileExpression } from "../../../src/inbound/rules/conditions/expression.ts";
+import { LEAVES_MAX, readConditions, readTree } from "../../../src/inbound/rules/conditions/read-tree.ts";
+import { COMPARATORS, type Facts, FIELDS } from "../../../src/inbound/rules/conditions/types.ts";
 import { compilePattern } from "../../../src/mail/glob-pattern.ts";
-import { compileExpression } from "../../../src/mail/rules/expression.ts";
-import { LEAVES_MAX, readConditions, readTree } from "../../../src/mail/rules/read-tree.ts";
-import { compileTree, holds, trace } from "../../../src/mail/rules/rules.ts";
-import { COMPARATORS, type Facts, FIELDS } from "../../../src/mail/rules/types.ts";
-import { OUTPUT_BYTES_MAX } from "../../../src/mail/template/nodes.ts";
-import { parseTemplate } from "../../../src/mail/template/parse.ts";
-import { renderTemplate } from "../../../src/mail/template/render.ts";
 import { Refusal } from "../../../src/platform/refusal.ts";
+import { OUTPUT_BYTES_MAX } from "../../../src/templates/language/nodes.ts";
+import { parseTemplate } from "../../../src/templates/language/parse.ts";
+import { renderTemplate } from "../../../src/templates/language/render.ts";
 import { assertStorableAll, assertUnpolluted } from "../invariants.ts";
 import type { Target } from "../target.ts";
 

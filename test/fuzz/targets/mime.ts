@@ -9,8 +9,8 @@ import { decodeWords, headersMax, splitMessage } from "../../../src/mail/mime/pa
 import { defaultParseLimits, parseMessage } from "../../../src/mail/mime/parse-message.ts";
 import { parseParameters } from "../../../src/mail/mime/parse-parameters.ts";
 import { stripHtml } from "../../../src/mail/mime/strip-html.ts";
-import { readSubmittedHead } from "../../../src/mail/mime/submitted-head.ts";
-import { escapeHtml } from "../../../src/mail/template/render.ts";
+import { readSubmittedHead } from "../../../src/mail/mime/write/submitted-head.ts";
+import { escapeHtml } from "../../../src/templates/language/render.ts";
 import { assertOneLine, assertSameBytes, assertStorable, assertStorableAll, assertUnpolluted } from "../invariants.ts";
 import type { Target } from "../target.ts";
 

@@ -5,13 +5,13 @@
 // imports them by hand. All other bytes stay as they came.
 import { decodeText } from "../../../mail/mime/decode-charset.ts";
 import { decodeTransfer } from "../../../mail/mime/decode-transfer.ts";
-import { encodeBase64, encodeText } from "../../../mail/mime/encode-body.ts";
-import { textHeader } from "../../../mail/mime/encode-header.ts";
 import { readableValue, unfoldedValue } from "../../../mail/mime/header-text.ts";
 import { type Header, splitMessage } from "../../../mail/mime/parse-head.ts";
 import { defaultParseLimits } from "../../../mail/mime/parse-message.ts";
 import { type Part, parseStructure, type StructureDefect, withLineFeeds } from "../../../mail/mime/parse-structure.ts";
 import { fileHeader } from "../../../mail/mime/part-headers.ts";
+import { encodeBase64, encodeText } from "../../../mail/mime/write/encode-body.ts";
+import { textHeader } from "../../../mail/mime/write/encode-header.ts";
 import { oneLine } from "../header-fields.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "../scrub/part-fields.ts";
 import { createReplacer, type Replacement } from "../scrub/replace-addresses.ts";

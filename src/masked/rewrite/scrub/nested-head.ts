@@ -2,10 +2,10 @@
 // of the alias goes by the name of the alias there, as in the head of the reply itself.
 import { parseAddress } from "../../../mail/address.ts";
 import { charsetOfText } from "../../../mail/mime/choose-bodies.ts";
-import { type HeaderMailbox, mailboxHeader, textHeader } from "../../../mail/mime/encode-header.ts";
 import { mailboxesOf, readableValue, unfoldedValue } from "../../../mail/mime/header-text.ts";
 import type { ParsedAddress } from "../../../mail/mime/parse-addresses.ts";
 import type { Part } from "../../../mail/mime/parse-structure.ts";
+import { type HeaderMailbox, mailboxHeader, textHeader } from "../../../mail/mime/write/encode-header.ts";
 import { oneLine } from "../header-fields.ts";
 import type { Replacer } from "./replace-addresses.ts";
 

@@ -1,0 +1,69 @@
+// Reading a JSON body: bounded depth and number of values, `__proto__`, U+0000 and numbers that no double holds refused, the
+// exact bytes kept for idempotency. An absent body is `undefined`, also when the client sent Content-Type: application/json
+// with nothing behind it.
+import { isUtf8 } from "node:buffer";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { Refusal } from "../../platform/refusal.ts";
+import { findUnstorable, hasLongNumber, mayBeUnstorable, parseMarked } from "../../platform/storable.ts";
+import { countJson, type JsonCounts, type JsonExcess } from "./count-json.ts";
+
+const DEPTH_MAX = 32;
+/** Members and elements in all: a batch of 100 e-mails with 1,000 variables each has half of them. */
+const VALUES_MAX = 200_000;
+
+/**
+ * Installs the JSON parser on `app`. What is not UTF-8 (RFC 8259 §8.1), malformed JSON, too deep nesting and `__proto__`
+ * keys are 400 `invalid_json`, too many values 400 `payload_too_large`. A body that `isHeavy` says yes to is not parsed:
+ * its route gets it as `rawBody`.
+ */
+export function readJsonBodies(
+  app: FastifyInstance,
+  isHeavy: (request: FastifyRequest, counts: JsonCounts) => boolean = () => false,
+): void {
+  // Of what type nothing is does not matter: clients of many languages name one all the same.
+  app.addHook("onRequest", async ({ raw: { headers } }) => {
+    const isEmpty = headers["content-length"] === undefined || Number(headers["content-length"]) === 0;
+    if (isEmpty && headers["transfer-encoding"] === undefined) delete headers["content-type"];
+  });
+  const parse = app.getDefaultJsonParser("error", "error");
+  app.removeContentTypeParser(["application/json", "text/plain"]);
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
+    const bytes = body as Buffer;
+    request.rawBody = bytes;
+    if (bytes.length === 0) return done(null, undefined);
+    const counts = countJson(bytes, { depth_max: DEPTH_MAX, values_max: VALUES_MAX });
+    if (counts.kind !== "counted") return done(excessive(counts));
+    if (isHeavy(request as FastifyRequest, counts)) return done(null, undefined);
+    // Decoded all the same, the text would hold U+FFFD where it held something else.
+    if (!isUtf8(bytes)) return done(new Refusal("invalid_json", "the body is not UTF-8 (RFC 8259 §8.1)"));
+    const text = bytes.toString("utf8");
+    parse(request as FastifyRequest, text, (error, value) => {
+      if (error) return done(new Refusal("invalid_json", whyRefused(text)));
+      const hasLong = hasLongNumber(text);
+      const marked = hasLong ? parseMarked(text) : value;
+      const problem = hasLong || mayBeUnstorable(text) ? findUnstorable(marked) : null;
+      if (problem === null) return done(null, value);
+      request.unstorable = true;
+      return request.routeOptions.config.judges_items ? done(null, marked) : done(problem);
+    });
+  });
+}
+
+function whyRefused(text: string): string {
+  try {
+    JSON.parse(text);
+  } catch {
+    return "the body is not valid JSON";
+  }
+  return "the body holds a name that is not taken: __proto__, or prototype below constructor";
+}
+
+function excessive({ kind, field }: JsonExcess): Refusal {
+  const detail = field === "" ? {} : { field };
+  const where = field === "" ? "" : ` in the '${field}' field`;
+  if (kind === "too_deep") {
+    return new Refusal("invalid_json", `the body nests deeper than ${DEPTH_MAX} levels${where}`, detail);
+  }
+  const what = `the body holds more than ${VALUES_MAX} members and elements${where}`;
+  return new Refusal("payload_too_large", what, detail);
+}

@@ -1,0 +1,344 @@
+// The durable accept: requests of the same moment are written by one statement (at most two at a time; batches grow with
+// load, an idle request waits for one commit). When a batch is refused its groups are tried singly, so that one
+// bad item never fails its neighbours. The answer leaves after the commit.
+import type { FindLane, Job, Lane, Outbound } from "../../outbound/outbound.ts";
+import { isLaneGone, KEEP_TRYING_MS } from "../../outbound/outbound.ts";
+import { isDuplicate, isShortage, isUnavailable, isUnreached, whileUnavailable } from "../../platform/db.ts";
+import { withPartitions } from "../../platform/partitions.ts";
+import type { World } from "../../platform/world.ts";
+import { isOverAllowance } from "../prepare/allowances.ts";
+import type { Prepared, PreparedRecipient } from "../types.ts";
+import * as accepting from "./accept-queries.ts";
+
+/** Of one statement; a group is never divided, so a batch of large messages may pass the second. */
+const ITEMS_MAX = 200;
+const BYTES_MAX = 16 * 1024 * 1024;
+const WRITERS = 2;
+/** Fewer waiting messages than this join the next statement instead of starting one of their own beside it. */
+const SECOND_WRITER_FROM = 50;
+const ASK_AGAIN_MS = 200;
+/** Beyond this many waiting messages or bytes of them the process sheds load instead of growing. */
+const WAITING_MAX = 20_000;
+const WAITING_BYTES_MAX = 256 * 1024 * 1024;
+
+export type IdempotencyRow = {
+  org_id: string;
+  environment: string;
+  key: string;
+  request_hash: Buffer;
+  status: number;
+  answer: string;
+  created_at: Date;
+};
+
+/** What must be committed together: the items of one call. */
+export type Group = { items: Prepared[]; idempotency: IdempotencyRow | null };
+
+export type Accepted = "accepted" | "over_allowance" | "duplicate_key";
+
+export type Acceptor = {
+  /** Resolves after the commit. `over_allowance`, `duplicate_key`: nothing was written. */
+  accept(group: Group): Promise<Accepted>;
+  /** Nothing more should be brought now. */
+  isFull(): boolean;
+};
+
+type Size = { count: number; bytes: number };
+type Waiting = Group & Size & { done: PromiseWithResolvers<Accepted> };
+type Held = { prepared: Prepared; recipient: PreparedRecipient; owner: number | null };
+
+/** `outbound` is this process's engine, if it has one; `notify` tells the others. */
+export type AcceptorDeps = { outbound(): Outbound | null; notify(): void; findLane: FindLane };
+
+type Writing = { outbound: Outbound | null; notify(): void; findLane: FindLane };
+
+/** Nothing waits yet. */
+export function createAcceptor(world: World, deps: AcceptorDeps): Acceptor {
+  const waiting: Waiting[] = [];
+  const size: Size = { count: 0, bytes: 0 };
+  let writers = 0;
+  const batches = world.metrics.histogram(
+    "postern_accept_batch_items",
+    "Messages per accepting statement",
+    [],
+    [1, 2, 5, 10, 20, 50, 100, 200],
+  );
+
+  function pump(): void {
+    if (waiting.length === 0 || writers >= WRITERS) return;
+    if (writers > 0 && size.count < SECOND_WRITER_FROM) return;
+    writers += 1;
+    const batch = takeBatch(waiting);
+    const taken = sum(batch);
+    size.count -= taken.count;
+    size.bytes -= taken.bytes;
+    batches.observe(taken.count);
+    writeBatch(world, { ...deps, outbound: deps.outbound() }, batch).finally(() => {
+      writers -= 1;
+      pump();
+    });
+  }
+
+  return {
+    accept(group) {
+      const done = Promise.withResolvers<Accepted>();
+      const own = { count: group.items.length, bytes: group.items.reduce((all, { mime }) => all + mime.length, 0) };
+      waiting.push({ ...group, ...own, done });
+      size.count += own.count;
+      size.bytes += own.bytes;
+      // Deliberate: one turn of the event loop lets the requests that arrived together share a statement.
+      if (waiting.length === 1) setImmediate(pump);
+      return done.promise;
+    },
+    isFull: () => size.count >= WAITING_MAX || size.bytes >= WAITING_BYTES_MAX,
+  };
+}
+
+function takeBatch(waiting: Waiting[]): Waiting[] {
+  const size: Size = { count: 0, bytes: 0 };
+  let groups = 0;
+  for (const group of waiting) {
+    size.count += group.items.length;
+    size.bytes += group.bytes;
+    if (groups > 0 && (size.count > ITEMS_MAX || size.bytes > BYTES_MAX)) break;
+    groups += 1;
+  }
+  return waiting.splice(0, groups);
+}
+
+function sum(batch: Waiting[]): Size {
+  const size: Size = { count: 0, bytes: 0 };
+  for (const group of batch) {
+    size.count += group.items.length;
+    size.bytes += group.bytes;
+  }
+  return size;
+}
+
+async function writeBatch(world: World, deps: Writing, batch: Waiting[]): Promise<void> {
+  const first = await writeInLanes(world, deps, batch);
+  if (first.kind === "written") return settleAll(batch, first.result);
+  // Nothing can be tried again under ids that were taken to settle what happened, or without a database.
+  if (batch.length === 1 || isOver(first.error)) return failAll(batch, first.error);
+  for (const group of batch) {
+    const single = await writeInLanes(world, deps, [group]);
+    if (single.kind === "written") settleAll([group], single.result);
+    else fail(group, single.error);
+  }
+}
+
+/** Once more when a lane was dropped since it was looked up: nothing was written, and its name makes it again. */
+async function writeInLanes(world: World, deps: Writing, batch: Group[]): Promise<Written> {
+  const first = await write(world, deps, batch);
+  if (first.kind === "written" || !isLaneGone(first.error)) return first;
+  try {
+    await findLanesAgain(deps.findLane, batch);
+  } catch (error) {
+    return { kind: "failed", error };
+  }
+  return write(world, deps, batch);
+}
+
+async function findLanesAgain(findLane: FindLane, batch: Group[]): Promise<void> {
+  const recipients = batch.flatMap(({ items }) => items.flatMap((item) => item.recipients));
+  for (const { lane } of recipients) if (lane) findLane.forget?.(lane);
+  await Promise.all(
+    recipients.map(async (recipient) => {
+      if (recipient.lane) recipient.lane = await findLane(recipient.lane);
+    }),
+  );
+}
+
+function settleAll(batch: Waiting[], result: Accepted): void {
+  for (const group of batch) group.done.resolve(result);
+}
+
+/** Not what the server itself said of a lack of room: a smaller group may find it. */
+function isOver(error: unknown): boolean {
+  return isUnavailable(error) && !isShortage(error);
+}
+
+function failAll(batch: Waiting[], error: unknown): void {
+  for (const group of batch) fail(group, error);
+}
+
+function fail(group: Waiting, error: unknown): void {
+  if (isOverAllowance(error)) group.done.resolve("over_allowance");
+  else if (isDuplicate(error) && group.idempotency) group.done.resolve("duplicate_key");
+  else group.done.reject(error);
+}
+
+type Written = { kind: "written"; result: Accepted } | { kind: "failed"; error: unknown };
+
+async function write(world: World, { outbound, notify }: Writing, batch: Group[]): Promise<Written> {
+  const held = reserve(outbound, batch);
+  try {
+    await withPartitions(world, () => accepting.acceptMessages(world.db, columnsOf(world, batch, held)));
+  } catch (error) {
+    const isInDoubt = isOver(error) && !isUnreached(error);
+    const happened = isInDoubt && (await wasCommitted(world, batch));
+    if (!happened) {
+      for (const { prepared, recipient, owner } of held) {
+        if (owner !== null) outbound?.release(recipient.lane as Lane, prepared.mime.length);
+      }
+      return { kind: "failed", error };
+    }
+  }
+  let left = false;
+  for (const delivery of held) {
+    if (delivery.owner !== null) outbound?.offer(delivery.recipient.lane as Lane, toJob(delivery));
+    else left = true;
+  }
+  if (left) notify();
+  return { kind: "written", result: "accepted" };
+}
+
+/**
+ * The connection was lost and with it the answer to our commit; the server may still be at it, or may not even have read
+ * it. One statement wrote the batch, so one of its ids, chosen by us, tells whether all of it is there, and is taken if it
+ * is not: what is answered 503 must not be sent later on. Asked until the database answers: guessing would lose or double
+ * mail. Costs nothing where no connection breaks.
+ */
+async function wasCommitted(world: World, batch: Group[]): Promise<boolean> {
+  const item = batch[0]?.items[0];
+  if (!item) return false;
+  const settle = () => accepting.settleAccept(world.db, item.org_id, item.id);
+  return whileUnavailable(() => withPartitions(world, settle), ASK_AGAIN_MS);
+}
+
+/** Who will send what: this node at once where it may, else whoever claims it. */
+function reserve(outbound: Outbound | null, batch: Group[]): Held[] {
+  const held: Held[] = [];
+  for (const { items } of batch) {
+    for (const prepared of items) {
+      for (const recipient of prepared.recipients) {
+        if (!recipient.lane) continue;
+        const isNow = prepared.scheduled_at === null;
+        const owner = (isNow && outbound?.reserve(recipient.lane, prepared.mime.length)) || null;
+        held.push({ prepared, recipient, owner });
+      }
+    }
+  }
+  return held;
+}
+
+function columnsOf(world: World, batch: Group[], held: Held[]): accepting.AcceptColumns {
+  const items = batch.flatMap((group) => group.items);
+  return {
+    messages: items.map(messageColumns),
+    bodies: items.map((item) => bodyColumns(world, item)),
+    recipients: items.flatMap((item) => item.recipients.map((recipient) => recipientColumns(item, recipient))),
+    deliveries: held.map(deliveryColumns),
+    allowances: sumAllowances(items),
+    idempotency: batch.flatMap((group) => (group.idempotency ? [group.idempotency] : [])),
+    suppressed: items.filter(isPartlySuppressed).map(suppressedColumns),
+  };
+}
+
+function isPartlySuppressed({ environment, suppressed }: Prepared): boolean {
+  return environment === "live" && suppressed.length > 0;
+}
+
+function suppressedColumns({ org_id, about, created_at, suppressed }: Prepared): Record<string, unknown> {
+  return { org_id, domain_id: about.domain_id, at: created_at, recipients: suppressed.length };
+}
+
+function messageColumns(item: Prepared): Record<string, unknown> {
+  const { about, recipients } = item;
+  const isOpen = recipients.some(({ status }) => status !== "simulated" && status !== "suppressed");
+  return {
+    ...item,
+    domain_id: about.domain_id,
+    message_id: about.rfc_message_id,
+    from_address: about.from_address,
+    reply_to: JSON.stringify(item.reply_to),
+    subject: about.subject,
+    tags: JSON.stringify(about.tags),
+    metadata: JSON.stringify(about.metadata),
+    class: item.message_class,
+    size: about.size,
+    recipient_count: recipients.length,
+    require_tls: about.require_tls,
+    completed_at: isOpen ? null : item.created_at,
+  };
+}
+
+function bodyColumns(world: World, item: Prepared): accepting.AcceptColumns["bodies"][number] {
+  const inline = item.mime.length <= world.config.body_inline_bytes_max;
+  return {
+    org_id: item.org_id,
+    id: item.id,
+    mime: inline ? item.mime : null,
+    blob_key: inline ? null : item.about.blob_key,
+  };
+}
+
+function recipientColumns(item: Prepared, recipient: PreparedRecipient): Record<string, unknown> {
+  const isOpen = recipient.lane !== null;
+  return {
+    org_id: item.org_id,
+    message_id: item.id,
+    position: recipient.position,
+    email: recipient.email,
+    kind: recipient.kind,
+    status: recipient.status,
+    next_attempt_at: isOpen ? (item.scheduled_at ?? item.created_at) : null,
+  };
+}
+
+function deliveryColumns({ prepared, recipient, owner }: Held): Record<string, unknown> {
+  return {
+    org_id: prepared.org_id,
+    message_id: prepared.id,
+    position: recipient.position,
+    lane_id: recipient.lane?.id,
+    email: recipient.email,
+    due_at: prepared.scheduled_at ?? prepared.created_at,
+    created_at: prepared.created_at,
+    expires_at: expiryOf(prepared),
+    owner,
+    return_path_host: prepared.return_path_host,
+    // Scheduled mail is counted when it leaves.
+    charged_at: prepared.scheduled_at ? null : prepared.created_at,
+  };
+}
+
+/** The sender's own time, else 72 h after it is due. */
+function expiryOf({ scheduled_at, created_at, expires_at }: Prepared): Date {
+  return expires_at ?? new Date((scheduled_at ?? created_at).getTime() + KEEP_TRYING_MS);
+}
+
+/** One row per window, in one order for all writers, so that two statements never wait for each other crosswise. */
+function sumAllowances(items: Prepared[]): Record<string, unknown>[] {
+  const sums = new Map<string, Record<string, unknown> & { used: number }>();
+  for (const { org_id, allowances, recipients } of items) {
+    const count = recipients.filter(({ lane }) => lane !== null).length;
+    for (const { scope_id, kind, starts_at, ceiling } of allowances) {
+      const name = `${org_id}/${scope_id}/${kind}/${starts_at.getTime()}`;
+      const sum = sums.get(name) ?? { org_id, scope_id, kind, starts_at, ceiling, used: 0 };
+      sum.used += count;
+      sums.set(name, sum);
+    }
+  }
+  return [...sums.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
+}
+
+function toJob({ prepared, recipient, owner }: Held): Job {
+  return {
+    owner: owner as number,
+    org_id: prepared.org_id,
+    message_id: prepared.id,
+    position: recipient.position,
+    lane_id: (recipient.lane as Lane).id,
+    email: recipient.email,
+    attempts: 0,
+    created_at: prepared.created_at,
+    expires_at: expiryOf(prepared),
+    deferred_event_at: null,
+    absent_since: null,
+    return_path_host: prepared.return_path_host,
+    charged_at: prepared.created_at,
+    mime: prepared.mime,
+    about: prepared.about,
+  };
+}
