@@ -39,10 +39,14 @@ export function divertHeavy(app: Api, world: Pick<World, "metrics" | "clock">, t
     "Processor time that the thread for heavy requests took for them",
   );
 
+  function refuseIfOver(orgId: string): void {
+    const waitMs = shares.waitMs(orgId, "aside");
+    if (waitMs > 0) throw overProcessor(waitMs, shares.used(orgId, "aside"));
+  }
+
   async function answerAside(request: FastifyRequest, reply: FastifyReply, pieces: Pieces): Promise<FastifyReply> {
     const { org_id } = request.account;
-    const waitMs = shares.waitMs(org_id, "aside");
-    if (waitMs > 0) throw overProcessor(waitMs, shares.used(org_id, "aside"));
+    refuseIfOver(org_id);
     const gone = new AbortController();
     reply.raw.once("close", () => gone.abort());
     const leave = await places.enter(org_id, gone.signal);
@@ -68,6 +72,8 @@ export function divertHeavy(app: Api, world: Pick<World, "metrics" | "clock">, t
     if (!isDivertible(request)) return payload;
     const isHeavy = request.routeOptions.config.heavy === true || shares.waitMs(request.account.org_id, "here") > 0;
     if (!isHeavy && isSmall(request)) return payload;
+    // Before it is gathered: 24 MiB of a body that will be refused cost the shared thread as much as any other.
+    if (isHeavy || announcesMuch(request)) refuseIfOver(request.account.org_id);
     const { pieces, bytes } = await gather(request, payload as Readable);
     if (!isHeavy && bytes <= LIGHT_BYTES_MAX) return Readable.from(pieces.map((piece) => Buffer.from(piece.buffer)));
     await answerAside(request, reply, pieces);
@@ -106,6 +112,10 @@ function isDivertible(request: FastifyRequest): boolean {
 function isSmall({ headers }: FastifyRequest): boolean {
   const announced = headers["content-length"];
   return announced === undefined ? headers["transfer-encoding"] === undefined : Number(announced) <= LIGHT_BYTES_MAX;
+}
+
+function announcesMuch({ headers }: FastifyRequest): boolean {
+  return Number(headers["content-length"] ?? 0) > LIGHT_BYTES_MAX;
 }
 
 type Pieces = Uint8Array<ArrayBuffer>[];

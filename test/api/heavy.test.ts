@@ -163,6 +163,40 @@ test("an organization that used its part of the shared thread is served by the o
   assert.equal((await post("/v1/send", mail())).status, 202, "another organization");
 });
 
+test("a body that would be refused for its processor time is not read to its end", async () => {
+  const { org_id, live_key } = await api.organization();
+  processorShares(api.world).spend(org_id, "aside", 600_000);
+  const bytes = 20 * KIB * KIB;
+  const { answer, sent } = await postSlowly("/v1/send", live_key, bytes);
+  assert.match(answer, /^HTTP\/1\.1 429 .*\r\nconnection: close\r\n.*"processor_time"/is);
+  assert.ok(sent < bytes / 2, `${sent} bytes were taken`);
+});
+
+/** Sends a body piece by piece until there is an answer; resolves to it, and to how much of the body was taken. */
+function postSlowly(path: string, key: string, bytes: number): Promise<{ answer: string; sent: number }> {
+  return new Promise((resolve, reject) => {
+    const { port } = new URL(base_url);
+    const socket = connect(Number(port), "127.0.0.1");
+    let answer = "";
+    let sent = 0;
+    const more = (): void => {
+      if (answer !== "" || sent >= bytes) return;
+      sent += 64 * KIB;
+      socket.write(Buffer.alloc(64 * KIB, "x"), () => setImmediate(more));
+    };
+    socket.on("data", (chunk) => {
+      answer += chunk;
+    });
+    socket.on("error", reject);
+    socket.on("end", () => {
+      socket.destroy();
+      resolve({ answer, sent });
+    });
+    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
+    socket.write(`${head}Content-Length: ${bytes}\r\n\r\n`, more);
+  });
+}
+
 test("a path is handed over as it came", async () => {
   const { result } = await handedOver(() => post("/v1/templates/%2e%2e/preview", {}));
   assert.equal(result.status, 404);
