@@ -214,6 +214,16 @@ async function withStandby(t: Theatre): Promise<{ cluster: Cluster; standby: Clu
   return { cluster, standby };
 }
 
+/** A standby without a connection: it has the queue as it waits, and nothing of what the original does from then on. */
+async function laggingStandby(t: Theatre): Promise<{ cluster: Cluster; standby: Cluster; original: Site }> {
+  const { cluster, original } = await outside(t);
+  const standby = await cluster.baseBackup(folder(t, "standby"));
+  makeSignal(standby, "standby.signal");
+  await standby.start();
+  await t.sendQueue(original);
+  return { cluster, standby, original };
+}
+
 async function failOver(cluster: Cluster, standby: Cluster): Promise<void> {
   await cluster.stop("immediate");
   await standby.promote();
@@ -289,6 +299,18 @@ const FAILOVERS: CopyRow[] = [
       await t.stop(original, "SIGKILL");
       const copy = await onNewMachine(t, original, standby.url());
       return { copy, end: ending(t, [copy], cluster, standby) };
+    },
+  },
+  {
+    name: "a failover that lost commits in which mail was sent, with the processes started again",
+    expected: "pauses",
+    async play(t) {
+      const { cluster, standby, original } = await laggingStandby(t);
+      await failOver(cluster, standby);
+      await t.stop(original, "SIGKILL");
+      original.settings.env.DATABASE_URL = standby.url();
+      await both(t, original);
+      return { copy: original, end: ending(t, [original], cluster, standby) };
     },
   },
 ];

@@ -12,11 +12,15 @@ import type { ScenarioOptions } from "./round.ts";
 import type { Stage } from "./stage.ts";
 
 const SENDS = 1_000;
+/** Before anything is measured: of a process that just started the first requests take long. */
+const WARM_UP = 200;
 const PAUSE_MS = 250;
 const SEARCH_S = 20;
 const CONNECTIONS = 8;
 const PROBE_EVERY_MS = 250;
 const P99_MS_MAX = 100;
+/** What the attacker left behind is done by then. */
+const SETTLE_MS = 5_000;
 
 export type NeighboursVerdict = {
   acknowledged: number;
@@ -28,7 +32,9 @@ export type NeighboursVerdict = {
   worst_inputs: { input: string; status: number; ns_per_byte: number }[];
   /** How the attacker was answered. */
   attacker: Answers;
+  /** Of the same sends before the attack and after it: what this machine does to them without an attacker. */
   quiet_p99_ms: number;
+  quiet_after_p99_ms: number;
   victim_p50_ms: number;
   victim_p99_ms: number;
   healthz_p99_ms: number;
@@ -43,17 +49,21 @@ export async function runNeighbours({ sends = SENDS, seed, say }: ScenarioOption
   try {
     const { tried, worst } = await searchCosts({ tenants: searchers, pid, seconds: SEARCH_S, seed });
     say?.(`${tried} inputs tried; the dearest: ${worst.map(describeInput).join(", ")}`);
-    const quiet = await sendSmall(stage, "quiet", Math.ceil(sends / 4));
+    await sendSmall(stage, "warm-up", WARM_UP);
+    const quiet = await sendSmall(stage, "quiet", Math.ceil(sends / 2));
     say?.(`alone: p99 ${percentile(quiet.latencies_ms, 99)} ms`);
     const attack = startAttack({ ...attacker!, inputs: worst, connections: CONNECTIONS });
     await attack.begun;
     const probes = startProbes(stage);
     const load = await sendSmall(stage, "beside", sends);
     const [answers, probed] = [await attack.stop(), await probes.stop()];
+    await sleep(SETTLE_MS);
+    const after = await sendSmall(stage, "after", Math.ceil(sends / 2));
     await drain(stage);
     const { lost, duplicates, flagged, acknowledged } = await judge(stage);
     const figures = {
       quiet_p99_ms: percentile(quiet.latencies_ms, 99),
+      quiet_after_p99_ms: percentile(after.latencies_ms, 99),
       victim_p50_ms: percentile(load.latencies_ms, 50),
       victim_p99_ms: percentile(load.latencies_ms, 99),
       healthz_p99_ms: percentile(probed.healthz, 99),
