@@ -102,10 +102,10 @@ function overProcessor(waitMs: number, { used_ms, limit_ms }: { used_ms: number;
   );
 }
 
-/** With a key, with a body, and of a route that does not read it piece by piece. */
+/** With a key, and with a body in JSON, or of a route that takes long with any. */
 function isDivertible(request: FastifyRequest): boolean {
   const { config } = request.routeOptions;
-  if (!request.account || !METHODS.has(request.method) || config.reads_in_pieces) return false;
+  if (!request.account || !METHODS.has(request.method)) return false;
   return config.heavy === true || /^application\/json\s*(;|$)/i.test(request.headers["content-type"] ?? "");
 }
 

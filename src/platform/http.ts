@@ -56,8 +56,6 @@ declare module "fastify" {
     judges_items?: boolean;
     /** Takes the processor for long whatever its body is: done on the thread for heavy requests (api/heavy.ts). */
     heavy?: boolean;
-    /** Reads its body by itself while it comes in: never handed to another thread. */
-    reads_in_pieces?: boolean;
     /** What a test key is refused here, as the end of "a test key cannot …": the operation is about live mail only. */
     live_keys_only?: string;
     /** The same, where the path names a domain that a live key made. */

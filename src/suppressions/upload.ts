@@ -1,5 +1,5 @@
-// The body of an import preview, as multipart or as JSON, never held in memory: the list goes to a file as it comes in, and
-// is read from there in pieces. A multipart file may be gzipped: a list of a million real rows is larger than the 25 MiB
+// The body of an import preview, as multipart or as JSON: the list goes to a file piece by piece, and is read from there in
+// pieces, so that memory holds no list for as long as its rows are read. A multipart file may be gzipped: a list of a million real rows is larger than the 25 MiB
 // that a file may have.
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";

@@ -141,6 +141,17 @@ test("operations that take long by their nature go there with any body, forms in
   form.set("file", new Blob(["not a report"]), "report.xml");
   const upload = await handedOver(() => post("/v1/dmarc/reports", form));
   assert.deepEqual([upload.count, upload.result.status], [1, 400]);
+  const list = await handedOver(() =>
+    post("/v1/imports/suppressions/preview", { csv: "email\na@recipient.example\n" }),
+  );
+  assert.deepEqual([list.count, list.result.status], [1, 201]);
+  const listForm = new FormData();
+  listForm.set("file", new Blob(["email\na@recipient.example\n"]), "list.csv");
+  const listFile = await handedOver(() => post("/v1/imports/suppressions/preview", listForm));
+  assert.deepEqual([listFile.count, listFile.result.status], [1, 201]);
+  const { id } = listFile.result.body.job as { id: string };
+  const job = await api.ask("GET", `/v1/imports/suppressions/jobs/${id}`);
+  assert.deepEqual([job.status, (job.body.job as unknown as { valid_rows: number }).valid_rows], [200, 1]);
   const simulated = await handedOver(() =>
     post("/v1/inbound-emails/simulate", { to: "nobody@example.eu", from: "c@other.example", text: "x" }),
   );
