@@ -1,8 +1,8 @@
-// `neighbours`: one organization sends the worst requests that a search found (test/fuzz/costs.ts), over eight connections
-// and without a pause. Meanwhile another sends small e-mails, a monitor asks /healthz, and an SMTP client asks RCPT: all
+// `neighbours`: one organization sends the worst requests that a search found (test/fuzz/costs.ts), and the worst that were
+// known before, over eight connections and without a pause. Meanwhile another sends small e-mails, a monitor asks /healthz, and an SMTP client asks RCPT: all
 // of them are answered as fast as if nothing were there. Everything runs in one process, as most installations have it.
 import { Worker } from "node:worker_threads";
-import { describeInput } from "../fuzz/cost-inputs.ts";
+import { describeInput, KNOWN } from "../fuzz/cost-inputs.ts";
 import { type Cost, searchCosts, setCostStage } from "../fuzz/costs.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { drain, judge } from "./drain.ts";
@@ -52,7 +52,7 @@ export async function runNeighbours({ sends = SENDS, seed, say }: ScenarioOption
     await sendSmall(stage, "warm-up", WARM_UP);
     const quiet = await sendSmall(stage, "quiet", Math.ceil(sends / 2));
     say?.(`alone: p99 ${percentile(quiet.latencies_ms, 99)} ms`);
-    const attack = startAttack({ ...attacker!, inputs: worst, connections: CONNECTIONS });
+    const attack = startAttack({ ...attacker!, inputs: [...worst, ...KNOWN], connections: CONNECTIONS });
     await attack.begun;
     const probes = startProbes(stage);
     const load = await sendSmall(stage, "beside", sends);
