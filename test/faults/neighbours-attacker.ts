@@ -1,7 +1,8 @@
-// The thread of `neighbours` that attacks: a client whose work must not slow the one that measures. It sends the inputs one
-// after another over some connections, each as soon as the one before was answered, until it is ended.
+// The process of `neighbours` that attacks: a client whose work must not slow the one that measures, nor the service, as it
+// stands for another machine. It sends the inputs one after another over some connections, each as soon as the one before
+// was answered, until it is ended.
 import { Agent, request } from "node:http";
-import { parentPort, workerData } from "node:worker_threads";
+import { setPriority } from "node:os";
 import { bodyOf, type CostInput } from "../fuzz/cost-inputs.ts";
 
 export type Attack = {
@@ -15,30 +16,40 @@ export type Attack = {
 /** How many answers of each status there were: posted after each. */
 export type Answers = Record<string, number>;
 
-const { base_url, live_key, domain, inputs, connections } = workerData as Attack;
-const bodies = inputs.map((input) => ({ ...bodyOf(input, domain), path: input.path }));
-const agent = new Agent({ keepAlive: true, maxSockets: connections });
-const answers: Answers = {};
+/** Behind the service, as far as this machine's processors are short. */
+const NICE = 5;
 const PAUSE_AFTER_FAILURE_MS = 20;
+const answers: Answers = {};
+let agent: Agent;
 
-for (let n = 0; n < connections; n += 1) void attack(n);
+process.once("message", (attack: Attack) => begin(attack));
+process.once("disconnect", () => process.exit());
 
-async function attack(first: number): Promise<void> {
+function begin({ base_url, live_key, domain, inputs, connections }: Attack): void {
+  setPriority(NICE);
+  agent = new Agent({ keepAlive: true, maxSockets: connections });
+  const asked = inputs.map((input) => {
+    const { body, type } = bodyOf(input, domain);
+    const headers = { authorization: `Bearer ${live_key}`, "content-type": type, "content-length": body.length };
+    return { url: base_url + input.path, headers, body };
+  });
+  for (let n = 0; n < connections; n += 1) void attackFrom(n, asked);
+}
+
+type Ask = { url: string; headers: Record<string, string | number>; body: Buffer };
+
+async function attackFrom(first: number, asked: readonly Ask[]): Promise<void> {
   for (let n = first; ; n += 1) {
-    const status = String(await send(bodies[n % bodies.length] as (typeof bodies)[number]));
+    const status = String(await send(asked[n % asked.length] as Ask));
     answers[status] = (answers[status] ?? 0) + 1;
-    parentPort!.postMessage(answers);
+    process.send?.(answers);
   }
 }
 
 /** 0: the connection was closed before there was an answer. */
-function send({ path, body, type }: (typeof bodies)[number]): Promise<number> {
+function send({ url, headers, body }: Ask): Promise<number> {
   return new Promise((done) => {
-    const asked = request(base_url + path, {
-      method: "POST",
-      agent,
-      headers: { authorization: `Bearer ${live_key}`, "content-type": type, "content-length": body.length },
-    });
+    const asked = request(url, { method: "POST", agent, headers });
     asked.on("response", (response) => {
       response.resume();
       response.on("close", () => done(response.statusCode ?? 0));

@@ -1,7 +1,9 @@
 // `neighbours`: one organization sends the worst requests that a search found (test/fuzz/costs.ts), and the worst that were
 // known before, over eight connections and without a pause. Meanwhile another sends small e-mails, a monitor asks /healthz, and an SMTP client asks RCPT: all
 // of them are answered as fast as if nothing were there. Everything runs in one process, as most installations have it.
-import { Worker } from "node:worker_threads";
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
 import { describeInput, KNOWN } from "../fuzz/cost-inputs.ts";
 import { type Cost, searchCosts, setCostStage } from "../fuzz/costs.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
@@ -100,20 +102,21 @@ function sendSmall(stage: Stage, name: string, count: number): Promise<LoadResul
 }
 
 function startAttack(attack: Attack) {
-  const { base_url, live_key, domain, inputs, connections } = attack;
-  const workerData: Attack = { base_url, live_key, domain, inputs, connections };
-  const worker = new Worker(new URL("./neighbours-attacker.ts", import.meta.url), { workerData });
+  const attacker = fork(join(import.meta.dirname, "neighbours-attacker.ts"));
   let answers: Answers = {};
   const begun = Promise.withResolvers<void>();
-  worker.on("message", (latest: Answers) => {
+  attacker.on("message", (latest: Answers) => {
     answers = latest;
     begun.resolve();
   });
+  attacker.once("exit", () => begun.reject(new Error("the attacker ended by itself")));
+  attacker.send(attack);
   return {
     /** Resolves at its first answer: until then it makes its bodies. */
     begun: begun.promise,
     async stop(): Promise<Answers> {
-      await worker.terminate();
+      attacker.kill("SIGKILL");
+      await once(attacker, "exit");
       return answers;
     },
   };
