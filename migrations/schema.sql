@@ -721,11 +721,15 @@ create table masked_alias (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   deleted_at timestamp with time zone,
+  unopened_files text default 'hold'::text not null,
+  own_name text default 'leave'::text not null,
   constraint masked_alias_pkey PRIMARY KEY (org_id, id),
   constraint masked_alias_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
   constraint masked_alias_on_disabled_check CHECK ((on_disabled = ANY (ARRAY['drop'::text, 'reject'::text]))),
   constraint masked_alias_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
-  constraint masked_alias_redact_check CHECK ((redact = ANY (ARRAY['all'::text, 'quoted'::text, 'off'::text])))
+  constraint masked_alias_own_name_check CHECK ((own_name = ANY (ARRAY['leave'::text, 'replace'::text]))),
+  constraint masked_alias_redact_check CHECK ((redact = ANY (ARRAY['all'::text, 'quoted'::text, 'off'::text]))),
+  constraint masked_alias_unopened_files_check CHECK ((unopened_files = ANY (ARRAY['hold'::text, 'send'::text])))
 ) with (fillfactor=70);
 CREATE INDEX masked_alias_by_domain ON masked_alias USING btree (org_id, domain_id) WHERE (domain_id IS NOT NULL);
 CREATE INDEX masked_alias_deleted ON masked_alias USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);

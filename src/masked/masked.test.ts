@@ -60,6 +60,8 @@ test("a new alias has every field and the defaults", async () => {
     on_disabled: "drop",
     reply_enabled: true,
     redact: "all",
+    unopened_files: "hold",
+    own_name: "leave",
     emails_received: 0,
     emails_forwarded: 0,
     emails_replied: 0,

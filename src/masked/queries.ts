@@ -5,7 +5,7 @@ import { countUpToMax, type Total } from "../platform/totals.ts";
 import type { AliasRow, DestinationStatus, Environment } from "./types.ts";
 
 const COLUMNS = `id, org_id, environment, domain_id, domain, local_part, masked_description, display_name, metadata, active,
-  disabled_reason, on_disabled, reply_enabled, redact, emails_received, emails_forwarded, emails_replied, emails_blocked,
+  disabled_reason, on_disabled, reply_enabled, redact, unopened_files, own_name, emails_received, emails_forwarded, emails_replied, emails_blocked,
   last_activity_at, created_at, updated_at, deleted_at`;
 
 export type NewAddress = { digest: Buffer; kind: "alias" | "reverse"; alias_id: string; contact_id: string | null };
@@ -50,14 +50,18 @@ export type NewAlias = Pick<
   | "on_disabled"
   | "reply_enabled"
   | "redact"
+  | "unopened_files"
+  | "own_name"
   | "created_at"
 >;
 
 export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
   return tx.execute(
     `insert into masked_alias (org_id, id, environment, domain_id, domain, local_part, masked_description, display_name,
-       metadata, active, disabled_reason, on_disabled, reply_enabled, redact, created_at, updated_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, case when $10 then null else 'owner' end, $11, $12, $13, $14, $14)`,
+       metadata, active, disabled_reason, on_disabled, reply_enabled, redact, unopened_files, own_name,
+       created_at, updated_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, case when $10 then null else 'owner' end, $11, $12, $13, $14, $15,
+       $16, $16)`,
     [
       orgId,
       row.id,
@@ -72,6 +76,8 @@ export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
       row.on_disabled,
       row.reply_enabled,
       row.redact,
+      row.unopened_files,
+      row.own_name,
       row.created_at,
     ],
   );
@@ -179,13 +185,16 @@ export type AliasChange = Pick<
   | "on_disabled"
   | "reply_enabled"
   | "redact"
+  | "unopened_files"
+  | "own_name"
 > & { at: Date };
 
 /** Writes every setting. The row must be locked. */
 export function updateAlias(tx: Tx, orgId: string, id: string, change: AliasChange) {
   return tx.execute(
     `update masked_alias set masked_description = $3, display_name = $4, metadata = $5, active = $6, disabled_reason = $7,
-            on_disabled = $8, reply_enabled = $9, redact = $10, updated_at = $11
+            on_disabled = $8, reply_enabled = $9, redact = $10, unopened_files = $11,
+            own_name = $12, updated_at = $13
       where org_id = $1 and id = $2`,
     [
       orgId,
@@ -198,6 +207,8 @@ export function updateAlias(tx: Tx, orgId: string, id: string, change: AliasChan
       change.on_disabled,
       change.reply_enabled,
       change.redact,
+      change.unopened_files,
+      change.own_name,
       change.at,
     ],
   );

@@ -18,7 +18,7 @@ import type { World } from "../platform/world.ts";
 import * as aliases from "./addresses/aliases.ts";
 import { mountPeople } from "./addresses/people-routes.ts";
 import { maskedDomain } from "./addresses/service-domain.ts";
-import { FORMATS, ON_DISABLED, REDACT } from "./types.ts";
+import { FORMATS, ON_DISABLED, OWN_NAME, REDACT, UNOPENED_FILES } from "./types.ts";
 
 const TEXT_MAX = 500;
 const NAME_MAX = 100;
@@ -49,6 +49,8 @@ const Alias = Type.Object({
   on_disabled: OneOf(ON_DISABLED),
   reply_enabled: Type.Boolean(),
   redact: OneOf(REDACT),
+  unopened_files: OneOf(UNOPENED_FILES),
+  own_name: OneOf(OWN_NAME),
   emails_received: Type.Integer(),
   emails_forwarded: Type.Integer(),
   emails_replied: Type.Integer(),
@@ -79,6 +81,18 @@ const settings = {
     OneOf(REDACT, {
       description:
         "Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where it must not is held, and its author is told",
+    }),
+  ),
+  unopened_files: Type.Optional(
+    OneOf(UNOPENED_FILES, {
+      description:
+        "What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, and the activity names the file",
+    }),
+  ),
+  own_name: Type.Optional(
+    OneOf(OWN_NAME, {
+      description:
+        "The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace: display_name, or the alias, stands there",
     }),
   ),
 };

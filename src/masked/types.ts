@@ -9,6 +9,14 @@ export type OnDisabled = (typeof ON_DISABLED)[number];
 export const REDACT = ["all", "quoted", "off"] as const;
 export type Redact = (typeof REDACT)[number];
 
+/** What becomes of a reply with a file that nobody can look into. */
+export const UNOPENED_FILES = ["hold", "send"] as const;
+export type UnopenedFiles = (typeof UNOPENED_FILES)[number];
+
+/** What becomes of the owner's name in running text of a reply. */
+export const OWN_NAME = ["leave", "replace"] as const;
+export type OwnName = (typeof OWN_NAME)[number];
+
 export const DESTINATION_STATUSES = ["pending", "verified", "suspended"] as const;
 export type DestinationStatus = (typeof DESTINATION_STATUSES)[number];
 
@@ -41,6 +49,8 @@ export type AliasRow = {
   on_disabled: OnDisabled;
   reply_enabled: boolean;
   redact: Redact;
+  unopened_files: UnopenedFiles;
+  own_name: OwnName;
   emails_received: number;
   emails_forwarded: number;
   emails_replied: number;

@@ -4,7 +4,8 @@ import { parentPort } from "node:worker_threads";
 import { parseMessage } from "../mail/mime/parse-message.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { type ReturnedMail, readReturnedMail } from "../mail/returned-mail.ts";
-import { type BuiltReply, buildReply, type ReplyOrder } from "../masked/rewrite/reply.ts";
+import { buildOpenedReply } from "../masked/rewrite/opened-reply.ts";
+import type { BuiltReply, ReplyOrder } from "../masked/rewrite/reply.ts";
 import { type BuiltForwards, type ForwardsOrder, writeForwards } from "../masked/rewrite/write-forwards.ts";
 
 export type ParseTask =
@@ -20,20 +21,21 @@ export type ParseAnswer =
   | { reply: BuiltReply }
   | { forwards: BuiltForwards };
 
-parentPort!.on("message", (jobs: ParseJob[]) => {
+parentPort!.on("message", async (jobs: ParseJob[]) => {
   const handed = new Set<ArrayBuffer>();
-  const answers = jobs.map(({ task, bytes }) => answer(task, Buffer.from(bytes.buffer), handed));
+  const answers: ParseAnswer[] = [];
+  for (const { task, bytes } of jobs) answers.push(await answer(task, Buffer.from(bytes.buffer), handed));
   parentPort!.postMessage(answers, [...handed]);
 });
 
-function answer(task: ParseTask, given: Buffer, handed: Set<ArrayBuffer>): ParseAnswer {
+async function answer(task: ParseTask, given: Buffer, handed: Set<ArrayBuffer>): Promise<ParseAnswer> {
   switch (task.as) {
     case "mail":
       return { mail: readMail(given, handed) };
     case "returned":
       return { returned: readReturnedMail(given) };
     case "reply":
-      return { reply: buildReply(given, task.order) };
+      return { reply: await buildOpenedReply(given, task.order) };
     case "forwards":
       return { forwards: writeForwards(given, task.order) };
   }

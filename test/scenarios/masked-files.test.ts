@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import PostalMime from "postal-mime";
+import { makeZip } from "../../src/mail/dmarc-report/zip.fixture.ts";
 import { C, D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
 
 let s: MaskedStage;
@@ -24,7 +25,7 @@ test("a file that cannot be cleaned turns the reply back; one that only sounds l
   };
   for (const [type, words, reason] of [
     ["message/partial; id=1; number=1; total=2", /a file or all of its content would be missing/, "lost_file"],
-    ["application/octet-stream; name=smime.p7m", /encrypted with a password, not for a key/, "encrypted"],
+    ["application/octet-stream; name=smime.p7m", /into a file under a password/, "encrypted"],
   ] as const) {
     await send(type, "x");
     const [notice] = await s.arrived(D);
@@ -34,7 +35,23 @@ test("a file that cannot be cleaned turns the reply back; one that only sounds l
     assert.equal((await s.activity(a.id))[0], `reply failed ${reason}`);
     assert.equal(s.sink.messages.length, 1, "nothing left for the contact");
   }
-  await send('application/octet-stream; name="Slides.key"', "PK\x03\x04 slides");
+  const locked = "7z\xbc\xaf\x27\x1c\0\x04 locked";
+  await send('application/x-7z-compressed; name="locked.7z"', locked);
+  const [held] = await s.arrived(D);
+  assert.match(
+    (held?.bytes ?? "").toString().replace(/\s+/g, " "),
+    /locked\.7z.*could not be looked into: it is a 7-Zip archive/,
+  );
+  await s.settle();
+  assert.equal((await s.activity(a.id))[0], "reply held leak");
+  await s.api.ask("PUT", `/v1/masked/aliases/${a.id}`, { unopened_files: "send" });
+  await send('application/x-7z-compressed; name="locked.7z"', locked);
+  await s.arrived(C);
+  await s.settle();
+  const { activity } = (await s.api.ask("GET", `/v1/masked/aliases/${a.id}/activity`)).body;
+  assert.match(activity[0].detail, /^left without being looked into: .*7-Zip/);
+  const slides = makeZip([{ name: "index.apxl", content: Buffer.from("slides") }]).toString("latin1");
+  await send('application/octet-stream; name="Slides.key"', slides);
   const [left] = await s.arrived(C);
   const { attachments } = await PostalMime.parse(left?.bytes ?? "");
   assert.deepEqual(

@@ -19,7 +19,9 @@ import {
   type DestinationRow,
   type Format,
   type OnDisabled,
+  type OwnName,
   type Redact,
+  type UnopenedFiles,
 } from "../types.ts";
 import { addressDigest, destinationDigest, newLocalPart, REPLY_LOCAL, tryOpenText } from "./addresses.ts";
 import {
@@ -58,6 +60,8 @@ export type AliasSettings = {
   on_disabled: OnDisabled;
   reply_enabled: boolean;
   redact: Redact;
+  unopened_files: UnopenedFiles;
+  own_name: OwnName;
 };
 
 export type CreateAlias = Partial<AliasSettings> & {
@@ -120,6 +124,8 @@ const DEFAULTS: Omit<AliasSettings, "forward_to"> = {
   on_disabled: "drop",
   reply_enabled: true,
   redact: "all",
+  unopened_files: "hold",
+  own_name: "leave",
 };
 
 /** The service's masked domain, or a verified domain of the organization that receives and signs. */

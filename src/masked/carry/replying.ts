@@ -32,6 +32,7 @@ import { idsForContacts, idsForOwners, outerId, pairOfIds } from "./thread-ids.t
 const KEEP_TRYING_MS = 4 * 3_600_000;
 /** A worker that is busy or stops fails any reply; one that fails for so long fails because of this one. */
 const KEEP_BUILDING_MS = 1_800_000;
+const DETAIL_MAX = 1_000;
 
 /** The handler of mail for reverse addresses. */
 export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
@@ -100,7 +101,7 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
   }
   if (built.kind === "refused") return turnBack(world, ports, reply, { refusal: { kind: built.reason } });
   if (built.kind === "held") return holdBack(world, ports, reply, built);
-  const { id, outer, bytes, redactions } = built;
+  const { id, outer, bytes, redactions, unopened } = built;
   const outgoing = { id, message_id: outer, from: addressOf(alias), recipient: people.contact.email, mime: bytes };
   const raw = await carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);
   const owner_id = ownerOf(reply)?.id ?? null;
@@ -110,6 +111,8 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
     type: "reply" as const,
     outcome: "sent" as const,
     redactions,
+    detail:
+      unopened.length === 0 ? null : `left without being looked into: ${unopened.join("; ")}`.slice(0, DETAIL_MAX),
     message_id: `<${outer}>`,
   };
   return carry.conclude(
@@ -305,6 +308,7 @@ async function build(
     hidden: hidden.map((email) => ({ from: email, to: own })),
     restored,
     redact: alias.redact,
+    unopened_files: alias.unopened_files,
     names: [
       ...people.reverse.filter((one) => !shown.includes(one)),
       ...serverNames(bytes, { ...mail.origin, ours, given: shown }),

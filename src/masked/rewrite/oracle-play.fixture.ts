@@ -166,6 +166,7 @@ export function play(seed: () => Dice, owner: string, guess: string, redact: "al
       { from: "shop at example.com", to: C },
       { from: R_OWNER, to: A },
     ],
+    unopened_files: "hold",
     ...{ redact, names: [R], sent, token_seed: "tokentokentoken" },
   });
   return { forward, reply };

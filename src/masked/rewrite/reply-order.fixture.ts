@@ -31,6 +31,7 @@ export function order(d = D): ReplyOrder {
       { from: "shop at example.com", to: C },
     ],
     redact: "all",
+    unopened_files: "hold",
     names: [R],
     sent: { key: "00", digests: [], tokens: [] },
     token_seed: "token",

@@ -30,12 +30,15 @@ export type ReplyOrder = {
   names: readonly string[];
   /** What comes back as the contact sent it, though it names the mailbox. */
   sent: SentContent;
+  /** What becomes of a reply with a file that nobody can look into. */
+  unopened_files: "hold" | "send";
   /** Random letters and digits that boundaries and Content-IDs begin with. */
   token_seed: string;
 };
 
 export type BuiltReply =
-  | { kind: "built"; bytes: Buffer; redactions: number; dropped: string[] }
+  /** `unopened`: files that leave though nobody could look into them. */
+  | { kind: "built"; bytes: Buffer; redactions: number; dropped: string[]; unopened: string[] }
   /** `bytes`: as it would have left. */
   | ({ kind: "held"; bytes: Buffer; redactions: number } & Told)
   | { kind: "refused"; reason: ScrubRefusal };
@@ -43,22 +46,26 @@ export type BuiltReply =
 /** Parts that the mutation tests exchange; nothing else does. */
 export type ReplySteps = { scrub: typeof scrubParts; gate: typeof findLeaks };
 
-const STEPS: ReplySteps = { scrub: scrubParts, gate: findLeaks };
+export const STEPS: ReplySteps = { scrub: scrubParts, gate: findLeaks };
 const SUBJECT_MAX = 2_000;
 
 /**
  * Builds the reply, or says why it must not leave. Never throws for what the message holds. What the contact sent itself is
- * no leak: where there is such, the gate looks at the reply without it, and only at that.
+ * no leak: where there is such, the gate looks at the reply without it, and only at that. The gate opens files as far as that
+ * goes without waiting; buildOpenedReply opens all that can be.
  */
 export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps = STEPS): BuiltReply {
   const finished = write(bytes, order, steps, false);
   if (finished.kind === "refused") return finished;
   const searched = isTelling(order) ? write(bytes, order, steps, true) : finished;
   if (searched.kind === "refused") return searched;
-  const leaks = steps.gate(searched.bytes, secretsOf(order));
-  if (leaks.length === 0) return finished;
+  const { gate } = steps;
+  const all = gate(searched.bytes, secretsOf(order));
+  const unopened = order.unopened_files === "send" ? all.filter(({ isUnopened }) => isUnopened) : [];
+  const leaks = all.filter((leak) => !unopened.includes(leak));
+  if (leaks.length === 0) return { ...finished, unopened: unopened.map(({ where }) => where) };
   const { bytes: built, redactions } = finished;
-  const told = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), steps.gate);
+  const told = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), gate);
   return { kind: "held", bytes: built, redactions, ...told };
 }
 
@@ -98,7 +105,7 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boole
   ].join("");
   const { dropped, redactions, part } = scrubbed;
   const built = Buffer.concat([Buffer.from(head), part.body, END]);
-  return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped };
+  return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped, unopened: [] };
 }
 
 /** The same people and ids without what only the contact can have told. */

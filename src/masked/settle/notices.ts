@@ -79,7 +79,7 @@ function explain(own: string, refusal: Refusal): string[] {
     case "encrypted":
       return [
         `Your reply from ${own} was not sent, because it is encrypted: nobody can see whether it shows your real address, and its keys name you.`,
-        "Send it unencrypted, or put what is confidential into a file that is encrypted with a password, not for a key.",
+        "Send it unencrypted, or put what is confidential into a file under a password, which leaves where the setting unopened_files of the alias says send.",
       ];
     case "lost_file":
       return [

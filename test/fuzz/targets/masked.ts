@@ -58,6 +58,7 @@ function order(): ReplyOrder {
       hidden: [{ from: MAILBOX, to: ALIAS }],
       restored: [{ from: REVERSE, to: CONTACT }],
       redact: "all",
+      unopened_files: "hold",
       names: [REVERSE],
     },
     ...{ sent: { key: "00", digests: [], tokens: [] }, token_seed: "token" },

@@ -7,10 +7,11 @@ import { withoutComments } from "../../../mail/mime/comments.ts";
 import { GAP, undisguised } from "./disguises.ts";
 import { encodedReadings } from "./encoded-readings.ts";
 import { holdsSecret, mayHold, type Needles, needlesOf, octetsMayHold, type Searched } from "./needles.ts";
+import { fileDigest, needsOpening, type OpenedFile, type OpenedFiles } from "./open-files.ts";
 import { packedContents } from "./packed-contents.ts";
 
-/** `where` tells the owner what to look at; it never holds what was found. */
-export type Leak = { where: string };
+/** `where` tells the owner what to look at; it never holds what was found. `isUnopened`: nobody could look into it. */
+export type Leak = { where: string; isUnopened?: true };
 
 /**
  * What must not be there: `addresses` of mailboxes, and `names` (reverse addresses, hosts). The owner may have decided that
@@ -36,23 +37,32 @@ type Look = {
   reverse: readonly string[];
   leaks: Leak[];
   count: { parts: number };
+  opened: OpenedFiles | null;
 };
 
-/** Searches the message for what is secret. Empty: nothing was found. */
-export function findLeaks(message: Buffer, { addresses, names, allowed, given }: Secrets): Leak[] {
+/**
+ * Searches the message for what is secret. Empty: nothing was found. `opened` are its files; without them they are opened as
+ * far as that goes without waiting.
+ */
+export function findLeaks(
+  message: Buffer,
+  { addresses, names, allowed, given }: Secrets,
+  opened: OpenedFiles | null = null,
+): Leak[] {
   const plain = (list: readonly string[]) =>
     list.map((secret) => secret.normalize("NFKC").toLowerCase()).filter((secret) => secret !== "");
   const strict = needlesOf(plain(names));
   const needles = needlesOf([...plain(addresses), ...plain(names)]);
   const reverse = plain(given).filter((one) => /^r\.[a-z2-7]{26}@./.test(one));
-  const look: Look = { needles, names: strict, allowed, reverse, leaks: [], count: { parts: 0 } };
+  const look: Look = { needles, names: strict, allowed, reverse, leaks: [], count: { parts: 0 }, opened };
   const own = needlesOf(plain(addresses));
   const isTelling = (id: string) => holdsSecret({ text: id.toLowerCase(), chance: false }, own);
   const ids = given.filter((one) => one.startsWith("<") && !isTelling(one));
   const raw = withoutIds(message.toString("latin1"), ids);
   lookInto(look, raw, "the message", 0);
   // Whatever was read wrongly: last, because it does not say where.
-  if (look.leaks.length === 0) searchPlain(look, raw, "the message", allowed === "nothing" ? needles : strict);
+  if (look.leaks.every(({ isUnopened }) => isUnopened))
+    searchPlain(look, raw, "the message", allowed === "nothing" ? needles : strict);
   return look.leaks;
 }
 
@@ -117,12 +127,24 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
     if (isFree && look.allowed === "own_text") lookAtText(look, { text: quotes(text), chance }, place, look.needles);
     if (ARMOR.test(text)) look.leaks.push({ where: `${place}, a key or signature in it` });
   }
-  for (const content of packedContents(bytes)) lookAtPacked(look, content, place, isFree);
+  const inside = insideOf(look.opened, bytes);
+  for (const content of inside.contents) lookAtPacked(look, content, place, isFree);
+  for (const why of inside.unopened) {
+    look.leaks.push({ where: `${place}, which could not be looked into: ${why}`, isUnopened: true });
+  }
   if (!type.startsWith("message/")) return;
   // Nobody writes an attached message anew: none of it is the author's own text.
   const needles = look.allowed === "bodies" ? look.names : look.needles;
   const within: Look = { ...look, needles, allowed: "nothing" };
   lookInto(within, bytes.toString("latin1"), `the message in ${where}`, depth + 1);
+}
+
+/** What is in a file, opened before or here. */
+function insideOf(opened: OpenedFiles | null, bytes: Buffer): OpenedFile {
+  const inside = opened?.get(fileDigest(bytes));
+  if (inside) return inside;
+  const isMissed = opened !== null && needsOpening(bytes);
+  return { contents: packedContents(bytes), unopened: isMissed ? ["it was not opened"] : [] };
 }
 
 /** The text itself, and what it holds in encodings. */

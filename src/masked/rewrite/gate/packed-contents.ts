@@ -29,6 +29,14 @@ function open(file: Buffer, room: Room, contents: Buffer[], depth: number): void
   }
 }
 
+/** What one archive or stream (tar, gzip, Zstandard) holds itself, of at most so many octets; none where it cannot be opened. */
+export function shallowContents(file: Buffer, bytesMax: number): Buffer[] {
+  const room = createRoom({ bytes_max: bytesMax, files_max: FILES_MAX });
+  if (file.readUInt16BE(0) === 0x1f8b) return room.unpack((limit) => gunzipSync(file, limit));
+  if (file.readUInt32BE(0) === 0x28b52ffd) return room.unpack((limit) => zstdDecompressSync(file, limit));
+  return [...tarMembers(file, room)];
+}
+
 function contentsOf(file: Buffer, room: Room): Iterable<Buffer> {
   if (file.length < 8) return [];
   const magic = file.readUInt32BE(0);
@@ -91,11 +99,14 @@ const BLOCK = 512;
 
 /** The files of a tar archive that are archives themselves: all others stand in its bytes as they are. */
 function* tarContents(file: Buffer, room: Room): Iterable<Buffer> {
+  for (const content of tarMembers(file, room)) yield* contentsOf(content, room);
+}
+
+function* tarMembers(file: Buffer, room: Room): Iterable<Buffer> {
   for (let at = 0; at + BLOCK <= file.length && room.takeFile(); ) {
     const size = Number.parseInt(file.toString("latin1", at + 124, at + 136), 8);
     if (!Number.isSafeInteger(size) || size < 0) return;
-    const content = file.subarray(at + BLOCK, at + BLOCK + size);
-    yield* contentsOf(content, room);
+    yield file.subarray(at + BLOCK, at + BLOCK + size);
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
   }
 }
