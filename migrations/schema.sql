@@ -436,7 +436,7 @@ create table domain_spam (
   org_id uuid not null,
   domain_id uuid not null,
   enabled boolean not null,
-  engine text not null,
+  engine text,
   tag_from double precision,
   quarantine_from double precision,
   reject_from double precision,

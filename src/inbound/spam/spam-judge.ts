@@ -8,6 +8,7 @@ import type { World } from "../../platform/world.ts";
 import { readMail } from "../process/findings.ts";
 import { onceAMessage } from "../process/once-a-message.ts";
 import type { Envelope, Examination, Origin } from "../types.ts";
+import { engineOf } from "./spam.ts";
 import type { Engine } from "./spam-queries.ts";
 
 export type JudgeWorld = Pick<World, "config" | "resolver" | "log" | "metrics" | "clock">;
@@ -19,7 +20,8 @@ export type Judgement =
   /** `insists`: spam whatever the score. */
   { kind: "judged"; symptoms: Symptom[]; insists: boolean } | { kind: "failed"; reason: string };
 
-export type Judge = (suspected: Suspected, engine: Engine) => Promise<Judgement>;
+/** `chosen`: by the domain; null: the server's. */
+export type Judge = (suspected: Suspected, chosen: Engine | null) => Promise<Judgement>;
 
 const RSPAMD_TIMEOUT_MS = 4_000;
 const LISTS_TIMEOUT_MS = 3_000;
@@ -34,8 +36,8 @@ export function createJudge(world: JudgeWorld): Judge {
   const once = onceAMessage<Judgement>();
   const lookUp = listAsker(world);
   const askRspamd = rspamdAsker(world);
-  return (suspected, wanted) => {
-    const engine = world.config.rspamd_url === null ? "builtin" : wanted;
+  return (suspected, chosen) => {
+    const engine = world.config.rspamd_url === null ? "builtin" : engineOf(world.config, chosen);
     return once(suspected.examination, engine, () =>
       engine === "builtin" ? askBuiltin(lookUp, suspected) : askRspamd(suspected),
     );

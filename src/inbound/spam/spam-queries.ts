@@ -12,7 +12,8 @@ export type SpamRow = {
   org_id: string;
   domain_id: string;
   enabled: boolean;
-  engine: Engine;
+  /** Null: the server's. */
+  engine: Engine | null;
   tag_from: number | null;
   quarantine_from: number | null;
   reject_from: number | null;

@@ -11,7 +11,8 @@ const THRESHOLD_MAX = 1_000;
 
 const Engine = OneOf(ENGINES, {
   description:
-    "builtin: our own signs and scores. rspamd: the server's rspamd; where none is set up, the built-in engine judges",
+    "builtin: our own signs and scores. rspamd: the server's rspamd; where none is set up, the built-in engine judges. A domain " +
+    "that has chosen none uses rspamd where the server has one",
 });
 const OnError = OneOf(ON_ERROR, {
   description:
@@ -43,6 +44,7 @@ const Spam = Type.Object({
   domain: Type.String(),
   enabled: Type.Boolean({ description: "false: nothing is judged" }),
   engine: Engine,
+  engine_chosen: Type.Boolean({ description: "false: `engine` is the server's, and changes with it" }),
   thresholds: Type.Object(thresholds),
   on_error: OnError,
   dmarc_action: Type.Object(dmarcAction),
@@ -53,7 +55,7 @@ const Spam = Type.Object({
 
 const Body = Closed({
   enabled: Type.Optional(Type.Boolean()),
-  engine: Type.Optional(Engine),
+  engine: Type.Optional(Nullable(OneOf(ENGINES, { description: "null: the server's again" }))),
   thresholds: Type.Optional(
     Closed(
       {

@@ -184,7 +184,7 @@ test("recipients whose domains disagree are each treated as they wish", async ()
   await addVerifiedDomain(r.api, r.dns, "calm.example", { type: "both" });
   const calm = (await r.api.ask("GET", "/v1/domains/calm.example")).body.id;
   await r.api.ask("POST", "/v1/aliases", { domain_id: calm, local_part: "desk", action: "store" });
-  await settings({ enabled: false }, "calm.example");
+  await settings({ enabled: false, engine: "builtin" }, "calm.example");
   const { reply, subject } = await send({ text: GTUBE, to: ["desk@in.example", "desk@calm.example"] });
   assert.equal(reply.code, 250, "nobody's mail is refused for another's wish");
   const [off, on] = await one(subject, 2);
@@ -270,6 +270,21 @@ test("rspamd is told the message and the envelope, and its score decides by the 
   assert.equal((await send()).reply.code, 550);
   answer = () => ({ body: { score: 0, required_score: 15, action: "reject", symbols: {} } });
   assert.equal((await send()).reply.code, 550, "an action that it forces");
+});
+
+test("a domain that has chosen no engine uses the server's rspamd, and one that has keeps its own", async () => {
+  const judgedBy = async () => {
+    asked = [];
+    await one((await send()).subject);
+    return asked.length === 1 ? "rspamd" : "builtin";
+  };
+  assert.equal(await judgedBy(), "builtin", "chosen");
+  await settings({ engine: null });
+  assert.equal(await judgedBy(), "rspamd");
+  const { body } = await r.api.ask("GET", "/v1/domains/in.example/spam");
+  assert.deepEqual([body.engine, body.engine_chosen], ["rspamd", false]);
+  await settings({ thresholds: { tag: 4 } });
+  assert.equal(await judgedBy(), "rspamd", "another setting is no choice of an engine");
 });
 
 test("without rspamd mail is put off or judged by the built-in engine, as the domain wishes", async () => {

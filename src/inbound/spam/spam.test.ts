@@ -23,12 +23,13 @@ const DEFAULTS = {
   allow: [],
   block: [],
 };
+const UNCHOSEN = { ...DEFAULTS, engine_chosen: false };
 
 test("a domain starts with the defaults, by its id or its name", async () => {
   for (const name of [id, "in.example", "IN.example"]) {
     const { status, body } = await get(name);
     assert.equal(status, 200);
-    assert.deepEqual(body, { domain_id: id, domain: "in.example", ...DEFAULTS, updated_at: null });
+    assert.deepEqual(body, { domain_id: id, domain: "in.example", ...UNCHOSEN, updated_at: null });
   }
 });
 
@@ -50,7 +51,7 @@ test("every setting can be given, and what is left out stays", async () => {
     block: ["spam.example", "xn--bcher-kva.example"],
   };
   const { domain_id, domain, updated_at, ...settings } = body;
-  assert.deepEqual([domain_id, domain, settings], [id, "in.example", kept]);
+  assert.deepEqual([domain_id, domain, settings], [id, "in.example", { ...kept, engine_chosen: true }]);
   assert.match(updated_at, /^\d{4}-.*Z$/);
   assert.deepEqual((await get()).body, body);
 
@@ -58,7 +59,10 @@ test("every setting can be given, and what is left out stays", async () => {
   assert.deepEqual(changed.thresholds, { tag: 3.5, quarantine: 6, reject: 9 });
   assert.deepEqual([changed.block, changed.allow, changed.enabled], [[], kept.allow, false]);
   const back = (await put({ ...DEFAULTS })).body;
-  assert.deepEqual(back, { domain_id: id, domain: "in.example", ...DEFAULTS, updated_at: back.updated_at });
+  const { updated_at: at } = back;
+  assert.deepEqual(back, { domain_id: id, domain: "in.example", ...DEFAULTS, engine_chosen: true, updated_at: at });
+  const unchosen = (await put({ engine: null })).body;
+  assert.deepEqual([unchosen.engine, unchosen.engine_chosen], ["builtin", false], "the server has no rspamd");
   assert.equal((await put({})).status, 200, "nothing to change is no error");
 });
 

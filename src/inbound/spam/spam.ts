@@ -11,7 +11,8 @@ export const SENDERS_MAX = 1_000;
 
 export type SpamSettings = {
   enabled: boolean;
-  engine: queries.Engine;
+  /** Null: not chosen, the server's. */
+  engine: queries.Engine | null;
   thresholds: Thresholds;
   on_error: queries.OnError;
   dmarc_action: DmarcActions;
@@ -22,7 +23,7 @@ export type SpamSettings = {
 /** Deliberate: DMARC alone stops nothing unless the domain asks for it (RFC 9989 §7.4: lists and forwards break it). */
 export const DEFAULTS: SpamSettings = {
   enabled: true,
-  engine: "builtin",
+  engine: null,
   thresholds: { tag: 5, quarantine: 8, reject: 15 },
   on_error: "accept",
   dmarc_action: { reject: "tag", quarantine: "tag" },
@@ -30,25 +31,48 @@ export const DEFAULTS: SpamSettings = {
   block: [],
 };
 
-export type SpamRecord = SpamSettings & { domain_id: string; domain: string; updated_at: Date | null };
+export type SpamRecord = Omit<SpamSettings, "engine"> & {
+  domain_id: string;
+  domain: string;
+  engine: queries.Engine;
+  engine_chosen: boolean;
+  updated_at: Date | null;
+};
 
 export type SpamChanges = Partial<Omit<SpamSettings, "thresholds" | "dmarc_action">> & {
   thresholds?: Partial<Thresholds>;
   dmarc_action?: Partial<DmarcActions>;
 };
 
+/** The engine that judges where the domain has chosen none: rspamd, as soon as the server has one. */
+export function engineOf(config: Pick<World["config"], "rspamd_url">, chosen: queries.Engine | null): queries.Engine {
+  return chosen ?? (config.rspamd_url === null ? "builtin" : "rspamd");
+}
+
+type Shown = { id: string; domain: string; settings: SpamSettings; updated_at: Date | null };
+
+function toRecord({ config }: Pick<World, "config">, { id, domain, settings, updated_at }: Shown): SpamRecord {
+  const { engine } = settings;
+  const shown = { ...settings, engine: engineOf(config, engine), engine_chosen: engine !== null };
+  return { domain_id: id, domain, ...shown, updated_at };
+}
+
 /** The settings of a domain, by id or name, or 404. */
-export async function getSettings(world: Pick<World, "db">, orgId: string, idOrName: string): Promise<SpamRecord> {
+export async function getSettings(
+  world: Pick<World, "db" | "config">,
+  orgId: string,
+  idOrName: string,
+): Promise<SpamRecord> {
   return world.db.asOrg(orgId, async (tx) => {
     const { id, domain } = await requireDomain(tx, orgId, idOrName);
     const [row] = await queries.findSettings(tx, orgId, id);
-    return { domain_id: id, domain, ...fromRow(row), updated_at: row?.updated_at ?? null };
+    return toRecord(world, { id, domain, settings: fromRow(row), updated_at: row?.updated_at ?? null });
   });
 }
 
 /** Changes what is given, or 404; 400 for thresholds out of order and for what names no sender. */
 export async function changeSettings(
-  world: Pick<World, "db" | "clock">,
+  world: Pick<World, "db" | "clock" | "config">,
   orgId: string,
   idOrName: string,
   changes: SpamChanges,
@@ -69,7 +93,7 @@ export async function changeSettings(
     refuseDisorder(settings.thresholds, changes.thresholds ?? {});
     const updated_at = new Date(world.clock.now());
     await queries.putSettings(tx, orgId, { ...toRow(settings), domain_id: id, updated_at });
-    return { domain_id: id, domain, ...settings, updated_at };
+    return toRecord(world, { id, domain, settings, updated_at });
   });
 }
 
