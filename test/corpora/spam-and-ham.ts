@@ -1,5 +1,5 @@
 // Mail with a label (its folder), over SMTP to a domain with the settings that everybody starts with: no ham may be
-// refused or kept in quarantine, GTUBE is refused in session, spam is at least marked. Spam that is not stands with what
+// refused, kept in quarantine or marked, GTUBE is refused in session, spam is at least marked. Spam that is not stands with what
 // the source says of its samples. DNS is empty: what only lists and SPF could tell is not told.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -55,9 +55,8 @@ export const spamAndHam: Corpus = {
 };
 
 function judgeHam(tally: Tally, name: string, outcome: Outcome): void {
-  const isDelivered = outcome.kind === "taken" && outcome.status === "delivered";
-  tally.judge(`ham/${name}`, "delivered", isDelivered ? "delivered" : outcome);
-  if (isDelivered && outcome.verdict !== "ham") tally.notes.push(`ham/${name} is marked (score ${outcome.score})`);
+  const isHam = outcome.kind === "taken" && outcome.status === "delivered" && outcome.verdict === "ham";
+  tally.judge(`ham/${name}`, "delivered unmarked", isHam ? "delivered unmarked" : outcome);
 }
 
 function judgeSpam(tally: Tally, name: string, outcome: Outcome): boolean {

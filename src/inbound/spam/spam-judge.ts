@@ -39,17 +39,19 @@ export function createJudge(world: JudgeWorld): Judge {
   return (suspected, chosen) => {
     const engine = world.config.rspamd_url === null ? "builtin" : engineOf(world.config, chosen);
     return once(suspected.examination, engine, () =>
-      engine === "builtin" ? askBuiltin(lookUp, suspected) : askRspamd(suspected),
+      engine === "builtin" ? askBuiltin(lookUp, suspected, world.clock.now()) : askRspamd(suspected),
     );
   };
 }
 
-async function askBuiltin(lookUp: LookUp, suspected: Suspected): Promise<Judgement> {
-  const { examination, origin } = suspected;
+async function askBuiltin(lookUp: LookUp, suspected: Suspected, nowMs: number): Promise<Judgement> {
+  const { examination, origin, recipients } = suspected;
   const [verdicts, parsed] = await Promise.all([examination.verdicts(), examination.parsed()]);
   const read = await readMail(suspected, parsed);
   const auth = { spf: verdicts.spf.result, dkim: verdicts.dkim.result, dmarc: verdicts.dmarc.result };
-  const own = findSymptoms({ ...read, auth });
+  const { helo, remote_ip } = origin;
+  const session = { helo, remote_ip, host: examination.host, recipients, received_ms: nowMs };
+  const own = findSymptoms({ ...read, auth, session });
   const authors = [...read.from.map(({ email }) => email), suspected.envelope.from];
   const about = { ip: origin.remote_ip, domains: domainsIn(authors, [read.text, read.html]) };
   const listed = await lookUp(about);

@@ -100,6 +100,17 @@ test("the author's and the links' registrable domains are found, each once, at m
     "example.com",
     "example.org",
   ]);
+  const written = [
+    ...[
+      "www.one.com",
+      "(WWW.One.com/x)",
+      '<a href="//two.com/x">',
+      "https:\\\\three.com\\x",
+      "&#104;ttps://four&#46;com/x",
+    ],
+    ...["<https://a@www.five.com:8443>", "not a link: six.com, a@www.seven.com, x.www.eight.com"],
+  ];
+  assert.deepEqual(domainsIn([], written), ["one.com", "two.com", "three.com", "four.com", "five.com"]);
   const many = Array.from({ length: 50 }, (_, index) => `https://a${index}.com/`).join(" ");
   assert.equal(domainsIn([], [many]).length, 10);
   const started = process.threadCpuUsage();

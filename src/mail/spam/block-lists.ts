@@ -4,6 +4,7 @@
 // taken over, and counts for nothing. DNS comes in as a function. Not here: scores of other signs (spam.ts).
 import ipaddr from "ipaddr.js";
 import { domainOf, normalizeDomain } from "../address.ts";
+import { decodeEntities } from "../mime/html-entities.ts";
 import { registrableDomain } from "../registrable-domain.ts";
 import type { Symptom } from "./spam.ts";
 
@@ -16,6 +17,9 @@ const SCORE = 4;
 const SCORE_MAX = 100;
 const DOMAINS_MAX = 10;
 const LINKS_MAX = 200;
+const TEXT_CHARS_MAX = 256 * 1024;
+/** As browsers and mail programs take them: any slashes, none before `www.`, or `//host` in quotes. */
+const LINK = /(?:https?:[\\/]{1,8}|["'][\\/]{2}|(?<![\w.@-])(?=www\.))([^\s/"'<>?#\\]{1,255})/gi;
 
 /** `zen.example`, `zen.example=5` (its score) or `domain:dbl.example=5` (a list of domains); null for anything else. */
 export function readBlockList(word: string): BlockList | null {
@@ -95,7 +99,7 @@ export function domainsIn(emails: readonly (string | null)[], texts: readonly (s
   const hosts = emails.flatMap((email) => (email ? domainOf(email) : []));
   for (const text of texts) {
     let links = 0;
-    for (const [, authority = ""] of (text ?? "").matchAll(/https?:\/\/([^\s/"'<>?#\\]{1,255})/gi)) {
+    for (const [, authority = ""] of decodeEntities(text?.slice(0, TEXT_CHARS_MAX) ?? "").matchAll(LINK)) {
       hosts.push(domainOf(authority).replace(/:\d*$/, ""));
       links += 1;
       if (links === LINKS_MAX) break;

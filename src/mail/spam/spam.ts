@@ -3,6 +3,8 @@
 // (verdict.ts), and lists in the DNS (block-lists.ts). GTUBE (https://spamassassin.apache.org/gtube/) always scores 1,000.
 import { domainOf } from "../address.ts";
 import contentRules from "./content-rules.json" with { type: "json" };
+import { findForgeries, type Session } from "./forgeries.ts";
+import { findHtmlSigns } from "./html-signs.ts";
 
 export type Symptom = { name: string; score: number; description: string };
 
@@ -18,6 +20,8 @@ export type Suspect = {
   attachments: readonly { filename: string }[];
   /** Null when nobody looked. */
   auth: { spf: string; dkim: string; dmarc: string } | null;
+  /** Null when the mail did not come by a client. */
+  session: Session | null;
 };
 
 const GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
@@ -47,8 +51,10 @@ export function findSymptoms(suspect: Suspect): Symptom[] {
     ...gtube([suspect.subject, suspect.text, suspect.html]),
     ...ofSender(suspect),
     ...ofHeaders(suspect, subject),
+    ...findForgeries(suspect),
     ...ofContent(subject, text),
     ...ofHtml(html),
+    ...findHtmlSigns(suspect, html, text),
     ...ofLinks(`${text}\n${html}`),
     ...ofAttachments(suspect),
   ];
@@ -156,10 +162,12 @@ function ofLinks(text: string): Symptom[] {
 }
 
 function ofAttachments({ attachments }: Suspect): Symptom[] {
-  const isProgram = attachments.some(({ filename }) =>
-    /\.(exe|scr|pif|com|bat|cmd|vbs|js|jse|wsf|hta|lnk)$/i.test(filename),
-  );
-  return when(isProgram, "ATTACHED_PROGRAM", 4, "A program is attached");
+  const named = (ending: RegExp) => attachments.some(({ filename }) => ending.test(filename));
+  const isProgram = named(/\.(?:exe|scr|pif|com|bat|cmd|cpl|msi|vb[es]|jse?|ws[fh]|hta|lnk|ps1|jar|xll|iso|vhdx?)$/i);
+  return [
+    ...when(isProgram, "ATTACHED_PROGRAM", 4, "A program is attached"),
+    ...when(named(/\.(?:x?html?|shtml?|svg)$/i), "ATTACHED_PAGE", 0.5, "A page is attached"),
+  ];
 }
 
 /** Enough for looking for words; not for showing. */

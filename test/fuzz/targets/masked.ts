@@ -245,7 +245,8 @@ const spam: Target = {
   bytes_max: 128 * 1_024,
   check(input) {
     const mail = parseMessage(input);
-    const symbols = findSymptoms({ ...mail, auth: { spf: "fail", dkim: "none", dmarc: "fail" } });
+    const session = { helo: "x", remote_ip: "8.8.8.8", host: "x", recipients: ["a@b.example"], received_ms: 0 };
+    const symbols = findSymptoms({ ...mail, auth: { spf: "fail", dkim: "none", dmarc: "fail" }, session });
     const score = addUp(symbols);
     assert.ok(Number.isFinite(score));
     const sum = symbols.reduce((total, symbol) => total + symbol.score, 0);
