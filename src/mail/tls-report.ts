@@ -146,7 +146,9 @@ function toTexts(value: unknown): string[] {
   return list.slice(0, STRINGS_MAX).flatMap((item) => readText(asText(item), TEXT_MAX) ?? []);
 }
 
-function readSessions(value: unknown): number {
+/** Some reporters write their numbers as texts. */
+function readSessions(given: unknown): number {
+  const value = typeof given === "string" && /^\d{1,13}$/.test(given) ? Number(given) : given;
   return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= SESSIONS_MAX ? value : 0;
 }
 

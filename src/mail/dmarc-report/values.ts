@@ -16,8 +16,12 @@ export function readCount(text: string): number | null {
   return count <= COUNT_MAX ? count : null;
 }
 
-/** Seconds since 1970, or null. Some reporters write `1337270400.0`. */
+/** Seconds since 1970, or null. Some reporters write `1337270400.0`, or RFC 3339. */
 export function readTime(text: string): number | null {
+  if (/^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/.test(text)) {
+    const ms = Date.parse(text.replace(" ", "T"));
+    return Number.isNaN(ms) || ms < 0 || ms > TIME_S_MAX * 1_000 ? null : Math.floor(ms / 1_000);
+  }
   if (!/^\d{1,10}(?:\.\d{1,9})?$/.test(text)) return null;
   const seconds = Math.floor(Number(text));
   return seconds <= TIME_S_MAX ? seconds : null;
