@@ -172,6 +172,7 @@ describe("the parse pool", () => {
       ...{ hidden: [{ from: "a@example.com", to: "k3x@mask.example" }], restored: [], names: [] },
       redact: "all" as const,
       unopened_files: "hold" as const,
+      own_name: "leave" as const,
     };
     const built = await pool().buildReply(Buffer.from(message), order);
     assert.ok(built.kind === "built" && Buffer.isBuffer(built.bytes), JSON.stringify(built));

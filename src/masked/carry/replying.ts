@@ -221,7 +221,11 @@ async function readPeople(
   const from = canonicalAddress(parsed.from[0]?.email ?? null)?.toLowerCase();
   const listed = usable([...parsed.to, ...parsed.cc], REPLY_RECIPIENTS_MAX + 2);
   const named = listed.map(({ email }) => untagged(email.toLowerCase()));
-  const others = named.filter((email, at) => email !== own && listed[at]?.email.toLowerCase() !== from);
+  // Another mailbox of the owner's has the mail by itself, and is shown to nobody.
+  const isOwners = (email: string) => destinations.some((one) => isSameMailbox(one.email, email));
+  const others = named.filter(
+    (email, at) => email !== own && listed[at]?.email.toLowerCase() !== from && !isOwners(email),
+  );
   const digests = [...new Set(others)].map((email) => addressDigest(world, email));
   const found = await findAddresses(world.db, digests);
   const ours = found.filter(({ alias_id, kind }) => alias_id === alias.id && kind === "reverse");
@@ -309,6 +313,7 @@ async function build(
     restored,
     redact: alias.redact,
     unopened_files: alias.unopened_files,
+    own_name: alias.own_name,
     names: [
       ...people.reverse.filter((one) => !shown.includes(one)),
       ...serverNames(bytes, { ...mail.origin, ours, given: shown }),

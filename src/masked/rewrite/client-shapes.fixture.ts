@@ -103,8 +103,8 @@ Content-Transfer-Encoding: base64
 ${b64(invitationAnswer(c))}
 --0000mix--
 `,
-    keeps: /accepted this invitation/,
-    attachments: ["text/calendar", "text/calendar"],
+    keeps: /invitation was accepted/,
+    attachments: ["text/calendar"],
   },
   {
     program: "Outlook",
@@ -191,7 +191,7 @@ Content-Transfer-Encoding: base64
 ${b64(invitationAnswer(c, `X-MS-OLK-SENDER;CN="Anna Real":mailto:${c.d}\r\nATTENDEE;SENT-BY="mailto:${c.d}";PARTSTAT=TENTATIVE:MAILTO:${c.d.toUpperCase()}\r\n`))}
 --_000_cal--
 `,
-    keeps: /Perhaps/,
+    keeps: /invitation was accepted/,
     attachments: ["text/calendar"],
   },
   {

@@ -167,6 +167,7 @@ export function play(seed: () => Dice, owner: string, guess: string, redact: "al
       { from: R_OWNER, to: A },
     ],
     unopened_files: "hold",
+    own_name: "leave",
     ...{ redact, names: [R], sent, token_seed: "tokentokentoken" },
   });
   return { forward, reply };

@@ -32,6 +32,7 @@ export function order(d = D): ReplyOrder {
     ],
     redact: "all",
     unopened_files: "hold",
+    own_name: "leave",
     names: [R],
     sent: { key: "00", digests: [], tokens: [] },
     token_seed: "token",

@@ -5,6 +5,7 @@ import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../
 import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import { hiddenForms } from "./hidden-forms.ts";
+import { telling } from "./scrub/own-name.ts";
 import { createReplacer, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
 import { keepingSent, restoring, type SentContent } from "./sent-content.ts";
@@ -32,6 +33,8 @@ export type ReplyOrder = {
   sent: SentContent;
   /** What becomes of a reply with a file that nobody can look into. */
   unopened_files: "hold" | "send";
+  /** What becomes of the author's name in running text. */
+  own_name: "leave" | "replace";
   /** Random letters and digits that boundaries and Content-IDs begin with. */
   token_seed: string;
 };
@@ -82,17 +85,24 @@ type Written = Extract<BuiltReply, { kind: "built" | "refused" }>;
 /** `taken`: with nothing in the place of what the contact sent. */
 function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boolean): Written {
   const replacers = replacersOf(order, taken);
-  const tools: ScrubTools = { replacers, own: order.from, token: tokensOf(order.token_seed) };
+  const value = fieldReader(bytes);
+  const { from: own, own_name, date_ms } = order;
+  const [, author = null] = /^\s*"?([^"<>]{1,200}?)"?\s*</.exec(value("from")) ?? [];
+  const mark = markOf(order);
+  const tools: ScrubTools = {
+    ...{ replacers, own, own_name, date_ms, mark },
+    author: telling(author, own.name),
+    token: tokensOf(order.token_seed),
+  };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;
-  const value = fieldReader(bytes);
   const subject = replacers.strict.text(value("subject").slice(0, SUBJECT_MAX));
   const { to, cc, in_reply_to, references } = taken ? withoutGiven(order) : order;
   const head = [
     mailboxHeader("From", [order.from]),
     to.length > 0 ? mailboxHeader("To", to) : "",
     cc.length > 0 ? mailboxHeader("Cc", cc) : "",
-    textHeader("Subject", oneLine(subject.text)),
+    textHeader("Subject", oneLine(subject.text.replaceAll(mark, ""))),
     rawHeader("Date", new Date(order.date_ms).toUTCString().replace("GMT", "+0000")),
     `Message-ID: <${order.message_id}>\r\n`,
     idsField("In-Reply-To", in_reply_to),
@@ -133,6 +143,11 @@ function tokensOf(seed: string): () => string {
   };
 }
 
+/** Stands before what is written for the owner's mailbox until the name beside it is known to be the owner's. */
+function markOf({ token_seed }: ReplyOrder): string {
+  return `\ue002${token_seed}\ue003`;
+}
+
 function replacersOf(order: ReplyOrder, taken: boolean): Replacers {
   const { from, restored, redact, sent, token_seed: seed } = order;
   const hidden = createReplacer(hiddenBy(order));
@@ -142,7 +157,8 @@ function replacersOf(order: ReplyOrder, taken: boolean): Replacers {
   const plain = restored.filter((one) => !isTelling(one));
   const others = createReplacer(plain, from.email);
   const keeping = (replacer: Replacer) => keepingSent(replacer, { sent, restored: telling, seed, taken, others });
-  const strict = keeping(createReplacer([...hiddenBy(order), ...plain], from.email));
+  const marked = hiddenBy(order).map((one) => ({ ...one, to: one.to === "" ? "" : markOf(order) + one.to }));
+  const strict = keeping(createReplacer([...marked, ...plain], from.email));
   const mild = redact === "all" ? strict : keeping(others);
   return { strict, own: mild, quoted: redact === "off" ? mild : strict };
 }

@@ -59,6 +59,7 @@ function order(): ReplyOrder {
       restored: [{ from: REVERSE, to: CONTACT }],
       redact: "all",
       unopened_files: "hold",
+      own_name: "leave",
       names: [REVERSE],
     },
     ...{ sent: { key: "00", digests: [], tokens: [] }, token_seed: "token" },

@@ -4,8 +4,9 @@ import { parseAddress } from "../../../mail/address.ts";
 import { charsetOfText } from "../../../mail/mime/choose-bodies.ts";
 import { mailboxesOf, readableValue, unfoldedValue } from "../../../mail/mime/header-text.ts";
 import type { ParsedAddress } from "../../../mail/mime/parse-addresses.ts";
+import { parseMailDate } from "../../../mail/mime/parse-date.ts";
 import type { Part } from "../../../mail/mime/parse-structure.ts";
-import { type HeaderMailbox, mailboxHeader, textHeader } from "../../../mail/mime/write/encode-header.ts";
+import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../../mail/mime/write/encode-header.ts";
 import { oneLine } from "../header-fields.ts";
 import type { Replacer } from "./replace-addresses.ts";
 
@@ -13,8 +14,16 @@ const FIELDS = ["from", "to", "cc", "subject", "date"];
 const PEOPLE = ["from", "to", "cc"];
 
 /** The fields of `root`, and how much was replaced in them. `own` is whom the reply comes from. */
-export function nestedHead(root: Part, { text }: Replacer, own: HeaderMailbox): { head: string; count: number } {
+export function nestedHead(
+  root: Part,
+  { text: replace }: Replacer,
+  { own, mark }: { own: HeaderMailbox; mark: string },
+): { head: string; count: number } {
   let [head, count] = ["", 0];
+  const text = (given: string) => {
+    const replaced = replace(given);
+    return { ...replaced, text: replaced.text.replaceAll(mark, "") };
+  };
   const charset = charsetOfText(root);
   for (const { name, raw } of root.headers) {
     const lower = name.toLowerCase();
@@ -26,7 +35,10 @@ export function nestedHead(root: Part, { text }: Replacer, own: HeaderMailbox): 
     const people = peopleOf(list, text, own);
     // In one form, however long the name was before; what is no address stays as it is read.
     const isWritten = people.length > 0 && (people.length === list.length || isNamed(replaced.text, own));
-    head += isWritten ? mailboxHeader(shown, people) : textHeader(shown, oneLine(replaced.text));
+    const date = lower === "date" ? parseMailDate(replaced.text) : null;
+    // In UTC: the zone of an earlier mail of the author's tells where that was.
+    if (date !== null) head += rawHeader(shown, new Date(date).toUTCString().replace("GMT", "+0000"));
+    else head += isWritten ? mailboxHeader(shown, people) : textHeader(shown, oneLine(replaced.text));
   }
   return { head, count };
 }
@@ -35,7 +47,11 @@ function isNamed(text: string, { email }: HeaderMailbox): boolean {
   return text.toLowerCase().includes(email.toLowerCase());
 }
 
-function peopleOf(list: readonly ParsedAddress[], text: Replacer["text"], own: HeaderMailbox): HeaderMailbox[] {
+function peopleOf(
+  list: readonly ParsedAddress[],
+  text: (given: string) => { text: string },
+  own: HeaderMailbox,
+): HeaderMailbox[] {
   return list.flatMap(({ name, email }) => {
     const address = parseAddress(text(email ?? "").text);
     if (!address.ok) return [];

@@ -19,6 +19,11 @@ const OPENPGP = /\.(?:asc|sig|sign|pgp|gpg|key)$/i;
 /** attAttachData: a file within. */
 const TNEF_FILE = Buffer.from([0x02, 0x0f, 0x80, 0x06, 0x00]);
 
+/** Is it a contact card? */
+export function isCard(part: Part): boolean {
+  return /^text\/(?:(?:x-)?vcard|directory)$/.test(part.type) || /\.(?:vcf|vcard)$/i.test(filenameOf(part).trim());
+}
+
 /** The fate of a leaf; `content` is asked for only where that decides. */
 export function fateOf(part: Part, content: () => Buffer): PartFate {
   const name = filenameOf(part).trim();

@@ -14,12 +14,14 @@ import { nameByType } from "../../../mail/mime/read-attachments.ts";
 import { encodeBase64, encodeText } from "../../../mail/mime/write/encode-body.ts";
 import type { HeaderMailbox } from "../../../mail/mime/write/encode-header.ts";
 import { rewriteCalendar } from "../calendar/calendar.ts";
+import { writeAnswer } from "../calendar/calendar-answer.ts";
 import { namedAnew } from "../calendar/calendar-person.ts";
 import { oneLine } from "../header-fields.ts";
 import { cutArmor, cutHtmlArmor } from "./armor.ts";
 import { unwrapFlowed } from "./flowed.ts";
 import { nestedHead } from "./nested-head.ts";
-import { fateOf } from "./part-fate.ts";
+import { nameSource, replaceName, replaceNameBeside } from "./own-name.ts";
+import { fateOf, isCard } from "./part-fate.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
 import { splitQuoted } from "./quoted-part.ts";
 import type { Replaced, Replacer } from "./replace-addresses.ts";
@@ -28,8 +30,20 @@ import { changedFile, type TextFile, unchangedFile } from "./text-files.ts";
 /** What is replaced where: in text that the author wrote, in quotes and files, and in what only machines write. */
 export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer };
 
-/** `own` is whom the reply comes from; `token` gives random letters and digits, new at each call. */
-export type ScrubTools = { replacers: Replacers; own: HeaderMailbox; token(): string };
+/**
+ * `own` is whom the reply comes from; `author` the name that its author goes by at home, null where it has none to hide.
+ * `mark` stands before each address that is written for a mailbox of the owner; `token` gives random letters and digits, new at
+ * each call.
+ */
+export type ScrubTools = {
+  replacers: Replacers;
+  own: HeaderMailbox;
+  author: string | null;
+  mark: string;
+  own_name: "leave" | "replace";
+  date_ms: number;
+  token(): string;
+};
 
 /** `head` are the Content-* lines of the part. */
 export type BuiltPart = { head: string; body: Buffer };
@@ -68,7 +82,7 @@ export function scrubParts(bytes: Buffer, tools: ScrubTools): Scrubbed {
   const { root, defects } = parseStructure(bytes, PART_LIMITS);
   if (defects.has("too_deep") || defects.has("too_many_parts")) return { kind: "refused", reason: "too_complex" };
   collectIds(root, work);
-  const part = rebuild(root, work) ?? textPart("text/plain", "", []);
+  const part = answerIn(root, work) ?? rebuild(root, work) ?? textPart("text/plain", "", []);
   if (work.refusal !== null) return { kind: "refused", reason: work.refusal };
   const { count, dropped, has_content } = work;
   // What was cut out of a text is no part.
@@ -77,6 +91,34 @@ export function scrubParts(bytes: Buffer, tools: ScrubTools): Scrubbed {
 }
 
 const ARMOR = "application/pgp";
+
+/** An answer to an invitation, where the mail is one: its calendar and a sentence, and nothing of what a program wrote beside. */
+function answerIn(part: Part, work: Work): BuiltPart | null {
+  if (part.children) {
+    for (const child of part.children) {
+      const answer = answerIn(child, work);
+      if (answer !== null) return answer;
+    }
+    return null;
+  }
+  if (!isCalendarPart(part) || /\+(?:xml|json)$/.test(part.type)) return null;
+  const { bytes } = decodeTransfer(part.body, fieldOf(part, "content-transfer-encoding"));
+  const { text } = decodeText(bytes, part.parameters.get("charset") ?? "utf-8");
+  const known = (line: string) => withoutMark(counted(work, work.replacers.strict.text(line)), work);
+  const answer = writeAnswer(text, { own: work.own, date_ms: work.date_ms, known });
+  if (answer === null) return null;
+  work.has_content = true;
+  const boundary = `=_${work.token()}`;
+  const parts = [
+    textPart("text/plain", `${answer.sentence}\r\n`, []),
+    textPart("text/calendar", answer.calendar, [`method=${answer.method}`]),
+  ];
+  const pieces = parts.flatMap(({ head, body }) => [Buffer.from(`--${boundary}\r\n${head}\r\n`), body, CRLF]);
+  return {
+    head: `Content-Type: multipart/alternative;\r\n boundary="${boundary}"\r\n`,
+    body: Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]),
+  };
+}
 
 /** Content-IDs get new names before any text that mentions them is written. */
 function collectIds(part: Part, work: Work): void {
@@ -90,6 +132,10 @@ function rebuild(part: Part, work: Work): BuiltPart | null {
   const filename = filenameOf(part);
   const { bytes } = decodeTransfer(part.body, fieldOf(part, "content-transfer-encoding"));
   const fate = fateOf(part, () => bytes);
+  if (fate === "dropped" && isCard(part)) {
+    const others = othersCards(decodeText(bytes, part.parameters.get("charset") ?? "utf-8").text, work);
+    if (others !== "") return rebuildFile({ ...part, type: "text/vcard" }, Buffer.from(others), work);
+  }
   if (fate !== "kept") {
     work.dropped.push(part.type);
     if (fate !== "dropped") work.refusal ??= fate === "lost" ? "lost_file" : "encrypted";
@@ -101,6 +147,16 @@ function rebuild(part: Part, work: Work): BuiltPart | null {
   if (isCalendarPart(part) && !/\+(?:xml|json)$/.test(part.type)) return calendarPart(part, bytes, work);
   if (part.type.startsWith("text/") && !isAttachedFile(part)) return rebuildText(part, bytes, work);
   return rebuildFile(part, bytes, work);
+}
+
+/** The contact cards that are not the author's own: those name its mailbox, or it. */
+function othersCards(text: string, work: Work): string {
+  const { strict } = work.replacers;
+  const cards = text.match(/^BEGIN:VCARD\b[\s\S]*?^END:VCARD[^\n]*(?:\n|$)/gim) ?? [];
+  const isOwn = (card: string) =>
+    strict.html(card.replace(/\r?\n[ \t]/g, "")).text.includes(`${work.mark}${work.own.email}`) ||
+    (work.author !== null && new RegExp(`^(?:FN|N)[^:\\n]*:.*${nameSource(work.author)}`, "imu").test(card));
+  return cards.filter((card) => !isOwn(card)).join("");
 }
 
 function rebuildMultipart(part: Part, work: Work): BuiltPart | null {
@@ -147,6 +203,23 @@ function readText(part: Part, bytes: Buffer): string {
 }
 
 function replaceText(text: string, isHtml: boolean, work: Work): string {
+  const name = work.own.name ?? work.own.email;
+  const replaced = replaceAddresses(text, isHtml, work);
+  if (work.author === null) return withoutMark(replaced, work);
+  const { own, quoted } =
+    work.own_name === "replace" && work.nesting === 0 ? splitQuoted(replaced, isHtml) : { own: "", quoted: replaced };
+  const everywhere = counted(work, replaceName(own, work.author, name));
+  return withoutMark(
+    counted(work, replaceNameBeside(everywhere + quoted, { ...work, author: work.author, name })),
+    work,
+  );
+}
+
+function withoutMark(text: string, { mark }: Work): string {
+  return text.replaceAll(mark, "");
+}
+
+function replaceAddresses(text: string, isHtml: boolean, work: Work): string {
   const { own, quoted } = work.replacers;
   const run = (replacer: Replacer, piece: string) =>
     counted(work, isHtml ? replacer.html(piece) : replacer.text(piece));
@@ -189,17 +262,29 @@ function textPart(type: string, text: string, parameters: readonly string[]): Bu
 function calendarPart(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const { text } = decodeText(bytes, part.parameters.get("charset") ?? "utf-8");
   work.has_content = true;
-  const calendar = rewriteCalendar(text, (line) =>
-    namesProgram(line) ? null : namedAnew(counted(work, work.replacers.strict.text(ownProgram(line))), work.own),
-  );
+  const ofAuthor = (line: string) =>
+    work.author === null ? line : counted(work, replaceName(line, work.author, work.own.name ?? work.own.email));
+  const calendar = rewriteCalendar(withoutAlarms(text), (line) => {
+    if (namesProgram(line)) return null;
+    const known = withoutMark(counted(work, work.replacers.strict.text(ownProgram(line))), work);
+    return ofAuthor(namedAnew(known, work.own));
+  });
   const method = part.parameters.get("method");
   const isMethod = method !== undefined && /^[A-Za-z-]{1,20}$/.test(method);
-  return textPart("text/calendar", calendar, isMethod ? [`method=${method}`] : []);
+  const built = textPart("text/calendar", calendar, isMethod ? [`method=${method}`] : []);
+  const filename = filenameOf(part) === "" ? "" : writtenName(part, work);
+  if (filename === "") return built;
+  return { ...built, head: built.head + fileHeader("Content-Disposition: attachment", "filename", filename) };
+}
+
+/** Reminders are the author's own, and say where its program lies. */
+function withoutAlarms(text: string): string {
+  return text.replace(/^BEGIN:VALARM\b[\s\S]*?^END:VALARM[^\n]*(?:\n|$)/gim, "");
 }
 
 /** Properties that programs add of their own tell which program, and where its owner is (`X-WR-TIMEZONE`). */
 function namesProgram(line: string): boolean {
-  return /^X-/i.test(line);
+  return /^(?:X-|URL[;:]|CONFERENCE[;:])/i.test(line);
 }
 
 /** PRODID is required (RFC 5545 §3.7.3) and names the program. */
@@ -219,16 +304,14 @@ function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
   collectIds(root, work);
   const part = rebuild(root, work) ?? textPart("text/plain", "", []);
   work.nesting -= 1;
-  const { head, count } = nestedHead(root, work.replacers.quoted, work.own);
+  const { head, count } = nestedHead(root, work.replacers.quoted, work);
   work.count += count;
   const body = Buffer.concat([Buffer.from(`${head}MIME-Version: 1.0\r\n${part.head}\r\n`), part.body]);
   return { head: "Content-Type: message/rfc822\r\nContent-Disposition: attachment\r\n", body };
 }
 
 function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
-  const filename = oneLine(
-    counted(work, work.replacers.strict.name(safeFilename(filenameOf(part) || nameByType(part.type)))),
-  );
+  const filename = writtenName(part, work);
   const disposition = parseParameters(fieldOf(part, "content-disposition")).value;
   const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
   const cid = work.cids.get(id);
@@ -248,12 +331,17 @@ function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
   };
 }
 
+function writtenName(part: Part, work: Work): string {
+  const given = safeFilename(filenameOf(part) || nameByType(part.type));
+  return oneLine(withoutMark(counted(work, work.replacers.strict.name(given)), work));
+}
+
 /** Text files are texts, too. */
 function scrubFile(part: Part, bytes: Buffer, work: Work): TextFile {
   const label = part.parameters.get("charset")?.trim() ?? "";
   const { text, count } = work.replacers.quoted.html(readText(part, bytes));
   work.count += count;
-  return count === 0 ? unchangedFile(bytes, label) : changedFile(text, bytes, label);
+  return count === 0 ? unchangedFile(bytes, label) : changedFile(withoutMark(text, work), bytes, label);
 }
 
 function counted(work: Work, { text, count }: Replaced): string {

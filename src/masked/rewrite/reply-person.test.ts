@@ -1,0 +1,100 @@
+// What tells who the owner is besides the address: answers to invitations, names, contact cards, zones of time.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import PostalMime from "postal-mime";
+import { buildReply, type ReplyOrder } from "./reply.ts";
+import { A, C, D, HEAD, order, R } from "./reply-order.fixture.ts";
+
+const FROM = HEAD.replace("From: Anna <", 'From: "Lena Quokka" <');
+
+/** The finished reply, its texts and its files. */
+async function sent(body: string, more: Partial<ReplyOrder> = {}) {
+  const result = buildReply(Buffer.from(`${FROM}${body}`.replace(/\r?\n/g, "\r\n")), { ...order(), ...more });
+  assert.equal(result.kind, "built", JSON.stringify(result).slice(0, 300));
+  const bytes = result.kind === "built" ? result.bytes : Buffer.alloc(0);
+  const mail = await PostalMime.parse(bytes, { attachmentEncoding: "arraybuffer", forceRfc822Attachments: true });
+  const files = mail.attachments.map(({ filename, mimeType, content }) => ({
+    filename,
+    mimeType,
+    text: Buffer.from(content as ArrayBuffer).toString(),
+  }));
+  return { raw: bytes.toString(), text: mail.text ?? "", html: mail.html ?? "", files };
+}
+
+const ANSWER = [
+  ...["BEGIN:VCALENDAR", "PRODID:-//Own Program 16//EN", "VERSION:2.0", "METHOD:REPLY", "X-WR-TIMEZONE:Asia/Kolkata"],
+  ...["BEGIN:VTIMEZONE", "TZID:Europe/Berlin", "END:VTIMEZONE", "BEGIN:VEVENT", "UID:meeting-1@example.com"],
+  ...["RECURRENCE-ID;TZID=Europe/Berlin:20261124T100000", "SEQUENCE:3", "SUMMARY:Fitting of Lena Quokka"],
+  `ORGANIZER;CN=Shop:mailto:${R}`,
+  `ATTENDEE;CN="Lena Quokka";SENT-BY="mailto:aide@home.real.example";PARTSTAT=DECLINED;X-A=1:mailto:${D}`,
+  ...["URL:https://home.real.example/lena", "COMMENT:I am in Goa", "DESCRIPTION:Lena Quokka", "X-OWN:1"],
+  ...["BEGIN:VALARM", "ACTION:EMAIL", `ATTENDEE:mailto:${D}`, "END:VALARM", "END:VEVENT", "END:VCALENDAR", ""],
+].join("\n");
+
+test("an answer to an invitation says which meeting, who and what, in UTC, and nothing else", async () => {
+  const body = `--b\nContent-Type: text/plain\n\nLena Quokka has declined, she is in Goa.\n--b\nContent-Type: text/calendar; method=REPLY\n\n${ANSWER}\n--b\nContent-Type: application/ics; name=invite.ics\n\n${ANSWER}\n--b--\n`;
+  const { text, files, raw } = await sent(`Content-Type: multipart/mixed; boundary=b\n\n${body}`);
+  assert.equal(text.trim(), "The invitation was declined.");
+  assert.equal(files.length, 1);
+  assert.deepEqual(files[0]?.text.trim().split(/\r?\n/), [
+    ...["BEGIN:VCALENDAR", "PRODID:-//Postern//Masked addresses//EN", "VERSION:2.0", "METHOD:REPLY", "BEGIN:VEVENT"],
+    ...["UID:meeting-1@example.com", "DTSTAMP:20261118T110640Z", "RECURRENCE-ID:20261124T090000Z", "SEQUENCE:3"],
+    ...[`ORGANIZER:mailto:${C}`, `ATTENDEE;PARTSTAT=DECLINED:mailto:${A}`, "END:VEVENT", "END:VCALENDAR"],
+  ]);
+  assert.doesNotMatch(raw, /Quokka|Goa|Kolkata|Berlin|aide|Own Program/);
+});
+
+test("the owner's name beside the address becomes the alias's, however programs write the two", async () => {
+  const pairs = [
+    `Lena Quokka <${D}>`,
+    `"Lena Quokka" <${D}>`,
+    `Quokka, Lena <${D}>`,
+    `Lena\n> Quokka\n> <${D}>`,
+    `Lena Quokka (${D})`,
+    `Lena Quokka [mailto:${D}]`,
+    `On Friday, LENA QUOKKA <${D}> wrote:`,
+    `${D} (Lena Quokka)`,
+  ];
+  for (const pair of pairs) {
+    const { text } = await sent(`Content-Type: text/plain\n\nYes.\n\n> ${pair}\n`);
+    assert.doesNotMatch(text, /quokka/i, pair);
+    assert.match(text, /Anna/, pair);
+  }
+  const html = `<p>Yes.</p><b>To:</b> Lena&nbsp;Quokka &lt;<a href="mailto:${D}">${D}</a>&gt; <a href="mailto:${D}">Lena Quokka</a>`;
+  assert.doesNotMatch((await sent(`Content-Type: text/html\n\n${html}\n`)).html, /quokka/i);
+});
+
+test("in running text the name stays, unless the alias's setting replaces it; what a contact may have sent is never changed", async () => {
+  const body = "Content-Type: text/plain\n\nYes.\n-- \nLena Quokka\n\n> Lena Quokka, Mara Wombat\n";
+  assert.match((await sent(body)).text, /-- \nLena Quokka\n/);
+  const { text } = await sent(body, { own_name: "replace" });
+  assert.match(text, /-- \nAnna\n/);
+  assert.match(text, /> Lena Quokka, Mara Wombat/, "an answer to a guess");
+});
+
+test("the contact card of somebody else arrives, the author's own does not", async () => {
+  const card = (name: string, email: string) => `BEGIN:VCARD\nFN:${name}\nEMAIL:${email}\nEND:VCARD\n`;
+  const withCards = (cards: string) =>
+    sent(
+      `Content-Type: multipart/mixed; boundary=b\n\n--b\n\nsee\n--b\nContent-Type: text/vcard; name="cards.vcf"\n\n${cards}\n--b--\n`,
+    );
+  const [both] = (await withCards(card("Lena Quokka", D) + card("Bob", "bob@b.example"))).files;
+  assert.equal(both?.filename, "cards.vcf");
+  assert.match(both?.text ?? "", /^BEGIN:VCARD\s+FN:Bob\s+EMAIL:bob@b\.example\s+END:VCARD\s*$/);
+  assert.deepEqual((await withCards(card("Lena Quokka", "lena@elsewhere.example"))).files, []);
+  assert.deepEqual((await withCards(card("L.", D))).files, []);
+});
+
+test("a calendar keeps its name, an attached mail tells its date in UTC", async () => {
+  const event = `BEGIN:VCALENDAR\nMETHOD:PUBLISH\nBEGIN:VEVENT\nUID:1@x.example\nSUMMARY:Concert with Lena Quokka\nEND:VEVENT\nEND:VCALENDAR\n`;
+  const inner = "From: Bob <bob@b.example>\nDate: Fri, 20 Nov 2026 20:35:00 +0530\nSubject: x\n\nhi";
+  const { files } = await sent(
+    `Content-Type: multipart/mixed; boundary=b\n\n--b\n\nsee\n--b\nContent-Type: text/calendar; name="concert.ics"\n\n${event}\n--b\nContent-Type: message/rfc822\n\n${inner}\n--b--\n`,
+  );
+  assert.deepEqual(
+    files.map(({ filename }) => filename),
+    ["concert.ics", null],
+  );
+  assert.match(files[0]?.text ?? "", /SUMMARY:Concert with Anna/);
+  assert.match(files[1]?.text ?? "", /^Date: Fri, 20 Nov 2026 15:05:00 \+0000\r?$/m);
+});
