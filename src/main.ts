@@ -15,7 +15,8 @@ import {
 } from "./accounts/accounts.ts";
 import { type Running, startRoles } from "./app.ts";
 import { noteCommand } from "./audit/audit.ts";
-import { type Config, ConfigProblems, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
+import { type Config, ConfigProblems, findConfig, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
+import { isLocal } from "./doctor/local.ts";
 import { ownZone } from "./doctor/own-zone.ts";
 import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
@@ -23,12 +24,14 @@ import { databaseId, resumeSending } from "./outbound/outbound.ts";
 import { answerJson, answerLines, askDatabase } from "./platform/ask-database.ts";
 import { warnOfRole } from "./platform/check-database.ts";
 import { noteDatabase, refuseEmptyDatabase } from "./platform/data-folder.ts";
-import { refuseTakenPlaces } from "./platform/free-places.ts";
+import { neededPlaces, refuseTakenPlaces } from "./platform/free-places.ts";
+import { holdPlaces } from "./platform/held-places.ts";
+import { becomeOwner, leaveRoot } from "./platform/leave-root.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { acceptMasterKey, judgeMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
 import { migrate } from "./platform/migrate.ts";
 import { type Opened, openWorld } from "./platform/open-world.ts";
-import { explainStart } from "./platform/start-problem.ts";
+import { explainStart, placesOf } from "./platform/start-problem.ts";
 import { UsageError } from "./platform/usage-error.ts";
 import type { World } from "./platform/world.ts";
 
@@ -37,11 +40,18 @@ const STOP_WITHIN_MS = 60_000;
 const USAGE_STATUS = 2;
 const PARENT_LOOK_MS = 1_000;
 
-async function start(options: { roles: Role[] }): Promise<void> {
+async function start(options: { roles: Role[]; user?: string }): Promise<void> {
+  const found = findConfig();
+  const signal = watchSignals(found);
+  await refuseTakenPlaces(found, options.roles);
+  const places = neededPlaces(found, options.roles);
+  const exposed = placesOf(found).some(({ host }) => !isLocal(host));
+  const named = options.user ?? null;
+  const left = await leaveRoot(found, { named, exposed, hold: () => holdPlaces(places) });
   const config = readConfig();
-  const signal = watchSignals(config);
-  await refuseTakenPlaces(config, options.roles);
-  const opened = await explained(config, openWorld(config));
+  const opened = await explained(config, openWorld(config, undefined, left.held));
+  if (left.warning)
+    opened.world.log.warn({ why: left.warning }, "Postern stays root, as it listens on this machine only");
   if (signal.asked()) return signal.stopBy(() => stopAll(opened, null));
   const running = await explained(config, startIn(opened, config, options.roles)).catch(async (error) => {
     await opened.close();
@@ -91,7 +101,10 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
  * is asked for before `stopBy` says how to stop happens then. npm gives a signal to the shell between it and us, which dies of
  * it and passes nothing on: there the end of our parent counts as SIGTERM, or we would go on without anybody to stop us.
  */
-function watchSignals({ is_under_npm }: Config): { asked(): boolean; stopBy(stop: () => Promise<void>): void } {
+function watchSignals({ is_under_npm }: Pick<Config, "is_under_npm">): {
+  asked(): boolean;
+  stopBy(stop: () => Promise<void>): void;
+} {
   let asked = false;
   let stopNow: (() => void) | null = null;
   const handle = (): void => {
@@ -124,8 +137,14 @@ async function endBy(stop: () => Promise<void>): Promise<never> {
   process.exit(0);
 }
 
+/** Root does not write in a folder of another user. */
+async function commandConfig(): Promise<Config> {
+  await becomeOwner(findConfig());
+  return readConfig();
+}
+
 async function migrateOnly(): Promise<void> {
-  const config = readConfig();
+  const config = await commandConfig();
   if (config.database_url) {
     const applied = await explained(config, migrate(config.database_url));
     console.log(applied.length ? `Applied: ${applied.join(", ")}` : "The database is up to date.");
@@ -144,7 +163,7 @@ function logBeside(config: Config): Log {
 
 /** For the commands that work on a database once. */
 async function withAnyKey(work: (world: World) => Promise<void>): Promise<void> {
-  const config = readConfig();
+  const config = await commandConfig();
   const opened = await explained(config, openWorld(config, logBeside(config)));
   try {
     await work(opened.world);
@@ -282,6 +301,7 @@ program
   .command("start")
   .description("start Postern")
   .option("--roles <roles>", `some of ${ROLES.join(",")}`, parseRoles, [...ROLES])
+  .option("--user <user>", "as root: whom to become once the ports are bound; postern, or a number of its own")
   .action(start);
 program
   .command("doctor")

@@ -14,6 +14,7 @@ before(async () => {
     config: testConfig({ POSTERN_INTERNAL: "127.0.0.1:0" }),
     log: createLog({ level: "silent", role: "test" }),
     metrics: createMetrics(),
+    held: () => null,
     db: { query: () => ask() } as unknown as World["db"],
   };
   server = await startInternalServer(world, { sends: true, answer_ms: 50 });

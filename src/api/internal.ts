@@ -1,6 +1,6 @@
 // The internal listener: /healthz, /readyz and /metrics (Prometheus), apart from the public one.
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Server } from "node:net";
 import { findPause } from "../outbound/outbound.ts";
 import { within } from "../platform/clock.ts";
 import type { World } from "../platform/world.ts";
@@ -16,7 +16,7 @@ export type InternalServer = {
 /** The database has answered by then, or counts as away; a scrape of Prometheus has 10 s. */
 const ANSWER_MS = 3_000;
 
-type InternalWorld = Pick<World, "config" | "db" | "log" | "metrics">;
+type InternalWorld = Pick<World, "config" | "db" | "log" | "metrics" | "held">;
 
 /**
  * Listens on `config.internal`; when only the default port is taken, on a free one. `/readyz` is 503 until `ready()`, while
@@ -34,7 +34,7 @@ export async function startInternalServer(
     });
   });
   const { host, port } = world.config.internal;
-  await listen(server, host, port).catch(async (error: NodeJS.ErrnoException) => {
+  await listen(server, host, port, world.held(host, port)).catch(async (error: NodeJS.ErrnoException) => {
     if (error.code !== "EADDRINUSE" || !world.config.internal_is_default) throw error;
     await listen(server, host, 0);
     const { port: instead } = server.address() as AddressInfo;
@@ -61,13 +61,20 @@ export async function startInternalServer(
   };
 }
 
-function listen(server: ReturnType<typeof createServer>, host: string, port: number): Promise<void> {
+function listen(
+  server: ReturnType<typeof createServer>,
+  host: string,
+  port: number,
+  held: Server | null = null,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen(port, host, () => {
+    server.once("listening", () => {
       server.off("error", reject);
       resolve();
     });
+    if (held) server.listen(held);
+    else server.listen(port, host);
   });
 }
 

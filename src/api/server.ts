@@ -135,13 +135,19 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
 
   return {
     app,
-    listen: () => app.listen({ host: world.config.http.host, port: world.config.http.port }),
+    listen: () => app.listen(placeOf(world)),
     async stop() {
       state.stopping = true;
       await close();
       await heavy?.stop();
     },
   };
+}
+
+/** Node takes a handle that is open already under this name. */
+function placeOf({ config, held }: World): { host: string; port: number; _handle?: unknown } {
+  const open = held(config.http.host, config.http.port) as unknown as { _handle: unknown } | null;
+  return { ...config.http, ...(open && { _handle: open._handle }) };
 }
 
 function decorateRequests(app: Api): void {

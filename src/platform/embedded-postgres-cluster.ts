@@ -47,12 +47,12 @@ export type Cluster = {
 };
 
 /** Makes and checks the folders around the cluster. Throws a sentence when the server's user cannot reach them. */
-export async function prepareFolders(dataDir: string, tcp: boolean): Promise<Cluster> {
+export async function prepareFolders(dataDir: string, tcp: boolean, user?: User): Promise<Cluster> {
   const asRoot = process.getuid?.() === 0;
   await mkdir(dataDir, { recursive: true, mode: asRoot ? 0o711 : 0o700 });
   const folder = await realpath(dataDir);
   const clusterDir = join(folder, "cluster");
-  const runAs = asRoot ? await unprivilegedUser(folder, clusterDir) : null;
+  const runAs = user ?? (asRoot ? await unprivilegedUser(folder, clusterDir) : null);
   await refuseForeignCluster(clusterDir);
   if (runAs) await refuseUnreachable(folder, runAs);
   return {

@@ -15,7 +15,7 @@ type PlaceConfig = Parameters<typeof placesOf>[0] & Pick<Config, "internal_is_de
 
 /** Throws with a line for each address that cannot be listened on. */
 export async function refuseTakenPlaces(config: PlaceConfig, roles: readonly Role[]): Promise<void> {
-  const places = placesOf(config).filter((place) => isNeeded(config, roles, place));
+  const places = neededPlaces(config, roles);
   const problems = await Promise.all(
     places.map(async (place) => {
       const code = await bindError(place.host, place.port);
@@ -25,6 +25,11 @@ export async function refuseTakenPlaces(config: PlaceConfig, roles: readonly Rol
     }),
   );
   if (problems.some((lines) => lines.length > 0)) throw new Error(problems.flat().join("\n"));
+}
+
+/** Those that these roles listen on. */
+export function neededPlaces(config: PlaceConfig, roles: readonly Role[]): Place[] {
+  return placesOf(config).filter((place) => isNeeded(config, roles, place));
 }
 
 /** Metrics whose default place is taken go elsewhere. */

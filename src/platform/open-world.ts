@@ -6,6 +6,7 @@ import { createFolderBlobs, createS3Blobs } from "./blobs.ts";
 import { createClock } from "./clock.ts";
 import { openDb } from "./db.ts";
 import { processEnder } from "./end-process.ts";
+import { type HeldPlaces, NONE_HELD } from "./held-places.ts";
 import { createLog, type Log } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
 import { migrate } from "./migrate.ts";
@@ -25,13 +26,15 @@ export type Opened = { world: World; database_url: string; close(): Promise<void
 export async function openWorld(
   config: Config,
   log: Log = createLog({ level: config.log_level, role: "postern" }),
+  held: HeldPlaces = NONE_HELD,
 ): Promise<Opened> {
   const embedded = config.database_url ? null : await openOwnDatabase(config.data_dir, log);
   const database_url = config.database_url ?? (embedded?.url as string);
-  const world = await openMigrated(config, log, database_url).catch(async (error) => {
+  const migrated = await openMigrated(config, log, database_url).catch(async (error) => {
     await embedded?.stop();
     throw error;
   });
+  const world = { ...migrated, held };
   const timer = setInterval(() => followDatabaseClock(world).catch(() => undefined), SKEW_EVERY_MS);
   return {
     world,
@@ -81,6 +84,7 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string): World
     blobs: config.s3 ? createS3Blobs(config.s3) : createFolderBlobs(join(config.data_dir, "blobs"), processEnder(log)),
     seal: createSeal(config.master_key),
     metrics: createMetrics(),
+    held: NONE_HELD,
   };
 }
 

@@ -1,32 +1,50 @@
-// The user that the embedded database runs as when Postern was started by root: `postern`, or where there is none a number
-// that nobody else uses. Never `nobody`, which any service may run as. And handing a folder over to a user without following
-// a link that somebody put there.
+// The user that Postern and its database run as when root started them: `postern`, or where there is none a number that
+// nobody else uses. Never `nobody`, which any service may run as. And giving a folder to a user without following a link that
+// somebody put there.
 import { createHash } from "node:crypto";
 import { lchown, lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunAs } from "./embedded-postgres-binaries.ts";
 
 export type User = NonNullable<RunAs>;
+/** `name`: null for a number without a line in /etc/passwd. */
+export type NamedUser = User & { name: string | null };
 
 export const NOBODY = 65_534;
 /** Of those that systemd gives to services without a user of their own; distributions leave them alone. */
 const OWN_IDS = { first: 61_184, count: 4_336 };
 const TRIES_MAX = 64;
+const OTHERS_WRITE = 0o022;
 
 type Entry = { name: string; uid: number; gid: number; shell: string };
 
 /** The user `postern`, or a free number, the same for the same `seed` unless somebody uses it. */
-export async function ownUser(seed: string): Promise<User> {
+export async function ownUser(seed: string): Promise<NamedUser> {
   const entries = await readPasswd();
   const named = entries.find(({ name, uid }) => name === "postern" && uid !== 0);
-  if (named) return { uid: named.uid, gid: named.gid };
+  if (named) return { uid: named.uid, gid: named.gid, name: named.name };
   const taken = new Set([...entries.flatMap(({ uid, gid }) => [uid, gid]), ...(await idsInUse())]);
   const start = createHash("sha256").update(seed).digest().readUInt32BE(0);
   for (let step = 0; step < TRIES_MAX; step += 1) {
     const id = OWN_IDS.first + ((start + step) % OWN_IDS.count);
-    if (!taken.has(id)) return { uid: id, gid: id };
+    if (!taken.has(id)) return { uid: id, gid: id, name: null };
   }
-  throw new Error("There is no free user id for the database: make a user named postern.");
+  throw new Error("There is no free user id for Postern: make a user named postern.");
+}
+
+/** The user of this name or number; a number without a line in /etc/passwd has `gid`, or a group of its own number. */
+export async function userNamed(text: string, gid?: number): Promise<NamedUser> {
+  const entries = await readPasswd();
+  const found = entries.find(({ name }) => name === text) ?? entries.find(({ uid }) => String(uid) === text);
+  if (!found && !/^\d{1,9}$/.test(text)) throw new Error(`there is no user ${text}: make one, or give a number.`);
+  const user = found ?? { uid: Number(text), gid: gid || Number(text), name: null };
+  if (user.uid === 0 || user.uid === NOBODY)
+    throw new Error(`Postern does not run as ${text}: make a user of its own.`);
+  return { uid: user.uid, gid: user.gid, name: user.name };
+}
+
+export function nameOf({ name, uid }: NamedUser): string {
+  return name ?? `user ${uid}`;
 }
 
 /**
@@ -73,6 +91,26 @@ export async function handOver(folder: string, user: User): Promise<void> {
     }
     await lchown(path, user.uid, user.gid);
   }
+}
+
+/**
+ * Gives `folder`, which is root's, and all of root's in it to `user`. The innermost first: while a folder is root's nobody else
+ * changes a name in it, and after a cut the rest is given by the next call. Links themselves are given, never followed.
+ */
+export async function giveTo(folder: string, user: User): Promise<void> {
+  const { mode } = await lstat(folder);
+  if (mode & OTHERS_WRITE) throw new Error(`others may write in ${folder}: look what is in it, and chmod go-w it.`);
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    const found = await lstat(path);
+    if (found.uid === user.uid) continue;
+    if (found.uid === NOBODY && found.isDirectory()) await handOver(path, user);
+    else if (found.uid !== 0 || (found.isFile() && found.nlink > 1)) {
+      throw new Error(`${path} may be a file of somebody else: look at it, and remove it if nothing needs it.`);
+    } else if (found.isDirectory()) await giveTo(path, user);
+    else await lchown(path, user.uid, user.gid);
+  }
+  await lchown(folder, user.uid, user.gid);
 }
 
 async function readPasswd(): Promise<Entry[]> {

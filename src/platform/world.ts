@@ -4,6 +4,7 @@ import type { Config } from "../config.ts";
 import type { Blobs } from "./blobs.ts";
 import type { Clock } from "./clock.ts";
 import type { Db } from "./db.ts";
+import type { HeldPlaces } from "./held-places.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Random } from "./random.ts";
@@ -24,4 +25,6 @@ export type World = {
   seal: Seal;
   log: Log;
   metrics: Metrics;
+  /** Sockets that were opened as root. */
+  held: HeldPlaces;
 };

@@ -77,6 +77,7 @@ function optionsFor(
   return {
     host,
     port,
+    held: world.held(host, port),
     name: world.config.hostname,
     limits: SESSION,
     client_limits: CLIENTS,

@@ -39,6 +39,7 @@ export function createProcessWorld({ universe, life, db, lines, resolver, fetch 
     seal: { seal: (plain) => plain, open: (sealed) => sealed, hash: () => HASH },
     log: log as never,
     metrics: METRICS,
+    held: () => null,
   };
 }
 

@@ -40,6 +40,7 @@ export async function startMx(world: World, parts: MxParts): Promise<Mx> {
   const server = await startSmtpServer<Route>({
     host: world.config.mx.host,
     port: world.config.mx.port,
+    held: world.held(world.config.mx.host, world.config.mx.port),
     name: world.config.mx_host,
     limits: SESSION,
     client_limits: CLIENTS,

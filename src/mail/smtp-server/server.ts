@@ -12,6 +12,8 @@ import { ServerWire } from "./wire.ts";
 export type SmtpServerOptions<Route> = {
   host: string;
   port: number;
+  /** A socket that is open at this address already. */
+  held?: Server | null;
   /** Our name in the greeting. */
   name: string;
   limits: SessionLimits;
@@ -86,7 +88,7 @@ export async function startSmtpServer<Route>(options: SmtpServerOptions<Route>):
   server.on("connection", (socket) => {
     welcome(running, socket).catch(options.onFailure);
   });
-  await listen(server, options.host, options.port);
+  await listen(server, options);
   const bound = server.address() as { address: string; port: number };
   return {
     address: bound.address,
@@ -96,14 +98,19 @@ export async function startSmtpServer<Route>(options: SmtpServerOptions<Route>):
   };
 }
 
-function listen(server: Server, host: string, port: number): Promise<void> {
+function listen(
+  server: Server,
+  { host, port, held }: Pick<SmtpServerOptions<unknown>, "host" | "port" | "held">,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen({ host, port, backlog: BACKLOG }, () => {
+    server.once("listening", () => {
       server.off("error", reject);
       server.on("error", () => undefined);
       resolve();
     });
+    if (held) server.listen(held, BACKLOG);
+    else server.listen({ host, port, backlog: BACKLOG });
   });
 }
 
