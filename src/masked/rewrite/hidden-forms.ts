@@ -9,7 +9,13 @@ import { spellings } from "./spellings.ts";
 export function hiddenForms(hidden: readonly Replacement[], seen: readonly string[]): Replacement[] {
   const known = hidden.flatMap((one) => spellings(one, seen));
   // The owner's mailboxes are shown to each other as contacts are, and quoted so.
-  return known.flatMap((one) => [one, forwarded(one), ...shownReplacements(one.from, one.to)]);
+  return known.flatMap((one) => [one, forwarded(one), asFolder(one), ...shownReplacements(one.from, one.to)]);
+}
+
+/** As OneDrive and SharePoint name the folder of a person. */
+function asFolder({ from, to }: Replacement): Replacement {
+  const folder = (email: string) => email.replace(/[^\p{L}\p{N}-]/gu, "_");
+  return { from: folder(from), to: folder(to) };
 }
 
 /** As the addresses of those who forward hold it (SRS): the domain first. */

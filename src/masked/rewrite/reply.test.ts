@@ -288,15 +288,36 @@ describe("a reply", () => {
         .toString("base64")
         .replace(/(.{40})/g, "$1\n")}\n-----END CERTIFICATE-----\n`;
     const link = (text: string) => `see https://t.example/open/${Buffer.from(text).toString("base64url")}?x=1\n`;
-    for (const held of [
-      pem(`email ${D}`),
-      link(D),
-      `x ${Buffer.from(D).toString("hex")}`,
-      `"anna.real\\u0040home.real.example"`,
-    ])
+    for (const held of [pem(`email ${D}`), link(D), `x ${Buffer.from(D).toString("hex")}`])
       assert.equal(kindOf(`Content-Type: text/plain\n\n${held}`), "held", held);
     for (const sent of [pem("CN=api.example"), link("shop@example.com")])
       assert.ok(built(`Content-Type: text/plain\n\n${sent}`).includes(sent.slice(0, 60).split("\n")[0] as string));
+  });
+
+  it("says the alias where the address is written for people, for folders or by other programs", () => {
+    const html = (text: string) => built(`Content-Type: text/html\n\n<p>${text}</p>\n`);
+    for (const text of [
+      ...[
+        "anna.real (at) home.real (dot) example",
+        "anna.real(at)home.real(dot)example",
+        "anna.real{at}home.real{punkt}example",
+      ],
+      ...["anna dot real at home dot real dot example", "anna[dot]real[at]home[dot]real[dot]example"],
+      ...[
+        "https://x-my.sharepoint.com/personal/anna_real_home_real_example/Documents",
+        '"anna.real\\u0040home.real.example"',
+      ],
+      ...["https://urldefense.proofpoint.com/v2/url?u=mailto-3Aanna.real-40home.real.example&d=x"],
+      ...['<a href="mai&Tab;lto:anna.re&NewLine;al@home.real.example">x</a>'],
+    ]) {
+      for (const sent of [built(`Content-Type: text/plain\n\n${text}\n`), html(text)].slice(
+        text.includes("<") ? 1 : 0,
+      )) {
+        const body = sent.slice(sent.indexOf("\r\n\r\n")).replace(/=\r\n/g, "");
+        assert.doesNotMatch(body, /anna|home/i, text);
+        assert.match(body, /k3x/, text);
+      }
+    }
   });
 
   it("names the alias where it quotes a reverse address that nobody restores", () => {

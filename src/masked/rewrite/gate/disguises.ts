@@ -36,15 +36,31 @@ export function undisguised(given: string, isText: boolean, isWorth: (text: stri
     layers.add(last);
   }
   const whole = new Set([first, last, ...(isText ? unhidden(given, last) : [])]);
+  if (isText) for (const one of [...whole]) if (SPOKEN.test(one)) whole.add(withoutSpokenSigns(one));
+  for (const one of isText ? [...whole] : []) {
+    if (one.includes("urldefense"))
+      whole.add(one.replace(/-([2-7][0-9a-f])/g, (_, hex) => character(Number.parseInt(hex, 16))));
+  }
   const texts = new Set([...layers].filter(isWorth));
   for (const one of [...whole].flatMap((text) => [text, ...withoutTags(text, isText, isWorth)])) {
     if (!texts.has(one) && !isWorth(one)) continue;
     texts.add(one);
     // Folded lines of calendars and cards; lines that a reader of format=flowed joins (RFC 3676), in quotes, too.
     if (/\n[ \t]/.test(one)) texts.add(one.replace(/\r?\n[ \t]/g, mark));
+    if (one.includes("\t")) texts.add(one.replaceAll("\t", mark));
     if (one.includes("\n")) texts.add(one.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, mark));
   }
   return texts;
+}
+
+const SPOKEN = /\b(?:dot|punkt|point|punto|ponto|punt)\b/;
+
+/** As somebody writes an address to be read by people alone: `anna (at) home (dot) example`, `anna at home dot example`. */
+function withoutSpokenSigns(text: string): string {
+  return text
+    .replace(/[ \t]?[[({][ \t]?(?:dot|punkt|point|punto|ponto|punt)[ \t]?[\])}][ \t]?/g, ".")
+    .replace(/[\s>]{1,4}dot[\s>]{1,4}/g, ".")
+    .replace(/[ \t]?[[({][ \t]?(?:at|ät|arroba)[ \t]?[\])}][ \t]?|[\s>]{1,4}at[\s>]{1,4}(?=[^\s@]{1,255}\.)/g, "@");
 }
 
 /** Readings of what is not seen: names of references that nobody here knows, escapes of CSS, invisible characters. */
@@ -219,6 +235,7 @@ const MARKS: Readonly<Record<string, string>> = {
 
 function undoReferences(text: string): string {
   return text
+    .replace(/&(?:tab|newline|#0*(?:9|10|13)|#x0*[9ad]);/g, "")
     .replace(/&#x0*([0-9a-f]{1,6});?/g, (_, hex: string) => character(Number.parseInt(hex, 16)))
     .replace(/&#0*(\d{1,7});?/g, (_, digits: string) => character(Number(digits)))
     .replace(/&([a-z])(uml|acute|grave|circ|tilde|cedil|ring|caron);?/g, (_, letter: string, mark: string) =>

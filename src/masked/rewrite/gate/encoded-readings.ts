@@ -5,6 +5,8 @@
 const RUNS_MAX = 16_000_000;
 const BASE64 = lettersOf(/[A-Za-z0-9+/_-]/);
 const HEX = lettersOf(/[0-9A-Fa-f]/);
+const UPPER_BASE32 = lettersOf(/[A-Z2-7]/);
+const LOWER_BASE32 = lettersOf(/[a-z2-7]/);
 const RUN_CHARS_MIN = 20;
 const RUN_CHARS_MAX = 40_000;
 
@@ -16,7 +18,11 @@ export function encodedReadings(given: string): Reading[] {
   const text = given.slice(0, RUNS_MAX);
   const joined = text.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, "");
   const sources = text.includes("<") ? [joined, joined.replace(/<[^<>]*>/g, "")] : [joined];
-  const runs = [...sources.flatMap(base64Runs), ...sources.flatMap(hexRuns)];
+  const base64 = sources.flatMap(base64Runs);
+  const runs = [...base64, ...sources.flatMap(hexRuns)];
+  runs.push(...sources.flatMap(base32Runs));
+  // Links that track hold links that track.
+  runs.push(...base64.flatMap((one) => [...base64Runs(one), ...hexRuns(one)]));
   if (/^[> \t]*begin [0-7]{3,4} /m.test(text)) runs.push(fromUu(text));
   if (text.includes("=ybegin ")) runs.push(fromYenc(text));
   const whole: string[] = [];
@@ -68,6 +74,26 @@ function base64Runs(text: string): string[] {
   return [0, 1, 2, 3].map((start) =>
     runs.map((run) => Buffer.from(run.slice(start), "base64").toString("latin1")).join("\n"),
   );
+}
+
+/** RFC 4648 §6, in either case; a run may begin before the encoded text does. */
+function base32Runs(text: string): string[] {
+  const runs = [...runsIn(text, UPPER_BASE32), ...runsIn(text, LOWER_BASE32)];
+  if (runs.length === 0) return [];
+  return Array.from({ length: 8 }, (_, start) => runs.map((run) => fromBase32(run.slice(start))).join("\n"));
+}
+
+function fromBase32(run: string): string {
+  const octets: number[] = [];
+  let [bits, count] = [0, 0];
+  for (const char of run.toLowerCase()) {
+    bits = ((bits << 5) | "abcdefghijklmnopqrstuvwxyz234567".indexOf(char)) & 0xfff;
+    count += 5;
+    if (count < 8) continue;
+    count -= 8;
+    octets.push((bits >> count) & 0xff);
+  }
+  return Buffer.from(octets).toString("latin1");
 }
 
 function hexRuns(text: string): string[] {

@@ -11,7 +11,7 @@ const LOCAL_CHARS_MAX = 64;
 const HOST_CHARS_MAX = 255;
 /** Behind `\n`, `%0a`, `=0A`, `&nbsp`, `mailto` and their like an address begins, though a letter stands before it. */
 const CODE =
-  /(?:mailto|%[0-9a-f]{0,2}|&#?x?[a-z0-9]{0,31}|=[0-9a-f]{2}|\\(?:[a-z]|x[0-9a-f]{2}|u[0-9a-f]{4}|[0-9a-f]{1,6}))$/;
+  /(?:mailto|%[0-9a-f]{0,2}|-3[ad]|-2[06f]|&#?x?[a-z0-9]{0,31}|=[0-9a-f]{2}|\\(?:[a-z]|x[0-9a-f]{2}|u[0-9a-f]{4}|[0-9a-f]{1,6}))$/;
 const ICANN = { allowPrivateDomains: false };
 
 /** Is what stands at `place` of the view the end of a longer name, or the beginning of a longer one? */

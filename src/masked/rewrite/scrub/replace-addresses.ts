@@ -4,7 +4,17 @@
 // ends or begins like the address is somebody else's. The leak gate must not use this: it is what it checks.
 import { isLonger } from "./address-edges.ts";
 import { markupIn } from "./html-markup.ts";
-import { decodedView, decodeText, foldText, plainView, unescapedView, unescapeText, type View } from "./text-view.ts";
+import {
+  decodedView,
+  decodeText,
+  foldText,
+  plainView,
+  quotedView,
+  unescapedView,
+  unescapeText,
+  unquotedText,
+  type View,
+} from "./text-view.ts";
 
 /** `from` is an address that must not stay, or a text that an address was shown as; `to` stands for it. */
 export type Replacement = { from: string; to: string };
@@ -28,7 +38,7 @@ export type Exchange = {
 const ROUNDS_MAX = 4;
 const TAGS = /<[^<>]{0,5000}>/g;
 /** A line end as quotes and broken lines have it, with the blank that RFC 3676 puts before it. */
-const BREAKS = /[ \t]?\r?\n(?:[ \t]?[>|])*[ \t]?/g;
+const BREAKS = /[ \t]?\r?\n(?:[ \t]?[>|])*[ \t]?|\t+/g;
 /** Reverse addresses of any alias; behind `example` letters of another script are other words. */
 const REVERSE =
   /r\.[a-z2-7]{26}(?:\+[a-z0-9._=-]{0,600})?@(?:[\p{L}\p{M}\p{N}-]{1,63}\.){1,10}(?:[a-z0-9-]{1,63}|[\p{L}\p{M}\p{N}-]{1,63})/gu;
@@ -38,7 +48,12 @@ const TAG = '(?:\\+[^\\s@<>()",:;\\[\\]\\\\]{0,64})?';
 const TOKEN_TAG = "(?:\\+[a-z0-9._=-]{0,600})?";
 
 /** RFC 5321 §4.1.2 allows the quotes; the rest are what people and list programs write for it. */
-const AT = '(?<at>"?[ \\t]{0,2}@[ \\t]{0,2}|[=%]|[-_]at[-_]|[ \\t]?[\\[({][ \\t]?at[ \\t]?[\\])}][ \\t]?)';
+const AT =
+  '(?<at>"?[ \\t]{0,2}@[ \\t]{0,2}|[=%]|-40|[-_]at[-_]|[ \\t]?[\\[({][ \\t]?(?:at|ät|arroba)[ \\t]?[\\])}][ \\t]?)';
+/** What people write for the dots, and Proofpoint for hyphens. */
+const DOT = "(?:\\.|[ \\t]?[\\[({][ \\t]?(?:dot|punkt|point|punto|ponto|punt)[ \\t]?[\\])}][ \\t]?)";
+const SPOKEN_AT = "[\\s>]{1,4}at[\\s>]{1,4}";
+const SPOKEN_DOT = "(?:\\.|[\\s>]{1,4}dot[\\s>]{1,4})";
 
 /** `kept` are found and stay: they are what an earlier rule wrote. */
 type Rule = {
@@ -70,6 +85,13 @@ const DECODED: Reading = {
 const UNESCAPED: Reading = {
   glance: (source) => foldText(unescapeText(source)),
   view: unescapedView,
+  tags: naiveTags,
+};
+/** Pasted from the source of a mail (RFC 2045 §6.7). */
+const QUOTED_SIGN = /=[2-7][0-9A-Fa-f]/;
+const QUOTED: Reading = {
+  glance: (source) => foldText(unquotedText(source)),
+  view: quotedView,
   tags: naiveTags,
 };
 /** As browsers read tags, and as simpler readers do. */
@@ -149,7 +171,8 @@ function replacerOf(rules: readonly Rule[]): Replacer {
   const inText = (source: string) => [
     ...[AS_IT_STANDS, DECODED],
     ...(source.includes("\\") ? [UNESCAPED] : []),
-    ...(source.includes("\n") ? [JOINED] : []),
+    ...(QUOTED_SIGN.test(source) ? [QUOTED] : []),
+    ...(/[\n\t]/.test(source) ? [JOINED] : []),
   ];
   const inHtml = (source: string) => [
     ...[AS_IT_STANDS, DECODED],
@@ -203,18 +226,37 @@ function patternOf(given: string): RegExp {
   const [local, domain] = [lower.slice(0, at), lower.slice(at + 1)];
   // Gmail delivers with dots and without.
   const letters = /^(?:gmail|googlemail)\.com$/.test(domain) ? [...local.replaceAll(".", "")] : [local];
-  return new RegExp(
-    `${letters.map(quote).join("\\.?")}${/^r\.[a-z2-7]{26}$/.test(local) ? TOKEN_TAG : TAG}${AT}${quote(domain)}`,
-    "g",
-  );
+  const isReverse = /^r\.[a-z2-7]{26}$/.test(local);
+  const written = letters.map((one) => spoken(one, DOT)).join("\\.?");
+  const whole = `${written}${isReverse ? TOKEN_TAG : TAG}${AT}${spoken(domain, DOT)}`;
+  if (isReverse) return new RegExp(whole, "g");
+  // `anna dot real at home dot example`; with `at` alone it is among the words for an address.
+  const [last = "", ...labels] = domain.split(".").reverse();
+  const host = `${labels
+    .reverse()
+    .map((one) => spoken(one, ""))
+    .join(SPOKEN_DOT)}[\\s>]{1,4}dot[\\s>]{1,4}${spoken(last, "")}`;
+  return new RegExp(`${whole}|${spoken(local, SPOKEN_DOT)}${SPOKEN_AT}${host}`, "g");
 }
 
-/** The domain, which patternOf writes as it is; of words the longest. */
+/** A piece of an address with these for its dots, and hyphens as links hold them that were rewritten. */
+function spoken(text: string, dot: string): string {
+  return text
+    .split(".")
+    .map((piece) => quote(piece).replaceAll("\\-", "-(?:2d)?"))
+    .join(dot);
+}
+
+/** The longest label of the domain, which patternOf writes as it is; of words the longest. */
 function neededOf(given: string): string {
   const lower = foldText(given);
   const at = lower.lastIndexOf("@");
-  if (at !== -1) return lower.slice(at + 1);
-  return lower.split(/\s+/).reduce((one, other) => (other.length > one.length ? other : one));
+  if (at !== -1) return longest(lower.slice(at + 1).split(/[.-]/));
+  return longest(lower.split(/\s+/));
+}
+
+function longest(pieces: readonly string[]): string {
+  return pieces.reduce((one, other) => (other.length > one.length ? other : one));
 }
 
 function quote(text: string): string {

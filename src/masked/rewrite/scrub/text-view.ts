@@ -17,8 +17,8 @@ const INVISIBLE_ALL = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu;
 const SHAPED = /[\u{80}-\u{d7ff}\u{f900}-\u{10ffff}]/gu;
 const ENTITIES = /&(?:#0{0,30}\d{1,7}|#x0{0,30}[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});?/gi;
 const PERCENTS = /%[0-7][0-9a-f]|%[c-f][0-9a-f](?:%[89ab][0-9a-f]){1,3}/gi;
-/** Of CSS (Syntax Level 3 §4.3.7): a number with a blank behind it, or a sign that stands for itself. */
-const ESCAPES = /\\(?:[0-9a-f]{1,6}[ \t\r\n\f]?|[!-/:-@[-`{-~])/gi;
+/** Of JSON and of CSS (Syntax Level 3 §4.3.7): a number with a blank behind it, or a sign that stands for itself. */
+const ESCAPES = /\\(?:u00[0-7][0-9a-f]|x[0-7][0-9a-f]|[0-9a-f]{1,6}[ \t\r\n\f]?|[!-/:-@[-`{-~])/gi;
 const NONE: ReadonlySet<number> = new Set();
 /** The first 256, which is what decoded octets are: to normalize each was a quarter of the time of a forward. */
 const LATIN = Array.from({ length: 256 }, (_, code) => foldedChar(String.fromCharCode(code)));
@@ -36,6 +36,22 @@ export function decodedView(source: string, spans: readonly Span[] = []): View {
 /** Escapes of CSS undone, too. */
 export function unescapedView(source: string): View {
   return fold(decode(decodeLayers(sourceView(source)), ESCAPES, escaped));
+}
+
+const QUOTED = /=[2-7][0-9a-f]/gi;
+
+/** Octets of quoted-printable undone, as far as they are ASCII. */
+export function quotedView(source: string): View {
+  return fold(decode(sourceView(source), QUOTED, unquoted));
+}
+
+/** What `quotedView` reads, before letters are folded. */
+export function unquotedText(source: string): string {
+  return source.replace(QUOTED, unquoted);
+}
+
+function unquoted(text: string): string {
+  return String.fromCharCode(Number.parseInt(text.slice(1), 16));
 }
 
 function decodeLayers(given: View): View {
@@ -105,7 +121,11 @@ function sourceView(source: string): View {
 // Names that need no semicolon (HTML Living Standard §13.2.5.73), as far as they matter here.
 const BARE = /^&(?:amp|lt|gt|quot|shy|nbsp)/i;
 
+/** Within an attribute browsers pass over them. */
+const PASSED_OVER = /^&(?:tab|newline|#0*(?:9|10|13)|#x0*[9ad]);$/i;
+
 function entity(text: string): string {
+  if (PASSED_OVER.test(text)) return "";
   const closed = (text.endsWith(";") ? text : `${text};`).replace(/^(&#x?)0+(?=[0-9a-f])/i, "$1");
   const decoded = decodeEntities(closed);
   if (decoded !== closed) return decoded;
@@ -121,7 +141,7 @@ function percent(text: string): string {
 }
 
 function escaped(text: string): string {
-  const hex = /^\\([0-9a-f]{1,6})/i.exec(text)?.[1];
+  const hex = /^\\(?:u00|x)?([0-9a-f]{1,6})/i.exec(text)?.[1];
   if (hex === undefined) return text.slice(1);
   const code = Number.parseInt(hex, 16);
   const isCharacter = code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
