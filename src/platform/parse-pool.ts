@@ -37,6 +37,9 @@ export type ParsePoolOptions = {
   worker?: URL;
 };
 
+/** Why a message failed that needs more than a worker may have; alone, for those that were with others are tried again. */
+export const OUT_OF_MEMORY = "the parser ran out of memory";
+
 /** Waiting messages hold their bytes; whoever takes mail must stop long before this. */
 const WAITING_MAX = 10_000;
 const YOUNG_MIB = 32;
@@ -174,9 +177,7 @@ function endWorker(worker: Worker): Promise<unknown> {
 }
 
 function reasonOf(error: NodeJS.ErrnoException): string {
-  return error.code === "ERR_WORKER_OUT_OF_MEMORY"
-    ? "the parser ran out of memory"
-    : `the parser failed: ${error.name}`;
+  return error.code === "ERR_WORKER_OUT_OF_MEMORY" ? OUT_OF_MEMORY : `the parser failed: ${error.name}`;
 }
 
 function withBuffer(reply: BuiltReply): BuiltReply {

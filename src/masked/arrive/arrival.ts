@@ -4,6 +4,7 @@
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import type { Path } from "../../mail/smtp-server/command.ts";
 import { NO_SUCH_MAILBOX } from "../../mail/smtp-server/reply.ts";
+import { OUT_OF_MEMORY } from "../../platform/parse-pool.ts";
 import type { World } from "../../platform/world.ts";
 import { addressDigest, contactDigest, REPLY_LOCAL, untagged } from "../addresses/addresses.ts";
 import {
@@ -55,9 +56,10 @@ const UNCONFIRMED = refuse(450, "4.2.1", "the owner of this address has not conf
 const UNREACHABLE = refuse(450, "4.2.1", "the mailbox behind this address cannot be reached; try later");
 const LATER = refuse(450, "4.7.1", "too much mail for this address; try later");
 const STRANGERS = refuse(450, "4.7.1", "too many new correspondents of this address today; try later");
-const CROWD = refuse(450, "4.5.3", `a reply has at most ${REPLY_RECIPIENTS_MAX} recipients`);
+const CROWD = refuse(550, "5.5.3", `a reply has at most ${REPLY_RECIPIENTS_MAX} recipients`);
 const NO_ANSWER = refuse(451, "4.4.3", "the sender could not be looked up; try later");
 const UNREAD = refuse(451, "4.3.0", "the message could not be read; try later");
+const TOO_MUCH = refuse(554, "5.6.0", "the message is too large or has too many parts within parts to be read");
 const OWN_MAIL = refuse(
   550,
   "5.4.6",
@@ -291,8 +293,8 @@ async function checkReply(checked: Checked, context: AliasContext): Promise<Refu
   const { alias, destinations } = context;
   const { incoming, examination, counted } = checked;
   const [verdicts, parsed] = await Promise.all([examination.verdicts(), examination.parsed()]);
-  // Nobody may be refused for good because our parser is busy.
-  if (parsed.kind === "failed") return turn(checked, UNREAD, "unreadable");
+  // Nobody may be refused for good because our parser is busy: memory is a message's own.
+  if (parsed.kind === "failed") return turn(checked, isTooMuch(parsed) ? TOO_MUCH : UNREAD, "unreadable");
   const { mail } = parsed;
   const permission = mayReply(
     {
@@ -315,6 +317,10 @@ async function checkReply(checked: Checked, context: AliasContext): Promise<Refu
   if (counted.has(alias.id)) return null;
   counted.add(alias.id);
   return (await takeReply(checked.isWithin, alias)) ? null : turn(checked, LATER, "rate_limited");
+}
+
+function isTooMuch({ reason }: { reason: string }): boolean {
+  return reason === OUT_OF_MEMORY;
 }
 
 /** Who may write from an alias: the mailboxes that were ever confirmed. */

@@ -19,6 +19,38 @@ test("an aligned signature, or SPF of the very address, proves the sender", () =
   assert.equal(decide([D], D, proof(true, false, "none")), "allowed");
 });
 
+test("the owner's own tags, and return paths that name the mailbox behind a mark or before a recipient, prove it", () => {
+  const bySpf = proof(true, false, "pass");
+  for (const envelope of [
+    "anna+shop@real.example",
+    "prvs=1234abcdef=anna@real.example",
+    "prvs=anna/1234abcdef@real.example",
+    "btv1==7890abcd==anna@real.example",
+    "msprvs1=19123abcde=anna@real.example",
+    "anna+shop=contact.example@real.example",
+    "anna-shop=contact.example@real.example",
+    "prvs=1234abcdef=anna+shop@real.example",
+  ]) {
+    assert.equal(decide([D], envelope, bySpf), "allowed", envelope);
+  }
+  assert.equal(decide(["anna+orders@real.example"], "anna@real.example", bySpf), "allowed");
+  assert.equal(decide(["anna+orders@real.example"], "x@y.example", proof(false, true, "pass")), "allowed");
+  for (const envelope of [
+    "eve+anna@real.example",
+    "prvs=1234abcdef=eve@real.example",
+    "prvs=eve/1234abcdef@real.example",
+    "anna/1234abcdef@real.example",
+    "annabel-shop=contact.example@real.example",
+    "anna-bell@real.example",
+    "anna-shop=contact.example@evil.example",
+    "bounces-anna=real.example@real.example",
+    "+anna@real.example",
+  ]) {
+    assert.equal(decide([D], envelope, bySpf), "refused", envelope);
+  }
+  assert.equal(decide(["eve+anna@real.example"], "eve+anna@real.example", bySpf), "refused");
+});
+
 test("forged senders are refused", () => {
   const cases: [why: string, from: (string | null)[], envelope: string, given: Proof][] = [
     ["envelope only", ["eve@evil.example"], D, proof(false, false, "fail")],

@@ -28,12 +28,34 @@ export function mayReply({ from, envelope_from, destinations }: Author, proof: P
   if (from.length !== 1 || !author) return refused;
   const email = canonicalAddress(author).toLowerCase();
   // SPF tells the domain only, and on a shared provider anybody has that: the envelope must name the same mailbox.
-  const bySpf = proof.spf.from_aligned && canonicalAddress(envelope_from).toLowerCase() === email;
+  const bySpf = proof.spf.from_aligned && isReturnPathOf(canonicalAddress(envelope_from).toLowerCase(), email);
   const { result } = proof.dmarc;
   const isProven = (result === "pass" || result === "none") && (proof.dkim.from_aligned || bySpf);
   if (!isProven) return result === "temperror" || proof.spf.result === "temperror" ? { kind: "unknown" } : refused;
-  const isOwn = destinations.some((one) => one.toLowerCase() === email);
+  const isOwn = destinations.some((one) => untagged(one.toLowerCase()) === untagged(email));
   return isOwn ? { kind: "allowed", email: canonicalAddress(author) } : refused;
+}
+
+/** RFC 5233: what stands behind a plus tells the owner's own mail apart, not one mailbox from another. */
+function untagged(email: string): string {
+  return email.replace(/(?<=.)\+[^@]*(?=@)/, "");
+}
+
+/** BATV (draft-levine-smtp-batv) and what servers made of it: a mark before the very address. */
+const BATV = /^(?:(?:prvs|msprvs1|btv1)=+[0-9a-z]{4,64}=+|prvs=(?=[^=@]+\/[0-9a-z]{6,64}@))/;
+
+/**
+ * Is it the mailbox itself that bounces come back to? As it is, under any tag, with the mark of BATV, or with the recipient
+ * behind it (VERP): all of these only the mailbox's owner, or its server for them, may write.
+ */
+function isReturnPathOf(envelope: string, email: string): boolean {
+  const unmarked = envelope
+    .replace(BATV, "")
+    .replace(/\/[0-9a-z]{6,64}(?=@)/, (mark) => (BATV.test(envelope) ? "" : mark));
+  if (untagged(unmarked) === untagged(email)) return true;
+  const [own, domain] = [untagged(email).split("@")[0] ?? "", email.slice(email.lastIndexOf("@"))];
+  const verp = unmarked.endsWith(domain) ? unmarked.slice(0, -domain.length) : "";
+  return verp.startsWith(`${own}-`) && /^-[^@\s]*[^=@\s]=[a-z0-9.-]+\.[a-z0-9-]+$/.test(verp.slice(own.length));
 }
 
 /** The address as people's are kept: an international domain in its ASCII form; what is no address as it is. */

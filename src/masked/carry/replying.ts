@@ -13,7 +13,7 @@ import { keepHeld } from "../held/held.ts";
 import { contextFinder } from "../lookups.ts";
 import { findContacts } from "../people-queries.ts";
 import { findAddresses } from "../queries.ts";
-import { isAutomaticReply } from "../rewrite/automatic-reply.ts";
+import { automaticKind } from "../rewrite/automatic-reply.ts";
 import { findReverse } from "../rewrite/scrub/find-reverse.ts";
 import type { Replacement } from "../rewrite/scrub/replace-addresses.ts";
 import { type SentContent, type Token, withoutTokens } from "../rewrite/sent-content.ts";
@@ -60,8 +60,10 @@ export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
     const permission = mayReply(author, verdicts);
     if (permission.kind === "refused") return stop("failed", "unauthorised_sender");
     // RFC 3834 §2: two responders must not talk to each other through us.
-    if (isAutomaticReply(parsed, envelope.from)) return stop("dropped", "auto_reply", "auto_reply");
+    const automatic = automaticKind(parsed, envelope.from);
+    if (automatic === "answer") return stop("dropped", "auto_reply", "auto_reply");
     const reply = { context, mail, parsed, author: from[0] as string, about };
+    if (automatic === "bulk") return turnBack(world, ports, reply, { refusal: { kind: "bulk" } });
     const obstacle = permission.kind === "unknown" ? "unproven" : read.kind === "failed" ? "unreadable" : null;
     if (obstacle !== null) {
       if (ageOf(world, mail) < KEEP_TRYING_MS) throw new NotNow(`a reply waits, it is ${obstacle}`);
@@ -131,7 +133,7 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
 }
 
 function ownerOf({ context, author }: Reply) {
-  return context.destinations.find(({ email }) => email.toLowerCase() === author.toLowerCase());
+  return context.destinations.find(({ email }) => isSameMailbox(email, author));
 }
 
 type Held = Extract<Awaited<ReturnType<typeof build>>, { kind: "held" }>;

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseMessage } from "../../mail/mime/parse-message.ts";
-import { isAutomaticReply } from "./automatic-reply.ts";
+import { automaticKind } from "./automatic-reply.ts";
 
 const judge = (head: string, envelope = "anna@home.example", text = "x") =>
-  isAutomaticReply(parseMessage(Buffer.from(`From: anna@home.example\r\n${head}\r\n\r\n${text}\r\n`)), envelope);
+  automaticKind(parseMessage(Buffer.from(`From: anna@home.example\r\n${head}\r\n\r\n${text}\r\n`)), envelope);
 
-test("marks of vacation programs, bulk mail and the null reverse-path tell a program", () => {
+test("marks of vacation programs and the null reverse-path tell a program", () => {
   for (const head of [
     "Auto-Submitted: auto-replied",
     "Auto-Submitted: auto-notified; owner-token=1",
@@ -20,16 +20,21 @@ test("marks of vacation programs, bulk mail and the null reverse-path tell a pro
     "X-Vacation: true",
     "Precedence: auto_reply",
     "X-Precedence: auto-reply",
-    "Precedence: bulk",
-    "Precedence: Junk",
     "In-Reply-To: <1@x>\r\nSubject: Automatic reply: your order",
     "In-Reply-To: <1@x>\r\nSubject: =?utf-8?Q?R=C3=A9ponse_automatique_:_commande?=",
     "In-Reply-To: <1@x>\r\nSubject: Abwesend bis Montag\r\nAuto-Submitted: auto-generated",
     "In-Reply-To: <1@x>\r\nSubject: Out of office\r\nX-Auto-Response-Suppress: All",
   ]) {
-    assert.equal(judge(head), true, head);
+    assert.equal(judge(head), "answer", head);
   }
-  assert.equal(judge("Subject: hello", ""), true);
+  assert.equal(judge("Subject: hello", ""), "answer");
+});
+
+test("a mark of bulk mail alone does not tell an answer: its author hears that it was not sent", () => {
+  assert.equal(judge("Precedence: bulk"), "bulk");
+  assert.equal(judge("In-Reply-To: <1@x>\r\nSubject: Re: order\r\nPrecedence: Junk"), "bulk");
+  assert.equal(judge("Precedence: bulk\r\nAuto-Submitted: auto-replied"), "answer");
+  assert.equal(judge("Precedence: bulk", ""), "answer");
 });
 
 test("what a person writes about absences and confirmations is a person's", () => {
@@ -45,7 +50,7 @@ test("what a person writes about absences and confirmations is a person's", () =
     "Auto-Submitted: no",
     "Precedence: normal",
   ]) {
-    assert.equal(judge(head), false, head);
+    assert.equal(judge(head), null, head);
   }
 });
 
@@ -54,8 +59,8 @@ test("an answer to an invitation is its owner's, whatever program sends it; a ma
   const calendar = (method: string) => `BEGIN:VCALENDAR\r\nMETHOD:${method}\r\nEND:VCALENDAR`;
   const from = "anna@home.example";
   for (const mark of ["Auto-Submitted: auto-generated", "Auto-Submitted: auto-replied", "X-Autoreply: yes"]) {
-    assert.equal(judge(head(mark), from, calendar("REPLY")), false, mark);
+    assert.equal(judge(head(mark), from, calendar("REPLY")), null, mark);
   }
-  assert.equal(judge(head("X-Autoreply: yes"), from, calendar("PUBLISH")), true);
-  assert.equal(judge(head("X-Autoreply: yes"), "", calendar("REPLY")), true);
+  assert.equal(judge(head("X-Autoreply: yes"), from, calendar("PUBLISH")), "answer");
+  assert.equal(judge(head("X-Autoreply: yes"), "", calendar("REPLY")), "answer");
 });

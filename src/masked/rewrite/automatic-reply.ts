@@ -15,16 +15,21 @@ const ANSWERS =
 const CALENDAR_ANSWER = /^METHOD\s*:\s*(?:REPLY|COUNTER)\s*$/im;
 const CALENDAR_OCTETS_MAX = 65_536;
 
-/** True for an answer that a program wrote, and for what was sent in bulk. */
-export function isAutomaticReply(mail: Answer, envelopeFrom: string): boolean {
+/** `bulk`: nothing but a mark of mail in bulk, as old vacation programs set it and desks do for their own letters. */
+export type Automatic = "answer" | "bulk" | null;
+
+/** What a program of the mailbox wrote; null for its owner's mail. */
+export function automaticKind(mail: Answer, envelopeFrom: string): Automatic {
   const first: First = (name) => mail.headers.find((header) => header.name.toLowerCase() === name)?.value ?? "";
   // RFC 5321 §4.5.5: the null reverse-path is for notifications.
-  if (envelopeFrom.trim() === "") return true;
-  return (isMarked(first) || saysSo(mail, first)) && !answersInvitation(mail);
+  if (envelopeFrom.trim() === "") return "answer";
+  if (answersInvitation(mail)) return null;
+  if (isMarked(first) || saysSo(mail, first)) return "answer";
+  return /^\s*(?:bulk|junk)\b/i.test(first("precedence")) ? "bulk" : null;
 }
 
 function isMarked(first: First): boolean {
-  if (automaticMark(first) !== null || /^\s*(?:bulk|junk)\b/i.test(first("precedence"))) return true;
+  if (automaticMark(first) !== null) return true;
   // RFC 3834 §5: auto-generated is no response to another mail; every other word but `no` is, or may be.
   if (!/^\s*(?:(?:no|auto-generated)\b|$)/i.test(first("auto-submitted"))) return true;
   return /^\s*multipart\/report\b/i.test(first("content-type"));

@@ -24,6 +24,7 @@ export type Refusal =
         | "lost_file"
         | "unreadable"
         | "unproven"
+        | "bulk"
         | "reply_disabled"
         | "unknown_contact";
     }
@@ -96,6 +97,11 @@ function explain(own: string, refusal: Refusal): string[] {
       return [
         `Your reply from ${own} was not sent, because for hours nobody could tell whether it came from you: the DNS of your mail domain did not answer.`,
         "Send it again.",
+      ];
+    case "bulk":
+      return [
+        `Your mail from ${own} was not sent, because it is marked as bulk mail (Precedence: bulk or junk), as automatic answers are: those never leave through an alias.`,
+        "If you wrote it yourself, send it again without that field.",
       ];
     case "reply_disabled":
       return [`Your reply from ${own} was not sent, because replies are switched off for this alias.`];
