@@ -868,6 +868,28 @@ alter table masked_sent enable row level security;
 alter table masked_sent force row level security;
 create policy tenant on masked_sent as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table masked_settings (
+  org_id uuid not null,
+  replies_person_hour integer not null,
+  replies_person_day integer not null,
+  replies_hour integer not null,
+  replies_day integer not null,
+  aliases_hour integer not null,
+  aliases_day integer not null,
+  updated_at timestamp with time zone not null,
+  constraint masked_settings_pkey PRIMARY KEY (org_id),
+  constraint masked_settings_aliases_day_check CHECK ((aliases_day > 0)),
+  constraint masked_settings_aliases_hour_check CHECK ((aliases_hour > 0)),
+  constraint masked_settings_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
+  constraint masked_settings_replies_day_check CHECK ((replies_day > 0)),
+  constraint masked_settings_replies_hour_check CHECK ((replies_hour > 0)),
+  constraint masked_settings_replies_person_day_check CHECK ((replies_person_day > 0)),
+  constraint masked_settings_replies_person_hour_check CHECK ((replies_person_hour > 0))
+);
+alter table masked_settings enable row level security;
+alter table masked_settings force row level security;
+create policy tenant on masked_settings as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table masked_trace (
   org_id uuid not null,
   id uuid not null,
@@ -893,8 +915,7 @@ create table masked_window (
   kind text not null,
   starts_at timestamp with time zone not null,
   used integer not null,
-  constraint masked_window_pkey PRIMARY KEY (org_id, alias_id, kind, starts_at),
-  constraint masked_window_kind_check CHECK ((kind = ANY (ARRAY['forward_minute'::text, 'reply_hour'::text, 'reply_day'::text, 'refusal_hour'::text])))
+  constraint masked_window_pkey PRIMARY KEY (org_id, alias_id, kind, starts_at)
 );
 CREATE INDEX masked_window_age ON masked_window USING btree (starts_at);
 alter table masked_window enable row level security;

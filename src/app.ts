@@ -195,7 +195,7 @@ function inboundPorts(world: World, engine: Engine): InboundPorts {
     handlers: new Map<Kind, Handler>([
       ["report", reportHandler(world)],
       ["masked", forward],
-      ["reverse", replyHandler(world, carryPorts(world))],
+      ["reverse", replyHandler(world, carryPorts(world), spam.step)],
     ]),
   };
 }

@@ -18,6 +18,7 @@ import type { World } from "../platform/world.ts";
 import * as aliases from "./addresses/aliases.ts";
 import { mountPeople } from "./addresses/people-routes.ts";
 import { maskedDomain } from "./addresses/service-domain.ts";
+import { mountMaskedSettings } from "./settings-routes.ts";
 import { FORMATS, ON_DISABLED, OWN_NAME, REDACT, UNOPENED_FILES } from "./types.ts";
 
 const TEXT_MAX = 500;
@@ -103,6 +104,7 @@ export function mountMasked(api: Api, world: World, ports: aliases.AliasPorts): 
   mountCollection(api, world, ports);
   mountAlias(api, world, ports);
   mountPeople(api, world, ports);
+  mountMaskedSettings(api, world);
   api.get(
     "/v1/masked/domain",
     {

@@ -38,6 +38,7 @@ const LIVE_ONLY = [
   "PUT /v1/ip-pools/{id}",
   "DELETE /v1/ip-pools/{id}",
   "POST /v1/webhooks/{id}/rotate",
+  "PUT /v1/masked/settings",
 ];
 /** What test keys may do to what test keys made, and not to what is live. */
 const NOT_TO_LIVE = [
@@ -72,8 +73,8 @@ const NOT_TO_LIVE = [
 ];
 /** Done a moment ago already, when the thing was made: too soon to do again. */
 const TOO_SOON = ["POST /v1/masked/destinations/{id}/resend"];
-/** Answers in which nothing is their owner's: the service's own domain. */
-const NOBODYS = ["GET /v1/masked/domain"];
+/** Answers in which nothing is their owner's: limits, the service's own domain. */
+const NOBODYS = ["GET /v1/masked/settings", "GET /v1/masked/domain"];
 /** Of the queries in QUERIES. */
 const ASKED_ABOUT = "x@recipient.example";
 /** What belongs to an environment: a test key sees what test keys made. */

@@ -238,6 +238,7 @@ export const BODIES: Record<string, Body> = {
   "PATCH /v1/aliases/{id}": ({ mark }) => ({ description: mark }),
   "POST /v1/domains": (owner) => ({ domain: `${fresh(owner)}.example`.toLowerCase(), type: "outbound" }),
   "PUT /v1/domains/{id}": () => ({ active: true }),
+  "PUT /v1/masked/settings": () => ({ aliases_hour: 499 }),
   "POST /v1/domains/{id}/dkim/rotate": () => ({ old_selector: "postern1", new_selector: "postern9" }),
   "POST /v1/webhooks": ({ mark }) => ({ url: `https://${mark}.receiver.example/hook` }),
   "PUT /v1/webhooks/{id}": () => ({ events: ["email.bounced"] }),

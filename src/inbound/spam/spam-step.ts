@@ -16,7 +16,7 @@ import { createJudge, type Judge, type JudgeWorld, type Suspected } from "./spam
 const SESSION_MS = 6_000;
 const LISTED_SCORE = 100;
 /** Whose recipients are people: reports and bounces are read by machines that look at something else. */
-const JUDGED: readonly Kind[] = ["alias", "catch_all", "masked"];
+const JUDGED: readonly Kind[] = ["alias", "catch_all", "masked", "reverse"];
 
 export type SpamFilter = {
   /** In session. */
@@ -27,7 +27,7 @@ export type SpamFilter = {
 
 type Action = "pass" | "quarantine" | "reject" | "defer";
 type Decision = { report: SpamReport; action: Action; reason: string | null };
-type Owner = Pick<Route, "org_id" | "domain_id">;
+type Owner = Pick<Route, "kind" | "org_id" | "domain_id">;
 
 const NOT_JUDGED: Decision = { report: { score: null, verdict: null, symbols: [] }, action: "pass", reason: null };
 
@@ -58,8 +58,8 @@ export function createSpamFilter(world: JudgeWorld & Pick<World, "db">): SpamFil
   };
 }
 
-function keyOf({ org_id, domain_id }: Owner): string {
-  return `${org_id} ${domain_id}`;
+function keyOf({ kind, org_id, domain_id }: Owner): string {
+  return `${org_id} ${domain_id}${kind === "reverse" ? " outgoing" : ""}`;
 }
 
 const UNWANTED: Omit<Refused, "text"> = { kind: "refuse", code: 550, enhanced: "5.7.1" };
@@ -83,7 +83,23 @@ type SettingsOf = (owner: Owner) => Promise<SpamSettings>;
 
 /** Mail for the service's own domain has no domain of a customer, and the settings that everybody starts with. */
 function ownersSettings(find: ReturnType<typeof settingsFinder>): SettingsOf {
-  return async ({ org_id, domain_id }) => (domain_id === null ? DEFAULTS : find(org_id, domain_id));
+  return async ({ kind, org_id, domain_id }) => {
+    const own = domain_id === null ? DEFAULTS : await find(org_id, domain_id);
+    return kind === "reverse" ? outgoing(own) : own;
+  };
+}
+
+/**
+ * Mail through a reverse address goes out to others: what a domain wants to receive, and from whom, does not matter there. It
+ * cannot wait in quarantine, because its author would wait for an answer.
+ */
+function outgoing({ engine, on_error }: SpamSettings): SpamSettings {
+  return {
+    ...DEFAULTS,
+    engine,
+    on_error,
+    thresholds: { tag: null, quarantine: null, reject: DEFAULTS.thresholds.quarantine },
+  };
 }
 
 /** Nobody knows yet what it is. */

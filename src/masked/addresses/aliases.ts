@@ -10,8 +10,10 @@ import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { recordConfig } from "../activity.ts";
 import { canonicalAddress } from "../arrive/sender-proof.ts";
+import { takeAlias, windowCounter } from "../arrive/windows.ts";
 import { findDestinationsByDigest } from "../people-queries.ts";
 import * as queries from "../queries.ts";
+import { maskedSettings } from "../settings.ts";
 import {
   type AliasRecord,
   type AliasRow,
@@ -30,6 +32,7 @@ import {
   type MaskedPorts,
   refuseOwnAddress,
   sendConfirmations,
+  tooSoon,
 } from "./destinations.ts";
 
 export const FORWARD_TO_MAX = 10;
@@ -37,6 +40,8 @@ export const RESTORE_WITHIN_MS = 30 * 86_400_000;
 const ALIASES_MAX = 100_000;
 const METADATA_BYTES_MAX = 2_048;
 const TRIES_MAX = 5;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** RFC 2142 and what people take for the voice of a service. */
 const RESERVED = new Set(
   "abuse admin administrator bounce bounces hostmaster info mailer-daemon no-reply noreply postmaster root security support webmaster".split(
@@ -90,6 +95,7 @@ export async function createAlias(
   const given = request.local_part === undefined ? null : readLocalPart(request.local_part, home);
   if (given !== null) await refuseDomainAlias(ports, who, home, given);
   const settings = await readSettings(world, home, { ...DEFAULTS, ...request });
+  await refuseTooMany(world, who);
   const id = world.random.uuid();
   const created_at = new Date(world.clock.now());
   const made = await withPartitions(world, () =>
@@ -114,6 +120,17 @@ export async function createAlias(
   );
   await sendConfirmations(world, ports, who, made.asked);
   return made.record;
+}
+
+/** 429 when the organization made those of the hour or the day. What is asked for counts, also what is refused afterwards. */
+async function refuseTooMany(world: AliasWorld, { org_id, environment }: Who): Promise<void> {
+  if (environment === "test") return;
+  const limits = await world.db.asOrg(org_id, (tx) => maskedSettings(tx, org_id));
+  const over = await takeAlias(windowCounter(world), limits, org_id);
+  if (over === null) return;
+  const [limit, spanMs] = over === "hourly" ? [limits.aliases_hour, HOUR_MS] : [limits.aliases_day, DAY_MS];
+  const message = `more than ${limit} masked aliases were created within ${over === "hourly" ? "an hour" : "a day"}`;
+  throw tooSoon(message, over, limit, spanMs - (world.clock.now() % spanMs));
 }
 
 const DEFAULTS: Omit<AliasSettings, "forward_to"> = {

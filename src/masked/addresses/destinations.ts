@@ -196,7 +196,8 @@ export async function resendConfirmation(
   return getDestination(world, who, id);
 }
 
-function tooSoon(message: string, limit_type: string, limit: number, waitMs: number): Refusal {
+/** 429 with when to try again. */
+export function tooSoon(message: string, limit_type: string, limit: number, waitMs: number): Refusal {
   const retry_after_seconds = Math.ceil(waitMs / 1000);
   const body = { limit_type, limit, used: limit, retry_after_seconds, warming_phase: "" };
   return new Refusal("rate_limit_exceeded", message, { retry_after_seconds, body });

@@ -18,6 +18,7 @@ import {
 import { countNewContacts, findContacts } from "../people-queries.ts";
 import { type FoundAddress, moveToDomain } from "../queries.ts";
 import { isSameMailbox } from "../rewrite/spellings.ts";
+import { maskedSettings } from "../settings.ts";
 import { findTrace } from "../settle/trace-queries.ts";
 import { type AliasRow, DESTINATION_BOUNCING, type Destination } from "../types.ts";
 import { isAnswer, isFromContact } from "./answers.ts";
@@ -194,7 +195,7 @@ async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused 
   if (detail.environment === "test" && incoming.environment === "live") return UNKNOWN;
   const context = await checked.find(org_id, detail.alias_id);
   if (!context) return UNKNOWN;
-  return route.kind === "reverse" ? checkReply(checked, context) : checkForward(world, checked, context);
+  return route.kind === "reverse" ? checkReply(world, checked, context) : checkForward(world, checked, context);
 }
 
 /** Mail to a return path: what its contact's machine answers to a reply is mail to the alias, with the same limits. */
@@ -289,7 +290,7 @@ async function isCrowd(world: ArrivalWorld, find: FindContact, alias: AliasRow, 
   return (await countNewContacts(world.db, alias.org_id, alias.id, since)) + fresh > NEW_CONTACTS_DAY_MAX;
 }
 
-async function checkReply(checked: Checked, context: AliasContext): Promise<Refused | null> {
+async function checkReply(world: ArrivalWorld, checked: Checked, context: AliasContext): Promise<Refused | null> {
   const { alias, destinations } = context;
   const { incoming, examination, counted } = checked;
   const [verdicts, parsed] = await Promise.all([examination.verdicts(), examination.parsed()]);
@@ -316,7 +317,11 @@ async function checkReply(checked: Checked, context: AliasContext): Promise<Refu
   if (countRecipients(alias, mail) > REPLY_RECIPIENTS_MAX) return turn(checked, CROWD, "too_many_recipients");
   if (counted.has(alias.id)) return null;
   counted.add(alias.id);
-  return (await takeReply(checked.isWithin, alias)) ? null : turn(checked, LATER, "rate_limited");
+  const { org_id } = alias;
+  const owner = destinations.find(({ email }) => isSameMailbox(email, permission.email));
+  const leaving = { org_id, alias, destination_id: owner?.id ?? null, isLive: incoming.environment === "live" };
+  const limits = await maskedSettings(world.db, org_id);
+  return (await takeReply(checked.isWithin, limits, leaving)) ? null : turn(checked, LATER, "rate_limited");
 }
 
 function isTooMuch({ reason }: { reason: string }): boolean {

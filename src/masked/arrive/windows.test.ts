@@ -31,10 +31,16 @@ test("of many mails at once, in two processes, exactly as many pass as a minute 
   assert.equal(await counters[1](one, "forward_minute"), false);
 });
 
+const LIMITS = {
+  ...{ replies_person_hour: 30, replies_person_day: 50, replies_hour: 70, replies_day: 100 },
+  ...{ aliases_hour: 3, aliases_day: 4 },
+};
+
 test("replies are counted by the hour, apart from what is forwarded", async () => {
   const alias = await newAlias();
   const isWithin = windowCounter(still());
-  for (let n = 0; n < 20; n += 1) assert.equal(await takeReply(isWithin, alias), true, `reply ${n + 1}`);
-  assert.equal(await takeReply(isWithin, alias), false);
+  const leaving = { org_id: alias.org_id, alias, destination_id: null, isLive: true };
+  for (let n = 0; n < 20; n += 1) assert.equal(await takeReply(isWithin, LIMITS, leaving), true, `reply ${n + 1}`);
+  assert.equal(await takeReply(isWithin, LIMITS, leaving), false);
   assert.equal(await isWithin(alias, "forward_minute"), true);
 });

@@ -3,23 +3,34 @@
 import { coalesce } from "../../platform/coalesce.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
+import type { MaskedSettings } from "../settings.ts";
 import type { AliasRow } from "../types.ts";
 
 const HOUR_MS = 3_600_000;
+
+/** Their limits are the organization's settings; `id` is the mailbox's, or the organization's. */
+function settable<K extends string>(...kinds: K[]): Record<`${K}_${"hour" | "day"}`, { span_ms: number; max: number }> {
+  const windows = kinds.flatMap((kind) => [
+    [`${kind}_hour`, { span_ms: HOUR_MS, max: 0 }],
+    [`${kind}_day`, { span_ms: 24 * HOUR_MS, max: 0 }],
+  ]);
+  return Object.fromEntries(windows);
+}
 
 const WINDOWS = {
   forward_minute: { span_ms: 60_000, max: 30 },
   reply_hour: { span_ms: HOUR_MS, max: 20 },
   reply_day: { span_ms: 24 * HOUR_MS, max: 100 },
   refusal_hour: { span_ms: HOUR_MS, max: 60 },
+  ...settable("person_reply", "org_reply", "new_alias"),
 };
 const AT_ONCE_MAX = 200;
 const LANES = 2;
 
 type Owner = Pick<AliasRow, "org_id" | "id">;
 
-/** Counts one more in the alias's window of that kind; false when that is more than it may hold. */
-export type IsWithin = (alias: Owner, kind: keyof typeof WINDOWS) => Promise<boolean>;
+/** Counts one more in the window of that kind; false when that is more than it may hold: `most`, or what the kind has. */
+export type IsWithin = (owner: Owner, kind: keyof typeof WINDOWS, most?: number) => Promise<boolean>;
 
 /** A counter for one process's mail. */
 export function windowCounter({ db, clock }: Pick<World, "db" | "clock">): IsWithin {
@@ -29,11 +40,11 @@ export function windowCounter({ db, clock }: Pick<World, "db" | "clock">): IsWit
     lanes: LANES,
     load: (windows) => countAll(db, windows),
   });
-  return async ({ org_id, id }, kind) => {
+  return async ({ org_id, id }, kind, most) => {
     const { span_ms, max } = WINDOWS[kind];
     const starts_at = new Date(Math.floor(clock.now() / span_ms) * span_ms);
     const used = await count({ org_id, alias_id: id, kind, starts_at });
-    return (used as number) <= max;
+    return (used as number) <= (most ?? max);
   };
 }
 
@@ -56,7 +67,35 @@ function nameOf({ alias_id, kind, starts_at }: queries.Window): string {
   return `${alias_id}/${kind}/${starts_at.getTime()}`;
 }
 
-/** Counts one more mail that leaves from the alias by its owner's wish; false when it may send no more for now. */
-export async function takeReply(isWithin: IsWithin, alias: Owner): Promise<boolean> {
-  return (await isWithin(alias, "reply_hour")) && (await isWithin(alias, "reply_day"));
+type Leaving = { org_id: string; alias: Owner /** Who writes. */; destination_id: string | null; isLive: boolean };
+
+/**
+ * Counts one more mail that leaves from the alias by its owner's wish, for the alias, and where it is live for the person with
+ * all their aliases and for the organization. False when one of them may send no more for now.
+ */
+export async function takeReply(isWithin: IsWithin, limits: MaskedSettings, leaving: Leaving): Promise<boolean> {
+  const { org_id, alias, destination_id, isLive } = leaving;
+  if (!(await isWithin(alias, "reply_hour")) || !(await isWithin(alias, "reply_day"))) return false;
+  if (!isLive) return true;
+  const [person, organization] = [
+    { org_id, id: destination_id },
+    { org_id, id: org_id },
+  ];
+  return (
+    (!isNamed(person) || (await isWithin(person, "person_reply_hour", limits.replies_person_hour))) &&
+    (!isNamed(person) || (await isWithin(person, "person_reply_day", limits.replies_person_day))) &&
+    (await isWithin(organization, "org_reply_hour", limits.replies_hour)) &&
+    (await isWithin(organization, "org_reply_day", limits.replies_day))
+  );
+}
+
+function isNamed(owner: { org_id: string; id: string | null }): owner is Owner {
+  return owner.id !== null;
+}
+
+/** Counts one more alias of the organization; the limit that it is over, else null. */
+export async function takeAlias(isWithin: IsWithin, limits: MaskedSettings, orgId: string) {
+  const owner = { org_id: orgId, id: orgId };
+  if (!(await isWithin(owner, "new_alias_hour", limits.aliases_hour))) return "hourly";
+  return (await isWithin(owner, "new_alias_day", limits.aliases_day)) ? null : "daily";
 }

@@ -277,6 +277,7 @@ function orderFor(
     known.map((id, at) => ({ id, is_given: id === given[at] }));
   const leaving = parsed.headers.find(({ name }) => name.toLowerCase() === "list-unsubscribe");
   const mailto = leaving ? mailtoToLeave(leaving.value) : null;
+  const author = { id: people.author.id, email: people.email };
   return {
     ...{ from: people.from, to: people.to, cc: people.cc, reply_to: people.reply_to },
     in_reply_to: idsOf(threads.in_reply_to, own_ids.in_reply_to),
@@ -284,7 +285,7 @@ function orderFor(
     message_id: idsOf([threads.message_id], [own_ids.message_id])[0] as GivenId,
     received_ms: mail.received_at.getTime(),
     loop_mark: loopMark(world, alias),
-    unsubscribe_page: mailto === null ? null : unsubscribePage(world, alias, people.author.id, mailto),
+    unsubscribe_page: mailto === null ? null : unsubscribePage(world, alias, author, mailto),
     calendar: [
       ...[addressOf(alias), ...(isOwn ? mailboxes : [])].map((from) => ({ from, to: destination.email })),
       ...people.reverse,

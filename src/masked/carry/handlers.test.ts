@@ -114,7 +114,7 @@ test("a forward whose parser is busy goes on, in session and later", async () =>
 });
 
 test("a reply waits for the parser and for DNS; after four hours its author is told, and it is over", async () => {
-  const reply = replyHandler(world, ports);
+  const reply = replyHandler(world, ports, async () => ({ quarantine: null }));
   const cases: [Trouble, RegExp][] = [
     [{ parser: true }, /could not be read/],
     [{ dns: true }, /nobody could tell whether it came from you/],
@@ -133,7 +133,7 @@ test("a reply waits for the parser and for DNS; after four hours its author is t
 });
 
 test("a reply whose builder is slow or stops waits; its author is told when it was too much for half an hour", async () => {
-  const reply = replyHandler(world, ports);
+  const reply = replyHandler(world, ports, async () => ({ quarantine: null }));
   for (const builder of ["the parser took too long", "the parser has stopped"]) {
     await assert.rejects(reply(arrived(D, contact.id, { builder, age_ms: 29 * 60_000 })), NotNow, builder);
   }
@@ -153,7 +153,7 @@ test("a forward that is too much for a worker waits, and after half an hour lies
 
 test("nobody is told about a reply that somebody else wrote in their name", async () => {
   const forged = arrived("eve@elsewhere.example", contact.id, { parser: true });
-  const outcome = await replyHandler(world, ports)(forged);
+  const outcome = await replyHandler(world, ports, async () => ({ quarantine: null }))(forged);
   assert.deepEqual([outcome.status, outcome.reason, outcome.forwards], ["failed", "unauthorised_sender", []]);
 });
 

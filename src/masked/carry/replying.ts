@@ -34,10 +34,14 @@ const KEEP_TRYING_MS = 4 * 3_600_000;
 const KEEP_BUILDING_MS = 1_800_000;
 const DETAIL_MAX = 1_000;
 
-/** The handler of mail for reverse addresses. */
-export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
+/** The handler of mail for reverse addresses. What looks like spam was refused in session, unless it was for others, too. */
+export function replyHandler<M extends carry.ArrivedMail>(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  spam: (mail: M) => Promise<{ quarantine: string | null }>,
+) {
   const find = contextFinder(world);
-  return async (mail: carry.ArrivedMail) => {
+  return async (mail: M) => {
     const context = await carry.loadContext(find, mail);
     if (!context) return carry.gone(world, mail);
     const { alias, route } = context;
@@ -71,6 +75,7 @@ export function replyHandler(world: carry.CarryWorld, ports: carry.CarryPorts) {
     }
     if (!alias.active || !alias.reply_enabled)
       return turnBack(world, ports, reply, { refusal: { kind: "reply_disabled" } });
+    if ((await spam(mail)).quarantine !== null) return turnBack(world, ports, reply, { refusal: { kind: "spam" } });
     return carryReply(world, ports, reply);
   };
 }

@@ -2,12 +2,14 @@
 // a forward leads to a page of ours, and its button sends the mail from the alias. The link is sealed: it shows and holds
 // nothing for others. Opening it does nothing, because mail scanners open links.
 
-import { parseAddress } from "../../mail/address.ts";
+import { getDomain } from "tldts";
+import { domainOf, parseAddress } from "../../mail/address.ts";
 import { buildMessage } from "../../mail/mime/write/build-message.ts";
 import type { World } from "../../platform/world.ts";
 import { addressOf } from "../arrive/correspondents.ts";
 import { takeReply, windowCounter } from "../arrive/windows.ts";
 import { findAlias } from "../queries.ts";
+import { maskedSettings } from "../settings.ts";
 import type { BouncePorts } from "../settle/bounces.ts";
 import type { AliasRow } from "../types.ts";
 import * as carry from "./carry.ts";
@@ -21,19 +23,29 @@ const LINK: LinkKind = {
 };
 const MAILTO_MAX = 600;
 const SUBJECT_MAX = 200;
-const BODY_MAX = 500;
 
 type Leave = { org_id: string; alias_id: string; contact_id: string; mailto: string };
 
-/** The page for a `mailto:` link; null for one that names no single address. */
+/**
+ * The page for a `mailto:` link; null for one that names no single address, or an address that is not at the author's own
+ * domain: otherwise whoever writes to the alias chooses whom it writes to.
+ */
 export function unsubscribePage(
   world: Pick<World, "seal" | "clock" | "config">,
   alias: Pick<AliasRow, "org_id" | "id">,
-  contactId: string,
+  author: { id: string; email: string },
   mailto: string,
 ): string | null {
-  if (mailto.length > MAILTO_MAX || readMailto(mailto) === null) return null;
-  return sealedLink(world, LINK, { org_id: alias.org_id, alias_id: alias.id, contact_id: contactId, mailto });
+  if (mailto.length > MAILTO_MAX) return null;
+  const target = readMailto(mailto);
+  if (target === null || ownDomain(target.email) !== ownDomain(author.email)) return null;
+  return sealedLink(world, LINK, { org_id: alias.org_id, alias_id: alias.id, contact_id: author.id, mailto });
+}
+
+/** The domain that somebody registered. */
+function ownDomain(email: string): string {
+  const domain = domainOf(email).toLowerCase();
+  return getDomain(domain, { allowPrivateDomains: true }) ?? domain;
 }
 
 /** What a link's token holds; null when it is not one of ours or its time is over. */
@@ -41,9 +53,9 @@ export function readLeave(world: Pick<World, "seal" | "clock">, token: string): 
   return readSealed<Leave>(world, LINK, token);
 }
 
-type Target = { email: string; subject: string; body: string };
+type Target = { email: string; subject: string };
 
-/** RFC 6068: one address, and of the fields subject and body only. */
+/** RFC 6068: one address, and of the fields the subject only: nobody writes a text that leaves as the owner's. */
 function readMailto(mailto: string): Target | null {
   const match = /^mailto:([^?]+)(?:\?(.*))?$/is.exec(mailto);
   const email = parseAddress(decode(match?.[1] ?? ""));
@@ -56,7 +68,6 @@ function readMailto(mailto: string): Target | null {
   return {
     email: email.address.email,
     subject: (fields.get("subject") || "unsubscribe").slice(0, SUBJECT_MAX),
-    body: (fields.get("body") || "unsubscribe").slice(0, BODY_MAX),
   };
 }
 
@@ -85,7 +96,9 @@ export async function leaveList(
   const [alias] = await findAlias(world.db, leave.org_id, leave.alias_id);
   if (!target || !alias || alias.deleted_at !== null) return "gone";
   if (!alias.active || !alias.reply_enabled) return "off";
-  if (!(await takeReply(windowCounter(world), alias))) return "later";
+  const limits = await maskedSettings(world.db, alias.org_id);
+  const leaving = { org_id: alias.org_id, alias, destination_id: null, isLive: alias.environment === "live" };
+  if (!(await takeReply(windowCounter(world), limits, leaving))) return "later";
   const raw = await compose(world, ports, alias, target);
   const pressed = { alias_id: alias.id, contact_id: leave.contact_id, owner_id: null, reason: "unsubscribe" };
   await leaveAlias(world, ports, { raw, pressed });
@@ -106,7 +119,7 @@ async function compose(world: carry.CarryWorld, ports: BouncePorts, alias: Alias
     message_id,
     headers: [],
     html: null,
-    text: `${target.body}\n`,
+    text: "",
     attachments: [],
     boundary_seed: world.random.token(24),
   });

@@ -26,8 +26,9 @@ export function mountHeldPages(api: Api, world: CarryWorld, ports: TracePorts): 
   api.post("/masked/setting/:token", ofToken, async (request, reply) => {
     const redact = new URLSearchParams(String(request.body ?? "")).get("redact");
     const wanted = REDACT.find((one) => one === redact);
-    if (!wanted) return sendPage(reply, 400, NOT_CHOSEN);
-    const isDone = await changeRedact(world, request.params.token, wanted);
+    const isOver = (await findSettingAlias(world, request.params.token)) === null;
+    if (!wanted && !isOver) return sendPage(reply, 400, NOT_CHOSEN);
+    const isDone = wanted !== undefined && (await changeRedact(world, request.params.token, wanted));
     return isDone ? sendPage(reply, 200, CHANGED) : sendPage(reply, 404, OVER);
   });
 }

@@ -25,6 +25,7 @@ export type Refusal =
         | "unreadable"
         | "unproven"
         | "bulk"
+        | "spam"
         | "reply_disabled"
         | "unknown_contact";
     }
@@ -102,6 +103,10 @@ function explain(own: string, refusal: Refusal): string[] {
       return [
         `Your mail from ${own} was not sent, because it is marked as bulk mail (Precedence: bulk or junk), as automatic answers are: those never leave through an alias.`,
         "If you wrote it yourself, send it again without that field.",
+      ];
+    case "spam":
+      return [
+        `Your reply from ${own} was not sent, because it looks like spam: sending it would harm everybody's mail here.`,
       ];
     case "reply_disabled":
       return [`Your reply from ${own} was not sent, because replies are switched off for this alias.`];
