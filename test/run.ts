@@ -18,7 +18,9 @@ import type { TestServer } from "./support/test-server.ts";
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const OLDEST_NODE = 24;
 const FREE_MIB_MIN = 500; // the template, a clone for each file that runs, and the log
-const CONCURRENCY_MAX = 3;
+/** Beyond one a core: tests wait for timers, sockets and the database for half of their time. */
+const BEYOND_CORES = 2;
+const CONCURRENCY_MAX = 8;
 const TEST_TIMEOUT_MS = 120_000;
 /** Below that of .ci/run, which would cut it short without a word. */
 const RUN_TIMEOUT_MS = 55 * 60_000;
@@ -165,7 +167,7 @@ async function runFiles(files: string[], { folder, notes, signal }: Place): Prom
   const stream = run({
     files: groups,
     cwd: ROOT,
-    concurrency: Math.min(availableParallelism(), CONCURRENCY_MAX),
+    concurrency: Math.min(availableParallelism() + BEYOND_CORES, CONCURRENCY_MAX),
     execArgv: [`--test-timeout=${TEST_TIMEOUT_MS}`],
     signal,
   });

@@ -7,12 +7,15 @@ import { pathToFileURL } from "node:url";
 
 const ROOT = join(import.meta.dirname, "../..");
 const SHARING_MAX = 12;
+/** Stories wait more than they work: a group of many would end last. */
+const STORIES_SHARING_MAX = 4;
+const STORIES = "test/scenarios";
 
-/** What a process has once: settings, signals, streams, memory, modules' mocks, child processes, threads. */
+/** What a process has once: settings, signals, streams, memory, mocks of modules, threads. */
 const OF_THE_PROCESS =
-  /\bprocess\.(?!execPath|versions|platform|pid|getuid|hrtime|uptime)|\bmock\b|\bglobalThis\b|\bgc\(|node:(?:v8|vm|child_process|worker_threads|cluster|perf_hooks|diagnostics_channel)|dns\.setServers/;
-const APART =
-  /^test\/(?:scenarios|faults|simulation|fuzz|corpora)\/|support\/(?:scene|postern-process|resident|processor-time)\.ts/m;
+  /\bprocess\.(?!execPath|versions|platform|pid|getuid|hrtime|uptime)[a-z]|\bmock\b|\bglobalThis\b|\bgc\(|node:(?:v8|vm|worker_threads)|dns\.setServers/;
+const APART = /^test\/(?:faults\/kill|simulation|fuzz|corpora)\b|support\/(?:scene|postern-process|resident)\.ts/m;
+const LONG_AS_A_RULE = /^test\/(?:faults|scenarios|simulation|corpora)\//;
 
 /** Groups of files, in the order in which they should begin: what takes long first, so that nothing long ends alone. */
 export function groupFiles(files: readonly string[]): string[][] {
@@ -37,21 +40,22 @@ function roomOf(file: string): string {
 function merge(rooms: string[][]): string[][] {
   const groups: string[][] = [];
   for (const room of rooms) {
-    for (let from = 0; from < room.length; from += SHARING_MAX) {
-      const part = room.slice(from, from + SHARING_MAX);
+    const most = dirname(room[0] ?? "") === STORIES ? STORIES_SHARING_MAX : SHARING_MAX;
+    for (let from = 0; from < room.length; from += most) {
+      const part = room.slice(from, from + most);
       const last = groups.at(-1);
-      if (last && last.length + part.length <= SHARING_MAX) last.push(...part);
+      if (last && last.length + part.length <= most) last.push(...part);
       else groups.push(part);
     }
   }
   return groups;
 }
 
-/** What takes long as a rule: whole processes of Postern, then groups, each by its number of lines. */
+/** What takes long as a rule: faults and stories, then the rest, each by its number of lines. */
 function weight(group: string[]): number {
   const lines = group.map((file) => readFileSync(join(ROOT, file), "utf8").split("\n").length);
   const sum = lines.reduce((total, count) => total + count, 0);
-  return sum + (APART.test(group[0] ?? "") ? 10_000 : 0);
+  return sum + (LONG_AS_A_RULE.test(group[0] ?? "") ? 10_000 : 0);
 }
 
 /** Writes the file that plays a group, in `folder`; answers its path, which says what is in it. */
