@@ -1,9 +1,9 @@
 // `npm test [-- words, folders or files] [--no-check] [--long] [--profile]`: the checks (biome, tsc), then the test files
 // against one temporary PostgreSQL, several of them in a process (runner/groups.ts). Words choose the files whose path holds
-// one of them, and leave the checks out. What takes long (`*.long.test.ts`) is left to `npm run proof`, unless --long asks
-// for it or its path is given. --profile ends with the slowest files. The last line says what passed; exit code 1 when
+// one of them, and leave the checks out. What takes long is left to `npm run proof`: --long plays the files that are only
+// for there (`*.long.test.ts`, each of them also by its path) and those that play few rounds here (support/rounds.ts), with all. --profile ends with the slowest files. The last line says what passed; exit code 1 when
 // anything failed.
-import { chmodSync, existsSync, globSync, mkdirSync, rmSync, statfsSync } from "node:fs";
+import { chmodSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { run } from "node:test";
@@ -13,6 +13,7 @@ import { CHECKS, runChecks } from "./runner/checks.ts";
 import { groupFiles, writeGroup } from "./runner/groups.ts";
 import { ofProcess } from "./runner/processor.ts";
 import { readNotes, seconds, startProgress, tableOf } from "./runner/times.ts";
+import { ALL_ROUNDS } from "./support/rounds.ts";
 import type { TestServer } from "./support/test-server.ts";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
@@ -26,6 +27,8 @@ const TEST_TIMEOUT_MS = 120_000;
 const RUN_TIMEOUT_MS = 55 * 60_000;
 const OPTIONS = ["--no-check", "--long", "--profile"];
 const LONG = ".long.test.ts";
+/** A file that imports it plays few rounds, and all of them with --long. */
+const ROUNDS = /\bsupport\/rounds\.ts"/;
 const SLOWEST_SHOWN = 40;
 /** Compiled modules of earlier runs: each of the many processes would compile the same ones again. */
 const COMPILE_CACHE = join(ROOT, "node_modules/.cache/postern-test");
@@ -97,8 +100,14 @@ function missingPrerequisites(): string[] {
 function chooseFiles({ words, long }: Asked): { files: string[]; left: string[] } {
   const all = globSync(["src/**/*.test.ts", "test/**/*.test.ts"], { cwd: ROOT }).sort();
   const chosen = all.filter((path) => words.length === 0 || words.some((word) => path.includes(word)));
-  const isNow = (path: string): boolean => path.endsWith(LONG) === long || words.includes(path);
-  return { files: chosen.filter(isNow), left: long ? [] : chosen.filter((path) => !isNow(path)) };
+  const isLong = (path: string): boolean => path.endsWith(LONG);
+  if (long) return { files: chosen.filter((path) => isLong(path) || hasRounds(path)), left: [] };
+  const isNow = (path: string): boolean => !isLong(path) || words.includes(path);
+  return { files: chosen.filter(isNow), left: chosen.filter((path) => !isNow(path)) };
+}
+
+function hasRounds(path: string): boolean {
+  return ROUNDS.test(readFileSync(join(ROOT, path), "utf8"));
 }
 
 function noFile({ words, long }: Asked, left: string[]): string {
@@ -133,7 +142,7 @@ async function runOnServer(files: string[], asked: Asked, signal: AbortSignal): 
   let server: TestServer | undefined;
   try {
     server = await startTestServer(process.env.DATABASE_URL, folder);
-    tellTests(server, folder);
+    tellTests(server, folder, asked);
     const counts = await runFiles(files, { folder, notes, signal });
     const database = server.pid === null ? null : ofProcess(server.pid);
     const totals = { wall_ms: performance.now() - began, database };
@@ -149,12 +158,13 @@ async function runOnServer(files: string[], asked: Asked, signal: AbortSignal): 
 }
 
 /** Through the environment, which the files' processes inherit; what they leave in the temporary folder goes with it. */
-function tellTests(server: TestServer, folder: string): void {
+function tellTests(server: TestServer, folder: string, { long }: Asked): void {
   const temporary = join(folder, "tmp");
   mkdirSync(temporary);
   chmodSync(temporary, 0o1777);
   process.env.TMPDIR = temporary;
   process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
+  if (long) process.env[ALL_ROUNDS] = "all";
   process.env.POSTERN_TEST_DATABASE_URL = server.admin_url;
   process.env.POSTERN_TEST_TEMPLATE_URL = server.template_url;
 }

@@ -14,6 +14,7 @@ type Case = ReturnedCase & { type: string | null; source_ip: string | null | und
 
 export const arfFeedback: Corpus = {
   name: "arf-feedback",
+  slow: true,
   async run(dir, tally) {
     const opinions = readSide<Opinions>(tally, join(dir, "second-opinion.json")) ?? {};
     const files = caseFiles(dir);

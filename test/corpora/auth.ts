@@ -80,6 +80,7 @@ function readResults(raw: string): Results | null {
 /** RFC 7208's own suite. */
 export const spfRfc7208: Corpus = {
   name: "spf-rfc7208",
+  slow: true,
   run(dir, tally) {
     const suite = readSpfSuite(join(dir, "rfc7208-tests.json"));
     const scenes = [...Map.groupBy(suite, ({ scenario }) => scenario).values()].map((all): Scene => {
@@ -142,6 +143,7 @@ function hasEmptyH(message: string): boolean {
 /** ValiMail's validation cases; an empty `cv` is open. */
 export const arcValimail: Corpus = {
   name: "arc-valimail",
+  slow: true,
   run(dir, tally) {
     const scenarios = readSide<ArcScenario[]>(tally, join(dir, "validation.json")) ?? [];
     const toCase = (description: string, [name, { message, cv }]: [string, { message: string; cv: string }]): Case => ({

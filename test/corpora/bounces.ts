@@ -23,6 +23,7 @@ const ADDRESS_CODES = new Set(["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.
 
 export const bounceSisimai: Corpus = {
   name: "bounce-sisimai",
+  slow: true,
   async run(dir, tally) {
     const expected = readSide<Record<string, { bounces: Row[] | null }>>(tally, join(dir, "expected.json")) ?? {};
     const files = caseFiles(join(dir, "eml"));
@@ -61,6 +62,7 @@ type Wanted = { permanent: string[]; temporary: string[] } | null;
 
 export const bounceFlufl: Corpus = {
   name: "bounce-flufl",
+  slow: true,
   async run(dir, tally) {
     const expected = readSide<Record<string, Wanted>>(tally, join(dir, "expected.json")) ?? {};
     const files = caseFiles(join(dir, "mail"));

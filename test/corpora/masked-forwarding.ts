@@ -48,6 +48,7 @@ const RECEIVED_MAX = 30;
 
 export const maskedForwarding: Corpus = {
   name: "masked-forwarding",
+  slow: true,
   async run(dir, tally) {
     const files = [...caseFiles(dir), ...globSync("**/*.json", { cwd: dir })].sort().map((file) => join(dir, file));
     if (files.length === 0) return;

@@ -35,6 +35,7 @@ const NOTHING: Compare = () => [];
 /** The whole parse beside each mail. */
 export const mimeStalwart: Corpus = {
   name: "mime-stalwart",
+  slow: true,
   run(dir, tally) {
     const toCase = (file: string): Case => {
       const path = join(dir, file);
@@ -68,6 +69,7 @@ function hasLeaves(path: string): boolean {
 /** Mails of many libraries, beside what CPython reads in them. */
 export const mimeMisc: Corpus = {
   name: "mime-misc",
+  slow: true,
   run(dir, tally) {
     const wanted =
       readSide<Record<string, PythonMail & { defects?: string[] }>>(tally, join(dir, "baseline-python-email.json")) ??

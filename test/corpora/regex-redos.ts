@@ -50,6 +50,7 @@ const REASONS: [error: RegExp, isSo: (pattern: string) => boolean, reason: strin
 
 export const regexRedos: Corpus = {
   name: "regex-redos",
+  slow: true,
   async run(dir, tally) {
     const cases = readSide<Case[]>(tally, join(dir, "patterns.json")) ?? [];
     if (cases.length === 0) return;

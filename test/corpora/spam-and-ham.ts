@@ -30,6 +30,7 @@ type Outcome = { kind: "refused"; code: number } | { kind: "taken"; status: stri
 
 export const spamAndHam: Corpus = {
   name: "spam-and-ham",
+  slow: true,
   async run(dir, tally) {
     const files = (["ham", "spam"] as const).flatMap((label) =>
       caseFiles(join(dir, label)).map((file) => ({ label, file })),

@@ -18,6 +18,7 @@ const PAGE_MAX = 100;
 
 export const suppressionCsv: Corpus = {
   name: "suppression-csv",
+  slow: true,
   async run(dir, tally) {
     const expected = readSide<Case[]>(tally, join(dir, "expected.json")) ?? [];
     const files = caseFiles(dir);

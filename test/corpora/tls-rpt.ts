@@ -20,6 +20,7 @@ const SOME_DOMAIN = "no-report.corpus.example";
 /** Every mail and every JSON. */
 export const tlsRpt: Corpus = {
   name: "tls-rpt",
+  slow: true,
   async run(dir, tally) {
     const stage = await mxStage();
     const database = new pg.Client({

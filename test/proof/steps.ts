@@ -39,4 +39,10 @@ export const STEPS: readonly Step[] = [
     command: ["test/masks/run.ts"],
     seconds_max: 600,
   },
+  {
+    name: "long",
+    what: "the test files that npm test leaves out or plays with few rounds, with all of them",
+    command: ["test/run.ts", "--no-check", "--long"],
+    seconds_max: 1_200,
+  },
 ];

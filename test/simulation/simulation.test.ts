@@ -6,7 +6,7 @@ import { runCampaign } from "./campaign.ts";
 import { playSeed, type Sabotage } from "./play.ts";
 import { playWebhooks } from "./webhook-play.ts";
 
-const SEEDS = 1_000;
+const SEEDS = 200;
 /** So many tests share them, each well within the runner's limit for one. */
 const PARTS = 2;
 /** Breaking one thing shows within so many seeds. */

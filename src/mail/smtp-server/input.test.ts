@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
+import { rounds } from "../../../test/support/rounds.ts";
 import { createInput, type InputFault, LINE_OCTETS_MAX, type LineEnds } from "./input.ts";
 
 const SEQUENCES = join(import.meta.dirname, "../../../../shared/data/smtp-dialogues/end-of-data-sequences.json");
@@ -109,7 +110,7 @@ test("any content survives dot-stuffing and any chunking", () => {
       const wanted = Buffer.from(content.map((line) => `${line}\r\n`).join("")).toString("latin1");
       assert.deepEqual(read, { message: wanted, rest: "END", progress: "end" });
     }),
-    { numRuns: 2_000 },
+    { numRuns: rounds(200, 2_000) },
   );
 });
 
@@ -169,7 +170,7 @@ test("any lines arrive whole from a program that doubles dots and ends its lines
       const wanted = Buffer.from([...content, ""].map((line) => `${line}\r\n`).join("")).toString("latin1");
       assert.deepEqual(read, { message: wanted, rest: "END", progress: "end" });
     }),
-    { numRuns: 2_000 },
+    { numRuns: rounds(200, 2_000) },
   );
 });
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { rounds } from "../../../test/support/rounds.ts";
 import { frameMessage } from "./framing.ts";
 
 function framed(...parts: string[]): string {
@@ -67,6 +68,6 @@ test("any message is either refused or received as it was, once, with nothing af
       const complete = message === "" || message.endsWith("\r\n") ? message : `${message}\r\n`;
       assert.deepEqual(received(wire), { message: complete, rest: "" });
     }),
-    { numRuns: 5000 },
+    { numRuns: rounds(500, 5_000) },
   );
 });

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import PostalMime from "postal-mime";
+import { rounds } from "../../../test/support/rounds.ts";
 import { SHAPES } from "./client-shapes.fixture.ts";
 import { findLeaks } from "./gate/leak-gate.ts";
 import { diceOf, randomMessage } from "./random-tree.fixture.ts";
@@ -12,7 +13,7 @@ import { A, C, D, HEAD, order, R } from "./reply-order.fixture.ts";
 import { scrubParts } from "./scrub/scrub-parts.ts";
 import { D_IDN, shows } from "./shown-reply.fixture.ts";
 
-const TREES = Number(process.env.POSTERN_LEAK_TREES ?? 2_000);
+const TREES = Number(process.env.POSTERN_LEAK_TREES ?? rounds(300, 2_000));
 
 const reply = (bytes: Buffer | string, steps?: ReplySteps, d = D) => {
   const given = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.replace(/\r?\n/g, "\r\n"));

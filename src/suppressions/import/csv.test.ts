@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { parse } from "csv-parse/sync";
 import fc from "fast-check";
 import { startProcessorTime } from "../../../test/support/processor-time.ts";
+import { rounds } from "../../../test/support/rounds.ts";
 import { type CsvRecord, createCsvReader, detectSeparator, FIELDS_MAX, ROW_CHARS_MAX } from "./csv.ts";
 
 function read(text: string, separator = ",", pieceLength = Number.POSITIVE_INFINITY): CsvRecord[] {
@@ -152,7 +153,7 @@ describe("damaged CSV", () => {
         const kept = whole.map((record) => ("fields" in record ? record.fields.join("") : record.raw)).join("");
         assert.equal(letters(kept), letters(input));
       }),
-      { numRuns: 2_000 },
+      { numRuns: rounds(200, 2_000) },
     );
   });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { rounds } from "../../../test/support/rounds.ts";
 import type { Provider } from "./formats.ts";
 import { FINE, no, type Options, POLICY, read, TEMPORARY, UNKNOWN, words } from "./import-reader.fixture.ts";
 
@@ -326,7 +327,7 @@ describe("a damaged list", () => {
         const whole = read(text);
         assert.deepEqual(read(text, { piece: 2 }), whole);
       }),
-      { numRuns: 1_000 },
+      { numRuns: rounds(200, 1_000) },
     );
   });
 });

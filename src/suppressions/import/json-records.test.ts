@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { rounds } from "../../../test/support/rounds.ts";
 import { createJsonReader, type JsonRecord, looksLikeJson, RECORD_CHARS_MAX } from "./json-records.ts";
 
 function read(text: string, pieceLength = text.length + 1): JsonRecord[] {
@@ -102,7 +103,7 @@ describe("records in JSON", () => {
     });
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 7 }), (input, piece) => void read(input, piece)),
-      { numRuns: 2_000 },
+      { numRuns: rounds(200, 2_000) },
     );
   });
 

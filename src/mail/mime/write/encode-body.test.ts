@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { rounds } from "../../../../test/support/rounds.ts";
 import { encodeBase64, encodePlainOctets, encodeText } from "./encode-body.ts";
 
 const pieces = fc.constantFrom("a", " ", "\t", "\n", "\r", ".", "F", "From ", "=", "é", "日", "😀", "x".repeat(30));
@@ -16,7 +17,7 @@ describe("encodeText", () => {
       fc.property(anyText, (text) => {
         assert.equal(decode(encodeText(text)), text.toWellFormed().replace(/\r\n?|\n/g, "\r\n"));
       }),
-      { numRuns: 3_000 },
+      { numRuns: rounds(300, 3_000) },
     );
   });
 
@@ -30,7 +31,7 @@ describe("encodeText", () => {
           assert.doesNotMatch(line, /[ \t]$|^\.|^From /);
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: rounds(300, 3_000) },
     );
   });
 

@@ -1,4 +1,4 @@
-// A short pass of `npm run faults -- kill` in the normal run, so that a change that loses mail is seen at once; fifty
+// A short pass of `npm run faults -- kill` in the proof run, so that a change that loses mail is seen at once; fifty
 // rounds of 5,000 sends are for the command.
 import assert from "node:assert/strict";
 import { test } from "node:test";
