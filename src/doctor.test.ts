@@ -9,6 +9,7 @@ import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { type TestDatabase, testDatabase } from "../test/support/database.ts";
 import { type DnsServer, startDnsServer } from "../test/support/dns-server.ts";
+import { inheritedEnv } from "../test/support/inherited-env.ts";
 import { makeCertificateAuthority } from "../test/support/tls.ts";
 import { findConfig } from "./config.ts";
 import { checkNode, examine, printable } from "./doctor.ts";
@@ -375,13 +376,13 @@ describe("the doctor and the outside world", () => {
 
 describe("postern doctor", () => {
   const run = (args: string[], change: Record<string, string> = {}) => {
-    const env = { PATH: process.env.PATH ?? "", ...environment(change) };
+    const env = { ...inheritedEnv(), ...environment(change) };
     // Not spawnSync: the name server lives in this process.
     return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
       execFile(
         process.execPath,
         ["src/main.ts", "doctor", ...args],
-        { env, timeout: 60_000 },
+        { env, timeout: 240_000 },
         (error, stdout, stderr) => resolve({ status: Number(error?.code ?? 0), stdout, stderr }),
       );
     });

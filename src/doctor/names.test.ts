@@ -219,9 +219,9 @@ describe("the service's zone", () => {
       POSTERN_MASTER_KEY: api.config.master_key.toString("hex"),
     };
     const run = promisify(execFile);
-    const text = await run(process.execPath, ["src/main.ts", "dns", "zone"], { env, timeout: 60_000 });
+    const text = await run(process.execPath, ["src/main.ts", "dns", "zone"], { env, timeout: 240_000 });
     assert.equal(text.stdout, `${(await ownZone(api.world)).text}\n`);
-    const json = await run(process.execPath, ["src/main.ts", "dns", "zone", "--json"], { env, timeout: 60_000 });
+    const json = await run(process.execPath, ["src/main.ts", "dns", "zone", "--json"], { env, timeout: 240_000 });
     assert.deepEqual(JSON.parse(json.stdout), { records: zone });
   });
 

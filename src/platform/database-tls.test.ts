@@ -103,7 +103,7 @@ async function outcome(url: string): Promise<string> {
   }
 }
 
-describe("TLS to PostgreSQL", { timeout: 120_000 }, () => {
+describe("TLS to PostgreSQL", () => {
   it("is there with each mode, and every mode but no-verify checks the certificate", async (t) => {
     if (!found) return t.skip("no PostgreSQL of the distribution here");
     const root = `sslrootcert=${join(dir, "ours/ca.pem")}`;

@@ -66,7 +66,7 @@ describe("a transaction", () => {
 });
 
 describe("an organization's transactions", () => {
-  it("leave connections to others, however many they are and however long they take", { timeout: 30_000 }, async () => {
+  it("leave connections to others, however many they are and however long they take", async () => {
     const [busy, other] = ["01900000-0000-7000-8000-00000000000a", "01900000-0000-7000-8000-00000000000b"];
     const end = Promise.withResolvers<void>();
     let running = 0;
@@ -109,7 +109,7 @@ describe("a connection that answers no more", () => {
     "the question for the clock": async () => [{ one: (await far.clockSkewMs()) < 1e9 ? 1 : 0 }],
   };
   for (const [name, ask] of Object.entries(ways)) {
-    it(`is given up by ${name}, as an outage, and the next goes over another`, { timeout: 30_000 }, async () => {
+    it(`is given up by ${name}, as an outage, and the next goes over another`, async () => {
       assert.deepEqual(await whileUnavailable(ask, 1), [{ one: 1 }]);
       line.forget();
       await assert.rejects(ask(), (error) => isUnavailable(error));
@@ -117,7 +117,7 @@ describe("a connection that answers no more", () => {
     });
   }
 
-  it("is not taken for what only takes its time, which is ended by the server", { timeout: 30_000 }, async () => {
+  it("is not taken for what only takes its time, which is ended by the server", async () => {
     await assert.rejects(far.query("select pg_sleep(5)"), { code: "57014" });
     await far.transaction((tx) => tx.query("select pg_sleep(1)"), 10_000);
   });

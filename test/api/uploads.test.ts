@@ -105,7 +105,7 @@ describe("an upload", () => {
     }
   });
 
-  it("that comes slowly keeps nobody waiting but its own organization", { timeout: 60_000 }, async () => {
+  it("that comes slowly keeps nobody waiting but its own organization", async () => {
     const other = await api.organization();
     for (const path of [PREVIEW, REPORTS]) {
       const slow = Array.from({ length: 20 }, () => connect(port, "127.0.0.1"));

@@ -20,8 +20,10 @@ export type Tally = {
   attempt(name: string, play: () => Promise<void> | void): Promise<void>;
 };
 
-/** A corpus: the folder's name and how its cases are run. `dir` is the folder itself. `slow`: two seconds of processor time or more, left to
- * `npm run corpora`. */
+/**
+ * A corpus: the folder's name and how its cases are run. `dir` is the folder itself. `slow`: it takes two seconds of
+ * processor time or more, and is left to `npm run corpora`.
+ */
 export type Corpus = { name: string; slow?: boolean; run(dir: string, tally: Tally): Promise<void> | void };
 
 /** An empty count. */

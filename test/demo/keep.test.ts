@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { inheritedEnv } from "../support/inherited-env.ts";
 import { until } from "../support/until.ts";
 
 const DEMO = join(import.meta.dirname, "demo.ts");
@@ -18,7 +19,7 @@ let kept: { base_url: string; live_key: string; test_key: string; mailbox: strin
 
 before(async () => {
   dir = mkdtempSync(join(tmpdir(), "postern-keep-"));
-  const env = { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? "/tmp", TMPDIR: dir };
+  const env = { ...inheritedEnv(), TMPDIR: dir };
   child = spawn(process.execPath, [DEMO, "--keep", "--json"], { env, stdio: ["ignore", "pipe", "pipe"] });
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on("data", (chunk) => {

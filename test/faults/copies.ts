@@ -5,6 +5,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { inheritedEnv } from "../support/inherited-env.ts";
 import { apiOf, ask } from "../support/postern-process.ts";
 import { emailWithStatus } from "../support/stories.ts";
 import { until } from "../support/until.ts";
@@ -96,7 +97,7 @@ async function judge(t: Theatre, copy: Site): Promise<{ seen: string; reason: st
       await ask(copy.settings, "POST", `/v1/emails/${id}/cancel`);
   }
   await promisify(execFile)(process.execPath, [MAIN, "resume"], {
-    env: { PATH: process.env.PATH, ...copy.settings.env },
+    env: { ...inheritedEnv(), ...copy.settings.env },
   });
   await emailWithStatus(apiOf(copy.settings), mail.id, ["delivered"]);
   await until("it is ready again", async () => (await readiness(copy)).status === 200);

@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
+import { inheritedEnv } from "../support/inherited-env.ts";
 import { posternSettings, startPostern } from "../support/postern-process.ts";
 import { until } from "../support/until.ts";
 
@@ -38,7 +39,7 @@ after(async () => {
 type Ended = { code: number; stdout: string; stderr: string };
 
 function postern(args: string[], change: Record<string, string> = {}): Promise<Ended> {
-  const options = { env: { PATH: process.env.PATH ?? "", ...env, ...change }, timeout: 60_000 };
+  const options = { env: { ...inheritedEnv(), ...env, ...change }, timeout: 240_000 };
   return new Promise((resolve) => {
     execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
@@ -98,7 +99,7 @@ test("a first start leaves the keys in a file where there is no terminal, and sa
 test("a start that is stopped before it is ready ends in good order, with its database", async () => {
   const data = join(folder, "cut-short");
   const pid = join(data, "postgres/cluster/postmaster.pid");
-  const options = { env: { PATH: process.env.PATH ?? "", ...env, POSTERN_DATA: data } };
+  const options = { env: { ...inheritedEnv(), ...env, POSTERN_DATA: data } };
   const child = spawn(process.execPath, [MAIN, "start"], options);
   const ended = once(child, "exit");
   let output = "";

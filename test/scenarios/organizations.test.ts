@@ -7,6 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { inheritedEnv } from "../support/inherited-env.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
 import { until } from "../support/until.ts";
@@ -37,7 +38,7 @@ type Ran = { code: number; stdout: string; stderr: string };
 /** The program as an operator runs it, on the database of the API. */
 async function postern(...args: string[]): Promise<Ran> {
   const env = {
-    PATH: process.env.PATH,
+    ...inheritedEnv(),
     DATABASE_URL: api.database_url,
     POSTERN_DATA: api.config.data_dir,
     POSTERN_LOG_LEVEL: "warn",

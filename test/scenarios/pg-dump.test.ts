@@ -93,7 +93,7 @@ async function restored(name: string): Promise<Record<string, number>> {
   return countAll(urlFor(name));
 }
 
-describe("a backup with pg_dump", { timeout: 120_000 }, () => {
+describe("a backup with pg_dump", () => {
   it("has every row, made as the role of DATABASE_URL", async (t) => {
     if (!server) return t.skip("no PostgreSQL of the distribution here");
     assert.equal(counted.organization, 2);

@@ -5,6 +5,7 @@ import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
+import { inheritedEnv } from "../support/inherited-env.ts";
 import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
 import { until } from "../support/until.ts";
@@ -34,7 +35,7 @@ async function statusOf(id: string): Promise<string> {
 
 const data = () => join(s.dir, "data");
 
-test("the old queue waits, new mail is accepted, and `postern resume` sends both", { timeout: 110_000 }, async () => {
+test("the old queue waits, new mail is accepted, and `postern resume` sends both", async () => {
   const writing = await s.start(["api", "mta", "clock"]);
   await addVerifiedDomain(s, s.dns, "sender.example");
   const first = await send("first");
@@ -58,7 +59,7 @@ test("the old queue waits, new mail is accepted, and `postern resume` sends both
   assert.deepEqual([await statusOf(queued), await statusOf(later)], ["queued", "queued"]);
 
   const { stdout } = await promisify(execFile)(process.execPath, [MAIN, "resume"], {
-    env: { PATH: process.env.PATH, ...s.env },
+    env: { ...inheritedEnv(), ...s.env },
   });
   assert.match(stdout, /Mail leaves again/);
   await until(

@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { inheritedEnv } from "../support/inherited-env.ts";
 import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
 import { until } from "../support/until.ts";
@@ -67,7 +68,7 @@ test("it ends in good order although clients have sent half a request, and finis
 });
 
 test("under npm, whose shell passes no signal on, it ends as by SIGTERM once that shell is gone", async () => {
-  const env = { PATH: process.env.PATH, ...s.env, npm_package_name: "postern", npm_lifecycle_event: "start" };
+  const env = { ...inheritedEnv(), ...s.env, npm_package_name: "postern", npm_lifecycle_event: "start" };
   const script = '"$0" "$1" start; true'; // the shell stays between
   const shell = spawn("sh", ["-c", script, process.execPath, MAIN], { env, detached: true, stdio: "ignore" });
   const health = () =>

@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { join, resolve } from "node:path";
 import { freePort } from "./free-port.ts";
+import { inheritedEnv } from "./inherited-env.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
@@ -59,7 +60,7 @@ export async function startPostern(
 ): Promise<PosternProcess> {
   const args = [join(program, "src/main.ts"), "start", ...(roles ? ["--roles", roles.join(",")] : [])];
   const child = spawn(process.execPath, args, {
-    env: { ...inherited(), ...settings.env, ...env },
+    env: { ...inheritedEnv(), ...settings.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let output = "";
@@ -84,12 +85,6 @@ export async function startPostern(
       return exited;
     },
   };
-}
-
-/** What a process needs to run at all, and the test run's cache of compiled modules, which halves the time of its start. */
-function inherited(): Record<string, string> {
-  const { PATH = "", HOME = "/tmp", NODE_COMPILE_CACHE } = process.env;
-  return { PATH, HOME, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) };
 }
 
 export type Asked = { status: number; body: Record<string, never> & { [name: string]: unknown } };

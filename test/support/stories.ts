@@ -10,7 +10,7 @@ export function receiveAt(dns: DnsServer, domain: string, host = `mx.${domain}`)
 }
 
 /** Polls `GET /v1/emails/{id}` until its status is one of `statuses`. */
-export async function emailWithStatus(api: Asking, id: string, statuses: string[], timeoutMs = 20_000) {
+export async function emailWithStatus(api: Asking, id: string, statuses: string[], timeoutMs?: number) {
   let status: string | undefined;
   const look = async () => {
     const { body } = await api.ask("GET", `/v1/emails/${id}`);

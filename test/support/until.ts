@@ -2,7 +2,7 @@
 
 const LOOK_EVERY_MS = 10;
 /** Long enough for a machine that does much else; a condition that holds is noticed at once. */
-const WITHIN_MS = 20_000;
+const WITHIN_MS = 60_000;
 
 /** Waits until `look` gives something (not false, null or undefined), and gives that; fails with `what` after `withinMs`. */
 export async function until<T>(

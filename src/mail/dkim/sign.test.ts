@@ -203,7 +203,7 @@ const randomMessage = fc.record({
   body: fc.array(bodyPiece, { maxLength: 30 }),
 });
 
-test("signatures over random messages verify with both verifiers", { timeout: 60_000 }, async () => {
+test("signatures over random messages verify with both verifiers", async () => {
   const forDkimpy: Buffer[] = [];
   const keys = [{ ...ed25519 }, rsa];
   await fc.assert(

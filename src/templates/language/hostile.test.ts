@@ -262,7 +262,7 @@ describe("whatever the template and the variables", () => {
   })).nodes;
   const variables = fc.dictionary(fc.constantFrom("a", "b", "c", "items", "constructor", "x"), fc.jsonValue());
 
-  test("parsing and rendering never throw and never pass a limit", { timeout: 60_000 }, () => {
+  test("parsing and rendering never throw and never pass a limit", () => {
     let rendered = 0;
     fc.assert(
       fc.property(
@@ -289,7 +289,7 @@ describe("whatever the template and the variables", () => {
     assert.ok(rendered > ROUNDS / 8, `only ${rendered} templates were rendered`);
   });
 
-  test("no raw < from a variable gets into escaped output", { timeout: 60_000 }, () => {
+  test("no raw < from a variable gets into escaped output", () => {
     const markup = fc.oneof(
       fc.string(),
       fc.constantFrom("<", "<script>", "a<b", "</p><img src=x onerror=1>", "\"'`=<>&"),

@@ -229,7 +229,7 @@ describe("limits of a source", () => {
     "'x' ",
   ];
   for (const unit of units) {
-    test(`512 KiB of ${unit} end within 2 seconds of CPU`, { timeout: 60_000 }, () => {
+    test(`512 KiB of ${unit} end within 2 seconds of CPU`, () => {
       for (const before of ["", "{{"]) {
         const source = before + unit.repeat(Math.floor((SOURCE_BYTES_MAX - 2) / unit.length));
         const ms = processorMs(() => parseTemplate(source));
