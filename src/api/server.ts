@@ -23,7 +23,7 @@ import { closerOf } from "./closing.ts";
 import { compileAtFirstUse, serializersAtFirstUse } from "./compile-schemas.ts";
 import { noteCutOff } from "./cut-off.ts";
 import { answerError } from "./errors.ts";
-import { divertHeavy, isMuch } from "./heavy.ts";
+import { divertHeavy, isMuch, threadMs } from "./heavy.ts";
 import { createHeavyThread, type HeavyRequest } from "./heavy-thread.ts";
 import { limitLoad } from "./load.ts";
 import { describeApi } from "./openapi.ts";
@@ -101,7 +101,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   answerOddRequests(world.log, app.server, () => world.random.uuid());
 
   compileAtFirstUse(app);
-  readJsonBodies(app as never, heavy ? noteReading(world) : undefined);
+  readJsonBodies(app as never, heavy ? noteReading : undefined);
   decorateRequests(app);
   refuseWhenStopping(app, state);
   app.setErrorHandler((error, request, reply) => answerError(world.log, error, request, reply));
@@ -192,13 +192,11 @@ function takeHanded(find: FindHanded) {
   };
 }
 
-/** Notes when a body begins to be read, and what must not be read here. */
-function noteReading({ clock }: Pick<World, "clock">) {
-  return (request: FastifyRequest, counts: JsonCounts): boolean => {
-    request.readAtMs = clock.monotonic();
-    request.isHeavy = request.account !== undefined && isMuch(counts);
-    return request.isHeavy;
-  };
+/** Notes where the reading of a body begins, and what must not be read here. */
+function noteReading(request: FastifyRequest, counts: JsonCounts): boolean {
+  request.readAtMs = threadMs();
+  request.isHeavy = request.account !== undefined && isMuch(counts);
+  return request.isHeavy;
 }
 
 function refuseWhenStopping(app: Api, state: { stopping: boolean }): void {
