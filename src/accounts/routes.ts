@@ -1,14 +1,16 @@
 // /v1/api-keys
 import { Type } from "@sinclair/typebox";
 import {
+  AnswerOf,
   type Api,
   answers,
   Closed,
   Deleted,
+  Environment,
   Id,
   IdParams,
+  Named,
   Nullable,
-  OneOf,
   PageOf,
   PageQuery,
   pageOf,
@@ -17,16 +19,19 @@ import {
 import type { World } from "../platform/world.ts";
 import * as accounts from "./accounts.ts";
 
-const Key = Type.Object({
-  id: Id,
-  name: Type.String(),
-  environment: OneOf(["live", "test"]),
-  key_prefix: Type.String({ description: "The first 12 characters of the secret" }),
-  last_four: Type.String(),
-  created_at: Time,
-  last_used_at: Nullable(Time),
-  revoked_at: Nullable(Time),
-});
+const Key = Named(
+  "ApiKey",
+  Type.Object({
+    id: Id,
+    name: Type.String(),
+    environment: Environment,
+    key_prefix: Type.String({ description: "The first 12 characters of the secret" }),
+    last_four: Type.String(),
+    created_at: Time,
+    last_used_at: Nullable(Time),
+    revoked_at: Nullable(Time),
+  }),
+);
 
 const Name = Type.String({ minLength: 1, maxLength: 191 });
 const tags = ["API keys"];
@@ -40,7 +45,9 @@ export function mountAccounts(api: Api, world: World): void {
         operationId: "createApiKey",
         tags,
         summary: "Create an API key; the secret is shown once",
-        body: Closed({ name: Name, environment: OneOf(["live", "test"]) }),
+        description:
+          "A live key makes keys of both kinds, a test key only test keys. We keep a digest: a lost secret cannot be shown again.",
+        body: Closed({ name: Name, environment: Environment }),
         response: answers({ 201: Type.Object({ key: Key, secret: Type.String() }) }),
       },
     },
@@ -54,6 +61,7 @@ export function mountAccounts(api: Api, world: World): void {
         operationId: "listApiKeys",
         tags,
         summary: "List API keys, revoked ones included",
+        description: "Newest first. Revoked keys stay in the list, with `revoked_at`.",
         querystring: Closed(PageQuery),
         response: answers({ 200: PageOf("keys", Key) }),
       },
@@ -68,8 +76,9 @@ export function mountAccounts(api: Api, world: World): void {
         operationId: "getApiKey",
         tags,
         summary: "Get an API key",
+        description: "The record of a key; never its secret.",
         params: IdParams,
-        response: answers({ 200: Type.Object({ key: Key }) }, [404]),
+        response: answers({ 200: AnswerOf("key", Key) }, [404]),
       },
     },
     async (request) => ({ key: await accounts.getKey(world, request.account.org_id, request.params.id) }),
@@ -86,9 +95,10 @@ function mountChanges(api: Api, world: World): void {
         operationId: "renameApiKey",
         tags,
         summary: "Rename an API key",
+        description: "Only the name changes; the secret stays valid. A test key cannot rename live keys.",
         params: IdParams,
         body: Closed({ name: Name }),
-        response: answers({ 200: Type.Object({ key: Key }) }, [404]),
+        response: answers({ 200: AnswerOf("key", Key) }, [404]),
       },
     },
     async (request) => ({
@@ -103,6 +113,8 @@ function mountChanges(api: Api, world: World): void {
         operationId: "revokeApiKey",
         tags,
         summary: "Revoke an API key at once",
+        description:
+          "Requests with the key get 401 from now on. A key may revoke itself; a test key cannot revoke live keys.",
         params: IdParams,
         response: answers({ 200: Deleted }, [404]),
       },

@@ -3,12 +3,14 @@ import { Type } from "@sinclair/typebox";
 import { protectLive } from "../accounts/accounts.ts";
 import {
   type Account,
+  AnswerOf,
   type Api,
   answers,
   Closed,
   Deleted,
   Id,
   IdParams,
+  Named,
   Nullable,
   OneOf,
   PageOf,
@@ -22,25 +24,28 @@ import { ACTIONS, FORWARD_MODES } from "./types.ts";
 
 const DESCRIPTION_MAX = 500;
 
-const Alias = Type.Object({
-  id: Id,
-  org_id: Id,
-  domain_id: Id,
-  address: Type.String({ description: "The local part: exact, or a glob" }),
-  domain: Type.String(),
-  is_masked: Type.Boolean({ description: "Always false here; masked aliases are at /v1/masked/aliases" }),
-  action: OneOf(ACTIONS),
-  forward_to: Type.Array(Type.String()),
-  forward_mode: OneOf(FORWARD_MODES),
-  webhook_ids: Type.Array(Id),
-  description: Nullable(Type.String()),
-  active: Type.Boolean(),
-  emails_received: Type.Integer(),
-  last_received_at: Nullable(Time),
-  created_at: Time,
-  updated_at: Time,
-});
-const One = Type.Object({ alias: Alias });
+const Alias = Named(
+  "Alias",
+  Type.Object({
+    id: Id,
+    org_id: Id,
+    domain_id: Id,
+    address: Type.String({ description: "The local part: exact, or a glob" }),
+    domain: Type.String(),
+    is_masked: Type.Boolean({ description: "Always false here; masked aliases are at /v1/masked/aliases" }),
+    action: OneOf(ACTIONS),
+    forward_to: Type.Array(Type.String()),
+    forward_mode: OneOf(FORWARD_MODES),
+    webhook_ids: Type.Array(Id),
+    description: Nullable(Type.String()),
+    active: Type.Boolean(),
+    emails_received: Type.Integer(),
+    last_received_at: Nullable(Time),
+    created_at: Time,
+    updated_at: Time,
+  }),
+);
+const One = AnswerOf("alias", Alias);
 
 const LocalPart = Type.String({
   maxLength: 255,
@@ -85,6 +90,8 @@ function mountCollection(api: Api, world: World, ports: aliases.AliasPorts): voi
         operationId: "createAlias",
         tags,
         summary: "Create an alias of a domain",
+        description:
+          "Decides what happens to mail for the address. The exact alias goes before globs, the longer glob before the shorter, and all before the catch-all.",
         body: Closed({
           domain_id: Type.String({ minLength: 1, maxLength: 1024, description: "The domain's id or its name" }),
           local_part: LocalPart,
@@ -107,6 +114,7 @@ function mountCollection(api: Api, world: World, ports: aliases.AliasPorts): voi
         operationId: "listAliases",
         tags,
         summary: "List aliases, newest first",
+        description: "Filters are combined.",
         querystring: Closed({
           ...PageQuery,
           domain_id: Type.Optional(Id),
@@ -128,7 +136,15 @@ function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
   const schema = { tags, params: IdParams };
   api.get(
     "/v1/aliases/:id",
-    { schema: { ...schema, operationId: "getAlias", summary: "Get an alias", response: answers({ 200: One }, [404]) } },
+    {
+      schema: {
+        ...schema,
+        operationId: "getAlias",
+        summary: "Get an alias",
+        description: "One alias with its counters.",
+        response: answers({ 200: One }, [404]),
+      },
+    },
     async (request) => ({ alias: await aliases.getAlias(world, request.account.org_id, request.params.id) }),
   );
 
@@ -139,6 +155,7 @@ function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
         ...schema,
         operationId: "updateAlias",
         summary: "Change an alias; what is left out stays",
+        description: "Holds for mail that comes from now on.",
         body: Closed({ local_part: Type.Optional(LocalPart), ...settings }),
         response: answers({ 200: One }, [404, 409]),
       },
@@ -158,6 +175,7 @@ function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
         ...schema,
         operationId: "deleteAlias",
         summary: "Delete an alias; the mail it took stays",
+        description: "Mail to the address goes to a glob or the catch-all from now on, or is refused with 550.",
         response: answers({ 200: Deleted }, [404]),
       },
     },

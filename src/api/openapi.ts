@@ -3,6 +3,9 @@
 // features).
 import type { FastifyDynamicSwaggerOptions } from "@fastify/swagger";
 import { describeNulls } from "./body/absent-nulls.ts";
+import { giveExamples, nameSchemas, sayMeanings, shareParts } from "./components.ts";
+import examples from "./examples.json" with { type: "json" };
+import { describeWebhookCalls, WEBHOOK_CALLS, webhookHeaders } from "./webhook-calls.ts";
 
 /** In the order of the mail's way, which is the order documentation pages show them in. */
 const TAGS: Record<string, string> = {
@@ -10,10 +13,13 @@ const TAGS: Record<string, string> = {
   Domains: "Sender and receiver domains: ownership, DNS records, their verification.",
   DKIM: "Signing keys of a domain (RFC 6376).",
   Templates: "Stored subjects and bodies with variables.",
-  Webhooks: "Where events are posted, and the log of these deliveries.",
+  Webhooks: `Where events are posted, and the log of these deliveries. ${WEBHOOK_CALLS}`,
   Suppressions: "Addresses that get no more mail, and imports of such lists.",
   Warming: "Sending limits that grow with a new domain's reputation.",
-  Statistics: "Figures of a domain: what was sent and what became of it.",
+  Statistics:
+    "Figures of a domain: what was sent and what became of it. Counted in recipients, by UTC time of the event. Rates are " +
+    "over total_sent, 0 to 1 with four decimals, 0 when nothing was sent. Test sends never count, nor do forwards and masked " +
+    "mail: they are not what the domain's owner sent.",
   Inbound: "Mail received for your domains.",
   "Domain aliases": "Addresses of your domains and what happens to their mail.",
   "Inbound rules": "Rules that choose what happens to received mail.",
@@ -32,6 +38,14 @@ const BEARER =
   "An API key: svc_live_… or svc_test_…. A test key changes and deletes only what test keys made, reads no content of live " +
   "mail, and changes no relay and no IP pool: 403 `test_key_not_allowed`. Its webhooks and rules are for test mail.";
 
+/** What holds for all operations is said once: it would be half of the description otherwise. */
+const ABOUT =
+  "Self-hosted e-mail for products: sending, inbound processing and masked addresses.\n\n" +
+  "Every answer has the header `X-Request-ID`, and every answer to a key has `RateLimit-Limit`, `RateLimit-Remaining` and " +
+  "`RateLimit-Reset` (the seconds until the rate is whole again). Ids are UUIDv7, times are RFC 3339 in UTC. Records may " +
+  "get further fields, and fields marked `x-open-enum` further values. In a create `null` for an optional field means that " +
+  "the field is absent; in PUT and PATCH it clears. Where there is GET there is HEAD.";
+
 const SUCCESS: Record<string, string> = { 200: "Success", 201: "Created", 202: "Accepted" };
 
 const HEADERS = {
@@ -40,6 +54,10 @@ const HEADERS = {
   RateLimit: { description: "The organization's requests per second", schema: { type: "integer" } },
   RateRemaining: {
     description: "About how many more requests are allowed at once",
+    schema: { type: "integer", minimum: 0 },
+  },
+  RateReset: {
+    description: "Seconds until that many requests are allowed at once again",
     schema: { type: "integer", minimum: 0 },
   },
   Challenge: { description: "How to authenticate (RFC 6750 §3)", schema: { type: "string" } },
@@ -57,7 +75,7 @@ export function describeApi(baseUrl: string): FastifyDynamicSwaggerOptions {
       info: {
         title: "Postern",
         version: "1.0.0",
-        description: "Self-hosted e-mail for products: sending, inbound processing and masked addresses.",
+        description: ABOUT,
         license: { name: "MIT", url: "https://spdx.org/licenses/MIT.html" },
       },
       servers: [{ url: baseUrl }],
@@ -82,13 +100,19 @@ type Operation = {
   requestBody?: { required?: boolean; content: Record<string, Media> };
   responses: Record<string, Answered>;
 };
-type Document = { paths?: Record<string, Record<string, Operation>>; tags?: unknown };
+type Document = {
+  paths?: Record<string, Record<string, Operation>>;
+  tags?: unknown;
+  "x-webhooks"?: object;
+  components?: { parameters?: object };
+};
 
 /** A copy without shared parts, which YAML would write as anchors that not every reader knows. */
 function finish(described: object): Document {
   const document = JSON.parse(JSON.stringify(described)) as Document;
   const operations = Object.values(document.paths ?? {}).flatMap((methods) => Object.values(methods));
   // OpenAPI 3.0 has no meaning for a body here; that it must be empty if there is one, errors say.
+  for (const operation of operations) if (isEmpty(operation.requestBody)) delete operation.requestBody;
   for (const { delete: deletion } of Object.values(document.paths ?? {})) delete deletion?.requestBody;
   for (const { post } of Object.values(document.paths ?? {})) {
     for (const { schema } of Object.values(post?.requestBody?.content ?? {})) if (schema) describeNulls(schema);
@@ -96,10 +120,30 @@ function finish(described: object): Document {
   for (const operation of operations) {
     describeBody(operation);
     const replays = operation.parameters?.some(({ name }) => name === "idempotency-key") ?? false;
+    joinServerErrors(operation.responses);
     for (const [status, answer] of Object.entries(operation.responses)) describeAnswer(status, answer, replays);
   }
   document.tags = describeTags(operations);
+  nameSchemas(document as never);
+  sayMeanings(document as never);
+  giveExamples(document as never, examples);
+  shareParts(document as never);
+  document["x-webhooks"] = describeWebhookCalls(examples.events);
+  document.components = {
+    ...document.components,
+    parameters: { ...document.components?.parameters, ...webhookHeaders() },
+  };
   return document;
+}
+
+/** `{}` is taken where there is nothing to say (no-body.ts); who generates a client from that gets an argument for nothing. */
+function isEmpty(body: Operation["requestBody"]): boolean {
+  const schemas = Object.values(body?.content ?? {}).map(({ schema }) => schema as { properties?: object } | undefined);
+  return schemas.length > 0 && schemas.every((schema) => schema?.properties && isNothing(schema.properties));
+}
+
+function isNothing(properties: object): boolean {
+  return Object.keys(properties).length === 0;
 }
 
 /** A route takes a request without a body as `null`; OpenAPI has a word of its own for it. */
@@ -110,18 +154,30 @@ function describeBody({ requestBody }: Operation): void {
   for (const schema of schemas) delete schema?.nullable;
 }
 
+/** 500 and 503 have the same body, and a client has one question about both: when to try again. */
+function joinServerErrors(responses: Record<string, Answered>): void {
+  const { 500: failed, 503: busy } = responses;
+  if (!failed || !busy) return;
+  delete responses[500];
+  delete responses[503];
+  responses["5XX"] = { ...failed, description: "500: an internal error. 503: starting, stopping or shedding load" };
+}
+
 /** A route that answers with something else than JSON answers errors as JSON all the same. */
 function describeAnswer(status: string, answer: Answered, replays: boolean): void {
   const [media] = Object.values(answer.content ?? {});
-  if (Number(status) >= 400 && media) answer.content = { "application/json": media };
+  if (status >= "400" && media) answer.content = { "application/json": media };
   if (answer.description === "Default Response") answer.description = SUCCESS[status] ?? "Answer";
-  const headers: Record<string, unknown> = { "X-Request-ID": headerOf("RequestId") };
-  if (status === "429" || status === "503") headers["Retry-After"] = headerOf("RetryAfter");
+  const headers: Record<string, unknown> = status < "300" ? {} : { "X-Request-ID": headerOf("RequestId") };
+  if (status === "429" || status === "5XX") headers["Retry-After"] = headerOf("RetryAfter");
   if (status === "401") headers["WWW-Authenticate"] = headerOf("Challenge");
-  if (status < "300" || status === "429") headers["RateLimit-Limit"] = headerOf("RateLimit");
-  if (status < "300") headers["RateLimit-Remaining"] = headerOf("RateRemaining");
-  if (status === "202" && replays) headers["Idempotent-Replayed"] = headerOf("Replayed");
-  answer.headers = { ...headers, ...answer.headers };
+  if (status === "429") {
+    headers["RateLimit-Limit"] = headerOf("RateLimit");
+    headers["RateLimit-Remaining"] = headerOf("RateRemaining");
+    headers["RateLimit-Reset"] = headerOf("RateReset");
+  }
+  if (status < "300" && replays) headers["Idempotent-Replayed"] = headerOf("Replayed");
+  if (Object.keys({ ...headers, ...answer.headers }).length > 0) answer.headers = { ...headers, ...answer.headers };
 }
 
 function headerOf(name: keyof typeof HEADERS): { $ref: string } {

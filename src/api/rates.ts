@@ -11,9 +11,15 @@ export function limitRequests(world: Pick<World, "db" | "clock">) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { allowed, limit, remaining } = await take(request.account);
     reply.header("ratelimit-limit", String(limit));
-    if (!allowed) throw overRate(limit);
     reply.header("ratelimit-remaining", String(remaining));
+    reply.header("ratelimit-reset", String(resetSeconds(limit, remaining)));
+    if (!allowed) throw overRate(limit);
   };
+}
+
+/** Until the bucket is full again: it holds one second's worth. */
+function resetSeconds(limit: number, remaining: number): number {
+  return remaining >= limit - 1 ? 0 : 1;
 }
 
 function overRate(limit: number): Refusal {

@@ -4,7 +4,6 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import swagger from "@fastify/swagger";
 import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from "fastify";
-import { stringify } from "yaml";
 import { authenticate } from "../accounts/accounts.ts";
 import { noteChanges } from "../audit/audit.ts";
 import { isWithin } from "../platform/addresses.ts";
@@ -12,6 +11,7 @@ import type { Api } from "../platform/http.ts";
 import { ErrorBody, RateLimitBody } from "../platform/http.ts";
 import type { Pressure } from "../platform/pressure.ts";
 import type { World } from "../platform/world.ts";
+import { Event } from "../webhooks/types.ts";
 import { logAccess } from "./access-log.ts";
 import { requireKey, requireLiveKey } from "./auth.ts";
 import type { JsonCounts } from "./body/count-json.ts";
@@ -22,6 +22,7 @@ import { answerOddRequests, answerUnreadable, demandHost } from "./client-errors
 import { closerOf } from "./closing.ts";
 import { compileAtFirstUse, serializersAtFirstUse } from "./compile-schemas.ts";
 import { noteCutOff } from "./cut-off.ts";
+import { mountDescription } from "./description.ts";
 import { answerError } from "./errors.ts";
 import { divertHeavy, isMuch, threadMs } from "./heavy.ts";
 import { createHeavyThread, type HeavyRequest } from "./heavy-thread.ts";
@@ -115,6 +116,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
 
   app.addSchema(ErrorBody);
   app.addSchema(RateLimitBody);
+  app.addSchema({ ...Event, $id: "Event" });
   await app.register(swagger, describeApi(world.config.base_url));
   await app.register(async (scope) => {
     const v1 = scope as unknown as Api;
@@ -161,12 +163,7 @@ function decorateRequests(app: Api): void {
 function mountKeyless(app: Api): void {
   // Monitors and tools ask for the head alone (RFC 9110 §9.3.2).
   const open = { schema: { hide: true }, exposeHeadRoute: true };
-  let description: string | null = null;
-  app.get("/openapi.yaml", open, async (_request, reply) => {
-    // As YAML 1.1 too, which many readers still speak: there a bare `off` is false.
-    description ??= stringify(app.swagger(), { compat: "yaml-1.1", aliasDuplicateObjects: false });
-    reply.type("application/yaml").send(description);
-  });
+  mountDescription(app);
   app.get("/healthz", open, async () => ({ status: "ok" }));
 }
 

@@ -1,23 +1,43 @@
 // /v1/audit-log
 import { Type } from "@sinclair/typebox";
-import { type Api, answers, Closed, Id, Nullable, OneOf, PageOf, PageQuery, pageOf, Time } from "../platform/http.ts";
+import {
+  type Api,
+  answers,
+  Closed,
+  Id,
+  Named,
+  Nullable,
+  OneOf,
+  PageOf,
+  PageQuery,
+  pageOf,
+  Time,
+} from "../platform/http.ts";
 import type { World } from "../platform/world.ts";
 import * as audit from "./audit.ts";
 
-const Entry = Type.Object({
-  id: Id,
-  at: Time,
-  actor: OneOf(["key", "command"], { description: "command: somebody at the command line of the service" }),
-  key_id: Nullable(Id),
-  name: Type.String({ description: "Of the key as it was then, or of the user at the command line" }),
-  ip: Nullable(Type.String({ description: "The client's address; null for commands" })),
-  operation: Type.String({ description: "The operationId, such as updateDomain, or the command" }),
-  target: Type.Record(Type.String(), Type.String(), {
-    description: "What was changed: names from the path, and the id of the record. No address of a person",
+const Entry = Named(
+  "AuditEntry",
+  Type.Object({
+    id: Id,
+    at: Time,
+    actor: OneOf(["key", "command"], { description: "command: somebody at the command line of the service" }),
+    key_id: Nullable(Id),
+    name: Type.String({ description: "Of the key as it was then, or of the user at the command line" }),
+    ip: Nullable(Type.String({ description: "The client's address; null for commands" })),
+    operation: Type.String({ description: "The operationId, such as updateDomain, or the command" }),
+    target: Named(
+      "AuditTarget",
+      Type.Record(Type.String(), Type.String(), {
+        description: "What was changed: names from the path, and the id of the record. No address of a person",
+      }),
+    ),
+    fields: Type.Array(Type.String(), {
+      description: "Names of the fields that were given; their values are not kept",
+    }),
+    request_id: Nullable(Type.String({ format: "uuid", description: "X-Request-ID of the answer" })),
   }),
-  fields: Type.Array(Type.String(), { description: "Names of the fields that were given; their values are not kept" }),
-  request_id: Nullable(Type.String({ format: "uuid", description: "X-Request-ID of the answer" })),
-});
+);
 
 const day = Type.String({ maxLength: 40, description: "A day or an RFC 3339 time, inclusive" });
 

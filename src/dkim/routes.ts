@@ -3,30 +3,36 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyRequest } from "fastify";
 import type { DomainPorts } from "../domains/types.ts";
 import { CHECK_STATUSES } from "../domains/types.ts";
-import { type Api, answers, Closed, Nullable, OneOf, Time } from "../platform/http.ts";
+import { type Api, answers, Closed, Named, Nullable, OneOf, Time } from "../platform/http.ts";
 import type { World } from "../platform/world.ts";
 import * as dkim from "./dkim.ts";
 import { ALGORITHMS, KEY_STATUSES } from "./types.ts";
 
-const Key = Type.Object({
-  selector: Type.String(),
-  domain: Type.String(),
-  algorithm: OneOf(ALGORITHMS),
-  public_key: Type.String({ description: "As in p= of the record: base64" }),
-  status: OneOf(KEY_STATUSES, {
-    description:
-      "pending: waits for its DNS record. active: signs. retiring: replaced; its record must stay until retires_at. deactivated: ended",
+const Key = Named(
+  "DkimKey",
+  Type.Object({
+    selector: Type.String(),
+    domain: Type.String(),
+    algorithm: OneOf(ALGORITHMS),
+    public_key: Type.String({ description: "As in p= of the record: base64" }),
+    status: OneOf(KEY_STATUSES, {
+      description:
+        "pending: waits for its DNS record. active: signs. retiring: replaced; its record must stay until retires_at. deactivated: ended",
+    }),
+    active: Type.Boolean(),
+    verified: Type.Boolean({ description: "The last check saw its record" }),
+    created_at: Time,
+    activated_at: Nullable(Time),
+    retires_at: Nullable(Time),
+    deactivated_at: Nullable(Time),
   }),
-  active: Type.Boolean(),
-  verified: Type.Boolean({ description: "The last check saw its record" }),
-  created_at: Time,
-  activated_at: Nullable(Time),
-  retires_at: Nullable(Time),
-  deactivated_at: Nullable(Time),
-});
+);
 
 const txt = { type: OneOf(["TXT"]), name: Type.String(), value: Type.String() };
-const KeyAnswer = Type.Object({ key: Key, dns_record: Type.Object(txt), message: Type.String() });
+const KeyAnswer = Named(
+  "DkimKeyAnswer",
+  Type.Object({ key: Key, dns_record: Named("DkimRecord", Type.Object(txt)), message: Type.String() }),
+);
 
 const id = Type.String({ maxLength: 1024, description: "The domain's id or its name" });
 const Selector = Type.String({ minLength: 1, maxLength: 63 });
@@ -82,13 +88,14 @@ function mountKeys(api: Api, world: World): void {
         operationId: "listDkimKeys",
         tags,
         summary: "All keys of a domain, newest first, and the records of those in use",
+        description: "Keys that ended are listed too; `dns_records` has those that must be published now.",
         params: Type.Object({ id }),
         response: answers(
           {
             200: Type.Object({
               domain: Type.String(),
               keys: Type.Array(Key),
-              dns_records: Type.Array(Type.Object({ ...txt, selector: Type.String() })),
+              dns_records: Type.Array(Named("DkimKeyRecord", Type.Object({ ...txt, selector: Type.String() }))),
             }),
           },
           [404],
@@ -128,6 +135,8 @@ function mountRotation(api: Api, world: World): void {
         operationId: "deactivateDkimKey",
         tags,
         summary: "End a key at once; answered when nothing is signed with it any more",
+        description:
+          "Nothing is signed with the key any more when this answers. Its DNS record may then be removed. The only active key is 409 unless `force` is true.",
         params: Type.Object({ id, selector: Type.String({ maxLength: 253 }) }),
         querystring: Closed({
           force: Type.Optional(Type.Boolean({ default: false, description: "End even the only active key" })),
@@ -144,13 +153,16 @@ function mountRotation(api: Api, world: World): void {
 }
 
 function mountChecks(api: Api, world: World, ports: DomainPorts): void {
-  const KeyCheck = Type.Object({
-    selector: Type.String(),
-    verified: Type.Boolean(),
-    status: OneOf(CHECK_STATUSES),
-    found: Type.Array(Type.String()),
-    hint: Nullable(Type.String()),
-  });
+  const KeyCheck = Named(
+    "DkimKeyCheck",
+    Type.Object({
+      selector: Type.String(),
+      verified: Type.Boolean(),
+      status: OneOf(CHECK_STATUSES),
+      found: Type.Array(Type.String()),
+      hint: Nullable(Type.String()),
+    }),
+  );
   api.post(
     "/v1/domains/:id/dkim/verify",
     {
@@ -158,6 +170,8 @@ function mountChecks(api: Api, world: World, ports: DomainPorts): void {
         operationId: "verifyDkimKeys",
         tags,
         summary: "Check the DNS records of all keys in use now; a pending key that is there becomes active",
+        description:
+          "Looks at the records in DNS at once. Nothing is lost when one is missing: the answer says what was found.",
         params: Type.Object({ id }),
         response: answers({ 200: Type.Object({ domain: Type.String(), keys: Type.Array(KeyCheck) }) }, [404]),
       },

@@ -2,7 +2,7 @@
 import multipart from "@fastify/multipart";
 import { Type } from "@sinclair/typebox";
 import { PACKED_BYTES_MAX } from "../mail/dmarc-report/unpack.ts";
-import { type Api, answers, Closed, IdParams, PageOf, PageQuery, pageOf } from "../platform/http.ts";
+import { AnswerOf, type Api, answers, Closed, IdParams, PageOf, PageQuery, pageOf } from "../platform/http.ts";
 import { limitUploads } from "../platform/limit-uploads.ts";
 import type { World } from "../platform/world.ts";
 import * as dmarc from "./dmarc.ts";
@@ -40,6 +40,8 @@ function mountFigures(api: Api, world: World, ports: DmarcPorts): void {
         operationId: "getDmarcSummary",
         tags,
         summary: "What the counted reports of the last days say together, and the next step of the policy",
+        description:
+          "Counts reports whose sender is authenticated. `recommendation` says which policy could be published next and what stands in the way.",
         params: Params,
         querystring: Closed(schemas.DaysQuery),
         response: answers({ 200: schemas.Summary }, [404]),
@@ -58,6 +60,8 @@ function mountFigures(api: Api, world: World, ports: DmarcPorts): void {
         operationId: "listDmarcSources",
         tags,
         summary: "The addresses that send mail in the domain's name, most messages first",
+        description:
+          "Each with how much of its mail passed, and whether it is known: ours, authorised, a forwarder, or unknown.",
         params: Params,
         querystring: Closed({
           ...schemas.DaysQuery,
@@ -84,6 +88,7 @@ function mountFigures(api: Api, world: World, ports: DmarcPorts): void {
         operationId: "listDmarcDaily",
         tags,
         summary: "Every day of the last days, oldest first; reports of more than 24 hours are split over their days",
+        description: "A day without reports is there with zeros.",
         params: Params,
         querystring: Closed(schemas.DaysQuery),
         response: answers({ 200: Type.Object({ daily: Type.Array(schemas.Daily), days: Type.Integer() }) }, [404]),
@@ -104,6 +109,7 @@ function mountReports(api: Api, world: World): void {
         operationId: "listDmarcReports",
         tags,
         summary: "List aggregate reports, newest first, those that do not count too",
+        description: "Those that do not count have a status that says why.",
         params: Params,
         querystring: Closed(PageQuery),
         response: answers({ 200: PageOf("reports", schemas.Report) }, [404]),
@@ -120,9 +126,10 @@ function mountReports(api: Api, world: World): void {
         operationId: "getDmarcReport",
         tags,
         summary: "One report with its records, at most 10,000 of them at once",
+        description: "With `records_limit` and `records_offset` a large report is read in parts.",
         params: ReportParams,
         querystring: schemas.RecordsQuery,
-        response: answers({ 200: Type.Object({ report: schemas.WholeReport }) }, [404]),
+        response: answers({ 200: AnswerOf("report", schemas.WholeReport) }, [404]),
       },
     },
     async (request) => {
@@ -140,6 +147,8 @@ function mountReports(api: Api, world: World): void {
         operationId: "getDmarcAddress",
         tags,
         summary: "The address that receives reports on the domain, and the DNS records that it takes",
+        description:
+          "Put the address into `rua=` of the DMARC record. `external_authorization` is what the operator of the service publishes for it.",
         params: Params,
         response: answers({ 200: schemas.Address }, [404]),
       },
@@ -191,8 +200,8 @@ async function mountUpload(api: Api, world: World): Promise<void> {
           },
         },
         response: answers({
-          200: Type.Object({ report: schemas.Report }, { description: "It was there already" }),
-          201: Type.Object({ report: schemas.Report }),
+          200: AnswerOf("report", schemas.Report, { description: "It was there already" }),
+          201: AnswerOf("report", schemas.Report),
         }),
       },
     },

@@ -1,7 +1,7 @@
 // The shapes of the DMARC endpoints, for validation, answers and the description.
 import { Type } from "@sinclair/typebox";
 import { DISPOSITIONS, POLICIES, SCHEMAS } from "../mail/dmarc-report/types.ts";
-import { Closed, Day, Id, Nullable, OneOf, Rate, Time } from "../platform/http.ts";
+import { Closed, Day, Extended, Id, Named, Nullable, OneOf, Rate, Time } from "../platform/http.ts";
 import { AUTHORIZATION_STATUSES } from "./address.ts";
 import { CLASSIFICATIONS, STATUSES, VIAS } from "./types.ts";
 
@@ -9,24 +9,30 @@ const DAYS_MAX = 400;
 const Count = Type.Integer({ minimum: 0 });
 const Text = Nullable(Type.String());
 const Policy = Nullable(OneOf(POLICIES));
-const Dispositions = Type.Object(
-  { none: Count, pass: Count, quarantine: Count, reject: Count },
-  { description: "Messages by what the receivers did; pass is a word of RFC 9990 for what older reports call none" },
+const Dispositions = Named(
+  "DmarcDispositions",
+  Type.Object(
+    { none: Count, pass: Count, quarantine: Count, reject: Count },
+    { description: "Messages by what the receivers did; pass is a word of RFC 9990 for what older reports call none" },
+  ),
 );
-const PublishedPolicy = Type.Object(
-  {
-    domain: Type.String(),
-    p: Policy,
-    sp: Policy,
-    np: Policy,
-    adkim: Nullable(OneOf(["r", "s"])),
-    aspf: Nullable(OneOf(["r", "s"])),
-    pct: Nullable(Type.Integer()),
-    fo: Text,
-    testing: Nullable(Type.Boolean()),
-    discovery_method: Text,
-  },
-  { description: "As the reporter saw it; null is what the report does not say" },
+const PublishedPolicy = Named(
+  "DmarcPublishedPolicy",
+  Type.Object(
+    {
+      domain: Type.String(),
+      p: Policy,
+      sp: Policy,
+      np: Policy,
+      adkim: Nullable(OneOf(["r", "s"])),
+      aspf: Nullable(OneOf(["r", "s"])),
+      pct: Nullable(Type.Integer()),
+      fo: Text,
+      testing: Nullable(Type.Boolean()),
+      discovery_method: Text,
+    },
+    { description: "As the reporter saw it; null is what the report does not say" },
+  ),
 );
 
 export const DaysQuery = {
@@ -41,115 +47,141 @@ const shares = {
   aligned: Type.Integer({ minimum: 0, description: "Messages with DKIM or SPF aligned: those that pass DMARC" }),
 };
 
-export const Summary = Type.Object({
-  domain: Type.String(),
-  days: Count,
-  from: Day,
-  to: Day,
-  total_messages: Count,
-  ...shares,
-  both_aligned: Count,
-  dkim_rate: Rate,
-  spf_rate: Rate,
-  alignment_rate: Rate,
-  report_count: Type.Integer({ minimum: 0, description: "Counted reports about any of the days" }),
-  reporters: Type.Array(
-    Type.Object({
-      org_name: Type.String(),
-      reports: Count,
-      messages: Type.Integer({ description: "Of their reports as a whole" }),
-    }),
-    { description: "Most messages first, at most 50" },
-  ),
-  disposition: Dispositions,
-  published_policy: Nullable(PublishedPolicy),
-  recommendation: Type.Object({
-    next_policy: Nullable(
-      OneOf(POLICIES, { description: "The policy to publish next; the present one while nothing should change" }),
+export const Summary = Named(
+  "DmarcSummary",
+  Type.Object({
+    domain: Type.String(),
+    days: Count,
+    from: Day,
+    to: Day,
+    total_messages: Count,
+    ...shares,
+    both_aligned: Count,
+    dkim_rate: Rate,
+    spf_rate: Rate,
+    alignment_rate: Rate,
+    report_count: Type.Integer({ minimum: 0, description: "Counted reports about any of the days" }),
+    reporters: Type.Array(
+      Named(
+        "DmarcReporter",
+        Type.Object({
+          org_name: Type.String(),
+          reports: Count,
+          messages: Type.Integer({ description: "Of their reports as a whole" }),
+        }),
+      ),
+      { description: "Most messages first, at most 50" },
     ),
-    reason: Type.String({ description: "Of the mail of the days asked for, 30 at least" }),
-    blocking_sources: Type.Array(Type.String(), {
-      description: "Addresses that send more than 0.5 % of the mail without passing; forwarders are left out",
+    disposition: Dispositions,
+    published_policy: Nullable(PublishedPolicy),
+    recommendation: Named(
+      "DmarcRecommendation",
+      Type.Object({
+        next_policy: Nullable(
+          OneOf(POLICIES, { description: "The policy to publish next; the present one while nothing should change" }),
+        ),
+        reason: Type.String({ description: "Of the mail of the days asked for, 30 at least" }),
+        blocking_sources: Type.Array(Type.String(), {
+          description: "Addresses that send more than 0.5 % of the mail without passing; forwarders are left out",
+        }),
+      }),
+    ),
+  }),
+);
+
+export const Source = Named(
+  "DmarcSource",
+  Type.Object({
+    source_ip: Type.String(),
+    total: Count,
+    ...shares,
+    dkim_rate: Rate,
+    spf_rate: Rate,
+    classification: OneOf(CLASSIFICATIONS, {
+      description:
+        "ours: sent from here. authorised: in the domain's SPF record, or passing for the domain. forwarder: passes mail on. unknown: not set up, or forged",
     }),
+    dkim_domains: Type.Array(Type.String(), { description: "Domains that signed, whether it passed or not" }),
+    spf_domains: Type.Array(Type.String()),
+    reporters: Type.Array(Type.String()),
+    first_seen: Day,
+    last_seen: Day,
   }),
-});
+);
 
-export const Source = Type.Object({
-  source_ip: Type.String(),
-  total: Count,
-  ...shares,
-  dkim_rate: Rate,
-  spf_rate: Rate,
-  classification: OneOf(CLASSIFICATIONS, {
-    description:
-      "ours: sent from here. authorised: in the domain's SPF record, or passing for the domain. forwarder: passes mail on. unknown: not set up, or forged",
+export const Daily = Named(
+  "DmarcDay",
+  Type.Object({
+    date: Day,
+    total: Count,
+    ...shares,
+    alignment_rate: Rate,
+    disposition: Dispositions,
+    reports: Type.Integer({ minimum: 0, description: "Reports with a part on this day" }),
   }),
-  dkim_domains: Type.Array(Type.String(), { description: "Domains that signed, whether it passed or not" }),
-  spf_domains: Type.Array(Type.String()),
-  reporters: Type.Array(Type.String()),
-  first_seen: Day,
-  last_seen: Day,
-});
+);
 
-export const Daily = Type.Object({
-  date: Day,
-  total: Count,
-  ...shares,
-  alignment_rate: Rate,
-  disposition: Dispositions,
-  reports: Type.Integer({ minimum: 0, description: "Reports with a part on this day" }),
-});
-
-const reportFields = {
-  id: Id,
-  status: OneOf(STATUSES, {
-    description:
-      "counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out. unreadable: something came that is no report on this domain",
+export const Report = Named(
+  "DmarcReport",
+  Type.Object({
+    id: Id,
+    status: OneOf(STATUSES, {
+      description:
+        "counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out. unreadable: something came that is no report on this domain",
+    }),
+    reason: Nullable(Type.String({ description: "Why it is not counted" })),
+    via: OneOf(VIAS),
+    sender_domain: Nullable(Type.String({ description: "The author of the mail it came in" })),
+    received_at: Time,
+    org_name: Text,
+    email: Text,
+    extra_contact_info: Text,
+    report_id: Nullable(Type.String({ description: "The reporter's own id" })),
+    generator: Text,
+    schema: Nullable(OneOf(SCHEMAS)),
+    policy_domain: Nullable(Type.String({ description: "The domain, or one below it" })),
+    published_policy: Nullable(PublishedPolicy),
+    begin_at: Nullable(Time),
+    end_at: Nullable(Time),
+    total_messages: Count,
+    ...shares,
+    both_aligned: Count,
+    disposition: Dispositions,
+    record_count: Count,
+    rejected_records: Type.Integer({ minimum: 0, description: "Records left out because their values make no sense" }),
+    defects: Type.Array(Type.String(), { description: "What was wrong with the file" }),
+    errors: Type.Array(Type.String(), { description: "What the reporter itself had trouble with" }),
   }),
-  reason: Nullable(Type.String({ description: "Why it is not counted" })),
-  via: OneOf(VIAS),
-  sender_domain: Nullable(Type.String({ description: "The author of the mail it came in" })),
-  received_at: Time,
-  org_name: Text,
-  email: Text,
-  extra_contact_info: Text,
-  report_id: Nullable(Type.String({ description: "The reporter's own id" })),
-  generator: Text,
-  schema: Nullable(OneOf(SCHEMAS)),
-  policy_domain: Nullable(Type.String({ description: "The domain, or one below it" })),
-  published_policy: Nullable(PublishedPolicy),
-  begin_at: Nullable(Time),
-  end_at: Nullable(Time),
-  total_messages: Count,
-  ...shares,
-  both_aligned: Count,
-  disposition: Dispositions,
-  record_count: Count,
-  rejected_records: Type.Integer({ minimum: 0, description: "Records left out because their values make no sense" }),
-  defects: Type.Array(Type.String(), { description: "What was wrong with the file" }),
-  errors: Type.Array(Type.String(), { description: "What the reporter itself had trouble with" }),
-};
-export const Report = Type.Object(reportFields);
+);
 
 const Reported = OneOf(["pass", "fail"]);
-const ReportRecord = Type.Object({
-  source_ip: Type.String(),
-  count: Count,
-  disposition: OneOf(DISPOSITIONS),
-  dkim: Reported,
-  spf: Reported,
-  reasons: Type.Array(Type.Object({ type: Type.String(), comment: Text })),
-  header_from: Text,
-  envelope_from: Text,
-  envelope_to: Text,
-  dkim_results: Type.Array(
-    Type.Object({ domain: Type.String(), selector: Text, result: Type.String(), human_result: Text }),
-  ),
-  spf_results: Type.Array(
-    Type.Object({ domain: Type.String(), scope: Text, result: Type.String(), human_result: Text }),
-  ),
-});
-export const WholeReport = Type.Object({ ...reportFields, records: Type.Array(ReportRecord) });
+const ReportRecord = Named(
+  "DmarcRecord",
+  Type.Object({
+    source_ip: Type.String(),
+    count: Count,
+    disposition: OneOf(DISPOSITIONS),
+    dkim: Reported,
+    spf: Reported,
+    reasons: Type.Array(Named("DmarcRecordReason", Type.Object({ type: Type.String(), comment: Text }))),
+    header_from: Text,
+    envelope_from: Text,
+    envelope_to: Text,
+    dkim_results: Type.Array(
+      Named(
+        "DmarcDkimResult",
+        Type.Object({ domain: Type.String(), selector: Text, result: Type.String(), human_result: Text }),
+      ),
+    ),
+    spf_results: Type.Array(
+      Named(
+        "DmarcSpfResult",
+        Type.Object({ domain: Type.String(), scope: Text, result: Type.String(), human_result: Text }),
+      ),
+    ),
+  }),
+);
+export const WholeReport = Extended("DmarcReportWithRecords", Report, { records: Type.Array(ReportRecord) });
 
 const RECORDS_MAX = 10_000;
 export const RecordsQuery = Closed({
@@ -157,22 +189,33 @@ export const RecordsQuery = Closed({
   records_offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000, default: 0 })),
 });
 
-export const Address = Type.Object({
-  address: Type.String(),
-  rua: Type.String({ description: "For the rua= of the domain's DMARC record" }),
-  suggested_record: Type.Object({
-    type: OneOf(["TXT"]),
-    name: Type.String(),
-    value: Type.String({ description: "The record last seen with our address added, or a first one" }),
+export const Address = Named(
+  "DmarcAddress",
+  Type.Object({
+    address: Type.String(),
+    rua: Type.String({ description: "For the rua= of the domain's DMARC record" }),
+    suggested_record: Named(
+      "DmarcSuggestedRecord",
+      Type.Object({
+        type: OneOf(["TXT"]),
+        name: Type.String(),
+        value: Type.String({ description: "The record last seen with our address added, or a first one" }),
+      }),
+    ),
+    external_authorization: Named(
+      "DmarcExternalAuthorization",
+      Type.Object(
+        {
+          required: Type.Boolean({ description: "The address is of another organizational domain" }),
+          name: Type.String(),
+          type: OneOf(["TXT"]),
+          value: Type.String(),
+          status: OneOf(AUTHORIZATION_STATUSES, { description: "What DNS shows now; error: it could not be asked" }),
+        },
+        {
+          description: "To be published by the operator of this service (a wildcard serves all domains); RFC 7489 §7.1",
+        },
+      ),
+    ),
   }),
-  external_authorization: Type.Object(
-    {
-      required: Type.Boolean({ description: "The address is of another organizational domain" }),
-      name: Type.String(),
-      type: OneOf(["TXT"]),
-      value: Type.String(),
-      status: OneOf(AUTHORIZATION_STATUSES, { description: "What DNS shows now; error: it could not be asked" }),
-    },
-    { description: "To be published by the operator of this service (a wildcard serves all domains); RFC 7489 §7.1" },
-  ),
-});
+);

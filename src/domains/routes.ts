@@ -6,8 +6,10 @@ import {
   answers,
   Closed,
   Deleted,
+  Extended,
   Id,
   IdParams,
+  Named,
   Nullable,
   OneOf,
   PageOf,
@@ -22,65 +24,76 @@ import { CHECK_STATUSES, DOMAIN_STATUSES, DOMAIN_TYPES, type DomainPorts, PURPOS
 
 const WEBHOOK_IDS_MAX = 20;
 
-const Types = OneOf(DOMAIN_TYPES, {
-  description:
-    "Decides which records are required: outbound ownership, SPF and DKIM; inbound and alias ownership and MX; both all four",
-});
-
-const fields = {
-  id: Id,
-  domain: Type.String({ description: "ASCII (A-labels), lower case" }),
-  type: Types,
-  verified: Type.Boolean({ description: "Status verified, or degraded for less than 72 hours" }),
-  ownership_verified: Type.Boolean(),
-  mx_verified: Type.Boolean(),
-  spf_verified: Type.Boolean(),
-  dkim_verified: Type.Boolean({ description: "DNS shows the record of an active key" }),
-  dmarc_verified: Type.Boolean({
-    description: "A valid DMARC record sends us its reports; recommended, never required",
-  }),
-  return_path_verified: Type.Boolean({ description: "Recommended, never required: SPF aligns through it" }),
-  status: OneOf(DOMAIN_STATUSES, {
+const Types = Named(
+  "DomainType",
+  OneOf(DOMAIN_TYPES, {
     description:
-      "pending: not verified yet. degraded: a required record was gone on two checks at least 10 minutes apart; sends for 72 hours more. failed: not verified for 14 days. A good check makes any of them verified",
+      "Decides which records are required: outbound ownership, SPF and DKIM; inbound and alias ownership and MX; both all four",
   }),
-  catch_all_enabled: Type.Boolean(),
-  catch_all_webhook_ids: Type.Array(Id),
-  active: Type.Boolean({ description: "false: neither sends nor receives; what waits goes on waiting" }),
-  tls_policy: OneOf(TLS_POLICIES, { description: "require: mail from this domain is never delivered without TLS" }),
-  ip_pool: Nullable(Type.String()),
-  last_dns_check: Nullable(Time),
-  verified_at: Nullable(Time),
-  created_at: Time,
-  updated_at: Time,
-  warming: Nullable(
-    Type.Object({
-      phase: Type.String(),
-      daily_limit: Nullable(Type.Integer()),
-      hourly_limit: Nullable(Type.Integer()),
-      per_minute_limit: Nullable(Type.Integer()),
-      hint: Nullable(Type.String({ description: "What the limits are and what lifts them" })),
+);
+
+const Domain = Named(
+  "Domain",
+  Type.Object({
+    id: Id,
+    domain: Type.String({ description: "ASCII (A-labels), lower case" }),
+    type: Types,
+    verified: Type.Boolean({ description: "Status verified, or degraded for less than 72 hours" }),
+    ownership_verified: Type.Boolean(),
+    mx_verified: Type.Boolean(),
+    spf_verified: Type.Boolean(),
+    dkim_verified: Type.Boolean({ description: "DNS shows the record of an active key" }),
+    dmarc_verified: Type.Boolean({
+      description: "A valid DMARC record sends us its reports; recommended, never required",
     }),
-  ),
-};
-const Domain = Type.Object(fields);
-
-const DnsRecord = Type.Object({
-  purpose: OneOf(PURPOSES),
-  type: OneOf(["TXT", "MX", "CNAME"]),
-  name: Type.String({ description: "The full name, without final dot" }),
-  value: Type.String(),
-  priority: Nullable(Type.Integer()),
-  ttl: Type.Integer({ description: "Seconds; a suggestion" }),
-  required: Type.Boolean(),
-  status: OneOf(CHECK_STATUSES, {
-    description:
-      "missing: not there. error: the name servers could not be asked, which changes nothing. unchecked: not yet asked",
+    return_path_verified: Type.Boolean({ description: "Recommended, never required: SPF aligns through it" }),
+    status: OneOf(DOMAIN_STATUSES, {
+      description:
+        "pending: not verified yet. degraded: a required record was gone on two checks at least 10 minutes apart; sends for 72 hours more. failed: not verified for 14 days. A good check makes any of them verified",
+    }),
+    catch_all_enabled: Type.Boolean(),
+    catch_all_webhook_ids: Type.Array(Id),
+    active: Type.Boolean({ description: "false: neither sends nor receives; what waits goes on waiting" }),
+    tls_policy: OneOf(TLS_POLICIES, { description: "require: mail from this domain is never delivered without TLS" }),
+    ip_pool: Nullable(Type.String()),
+    last_dns_check: Nullable(Time),
+    verified_at: Nullable(Time),
+    created_at: Time,
+    updated_at: Time,
+    warming: Nullable(
+      Named(
+        "DomainLimits",
+        Type.Object({
+          phase: Type.String(),
+          daily_limit: Nullable(Type.Integer()),
+          hourly_limit: Nullable(Type.Integer()),
+          per_minute_limit: Nullable(Type.Integer()),
+          hint: Nullable(Type.String({ description: "What the limits are and what lifts them" })),
+        }),
+      ),
+    ),
   }),
-  found: Type.Array(Type.String(), { description: "What stands there now" }),
-  hint: Nullable(Type.String({ description: "What to do, in plain words" })),
-  checked_at: Nullable(Time),
-});
+);
+
+const DnsRecord = Named(
+  "DnsRecord",
+  Type.Object({
+    purpose: OneOf(PURPOSES),
+    type: OneOf(["TXT", "MX", "CNAME"]),
+    name: Type.String({ description: "The full name, without final dot" }),
+    value: Type.String(),
+    priority: Nullable(Type.Integer()),
+    ttl: Type.Integer({ description: "Seconds; a suggestion" }),
+    required: Type.Boolean(),
+    status: OneOf(CHECK_STATUSES, {
+      description:
+        "missing: not there. error: the name servers could not be asked, which changes nothing. unchecked: not yet asked",
+    }),
+    found: Type.Array(Type.String(), { description: "What stands there now" }),
+    hint: Nullable(Type.String({ description: "What to do, in plain words" })),
+    checked_at: Nullable(Time),
+  }),
+);
 
 const Params = {
   ...IdParams,
@@ -92,6 +105,7 @@ const tags = ["Domains"];
 export function mountDomains(api: Api, world: World, ports: DomainPorts): void {
   mountCollection(api, world, ports);
   mountDomain(api, world, ports);
+  mountRemoval(api, world, ports);
   mountDns(api, world, ports);
 }
 
@@ -103,6 +117,8 @@ function mountCollection(api: Api, world: World, ports: DomainPorts): void {
         operationId: "createDomain",
         tags,
         summary: "Add a domain; one that sends gets its first DKIM key (RSA, selector postern1) with it",
+        description:
+          "The domain is `pending` until DNS shows its records: publish what `GET /v1/domains/{id}/dns` lists, then call verify. Several organizations may add the same domain, and one of them can verify it.",
         body: Closed({
           domain: Type.String({ minLength: 1, maxLength: 1024 }),
           type: Type.Optional({ ...Types, default: "inbound" }),
@@ -136,6 +152,7 @@ function mountCollection(api: Api, world: World, ports: DomainPorts): void {
         operationId: "listDomains",
         tags,
         summary: "List domains, newest first",
+        description: "Each with its state and its sending limits.",
         querystring: Closed(PageQuery),
         response: answers({ 200: PageOf("domains", Domain) }),
       },
@@ -162,6 +179,8 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
         operationId: "getDomain",
         tags,
         summary: "Get a domain by id or name",
+        description:
+          "The state as the last check found it. A check is made by verify, and by itself: every 5 minutes at first, later daily.",
         params: Params,
         response: answers({ 200: Domain }, [404]),
       },
@@ -178,6 +197,8 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
         operationId: "updateDomain",
         tags,
         summary: "Change the given fields; another type asks for other records",
+        description:
+          "What is left out stays. Another type may ask for further DNS records before the domain is verified again.",
         params: Params,
         body: Closed({
           type: Type.Optional(Types),
@@ -203,7 +224,9 @@ function mountDomain(api: Api, world: World, ports: DomainPorts): void {
       return showDomain(world, ports, account.org_id, updated);
     },
   );
+}
 
+function mountRemoval(api: Api, world: World, ports: DomainPorts): void {
   api.delete(
     "/v1/domains/:id",
     {
@@ -233,6 +256,7 @@ function mountDns(api: Api, world: World, ports: DomainPorts): void {
         operationId: "listDomainDnsRecords",
         tags,
         summary: "The DNS records to publish, and what the last check saw of each",
+        description: "What to publish, and what the last check saw of each. Nothing is looked up by this call.",
         params: Params,
         response: answers({ 200: Type.Object({ domain: Type.String(), records: Type.Array(DnsRecord) }) }, [404]),
       },
@@ -254,8 +278,7 @@ function mountDns(api: Api, world: World, ports: DomainPorts): void {
         params: Params,
         response: answers(
           {
-            200: Type.Object({
-              ...fields,
+            200: Extended("VerifiedDomain", Domain, {
               summary: Type.String({ description: "Where the domain stands, in a sentence or two" }),
               records: Type.Array(DnsRecord),
             }),

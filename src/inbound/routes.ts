@@ -4,10 +4,12 @@ import type { FastifyReply } from "fastify";
 import { protectLive } from "../accounts/accounts.ts";
 import {
   type Account,
+  AnswerOf,
   type Api,
   answers,
   Closed,
   Deleted,
+  Environment,
   Id,
   IdParams,
   Nullable,
@@ -31,7 +33,7 @@ import { STATUSES } from "./types.ts";
 const SIMULATE_BYTES_MAX = 48 * 1024 * 1024;
 const TEXT_MAX = 1_000;
 
-const One = Type.Object({ email: InboundEmail });
+const One = AnswerOf("email", InboundEmail);
 const Binary = (type: string) => ({
   description: "The content",
   content: { [type]: { schema: Type.String({ format: "binary" }) } },
@@ -70,7 +72,7 @@ function mountList(api: Api, world: World): void {
           subject: Substring("Part of Subject"),
           envelope_sender: Substring("Part of the envelope sender"),
           status: Type.Optional(OneOf(STATUSES)),
-          environment: Type.Optional(OneOf(["live", "test"])),
+          environment: Type.Optional(Environment),
           domain_id: Type.Optional(Id),
           alias_id: Type.Optional(Id),
           thread_id: Type.Optional(Id),
@@ -95,6 +97,7 @@ function mountReading(api: Api, world: World, inbound: Inbound): void {
         operationId: "getInboundEmail",
         tags,
         summary: "Get a received mail: the event's fields, what became of it, its webhook deliveries",
+        description: "A test key cannot read live mail.",
         params: IdParams,
         response: answers({ 200: One }, [404]),
       },
@@ -115,6 +118,7 @@ function mountDownloads(api: Api, world: World, inbound: Inbound): void {
         tags,
         summary:
           "The message as stored: as it came, with our Return-Path, Authentication-Results, Received and X-Spam fields in front",
+        description: "Byte for byte, always as a download. A test key cannot read live mail.",
         params: IdParams,
         response: answers({ 200: Binary("message/rfc822") as never }, [404]),
       },

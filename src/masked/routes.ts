@@ -1,12 +1,16 @@
 // /v1/masked/aliases and /v1/masked/domain
 import { Type } from "@sinclair/typebox";
 import {
+  AnswerOf,
   type Api,
   answers,
   Closed,
   Deleted,
+  Environment,
   Id,
   IdParams,
+  Metadata,
+  Named,
   Nullable,
   OneOf,
   PageOf,
@@ -24,43 +28,46 @@ import { FORMATS, ON_DISABLED, OWN_NAME, REDACT, UNOPENED_FILES } from "./types.
 const TEXT_MAX = 500;
 const NAME_MAX = 100;
 
-const Alias = Type.Object({
-  id: Id,
-  org_id: Id,
-  environment: OneOf(["live", "test"]),
-  domain_id: Type.Unsafe<string | null>({ ...Nullable(Id), description: "null: the service's masked domain" }),
-  email: Type.String({ description: "The full address" }),
-  address: Type.String({ description: "The local part" }),
-  domain: Type.String(),
-  forward_to: Type.Array(Type.String(), {
-    description:
-      "Without destinations whose address cannot be read any more, because the service's master key was lost",
+const Alias = Named(
+  "MaskedAlias",
+  Type.Object({
+    id: Id,
+    org_id: Id,
+    environment: Environment,
+    domain_id: Type.Unsafe<string | null>({ ...Nullable(Id), description: "null: the service's masked domain" }),
+    email: Type.String({ description: "The full address" }),
+    address: Type.String({ description: "The local part" }),
+    domain: Type.String(),
+    forward_to: Type.Array(Type.String(), {
+      description:
+        "Without destinations whose address cannot be read any more, because the service's master key was lost",
+    }),
+    action: OneOf(["forward"]),
+    is_masked: Type.Boolean({ description: "Always true here; domain aliases are at /v1/aliases" }),
+    masked_description: Nullable(Type.String()),
+    display_name: Nullable(Type.String()),
+    metadata: Metadata,
+    active: Type.Boolean(),
+    disabled_reason: Type.Unsafe<string | null>({
+      ...Nullable(Type.String()),
+      description:
+        "owner, or destination_bouncing: every mailbox bounced, and mail is put off with 450; confirming one again, or changing forward_to to one that is confirmed, switches the alias on",
+    }),
+    on_disabled: OneOf(ON_DISABLED),
+    reply_enabled: Type.Boolean(),
+    redact: OneOf(REDACT),
+    unopened_files: OneOf(UNOPENED_FILES),
+    own_name: OneOf(OWN_NAME),
+    emails_received: Type.Integer(),
+    emails_forwarded: Type.Integer(),
+    emails_replied: Type.Integer(),
+    emails_blocked: Type.Integer(),
+    last_activity_at: Nullable(Time),
+    created_at: Time,
+    updated_at: Time,
   }),
-  action: OneOf(["forward"]),
-  is_masked: Type.Boolean({ description: "Always true here; domain aliases are at /v1/aliases" }),
-  masked_description: Nullable(Type.String()),
-  display_name: Nullable(Type.String()),
-  metadata: Type.Record(Type.String(), Type.Unknown()),
-  active: Type.Boolean(),
-  disabled_reason: Type.Unsafe<string | null>({
-    ...Nullable(Type.String()),
-    description:
-      "owner, or destination_bouncing: every mailbox bounced, and mail is put off with 450; confirming one again, or changing forward_to to one that is confirmed, switches the alias on",
-  }),
-  on_disabled: OneOf(ON_DISABLED),
-  reply_enabled: Type.Boolean(),
-  redact: OneOf(REDACT),
-  unopened_files: OneOf(UNOPENED_FILES),
-  own_name: OneOf(OWN_NAME),
-  emails_received: Type.Integer(),
-  emails_forwarded: Type.Integer(),
-  emails_replied: Type.Integer(),
-  emails_blocked: Type.Integer(),
-  last_activity_at: Nullable(Time),
-  created_at: Time,
-  updated_at: Time,
-});
-const One = Type.Object({ alias: Alias });
+);
+const One = AnswerOf("alias", Alias);
 
 const ForwardTo = Type.Array(Type.String({ maxLength: 1500 }), {
   minItems: 1,
@@ -72,7 +79,7 @@ const settings = {
   display_name: Type.Optional(
     Nullable(Type.String({ maxLength: NAME_MAX, description: "The name that replies from the alias show" })),
   ),
-  metadata: Type.Optional(Type.Record(Type.String(), Type.Unknown(), { description: "Yours; at most 2 KiB as JSON" })),
+  metadata: Type.Optional({ ...Metadata, description: "Yours; at most 2 KiB as JSON" }),
   active: Type.Optional(Type.Boolean({ description: "false: mail is treated as `on_disabled` says" })),
   on_disabled: Type.Optional(
     OneOf(ON_DISABLED, { description: "drop: mail is taken and thrown away. reject: it is refused with 550" }),
@@ -112,17 +119,22 @@ export function mountMasked(api: Api, world: World, ports: aliases.AliasPorts): 
         operationId: "getMaskedDomain",
         tags,
         summary: "The service's masked domain, and the records its operator publishes",
+        description:
+          "404 when the operator of the service has not set one up. Its records are the operator's to publish.",
         response: answers({
           200: Type.Object({
             domain: Type.String(),
             records: Type.Array(
-              Type.Object({
-                purpose: OneOf(["mx", "spf", "dkim", "dmarc"]),
-                type: OneOf(["MX", "TXT"]),
-                name: Type.String(),
-                value: Type.String(),
-                priority: Nullable(Type.Integer()),
-              }),
+              Named(
+                "MaskedDomainRecord",
+                Type.Object({
+                  purpose: OneOf(["mx", "spf", "dkim", "dmarc"], { description: "What the record is for" }),
+                  type: OneOf(["MX", "TXT"]),
+                  name: Type.String(),
+                  value: Type.String(),
+                  priority: Nullable(Type.Integer()),
+                }),
+              ),
             ),
           }),
         }),
@@ -140,6 +152,8 @@ function mountCollection(api: Api, world: World, ports: aliases.AliasPorts): voi
         operationId: "createMaskedAlias",
         tags,
         summary: "Create a masked alias",
+        description:
+          "Mail to it is forwarded to mailboxes that have confirmed; replies from there leave from the alias. Mailboxes that are new get a mail with a link.",
         body: Closed({
           forward_to: ForwardTo,
           domain_id: Type.Optional(
@@ -172,6 +186,7 @@ function mountCollection(api: Api, world: World, ports: aliases.AliasPorts): voi
         operationId: "listMaskedAliases",
         tags,
         summary: "List masked aliases, newest first",
+        description: "Deleted ones only with `deleted=true`.",
         querystring: Closed({
           ...PageQuery,
           domain_id: Type.Optional(Id),
@@ -201,6 +216,7 @@ function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
         ...schema,
         operationId: "getMaskedAlias",
         summary: "Get a masked alias",
+        description: "One alias with its counters.",
         response: answers({ 200: One }, [404]),
       },
     },
@@ -214,6 +230,7 @@ function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
         ...schema,
         operationId: "updateMaskedAlias",
         summary: "Change a masked alias; what is left out stays",
+        description: "Holds for mail that comes from now on. New mailboxes have to confirm first.",
         body: Closed({ forward_to: Type.Optional(ForwardTo), ...settings }),
         response: answers({ 200: One }, [404, 409]),
       },
@@ -231,6 +248,7 @@ function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
         ...schema,
         operationId: "deleteMaskedAlias",
         summary: "Delete a masked alias; its address is never given out again",
+        description: "Mail to it is refused from now on. It can be restored for 30 days.",
         response: answers({ 200: Deleted }, [404]),
       },
     },
@@ -247,6 +265,7 @@ function mountAlias(api: Api, world: World, ports: aliases.AliasPorts): void {
         ...schema,
         operationId: "restoreMaskedAlias",
         summary: "Restore an alias that was deleted within the last 30 days",
+        description: "It works as before, with its contacts.",
         response: answers({ 200: One }, [404, 409]),
       },
     },

@@ -1,7 +1,19 @@
 // /v1/send and /v1/send/batch
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { type Api, answers, Closed, ErrorBody, Id, OneOf, RateLimitBody } from "../platform/http.ts";
+import {
+  type Api,
+  answers,
+  Closed,
+  Environment,
+  ErrorBody,
+  Extended,
+  Id,
+  Named,
+  OneOf,
+  OneOfKinds,
+  RateLimitBody,
+} from "../platform/http.ts";
 import type { Refusal } from "../platform/refusal.ts";
 import { findUnstorable } from "../platform/storable.ts";
 import type { World } from "../platform/world.ts";
@@ -9,52 +21,98 @@ import { BATCH_MAX, type BatchDeps, sendBatch, VALIDATIONS } from "./accept/batc
 import { createIdempotency, type Idempotency, type Replay, readKey } from "./accept/idempotency.ts";
 import { type EmailRouteDeps, mountEmails } from "./emails/email-routes.ts";
 import { requestHash, type Sending } from "./sending.ts";
-import { AllSuppressed, REQUEST_BYTES_MAX, SendAnswerShape, SendBody, SuppressedList } from "./shape.ts";
+import {
+  ACCEPTED_STATUSES,
+  AllSuppressed,
+  quota,
+  REQUEST_BYTES_MAX,
+  SendAnswerShape,
+  SendBody,
+  SuppressedList,
+} from "./shape.ts";
 
-const BatchBody = Type.Union([
-  Type.Array(SendBody, { minItems: 1, maxItems: BATCH_MAX }),
-  Closed({
-    emails: Type.Array(SendBody, { minItems: 1, maxItems: BATCH_MAX }),
-    validation: Type.Optional(
-      OneOf(VALIDATIONS, {
-        default: "permissive",
-        description: "permissive: what can be sent is sent; strict: all e-mails or none",
-      }),
-    ),
-  }),
-]);
+const Emails = Type.Array(SendBody, {
+  minItems: 1,
+  maxItems: BATCH_MAX,
+  description: "The e-mails, each as for a single send",
+});
 
-const BatchResult = Type.Object(
-  {
-    index: Type.Integer({ description: "Place in the request, from 0" }),
-    status: Type.String({ description: "queued, scheduled, simulated or rejected" }),
-    id: Type.Optional(Id),
-    message_id: Type.Optional(Type.String({ description: "Without angle brackets" })),
-    suppressed: Type.Optional(SuppressedList),
-    error: Type.Optional(Type.String()),
-    code: Type.Optional(
-      Type.String({ description: "As for a single send; batch_rejected: another item of a strict batch is at fault" }),
+const BatchBody = Type.Union(
+  [
+    Emails,
+    Named(
+      "Batch",
+      Closed(
+        {
+          emails: Emails,
+          validation: Type.Optional(
+            OneOf(VALIDATIONS, {
+              default: "permissive",
+              description: "permissive: what can be sent is sent; strict: all e-mails or none",
+            }),
+          ),
+        },
+        { description: "E-mails, and what happens to all of them when one is at fault" },
+      ),
     ),
-    field: Type.Optional(Type.String({ description: "Path within the item" })),
-  },
-  { additionalProperties: true },
+  ],
+  { description: "The e-mails alone, or with settings for all of them" },
 );
 
-const BatchAnswerShape = Type.Object({
-  accepted: Type.Integer(),
-  rejected: Type.Integer(),
-  environment: OneOf(["live", "test"]),
-  results: Type.Array(BatchResult, { description: "One for each e-mail, in the order of the request" }),
-  quota_limit: Type.Integer(),
-  quota_used: Type.Integer(),
-  quota_remaining: Type.Integer(),
-});
+const index = Type.Integer({ description: "Place in the request, from 0" });
+const BatchAccepted = Named(
+  "BatchAccepted",
+  Type.Object(
+    {
+      index,
+      status: OneOf(ACCEPTED_STATUSES, { description: "As for a single send" }),
+      id: Id,
+      message_id: Type.String({ description: "The Message-ID, without angle brackets" }),
+      suppressed: SuppressedList,
+    },
+    { additionalProperties: true, description: "An e-mail of a batch that was accepted" },
+  ),
+);
+const { request_id: _none, ...errorFields } = ErrorBody.properties;
+const BatchRejected = Named(
+  "BatchRejected",
+  Type.Object(
+    {
+      index,
+      status: OneOf(["rejected"], { description: "Always rejected" }),
+      ...errorFields,
+      suppressed: Type.Optional(SuppressedList),
+    },
+    {
+      additionalProperties: true,
+      description:
+        "An e-mail of a batch that was declined, with the error that a single send would answer. " +
+        "batch_rejected: another e-mail of a strict batch is at fault",
+    },
+  ),
+);
+const BatchResult = OneOfKinds("BatchResult", "status", [BatchAccepted, BatchRejected]);
 
-const WithResults = Type.Object({
-  accepted: Type.Optional(Type.Integer()),
-  rejected: Type.Optional(Type.Integer()),
-  results: Type.Optional(Type.Array(BatchResult)),
-});
+const accepted = Type.Integer({ description: "How many e-mails were accepted" });
+const rejected = Type.Integer({ description: "How many e-mails were declined" });
+const results = Type.Array(BatchResult, { description: "One for each e-mail, in the order of the request" });
+const BatchAnswerShape = Named(
+  "BatchAnswer",
+  Type.Object(
+    { accepted, rejected, environment: Environment, results, ...quota },
+    { description: "What became of each e-mail of a batch" },
+  ),
+);
+
+/** An error of a whole batch; one that is found before its e-mails are looked at has no results. */
+const withResults = {
+  accepted: Type.Optional(accepted),
+  rejected: Type.Optional(rejected),
+  results: Type.Optional(results),
+};
+const BatchError = Extended("BatchError", ErrorBody, withResults);
+const BatchSuppressed = Extended("BatchSuppressed", AllSuppressed, withResults);
+const BatchLimited = Extended("BatchLimited", RateLimitBody, withResults);
 
 const IdempotencyHeader = Type.Object({
   "idempotency-key": Type.Optional(
@@ -165,22 +223,13 @@ function mountBatch(api: Api, idempotency: Idempotency, deps: SendingRouteDeps):
         body: BatchBody,
         response: answers({
           202: BatchAnswerShape,
-          400: Type.Unsafe({
-            ...Type.Intersect([Type.Ref(ErrorBody), WithResults]),
-            description: "Invalid parameters",
-          }),
+          400: Type.Unsafe({ ...BatchError, description: "Invalid parameters" }),
           409: Type.Unsafe({
             ...Type.Ref(ErrorBody),
             description: "The Idempotency-Key was used with another request",
           }),
-          422: Type.Unsafe({
-            ...Type.Intersect([AllSuppressed, WithResults]),
-            description: "All recipients are suppressed",
-          }),
-          429: Type.Unsafe({
-            ...Type.Intersect([Type.Ref(RateLimitBody), WithResults]),
-            description: "A rate or sending limit is exceeded",
-          }),
+          422: Type.Unsafe({ ...BatchSuppressed, description: "All recipients are suppressed" }),
+          429: Type.Unsafe({ ...BatchLimited, description: "A rate or sending limit is exceeded" }),
         }),
       },
     },

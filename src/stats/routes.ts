@@ -7,8 +7,10 @@ import {
   answers,
   Closed,
   Day,
+  Extended,
   Id,
   type IdParams,
+  Named,
   Nullable,
   Rate,
   Time,
@@ -20,31 +22,34 @@ const DAYS_MAX = 90;
 const HOURS_MAX = 336;
 const ID_CHARS_MAX = 1024;
 
-const metrics = {
-  total_sent: Type.Integer({
-    description: "Recipients whose first attempt has an outcome; sending again by hand counts",
+const Figures = Named(
+  "MailFigures",
+  Type.Object({
+    total_sent: Type.Integer({
+      description: "Recipients whose first attempt has an outcome; sending again by hand counts",
+    }),
+    total_delivered: Type.Integer({ description: "Accepted by the recipient's mail exchanger" }),
+    total_deferred: Type.Integer({
+      description: "Recipients whose first attempt was put off; many are delivered later",
+    }),
+    total_bounced: Type.Integer({ description: "Refused for good, delayed bounces included" }),
+    total_hard_bounce: Type.Integer({ description: "Of these, because of the recipient's address" }),
+    total_complaints: Type.Integer({ description: "Marked as spam, on the day the report came" }),
+    total_suppressed: Type.Integer({ description: "Recipients left out because they are suppressed" }),
+    total_failed: Type.Integer({ description: "Not delivered in time, without a server's refusal" }),
+    delivery_rate: Rate,
+    bounce_rate: Rate,
+    hard_bounce_rate: Rate,
+    complaint_rate: Rate,
   }),
-  total_delivered: Type.Integer({ description: "Accepted by the recipient's mail exchanger" }),
-  total_deferred: Type.Integer({ description: "Recipients whose first attempt was put off; many are delivered later" }),
-  total_bounced: Type.Integer({ description: "Refused for good, delayed bounces included" }),
-  total_hard_bounce: Type.Integer({ description: "Of these, because of the recipient's address" }),
-  total_complaints: Type.Integer({ description: "Marked as spam, on the day the report came" }),
-  total_suppressed: Type.Integer({ description: "Recipients left out because they are suppressed" }),
-  total_failed: Type.Integer({ description: "Not delivered in time, without a server's refusal" }),
-  delivery_rate: Rate,
-  bounce_rate: Rate,
-  hard_bounce_rate: Rate,
-  complaint_rate: Rate,
-};
+);
 
 const Params = Type.Object({
   id: Type.String({ maxLength: ID_CHARS_MAX, description: "The domain's id or its name" }),
 }) as typeof IdParams;
 const tags = ["Statistics"];
-const description =
-  "Counted in recipients, by UTC time of the event. Rates are over total_sent, 0 to 1 with four decimals, 0 when nothing " +
-  "was sent. Test sends never count, nor do forwards and masked mail: they are not what the domain's owner sent. Needs a " +
-  "paid plan: 403 `plan_limit_reached` on the free one.";
+/** What holds for all figures is said at the tag Statistics. */
+const description = "Needs a paid plan: 403 `plan_limit_reached` on the free one.";
 
 const days = (preset: number) =>
   Closed({
@@ -74,12 +79,15 @@ function ofDomain<P extends TObject["properties"]>(properties: P) {
 }
 
 function mountSummary(api: Api, world: World): void {
-  const Summary = ofDomain({
-    period_days: Type.Integer(),
-    metrics: Type.Object({ period_days: Type.Integer(), ...metrics }),
-    today_sent: Type.Integer({ description: "total_sent of the current UTC day" }),
-    this_hour_sent: Type.Integer({ description: "total_sent of the current hour" }),
-  });
+  const Summary = Named(
+    "DomainStats",
+    ofDomain({
+      period_days: Type.Integer(),
+      metrics: Extended("DomainMetrics", Figures, { period_days: Type.Integer() }),
+      today_sent: Type.Integer({ description: "total_sent of the current UTC day" }),
+      this_hour_sent: Type.Integer({ description: "total_sent of the current hour" }),
+    }),
+  );
   api.get(
     "/v1/domains/:id/stats",
     {
@@ -98,10 +106,15 @@ function mountSummary(api: Api, world: World): void {
 }
 
 function mountDaily(api: Api, world: World): void {
-  const Daily = ofDomain({
-    days: Type.Integer(),
-    stats: Type.Array(Type.Object({ date: Day, ...metrics }), { description: "Oldest first, one row for every day" }),
-  });
+  const Daily = Named(
+    "DomainStatsDaily",
+    ofDomain({
+      days: Type.Integer(),
+      stats: Type.Array(Extended("DomainStatsDay", Figures, { date: Day }), {
+        description: "Oldest first, one row for every day",
+      }),
+    }),
+  );
   api.get(
     "/v1/domains/:id/stats/daily",
     {
@@ -121,10 +134,15 @@ function mountDaily(api: Api, world: World): void {
 
 function mountHourly(api: Api, world: World): void {
   const hours = Type.Integer({ minimum: 1, maximum: HOURS_MAX, default: 48, description: "The current hour included" });
-  const Hourly = ofDomain({
-    hours: Type.Integer(),
-    stats: Type.Array(Type.Object({ hour: Time, ...metrics }), { description: "Oldest first, one row for every hour" }),
-  });
+  const Hourly = Named(
+    "DomainStatsHourly",
+    ofDomain({
+      hours: Type.Integer(),
+      stats: Type.Array(Extended("DomainStatsHour", Figures, { hour: Time }), {
+        description: "Oldest first, one row for every hour",
+      }),
+    }),
+  );
   api.get(
     "/v1/domains/:id/stats/hourly",
     {
@@ -143,18 +161,20 @@ function mountHourly(api: Api, world: World): void {
 }
 
 function mountIsps(api: Api, world: World): void {
-  const Reason = Type.Object({
-    reason: Type.String({ description: "The bounce class, such as invalid_recipient" }),
-    code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463)" })),
-    count: Type.Integer(),
-  });
-  const Isp = Type.Object({
+  const Reason = Named(
+    "BounceReason",
+    Type.Object({
+      reason: Type.String({ description: "The bounce class, such as invalid_recipient" }),
+      code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463)" })),
+      count: Type.Integer(),
+    }),
+  );
+  const Isp = Extended("IspStats", Figures, {
     isp: Type.String({
       description:
         "Told by the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx, … ; other: " +
         "none of these, or none was asked (suppressed, no such domain)",
     }),
-    ...metrics,
     top_bounce_reasons: Type.Array(Reason, { description: "The five most frequent" }),
   });
   api.get(

@@ -2,7 +2,7 @@
 import multipart from "@fastify/multipart";
 import { Type } from "@sinclair/typebox";
 import type { FastifyRequest } from "fastify";
-import { type Api, answers, Closed, Id, IdParams, Nullable, OneOf, Time } from "../platform/http.ts";
+import { AnswerOf, type Api, answers, Closed, Id, IdParams, Named, Nullable, OneOf, Time } from "../platform/http.ts";
 import { limitUploads } from "../platform/limit-uploads.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -15,54 +15,69 @@ import { FILE_BYTES_MAX, PROVIDER_WORDS, type ReadUpload, readJson, readMultipar
 const UPLOADS = { places: 12, waiting_max: 100 };
 
 const Count = Type.Integer({ minimum: 0 });
-const ReasonCounts = Type.Object({ hard_bounce: Count, complaint: Count, manual: Count, unsubscribe: Count });
-const Sample = Type.Object({
-  row: Type.Integer(),
-  email: Type.String(),
-  reason: OneOf(["hard_bounce", "complaint", "manual", "unsubscribe"]),
-  scope_type: OneOf(["org", "domain", "stream", "template", "list"]),
-  scope_id: Nullable(Type.String()),
-  bounce_code: Nullable(Type.String()),
-  diag_code: Nullable(Type.String()),
-  note: Nullable(Type.String()),
-});
-const RowError = Type.Object({
-  row: Nullable(Type.Integer({ description: "From 1, without the heading" })),
-  column: Nullable(Type.String({ description: "The heading of the column; its number in a list without headings" })),
-  value: Nullable(Type.String({ description: "At most 200 characters" })),
-  message: Type.String(),
-});
-const Question = Type.Object({
-  column: Type.String({ description: "The heading of the column" }),
-  message: Type.String(),
-});
-const Job = Type.Object({
-  id: Id,
-  status: OneOf(["reading", "previewed", "committing", "committed", "failed", "expired"]),
-  provider: OneOf(PROVIDERS, { description: "Detected from the file when not given" }),
-  total_rows: Count,
-  valid_rows: Type.Integer({ minimum: 0, description: "What a commit adds" }),
-  invalid_rows: Type.Integer({
-    minimum: 0,
-    description: "Bad addresses, scopes that are not there, and rows that do not suppress (soft bounces)",
+const ReasonCounts = Named(
+  "SuppressionReasonCounts",
+  Type.Object({ hard_bounce: Count, complaint: Count, manual: Count, unsubscribe: Count }),
+);
+const Sample = Named(
+  "SuppressionImportSample",
+  Type.Object({
+    row: Type.Integer(),
+    email: Type.String(),
+    reason: OneOf(["hard_bounce", "complaint", "manual", "unsubscribe"]),
+    scope_type: OneOf(["org", "domain", "stream", "template", "list"]),
+    scope_id: Nullable(Type.String()),
+    bounce_code: Nullable(Type.String()),
+    diag_code: Nullable(Type.String()),
+    note: Nullable(Type.String()),
   }),
-  duplicate_rows: Type.Integer({
-    minimum: 0,
-    description:
-      "An earlier row has the same address and scope; the stronger reason and the longer time of both are kept",
+);
+const RowError = Named(
+  "SuppressionImportError",
+  Type.Object({
+    row: Nullable(Type.Integer({ description: "From 1, without the heading" })),
+    column: Nullable(Type.String({ description: "The heading of the column; its number in a list without headings" })),
+    value: Nullable(Type.String({ description: "At most 200 characters" })),
+    message: Type.String(),
   }),
-  already_suppressed_rows: Type.Integer({ minimum: 0, description: "Valid rows that are on the list already" }),
-  by_reason: ReasonCounts,
-  sample: Type.Array(Sample, { description: "The first 20 valid rows" }),
-  errors: Type.Array(RowError, { description: "The first 100 invalid rows" }),
-  questions: Type.Array(Question, {
-    description:
-      "Columns of yes and no whose meaning is not known, the first 20: look at them before you commit. Rows with a no there are not suppressed",
+);
+const Question = Named(
+  "SuppressionImportQuestion",
+  Type.Object({
+    column: Type.String({ description: "The heading of the column" }),
+    message: Type.String(),
   }),
-  committed_rows: Type.Integer({ minimum: 0, description: "Progress of the commit" }),
-  created_at: Time,
-  expires_at: Type.Unsafe<Date | string>({ ...Time, description: "Until when a preview can be committed" }),
-});
+);
+const Job = Named(
+  "SuppressionImport",
+  Type.Object({
+    id: Id,
+    status: OneOf(["reading", "previewed", "committing", "committed", "failed", "expired"]),
+    provider: OneOf(PROVIDERS, { description: "Detected from the file when not given" }),
+    total_rows: Count,
+    valid_rows: Type.Integer({ minimum: 0, description: "What a commit adds" }),
+    invalid_rows: Type.Integer({
+      minimum: 0,
+      description: "Bad addresses, scopes that are not there, and rows that do not suppress (soft bounces)",
+    }),
+    duplicate_rows: Type.Integer({
+      minimum: 0,
+      description:
+        "An earlier row has the same address and scope; the stronger reason and the longer time of both are kept",
+    }),
+    already_suppressed_rows: Type.Integer({ minimum: 0, description: "Valid rows that are on the list already" }),
+    by_reason: ReasonCounts,
+    sample: Type.Array(Sample, { description: "The first 20 valid rows" }),
+    errors: Type.Array(RowError, { description: "The first 100 invalid rows" }),
+    questions: Type.Array(Question, {
+      description:
+        "Columns of yes and no whose meaning is not known, the first 20: look at them before you commit. Rows with a no there are not suppressed",
+    }),
+    committed_rows: Type.Integer({ minimum: 0, description: "Progress of the commit" }),
+    created_at: Time,
+    expires_at: Type.Unsafe<Date | string>({ ...Time, description: "Until when a preview can be committed" }),
+  }),
+);
 const Provider = OneOf(PROVIDER_WORDS, { description: "Detected when absent" });
 const tags = ["Suppressions"];
 
@@ -122,7 +137,7 @@ async function mountPreview(api: Api, world: World): Promise<void> {
             },
           },
         },
-        response: answers({ 201: Type.Object({ job: Job }), 202: Type.Object({ job: Job }) }),
+        response: answers({ 201: AnswerOf("job", Job), 202: AnswerOf("job", Job) }),
       },
     },
     async (request, reply) => {
@@ -149,8 +164,9 @@ function mountJob(api: Api, world: World): void {
         operationId: "getSuppressionImport",
         tags,
         summary: "Get an import job, with the progress of its reading and its commit",
+        description: "Ask again while the status is `reading` or `committing`.",
         params: IdParams,
-        response: answers({ 200: Type.Object({ job: Job }) }, [404]),
+        response: answers({ 200: AnswerOf("job", Job) }, [404]),
       },
     },
     async (request) => ({ job: await imports.getImport(world, request.account.org_id, request.params.id) }),
@@ -165,8 +181,10 @@ function mountCommit(api: Api, world: World): void {
         operationId: "commitSuppressionImport",
         tags,
         summary: "Add the valid rows of a previewed job, in the background",
+        description:
+          "Answers at once; the job counts up `committed_rows` until it is `committed`. A job is committed once.",
         params: IdParams,
-        response: answers({ 202: Type.Object({ job: Job }) }, [404, 409]),
+        response: answers({ 202: AnswerOf("job", Job) }, [404, 409]),
       },
     },
     async (request, reply) => {

@@ -2,11 +2,13 @@
 import { Readable } from "node:stream";
 import { Type } from "@sinclair/typebox";
 import {
+  AnswerOf,
   type Api,
   answers,
   Closed,
   Deleted,
   Id,
+  Named,
   Nullable,
   OneOf,
   PageOf,
@@ -21,27 +23,33 @@ import { mountImports } from "./import-routes.ts";
 import * as suppressions from "./suppressions.ts";
 
 const ReasonWord = OneOf(["hard_bounce", "complaint", "manual", "unsubscribe"]);
-const ScopeWord = OneOf(SCOPE_TYPES, {
-  description:
-    "What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; " +
-    "list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag",
-});
+const ScopeWord = Named(
+  "SuppressionScope",
+  OneOf(SCOPE_TYPES, {
+    description:
+      "What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; " +
+      "list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag",
+  }),
+);
 
-const Suppression = Type.Object({
-  id: Id,
-  email: Type.String({ description: "Lower-cased" }),
-  reason: ReasonWord,
-  scope_type: ScopeWord,
-  scope_id: Nullable(Type.String({ description: "Null exactly for the scope org" })),
-  source: Type.String({ description: "manual, unsubscribe, delivery_event or import:<provider>" }),
-  source_message_id: Nullable(Id),
-  bounce_code: Nullable(Type.String({ description: "SMTP reply code, such as 550" })),
-  diag_code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463), such as 5.1.1" })),
-  feedback_type: Nullable(Type.String({ description: "Of a complaint (RFC 5965), such as abuse" })),
-  note: Nullable(Type.String()),
-  expires_at: Nullable(Time),
-  created_at: Time,
-});
+const Suppression = Named(
+  "Suppression",
+  Type.Object({
+    id: Id,
+    email: Type.String({ description: "Lower-cased" }),
+    reason: ReasonWord,
+    scope_type: ScopeWord,
+    scope_id: Nullable(Type.String({ description: "Null exactly for the scope org" })),
+    source: Type.String({ description: "manual, unsubscribe, delivery_event or import:<provider>" }),
+    source_message_id: Nullable(Id),
+    bounce_code: Nullable(Type.String({ description: "SMTP reply code, such as 550" })),
+    diag_code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463), such as 5.1.1" })),
+    feedback_type: Nullable(Type.String({ description: "Of a complaint (RFC 5965), such as abuse" })),
+    note: Nullable(Type.String()),
+    expires_at: Nullable(Time),
+    created_at: Time,
+  }),
+);
 
 const FilterQuery = {
   query: Type.Optional(
@@ -79,6 +87,7 @@ function mountList(api: Api, world: World): void {
         operationId: "listSuppressions",
         tags,
         summary: "List suppressed addresses, the newest first; expired entries are not shown",
+        description: "Filters are combined. An expired entry holds nothing back and is not listed.",
         querystring: Closed({ ...FilterQuery, ...PageQuery }),
         response: answers({ 200: PageOf("suppressions", Suppression) }),
       },
@@ -167,8 +176,8 @@ function mountAdd(api: Api, world: World): void {
           ),
         }),
         response: answers({
-          200: Type.Object({ suppression: Suppression }, { description: "Was suppressed in this scope already" }),
-          201: Type.Object({ suppression: Suppression }),
+          200: AnswerOf("suppression", Suppression, { description: "Was suppressed in this scope already" }),
+          201: AnswerOf("suppression", Suppression),
         }),
       },
     },
@@ -187,6 +196,8 @@ function mountRemove(api: Api, world: World): void {
         operationId: "removeSuppression",
         tags,
         summary: "Remove an entry by its id, or an address's org-wide entry by the URL-encoded address",
+        description:
+          "Mail to the address may go out again at once. An entry that covers a domain, template or list is removed by its id.",
         params: Type.Object({ identifier: Type.String({ maxLength: 1_024 }) }),
         response: answers({ 200: Deleted }, [404]),
       },

@@ -1,6 +1,20 @@
 // /v1/templates
 import { Type } from "@sinclair/typebox";
-import { type Api, answers, Closed, Deleted, Id, Nullable, PageOf, PageQuery, pageOf, Time } from "../platform/http.ts";
+import {
+  AnswerOf,
+  type Api,
+  answers,
+  Closed,
+  Deleted,
+  Id,
+  Named,
+  Nullable,
+  PageOf,
+  PageQuery,
+  pageOf,
+  Time,
+  Variables,
+} from "../platform/http.ts";
 import { spentHere } from "../platform/processor-shares.ts";
 import { createTurns } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
@@ -22,42 +36,51 @@ const Default = Type.Unsafe<string | number | boolean | null>({
   description: "Used when the variable is absent or null",
 });
 
-const Variable = Type.Object({
-  name: Type.String({ description: "As between the braces: name, user.name, items[0].name" }),
-  required: Type.Boolean({
-    description: "Sending without a value is 400 template_variable_missing, unless there is a default",
-  }),
-  default: Default,
-});
-
-const VariableBody = Closed({
-  name: Type.String({ minLength: 1, maxLength: 256 }),
-  required: Type.Optional(
-    Type.Boolean({
-      description: "When omitted: whether a source reads it outside {{default}}, {{#if}} and {{#unless}}",
+const Variable = Named(
+  "TemplateVariable",
+  Type.Object({
+    name: Type.String({ description: "As between the braces: name, user.name, items[0].name" }),
+    required: Type.Boolean({
+      description: "Sending without a value is 400 template_variable_missing, unless there is a default",
     }),
-  ),
-  default: Type.Optional(Default),
-});
-
-const Template = Type.Object({
-  id: Id,
-  org_id: Id,
-  name: Type.String(),
-  slug: Type.String(),
-  description: Nullable(Type.String()),
-  subject: Type.String({ description: "Variables are not escaped in a subject" }),
-  html_body: Nullable(Type.String({ description: "Variables are HTML-escaped unless in triple braces" })),
-  text_body: Nullable(Type.String({ description: "Variables are not escaped in plain text" })),
-  variables: Type.Array(Variable, {
-    description: "The declared variables, then those that the sources read beyond them",
+    default: Default,
   }),
-  active: Type.Boolean({ description: "false: sending with it is 409 invalid_state" }),
-  version: Type.Integer({ description: "Begins at 1; every PUT makes a new one" }),
-  created_at: Time,
-  updated_at: Time,
-});
-const One = Type.Object({ template: Template });
+);
+
+const VariableBody = Named(
+  "TemplateVariableRequest",
+  Closed({
+    name: Type.String({ minLength: 1, maxLength: 256 }),
+    required: Type.Optional(
+      Type.Boolean({
+        description: "When omitted: whether a source reads it outside {{default}}, {{#if}} and {{#unless}}",
+      }),
+    ),
+    default: Type.Optional(Default),
+  }),
+);
+
+const Template = Named(
+  "Template",
+  Type.Object({
+    id: Id,
+    org_id: Id,
+    name: Type.String(),
+    slug: Type.String(),
+    description: Nullable(Type.String()),
+    subject: Type.String({ description: "Variables are not escaped in a subject" }),
+    html_body: Nullable(Type.String({ description: "Variables are HTML-escaped unless in triple braces" })),
+    text_body: Nullable(Type.String({ description: "Variables are not escaped in plain text" })),
+    variables: Type.Array(Variable, {
+      description: "The declared variables, then those that the sources read beyond them",
+    }),
+    active: Type.Boolean({ description: "false: sending with it is 409 invalid_state" }),
+    version: Type.Integer({ description: "Begins at 1; every PUT makes a new one" }),
+    created_at: Time,
+    updated_at: Time,
+  }),
+);
+const One = AnswerOf("template", Template);
 
 const body = {
   slug: Type.String({
@@ -82,24 +105,30 @@ const body = {
   active: Type.Boolean({ default: true }),
 };
 
-const PreviewAnswer = Type.Object({
-  subject: Type.String(),
-  html_body: Nullable(Type.String()),
-  text_body: Nullable(Type.String()),
-  missing_variables: Type.Array(Type.String(), {
-    description: "Required, without default, not given; shown empty here",
-  }),
-  unused_variables: Type.Array(Type.String(), { description: "Given, but no source reads them" }),
-  warnings: Type.Array(
-    Type.Object({
-      code: Type.String({
-        description: "empty_subject, gmail_clipping, no_text_part, unescaped_output or broken_link",
-      }),
-      field: Type.String({ description: "subject, html_body or text_body" }),
-      message: Type.String(),
+const PreviewAnswer = Named(
+  "TemplatePreview",
+  Type.Object({
+    subject: Type.String(),
+    html_body: Nullable(Type.String()),
+    text_body: Nullable(Type.String()),
+    missing_variables: Type.Array(Type.String(), {
+      description: "Required, without default, not given; shown empty here",
     }),
-  ),
-});
+    unused_variables: Type.Array(Type.String(), { description: "Given, but no source reads them" }),
+    warnings: Type.Array(
+      Named(
+        "TemplateWarning",
+        Type.Object({
+          code: Type.String({
+            description: "empty_subject, gmail_clipping, no_text_part, unescaped_output or broken_link",
+          }),
+          field: Type.String({ description: "subject, html_body or text_body" }),
+          message: Type.String(),
+        }),
+      ),
+    ),
+  }),
+);
 
 const byIdOrSlug = Type.Object({ id: Type.String({ maxLength: 1024, description: "UUID or slug" }) });
 const tags = ["Templates"];
@@ -109,6 +138,7 @@ export function mountTemplates(api: Api, world: World): void {
   const { db, clock, random } = world;
   const workshop = { db, clock, random, inTurn: createTurns(clock, spentHere(world)) };
   mountWriting(api, workshop);
+  mountRemoval(api, workshop);
   mountReading(api, workshop);
 }
 
@@ -149,6 +179,7 @@ function mountWriting(api: Api, world: templates.Workshop): void {
         operationId: "updateTemplate",
         tags,
         summary: "Change the fields that are given; makes a new version",
+        description: "What is left out stays. Mail that was accepted before keeps the version it was rendered with.",
         params: byIdOrSlug,
         body: Closed({
           name: Type.Optional(name),
@@ -164,7 +195,9 @@ function mountWriting(api: Api, world: templates.Workshop): void {
       template: await templates.updateTemplate(world, request.account.org_id, request.params.id, request.body),
     }),
   );
+}
 
+function mountRemoval(api: Api, world: templates.Workshop): void {
   api.delete(
     "/v1/templates/:id",
     {
@@ -172,6 +205,7 @@ function mountWriting(api: Api, world: templates.Workshop): void {
         operationId: "deleteTemplate",
         tags,
         summary: "Delete a template and its versions",
+        description: "Mail that was accepted with it is sent all the same.",
         params: byIdOrSlug,
         response: answers({ 200: Deleted }, [404]),
       },
@@ -220,6 +254,7 @@ function mountReading(api: Api, world: templates.Workshop): void {
         operationId: "getTemplate",
         tags,
         summary: "Get a template by UUID or slug",
+        description: "The newest version.",
         params: byIdOrSlug,
         response: answers({ 200: One }, [404]),
       },
@@ -238,8 +273,9 @@ function mountReading(api: Api, world: templates.Workshop): void {
         operationId: "previewTemplate",
         tags,
         summary: "Render a template without sending it",
+        description: "Shows what a recipient would get, and which variables are missing or unused. Nothing is stored.",
         params: byIdOrSlug,
-        body: Nullable(Closed({ variables: Type.Optional(Type.Object({}, { additionalProperties: true })) })),
+        body: Nullable(Closed({ variables: Type.Optional(Variables) })),
         response: answers({ 200: PreviewAnswer }, [404]),
       },
     },

@@ -7,6 +7,7 @@ import {
   Day,
   Id,
   type IdParams,
+  Named,
   Nullable,
   OneOf,
   PageOf,
@@ -25,64 +26,76 @@ const ID_CHARS_MAX = 1024;
 const Limit = (what: string) =>
   Nullable(Type.Integer({ description: `Recipients ${what}; null: no limit; 0 while paused` }));
 
-const Status = Type.Object({
-  domain_id: Id,
-  domain: Type.String(),
-  phase: OneOf(PHASES, {
-    description:
-      "phase_1 to phase_4 have limits. not_started and warmed have none; a domain starts by itself when its SPF and " +
-      "DKIM verify, unless the organization has turned that off",
-  }),
-  paused: Type.Boolean({
-    description:
-      "true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it becomes so " +
-      "when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over at least 20 " +
-      "recipients and from at least 2 such events: one mistyped address pauses nothing",
-  }),
-  paused_reason: Nullable(Type.String()),
-  warming_started_at: Nullable(Time),
-  phase_started_at: Nullable(Time),
-  days_in_current_phase: Type.Integer({
-    description: "The day of the phase, from 1, by UTC days; paused days do not count. 0 before the start",
-  }),
-  current_limits: Type.Object({
-    daily_limit: Limit("a UTC day"),
-    hourly_limit: Limit("an hour: a tenth of the day"),
-    per_minute_limit: Limit("a minute: a twenty-fifth of the hour, at least 10"),
-  }),
-  today_sent: Type.Integer({
-    description:
-      "Recipients accepted today (UTC), scheduled mail on the day it is accepted; without limits: handed to delivery",
-  }),
-  this_hour_sent: Type.Integer(),
-  remaining_today: Nullable(Type.Integer()),
-  remaining_this_hour: Nullable(Type.Integer()),
-  delivery_rate: Nullable(Rate),
-  bounce_rate: Nullable({ ...Rate, description: "Hard bounces: what the rules go by" }),
-  complaint_rate: Nullable({ ...Rate, description: "All three over the last 3 UTC days; null when nothing was sent" }),
-  next_phase: Nullable(OneOf(PHASES)),
-  next_phase_at: Nullable({ ...Time, description: "The earliest time; null while paused" }),
-  held_reason: Nullable(
-    Type.String({
+const Status = Named(
+  "Warming",
+  Type.Object({
+    domain_id: Id,
+    domain: Type.String(),
+    phase: OneOf(PHASES, {
       description:
-        "Why the phase goes on although its days are over: over the last 3 UTC days deliveries were below 95 %, hard " +
-        "bounces above 2 %, complaints above 0.1 %, or nothing was sent",
+        "phase_1 to phase_4 have limits. not_started and warmed have none; a domain starts by itself when its SPF and " +
+        "DKIM verify, unless the organization has turned that off",
     }),
-  ),
-});
+    paused: Type.Boolean({
+      description:
+        "true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it becomes so " +
+        "when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over at least 20 " +
+        "recipients and from at least 2 such events: one mistyped address pauses nothing",
+    }),
+    paused_reason: Nullable(Type.String()),
+    warming_started_at: Nullable(Time),
+    phase_started_at: Nullable(Time),
+    days_in_current_phase: Type.Integer({
+      description: "The day of the phase, from 1, by UTC days; paused days do not count. 0 before the start",
+    }),
+    current_limits: Named(
+      "WarmingLimits",
+      Type.Object({
+        daily_limit: Limit("a UTC day"),
+        hourly_limit: Limit("an hour: a tenth of the day"),
+        per_minute_limit: Limit("a minute: a twenty-fifth of the hour, at least 10"),
+      }),
+    ),
+    today_sent: Type.Integer({
+      description:
+        "Recipients accepted today (UTC), scheduled mail on the day it is accepted; without limits: handed to delivery",
+    }),
+    this_hour_sent: Type.Integer(),
+    remaining_today: Nullable(Type.Integer()),
+    remaining_this_hour: Nullable(Type.Integer()),
+    delivery_rate: Nullable(Rate),
+    bounce_rate: Nullable({ ...Rate, description: "Hard bounces: what the rules go by" }),
+    complaint_rate: Nullable({
+      ...Rate,
+      description: "All three over the last 3 UTC days; null when nothing was sent",
+    }),
+    next_phase: Nullable(OneOf(PHASES)),
+    next_phase_at: Nullable({ ...Time, description: "The earliest time; null while paused" }),
+    held_reason: Nullable(
+      Type.String({
+        description:
+          "Why the phase goes on although its days are over: over the last 3 UTC days deliveries were below 95 %, hard " +
+          "bounces above 2 %, complaints above 0.1 %, or nothing was sent",
+      }),
+    ),
+  }),
+);
 
-const HistoryDay = Type.Object({
-  date: Day,
-  phase: OneOf(START_PHASES),
-  daily_limit: Nullable(Type.Integer()),
-  sent: Type.Integer(),
-  delivered: Type.Integer(),
-  bounced: Type.Integer({ description: "Hard and soft" }),
-  hard_bounced: Type.Integer(),
-  complained: Type.Integer(),
-  decision: OneOf(DECISIONS, { description: "What was decided when the day was over" }),
-  reason: Nullable(Type.String()),
-});
+const HistoryDay = Named(
+  "WarmingDay",
+  Type.Object({
+    date: Day,
+    phase: OneOf(START_PHASES),
+    daily_limit: Nullable(Type.Integer()),
+    sent: Type.Integer(),
+    delivered: Type.Integer(),
+    bounced: Type.Integer({ description: "Hard and soft" }),
+    hard_bounced: Type.Integer(),
+    complained: Type.Integer(),
+    decision: OneOf(DECISIONS, { description: "What was decided when the day was over" }),
+    reason: Nullable(Type.String()),
+  }),
+);
 
 const Params = Type.Object({
   id: Type.String({ maxLength: ID_CHARS_MAX, description: "The domain's id or its name" }),
@@ -109,6 +122,7 @@ function mountReading(api: Api, world: World, ports: WarmingPorts): void {
         operationId: "getWarming",
         tags,
         summary: "How much the domain may send now, and what comes next",
+        description: "The limits of the current phase, what is used of them, and when the next phase begins.",
         params: Params,
         response: answers({ 200: Status }, [404]),
       },
@@ -123,6 +137,7 @@ function mountReading(api: Api, world: World, ports: WarmingPorts): void {
         operationId: "listWarmingHistory",
         tags,
         summary: "What was decided day by day, newest first",
+        description: "One row for each day with its figures and what they led to.",
         params: Params,
         querystring: Closed(PageQuery),
         response: answers({ 200: PageOf("history", HistoryDay) }, [404]),
@@ -146,6 +161,8 @@ function mountStart(api: Api, world: World, ports: WarmingPorts): void {
         operationId: "startWarming",
         tags,
         summary: "Start warming, or begin anew at a phase",
+        description:
+          "A domain starts by itself when its SPF and DKIM verify. Start it by hand to begin at another phase, or at `warmed` where providers know the domain already.",
         params: Params,
         body: optional(Closed({ phase: Type.Optional(phase) })),
         response: answers({ 200: Status }, [404, 409]),
@@ -173,6 +190,7 @@ function mountPausing(api: Api, world: World, ports: WarmingPorts): void {
         operationId: "pauseWarming",
         tags,
         summary: "Refuse all mail of the domain until resumed; the days of the phase stand still",
+        description: "Mail of the domain gets 429 until it is resumed. 409 when the domain is not warming.",
         params: Params,
         body: optional(Closed({ reason: Type.Optional(reason) })),
         response: answers({ 200: Status }, [404, 409]),
@@ -192,6 +210,7 @@ function mountPausing(api: Api, world: World, ports: WarmingPorts): void {
         operationId: "resumeWarming",
         tags,
         summary: "Go on with the day of the phase at which it was paused",
+        description: "Sending goes on under the limits of the day at which it was paused. 409 when it is not paused.",
         params: Params,
         body: optional(Closed({})),
         response: answers({ 200: Status }, [404, 409]),

@@ -3,12 +3,15 @@ import { Type } from "@sinclair/typebox";
 import { protectLive } from "../accounts/accounts.ts";
 import {
   type Account,
+  AnswerOf,
   type Api,
   answers,
   Closed,
   Deleted,
+  Environment,
   Id,
   IdParams,
+  Named,
   Nullable,
   OneOf,
   PageOf,
@@ -21,21 +24,27 @@ import * as deliveries from "./deliveries.ts";
 import { DELIVERY_STATUSES, EVENT_TYPES } from "./types.ts";
 import * as webhooks from "./webhooks.ts";
 
-const Webhook = Type.Object({
-  id: Id,
-  webhook_url: Type.String(),
-  event_types: Type.Array(OneOf(EVENT_TYPES)),
-  has_secret: Type.Boolean({ description: "Whether deliveries are signed; the secret itself is never shown again" }),
-  domain_id: Nullable({ ...Id, description: "Outbound events of this domain only; also the domain's catch-all route" }),
-  match_pattern: Nullable(Type.String()),
-  enabled: Type.Boolean(),
-  environment: OneOf(["live", "test"], { description: "test: made with a test key; it gets events of test mail only" }),
-  previous_secret_expires_at: Nullable({ ...Time, description: "Until then two signatures are sent" }),
-  consecutive_failures: Type.Integer({ description: "Failed attempts since the last success" }),
-  last_success_at: Nullable(Time),
-  created_at: Time,
-  updated_at: Time,
-});
+const Webhook = Named(
+  "Webhook",
+  Type.Object({
+    id: Id,
+    webhook_url: Type.String(),
+    event_types: Type.Array(OneOf(EVENT_TYPES)),
+    has_secret: Type.Boolean({ description: "Whether deliveries are signed; the secret itself is never shown again" }),
+    domain_id: Nullable({
+      ...Id,
+      description: "Outbound events of this domain only; also the domain's catch-all route",
+    }),
+    match_pattern: Nullable(Type.String()),
+    enabled: Type.Boolean(),
+    environment: { ...Environment, description: "test: made with a test key; it gets events of test mail only" },
+    previous_secret_expires_at: Nullable({ ...Time, description: "Until then two signatures are sent" }),
+    consecutive_failures: Type.Integer({ description: "Failed attempts since the last success" }),
+    last_success_at: Nullable(Time),
+    created_at: Time,
+    updated_at: Time,
+  }),
+);
 
 const Secret = Type.String({ description: "The signing secret, prefix whsec_; shown only here" });
 const Url = Type.String({ maxLength: 2048, description: "https only; not a private or otherwise internal address" });
@@ -47,20 +56,23 @@ const MatchPattern = Type.String({
     "expressions have at most 2,000 instructions together (some 80 of the usual size)",
 });
 
-const Delivery = Type.Object({
-  id: Id,
-  endpoint_id: Id,
-  event_id: Type.String({ format: "uuid", description: "The same on every attempt and replay; deduplicate by it" }),
-  event: OneOf(EVENT_TYPES),
-  attempt: Type.Integer({ description: "Attempts made so far" }),
-  status: OneOf(DELIVERY_STATUSES),
-  status_code: Nullable(Type.Integer({ description: "Of the last attempt; null when no answer came" })),
-  error: Nullable(Type.String({ description: "Why the last attempt failed" })),
-  duration_ms: Nullable(Type.Integer()),
-  attempt_id: Nullable(Type.String({ format: "uuid", description: "X-Service-Delivery-ID of the last attempt" })),
-  created_at: Time,
-  next_attempt_at: Nullable(Time),
-});
+const Delivery = Named(
+  "WebhookDelivery",
+  Type.Object({
+    id: Id,
+    endpoint_id: Id,
+    event_id: Type.String({ format: "uuid", description: "The same on every attempt and replay; deduplicate by it" }),
+    event: OneOf(EVENT_TYPES),
+    attempt: Type.Integer({ description: "Attempts made so far" }),
+    status: OneOf(DELIVERY_STATUSES),
+    status_code: Nullable(Type.Integer({ description: "Of the last attempt; null when no answer came" })),
+    error: Nullable(Type.String({ description: "Why the last attempt failed" })),
+    duration_ms: Nullable(Type.Integer()),
+    attempt_id: Nullable(Type.String({ format: "uuid", description: "X-Service-Delivery-ID of the last attempt" })),
+    created_at: Time,
+    next_attempt_at: Nullable(Time),
+  }),
+);
 
 /** A request without a body arrives as null. */
 const NoBody = Nullable(Closed({}));
@@ -70,6 +82,7 @@ const tags = ["Webhooks"];
 /** Mounts the webhook endpoints. */
 export function mountWebhooks(api: Api, world: World): void {
   mountEndpoints(api, world);
+  mountRemoval(api, world);
   mountUpdate(api, world);
   mountRotate(api, world);
   mountTest(api, world);
@@ -85,6 +98,8 @@ function mountEndpoints(api: Api, world: World): void {
         operationId: "createWebhook",
         tags,
         summary: "Create a webhook endpoint; the signing secret is shown once",
+        description:
+          "Events are posted to the URL as JSON, signed with the secret that this answers. Without `events` it gets `email.received`. `email.received` also needs an alias or a catch-all that names the endpoint.",
         body: Closed({
           url: Url,
           events: Type.Optional({ ...Events, description: 'Default ["email.received"]' }),
@@ -104,6 +119,7 @@ function mountEndpoints(api: Api, world: World): void {
         operationId: "listWebhooks",
         tags,
         summary: "List webhook endpoints",
+        description: "Newest first. Secrets are never shown again.",
         querystring: Closed(PageQuery),
         response: answers({ 200: PageOf("webhooks", Webhook) }),
       },
@@ -118,13 +134,16 @@ function mountEndpoints(api: Api, world: World): void {
         operationId: "getWebhook",
         tags,
         summary: "Get a webhook endpoint",
+        description: "The endpoint as it is set, and how its deliveries have gone.",
         params: IdParams,
-        response: answers({ 200: Type.Object({ webhook: Webhook }) }, [404]),
+        response: answers({ 200: AnswerOf("webhook", Webhook) }, [404]),
       },
     },
     async (request) => ({ webhook: await webhooks.getWebhook(world, request.account.org_id, request.params.id) }),
   );
+}
 
+function mountRemoval(api: Api, world: World): void {
   api.delete(
     "/v1/webhooks/:id",
     {
@@ -132,6 +151,7 @@ function mountEndpoints(api: Api, world: World): void {
         operationId: "deleteWebhook",
         tags,
         summary: "Delete a webhook endpoint and what is queued for it",
+        description: "Deliveries that wait are dropped. The log of deliveries keeps what was sent.",
         params: IdParams,
         response: answers({ 200: Deleted }, [404]),
       },
@@ -162,7 +182,7 @@ function mountUpdate(api: Api, world: World): void {
           match_pattern: Type.Optional(Nullable(MatchPattern)),
           enabled: Type.Optional(Type.Boolean()),
         }),
-        response: answers({ 200: Type.Object({ webhook: Webhook }) }, [404]),
+        response: answers({ 200: AnswerOf("webhook", Webhook) }, [404]),
       },
     },
     async (request) => {
@@ -182,6 +202,8 @@ function mountRotate(api: Api, world: World): void {
         operationId: "rotateWebhookSecret",
         tags,
         summary: "Give a webhook endpoint a new signing secret; it is shown once",
+        description:
+          "For `grace_seconds` each delivery carries two signatures, one by each secret, so that receivers can change over. 0 stops the previous secret at once.",
         params: IdParams,
         body: Nullable(
           Closed({
@@ -220,7 +242,7 @@ function mountTest(api: Api, world: World): void {
             event: Type.Optional({ ...OneOf(EVENT_TYPES), description: "Default: the first event it subscribes to" }),
           }),
         ),
-        response: answers({ 200: Type.Object({ delivery: Delivery }) }, [404, 409]),
+        response: answers({ 200: AnswerOf("delivery", Delivery) }, [404, 409]),
       },
     },
     async (request) => ({
@@ -237,6 +259,8 @@ function mountLog(api: Api, world: World): void {
         operationId: "listWebhookDeliveries",
         tags,
         summary: "List webhook deliveries, newest first",
+        description:
+          "Of all endpoints. Failed deliveries are kept for 30 days. `warnings` names endpoints that fail often.",
         querystring: Closed({
           status: Type.Optional(OneOf(DELIVERY_STATUSES)),
           endpoint_id: Type.Optional(Id),
@@ -267,9 +291,10 @@ function mountReplays(api: Api, world: World): void {
         operationId: "replayWebhookDelivery",
         tags,
         summary: "Send a finished delivery again, or a queued one now",
+        description: "The same event with the same body and `event_id`; the attempt is new and signed anew.",
         params: IdParams,
         body: NoBody,
-        response: answers({ 202: Type.Object({ delivery: Delivery }) }, [404, 409]),
+        response: answers({ 202: AnswerOf("delivery", Delivery) }, [404, 409]),
       },
     },
     async (request, reply) => {

@@ -1,4 +1,6 @@
 // Endpoints, events and deliveries as rows and as what the API shows.
+import { Type } from "@sinclair/typebox";
+import { Environment, HeaderField, Id, Metadata, Named, Nullable, OneOf, OneOfKinds, Time } from "../platform/http.ts";
 
 export const EVENT_TYPES = [
   "email.received",
@@ -105,3 +107,191 @@ export type AttemptResult = {
   error: string | null;
   duration_ms: number | null;
 };
+
+const Text = Nullable(Type.String());
+
+export const InboundAttachment = Named(
+  "InboundAttachment",
+  Type.Object({
+    id: Id,
+    filename: Type.String(),
+    content_type: Type.String(),
+    size: Type.Integer(),
+    url: Type.String(),
+    content_id: Text,
+    disposition: Text,
+  }),
+);
+
+export const AuthResults = Named(
+  "AuthResults",
+  Type.Object({
+    dkim: Named(
+      "DkimResult",
+      Type.Object({
+        result: Type.String(),
+        domain: Text,
+        selector: Text,
+        passed_domains: Type.Array(Type.String()),
+        from_aligned: Type.Boolean(),
+      }),
+    ),
+    spf: Named("SpfResult", Type.Object({ result: Type.String(), domain: Text, from_aligned: Type.Boolean() })),
+    dmarc: Named(
+      "DmarcResult",
+      Type.Object({
+        result: Type.String(),
+        from_domain: Text,
+        dkim_aligned: Type.Boolean(),
+        spf_aligned: Type.Boolean(),
+      }),
+    ),
+  }),
+);
+
+export const InboundEnvelope = Named(
+  "InboundEnvelope",
+  Type.Object({
+    from: Type.String({ description: "Empty for the null sender" }),
+    to: Type.String(),
+    remote_ip: Text,
+    helo: Type.String(),
+    tls: Type.Boolean(),
+  }),
+);
+
+export const InboundThread = Named(
+  "InboundThread",
+  Type.Object({
+    id: Nullable(Type.String({ format: "uuid" })),
+    in_reply_to: Text,
+    references: Type.Array(Type.String()),
+    matched_email_id: Nullable(Id),
+  }),
+);
+
+export const InboundSpam = Named(
+  "InboundSpam",
+  Type.Object({
+    score: Nullable(Type.Number({ description: "The sum of the symbols; null when nobody judged" })),
+    verdict: Nullable(
+      Type.String({ description: "What the domain's settings make of it: ham, tag, quarantine or reject" }),
+    ),
+    symbols: Type.Array(
+      Named("SpamSymbol", Type.Object({ name: Type.String(), score: Type.Number() }, { additionalProperties: true })),
+    ),
+  }),
+);
+
+/** An event's own name as its only value, and the fields that all events have. */
+function common(event: WebhookEventType) {
+  return {
+    event: OneOf([event], { description: "The event's type" }),
+    timestamp: { ...Time, description: "When the event was made" },
+    event_id: { ...Id, description: "The same on every attempt; deduplicate by it" },
+    email_id: { ...Id, description: "The e-mail's id" },
+  };
+}
+
+function outbound(event: WebhookEventType) {
+  return {
+    ...common(event),
+    message_id: Type.String({ description: "The Message-ID, without angle brackets" }),
+    environment: Environment,
+    tags: Type.Array(Type.String(), { description: "The tags given when sending" }),
+    metadata: Metadata,
+    from: Type.String({ description: "The From field" }),
+    recipient: Type.String({ description: "The recipient that it is about" }),
+    subject: Type.String({ description: "The Subject field" }),
+  };
+}
+
+const answer = {
+  bounce_code: Nullable(Type.String({ description: "SMTP reply code, such as 550" })),
+  diag_code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463), such as 5.1.1" })),
+  diag_message: Nullable(Type.String({ description: "What the server said" })),
+};
+/** More may come. */
+const open = (description: string) => ({ additionalProperties: true, description });
+
+const Received = Named(
+  "EmailReceivedEvent",
+  Type.Object(
+    {
+      ...common("email.received"),
+      message_id: Nullable(Type.String({ description: "The Message-ID, with angle brackets" })),
+      environment: Environment,
+      from: Nullable(Type.String({ description: "The From field" })),
+      to: Type.String({ description: "The envelope recipient: there is one event for each" }),
+      cc: Type.Array(Type.String()),
+      reply_to: Text,
+      date: Nullable({ ...Time, description: "The Date field" }),
+      subject: Text,
+      text: Nullable(Type.String({ description: "The plain text body; cut at 1 MiB" })),
+      html: Nullable(Type.String({ description: "The HTML body; cut at 1 MiB" })),
+      headers: Type.Array(HeaderField, { description: "The header fields, in the order of the message" }),
+      attachments: Type.Array(InboundAttachment, { description: "The attached files; each is fetched by its `url`" }),
+      spf: Type.String(),
+      dkim: Type.String(),
+      auth_results: Type.Optional({ ...AuthResults, description: "What was checked, in full; paid plans" }),
+      envelope: InboundEnvelope,
+      thread: InboundThread,
+      spam: InboundSpam,
+      auto_submitted: Type.Boolean(),
+      recipient_tag: Text,
+      domain_id: Nullable(Id),
+      alias_id: Nullable(Id),
+      raw_url: Type.String(),
+      size: Type.Integer(),
+      truncated: Type.Boolean({ description: "text or html was cut; the record has all" }),
+    },
+    open("Mail was received and parsed"),
+  ),
+);
+
+const Delivered = Named(
+  "EmailDeliveredEvent",
+  Type.Object(outbound("email.delivered"), open("The recipient's server accepted the mail")),
+);
+
+const Bounced = Named(
+  "EmailBouncedEvent",
+  Type.Object(
+    {
+      ...outbound("email.bounced"),
+      bounce_type: OneOf(["hard", "soft"], { description: "hard: the address is at fault. soft: anything else" }),
+      ...answer,
+      bounce_class: Nullable(Type.String({ description: "Why, in one word such as invalid_recipient" })),
+    },
+    open("The mail was refused for good, or could not be delivered in time"),
+  ),
+);
+
+const Deferred = Named(
+  "EmailDeferredEvent",
+  Type.Object(
+    {
+      ...outbound("email.deferred"),
+      ...answer,
+      attempt: Nullable(Type.Integer({ description: "The attempt that was put off, from 1" })),
+      next_attempt_at: Nullable(Time),
+    },
+    open("The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours"),
+  ),
+);
+
+const Complained = Named(
+  "EmailComplainedEvent",
+  Type.Object(
+    {
+      ...outbound("email.complained"),
+      feedback_type: Type.String({ description: "As the report has it (RFC 5965), such as abuse" }),
+      source_ip: Nullable(Type.String({ description: "The address that the mail came from" })),
+      arrival_date: Nullable(Type.String({ description: "When the mail arrived, in the report's own words" })),
+    },
+    open("The recipient marked the mail as spam"),
+  ),
+);
+
+/** The body of a webhook call. */
+export const Event = OneOfKinds("Event", "event", [Received, Delivered, Bounced, Deferred, Complained]);

@@ -106,17 +106,13 @@ async function judge(program: string): Promise<Run[]> {
   }
 }
 
-/** The description's lines are as its YAML writer makes them: paths two columns in, their methods four. */
 async function describedOperations(settings: Posterns): Promise<{ path: string; method: string }[]> {
-  const yaml = await (await fetch(`${settings.base_url}/openapi.yaml`)).text();
-  const operations: { path: string; method: string }[] = [];
-  let path = "";
-  for (const line of yaml.split("\n")) {
-    path = /^ {2}(\/v1\/[^:]*):$/.exec(line)?.[1] ?? path;
-    const method = /^ {4}(get|put|post|patch|delete):$/.exec(line)?.[1];
-    if (method && path) operations.push({ path, method: method.toUpperCase() });
-  }
-  return operations;
+  const { paths } = (await (await fetch(`${settings.base_url}/openapi.json`)).json()) as {
+    paths: Record<string, object>;
+  };
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => ({ path, method: method.toUpperCase() })),
+  );
 }
 
 type Tester = { program: string; config: string; dir: string };

@@ -1,5 +1,6 @@
 # Loaded by the contract tester (schemathesis): gives operations of the description the examples that contract-subjects.ts
 # wrote, so that the tester starts from requests that work and then varies them. It changes nothing else of it.
+import copy
 import json
 import os
 
@@ -9,6 +10,13 @@ with open(os.environ["POSTERN_CONTRACT_EXAMPLES"], encoding="utf-8") as file:
     EXAMPLES = json.load(file)
 
 
+def own_copy(raw_schema, parameter):
+    reference = parameter.get("$ref")
+    if reference is not None:
+        parameter = raw_schema["components"]["parameters"][reference.rsplit("/", 1)[1]]
+    return copy.deepcopy(parameter)
+
+
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
     for name, examples in EXAMPLES.items():
@@ -16,7 +24,9 @@ def before_load_schema(context, raw_schema):
         operation = raw_schema["paths"].get(path, {}).get(method.lower())
         if operation is None:
             raise KeyError(f"{name} is not described: contract-subjects.ts names an operation that is gone")
-        for parameter in operation.get("parameters", []):
+        # A parameter that several operations share is theirs alone from here on: each has values of its own.
+        operation["parameters"] = [own_copy(raw_schema, parameter) for parameter in operation.get("parameters", [])]
+        for parameter in operation["parameters"]:
             values = examples["parameters"].get(f"{parameter['in']}.{parameter['name']}")
             if values:
                 parameter["examples"] = {f"example{at}": {"value": value} for at, value in enumerate(values)}

@@ -8,14 +8,32 @@ export type Schema = {
   nullable?: boolean;
   required?: string[];
   properties?: Record<string, Schema>;
+  items?: Schema;
+  allOf?: Schema[];
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  additionalProperties?: boolean | Schema;
+  description?: string;
+  enum?: string[];
+  discriminator?: { propertyName: string; mapping: Record<string, string> };
+  "x-open-enum"?: boolean;
+  example?: unknown;
   $ref?: string;
 };
-export type Parameter = { name: string; in: "path" | "query" | "header"; required?: boolean; schema: Schema };
-export type Media = Record<string, { schema: Schema }>;
+export type Parameter = {
+  description?: string;
+  $ref?: string;
+  name: string;
+  in: "path" | "query" | "header";
+  required?: boolean;
+  schema: Schema;
+};
+export type Media = Record<string, { schema: Schema; example?: unknown; examples?: Record<string, unknown> }>;
 
 export type Operation = {
   operationId: string;
   summary?: string;
+  description?: string;
   tags?: string[];
   parameters?: Parameter[];
   requestBody?: { required?: boolean; content: Media };
@@ -24,8 +42,10 @@ export type Operation = {
 
 export type Description = {
   openapi: string;
+  info: { description: string };
   tags: { name: string; description?: string }[];
   paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema>; examples: Record<string, { value: unknown }> };
 };
 
 /** One operation with its place: `{ method: "GET", path: "/v1/emails/{id}", … }`. */
@@ -40,13 +60,27 @@ export async function readDescription(api: Pick<TestApi, "ask">): Promise<string
 
 /** Every operation of the description, in its order. */
 export function operationsOf(text: string): Placed[] {
-  const { paths } = parseYaml(text) as Description;
-  return Object.entries(paths).flatMap(([path, methods]) =>
+  const description = parseYaml(text) as Description;
+  const whole = <T>(part: T | Reference): T => resolve(description, part);
+  return Object.entries(description.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([word, operation]) => {
       const method = word.toUpperCase();
-      return { ...operation, method, path, name: `${method} ${path}` };
+      const parameters = operation.parameters?.map(whole);
+      const answers = Object.entries(operation.responses).map(([status, answer]) => [status, whole(answer)]);
+      const responses = Object.fromEntries(answers);
+      return { ...operation, parameters, responses, method, path, name: `${method} ${path}` };
     }),
   );
+}
+
+type Reference = { $ref: string };
+
+/** What a reference leads to; anything else is itself. */
+export function resolve<T>(description: object, part: T | Reference): T {
+  const { $ref } = (part ?? {}) as Partial<Reference>;
+  if ($ref === undefined) return part as T;
+  const steps = $ref.split("/").slice(1);
+  return steps.reduce<unknown>((at, step) => (at as Record<string, unknown>)[step], description) as T;
 }
 
 /** Every mounted route as `GET /v1/emails/{id}`, read from the router's own tree. */

@@ -1,6 +1,7 @@
 // What requests and answers about received mail look like.
 import { Type } from "@sinclair/typebox";
-import { Closed, Id, Nullable, OneOf, Time } from "../../platform/http.ts";
+import { Closed, Environment, HeaderField, Id, Named, Nullable, OneOf, Time } from "../../platform/http.ts";
+import { AuthResults, InboundAttachment, InboundEnvelope, InboundSpam, InboundThread } from "../../webhooks/types.ts";
 import { STATUSES } from "../types.ts";
 
 const Text = Nullable(Type.String());
@@ -15,7 +16,7 @@ const row = {
     description:
       "received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on",
   }),
-  environment: OneOf(["live", "test"], { description: "test: simulated" }),
+  environment: { ...Environment, description: "test: simulated" },
   alias_id: Nullable(Id),
   has_attachments: Type.Boolean(),
   spam_score: Nullable(Type.Number()),
@@ -23,147 +24,124 @@ const row = {
   processed_at: Nullable(Time),
 };
 
-export const InboundEmailRow = Type.Object({
-  ...row,
-  domain_id: Nullable(Id),
-  thread_id: Nullable(Type.String({ format: "uuid" })),
-  size: Type.Integer(),
-});
+export const InboundEmailRow = Named(
+  "InboundEmailRow",
+  Type.Object({
+    ...row,
+    domain_id: Nullable(Id),
+    thread_id: Nullable(Type.String({ format: "uuid" })),
+    size: Type.Integer(),
+  }),
+);
 
-const Attachment = Type.Object({
-  id: Id,
-  filename: Type.String(),
-  content_type: Type.String(),
-  size: Type.Integer(),
-  url: Type.String(),
-  content_id: Text,
-  disposition: Text,
-});
+const Delivery = Named(
+  "InboundDelivery",
+  Type.Object({
+    id: Id,
+    endpoint_id: Id,
+    event_id: Id,
+    attempt: Type.Integer(),
+    status: Type.String({ description: "pending, retrying, delivered or failed" }),
+    status_code: Nullable(Type.Integer()),
+    error: Text,
+    created_at: Time,
+    next_attempt_at: Nullable(Time),
+  }),
+);
 
-const AuthResults = Type.Object({
-  dkim: Type.Object({
-    result: Type.String(),
-    domain: Text,
-    selector: Text,
-    passed_domains: Type.Array(Type.String()),
-    from_aligned: Type.Boolean(),
+export const InboundEmail = Named(
+  "InboundEmail",
+  Type.Object({
+    ...row,
+    email_id: Type.String({ format: "uuid", description: "The same as `id`: as the event names it" }),
+    reason: Nullable(Type.String({ description: "Why it is failed, quarantined or dropped" })),
+    from: Nullable(Type.String()),
+    to: Type.String({ description: "The envelope recipient" }),
+    cc: Type.Array(Type.String()),
+    reply_to: Text,
+    date: Nullable(Time),
+    text: Text,
+    html: Text,
+    headers: Type.Array(HeaderField),
+    attachments: Type.Array(InboundAttachment),
+    spf: Type.String(),
+    dkim: Type.String(),
+    auth_results: Type.Optional({ ...AuthResults, description: "Paid plans" }),
+    envelope: InboundEnvelope,
+    thread: InboundThread,
+    spam: InboundSpam,
+    auto_submitted: Type.Boolean(),
+    recipient_tag: Text,
+    domain_id: Nullable(Id),
+    raw_url: Type.String(),
+    size: Type.Integer(),
+    truncated: Type.Boolean({ description: "Always false here: the record holds all" }),
+    defects: Type.Array(Type.String(), { description: "What was wrong with the message" }),
+    rule_ids: Type.Array(Id),
+    forwards: Type.Array(Id, { description: "E-mails that carry it on" }),
+    deliveries: Type.Array(Delivery, { description: "Of its events to webhooks" }),
+    released_at: Nullable(Time),
   }),
-  spf: Type.Object({ result: Type.String(), domain: Text, from_aligned: Type.Boolean() }),
-  dmarc: Type.Object({
-    result: Type.String(),
-    from_domain: Text,
-    dkim_aligned: Type.Boolean(),
-    spf_aligned: Type.Boolean(),
-  }),
-});
-
-const Delivery = Type.Object({
-  id: Id,
-  endpoint_id: Id,
-  event_id: Id,
-  attempt: Type.Integer(),
-  status: Type.String({ description: "pending, retrying, delivered or failed" }),
-  status_code: Nullable(Type.Integer()),
-  error: Text,
-  created_at: Time,
-  next_attempt_at: Nullable(Time),
-});
-
-export const InboundEmail = Type.Object({
-  ...row,
-  email_id: Type.String({ format: "uuid", description: "The same as `id`: as the event names it" }),
-  reason: Nullable(Type.String({ description: "Why it is failed, quarantined or dropped" })),
-  from: Nullable(Type.String()),
-  to: Type.String({ description: "The envelope recipient" }),
-  cc: Type.Array(Type.String()),
-  reply_to: Text,
-  date: Nullable(Time),
-  text: Text,
-  html: Text,
-  headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() })),
-  attachments: Type.Array(Attachment),
-  spf: Type.String(),
-  dkim: Type.String(),
-  auth_results: Type.Optional({ ...AuthResults, description: "Paid plans" }),
-  envelope: Type.Object({
-    from: Type.String({ description: "Empty for the null sender" }),
-    to: Type.String(),
-    remote_ip: Text,
-    helo: Type.String(),
-    tls: Type.Boolean(),
-  }),
-  thread: Type.Object({
-    id: Nullable(Type.String({ format: "uuid" })),
-    in_reply_to: Text,
-    references: Type.Array(Type.String()),
-    matched_email_id: Nullable(Id),
-  }),
-  spam: Type.Object({
-    score: Nullable(Type.Number({ description: "The sum of the symbols; null when nobody judged" })),
-    verdict: Nullable(
-      Type.String({ description: "What the domain's settings make of it: ham, tag, quarantine or reject" }),
-    ),
-    symbols: Type.Array(Type.Object({ name: Type.String(), score: Type.Number() }, { additionalProperties: true })),
-  }),
-  auto_submitted: Type.Boolean(),
-  recipient_tag: Text,
-  domain_id: Nullable(Id),
-  raw_url: Type.String(),
-  size: Type.Integer(),
-  truncated: Type.Boolean({ description: "Always false here: the record holds all" }),
-  defects: Type.Array(Type.String(), { description: "What was wrong with the message" }),
-  rule_ids: Type.Array(Id),
-  forwards: Type.Array(Id, { description: "E-mails that carry it on" }),
-  deliveries: Type.Array(Delivery, { description: "Of its events to webhooks" }),
-  released_at: Nullable(Time),
-});
+);
 
 const Address = Type.String({ minLength: 1, maxLength: 1500 });
 
-export const SimulateBody = Closed({
-  to: Type.Union([Address, Type.Array(Address, { minItems: 1, maxItems: 100 })], {
-    description: "Envelope recipients",
-  }),
-  envelope_from: Type.Optional(
-    Type.String({ maxLength: 1500, description: "Default: the address in `from`; empty: the null sender" }),
-  ),
-  raw: Type.Optional(Type.String({ minLength: 1, description: "A whole message (RFC 5322)" })),
-  raw_base64: Type.Optional(Type.String({ minLength: 1, description: "The same, for bytes that are no UTF-8" })),
-  from: Type.Optional(Address),
-  cc: Type.Optional(Type.Array(Address, { maxItems: 100 })),
-  reply_to: Type.Optional(Address),
-  subject: Type.Optional(Type.String({ maxLength: 2_000 })),
-  text: Type.Optional(Type.String()),
-  html: Type.Optional(Type.String()),
-  headers: Type.Optional(Type.Record(Type.String(), Type.String())),
-  attachments: Type.Optional(
-    Type.Array(
-      Closed({
-        filename: Type.String({ minLength: 1, maxLength: 1_000 }),
-        content: Type.String({ description: "base64" }),
-        content_type: Type.Optional(Type.String({ maxLength: 500 })),
-        content_id: Type.Optional(Type.String({ maxLength: 500 })),
-      }),
-      { maxItems: 100 },
+export const SimulateBody = Named(
+  "SimulateInboundEmailRequest",
+  Closed({
+    to: Type.Union([Address, Type.Array(Address, { minItems: 1, maxItems: 100 })], {
+      description: "Envelope recipients",
+    }),
+    envelope_from: Type.Optional(
+      Type.String({ maxLength: 1500, description: "Default: the address in `from`; empty: the null sender" }),
     ),
-  ),
-  remote_ip: Type.Optional(Type.String({ maxLength: 64, description: "The client, for SPF" })),
-  helo: Type.Optional(Type.String({ maxLength: 255 })),
-});
+    raw: Type.Optional(Type.String({ minLength: 1, description: "A whole message (RFC 5322)" })),
+    raw_base64: Type.Optional(Type.String({ minLength: 1, description: "The same, for bytes that are no UTF-8" })),
+    from: Type.Optional(Address),
+    cc: Type.Optional(Type.Array(Address, { maxItems: 100 })),
+    reply_to: Type.Optional(Address),
+    subject: Type.Optional(Type.String({ maxLength: 2_000 })),
+    text: Type.Optional(Type.String()),
+    html: Type.Optional(Type.String()),
+    headers: Type.Optional(Named("SimulatedHeaderFields", Type.Record(Type.String(), Type.String()))),
+    attachments: Type.Optional(
+      Type.Array(
+        Named(
+          "SimulatedAttachment",
+          Closed({
+            filename: Type.String({ minLength: 1, maxLength: 1_000 }),
+            content: Type.String({ description: "base64" }),
+            content_type: Type.Optional(Type.String({ maxLength: 500 })),
+            content_id: Type.Optional(Type.String({ maxLength: 500 })),
+          }),
+        ),
+        { maxItems: 100 },
+      ),
+    ),
+    remote_ip: Type.Optional(Type.String({ maxLength: 64, description: "The client, for SPF" })),
+    helo: Type.Optional(Type.String({ maxLength: 255 })),
+  }),
+);
 
-export const SimulatedMessage = Type.Object({
-  id: Id,
-  recipient: Type.String({ description: "The envelope recipient" }),
-  from: Type.String({ description: "The address in From" }),
-  raw: Type.String({ description: "The message without the signature; bytes that are no UTF-8 are U+FFFD" }),
-  raw_base64: Type.String({ description: "The same, byte for byte" }),
-});
+export const SimulatedMessage = Named(
+  "SimulatedMessage",
+  Type.Object({
+    id: Id,
+    recipient: Type.String({ description: "The envelope recipient" }),
+    from: Type.String({ description: "The address in From" }),
+    raw: Type.String({ description: "The message without the signature; bytes that are no UTF-8 are U+FFFD" }),
+    raw_base64: Type.String({ description: "The same, byte for byte" }),
+  }),
+);
 
-export const SimulatedReply = Type.Object({
-  recipient: Type.String(),
-  accepted: Type.Boolean(),
-  smtp_code: Type.Integer(),
-  enhanced_code: Type.String(),
-  message: Type.String(),
-  email_id: Nullable(Id),
-});
+export const SimulatedReply = Named(
+  "SimulatedReply",
+  Type.Object({
+    recipient: Type.String(),
+    accepted: Type.Boolean(),
+    smtp_code: Type.Integer(),
+    enhanced_code: Type.String(),
+    message: Type.String(),
+    email_id: Nullable(Id),
+  }),
+);

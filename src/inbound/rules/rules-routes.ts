@@ -5,12 +5,14 @@ import { FORWARD_TO_MAX, WEBHOOK_IDS, WEBHOOK_IDS_MAX } from "../../aliases/alia
 import { ACTIONS } from "../../aliases/types.ts";
 import {
   type Account,
+  AnswerOf,
   type Api,
   answers,
   Closed,
   Deleted,
   Id,
   IdParams,
+  Named,
   Nullable,
   OneOf,
   PageOf,
@@ -23,38 +25,44 @@ import type { Inbound } from "../inbound.ts";
 import * as rules from "./rules.ts";
 import { tryRule } from "./rules-try.ts";
 
-const Rule = Type.Object({
-  id: Id,
-  org_id: Id,
-  domain_id: Id,
-  alias_id: Nullable(Id),
-  name: Type.String(),
-  priority: Type.Integer(),
-  active: Type.Boolean(),
-  match: Type.Object({}, { additionalProperties: true, description: "As a tree, also when it was given flat" }),
-  action: OneOf(ACTIONS),
-  forward_to: Type.Array(Type.String()),
-  webhook_ids: Type.Array(Id),
-  hits: Type.Integer({ description: "Mails that it decided" }),
-  last_hit_at: Nullable(Time),
-  created_at: Time,
-  updated_at: Time,
-});
-const One = Type.Object({ rule: Rule });
+const RuleMatch = Named(
+  "InboundRuleMatch",
+  Type.Object(
+    {},
+    {
+      additionalProperties: true,
+      description:
+        "{all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20 conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at the first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a spam score that was given, a flag that is set",
+    },
+  ),
+);
+
+const Rule = Named(
+  "InboundRule",
+  Type.Object({
+    id: Id,
+    org_id: Id,
+    domain_id: Id,
+    alias_id: Nullable(Id),
+    name: Type.String(),
+    priority: Type.Integer(),
+    active: Type.Boolean(),
+    match: { ...RuleMatch, description: "As a tree, also when it was given flat" },
+    action: OneOf(ACTIONS),
+    forward_to: Type.Array(Type.String()),
+    webhook_ids: Type.Array(Id),
+    hits: Type.Integer({ description: "Mails that it decided" }),
+    last_hit_at: Nullable(Time),
+    created_at: Time,
+    updated_at: Time,
+  }),
+);
+const One = AnswerOf("rule", Rule);
 
 const conditions = {
-  match: Type.Optional(
-    Type.Object(
-      {},
-      {
-        additionalProperties: true,
-        description:
-          "{all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20 conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at the first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a spam score that was given, a flag that is set",
-      },
-    ),
-  ),
+  match: Type.Optional(RuleMatch),
   conditions: Type.Optional(
-    Type.Array(Type.Object({}, { additionalProperties: true }), {
+    Type.Array(RuleMatch, {
       minItems: 1,
       maxItems: 20,
       description: "Instead of `match`: conditions that must all hold",
@@ -97,6 +105,8 @@ function mountCollection(api: Api, world: World): void {
         operationId: "createInboundRule",
         tags,
         summary: "Create a routing rule of a domain or of an alias",
+        description:
+          "Names a domain or an alias. The rules of an alias are asked before those of its domain; the first that holds decides.",
         body: Closed({
           name,
           domain_id: Type.Optional(
@@ -121,6 +131,7 @@ function mountCollection(api: Api, world: World): void {
         operationId: "listInboundRules",
         tags,
         summary: "List routing rules in the order they are asked, domain by domain",
+        description: "The rules of aliases stand before those of their domain.",
         querystring: Closed({
           ...PageQuery,
           domain_id: Type.Optional(Id),
@@ -146,6 +157,7 @@ function mountRule(api: Api, world: World): void {
         ...schema,
         operationId: "getInboundRule",
         summary: "Get a routing rule",
+        description: "One rule, with how often it decided.",
         response: answers({ 200: One }, [404]),
       },
     },
@@ -159,6 +171,7 @@ function mountRule(api: Api, world: World): void {
         ...schema,
         operationId: "updateInboundRule",
         summary: "Change a routing rule; what is left out stays",
+        description: "Holds for mail that comes from now on.",
         body: Closed({ name: Type.Optional(name), ...conditions, action: Type.Optional(action), ...settings }),
         response: answers({ 200: One }, [404]),
       },
@@ -177,6 +190,7 @@ function mountRule(api: Api, world: World): void {
         ...schema,
         operationId: "deleteInboundRule",
         summary: "Delete a routing rule; mail it decided keeps its id",
+        description: "Mail that comes from now on is judged by the other rules.",
         response: answers({ 200: Deleted }, [404]),
       },
     },
@@ -188,15 +202,18 @@ function mountRule(api: Api, world: World): void {
   );
 }
 
-const Step = Type.Object(
-  {
-    path: Type.String({ description: "Of the condition, such as match.all[1]" }),
-    field: Type.String(),
-    comparator: Type.String(),
-    found: Type.Array(Type.Unknown(), { description: "What the mail has there; at most 5 values, cut short" }),
-    matched: Type.Boolean(),
-  },
-  { additionalProperties: true },
+const Step = Named(
+  "InboundRuleStep",
+  Type.Object(
+    {
+      path: Type.String({ description: "Of the condition, such as match.all[1]" }),
+      field: Type.String(),
+      comparator: Type.String(),
+      found: Type.Array(Type.Unknown(), { description: "What the mail has there; at most 5 values, cut short" }),
+      matched: Type.Boolean(),
+    },
+    { additionalProperties: true },
+  ),
 );
 
 function mountTogether(api: Api, world: World, inbound: Inbound): void {
@@ -207,6 +224,7 @@ function mountTogether(api: Api, world: World, inbound: Inbound): void {
         operationId: "reorderInboundRules",
         tags,
         summary: "Put rules of one domain in this order: priorities 10, 20, …",
+        description: "Rules that are not named keep their priorities.",
         body: Closed({ ids: Type.Array(Id, { minItems: 1, maxItems: rules.PER_DOMAIN_MAX, uniqueItems: true }) }),
         response: answers({ 200: Type.Object({ rules: Type.Array(Rule) }) }, [404]),
       },
@@ -225,6 +243,8 @@ function mountTogether(api: Api, world: World, inbound: Inbound): void {
         operationId: "testInboundRule",
         tags,
         summary: "Try a rule out on stored mail; nothing is changed",
+        description:
+          "A stored rule, or conditions that are not stored yet, against one mail or the newest ones; the answer shows each condition with what it found.",
         body: Closed({
           rule_id: Type.Optional(Id),
           ...conditions,
@@ -237,7 +257,12 @@ function mountTogether(api: Api, world: World, inbound: Inbound): void {
         response: answers(
           {
             200: Type.Object({
-              results: Type.Array(Type.Object({ email_id: Id, matched: Type.Boolean(), steps: Type.Array(Step) })),
+              results: Type.Array(
+                Named(
+                  "InboundRuleTrial",
+                  Type.Object({ email_id: Id, matched: Type.Boolean(), steps: Type.Array(Step) }),
+                ),
+              ),
               tested: Type.Integer(),
               matched: Type.Integer(),
             }),
@@ -258,6 +283,7 @@ function mountOfDomain(api: Api, world: World): void {
         operationId: "createDomainRule",
         tags,
         summary: "Create a routing rule of this domain",
+        description: "The same as `POST /v1/inbound-rules` with the domain set.",
         params: IdParams,
         body: Closed({ name, alias_id: aliasId, ...conditions, action, ...settings }),
         response: answers({ 201: One }, [404]),
@@ -277,6 +303,7 @@ function mountOfDomain(api: Api, world: World): void {
         operationId: "listDomainRules",
         tags,
         summary: "List the routing rules of this domain in the order they are asked",
+        description: "The same as `GET /v1/inbound-rules` for this domain.",
         params: IdParams,
         querystring: Closed({ ...PageQuery }),
         response: answers({ 200: PageOf("rules", Rule) }, [404]),

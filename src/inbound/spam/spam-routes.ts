@@ -2,22 +2,28 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { SENDER_CHARS_MAX } from "../../mail/spam/senders.ts";
 import { DMARC_ACTIONS } from "../../mail/spam/verdict.ts";
-import { type Api, answers, Closed, Id, IdParams, Nullable, OneOf, Time } from "../../platform/http.ts";
+import { type Api, answers, Closed, Id, IdParams, Named, Nullable, OneOf, Time } from "../../platform/http.ts";
 import type { World } from "../../platform/world.ts";
 import * as spam from "./spam.ts";
 import { ENGINES, ON_ERROR } from "./spam-queries.ts";
 
 const THRESHOLD_MAX = 1_000;
 
-const Engine = OneOf(ENGINES, {
-  description:
-    "builtin: our own signs and scores. rspamd: the server's rspamd; where none is set up, the built-in engine judges. A domain " +
-    "that has chosen none uses rspamd where the server has one",
-});
-const OnError = OneOf(ON_ERROR, {
-  description:
-    "When mail cannot be judged in time. accept: it is taken, and judged by the built-in engine. defer: 451, the sender tries again",
-});
+const Engine = Named(
+  "SpamEngine",
+  OneOf(ENGINES, {
+    description:
+      "builtin: our own signs and scores. rspamd: the server's rspamd; where none is set up, the built-in engine judges. A domain " +
+      "that has chosen none uses rspamd where the server has one",
+  }),
+);
+const OnError = Named(
+  "SpamOnError",
+  OneOf(ON_ERROR, {
+    description:
+      "When mail cannot be judged in time. accept: it is taken, and judged by the built-in engine. defer: 451, the sender tries again",
+  }),
+);
 const Threshold = (description: string) =>
   Nullable(Type.Number({ minimum: 0, maximum: THRESHOLD_MAX, description: `${description} null: never` }));
 const thresholds = {
@@ -39,36 +45,45 @@ const block = Senders(
   "Senders whose mail is refused, by From or the envelope; between equally exact entries block wins",
 );
 
-const Spam = Type.Object({
-  domain_id: Id,
-  domain: Type.String(),
-  enabled: Type.Boolean({ description: "false: nothing is judged" }),
-  engine: Engine,
-  engine_chosen: Type.Boolean({ description: "false: `engine` is the server's, and changes with it" }),
-  thresholds: Type.Object(thresholds),
-  on_error: OnError,
-  dmarc_action: Type.Object(dmarcAction),
-  allow,
-  block,
-  updated_at: Nullable(Time),
-});
+const Spam = Named(
+  "DomainSpam",
+  Type.Object({
+    domain_id: Id,
+    domain: Type.String(),
+    enabled: Type.Boolean({ description: "false: nothing is judged" }),
+    engine: Engine,
+    engine_chosen: Type.Boolean({ description: "false: `engine` is the server's, and changes with it" }),
+    thresholds: Named("SpamThresholds", Type.Object(thresholds)),
+    on_error: OnError,
+    dmarc_action: Named("SpamDmarcAction", Type.Object(dmarcAction)),
+    allow,
+    block,
+    updated_at: Nullable(Time),
+  }),
+);
 
 const Body = Closed({
   enabled: Type.Optional(Type.Boolean()),
   engine: Type.Optional(Nullable(OneOf(ENGINES, { description: "null: the server's again" }))),
   thresholds: Type.Optional(
-    Closed(
-      {
-        tag: Type.Optional(thresholds.tag),
-        quarantine: Type.Optional(thresholds.quarantine),
-        reject: Type.Optional(thresholds.reject),
-      },
-      { description: "In order: tag ≤ quarantine ≤ reject" },
+    Named(
+      "SpamThresholdsChange",
+      Closed(
+        {
+          tag: Type.Optional(thresholds.tag),
+          quarantine: Type.Optional(thresholds.quarantine),
+          reject: Type.Optional(thresholds.reject),
+        },
+        { description: "In order: tag ≤ quarantine ≤ reject" },
+      ),
     ),
   ),
   on_error: Type.Optional(OnError),
   dmarc_action: Type.Optional(
-    Closed({ reject: Type.Optional(dmarcAction.reject), quarantine: Type.Optional(dmarcAction.quarantine) }),
+    Named(
+      "SpamDmarcActionChange",
+      Closed({ reject: Type.Optional(dmarcAction.reject), quarantine: Type.Optional(dmarcAction.quarantine) }),
+    ),
   ),
   allow: Type.Optional(allow),
   block: Type.Optional(block),
@@ -89,6 +104,7 @@ export function mountSpam(api: Api, world: World): void {
         operationId: "getDomainSpam",
         tags,
         summary: "How the domain's received mail is judged",
+        description: "The defaults, as long as nothing was changed.",
         params: Params,
         response: answers({ 200: Spam }, [404]),
       },

@@ -1,12 +1,15 @@
 // /v1/masked/destinations, and the contacts and the activity of a masked alias
 import { Type } from "@sinclair/typebox";
 import {
+  AnswerOf,
   type Api,
   answers,
   Closed,
   Deleted,
+  Environment,
   Id,
   IdParams,
+  Named,
   Nullable,
   OneOf,
   PageOf,
@@ -26,80 +29,89 @@ const EmailQuery = Type.Optional(Type.String({ maxLength: EMAIL_MAX, description
 
 const UNREADABLE = "Empty when it cannot be read any more, because the service's master key was lost";
 
-const Destination = Type.Object({
-  id: Id,
-  email: Type.String({ description: UNREADABLE }),
-  environment: OneOf(["live", "test"]),
-  status: OneOf(DESTINATION_STATUSES, {
-    description: "pending: its owner has not confirmed. suspended: it bounced; confirming again takes it up",
+const Destination = Named(
+  "MaskedDestination",
+  Type.Object({
+    id: Id,
+    email: Type.String({ description: UNREADABLE }),
+    environment: Environment,
+    status: OneOf(DESTINATION_STATUSES, {
+      description: "pending: its owner has not confirmed. suspended: it bounced; confirming again takes it up",
+    }),
+    suspended_reason: Nullable(Type.String()),
+    aliases: Type.Integer({ description: "How many aliases forward to it" }),
+    confirmation_sent_at: Type.Unsafe<Date | string | null>({
+      ...Nullable(Time),
+      description:
+        "null: not asked yet, because a mailbox gets at most three confirmation mails a day; ask again by /resend",
+    }),
+    confirmed_at: Nullable(Time),
+    created_at: Time,
+    updated_at: Time,
   }),
-  suspended_reason: Nullable(Type.String()),
-  aliases: Type.Integer({ description: "How many aliases forward to it" }),
-  confirmation_sent_at: Type.Unsafe<Date | string | null>({
-    ...Nullable(Time),
-    description:
-      "null: not asked yet, because a mailbox gets at most three confirmation mails a day; ask again by /resend",
-  }),
-  confirmed_at: Nullable(Time),
-  created_at: Time,
-  updated_at: Time,
-});
-const OneDestination = Type.Object({ destination: Destination });
+);
+const OneDestination = AnswerOf("destination", Destination);
 
-const Contact = Type.Object({
-  id: Id,
-  alias_id: Id,
-  email: Type.String({ description: UNREADABLE }),
-  name: Nullable(Type.String()),
-  reply_address: Type.String({
-    description:
-      "Mail from a confirmed destination to this address reaches the contact, sent from the alias; empty as the e-mail address is",
+const Contact = Named(
+  "MaskedContact",
+  Type.Object({
+    id: Id,
+    alias_id: Id,
+    email: Type.String({ description: UNREADABLE }),
+    name: Nullable(Type.String()),
+    reply_address: Type.String({
+      description:
+        "Mail from a confirmed destination to this address reaches the contact, sent from the alias; empty as the e-mail address is",
+    }),
+    blocked: Type.Boolean(),
+    source: OneOf(CONTACT_SOURCES),
+    received: Type.Integer(),
+    sent: Type.Integer(),
+    last_seen_at: Nullable(Time),
+    created_at: Time,
+    updated_at: Time,
   }),
-  blocked: Type.Boolean(),
-  source: OneOf(CONTACT_SOURCES),
-  received: Type.Integer(),
-  sent: Type.Integer(),
-  last_seen_at: Nullable(Time),
-  created_at: Time,
-  updated_at: Time,
-});
-const OneContact = Type.Object({ contact: Contact });
+);
+const OneContact = AnswerOf("contact", Contact);
 const ContactParams = Type.Object({
   id: Type.String({ maxLength: 1024 }),
   contact_id: Type.String({ maxLength: 1024 }),
 });
 
 const Verdict = Nullable(Type.String());
-const Entry = Type.Object({
-  id: Id,
-  type: OneOf(ACTIVITY_TYPES),
-  outcome: OneOf(ACTIVITY_OUTCOMES, {
-    description:
-      "sent: on its way, or arrived. deferred: put off with 450, and the one who sends comes again; or a server put us off, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)",
+const Entry = Named(
+  "MaskedActivity",
+  Type.Object({
+    id: Id,
+    type: OneOf(ACTIVITY_TYPES),
+    outcome: OneOf(ACTIVITY_OUTCOMES, {
+      description:
+        "sent: on its way, or arrived. deferred: put off with 450, and the one who sends comes again; or a server put us off, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)",
+    }),
+    reason: Type.Unsafe<string | null>({
+      ...Nullable(Type.String()),
+      description:
+        "A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed, destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender, unproven_sender, reply_disabled, encrypted, lost_file (a reply that would have arrived without a file), leak; of a bounce, its kind and code",
+    }),
+    detail: Type.Unsafe<string | null>({
+      ...Nullable(Type.String()),
+      description: "Of a reply that is held because of a leak: the place that would have shown an address",
+    }),
+    contact: Nullable(Type.String()),
+    destination: Nullable(Type.String()),
+    message_id: Nullable(Type.String()),
+    size: Nullable(Type.Integer()),
+    spf: Verdict,
+    dkim: Verdict,
+    dmarc: Verdict,
+    spam_score: Nullable(Type.Number()),
+    redactions: Type.Unsafe<number | null>({
+      ...Nullable(Type.Integer()),
+      description: "How many addresses were replaced in a reply",
+    }),
+    timestamp: Time,
   }),
-  reason: Type.Unsafe<string | null>({
-    ...Nullable(Type.String()),
-    description:
-      "A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed, destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender, unproven_sender, reply_disabled, encrypted, lost_file (a reply that would have arrived without a file), leak; of a bounce, its kind and code",
-  }),
-  detail: Type.Unsafe<string | null>({
-    ...Nullable(Type.String()),
-    description: "Of a reply that is held because of a leak: the place that would have shown an address",
-  }),
-  contact: Nullable(Type.String()),
-  destination: Nullable(Type.String()),
-  message_id: Nullable(Type.String()),
-  size: Nullable(Type.Integer()),
-  spf: Verdict,
-  dkim: Verdict,
-  dmarc: Verdict,
-  spam_score: Nullable(Type.Number()),
-  redactions: Type.Unsafe<number | null>({
-    ...Nullable(Type.Integer()),
-    description: "How many addresses were replaced in a reply",
-  }),
-  timestamp: Time,
-});
+);
 
 /** Mounts the endpoints of destinations, contacts and activity. */
 export function mountPeople(api: Api, world: World, ports: destinations.MaskedPorts): void {
@@ -121,6 +133,7 @@ function mountDestinations(api: Api, world: World, ports: destinations.MaskedPor
         ...aboutDestinations,
         operationId: "listMaskedDestinations",
         summary: "List destinations, newest first",
+        description: "The mailboxes that masked aliases forward to, with whether their owners have confirmed.",
         querystring: Closed({ ...PageQuery, status: Type.Optional(OneOf(DESTINATION_STATUSES)), email: EmailQuery }),
         response: answers({ 200: PageOf("destinations", Destination) }),
       },
@@ -165,6 +178,7 @@ function mountDestination(api: Api, world: World, ports: destinations.MaskedPort
         ...schema,
         operationId: "getMaskedDestination",
         summary: "Get a destination",
+        description: "One mailbox and whether its owner has confirmed.",
         response: answers({ 200: OneDestination }, [404]),
       },
     },
@@ -181,6 +195,7 @@ function mountDestination(api: Api, world: World, ports: destinations.MaskedPort
         operationId: "resendMaskedConfirmation",
         summary:
           "Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at most",
+        description: "409 for a mailbox that has confirmed already; 429 when it was asked too often.",
         response: answers({ 200: OneDestination }, [404, 409]),
       },
     },
@@ -196,6 +211,7 @@ function mountDestination(api: Api, world: World, ports: destinations.MaskedPort
         ...schema,
         operationId: "deleteMaskedDestination",
         summary: "Remove a destination from all aliases and forget it",
+        description: "409 while it is the only mailbox of an alias.",
         response: answers({ 200: Deleted }, [404, 409]),
       },
     },
@@ -217,6 +233,7 @@ function mountContacts(api: Api, world: World): void {
         ...schema,
         operationId: "listMaskedContacts",
         summary: "List the contacts of an alias, newest first",
+        description: "Whoever wrote to the alias, and whoever was added by hand.",
         querystring: Closed({ ...PageQuery, blocked: Type.Optional(Type.Boolean()), email: EmailQuery }),
         response: answers({ 200: PageOf("contacts", Contact) }, [404]),
       },
@@ -235,6 +252,7 @@ function mountContacts(api: Api, world: World): void {
         ...schema,
         operationId: "createMaskedContact",
         summary: "Add a contact and get its reply address; 200 when it is there already",
+        description: "A mail from a confirmed mailbox to `reply_address` reaches the contact and comes from the alias.",
         body: Closed({
           email: Type.String({ maxLength: EMAIL_MAX }),
           name: Type.Optional(Nullable(Type.String({ maxLength: contacts.CONTACT_NAME_MAX }))),
@@ -258,6 +276,7 @@ function mountContact(api: Api, world: World): void {
         ...schema,
         operationId: "updateMaskedContact",
         summary: "Block, unblock or rename a contact",
+        description: "What is left out stays.",
         body: Closed({
           blocked: Type.Optional(Type.Boolean({ description: "true: its mail is taken and dropped" })),
           name: Type.Optional(Nullable(Type.String({ maxLength: contacts.CONTACT_NAME_MAX }))),
@@ -278,6 +297,7 @@ function mountContact(api: Api, world: World): void {
         ...schema,
         operationId: "deleteMaskedContact",
         summary: "Forget a contact; its reply address leads nowhere any more",
+        description: "If the contact writes again, a new one with a new reply address is made.",
         response: answers({ 200: Deleted }, [404]),
       },
     },
@@ -298,6 +318,7 @@ function mountActivity(api: Api, world: World): void {
         params: IdParams,
         operationId: "listMaskedActivity",
         summary: "What happened on an alias, newest first; no subjects, no bodies",
+        description: "Forwards, replies, and what was held back, each with why.",
         querystring: Closed({
           ...PageQuery,
           type: Type.Optional(OneOf(ACTIVITY_TYPES)),
@@ -326,6 +347,8 @@ function mountPerson(api: Api, world: World): void {
         ...schema,
         operationId: "exportMaskedPerson",
         summary: "Everything that is kept of one person, as a contact of aliases and as a destination",
+        description:
+          "For a request for information under data protection law. A person that is not known has empty lists.",
         response: answers({
           200: Type.Object({
             email: Type.String(),

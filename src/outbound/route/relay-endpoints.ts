@@ -1,31 +1,52 @@
 // /v1/domains/{id}/relay
 import { Type } from "@sinclair/typebox";
-import { type Api, answers, Closed, Deleted, IdParams, Nullable, OneOf, Time } from "../../platform/http.ts";
+import {
+  AnswerOf,
+  type Api,
+  answers,
+  Closed,
+  Deleted,
+  IdParams,
+  Named,
+  Nullable,
+  OneOf,
+  Time,
+} from "../../platform/http.ts";
 import type { World } from "../../platform/world.ts";
 import * as relays from "./relays.ts";
 
-const Mode = OneOf(relays.RELAY_MODES, {
-  description:
-    "always: all mail of the domain leaves through the relay. fallback: only while no server's port 25 can be reached " +
-    "from the sending machine",
-});
-const Tls = OneOf(relays.RELAY_TLS, {
-  description: "starttls and implicit check the relay's certificate; none is for tests on one machine only",
-});
-
-const Relay = Type.Object({
-  relay: Type.Object({
-    host: Type.String(),
-    port: Type.Integer(),
-    username: Nullable(Type.String()),
-    has_password: Type.Boolean({ description: "The password itself is never shown" }),
-    tls: Tls,
-    mode: Mode,
-    in_use: Type.Boolean({ description: "Mail leaves through it now" }),
-    created_at: Time,
-    updated_at: Time,
+const Mode = Named(
+  "RelayMode",
+  OneOf(relays.RELAY_MODES, {
+    description:
+      "always: all mail of the domain leaves through the relay. fallback: only while no server's port 25 can be reached " +
+      "from the sending machine",
   }),
-});
+);
+const Tls = Named(
+  "RelayTls",
+  OneOf(relays.RELAY_TLS, {
+    description: "starttls and implicit check the relay's certificate; none is for tests on one machine only",
+  }),
+);
+
+const Relay = AnswerOf(
+  "relay",
+  Named(
+    "Relay",
+    Type.Object({
+      host: Type.String(),
+      port: Type.Integer(),
+      username: Nullable(Type.String()),
+      has_password: Type.Boolean({ description: "The password itself is never shown" }),
+      tls: Tls,
+      mode: Mode,
+      in_use: Type.Boolean({ description: "Mail leaves through it now" }),
+      created_at: Time,
+      updated_at: Time,
+    }),
+  ),
+);
 
 const Params = {
   ...IdParams,
@@ -61,6 +82,7 @@ export function mountRelays(api: Api, world: World): void {
         operationId: "getDomainRelay",
         tags,
         summary: "The relay of a domain; 404 when it has none",
+        description: "The password is never shown.",
         params: Params,
         response: answers({ 200: Relay }, [404]),
       },
@@ -97,6 +119,7 @@ export function mountRelays(api: Api, world: World): void {
         operationId: "deleteDomainRelay",
         tags,
         summary: "Send the domain's mail directly again",
+        description: "Mail that waits goes directly to the servers of its recipients, too.",
         params: Params,
         response: answers({ 200: Deleted }, [404]),
       },

@@ -3,11 +3,16 @@ import { Type } from "@sinclair/typebox";
 import { protectLive } from "../../accounts/accounts.ts";
 import {
   type Account,
+  AnswerOf,
   type Api,
   answers,
   Closed,
+  Environment,
+  HeaderField,
   Id,
   IdParams,
+  Metadata,
+  Named,
   Nullable,
   OneOf,
   PageOf,
@@ -42,82 +47,97 @@ const STATUSES = [
 const FOLDED = ["scheduled", "sending", "partially_delivered"];
 const RECIPIENT_STATUSES = STATUSES.filter((status) => !FOLDED.includes(status));
 
-const RecipientView = Type.Object({
-  email: Type.String(),
-  kind: OneOf(["to", "cc", "bcc"]),
-  status: OneOf(RECIPIENT_STATUSES),
-  attempts: Type.Integer(),
-  next_attempt_at: Nullable(Time),
-  delivered_at: Nullable(Time),
-  bounce_type: Nullable(OneOf(["hard", "soft"])),
-  bounce_code: Nullable(Type.String({ description: "SMTP code" })),
-  diag_code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463)" })),
-  diag_message: Nullable(Type.String({ description: "The remote server's text" })),
-  bounce_class: Nullable(Type.String()),
-});
-
-const Email = Type.Object({
-  id: Id,
-  message_id: Type.String({ description: "Without angle brackets" }),
-  status: OneOf(STATUSES, { description: "A fold of the recipients' states" }),
-  environment: OneOf(["live", "test"]),
-  from: Type.String(),
-  to: Type.Array(Type.String()),
-  cc: Type.Array(Type.String()),
-  bcc: Type.Array(Type.String()),
-  reply_to: Type.Array(Type.String()),
-  subject: Type.String(),
-  tags: Type.Array(Type.String()),
-  metadata: Type.Object({}, { additionalProperties: true }),
-  template_id: Nullable(Id),
-  domain_id: Id,
-  size: Type.Integer({ description: "Bytes of the message, unsigned" }),
-  created_at: Time,
-  scheduled_at: Nullable(Time),
-  completed_at: Nullable(Time),
-  recipients: Type.Array(RecipientView),
-});
-
-const Event = Type.Object({
-  id: Id,
-  event_type: Type.String({
-    description:
-      "queued, scheduled, simulated, suppressed, delivered, deferred, ambiguous, bounced, failed, expired, canceled, retried, complained",
+const RecipientView = Named(
+  "Recipient",
+  Type.Object({
+    email: Type.String(),
+    kind: OneOf(["to", "cc", "bcc"]),
+    status: OneOf(RECIPIENT_STATUSES),
+    attempts: Type.Integer(),
+    next_attempt_at: Nullable(Time),
+    delivered_at: Nullable(Time),
+    bounce_type: Nullable(OneOf(["hard", "soft"])),
+    bounce_code: Nullable(Type.String({ description: "SMTP code" })),
+    diag_code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463)" })),
+    diag_message: Nullable(Type.String({ description: "The remote server's text" })),
+    bounce_class: Nullable(Type.String()),
   }),
-  recipient: Nullable(Type.String()),
-  timestamp: Time,
-  attempt: Nullable(Type.Integer({ description: "Counted from when the e-mail was queued or, last, retried" })),
-  smtp_code: Nullable(Type.String()),
-  enhanced_code: Nullable(Type.String()),
-  message: Nullable(Type.String()),
-  mx_host: Nullable(Type.String()),
-  mx_ip: Nullable(Type.String()),
-  source_ip: Nullable(Type.String()),
-  tls: Nullable(
-    Type.String({
-      description:
-        "Protocol, cipher, and the policy that was met, if any: dane, dane-unauthenticated, sts, sts-testing, " +
-        "sts-testing-failed, or verified for a relay. null: no TLS, or no connection",
-    }),
-  ),
-  duration_ms: Nullable(Type.Integer()),
-});
+);
 
-const Content = Type.Object({
-  id: Id,
-  message_id: Type.String(),
-  headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() })),
-  text_body: Nullable(Type.String()),
-  html_body: Nullable(Type.String()),
-  attachments: Type.Array(
-    Type.Object({
-      filename: Nullable(Type.String()),
-      content_type: Type.String(),
-      content_id: Nullable(Type.String()),
-      size: Type.Integer(),
+const Email = Named(
+  "Email",
+  Type.Object({
+    id: Id,
+    message_id: Type.String({ description: "Without angle brackets" }),
+    status: OneOf(STATUSES, { description: "A fold of the recipients' states" }),
+    environment: Environment,
+    from: Type.String(),
+    to: Type.Array(Type.String()),
+    cc: Type.Array(Type.String()),
+    bcc: Type.Array(Type.String()),
+    reply_to: Type.Array(Type.String()),
+    subject: Type.String(),
+    tags: Type.Array(Type.String()),
+    metadata: Metadata,
+    template_id: Nullable(Id),
+    domain_id: Id,
+    size: Type.Integer({ description: "Bytes of the message, unsigned" }),
+    created_at: Time,
+    scheduled_at: Nullable(Time),
+    completed_at: Nullable(Time),
+    recipients: Type.Array(RecipientView),
+  }),
+);
+
+const Event = Named(
+  "EmailEvent",
+  Type.Object({
+    id: Id,
+    event_type: Type.String({
+      description:
+        "queued, scheduled, simulated, suppressed, delivered, deferred, ambiguous, bounced, failed, expired, canceled, retried, complained",
     }),
-  ),
-});
+    recipient: Nullable(Type.String()),
+    timestamp: Time,
+    attempt: Nullable(Type.Integer({ description: "Counted from when the e-mail was queued or, last, retried" })),
+    smtp_code: Nullable(Type.String()),
+    enhanced_code: Nullable(Type.String()),
+    message: Nullable(Type.String()),
+    mx_host: Nullable(Type.String()),
+    mx_ip: Nullable(Type.String()),
+    source_ip: Nullable(Type.String()),
+    tls: Nullable(
+      Type.String({
+        description:
+          "Protocol, cipher, and the policy that was met, if any: dane, dane-unauthenticated, sts, sts-testing, " +
+          "sts-testing-failed, or verified for a relay. null: no TLS, or no connection",
+      }),
+    ),
+    duration_ms: Nullable(Type.Integer()),
+  }),
+);
+
+const Content = Named(
+  "EmailContent",
+  Type.Object({
+    id: Id,
+    message_id: Type.String(),
+    headers: Type.Array(HeaderField),
+    text_body: Nullable(Type.String()),
+    html_body: Nullable(Type.String()),
+    attachments: Type.Array(
+      Named(
+        "EmailAttachment",
+        Type.Object({
+          filename: Nullable(Type.String()),
+          content_type: Type.String(),
+          content_id: Nullable(Type.String()),
+          size: Type.Integer(),
+        }),
+      ),
+    ),
+  }),
+);
 
 const tags = ["Sending"];
 /** Starts with the first question, and only then costs memory. */
@@ -141,6 +161,7 @@ function mountReading(api: Api, world: World): void {
         operationId: "listEmails",
         tags,
         summary: "List sent e-mails, newest first",
+        description: "Filters are combined. Mail of test keys is listed too, as `simulated`.",
         querystring: Closed({
           ...PageQuery,
           status: Type.Optional(OneOf(STATUSES)),
@@ -149,7 +170,7 @@ function mountReading(api: Api, world: World): void {
           subject: text,
           tag: Type.Optional(Type.String({ maxLength: 64 })),
           domain_id: Type.Optional(Type.String({ format: "uuid" })),
-          environment: Type.Optional(OneOf(["live", "test"])),
+          environment: Type.Optional(Environment),
           message_id: text,
           from_date: Type.Optional(Type.String({ description: "A day or an RFC 3339 time, inclusive" })),
           to_date: Type.Optional(Type.String({ description: "A day or an RFC 3339 time, inclusive" })),
@@ -167,8 +188,9 @@ function mountReading(api: Api, world: World): void {
         operationId: "getEmail",
         tags,
         summary: "Get one e-mail, by id or Message-ID",
+        description: "With each recipient and its own state. An e-mail of another organization is 404.",
         params: IdParams,
-        response: answers({ 200: Type.Object({ email: Email }) }, [404]),
+        response: answers({ 200: AnswerOf("email", Email) }, [404]),
       },
     },
     async (request) => ({ email: await emails.getEmail(world, request.account.org_id, request.params.id) }),
@@ -185,6 +207,7 @@ function mountContent(api: Api, world: World): void {
         operationId: "listEmailEvents",
         tags,
         summary: "The timeline of an e-mail, oldest first",
+        description: "Each step of each recipient, with what servers said, word for word.",
         params: IdParams,
         response: answers({ 200: Type.Object({ events: Type.Array(Event) }) }, [404]),
       },
@@ -199,13 +222,15 @@ function mountContent(api: Api, world: World): void {
         operationId: "getEmailContent",
         tags,
         summary: "The content of an e-mail; as it was built with `Accept: message/rfc822`",
+        description:
+          "Read from the message as it was built, before signing. 409 when its body is kept no longer. A test key cannot read live mail.",
         params: IdParams,
         response: answers(
           {
             200: {
               description: "The content",
               content: {
-                "application/json": { schema: Type.Object({ content: Content }) },
+                "application/json": { schema: AnswerOf("content", Content) },
                 "message/rfc822": { schema: Type.String({ format: "binary" }) },
               },
             } as never,
@@ -244,7 +269,7 @@ function mountChanging(api: Api, world: World, deps: EmailRouteDeps): void {
         params: IdParams,
         response: answers(
           {
-            200: Type.Object({ email: Email }),
+            200: AnswerOf("email", Email),
             422: Type.Unsafe({ ...AllSuppressed, description: "All recipients are suppressed" }),
           },
           [404, 409],
@@ -261,8 +286,9 @@ function mountChanging(api: Api, world: World, deps: EmailRouteDeps): void {
         operationId: "cancelEmail",
         tags,
         summary: "Cancel mail that was not attempted yet",
+        description: "For mail that is scheduled or queued. 409 once an attempt was made. The quota is given back.",
         params: IdParams,
-        response: answers({ 200: Type.Object({ email: Email }) }, [404, 409]),
+        response: answers({ 200: AnswerOf("email", Email) }, [404, 409]),
       },
     },
     async (request) => {

@@ -3,12 +3,12 @@
 import { requireLiveSending } from "../../accounts/accounts.ts";
 import { formatMailbox } from "../../mail/address.ts";
 import { readSubmittedHead, type SubmittedHead } from "../../mail/mime/write/submitted-head.ts";
-import type { Account } from "../../platform/http.ts";
+import { type Account, METADATA_KEYS_MAX } from "../../platform/http.ts";
 import { isLonger } from "../../platform/is-longer.ts";
 import { uuidTime } from "../../platform/random.ts";
 import { invalid, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
-import { MESSAGE_BYTES_MAX, METADATA_KEYS_MAX, TAG_CHARS_MAX, TAGS_MAX } from "../shape.ts";
+import { MESSAGE_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX } from "../shape.ts";
 import type { Prepared, Preparing, SendingDeps, Submitted } from "../types.ts";
 import { assemble } from "./assemble.ts";
 import { checkLabels, type Recipient, tooLarge } from "./content.ts";
