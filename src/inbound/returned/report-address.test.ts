@@ -11,7 +11,7 @@ import { until } from "../../../test/support/until.ts";
 import { type GivenReport, reportXml } from "../../mail/dmarc-report/report.fixture.ts";
 import { makeZip } from "../../mail/dmarc-report/zip.fixture.ts";
 
-const DATA = resolve(fileURLToPath(new URL(".", import.meta.url)), "../../../shared/data");
+const DATA = resolve(fileURLToPath(new URL(".", import.meta.url)), "../../../../shared/data");
 const DAY_S = 86_400;
 const YESTERDAY = (Math.floor(Date.now() / 1_000 / DAY_S) - 1) * DAY_S;
 
