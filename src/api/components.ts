@@ -236,11 +236,11 @@ export function shareParts(document: Described): void {
   document.components = { ...document.components, ...shared };
 }
 
-/** `limit` is `Limit`, and the `id` of a domain, which may be its name, is `DomainId`. */
+/** `limit` is `LimitParameter`, and the `id` of a domain, which may be its name, is `DomainIdParameter`. */
 function parameterName({ name, description, in: place }: Node): string {
   const [, owner = ""] = (place === "path" && /^The (\w+)'s id or its name/.exec(String(description))) || [];
   const words = `${owner}-${name}`.split(/[-_]/).filter((word) => word !== "");
-  return words.map((word) => `${word[0]?.toUpperCase()}${word.slice(1)}`).join("");
+  return `${words.map((word) => `${word[0]?.toUpperCase()}${word.slice(1)}`).join("")}Parameter`;
 }
 
 function answerName(status: string, { content = {} }: Answer): string | null {

@@ -1,6 +1,6 @@
 // /v1/masked/settings
 import { Type } from "@sinclair/typebox";
-import { type Api, answers, Closed, Nullable, Time } from "../platform/http.ts";
+import { type Api, answers, Closed, Named, Nullable, Time } from "../platform/http.ts";
 import type { World } from "../platform/world.ts";
 import { changeMaskedSettings, showSettings } from "./settings.ts";
 
@@ -15,7 +15,7 @@ const fields = {
   aliases_hour: Limit("Aliases that may be created within an hour. 500 at first"),
   aliases_day: Limit("The same for a day (UTC). 2,000 at first"),
 };
-const Settings = Type.Object({ ...fields, updated_at: Nullable(Time) });
+const Settings = Named("MaskedSettings", Type.Object({ ...fields, updated_at: Nullable(Time) }));
 const tags = ["Masked aliases"];
 
 /** Mounts the settings that hold for all masked aliases of an organization. */
@@ -27,6 +27,7 @@ export function mountMaskedSettings(api: Api, world: World): void {
         operationId: "getMaskedSettings",
         tags,
         summary: "The limits of an organization's masked aliases together",
+        description: "The limits at first, as long as nothing was changed; `updated_at` is then null.",
         response: answers({ 200: Settings }),
       },
     },

@@ -44,6 +44,7 @@ export const REQUESTS: Record<string, unknown> = {
   updateAlias: { active: false },
   createMaskedAlias: { forward_to: ["anna@mailbox.example"], description: "For the shop" },
   updateMaskedAlias: { description: "For the newsletter", active: false },
+  updateMaskedSettings: { replies_person_day: 100 },
   createMaskedDestination: { email: "anna@mailbox.example" },
   createMaskedContact: { email: "shop@contact.example", name: "The shop" },
   updateMaskedContact: { blocked: true },
