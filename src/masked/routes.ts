@@ -119,8 +119,7 @@ export function mountMasked(api: Api, world: World, ports: aliases.AliasPorts): 
         operationId: "getMaskedDomain",
         tags,
         summary: "The service's masked domain, and the records its operator publishes",
-        description:
-          "404 when the operator of the service has not set one up. Its records are the operator's to publish.",
+        description: "Its records are the operator's to publish.",
         response: answers({
           200: Type.Object({
             domain: Type.String(),

@@ -286,7 +286,7 @@ function mountChanging(api: Api, world: World, deps: EmailRouteDeps): void {
         operationId: "cancelEmail",
         tags,
         summary: "Cancel mail that was not attempted yet",
-        description: "For mail that is scheduled or queued. 409 once an attempt was made. The quota is given back.",
+        description: "For mail that is scheduled or queued. 409 once an attempt was made.",
         params: IdParams,
         response: answers({ 200: AnswerOf("email", Email) }, [404, 409]),
       },
