@@ -90,7 +90,11 @@ test("a mail that answers several names all of them on the other side, and a rep
 test("what the mailbox's programs send by themselves is dropped, whatever it is marked with", async () => {
   const a = await alias();
   const r = await reverse(a.id);
-  for (const head of ["Precedence: bulk\r\n", "X-Vacation: yes\r\n", "X-Auto-Reply-From: a\r\n"]) {
+  for (const head of [
+    "Auto-Submitted: auto-replied\r\nPrecedence: bulk\r\n",
+    "X-Vacation: yes\r\n",
+    "X-Auto-Reply-From: a\r\n",
+  ]) {
     const { said, messages } = await simulate({ to: r, head });
     assert.deepEqual(
       [said, messages.length, (await activity(a.id))[0]],
