@@ -61,13 +61,24 @@ function createdIn(payload: unknown): { id?: string } {
   return {};
 }
 
+/** Who started the command, before it left root for the data folder's owner; a number may have no name (a container). */
+const PERSON = nameOfPerson();
+
+function nameOfPerson(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid ${process.getuid?.()}`;
+  }
+}
+
 /** Notes what somebody did to an organization at the command line. */
 export async function noteCommand(
   world: AuditWorld,
   orgId: string,
   { command, target = {}, fields = [] }: { command: string; target?: Record<string, string>; fields?: string[] },
 ): Promise<void> {
-  const who = { actor: "command", key_id: null, name: userInfo().username, ip: null, request_id: null } as const;
+  const who = { actor: "command", key_id: null, name: PERSON, ip: null, request_id: null } as const;
   await note(world, orgId, { ...who, operation: command, target, fields });
 }
 
