@@ -1,0 +1,286 @@
+// One request and its repetitions: URL, headers, body, time limit, what is worth another try and when. Not here: which
+// operations there are (generated/), pages (pages.ts).
+import { randomUUID } from "node:crypto";
+import { ConnectionError, errorOf, PosternError, type ResponseMeta, retryAfterOf, TimeoutError } from "./errors.ts";
+
+export const VERSION = "0.1.0";
+
+export type ClientOptions = {
+  /** Default: the environment's `POSTERN_API_KEY`. */
+  apiKey?: string;
+  /** Where your Postern is; a path before `/v1` is kept. Default: the environment's `POSTERN_BASE_URL`. */
+  baseUrl?: string;
+  /** Milliseconds for one try. Default: 30,000. */
+  timeoutMs?: number;
+  /** Tries after the first. Default: 2. */
+  maxRetries?: number;
+  /** Sent with every request. */
+  headers?: Record<string, string>;
+  /** In place of the global one. */
+  fetch?: typeof globalThis.fetch;
+  /** Hears of each try: method, path, status or error, milliseconds. Never of keys or bodies. */
+  logger?: (line: TryRecord) => void;
+};
+
+export type TryRecord = {
+  method: string;
+  path: string;
+  attempt: number;
+  status: number | null;
+  error: string | null;
+  ms: number;
+};
+
+export type RequestOptions = {
+  /** Makes repeating safe: the same key gets the stored answer. Made for you where it is not given. */
+  idempotencyKey?: string;
+  signal?: AbortSignal;
+  timeoutMs?: number;
+  maxRetries?: number;
+  headers?: Record<string, string>;
+};
+
+/** What is asked. Values of `query` that are undefined are left out. */
+export type Call = {
+  method: string;
+  /** Encoded, from `/v1`. */
+  path: string;
+  query?: object;
+  body?: { json: unknown } | { bytes: Uint8Array };
+  answer: "json" | "text" | "bytes";
+  /** It takes an Idempotency-Key. */
+  idempotent: boolean;
+};
+
+export type Transport = { request(call: Call, options?: RequestOptions): Promise<unknown> };
+
+/** What a test puts in the place of time. */
+export type Timing = { sleep(ms: number, signal?: AbortSignal): Promise<void>; random(): number };
+
+const TIMEOUT_MS = 30_000;
+const RETRIES = 2;
+const BACKOFF_MS = 500;
+const BACKOFF_MS_MAX = 8_000;
+/** All waits of one call together. */
+const WAIT_MS_MAX = 60_000;
+/** Statuses that say "later", not "no". */
+const WORTH_RETRYING = new Set([500, 503]);
+/** Of 429: the others are over in hours. */
+const SHORT_LIMITS = new Set(["requests_per_second", "per_minute"]);
+const REPEATABLE = new Set(["GET", "HEAD", "PUT", "DELETE"]);
+
+const metas = new WeakMap<object, ResponseMeta>();
+
+/** Status, headers, request id and rate limit of the answer that a result came from. */
+export function responseOf(result: object): ResponseMeta | undefined {
+  return metas.get(result);
+}
+
+/** Throws where the key or the URL is missing or wrong. */
+export function createTransport(options: ClientOptions, timing: Timing = REAL_TIME): Transport {
+  const settings = settingsOf(options);
+  return {
+    async request(call, given = {}) {
+      const headers = headersOf(settings, call, given);
+      const isRepeatable = REPEATABLE.has(call.method) || headers.has("idempotency-key");
+      const tries = isRepeatable ? 1 + Math.max(0, given.maxRetries ?? settings.maxRetries) : 1;
+      let waitedMs = 0;
+      for (let attempt = 1; ; attempt += 1) {
+        const outcome = await tryOnce(settings, call, { headers, given, attempt });
+        if (outcome.kind === "answer") return outcome.result;
+        const waitMs = outcome.isWorthRetrying && attempt < tries ? backoffMs(outcome, attempt, timing) : null;
+        if (waitMs === null || waitedMs + waitMs > WAIT_MS_MAX) throw outcome.error;
+        waitedMs += waitMs;
+        await timing.sleep(waitMs, given.signal);
+      }
+    },
+  };
+}
+
+type Settings = {
+  apiKey: string;
+  baseUrl: string;
+  timeoutMs: number;
+  maxRetries: number;
+  headers: Record<string, string>;
+  fetch: typeof globalThis.fetch;
+  logger: ((line: TryRecord) => void) | undefined;
+};
+
+function settingsOf(options: ClientOptions): Settings {
+  const apiKey = options.apiKey ?? process.env.POSTERN_API_KEY ?? "";
+  if (apiKey === "") throw new PosternError("no API key: give one, or set POSTERN_API_KEY");
+  if (/[^\x21-\x7e]/.test(apiKey)) throw new PosternError("the API key holds a character that no key has");
+  const baseUrl = options.baseUrl ?? process.env.POSTERN_BASE_URL ?? "";
+  if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(baseUrl)) {
+    throw new PosternError("no address: give baseUrl, or set POSTERN_BASE_URL, such as https://mail.example.eu");
+  }
+  return {
+    apiKey,
+    baseUrl: baseUrl.replace(/\/+$/, ""),
+    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+    maxRetries: options.maxRetries ?? RETRIES,
+    headers: options.headers ?? {},
+    fetch: options.fetch ?? globalThis.fetch,
+    logger: options.logger,
+  };
+}
+
+function headersOf(
+  { apiKey, headers: own }: Settings,
+  { body, answer, idempotent }: Call,
+  given: RequestOptions,
+): Headers {
+  const headers = new Headers({ ...own, ...given.headers });
+  headers.set("authorization", `Bearer ${apiKey}`);
+  headers.set("user-agent", `postern-node/${VERSION} node/${process.versions.node}`);
+  if (answer === "json") headers.set("accept", "application/json");
+  if (body) headers.set("content-type", "json" in body ? "application/json" : "application/octet-stream");
+  if (idempotent) headers.set("idempotency-key", given.idempotencyKey ?? `auto_${randomUUID()}`);
+  return headers;
+}
+
+// One try ------------------------------------------------------------------------------------------------------------
+
+type Outcome =
+  | { kind: "answer"; result: unknown }
+  | { kind: "failure"; error: Error; isWorthRetrying: boolean; retryAfterS: number | null };
+
+type Try = { headers: Headers; given: RequestOptions; attempt: number };
+
+async function tryOnce(settings: Settings, call: Call, { headers, given, attempt }: Try): Promise<Outcome> {
+  const startedAt = performance.now();
+  const record = (status: number | null, error: string | null): void => {
+    const ms = Math.round(performance.now() - startedAt);
+    settings.logger?.({ method: call.method, path: call.path, attempt, status, error, ms });
+  };
+  const limit = AbortSignal.timeout(given.timeoutMs ?? settings.timeoutMs);
+  const signal = given.signal ? AbortSignal.any([given.signal, limit]) : limit;
+  try {
+    const response = await settings.fetch(urlOf(settings, call), {
+      method: call.method,
+      headers,
+      signal,
+      redirect: "manual",
+      ...(call.body ? { body: "json" in call.body ? JSON.stringify(call.body.json) : (call.body.bytes as never) } : {}),
+    });
+    const outcome = await readAnswer(response, call);
+    record(response.status, null);
+    return outcome;
+  } catch (error) {
+    if (given.signal?.aborted) throw given.signal.reason;
+    const failure = limit.aborted
+      ? new TimeoutError(`no answer within ${given.timeoutMs ?? settings.timeoutMs} ms`, { cause: error })
+      : new ConnectionError(`the connection failed: ${reasonOf(error)}`, { cause: error });
+    record(null, failure.message);
+    return { kind: "failure", error: failure, isWorthRetrying: true, retryAfterS: null };
+  }
+}
+
+/** fetch says only "fetch failed"; the reason stands in its cause. */
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error ? cause.message || String((cause as { code?: string }).code) : message;
+}
+
+async function readAnswer(response: Response, call: Call): Promise<Outcome> {
+  const meta = metaOf(response);
+  if (!response.ok) return failureOf(meta, await response.text());
+  switch (call.answer) {
+    case "bytes":
+      return { kind: "answer", result: withMeta(response.body ?? new Blob([]).stream(), meta) };
+    case "text":
+      return { kind: "answer", result: await response.text() };
+    default:
+      return answerOf(meta, await response.text());
+  }
+}
+
+/** A success whose body is no JSON did not come from Postern, or not whole. */
+function answerOf(meta: ResponseMeta, text: string): Outcome {
+  const value = jsonOf(text);
+  if (typeof value !== "object" || value === null) {
+    const error = new ConnectionError(`the answer (${meta.status}) is no JSON`);
+    return { kind: "failure", error, isWorthRetrying: true, retryAfterS: null };
+  }
+  return { kind: "answer", result: withMeta(value, meta) };
+}
+
+function failureOf(meta: ResponseMeta, text: string): Outcome {
+  const body = jsonOf(text) ?? text;
+  const error = errorOf(meta, body);
+  const limitType = (body as { limit_type?: unknown }).limit_type;
+  const isShort = meta.status === 429 && typeof limitType === "string" && SHORT_LIMITS.has(limitType);
+  const isWorthRetrying = isShort || WORTH_RETRYING.has(meta.status);
+  return { kind: "failure", error, isWorthRetrying, retryAfterS: retryAfterOf(meta.headers) };
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function metaOf(response: Response): ResponseMeta {
+  const { headers, status } = response;
+  const number = (name: string): number | null => (headers.has(name) ? Number(headers.get(name)) : null);
+  const [limit, remaining] = [number("ratelimit-limit"), number("ratelimit-remaining")];
+  return {
+    status,
+    headers,
+    request_id: headers.get("x-request-id"),
+    rate_limit: limit === null || remaining === null ? null : { limit, remaining, reset: number("ratelimit-reset") },
+  };
+}
+
+function withMeta<T extends object>(value: T, meta: ResponseMeta): T {
+  metas.set(value, meta);
+  return value;
+}
+
+/** Also gives the record inside an answer the meta of the whole. */
+export function passMeta(from: object, to: unknown): void {
+  const meta = metas.get(from);
+  if (meta && typeof to === "object" && to !== null) metas.set(to, meta);
+}
+
+function urlOf({ baseUrl }: Settings, { path, query = {} }: Call): string {
+  const pairs = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null) pairs.append(name, textOf(value));
+  }
+  const search = pairs.toString();
+  return search === "" ? baseUrl + path : `${baseUrl}${path}?${search}`;
+}
+
+function textOf(value: unknown): string {
+  return value instanceof Date ? value.toISOString() : String(value);
+}
+
+// Waiting ------------------------------------------------------------------------------------------------------------
+
+/** As the server asks; else half a second, doubled with each try, and some of it by chance so that clients spread. */
+function backoffMs({ retryAfterS }: { retryAfterS: number | null }, attempt: number, { random }: Timing): number {
+  if (retryAfterS !== null) return retryAfterS * 1000;
+  const most = Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** (attempt - 1));
+  return Math.round(most * (0.75 + 0.25 * random()));
+}
+
+const REAL_TIME: Timing = {
+  random: Math.random,
+  sleep: (ms, signal) =>
+    new Promise((done, fail) => {
+      const stop = (): void => {
+        clearTimeout(timer);
+        fail(signal?.reason);
+      };
+      const timer = setTimeout(() => {
+        signal?.removeEventListener("abort", stop);
+        done();
+      }, ms);
+      if (signal?.aborted) stop();
+      else signal?.addEventListener("abort", stop, { once: true });
+    }),
+};
