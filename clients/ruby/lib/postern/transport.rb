@@ -1,0 +1,212 @@
+# frozen_string_literal: true
+
+require "json"
+require "net/http"
+require "openssl"
+require "securerandom"
+require "time"
+require "uri"
+
+module Postern
+  # One request and its repetitions: URL, headers, body, time limit, what is worth another try and when.
+  class Transport
+    TIMEOUT_S = 30
+    RETRIES = 2
+    BACKOFF_S = 0.5
+    BACKOFF_S_MAX = 8.0
+    # All waits of one call together.
+    WAIT_S_MAX = 60
+    # Statuses that say "later", not "no".
+    WORTH_RETRYING = [500, 503].freeze
+    # Of 429: the others are over in hours.
+    SHORT_LIMITS = %w[requests_per_second per_minute].freeze
+    REPEATABLE = %w[GET HEAD PUT DELETE].freeze
+    REQUESTS = {
+      "GET" => Net::HTTP::Get, "POST" => Net::HTTP::Post, "PUT" => Net::HTTP::Put,
+      "PATCH" => Net::HTTP::Patch, "DELETE" => Net::HTTP::Delete, "HEAD" => Net::HTTP::Head
+    }.freeze
+    BROKEN = [SystemCallError, IOError, SocketError, OpenSSL::SSL::SSLError, Net::ProtocolError,
+              Net::HTTPBadResponse, Zlib::Error].freeze
+
+    Failure = Struct.new(:error, :worth_retrying, :retry_after)
+
+    # Raises a PosternError where the key or the URL is missing or wrong.
+    def initialize(api_key: nil, base_url: nil, timeout: TIMEOUT_S, max_retries: RETRIES, headers: {}, logger: nil,
+                   sleeper: nil)
+      @api_key = key_of(api_key || ENV.fetch("POSTERN_API_KEY", ""))
+      @base_url = url_of(base_url || ENV.fetch("POSTERN_BASE_URL", ""))
+      @timeout = timeout
+      @max_retries = max_retries
+      @headers = headers
+      @logger = logger
+      @sleeper = sleeper || ->(seconds) { sleep(seconds) }
+    end
+
+    # Without the key.
+    def inspect
+      "#<#{self.class} #{@base_url}>"
+    end
+
+    # A segment of a path (RFC 3986 §3.3).
+    def self.segment(value)
+      URI.encode_www_form_component(value.to_s).gsub("+", "%20")
+    end
+
+    # @param answer [Symbol] :json, :text or :bytes; with a block the bytes come piece by piece
+    # @param idempotent [Boolean] whether it takes an Idempotency-Key
+    def request(method, path, query: {}, json: nil, bytes: nil, answer: :json, idempotent: false, options: {}, &block)
+      call = { method: method, path: path, answer: answer, uri: uri_of(path, query) }
+      headers = headers_of(method, answer, options, json: !json.nil?, bytes: !bytes.nil?, idempotent: idempotent)
+      body = json.nil? ? bytes : JSON.generate(plain(json))
+      repeat(call, headers, options) { |attempt| try_once(call.merge(attempt: attempt), headers, body, options, &block) }
+    end
+
+    private
+
+    def key_of(key)
+      raise PosternError, "no API key: give one, or set POSTERN_API_KEY" if key.empty?
+      raise PosternError, "the API key holds a character that no key has" if key.match?(/[^\x21-\x7e]/)
+
+      key
+    end
+
+    def url_of(url)
+      return url.sub(%r{/+\z}, "") if url.match?(%r{\Ahttps?://[^/?#]+[^?#]*\z})
+
+      raise PosternError, "no address: give base_url, or set POSTERN_BASE_URL, such as https://mail.example.eu"
+    end
+
+    def uri_of(path, query)
+      pairs = query.compact.map { |name, value| [name.to_s, text_of(value)] }
+      URI(@base_url + path + (pairs.empty? ? "" : "?#{URI.encode_www_form(pairs)}"))
+    end
+
+    def text_of(value)
+      value.respond_to?(:iso8601) ? plain(value) : value.to_s
+    end
+
+    # Times as RFC 3339.
+    def plain(value)
+      case value
+      when Hash then value.transform_values { |inner| plain(inner) }
+      when Array then value.map { |inner| plain(inner) }
+      when Time then value.getutc.iso8601(3)
+      else value
+      end
+    end
+
+    def headers_of(method, answer, options, json:, bytes:, idempotent:)
+      given = @headers.merge(options[:headers] || {}).transform_keys { |name| name.to_s.downcase }
+      given["authorization"] = "Bearer #{@api_key}"
+      given["user-agent"] = "postern-ruby/#{VERSION} ruby/#{RUBY_VERSION}"
+      given["accept"] = "application/json" if answer == :json
+      given["content-type"] = "application/json" if json || method == "POST"
+      given["content-type"] = "application/octet-stream" if bytes
+      given["idempotency-key"] = options[:idempotency_key] || "auto_#{SecureRandom.uuid}" if idempotent
+      given
+    end
+
+    def repeat(call, headers, options)
+      repeatable = REPEATABLE.include?(call[:method]) || headers.key?("idempotency-key")
+      tries = repeatable ? 1 + [0, options[:max_retries] || @max_retries].max : 1
+      waited = 0
+      (1..).each do |attempt|
+        outcome = yield(attempt)
+        return outcome unless outcome.is_a?(Failure)
+
+        wait = outcome.worth_retrying && attempt < tries ? backoff(outcome, attempt) : nil
+        raise outcome.error if wait.nil? || waited + wait > WAIT_S_MAX
+
+        waited += wait
+        @sleeper.call(wait)
+      end
+    end
+
+    # As the server asks; else half a second, doubled with each try, and some of it by chance so that clients spread.
+    def backoff(failure, attempt)
+      return failure.retry_after if failure.retry_after
+
+      [BACKOFF_S_MAX, BACKOFF_S * (2**(attempt - 1))].min * (0.75 + (0.25 * rand))
+    end
+
+    def try_once(call, headers, body, options, &block)
+      started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      timeout = options[:timeout] || @timeout
+      outcome = connect(call[:uri], timeout) do |http|
+        request = REQUESTS.fetch(call[:method]).new(call[:uri], headers)
+        request.body = body if body
+        exchange(http, request, call, &block)
+      end
+      log(call, started, outcome)
+      outcome
+    rescue Net::OpenTimeout, Net::ReadTimeout, Net::WriteTimeout
+      failed(call, started, TimeoutError.new("no answer within #{timeout} s"))
+    rescue *BROKEN => e
+      failed(call, started, ConnectionError.new("the connection failed: #{e.message}"))
+    end
+
+    def connect(uri, timeout, &block)
+      http = Net::HTTP.new(uri.host, uri.port)
+      http.use_ssl = uri.scheme == "https"
+      http.open_timeout = http.read_timeout = http.write_timeout = timeout
+      http.max_retries = 0
+      http.start(&block)
+    end
+
+    def exchange(http, request, call, &block)
+      outcome = nil
+      http.request(request) do |response|
+        meta = Response.new(response.code.to_i, response.to_hash.transform_values { |values| values.join(", ") })
+        outcome = read_answer(response, meta, call[:answer], &block)
+      end
+      outcome
+    end
+
+    def read_answer(response, meta, answer, &block)
+      return failure_of(meta, response.read_body.to_s) unless (200..299).cover?(meta.status)
+
+      case answer
+      when :bytes
+        block ? response.read_body(&block) && nil : response.read_body.to_s.b
+      when :text then response.read_body.to_s.force_encoding(Encoding::UTF_8)
+      else record_of(meta, response.read_body.to_s)
+      end
+    end
+
+    # A success whose body is no JSON did not come from Postern, or not whole.
+    def record_of(meta, text)
+      value = parse(text)
+      return Record.of(value, meta) if value.is_a?(Hash)
+
+      Failure.new(ConnectionError.new("the answer (#{meta.status}) is no JSON"), true, nil)
+    end
+
+    def failure_of(meta, text)
+      text = text.dup.force_encoding(Encoding::UTF_8).scrub
+      body = parse(text) || text
+      short = meta.status == 429 && body.is_a?(Hash) && SHORT_LIMITS.include?(body["limit_type"])
+      Failure.new(ApiError.of(meta, body), short || WORTH_RETRYING.include?(meta.status), meta.retry_after)
+    end
+
+    def parse(text)
+      JSON.parse(text)
+    rescue JSON::ParserError
+      nil
+    end
+
+    def failed(call, started, error)
+      outcome = Failure.new(error, true, nil)
+      log(call, started, outcome)
+      outcome
+    end
+
+    # Method, path, attempt, status or error, milliseconds. Never keys or bodies.
+    def log(call, started, outcome)
+      return unless @logger
+
+      ms = ((Process.clock_gettime(Process::CLOCK_MONOTONIC) - started) * 1000).round
+      error = outcome.is_a?(Failure) ? outcome.error.message : nil
+      @logger.call({ method: call[:method], path: call[:path], attempt: call[:attempt], error: error, ms: ms })
+    end
+  end
+end
