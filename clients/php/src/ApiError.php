@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Postern;
+
+/** An answer that is no success. `errorCode` is stable and for programs, the message is for people. */
+class ApiError extends PosternError
+{
+    public readonly int $status;
+    /** Empty where the answer was no error of the API's (a proxy's page, for example). */
+    public readonly string $errorCode;
+    /** The field at fault, such as `attachments[0].filename`. */
+    public readonly ?string $field;
+    public readonly ?string $requestId;
+
+    /** @param array<string, mixed>|string $body parsed JSON, or the text where it was no JSON */
+    final public function __construct(
+        string $message,
+        public readonly Response $response,
+        public readonly array|string $body,
+    ) {
+        parent::__construct($message);
+        $this->status = $response->status;
+        $this->errorCode = is_string($this->value('code')) ? $this->value('code') : '';
+        $this->field = $this->value('field');
+        $this->requestId = $response->requestId ?? $this->value('request_id');
+    }
+
+    /** The error of its kind. @param array<string, mixed>|string $body */
+    public static function of(Response $response, array|string $body): self
+    {
+        $kind = match (true) {
+            $response->status === 400 => ValidationError::class,
+            $response->status === 401 => AuthenticationError::class,
+            $response->status === 403 => PermissionError::class,
+            $response->status === 404 => NotFoundError::class,
+            $response->status === 409 => ConflictError::class,
+            $response->status === 422 => AllSuppressedError::class,
+            $response->status === 429 => RateLimitError::class,
+            $response->status >= 500 => ServerError::class,
+            default => self::class,
+        };
+
+        return new $kind(self::messageOf($response->status, $body), $response, $body);
+    }
+
+    protected function value(string $name): mixed
+    {
+        return is_array($this->body) ? ($this->body[$name] ?? null) : null;
+    }
+
+    /** Of a 429 `error` is a word for programs; the sentence stands in `message`. */
+    private static function messageOf(int $status, array|string $body): string
+    {
+        foreach (['message', 'error'] as $name) {
+            $said = is_array($body) ? ($body[$name] ?? null) : null;
+            if (is_string($said) && $said !== '') {
+                return $said;
+            }
+        }
+
+        return "the server answered {$status}";
+    }
+}

@@ -1,0 +1,35 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Postern;
+
+/** 429: which limit, and when to try again. */
+final class RateLimitError extends ApiError
+{
+    public function limitType(): string
+    {
+        return $this->value('limit_type') ?? '';
+    }
+
+    public function limit(): ?int
+    {
+        return $this->value('limit');
+    }
+
+    public function used(): ?int
+    {
+        return $this->value('used');
+    }
+
+    /** Seconds. */
+    public function retryAfter(): ?int
+    {
+        return $this->value('retry_after_seconds') ?? $this->response->retryAfter();
+    }
+
+    public function warmingPhase(): string
+    {
+        return $this->value('warming_phase') ?? '';
+    }
+}

@@ -1,0 +1,291 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Postern;
+
+/** One request and its repetitions: URL, headers, body, time limit, what is worth another try and when. */
+final class Transport
+{
+    private const TIMEOUT_S = 30.0;
+    private const RETRIES = 2;
+    private const BACKOFF_S = 0.5;
+    private const BACKOFF_S_MAX = 8.0;
+    /** All waits of one call together. */
+    private const WAIT_S_MAX = 60.0;
+    /** Statuses that say "later", not "no". */
+    private const WORTH_RETRYING = [500, 503];
+    /** Of 429: the others are over in hours. */
+    private const SHORT_LIMITS = ['requests_per_second', 'per_minute'];
+    private const REPEATABLE = ['GET', 'HEAD', 'PUT', 'DELETE'];
+
+    private readonly string $apiKey;
+    private readonly string $baseUrl;
+    private readonly float $timeout;
+    private readonly int $maxRetries;
+    /** @var array<string, string> */
+    private readonly array $headers;
+    private readonly ?\Closure $logger;
+    private readonly \Closure $sleep;
+
+    /**
+     * Throws a PosternError where the key or the address is missing or wrong.
+     *
+     * @param array{base_url?: string, timeout?: float, max_retries?: int, headers?: array<string, string>,
+     *     logger?: \Closure, sleep?: \Closure} $settings
+     */
+    public function __construct(#[\SensitiveParameter] ?string $apiKey, array $settings)
+    {
+        $this->apiKey = self::checkedKey($apiKey ?? self::environment('POSTERN_API_KEY'));
+        $this->baseUrl = self::checkedUrl($settings['base_url'] ?? self::environment('POSTERN_BASE_URL'));
+        $this->timeout = $settings['timeout'] ?? self::TIMEOUT_S;
+        $this->maxRetries = $settings['max_retries'] ?? self::RETRIES;
+        $this->headers = $settings['headers'] ?? [];
+        $this->logger = $settings['logger'] ?? null;
+        $this->sleep = $settings['sleep'] ?? static function (float $seconds): void {
+            usleep((int) round($seconds * 1_000_000));
+        };
+    }
+
+    /** Without the key. @return array<string, mixed> */
+    public function __debugInfo(): array
+    {
+        return ['baseUrl' => $this->baseUrl];
+    }
+
+    /** A segment of a path (RFC 3986 §3.3). */
+    public static function segment(string $value): string
+    {
+        return rawurlencode($value);
+    }
+
+    /**
+     * @param array{query?: array<string, mixed>, json?: mixed, bytes?: string, answer?: string, idempotent?: bool} $call
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>,
+     *     sink?: resource} $options
+     */
+    public function request(string $method, string $path, array $call = [], array $options = []): mixed
+    {
+        $headers = $this->headersOf($call, $options);
+        $isRepeatable = in_array($method, self::REPEATABLE, true) || isset($headers['idempotency-key']);
+        $tries = $isRepeatable ? 1 + max(0, $options['max_retries'] ?? $this->maxRetries) : 1;
+        $waited = 0.0;
+        for ($attempt = 1; ; $attempt++) {
+            $outcome = $this->tryOnce($method, $path, ['headers' => $headers, 'attempt' => $attempt] + $call, $options);
+            if (!$outcome instanceof Failure) {
+                return $outcome;
+            }
+            $wait = $outcome->isWorthRetrying && $attempt < $tries ? self::backoff($outcome, $attempt) : null;
+            if ($wait === null || $waited + $wait > self::WAIT_S_MAX) {
+                throw $outcome->error;
+            }
+            $waited += $wait;
+            ($this->sleep)($wait);
+        }
+    }
+
+    private static function environment(string $name): string
+    {
+        $value = getenv($name);
+
+        return $value === false ? '' : $value;
+    }
+
+    private static function checkedKey(#[\SensitiveParameter] string $key): string
+    {
+        if ($key === '') {
+            throw new PosternError('no API key: give one, or set POSTERN_API_KEY');
+        }
+        if (preg_match('/[^\x21-\x7e]/', $key) === 1) {
+            throw new PosternError('the API key holds a character that no key has');
+        }
+
+        return $key;
+    }
+
+    private static function checkedUrl(string $url): string
+    {
+        if (preg_match('#^https?://[^/?\#]+[^?\#]*$#D', $url) !== 1) {
+            throw new PosternError(
+                'no address: give base_url, or set POSTERN_BASE_URL, such as https://mail.example.eu',
+            );
+        }
+
+        return rtrim($url, '/');
+    }
+
+    /** @param array<string, mixed> $call @param array<string, mixed> $options @return array<string, string> */
+    private function headersOf(array $call, array $options): array
+    {
+        $headers = array_change_key_case(($options['headers'] ?? []) + $this->headers);
+        $headers['authorization'] = "Bearer {$this->apiKey}";
+        $headers['user-agent'] = 'postern-php/' . Client::VERSION . ' php/' . PHP_VERSION;
+        if (($call['answer'] ?? 'json') === 'json') {
+            $headers['accept'] = 'application/json';
+        }
+        if (array_key_exists('json', $call)) {
+            $headers['content-type'] = 'application/json';
+        } elseif (isset($call['bytes'])) {
+            $headers['content-type'] = 'application/octet-stream';
+        }
+        if ($call['idempotent'] ?? false) {
+            $headers['idempotency-key'] = $options['idempotency_key'] ?? 'auto_' . self::uuid();
+        }
+
+        return $headers;
+    }
+
+    private static function uuid(): string
+    {
+        return vsprintf('%s%s-%s-%s-%s-%s%s%s', str_split(bin2hex(random_bytes(16)), 4));
+    }
+
+    /** As the server asks; else half a second, doubled with each try, and some of it by chance so that clients spread. */
+    private static function backoff(Failure $failure, int $attempt): float
+    {
+        if ($failure->retryAfter !== null) {
+            return (float) $failure->retryAfter;
+        }
+        $most = min(self::BACKOFF_S_MAX, self::BACKOFF_S * 2 ** ($attempt - 1));
+
+        return $most * (0.75 + 0.25 * random_int(0, 1000) / 1000);
+    }
+
+    /** @param array<string, mixed> $query */
+    private function urlOf(string $path, array $query): string
+    {
+        $pairs = [];
+        foreach ($query as $name => $value) {
+            if ($value !== null) {
+                $pairs[] = rawurlencode($name) . '=' . rawurlencode(self::textOf($value));
+            }
+        }
+
+        return $this->baseUrl . $path . ($pairs === [] ? '' : '?' . implode('&', $pairs));
+    }
+
+    private static function textOf(mixed $value): string
+    {
+        return match (true) {
+            is_bool($value) => $value ? 'true' : 'false',
+            $value instanceof \DateTimeInterface => self::timeOf($value),
+            default => (string) $value,
+        };
+    }
+
+    private static function timeOf(\DateTimeInterface $value): string
+    {
+        return \DateTimeImmutable::createFromInterface($value)
+            ->setTimezone(new \DateTimeZone('UTC'))
+            ->format('Y-m-d\TH:i:s.v\Z');
+    }
+
+    /** Times as RFC 3339; an empty body is an object, not a list. */
+    private static function jsonOf(mixed $value): string
+    {
+        $plain = static function (mixed $inner) use (&$plain): mixed {
+            return match (true) {
+                $inner instanceof \DateTimeInterface => self::timeOf($inner),
+                is_array($inner) => array_map($plain, $inner),
+                default => $inner,
+            };
+        };
+        $flags = JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION;
+
+        return json_encode($value === [] ? new \stdClass() : $plain($value), $flags);
+    }
+
+    /** @param array<string, mixed> $call @param array<string, mixed> $options */
+    private function tryOnce(string $method, string $path, array $call, array $options): mixed
+    {
+        $headers = [];
+        $timeout = (float) ($options['timeout'] ?? $this->timeout);
+        $curl = curl_init($this->urlOf($path, $call['query'] ?? []));
+        curl_setopt_array($curl, [
+            CURLOPT_CUSTOMREQUEST => $method,
+            CURLOPT_HTTPHEADER => self::lines($call['headers']),
+            CURLOPT_TIMEOUT_MS => (int) ceil($timeout * 1000),
+            CURLOPT_FOLLOWLOCATION => false,
+            CURLOPT_RETURNTRANSFER => true,
+            CURLOPT_HEADERFUNCTION => static function ($_curl, string $line) use (&$headers): int {
+                [$name, $value] = array_pad(explode(':', $line, 2), 2, null);
+                if ($value !== null) {
+                    $headers[strtolower($name)] = trim($value);
+                }
+
+                return strlen($line);
+            },
+        ]);
+        $body = array_key_exists('json', $call) ? self::jsonOf($call['json']) : ($call['bytes'] ?? null);
+        if ($body !== null) {
+            curl_setopt($curl, CURLOPT_POSTFIELDS, $body);
+        }
+        $startedAt = microtime(true);
+        $text = curl_exec($curl);
+        $outcome = $text === false
+            ? self::brokenOff(curl_errno($curl), curl_error($curl), $timeout)
+            : self::readAnswer(new Response((int) curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $headers), $text, $call);
+        $this->log($method, $path, $call['attempt'], $startedAt, $outcome);
+
+        return $outcome;
+    }
+
+    /** @param array<string, string> $headers @return list<string> */
+    private static function lines(array $headers): array
+    {
+        $lines = ['expect:'];
+        foreach ($headers as $name => $value) {
+            $lines[] = "{$name}: {$value}";
+        }
+
+        return $lines;
+    }
+
+    private static function brokenOff(int $code, string $reason, float $timeout): Failure
+    {
+        $error = $code === CURLE_OPERATION_TIMEDOUT
+            ? new TimeoutError("no answer within {$timeout} s")
+            : new ConnectionError("the connection failed: {$reason}");
+
+        return new Failure($error, true, null);
+    }
+
+    /** @param array<string, mixed> $call */
+    private static function readAnswer(Response $response, string $text, array $call): mixed
+    {
+        if ($response->status < 200 || $response->status > 299) {
+            return self::failureOf($response, $text);
+        }
+        if (($call['answer'] ?? 'json') !== 'json') {
+            return $text;
+        }
+        $value = json_decode($text);
+        if ($value instanceof \stdClass) {
+            return new Record($value, $response);
+        }
+
+        // A success whose body is no JSON did not come from Postern, or not whole.
+        return new Failure(new ConnectionError("the answer ({$response->status}) is no JSON"), true, null);
+    }
+
+    private static function failureOf(Response $response, string $text): Failure
+    {
+        $body = json_decode($text, true);
+        $body = is_array($body) ? $body : $text;
+        $limitType = is_array($body) ? ($body['limit_type'] ?? null) : null;
+        $isShort = $response->status === 429 && in_array($limitType, self::SHORT_LIMITS, true);
+        $isWorthRetrying = $isShort || in_array($response->status, self::WORTH_RETRYING, true);
+
+        return new Failure(ApiError::of($response, $body), $isWorthRetrying, $response->retryAfter());
+    }
+
+    /** Method, path, attempt, error, milliseconds. Never keys or bodies. */
+    private function log(string $method, string $path, int $attempt, float $startedAt, mixed $outcome): void
+    {
+        if ($this->logger !== null) {
+            $error = $outcome instanceof Failure ? $outcome->error->getMessage() : null;
+            $ms = (int) round((microtime(true) - $startedAt) * 1000);
+            ($this->logger)(compact('method', 'path', 'attempt', 'error', 'ms'));
+        }
+    }
+}
