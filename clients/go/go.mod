@@ -1,0 +1,3 @@
+module github.com/postern-mail/postern/clients/go
+
+go 1.21
