@@ -40,6 +40,12 @@ export const STEPS: readonly Step[] = [
     seconds_max: 600,
   },
   {
+    name: "clients",
+    what: "the conformance set with each client library, on the versions of its language that are here",
+    command: ["clients/run.ts"],
+    seconds_max: 600,
+  },
+  {
     name: "long",
     what: "the test files that npm test leaves out or plays with few rounds, with all of them",
     command: ["test/run.ts", "--no-check", "--long"],
