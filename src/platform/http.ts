@@ -86,13 +86,21 @@ function nameOf(schema: TSchema): string {
   return name;
 }
 
-/** A record with further fields; the description says that it has all fields of the other one, and these. */
-export function Extended<B extends TProperties, M extends TProperties>(name: string, base: TObject<B>, more: M) {
+/**
+ * A record with further fields, which stand behind those of the other one, or before them where `first`. The description says
+ * that it has all fields of the other one, and these.
+ */
+export function Extended<B extends TProperties, M extends TProperties>(
+  name: string,
+  base: TObject<B>,
+  more: M,
+  first = false,
+) {
   const beyond = { name: nameOf(base), fields: Object.keys(more) };
   const { additionalProperties } = base;
   const open = additionalProperties === undefined ? {} : { additionalProperties };
-  const whole = Type.Object({ ...base.properties, ...more }, { ...open, "x-extends": beyond });
-  return Named(name, whole);
+  const properties: B & M = first ? { ...more, ...base.properties } : { ...base.properties, ...more };
+  return Named(name, Type.Object(properties, { ...open, "x-extends": beyond }));
 }
 
 /** One of several objects, which the field `by` tells apart: each has it as an enum of its own values. */
@@ -150,7 +158,7 @@ const Page = Named(
 /** A list answer: the rows under their plural name, beside `total` (platform/totals.ts), `limit`, `offset`. */
 export function PageOf<N extends string, S extends TSchema>(name: N, row: S) {
   const rows = { [name]: Type.Array(row) } as { [K in N]: ReturnType<typeof Type.Array<S>> };
-  return Extended(`${nameOf(row)}List`, Page, rows);
+  return Extended(`${nameOf(row)}List`, Page, rows, true);
 }
 
 /** limit and offset with their defaults. */
