@@ -1,6 +1,6 @@
 // Which test files share a process.
 import assert from "node:assert/strict";
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { groupFiles } from "./groups.ts";
@@ -22,4 +22,13 @@ test("a file that changes its process, or starts Postern as its users do, is alo
   assert.equal(neighboursOf("src/platform/watchdog.test.ts"), 0);
   assert.ok(neighboursOf("src/mail/address.test.ts") > 0);
   assert.ok(groups.length < ALL.length / 2, `${groups.length} processes for ${ALL.length} files`);
+});
+
+test("nothing that test files share registers hooks by itself: only the first file of a process would have them", () => {
+  const shared = globSync(["src/**/*.ts", "test/**/*.ts"], { cwd: ROOT }).filter((path) => !path.endsWith(".test.ts"));
+  const hook = /^(?:before|after)(?:Each)?\(/m;
+  assert.deepEqual(
+    shared.filter((path) => hook.test(readFileSync(join(ROOT, path), "utf8"))),
+    [],
+  );
 });

@@ -1,6 +1,5 @@
-// Opens a session against a scripted server, and closes both after each test.
+// Opens a session against a scripted server; a test file closes both with `afterEach(closeOpened)`.
 import assert from "node:assert/strict";
-import { afterEach } from "node:test";
 import { greet, type Peer, type ScriptedServer, scriptedServer, takeEnvelope } from "./scripted-server.fixture.ts";
 import { type ConnectFailure, openSession, type Session, type SessionOptions } from "./session.ts";
 import type { Envelope } from "./transaction.ts";
@@ -17,12 +16,14 @@ export const ENVELOPE: Envelope = {
 export type Script = (peer: Peer) => Promise<void> | void;
 
 const open: { server: ScriptedServer; session: Session | null }[] = [];
-afterEach(async () => {
+
+/** What was opened since it was last called. */
+export async function closeOpened(): Promise<void> {
   for (const { server, session } of open.splice(0)) {
     session?.close();
     await server.close();
   }
-});
+}
 
 export async function tryOpen(
   options: Partial<SessionOptions>,

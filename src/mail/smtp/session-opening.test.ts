@@ -1,10 +1,12 @@
 // Opening a session over real sockets against scripted servers: greeting, EHLO, limits on what a server may send.
 import assert from "node:assert/strict";
 import { type AddressInfo, createServer } from "node:net";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { greet, type Peer } from "./scripted-server.fixture.ts";
-import { failed, opened, openedWith, type Script } from "./scripted-session.fixture.ts";
+import { closeOpened, failed, opened, openedWith, type Script } from "./scripted-session.fixture.ts";
 import { openSession } from "./session.ts";
+
+afterEach(closeOpened);
 
 const hostile: [string, Script, RegExp][] = [
   ["an endless line", (peer) => flood(peer, "220 ", "A".repeat(1000)), /longer than 2048/],

@@ -3,12 +3,22 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { makeCertificateAuthority } from "../../../test/support/tls.ts";
 import { makeSelfSigned } from "../../platform/self-signed.ts";
 import { greet, type KeyPair, type Peer, takeEnvelope } from "./scripted-server.fixture.ts";
-import { ENVELOPE, failed, MESSAGE, openedWith, type Script, tryOpen } from "./scripted-session.fixture.ts";
+import {
+  closeOpened,
+  ENVELOPE,
+  failed,
+  MESSAGE,
+  openedWith,
+  type Script,
+  tryOpen,
+} from "./scripted-session.fixture.ts";
 import type { PeerTls, SessionTls } from "./session.ts";
+
+afterEach(closeOpened);
 
 const pair = makeSelfSigned(["mx.test"], Date.now());
 const stranger = makeSelfSigned(["other.test"], Date.now());

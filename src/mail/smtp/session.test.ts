@@ -2,11 +2,22 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { afterEach, test } from "node:test";
 import { until } from "../../../test/support/until.ts";
 import { greet, type Peer, takeEnvelope } from "./scripted-server.fixture.ts";
-import { ENVELOPE, failed, MESSAGE, opened, type Script, toData, tryOpen } from "./scripted-session.fixture.ts";
+import {
+  closeOpened,
+  ENVELOPE,
+  failed,
+  MESSAGE,
+  opened,
+  type Script,
+  toData,
+  tryOpen,
+} from "./scripted-session.fixture.ts";
 import type { Envelope } from "./transaction.ts";
+
+afterEach(closeOpened);
 
 const ON_THE_WIRE = "Subject: hello\r\n\r\n..first\r\n...\r\nlast\r\n.\r\n";
 const LARGE = Buffer.from(

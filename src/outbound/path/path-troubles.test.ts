@@ -3,11 +3,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { describe, it } from "node:test";
+import { afterEach, describe, it } from "node:test";
 import { until } from "../../../test/support/until.ts";
 import { BlobsUnavailable } from "../../platform/blobs.ts";
-import { assertDelivered, push, type Stage, stageFor, startGreeter, startSink } from "./path.fixture.ts";
+import { assertDelivered, closePaths, push, type Stage, stageFor, startGreeter, startSink } from "./path.fixture.ts";
 import { drive } from "./path.ts";
+
+afterEach(closePaths);
 
 const MINUTE_MS = 60_000;
 const away = () => Promise.reject(Object.assign(new Error("the database is away"), { code: "ECONNREFUSED" }));

@@ -1,8 +1,8 @@
-// For tests: a path with a mail server on loopback at its end, and everything around it in memory.
+// For tests: a path with a mail server on loopback at its end, and everything around it in memory. A test
+// file closes them with `afterEach(closePaths)`.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
-import { afterEach } from "node:test";
 import { openSession } from "../../mail/smtp/session.ts";
 import type { Outcome } from "../types.ts";
 import type { Errand } from "./links.ts";
@@ -26,13 +26,14 @@ export type Sink = {
 const sinks: Sink[] = [];
 const paths: Path[] = [];
 
-afterEach(() => {
+/** Closes every path and server that were opened since it was last called. */
+export function closePaths(): void {
   for (const path of paths.splice(0)) closePath(path);
   for (const { server, sockets } of sinks.splice(0)) {
     for (const socket of sockets) socket.destroy();
     server.close();
   }
-});
+}
 
 /** `at`: another server of a domain has the same port on another loopback address. */
 export async function startSink(at: { host?: string; port?: number } = {}): Promise<Sink> {

@@ -1,10 +1,12 @@
 // How many connections a path makes towards a site that may not be there, and how many messages it takes to work.
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
+import { afterEach, describe, it } from "node:test";
 import { until } from "../../../test/support/until.ts";
-import { assertDelivered, greetAll, push, stageFor, startSink } from "./path.fixture.ts";
+import { assertDelivered, closePaths, greetAll, push, stageFor, startSink } from "./path.fixture.ts";
 import { drive, type Path } from "./path.ts";
 import { createShares, type Shares } from "./shares.ts";
+
+afterEach(closePaths);
 
 const MESSAGES = 12;
 

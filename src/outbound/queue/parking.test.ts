@@ -1,11 +1,13 @@
 // Where the mail of a suspended path goes.
 import assert from "node:assert/strict";
-import { it } from "node:test";
+import { afterEach, it } from "node:test";
 import type { World } from "../../platform/world.ts";
-import { push, stageFor } from "../path/path.fixture.ts";
+import { closePaths, push, stageFor } from "../path/path.fixture.ts";
 import type { Path } from "../path/path.ts";
 import type { Job, Outcome } from "../types.ts";
 import { createParking } from "./parking.ts";
+
+afterEach(closePaths);
 
 function parkingFor() {
   const stage = stageFor({ port: 0 });
