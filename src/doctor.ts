@@ -68,7 +68,7 @@ export async function examine(options: DoctorOptions, read: () => FoundConfig = 
 }
 
 function checkSettings({ unused }: FoundConfig): Check[] {
-  const remedy = "Correct its name, or take it away: README.md lists the settings, and what belongs together.";
+  const remedy = "Correct its name, or take it away: docs/settings.md lists the settings, and what belongs together.";
   return [
     ok("settings", "The settings can be read."),
     ...unused.map((name) => warning("settings", `${name} is no setting, or has no effect.`, remedy)),
