@@ -22,14 +22,10 @@ export function nameSource(name: string): string {
   const words = name
     .split(/[\s,]+/)
     .filter((word) => word !== "")
-    .map(quote);
+    .map((word) => RegExp.escape(word));
   const gap = "(?:[\\s>|]|&nbsp;|&#160;){1,8}";
   const turned = words.length < 2 ? [] : [`${words.at(-1)},${gap}${words.slice(0, -1).join(gap)}`];
   return `(?<![\\p{L}\\p{N}])(?:${[words.join(gap), ...turned].join("|")})(?![\\p{L}\\p{N}])`;
-}
-
-function quote(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
 }
 
 /** Every place of the name. */
@@ -53,8 +49,8 @@ export function replaceNameBeside(
     count += 1;
     return before ? name + kept : kept + name;
   };
-  const before = new RegExp(`${nameSource(author)}(${BETWEEN}${quote(mark)})`, "giu");
-  const behind = new RegExp(`(${quote(`${mark}${own.email}`)}${BEHIND})${nameSource(author)}`, "giu");
+  const before = new RegExp(`${nameSource(author)}(${BETWEEN}${RegExp.escape(mark)})`, "giu");
+  const behind = new RegExp(`(${RegExp.escape(`${mark}${own.email}`)}${BEHIND})${nameSource(author)}`, "giu");
   const first = text.replace(before, (_, kept: string) => put(kept, true));
   return { text: first.replace(behind, (_, kept: string) => put(kept, false)), count };
 }
