@@ -61,8 +61,7 @@ final class Transport
 
     /**
      * @param array{query?: array<string, mixed>, json?: mixed, bytes?: string, answer?: string, idempotent?: bool} $call
-     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>,
-     *     sink?: resource} $options
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
     public function request(string $method, string $path, array $call = [], array $options = []): mixed
     {
