@@ -3,7 +3,7 @@
 // empty one: empty, deep, deep, empty, so that what changes with time by itself falls on both.
 import type { Client } from "pg";
 import { claimDue, dueLanes } from "../src/outbound/queries.ts";
-import { openDb } from "../src/platform/db.ts";
+import { openDb } from "../src/platform/database/db.ts";
 import { run } from "./outbound.ts";
 import {
   type BenchResult,

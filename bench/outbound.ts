@@ -1,7 +1,7 @@
 // Signed messages a second from POST /v1/send to the sink's final 250, beside Debian's Postfix over the same sink with
 // the same message, with OpenDKIM (RSA-2048) and without. Every message is counted by Message-ID; samples are verified.
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
-import { createResolver } from "../src/platform/resolver.ts";
+import { createResolver } from "../src/platform/dns/resolver.ts";
 import { nodeStyleResolver } from "../test/support/node-resolver.ts";
 import { postfixMissing, postfixVersion } from "../test/support/postfix.ts";
 import {

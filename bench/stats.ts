@@ -6,13 +6,13 @@ import { createHttpServer, type HttpServer } from "../src/api/server.ts";
 import { createEngine, mountFeatures } from "../src/app.ts";
 import { readConfig } from "../src/config.ts";
 import { type MailEvent, recordEvents } from "../src/events/events.ts";
-import type { Db } from "../src/platform/db.ts";
-import { createLog } from "../src/platform/log.ts";
-import { type Opened, openWorld } from "../src/platform/open-world.ts";
+import type { Db } from "../src/platform/database/db.ts";
+import { createLog } from "../src/platform/process/log.ts";
 import { uuidFloor } from "../src/platform/random.ts";
 import type { World } from "../src/platform/world.ts";
 import { sweepStats } from "../src/stats/background.ts";
 import { countEvents } from "../src/stats/stats.ts";
+import { type Opened, openWorld } from "../src/world.ts";
 import { type BenchResult, conditions, fillIn, makeFolder, round } from "./support/bench.ts";
 import { percentile } from "./support/load.ts";
 

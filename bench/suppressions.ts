@@ -3,11 +3,11 @@
 // (generate_series), not through the import. Random access over the whole list, half of it hits.
 
 import { readConfig } from "../src/config.ts";
-import type { Db } from "../src/platform/db.ts";
-import { createLog } from "../src/platform/log.ts";
-import { openWorld } from "../src/platform/open-world.ts";
+import type { Db } from "../src/platform/database/db.ts";
+import { createLog } from "../src/platform/process/log.ts";
 import type { World } from "../src/platform/world.ts";
 import { findSuppressed, listSuppressions } from "../src/suppressions/suppressions.ts";
+import { openWorld } from "../src/world.ts";
 import { type BenchResult, conditions, fillIn, makeFolder, round } from "./support/bench.ts";
 import { percentile } from "./support/load.ts";
 

@@ -16,10 +16,10 @@ import { isIP } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { normalizeDomain } from "./mail/address.ts";
 import { readBlockList } from "./mail/spam/block-lists.ts";
-import { IDS_FILE } from "./platform/data-folder.ts";
-import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/database-url.ts";
-import { parseServer } from "./platform/dns-exchange.ts";
-import { clashesOf, placesOf } from "./platform/start-problem.ts";
+import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/database/database-url.ts";
+import { parseServer } from "./platform/dns/dns-exchange.ts";
+import { clashesOf, placesOf } from "./platform/process/start-problem.ts";
+import { IDS_FILE } from "./platform/storage/data-folder.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
 export type Role = (typeof ROLES)[number];

@@ -12,12 +12,12 @@ import { type DnsServer, startDnsServer } from "../test/support/dns-server.ts";
 import { inheritedEnv } from "../test/support/inherited-env.ts";
 import { makeCertificateAuthority } from "../test/support/tls.ts";
 import { findConfig } from "./config.ts";
+import type { Check } from "./doctor/check.ts";
+import { checkConnections } from "./doctor/check-database.ts";
 import { checkNode, examine, printable } from "./doctor.ts";
-import type { Check } from "./platform/check.ts";
-import { checkConnections } from "./platform/check-database.ts";
-import { openDb } from "./platform/db.ts";
-import { acceptMasterKey } from "./platform/master-key.ts";
-import { createSeal } from "./platform/seal.ts";
+import { openDb } from "./platform/database/db.ts";
+import { acceptMasterKey } from "./platform/storage/master-key.ts";
+import { createSeal } from "./platform/storage/seal.ts";
 
 let dns: DnsServer;
 let database: TestDatabase;

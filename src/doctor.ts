@@ -9,19 +9,19 @@ import { createConnection } from "node:net";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { ConfigProblems, type FoundConfig, findConfig, type HostPort } from "./config.ts";
+import { type Check, ok, problem, skipped, warning } from "./doctor/check.ts";
+import { checkBlobs } from "./doctor/check-blobs.ts";
+import { checkDatabase } from "./doctor/check-database.ts";
+import { checkSpam } from "./doctor/check-spam.ts";
 import { checkListed } from "./doctor/listed.ts";
 import { isLocal } from "./doctor/local.ts";
 import { checkNames } from "./doctor/names.ts";
 import { knownToDatabase, sendingAddresses } from "./doctor/sending-addresses.ts";
-import { keyFileWords } from "./mail/tls-words.ts";
-import { type Check, ok, problem, skipped, warning } from "./platform/check.ts";
-import { checkBlobs } from "./platform/check-blobs.ts";
-import { checkDatabase } from "./platform/check-database.ts";
-import { checkSpam } from "./platform/check-spam.ts";
 import { createClock } from "./platform/clock.ts";
-import { bindError } from "./platform/free-places.ts";
-import { createResolver, type Resolver } from "./platform/resolver.ts";
-import { type Place, placesOf, portProblem } from "./platform/start-problem.ts";
+import { createResolver, type Resolver } from "./platform/dns/resolver.ts";
+import { bindError } from "./platform/net/free-places.ts";
+import { type Place, placesOf, portProblem } from "./platform/process/start-problem.ts";
+import { keyFileWords } from "./text/tls-words.ts";
 
 export type DoctorOptions = {
   /** A mail server whose port 25 may be tried; without it the way out is not tried. */

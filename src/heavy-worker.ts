@@ -9,10 +9,10 @@ import type { FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "
 import { createInnerServer } from "./api/server.ts";
 import { createEngine, mountFeatures, mountOpenRoutes } from "./app.ts";
 import type { Config } from "./config.ts";
-import { createFolderBlobs } from "./platform/blobs.ts";
-import { createLog } from "./platform/log.ts";
-import { buildWorld } from "./platform/open-world.ts";
+import { createLog } from "./platform/process/log.ts";
+import { createFolderBlobs } from "./platform/storage/blobs.ts";
 import type { World } from "./platform/world.ts";
+import { buildWorld } from "./world.ts";
 
 const BEAT_MS = 500;
 const SKEW_EVERY_MS = 10_000;

@@ -16,24 +16,24 @@ import {
 import { type Running, startRoles } from "./app.ts";
 import { noteCommand } from "./audit/audit.ts";
 import { type Config, ConfigProblems, findConfig, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
+import { warnOfRole } from "./doctor/check-database.ts";
 import { isLocal } from "./doctor/local.ts";
 import { ownZone } from "./doctor/own-zone.ts";
 import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { databaseId, resumeSending } from "./outbound/outbound.ts";
-import { answerJson, answerLines, askDatabase } from "./platform/ask-database.ts";
-import { warnOfRole } from "./platform/check-database.ts";
-import { noteDatabase, refuseEmptyDatabase } from "./platform/data-folder.ts";
-import { neededPlaces, refuseTakenPlaces } from "./platform/free-places.ts";
-import { holdPlaces } from "./platform/held-places.ts";
-import { becomeOwner, leaveRoot } from "./platform/leave-root.ts";
-import { createLog, type Log } from "./platform/log.ts";
-import { acceptMasterKey, judgeMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/master-key.ts";
-import { migrate } from "./platform/migrate.ts";
-import { type Opened, openWorld } from "./platform/open-world.ts";
-import { explainStart, placesOf } from "./platform/start-problem.ts";
-import { UsageError } from "./platform/usage-error.ts";
+import { answerJson, answerLines, askDatabase } from "./platform/database/ask-database.ts";
+import { migrate } from "./platform/database/migrate.ts";
+import { neededPlaces, refuseTakenPlaces } from "./platform/net/free-places.ts";
+import { holdPlaces } from "./platform/net/held-places.ts";
+import { becomeOwner, leaveRoot } from "./platform/process/leave-root.ts";
+import { createLog, type Log } from "./platform/process/log.ts";
+import { explainStart, placesOf } from "./platform/process/start-problem.ts";
+import { UsageError } from "./platform/process/usage-error.ts";
+import { noteDatabase, refuseEmptyDatabase } from "./platform/storage/data-folder.ts";
+import { acceptMasterKey, judgeMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/storage/master-key.ts";
 import type { World } from "./platform/world.ts";
+import { type Opened, openWorld } from "./world.ts";
 
 const STOP_WITHIN_MS = 60_000;
 /** As of most programs: the command line is wrong, as against work that failed (1). */

@@ -60,16 +60,43 @@ describe("the import rule", () => {
 
   it("goes from main over app, api and features down to mail and platform", () => {
     complainsOf("src/events/events.ts", 'import { serve } from "../api/server.ts";', /feature may not import/);
-    complainsOf("src/platform/db.ts", 'import { record } from "../events/events.ts";', /platform may not import/);
+    complainsOf(
+      "src/platform/database/db.ts",
+      'import { record } from "../../events/events.ts";',
+      /platform may not import/,
+    );
     complainsOf("src/mail/dsn/parse.ts", 'import type { Db } from "../../platform/db.ts";', /mail may not import/);
     complainsOf("src/api/server.ts", 'import { readConfig } from "../config.ts";', /api may not import/);
     accepts("src/domains/names.ts", 'import type { Config } from "../config.ts";');
     accepts("src/doctor.ts", 'import { checkNames } from "./doctor/names.ts";');
-    complainsOf("src/platform/db.ts", 'import { isLocal } from "../doctor/names.ts";', /platform may not import/);
+    complainsOf(
+      "src/platform/database/db.ts",
+      'import { isLocal } from "../../doctor/names.ts";',
+      /platform may not import/,
+    );
     accepts("src/mail/dsn/parse.ts", 'import { parseHead } from "../mime/parse-head.ts";');
-    complainsOf("src/platform/db.ts", 'import { testApi } from "../../test/support/api.ts";', /outside src/);
+    complainsOf(
+      "src/platform/database/db.ts",
+      'import { testApi } from "../../../test/support/api.ts";',
+      /outside src/,
+    );
     complainsOf("src/mail/a.ts", 'import { x } from "./b.fixture.ts";', /only tests use/);
     accepts("src/mail/a.test.ts", 'import { testApi } from "../../test/support/api.ts";');
+  });
+
+  it("keeps platform/ and mail/ apart, and lets both use text/", () => {
+    complainsOf(
+      "src/platform/net/a.ts",
+      'import { parseHead } from "../../mail/mime/parse-head.ts";',
+      /platform may not/,
+    );
+    accepts("src/platform/net/a.ts", 'import { tlsFailureWords } from "../../text/tls-words.ts";');
+    accepts("src/mail/smtp/a.ts", 'import { tlsFailureWords } from "../../text/tls-words.ts";');
+    complainsOf("src/text/a.ts", 'import { within } from "../platform/clock.ts";', /text\/ is pure/);
+    accepts("src/http/a.ts", 'import { withAsciiDomain } from "../mail/address.ts";');
+    complainsOf("src/http/a.ts", 'import { record } from "../events/events.ts";', /http may not import/);
+    accepts("src/parsing/a.ts", 'import { writeForwards } from "../masked/rewrite/write-forwards.ts";');
+    complainsOf("src/parsing/a.ts", 'import { carry } from "../masked/masked.ts";', /parsing may not import/);
   });
 
   it("keeps mail/ from the network, the disk and the database", () => {

@@ -4,8 +4,8 @@ import { appendFileSync, chmodSync, existsSync, mkdtempSync, readFileSync, rmSyn
 import { availableParallelism, cpus, loadavg, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { type Db, openDb } from "../../src/platform/db.ts";
-import { runningEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { type Db, openDb } from "../../src/platform/database/db.ts";
+import { runningEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type pg from "pg";
 import { secretDigest } from "../../src/accounts/keys.ts";
 import { sealContext } from "../../src/dkim/dkim.ts";
-import { createSeal } from "../../src/platform/seal.ts";
+import { createSeal } from "../../src/platform/storage/seal.ts";
 import { type Stage, withClient } from "./bench.ts";
 
 /** Who sends: an API key and an address of a domain of its organization. */

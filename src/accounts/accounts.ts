@@ -1,10 +1,11 @@
 // Organizations and their API keys: who may ask for what. Face of the feature.
-import { coalesce } from "../platform/coalesce.ts";
-import { isUuid } from "../platform/db.ts";
-import type { Account } from "../platform/http.ts";
-import { isLonger } from "../platform/is-longer.ts";
+
+import type { Account } from "../http/http.ts";
+import { isUuid } from "../platform/database/db.ts";
+import { coalesce } from "../platform/fair/coalesce.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import { isLonger } from "../text/is-longer.ts";
 import { createWithKeys, keyRecord } from "./first-keys.ts";
 import { type Environment, newSecret, secretDigest, secretEnvironment } from "./keys.ts";
 import { PLANS } from "./plans.ts";

@@ -1,5 +1,5 @@
 // A new organization and its first two keys, in one transaction: at the first start, and by `postern organizations create`.
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { newSecret, secretDigest, secretEnvironment } from "./keys.ts";
 import * as queries from "./queries.ts";

@@ -1,10 +1,10 @@
 // Organizations as the operator lists, makes and changes them (`postern organizations`). What is changed counts from the
 // next request on; mail that is queued looks every few seconds. Not here: their other settings (settings.ts), and what
 // a plan includes (plans.ts).
-import { isUuid, type Query } from "../platform/db.ts";
-import { isLonger } from "../platform/is-longer.ts";
-import { UsageError } from "../platform/usage-error.ts";
+import { isUuid, type Query } from "../platform/database/db.ts";
+import { UsageError } from "../platform/process/usage-error.ts";
 import type { World } from "../platform/world.ts";
+import { isLonger } from "../text/is-longer.ts";
 import { createWithKeys, type Secrets } from "./first-keys.ts";
 import { PLANS } from "./plans.ts";
 import * as queries from "./queries.ts";

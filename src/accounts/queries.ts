@@ -1,7 +1,8 @@
 // All SQL on organization and api_key.
-import type { Query, Tx } from "../platform/db.ts";
-import type { Account } from "../platform/http.ts";
-import { countUpToMax } from "../platform/totals.ts";
+
+import type { Account } from "../http/http.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax } from "../platform/database/totals.ts";
 import type { KeyRow, OrganizationRow } from "./types.ts";
 
 const KEY_COLUMNS = "id, name, environment, key_prefix, last_four, created_at, last_used_at, revoked_at";

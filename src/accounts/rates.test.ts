@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { otherProcess, type TestApi, testApi } from "../../test/support/api.ts";
 import { until } from "../../test/support/until.ts";
-import type { Account } from "../platform/http.ts";
+import type { Account } from "../http/http.ts";
 import { requestRates } from "./accounts.ts";
 
 let api: TestApi;

@@ -1,8 +1,9 @@
 // Requests per second of an organization, whichever process they reach: one bucket in the database with one second's
 // worth, refilled continuously. A process draws a twentieth of a second's worth at a time, or as much as waits, so that a busy
 // organization costs some twenty small statements a second and not one a request. Not here: what is answered to those beyond it.
-import { coalesce } from "../platform/coalesce.ts";
-import type { Account } from "../platform/http.ts";
+
+import type { Account } from "../http/http.ts";
+import { coalesce } from "../platform/fair/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import { PLANS } from "./plans.ts";
 import * as queries from "./queries.ts";

@@ -15,7 +15,7 @@ import {
   PageQuery,
   pageOf,
   Time,
-} from "../platform/http.ts";
+} from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as accounts from "./accounts.ts";
 

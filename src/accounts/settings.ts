@@ -1,7 +1,7 @@
 // What an operator may set for one organization (`postern settings`): kept in its row, read by the feature it is about. Not
 // here: plan, state, quota and rate, which are columns of their own.
-import { isUuid, type Query } from "../platform/db.ts";
-import { UsageError } from "../platform/usage-error.ts";
+import { isUuid, type Query } from "../platform/database/db.ts";
+import { UsageError } from "../platform/process/usage-error.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 

@@ -1,5 +1,5 @@
 // Organizations, plans and API keys as rows.
-import type { Account } from "../platform/http.ts";
+import type { Account } from "../http/http.ts";
 
 export type Plan = Account["plan"];
 

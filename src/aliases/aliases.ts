@@ -1,10 +1,10 @@
 // Domain aliases: which local parts of a domain take mail, and what is done with it. Face of the feature. Incoming mail
 // asks `aliasFinder`; the order is exact alias → longest glob, then the domain's catch-all.
 import { findDomain } from "../domains/domains.ts";
+import type { Account } from "../http/http.ts";
 import { parseAddress } from "../mail/address.ts";
-import { coalesce } from "../platform/coalesce.ts";
-import { isDuplicate, isUuid, type Tx } from "../platform/db.ts";
-import type { Account } from "../platform/http.ts";
+import { isDuplicate, isUuid, type Tx } from "../platform/database/db.ts";
+import { coalesce } from "../platform/fair/coalesce.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { findWebhooks } from "../webhooks/webhooks.ts";

@@ -1,7 +1,8 @@
 // All SQL on domain aliases.
-import type { Query, Tx } from "../platform/db.ts";
-import { spelled } from "../platform/like.ts";
-import { countUpToMax, type Total } from "../platform/totals.ts";
+
+import { spelled } from "../http/like.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { AliasAction, AliasChoice, AliasRecord, ForwardMode } from "./types.ts";
 
 const COLUMNS = `id, org_id, domain_id, local_part as address, domain, false as is_masked, action, forward_to,

@@ -17,7 +17,7 @@ import {
   PageQuery,
   pageOf,
   Time,
-} from "../platform/http.ts";
+} from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as aliases from "./aliases.ts";
 import { ACTIONS, FORWARD_MODES } from "./types.ts";

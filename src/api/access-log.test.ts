@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { until } from "../../test/support/until.ts";
-import { createLog } from "../platform/log.ts";
+import { createLog } from "../platform/process/log.ts";
 
 let api: TestApi;
 let lines: Record<string, unknown>[];

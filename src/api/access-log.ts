@@ -2,7 +2,7 @@
 // that took. Never the path itself or a query, which hold addresses; the route has the path's shape. The id is the answer's
 // X-Request-ID. `/healthz`, which monitors ask every second, is told at the level `debug`.
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Log } from "../platform/log.ts";
+import type { Log } from "../platform/process/log.ts";
 
 /** A hook for `onResponse`. */
 export function logAccess(log: Log) {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import Fastify from "fastify";
 import { until } from "../../test/support/until.ts";
+import type { Account } from "../http/http.ts";
 import { createClock } from "../platform/clock.ts";
-import type { Account } from "../platform/http.ts";
-import { createLog } from "../platform/log.ts";
+import { createLog } from "../platform/process/log.ts";
 import { requireKey } from "./auth.ts";
 import { answerError } from "./errors.ts";
 

@@ -3,10 +3,10 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { protectLive } from "../accounts/accounts.ts";
 import { environmentOf } from "../domains/domains.ts";
+import type { Account } from "../http/http.ts";
 import { clientKey } from "../mail/smtp-server/client-limits.ts";
-import { createBuckets } from "../platform/buckets.ts";
 import { sleep } from "../platform/clock.ts";
-import type { Account } from "../platform/http.ts";
+import { createBuckets } from "../platform/fair/buckets.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
-import { createLog } from "../platform/log.ts";
+import { createLog } from "../platform/process/log.ts";
 import { answerUnreadable } from "./client-errors.ts";
 
 /** Sends the text, and reads until the connection is closed from the other side. */

@@ -3,7 +3,7 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
-import type { Log } from "../platform/log.ts";
+import type { Log } from "../platform/process/log.ts";
 import { Refusal } from "../platform/refusal.ts";
 import { logUnread } from "./access-log.ts";
 

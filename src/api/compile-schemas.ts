@@ -3,8 +3,8 @@
 import fastJsonStringifyCompiler from "@fastify/fast-json-stringify-compiler";
 import type { TSchema } from "@sinclair/typebox";
 import { Ajv, type Options, type ValidateFunction } from "ajv";
-import { isDay, isTime } from "../platform/date-range.ts";
-import type { Api } from "../platform/http.ts";
+import { isDay, isTime } from "../http/date-range.ts";
+import type { Api } from "../http/http.ts";
 import { nullDropper } from "./body/absent-nulls.ts";
 import { idLowerer } from "./id-case.ts";
 

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Document, isMap, isSeq, visit } from "yaml";
-import type { Api } from "../platform/http.ts";
+import type { Api } from "../http/http.ts";
 
 type Coding = "br" | "gzip" | "identity";
 type Form = { type: string; etag: string; bodies: Record<Coding, Buffer> };

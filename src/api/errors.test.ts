@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
-import { Crowded } from "../platform/db.ts";
+import { Crowded } from "../platform/database/db.ts";
 import { createHttpServer, type HttpServer } from "./server.ts";
 
 let api: TestApi;

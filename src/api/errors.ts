@@ -1,10 +1,10 @@
 // The only place that knows how a Refusal, a schema error or a bug becomes an HTTP answer.
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
-import { isStoreTrouble } from "../platform/blobs.ts";
-import { Crowded, isOutOfTime, isUnavailable } from "../platform/db.ts";
-import type { Log } from "../platform/log.ts";
-import { nearName } from "../platform/near-name.ts";
+import { nearName } from "../http/near-name.ts";
+import { Crowded, isOutOfTime, isUnavailable } from "../platform/database/db.ts";
+import type { Log } from "../platform/process/log.ts";
 import { Refusal, type RefusalKind } from "../platform/refusal.ts";
+import { isStoreTrouble } from "../platform/storage/blobs.ts";
 
 const STATUS: Record<RefusalKind, number> = {
   validation_error: 400,

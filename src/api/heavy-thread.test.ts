@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { createLog } from "../platform/log.ts";
+import { createLog } from "../platform/process/log.ts";
 import { Refusal } from "../platform/refusal.ts";
 import { createHeavyThread } from "./heavy-thread.ts";
 

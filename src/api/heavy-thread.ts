@@ -4,8 +4,8 @@
 // process had ended. Not here: which requests are heavy (heavy.ts), and whose turn it is.
 import { Worker } from "node:worker_threads";
 import type { Config } from "../config.ts";
-import { processEnder } from "../platform/end-process.ts";
-import type { Account } from "../platform/http.ts";
+import type { Account } from "../http/http.ts";
+import { processEnder } from "../platform/process/end-process.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 

@@ -4,9 +4,9 @@
 // Not here: the thread (heavy-thread.ts), and what such a request does.
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { createFairPlaces } from "../platform/fair-gate.ts";
-import type { Api } from "../platform/http.ts";
-import { processorShares } from "../platform/processor-shares.ts";
+import type { Api } from "../http/http.ts";
+import { createFairPlaces } from "../platform/fair/fair-gate.ts";
+import { processorShares } from "../platform/fair/processor-shares.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import type { JsonCounts } from "./body/count-json.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { testConfig } from "../../test/support/api.ts";
-import { createLog } from "../platform/log.ts";
-import { createMetrics } from "../platform/metrics.ts";
+import { createLog } from "../platform/process/log.ts";
+import { createMetrics } from "../platform/process/metrics.ts";
 import type { World } from "../platform/world.ts";
 import { type InternalServer, startInternalServer } from "./internal.ts";
 

@@ -6,10 +6,10 @@ import { after, test } from "node:test";
 import multipart from "@fastify/multipart";
 import Fastify from "fastify";
 import { until } from "../../test/support/until.ts";
-import type { Account, Api } from "../platform/http.ts";
-import { createLog } from "../platform/log.ts";
-import { createMetrics } from "../platform/metrics.ts";
-import type { Shortage } from "../platform/pressure.ts";
+import type { Account, Api } from "../http/http.ts";
+import { createLog } from "../platform/process/log.ts";
+import { createMetrics } from "../platform/process/metrics.ts";
+import type { Shortage } from "../platform/process/pressure.ts";
 import { answerError } from "./errors.ts";
 import { limitLoad } from "./load.ts";
 

@@ -4,9 +4,9 @@
 // it comes. Not here: how many requests an organization may send (rates.ts).
 import { PassThrough, type Readable } from "node:stream";
 import type { FastifyRequest } from "fastify";
+import type { Account, Api } from "../http/http.ts";
 import { clientKey } from "../mail/smtp-server/client-limits.ts";
-import type { Account, Api } from "../platform/http.ts";
-import type { Pressure } from "../platform/pressure.ts";
+import type { Pressure } from "../platform/process/pressure.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { createBodyRoom, type Share } from "./body/body-room.ts";

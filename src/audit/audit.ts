@@ -2,8 +2,8 @@
 // which fields were given, never their values. Face of the feature. A change is noted before its answer leaves.
 import { userInfo } from "node:os";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { endOf, readDayOrTime } from "../platform/date-range.ts";
-import { isUuid } from "../platform/db.ts";
+import { endOf, readDayOrTime } from "../http/date-range.ts";
+import { isUuid } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 

@@ -1,5 +1,5 @@
 // What the clock role does for the audit log: forgets what is over 400 days old. Any number of processes may run it.
-import { type RoundsWorld, startRounds, sweep } from "../platform/rounds.ts";
+import { type RoundsWorld, startRounds, sweep } from "../platform/process/rounds.ts";
 import type { World } from "../platform/world.ts";
 import { purgeEntries } from "./queries.ts";
 

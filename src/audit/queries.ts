@@ -1,6 +1,6 @@
 // All SQL on the audit log.
-import type { Query, Tx } from "../platform/db.ts";
-import { countUpToMax, type Total } from "../platform/totals.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax, type Total } from "../platform/database/totals.ts";
 
 export type AuditEntry = {
   id: string;

@@ -12,7 +12,7 @@ import {
   PageQuery,
   pageOf,
   Time,
-} from "../platform/http.ts";
+} from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as audit from "./audit.ts";
 

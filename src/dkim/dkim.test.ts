@@ -10,8 +10,8 @@ import { domainPorts } from "../app.ts";
 import { runDueChecks } from "../domains/background.ts";
 import { findSender } from "../domains/domains.ts";
 import { createClock, fixedClock } from "../platform/clock.ts";
-import type { Db } from "../platform/db.ts";
-import { SealBroken } from "../platform/seal.ts";
+import type { Db } from "../platform/database/db.ts";
+import { SealBroken } from "../platform/storage/seal.ts";
 import { signingKeys } from "./dkim.ts";
 
 let dns: DnsServer;

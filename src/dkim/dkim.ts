@@ -6,8 +6,8 @@ import type { DkimKeys, DkimRecord, DkimVerdict, DnsRecord, DomainPorts, RecordC
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../mail/dkim/key.ts";
 import type { DkimAlgorithm, SigningKey } from "../mail/dkim/sign.ts";
 import { sleep } from "../platform/clock.ts";
-import { coalesceListsByOrg, type OrgKey } from "../platform/coalesce.ts";
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
+import { coalesceListsByOrg, type OrgKey } from "../platform/fair/coalesce.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";

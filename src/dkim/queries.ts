@@ -1,5 +1,5 @@
 // All SQL on dkim_key. The private half is selected in one statement only: findSigningKeys.
-import type { Query, Tx } from "../platform/db.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
 import type { KeyRow } from "./types.ts";
 
 const COLUMNS = `id, domain_id, selector, algorithm, public_key, status, verified, replaces, unasked, created_at,

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import type { FastifyRequest } from "fastify";
 import type { DomainPorts } from "../domains/types.ts";
 import { CHECK_STATUSES } from "../domains/types.ts";
-import { type Api, answers, Closed, Named, Nullable, OneOf, Time } from "../platform/http.ts";
+import { type Api, answers, Closed, Named, Nullable, OneOf, Time } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as dkim from "./dkim.ts";
 import { ALGORITHMS, KEY_STATUSES } from "./types.ts";

@@ -1,5 +1,5 @@
 // What the clock role does for DMARC reports: forgets what nobody can ask for any more. Any number of processes may run it.
-import { type RoundsWorld, startRounds, sweep } from "../platform/rounds.ts";
+import { type RoundsWorld, startRounds, sweep } from "../platform/process/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as dayQueries from "./day-queries.ts";
 import * as queries from "./queries.ts";

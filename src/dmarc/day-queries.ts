@@ -1,6 +1,6 @@
 // All SQL on the sums: dmarc_day and dmarc_day_source.
-import type { Query, Tx } from "../platform/db.ts";
-import { countUpToMax } from "../platform/totals.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax } from "../platform/database/totals.ts";
 import type { DayRow, DaySourceRow, SourceRow } from "./types.ts";
 
 /** Adds to the sums of days, in the order of the days, so that two reports never wait for each other in a ring. */

@@ -1,7 +1,7 @@
 // DMARC aggregate reports on customers' domains: collected by mail and by upload, kept, summed up, and made into the next
 // step of the policy. Face of the feature. Not here: judging mail by DMARC (mail/auth), the domain's own record (domains).
 import { requireDomain } from "../domains/domains.ts";
-import { isUuid } from "../platform/db.ts";
+import { isUuid } from "../platform/database/db.ts";
 import { notFound } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";

@@ -2,7 +2,7 @@
 import { requireDomain } from "../domains/domains.ts";
 import type { DomainRow } from "../domains/types.ts";
 import type { PublishedPolicy } from "../mail/dmarc-report/types.ts";
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { classify } from "./classify.ts";
 import * as dayQueries from "./day-queries.ts";

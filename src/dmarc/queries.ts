@@ -1,6 +1,6 @@
 // All SQL on dmarc_report, dmarc_record and tls_report.
-import type { Query, Tx } from "../platform/db.ts";
-import { countUpToMax } from "../platform/totals.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax } from "../platform/database/totals.ts";
 import type { RecordRow, ReportRow, TlsReportRow } from "./types.ts";
 
 const COLUMNS = `id, status, reason, via, sender_domain, received_at, org_name, email, extra_contact_info, report_id,

@@ -1,6 +1,6 @@
 // How much is unpacked and read of what comes by mail for a domain, in one process: its report address stands in DNS, and
 // reading 100 MiB takes ten seconds of processor time whether the report is new, there already, or cut off at its end.
-import { createBuckets } from "../platform/buckets.ts";
+import { createBuckets } from "../platform/fair/buckets.ts";
 
 const MIB = 1024 * 1024;
 /** Of a day. As many records as a domain may get in a day have 150 MiB, with long results 1 GiB. */

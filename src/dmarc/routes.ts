@@ -1,9 +1,9 @@
 // /v1/domains/{id}/dmarc/… and /v1/dmarc/reports. The upload takes files, so it has a scope of its own.
 import multipart from "@fastify/multipart";
 import { Type } from "@sinclair/typebox";
+import { AnswerOf, type Api, answers, Closed, IdParams, PageOf, PageQuery, pageOf } from "../http/http.ts";
+import { limitUploads } from "../http/limit-uploads.ts";
 import { PACKED_BYTES_MAX } from "../mail/dmarc-report/unpack.ts";
-import { AnswerOf, type Api, answers, Closed, IdParams, PageOf, PageQuery, pageOf } from "../platform/http.ts";
-import { limitUploads } from "../platform/limit-uploads.ts";
 import type { World } from "../platform/world.ts";
 import * as dmarc from "./dmarc.ts";
 import * as schemas from "./schemas.ts";

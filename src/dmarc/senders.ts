@@ -4,7 +4,7 @@ import { listKeys } from "../dkim/dkim.ts";
 import { createLookUps, type LookUps } from "../mail/auth/look-ups.ts";
 import { checkSpf } from "../mail/auth/spf.ts";
 import { readIp } from "../mail/dmarc-report/values.ts";
-import { resolverFor } from "../platform/resolver.ts";
+import { resolverFor } from "../platform/dns/resolver.ts";
 import type { World } from "../platform/world.ts";
 import type { Known } from "./classify.ts";
 import type { DmarcPorts } from "./types.ts";

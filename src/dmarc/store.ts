@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import type { AggregateReport } from "../mail/dmarc-report/types.ts";
 import type { TlsReport } from "../mail/tls-report.ts";
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import * as dayQueries from "./day-queries.ts";
 import * as queries from "./queries.ts";

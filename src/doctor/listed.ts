@@ -1,9 +1,9 @@
 // Whether the addresses that mail leaves from, or the host name, are on block lists in the DNS. Asks only the lists that
-// the operator has set: they are strangers. Not here: whether a list answers at all (platform/check-spam.ts).
+// the operator has set: they are strangers. Not here: whether a list answers at all (doctor/check-spam.ts).
 import type { FoundConfig } from "../config.ts";
 import { askBlockLists, readBlockList } from "../mail/spam/block-lists.ts";
-import { type Check, ok, problem, skipped } from "../platform/check.ts";
-import type { Resolver } from "../platform/resolver.ts";
+import type { Resolver } from "../platform/dns/resolver.ts";
+import { type Check, ok, problem, skipped } from "./check.ts";
 import type { PoolAddress } from "./sending-addresses.ts";
 
 const NAME = "listed";

@@ -14,7 +14,7 @@ import { nodeStyleResolver } from "../../test/support/node-resolver.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { findConfig } from "../config.ts";
 import { examine } from "../doctor.ts";
-import type { Check } from "../platform/check.ts";
+import type { Check } from "./check.ts";
 import { ownZone } from "./own-zone.ts";
 import { serviceRecords, type ZoneRecord, zoneFile } from "./zone.ts";
 

@@ -3,8 +3,8 @@
 import type { FoundConfig } from "../config.ts";
 import { compareDkimRecord } from "../mail/dkim/key.ts";
 import { maskedRecords } from "../masked/addresses/service-domain.ts";
-import { type Check, ok, problem, skipped, warning } from "../platform/check.ts";
-import type { Answer, Resolver } from "../platform/resolver.ts";
+import type { Answer, Resolver } from "../platform/dns/resolver.ts";
+import { type Check, ok, problem, skipped, warning } from "./check.ts";
 import { isLocal } from "./local.ts";
 import { type KnownToDatabase, machineAddresses, type PoolAddress } from "./sending-addresses.ts";
 import { checkSpfOfNames } from "./spf.ts";

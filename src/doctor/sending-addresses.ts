@@ -4,11 +4,11 @@ import { networkInterfaces } from "node:os";
 import type { FoundConfig } from "../config.ts";
 import { findMaskedKey } from "../masked/queries.ts";
 import { allSources } from "../outbound/pools/pool-queries.ts";
-import { findDatabase } from "../platform/database-folder.ts";
-import { openDb, type Query } from "../platform/db.ts";
-import { runningEmbeddedPostgres } from "../platform/embedded-postgres.ts";
-import { isSeenByOthers, publicAddresses } from "../platform/public-addresses.ts";
-import type { Resolver } from "../platform/resolver.ts";
+import { openDb, type Query } from "../platform/database/db.ts";
+import type { Resolver } from "../platform/dns/resolver.ts";
+import { isSeenByOthers, publicAddresses } from "../platform/net/public-addresses.ts";
+import { findDatabase } from "../platform/postgres/database-folder.ts";
+import { runningEmbeddedPostgres } from "../platform/postgres/embedded-postgres.ts";
 
 /** An address and the name that it says in EHLO. */
 export type PoolAddress = { ip: string; ehlo: string };

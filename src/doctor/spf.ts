@@ -3,8 +3,8 @@
 import type { FoundConfig } from "../config.ts";
 import { createLookUps, type LookUps } from "../mail/auth/look-ups.ts";
 import { checkSpf } from "../mail/auth/spf.ts";
-import { type Check, ok, problem, skipped, warning } from "../platform/check.ts";
-import type { Resolver } from "../platform/resolver.ts";
+import type { Resolver } from "../platform/dns/resolver.ts";
+import { type Check, ok, problem, skipped, warning } from "./check.ts";
 import type { PoolAddress } from "./sending-addresses.ts";
 import { envelopeSpf, spfOf } from "./zone.ts";
 

@@ -1,6 +1,6 @@
 // What the clock role does for domains: checks again, on the schedule of state.ts, what their owners have published, and
 // ends retired DKIM keys. Due rows are claimed with a lease: any number of processes may run it. Not here: the check itself.
-import { startRounds } from "../platform/rounds.ts";
+import { startRounds } from "../platform/process/rounds.ts";
 import type { World } from "../platform/world.ts";
 import { type CheckWorld, checkDomain, type Target } from "./checking.ts";
 import * as queries from "./queries.ts";

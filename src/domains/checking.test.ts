@@ -8,7 +8,7 @@ import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain, publish } from "../../test/support/verified-domain.ts";
 import { domainPorts } from "../app.ts";
 import { fixedClock } from "../platform/clock.ts";
-import type { Db } from "../platform/db.ts";
+import type { Db } from "../platform/database/db.ts";
 import { runDueChecks, startDomainChecks } from "./background.ts";
 import { findReceiver, findSender } from "./domains.ts";
 import type { DnsRecord } from "./types.ts";

@@ -1,8 +1,8 @@
 // One check of a domain's DNS records, asked for or due: read, look up outside any transaction, then fold what
 // was seen into the row under its lock. Not here: what the answers mean (look-up.ts, spf.ts) and the states (state.ts).
 
-import { isDuplicate, type Tx } from "../platform/db.ts";
-import { resolverFor } from "../platform/resolver.ts";
+import { isDuplicate, type Tx } from "../platform/database/db.ts";
+import { resolverFor } from "../platform/dns/resolver.ts";
 import type { World } from "../platform/world.ts";
 import { lookUpRecords } from "./look-up.ts";
 import * as queries from "./queries.ts";

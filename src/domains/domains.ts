@@ -1,11 +1,12 @@
 // Customers' domains: adding, proving, changing, removing, and who may send or receive with them. Face of the feature.
 // DKIM keys belong to the dkim feature, which comes in through `DomainPorts`.
+
+import type { Account } from "../http/http.ts";
 import { normalizeDomain } from "../mail/address.ts";
-import { coalesce, coalesceByOrg } from "../platform/coalesce.ts";
-import { isDuplicate, isUuid, type Query, type Tx } from "../platform/db.ts";
-import type { Account } from "../platform/http.ts";
+import { isDuplicate, isUuid, type Query, type Tx } from "../platform/database/db.ts";
+import { coalesce, coalesceByOrg } from "../platform/fair/coalesce.ts";
+import { remember } from "../platform/fair/remember.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
-import { remember } from "../platform/remember.ts";
 import type { World } from "../platform/world.ts";
 import * as checking from "./checking.ts";
 import { readDomainName } from "./names.ts";

@@ -4,7 +4,7 @@ import { after, afterEach, before, beforeEach, test } from "node:test";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { dkimRecord, generateDkimKey } from "../mail/dkim/key.ts";
 import { createClock } from "../platform/clock.ts";
-import { createResolver, type Resolver } from "../platform/resolver.ts";
+import { createResolver, type Resolver } from "../platform/dns/resolver.ts";
 import { lookUpRecords } from "./look-up.ts";
 import type { ExpectedRecord, Purpose } from "./types.ts";
 

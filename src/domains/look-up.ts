@@ -3,8 +3,8 @@
 import { getDomain } from "tldts";
 import type { Config } from "../config.ts";
 import { compareDkimRecord } from "../mail/dkim/key.ts";
-import { isSeenByOthers, publicAddresses } from "../platform/public-addresses.ts";
-import type { Answer, Mx } from "../platform/resolver.ts";
+import type { Answer, Mx } from "../platform/dns/resolver.ts";
+import { isSeenByOthers, publicAddresses } from "../platform/net/public-addresses.ts";
 import type { World } from "../platform/world.ts";
 import { type Leaving, obstacleOfEnvelope, obstacleOfFrom, type SpfObstacle } from "./receiver-spf.ts";
 import { judgeSpf, type Verdict } from "./spf.ts";

@@ -1,6 +1,6 @@
 // All SQL on the domain table.
-import type { Query, Tx } from "../platform/db.ts";
-import { countUpToMax } from "../platform/totals.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax } from "../platform/database/totals.ts";
 import type { DomainRow } from "./types.ts";
 
 const COLUMNS = `org_id, id, domain, type, status, active, claimed, ownership_token, dmarc_token, ownership_verified,

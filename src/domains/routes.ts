@@ -16,7 +16,7 @@ import {
   PageQuery,
   pageOf,
   Time,
-} from "../platform/http.ts";
+} from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as domains from "./domains.ts";
 import { showDomain, showDomains, withLimits } from "./shown.ts";

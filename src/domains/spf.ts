@@ -1,7 +1,7 @@
 // Does a domain's SPF record let our hosts send (RFC 7208)? Walks the record as a receiver does, up to our include, and
 // says in plain words what stands in the way. Not here: evaluating SPF for an address (mail/auth does that).
 import ipaddr from "ipaddr.js";
-import type { Answer } from "../platform/resolver.ts";
+import type { Answer } from "../platform/dns/resolver.ts";
 
 /** What was seen and what it means; the status `error` means that somebody's name server could not be asked. */
 export type Verdict = { status: "ok" | "missing" | "mismatch" | "error"; found: string[]; hint: string | null };

@@ -1,5 +1,5 @@
 // Domains as rows, what the checks saw, and what the feature needs from features to its right (handed in by app.ts).
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 
 export const DOMAIN_TYPES = ["inbound", "outbound", "both", "alias"] as const;
 export type DomainType = (typeof DOMAIN_TYPES)[number];

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
-import { withPartitions } from "../platform/partitions.ts";
+import { withPartitions } from "../platform/database/partitions.ts";
 import { figuresBetween } from "../stats/stats.ts";
 import { type MailEvent, recordEvents } from "./events.ts";
 

@@ -1,7 +1,7 @@
 // What happened to a message becomes, in one transaction: a row of the timeline, the counters of the statistics, webhook
 // deliveries, and where the recipient is at fault a suppression. Face of the feature; called by whoever records an
 // outcome.
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { countEvents } from "../stats/stats.ts";
 import { type AutomaticEntry, suppress } from "../suppressions/suppressions.ts";

@@ -1,5 +1,5 @@
 // All SQL on the event log.
-import type { Query, Tx } from "../platform/db.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
 import type { EventType, EventView, MailEvent } from "./types.ts";
 
 const COLUMNS = [

@@ -2,8 +2,8 @@
 // with their day partitions), deletes mail of organizations that keep it for a shorter time, forgets what greylisting
 // remembers too long, and tells how long mail has waited that was taken and is not processed.
 import { organizationsWith } from "../accounts/accounts.ts";
+import { type RoundsWorld, startRounds } from "../platform/process/rounds.ts";
 import { uuidFloor } from "../platform/random.ts";
-import { type RoundsWorld, startRounds } from "../platform/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as blobQueries from "./blobs/blob-queries.ts";
 import { collectBlobs } from "./blobs/blob-references.ts";

@@ -10,7 +10,7 @@ import { aliasFinder } from "../aliases/aliases.ts";
 import { findReceiver, findSender, hasAnyDomain } from "../domains/domains.ts";
 import { anyMaskedAlias } from "../masked/masked.ts";
 import type { FindLane } from "../outbound/outbound.ts";
-import { createParsePool } from "../platform/parse-pool.ts";
+import { createParsePool } from "../parsing/parse-pool.ts";
 import type { World } from "../platform/world.ts";
 import { customerHandler } from "./process/customer.ts";
 import { createExamination, type Examinable, type Examined } from "./process/examination.ts";

@@ -1,7 +1,7 @@
 // SQL on inbound_raw, inbound_email and inbound_queue that moves mail: accept, claim, finish. What people ask for is in
 // list-queries.ts.
-import { type ArrayWriter, arrayWriter, type ElementType } from "../platform/binary-arrays.ts";
-import type { Query, Tx } from "../platform/db.ts";
+import { type ArrayWriter, arrayWriter, type ElementType } from "../platform/database/binary-arrays.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
 import type { Findings, Found, Kind, Route, Status } from "./types.ts";
 
 type Columns = Record<string, ElementType>;

@@ -17,7 +17,7 @@ import {
   PageOf,
   PageQuery,
   pageOf,
-} from "../platform/http.ts";
+} from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import type { Inbound } from "./inbound.ts";
 import { downloadHeaders } from "./read/download.ts";

@@ -8,7 +8,7 @@ import type { Path } from "../mail/smtp-server/command.ts";
 import type { Client } from "../mail/smtp-server/session.ts";
 import type { BuiltReply, ReplyOrder } from "../masked/rewrite/reply.ts";
 import type { BuiltForwards, ForwardsOrder } from "../masked/rewrite/write-forwards.ts";
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 import type { RawMessage } from "../sending/types.ts";
 import type { OutgoingEvent } from "../webhooks/types.ts";
 

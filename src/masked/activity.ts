@@ -1,5 +1,5 @@
 // What happened on an alias, without subjects and bodies: entries are written in the transaction of what they tell of.
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { tryOpenContact, tryOpenText } from "./addresses/addresses.ts";
 import { requireAlias, type Who } from "./addresses/aliases.ts";

@@ -1,7 +1,7 @@
 // What the clock role does for masked addresses: settles what was sent, and forgets by the clock: counted windows,
 // Message-IDs that nobody answers any more, aliases that cannot be restored (their addresses stay taken), and addresses of people
 // who were asked and never agreed.
-import { atMostEvery, type RoundsWorld, startRounds, sweep } from "../platform/rounds.ts";
+import { atMostEvery, type RoundsWorld, startRounds, sweep } from "../platform/process/rounds.ts";
 import { RESTORE_WITHIN_MS } from "./addresses/aliases.ts";
 import type * as carry from "./carry/carry.ts";
 import { forgetHeld } from "./held/held.ts";

@@ -1,6 +1,6 @@
 // What is looked up on every mail, many at a time: whose address it is, an alias with its destinations, its contacts.
 // Nothing is remembered, so that a change acts at once.
-import { coalesce, coalesceByOrg } from "../platform/coalesce.ts";
+import { coalesce, coalesceByOrg } from "../platform/fair/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import { openText } from "./addresses/addresses.ts";
 import { findContactsByKey } from "./people-queries.ts";

@@ -1,6 +1,6 @@
 // What the pages behind links in mail have in common: their token, and what they say when there is nothing to do.
 import { Type } from "@sinclair/typebox";
-import { FORM_BYTES_MAX, page } from "../platform/public-page.ts";
+import { FORM_BYTES_MAX, page } from "../http/public-page.ts";
 
 export const ofToken = {
   schema: { hide: true, params: Type.Object({ token: Type.String({ maxLength: 2_000 }) }) },

@@ -1,8 +1,8 @@
 // The public pages behind the links in mail: a mailbox's consent, and leaving a mailing list through the alias. GET shows a
 // button and changes nothing, because mail scanners open links; the button posts (and so does a mail program, RFC 8058). No
 // address is shown.
-import type { Api } from "../platform/http.ts";
-import { openPages, page, sendPage } from "../platform/public-page.ts";
+import type { Api } from "../http/http.ts";
+import { openPages, page, sendPage } from "../http/public-page.ts";
 import { readConfirmationToken } from "./addresses/confirmation.ts";
 import { confirmDestination } from "./addresses/destinations.ts";
 import type { CarryWorld } from "./carry/carry.ts";

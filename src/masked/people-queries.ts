@@ -1,6 +1,6 @@
 // SQL on destinations, contacts and activity.
-import type { Query, Tx } from "../platform/db.ts";
-import { countUpToMax, type Total } from "../platform/totals.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type {
   ActivityOutcome,
   ActivityType,

@@ -1,7 +1,8 @@
 // SQL on masked aliases, the addresses they have, and the destinations they name.
-import type { Query, Tx } from "../platform/db.ts";
-import { spelled } from "../platform/like.ts";
-import { countUpToMax, type Total } from "../platform/totals.ts";
+
+import { spelled } from "../http/like.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { AliasRow, DestinationStatus, Environment } from "./types.ts";
 
 const COLUMNS = `id, org_id, environment, domain_id, domain, local_part, masked_description, display_name, metadata, active,

@@ -17,7 +17,7 @@ import {
   PageQuery,
   pageOf,
   Time,
-} from "../platform/http.ts";
+} from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as aliases from "./addresses/aliases.ts";
 import { mountPeople } from "./addresses/people-routes.ts";

@@ -1,5 +1,5 @@
 // SQL on masked_settings.
-import type { Query, Tx } from "../platform/db.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
 
 export const LIMITS = [
   "replies_person_hour",

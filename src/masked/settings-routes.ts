@@ -1,6 +1,6 @@
 // /v1/masked/settings
 import { Type } from "@sinclair/typebox";
-import { type Api, answers, Closed, Named, Nullable, Time } from "../platform/http.ts";
+import { type Api, answers, Closed, Named, Nullable, Time } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import { changeMaskedSettings, showSettings } from "./settings.ts";
 

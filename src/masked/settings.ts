@@ -1,8 +1,8 @@
 // What an organization sets for its masked addresses together: how much may leave through them, and how many may be made. The
 // limits of one alias are fixed (windows.ts). On the free plan, which anybody can have, limits may be lowered, not raised.
 import { protectLive } from "../accounts/accounts.ts";
-import type { Query } from "../platform/db.ts";
-import type { Account } from "../platform/http.ts";
+import type { Account } from "../http/http.ts";
+import type { Query } from "../platform/database/db.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./settings-queries.ts";

@@ -2,7 +2,7 @@
 // forgets what nobody needs any more (results for reports, figures of addresses, addresses taken out of pools). Nothing waits
 // for it.
 import { waitingOrganizations } from "../accounts/accounts.ts";
-import { atMostEvery, startRounds } from "../platform/rounds.ts";
+import { atMostEvery, startRounds } from "../platform/process/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as pools from "./pools/pool-queries.ts";
 import { dayOf } from "./pools/warmup.ts";

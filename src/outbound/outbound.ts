@@ -4,7 +4,7 @@
 import { isSentByCustomer } from "../events/events.ts";
 import type { SigningKey } from "../mail/dkim/sign.ts";
 import { sleep } from "../platform/clock.ts";
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
 import type { Mark } from "./guard/guard.ts";

@@ -1,6 +1,6 @@
 // All SQL on delivery and lane: claim, finish, lanes. Every write after a claim names the owner; zero rows
 // means that the node was buried meanwhile and its result is dropped (reliability rule 3).
-import type { Query, Tx } from "../platform/db.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
 import type { Mark } from "./guard/guard.ts";
 import type { Job, Lane } from "./types.ts";
 

@@ -1,16 +1,16 @@
 // Everything outside the program, handed in as one value: time, randomness, DNS, HTTP, disk, database. Functions take
 // the part they need (`Pick<World, "db" | "clock">`), so that tests and simulations can drive it.
 import type { Config } from "../config.ts";
-import type { Blobs } from "./blobs.ts";
 import type { Clock } from "./clock.ts";
-import type { Db } from "./db.ts";
-import type { HeldPlaces } from "./held-places.ts";
-import type { Log } from "./log.ts";
-import type { Metrics } from "./metrics.ts";
+import type { Db } from "./database/db.ts";
+import type { Resolver } from "./dns/resolver.ts";
+import type { HeldPlaces } from "./net/held-places.ts";
+import type { SafeFetch } from "./net/safe-fetch.ts";
+import type { Log } from "./process/log.ts";
+import type { Metrics } from "./process/metrics.ts";
 import type { Random } from "./random.ts";
-import type { Resolver } from "./resolver.ts";
-import type { SafeFetch } from "./safe-fetch.ts";
-import type { Seal } from "./seal.ts";
+import type { Blobs } from "./storage/blobs.ts";
+import type { Seal } from "./storage/seal.ts";
 
 export type World = {
   config: Config;

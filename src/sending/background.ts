@@ -1,6 +1,6 @@
 // What the clock role does for sending, every hour: forgets idempotency keys after 72 h and counted windows that nobody
-// asks about any more. Not here: day partitions (platform/partitions.ts), the windows of warming.
-import { atMostEvery, type RoundsWorld, startRounds } from "../platform/rounds.ts";
+// asks about any more. Not here: day partitions (platform/database/partitions.ts), the windows of warming.
+import { atMostEvery, type RoundsWorld, startRounds } from "../platform/process/rounds.ts";
 import type { World } from "../platform/world.ts";
 import { KEEP_MS } from "./accept/idempotency.ts";
 import * as queries from "./queries.ts";

@@ -1,6 +1,6 @@
 // SQL for ready-made messages that must not be kept once they are over (those of masked addresses): how they ended, what
 // they were, and forgetting whom they went to and what they said.
-import type { Query, Tx } from "../platform/db.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
 
 export type EndedMessage = {
   org_id: string;

@@ -1,5 +1,5 @@
 // SQL of mail that is counted when it leaves.
-import type { Query, Tx } from "../platform/db.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
 
 type Key = { org_id: string; message_id: string; position: number };
 

@@ -2,7 +2,7 @@
 // the windows of its domain's warming. What does not fit waits for the next one, and its timeline says so. A message is counted
 // once with all its recipients; what was given to a server and is tried again is not counted again.
 import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
-import { remember } from "../platform/remember.ts";
+import { remember } from "../platform/fair/remember.ts";
 import type { World } from "../platform/world.ts";
 import { raiseAllowances } from "./emails/retry-queries.ts";
 import * as queries from "./leaving-queries.ts";

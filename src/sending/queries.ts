@@ -1,8 +1,9 @@
 // All SQL on message, message_body, recipient, idempotency and allowance that sending needs, but for the accepting
 // statement (accept-queries.ts) and ready-made messages (raw-queries.ts).
-import type { Query, Tx } from "../platform/db.ts";
-import { spelled } from "../platform/like.ts";
-import { countUpToMax } from "../platform/totals.ts";
+
+import { spelled } from "../http/like.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax } from "../platform/database/totals.ts";
 
 export function readAllowances(db: Query, keys: { org_id: string; scope_id: string; kind: string; starts_at: Date }[]) {
   return db.query<{ org_id: string; scope_id: string; kind: string; starts_at: Date; used: number }>(

@@ -1,5 +1,5 @@
 // SQL that finds messages for those who make ready-made ones, and for bounces and complaints about any.
-import type { Query } from "../platform/db.ts";
+import type { Query } from "../platform/database/db.ts";
 
 /** The newest message whose body is this blob. Index: message_body_by_blob. */
 export async function findBlobOwner(tx: Query, key: string): Promise<{ org_id: string; id: string } | null> {

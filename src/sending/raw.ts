@@ -9,7 +9,7 @@ import {
   type Lane,
   lanesInPlace,
 } from "../outbound/outbound.ts";
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 import { acceptMessages } from "./accept/accept-queries.ts";
 import type { RawMessage } from "./types.ts";
 

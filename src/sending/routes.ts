@@ -13,9 +13,9 @@ import {
   OneOf,
   OneOfKinds,
   RateLimitBody,
-} from "../platform/http.ts";
+} from "../http/http.ts";
+import { findUnstorable } from "../platform/database/storable.ts";
 import type { Refusal } from "../platform/refusal.ts";
-import { findUnstorable } from "../platform/storable.ts";
 import type { World } from "../platform/world.ts";
 import { BATCH_MAX, type BatchDeps, sendBatch, VALIDATIONS } from "./accept/batch.ts";
 import { createIdempotency, type Idempotency, type Replay, readKey } from "./accept/idempotency.ts";

@@ -3,10 +3,10 @@
 // `accept`, so the same rules hold everywhere.
 import { createHash } from "node:crypto";
 import { requireLiveSending } from "../accounts/accounts.ts";
-import type { Account } from "../platform/http.ts";
-import { spentHere } from "../platform/processor-shares.ts";
+import type { Account } from "../http/http.ts";
+import { spentHere } from "../platform/fair/processor-shares.ts";
+import { createTurns } from "../platform/fair/turns.ts";
 import { Refusal } from "../platform/refusal.ts";
-import { createTurns } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
 import { type Accepted, type Acceptor, createAcceptor, type IdempotencyRow } from "./accept/accept.ts";
 import { type Fit, fit } from "./accept/fit.ts";

@@ -1,7 +1,7 @@
 // The body of POST /v1/send: what a field may hold. The same schema serves each item of a batch.
 import { Type } from "@sinclair/typebox";
+import { Closed, Environment, ErrorBody, Extended, Metadata, Named, OneOf, Variables } from "../http/http.ts";
 import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
-import { Closed, Environment, ErrorBody, Extended, Metadata, Named, OneOf, Variables } from "../platform/http.ts";
 
 export const RECIPIENTS_MAX = 50;
 /** Addresses in one of the lists, repeated ones included. */

@@ -1,7 +1,7 @@
 // An e-mail on its way in: the request, what is prepared from it, and the records that are shown.
 import type { Static } from "@sinclair/typebox";
 import type { ChooseExit, FindLane, Lane, MessageAbout, Outbound } from "../outbound/outbound.ts";
-import type { InTurn } from "../platform/turns.ts";
+import type { InTurn } from "../platform/fair/turns.ts";
 import type { World } from "../platform/world.ts";
 import type { MailScope } from "../suppressions/types.ts";
 import type { UsedReader } from "./prepare/allowances.ts";

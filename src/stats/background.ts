@@ -1,6 +1,6 @@
 // What the clock role does for statistics: merges the shards of spans that are over, and forgets what nobody can ask for
 // any more. Nothing depends on it: readers add up whatever is there. Any number of processes may run it.
-import { type RoundsWorld, startRounds, sweep } from "../platform/rounds.ts";
+import { type RoundsWorld, startRounds, sweep } from "../platform/process/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 

@@ -1,5 +1,5 @@
 // All SQL on stat and stat_reason. Writers add to the shard of their session; readers add the shards up.
-import type { Query } from "../platform/db.ts";
+import type { Query } from "../platform/database/db.ts";
 import { COUNTERS, type Counters, type CountRow, type Figures, type ReasonRow } from "./types.ts";
 
 /** Sessions that write at the same moment meet in one row with a chance of one in this many. Shard 0 is for merging. */

@@ -14,7 +14,7 @@ import {
   Nullable,
   Rate,
   Time,
-} from "../platform/http.ts";
+} from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as stats from "./stats.ts";
 

@@ -1,8 +1,8 @@
 // Statistics of sender domains: counters raised with the events, answers added up from some thousand rows whatever the
 // number of events. Face of the feature. Days and hours are UTC. Not here: what each event means for the recipient.
 import { requireDomain } from "../domains/domains.ts";
-import { coalesce } from "../platform/coalesce.ts";
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
+import { coalesce } from "../platform/fair/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import { dayOf, hourOf, type Rates, ratesOf, sumCounts, sumReasons, zeroCounters } from "./counting.ts";
 import * as queries from "./queries.ts";

@@ -2,13 +2,13 @@
 // so that a revoked key stops at once. Wrong logins in number are answered slowly; a right key always passes, as others
 // behind the same address must not suffer for one program with an old key.
 import { authenticate, requestRates } from "../accounts/accounts.ts";
+import type { Account } from "../http/http.ts";
 import { INVALID, type Login, type LoginAnswer } from "../mail/smtp-server/auth.ts";
 import { clientKey } from "../mail/smtp-server/client-limits.ts";
 import { type Reply, reply } from "../mail/smtp-server/reply.ts";
 import type { Client } from "../mail/smtp-server/session.ts";
-import { type Buckets, createBuckets } from "../platform/buckets.ts";
-import { isUnavailable } from "../platform/db.ts";
-import type { Account } from "../platform/http.ts";
+import { isUnavailable } from "../platform/database/db.ts";
+import { type Buckets, createBuckets } from "../platform/fair/buckets.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { FAILED_LOGINS } from "./limits.ts";

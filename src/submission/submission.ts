@@ -2,19 +2,19 @@
 // API: the same rules, suppressions, limits and timeline. Ports of its own, with STARTTLS and, where configured, with TLS
 // from the first byte (RFC 8314). Face of the feature.
 import type { SecureContext } from "node:tls";
+import type { Account } from "../http/http.ts";
 import { parseAddress } from "../mail/address.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
 import { type Reply, reply } from "../mail/smtp-server/reply.ts";
 import { type SmtpServer, type SmtpServerOptions, startSmtpServer } from "../mail/smtp-server/server.ts";
 import type { Client, Hooks, RcptAnswer, Receiver, Transaction } from "../mail/smtp-server/session.ts";
-import { isLoopbackAddress, isWithin } from "../platform/addresses.ts";
-import { isStoreTrouble } from "../platform/blobs.ts";
 import { sleep } from "../platform/clock.ts";
-import { isUnavailable } from "../platform/db.ts";
-import type { Account } from "../platform/http.ts";
+import { isUnavailable } from "../platform/database/db.ts";
+import { isLoopbackAddress, isWithin } from "../platform/net/addresses.ts";
+import { noteConnections } from "../platform/net/smtp-metrics.ts";
 import { Refusal } from "../platform/refusal.ts";
-import { noteConnections } from "../platform/smtp-metrics.ts";
-import type { Spool } from "../platform/spool.ts";
+import { isStoreTrouble } from "../platform/storage/blobs.ts";
+import type { Spool } from "../platform/storage/spool.ts";
 import type { World } from "../platform/world.ts";
 import type { Sending } from "../sending/sending.ts";
 import type { Prepared } from "../sending/types.ts";

@@ -1,8 +1,8 @@
 // What the clock role does for suppressions: commits imports, deletes expired entries, folds the counts, retires jobs.
 // The row is the job: a worker claims it with a lease, and each block and the cursor move in one transaction, so that a
 // crash at any instruction neither loses nor doubles a row.
-import { isUnavailable } from "../platform/db.ts";
-import { atMostEvery, type RoundsWorld, startRounds, sweep } from "../platform/rounds.ts";
+import { isUnavailable } from "../platform/database/db.ts";
+import { atMostEvery, type RoundsWorld, startRounds, sweep } from "../platform/process/rounds.ts";
 import type { World } from "../platform/world.ts";
 import * as imports from "./import-queries.ts";
 import * as queries from "./queries.ts";

@@ -1,5 +1,5 @@
 // All SQL on suppression_import and its blocks. Leases are the database's clock, everything else the World's.
-import type { Query, Tx } from "../platform/db.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
 import { INSERT_COLUMNS, MERGE } from "./queries.ts";
 import type { Job, JobError, JobQuestion, JobSample, Provider, Reason } from "./types.ts";
 

@@ -2,8 +2,8 @@
 import multipart from "@fastify/multipart";
 import { Type } from "@sinclair/typebox";
 import type { FastifyRequest } from "fastify";
-import { AnswerOf, type Api, answers, Closed, Id, IdParams, Named, Nullable, OneOf, Time } from "../platform/http.ts";
-import { limitUploads } from "../platform/limit-uploads.ts";
+import { AnswerOf, type Api, answers, Closed, Id, IdParams, Named, Nullable, OneOf, Time } from "../http/http.ts";
+import { limitUploads } from "../http/limit-uploads.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { PROVIDERS } from "./import/formats.ts";

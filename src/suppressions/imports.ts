@@ -2,7 +2,7 @@
 // lets the clock role add the valid rows in the background. Reading costs memory by the piece, not by the file: rows go
 // to the database in blocks, and what must be remembered of a row is 24 bytes.
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { isUuid } from "../platform/db.ts";
+import { isUuid } from "../platform/database/db.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { addRow, type BlockWriter, clear, contents, createBlock, isFull } from "./block.ts";

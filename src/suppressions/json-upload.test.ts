@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Refusal } from "../platform/refusal.ts";
-import type { TempFile } from "../platform/temp-file.ts";
+import type { TempFile } from "../platform/storage/temp-file.ts";
 import { readJsonBody, unescaped } from "./json-upload.ts";
 
 /** A file in memory. */

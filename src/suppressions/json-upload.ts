@@ -3,7 +3,7 @@
 // unescaped piece by piece when the rows are read.
 import { isUtf8 } from "node:buffer";
 import { invalid, Refusal } from "../platform/refusal.ts";
-import type { TempFile } from "../platform/temp-file.ts";
+import type { TempFile } from "../platform/storage/temp-file.ts";
 
 export const JSON_BYTES_MAX = 40 * 1024 * 1024;
 const REST_BYTES_MAX = 64 * 1024;

@@ -1,6 +1,6 @@
 // Previews of this process: small lists are read while their sender waits, large ones after the answer. Which they are is known
 // before they are read, by their lines; a list without lines is found out on the way.
-import { createFairGate, createFairPlaces } from "../platform/fair-gate.ts";
+import { createFairGate, createFairPlaces } from "../platform/fair/fair-gate.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { LARGE_ROWS, previewImport, type Upload } from "./imports.ts";

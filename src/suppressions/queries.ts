@@ -1,8 +1,9 @@
 // All SQL on suppression and suppression_count. An entry whose time is over counts as absent everywhere; the clock role
 // deletes it later. `now` is always a parameter: the World's clock, not the statement's.
-import type { Query, Tx } from "../platform/db.ts";
-import { contains, literally } from "../platform/like.ts";
-import { countUpToMax, type Total } from "../platform/totals.ts";
+
+import { contains, literally } from "../http/like.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { Blocking, Entry, Filter, NewEntry } from "./types.ts";
 
 const COLUMNS = `s.id, s.email, s.reason, s.scope_type, nullif(s.scope_id, '') as scope_id, s.source, s.source_message_id,

@@ -15,7 +15,7 @@ import {
   PageQuery,
   pageOf,
   Time,
-} from "../platform/http.ts";
+} from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import { exportSuppressions } from "./export.ts";
 import { SCOPE_ID_CHARS_MAX, SCOPE_TYPES } from "./import/scope.ts";

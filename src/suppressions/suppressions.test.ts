@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { fixedClock } from "../platform/clock.ts";
-import type { Query } from "../platform/db.ts";
+import type { Query } from "../platform/database/db.ts";
 import { sweepSuppressions } from "./background.ts";
 import { type AutomaticEntry, addSuppression, findSuppressed, suppress, unsubscribe } from "./suppressions.ts";
 

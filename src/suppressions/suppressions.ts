@@ -8,13 +8,13 @@
 // No entry, whatever its reason, blocks mail outside its scope.
 import { findDomain } from "../domains/domains.ts";
 import { parseAddress } from "../mail/address.ts";
-import { coalesce } from "../platform/coalesce.ts";
-import { isOutOfTime, isUuid, type Tx } from "../platform/db.ts";
-import { isLonger } from "../platform/is-longer.ts";
+import { isOutOfTime, isUuid, type Tx } from "../platform/database/db.ts";
+import type { Total } from "../platform/database/totals.ts";
+import { coalesce } from "../platform/fair/coalesce.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
-import type { Total } from "../platform/totals.ts";
 import type { World } from "../platform/world.ts";
 import { hasTemplate } from "../templates/templates.ts";
+import { isLonger } from "../text/is-longer.ts";
 import { ORG_SCOPE, readScope, type Scope } from "./import/scope.ts";
 import * as queries from "./queries.ts";
 import {

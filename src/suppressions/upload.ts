@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { FastifyRequest } from "fastify";
 import { invalid, Refusal } from "../platform/refusal.ts";
-import { openTempFile, type TempFile } from "../platform/temp-file.ts";
+import { openTempFile, type TempFile } from "../platform/storage/temp-file.ts";
 import type { World } from "../platform/world.ts";
 import { PROVIDERS } from "./import/formats.ts";
 import type { Upload } from "./imports.ts";

@@ -1,6 +1,6 @@
 // All SQL on template and template_version.
-import type { Query, Tx } from "../platform/db.ts";
-import { countUpToMax } from "../platform/totals.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax } from "../platform/database/totals.ts";
 import type { DeclaredVariable, Sources, StoredTemplate, TemplateRow, TemplateVariable } from "./types.ts";
 
 const SUMMARY = `t.id, t.org_id, t.name, t.slug, t.description, v.subject, v.variables, t.active, t.version, t.created_at,

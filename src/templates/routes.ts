@@ -14,9 +14,9 @@ import {
   pageOf,
   Time,
   Variables,
-} from "../platform/http.ts";
-import { spentHere } from "../platform/processor-shares.ts";
-import { createTurns } from "../platform/turns.ts";
+} from "../http/http.ts";
+import { spentHere } from "../platform/fair/processor-shares.ts";
+import { createTurns } from "../platform/fair/turns.ts";
 import type { World } from "../platform/world.ts";
 import { SLUG_LENGTH_MAX, SLUG_PATTERN } from "./slug.ts";
 import { SUBJECT_LENGTH_MAX } from "./sources.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { isUuid } from "../platform/db.ts";
+import { isUuid } from "../platform/database/db.ts";
 import { checkSlug, readReference, slugFrom } from "./slug.ts";
 
 const ID = "0198c0de-0000-7000-8000-00000000abcd";

@@ -1,6 +1,6 @@
 // Slugs: the name of a template in requests and paths. A slug never looks like a UUID, so that `{id}` in a path is one or
 // the other, never both.
-import { isUuid } from "../platform/db.ts";
+import { isUuid } from "../platform/database/db.ts";
 import { invalid } from "../platform/refusal.ts";
 
 export const SLUG_LENGTH_MAX = 100;

@@ -1,8 +1,8 @@
 // A version's three sources, parsed and rendered together: subject and text as they are, HTML with escaped variables.
 
 import { validateHeaderText } from "../mail/mime/write/validate-headers.ts";
-import { isLonger } from "../platform/is-longer.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
+import { isLonger } from "../text/is-longer.ts";
 import { SOURCE_BYTES_MAX, type Template } from "./language/nodes.ts";
 import { parseTemplate } from "./language/parse.ts";
 import { renderTemplate } from "./language/render.ts";

@@ -1,14 +1,15 @@
 // Templates: stored, versioned, previewed, and rendered for sending. Face of the feature. The language is in
 // templates/language; here is what belongs to an organization: names, versions, which variables must be given.
-import { coalesceByOrg, type OrgKey } from "../platform/coalesce.ts";
-import { isDuplicate, type Tx } from "../platform/db.ts";
-import { isLonger } from "../platform/is-longer.ts";
-import { spelled } from "../platform/like.ts";
-import { spentHere } from "../platform/processor-shares.ts";
+
+import { spelled } from "../http/like.ts";
+import { isDuplicate, type Tx } from "../platform/database/db.ts";
+import type { Total } from "../platform/database/totals.ts";
+import { coalesceByOrg, type OrgKey } from "../platform/fair/coalesce.ts";
+import { spentHere } from "../platform/fair/processor-shares.ts";
+import { createTurns, type InTurn } from "../platform/fair/turns.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
-import type { Total } from "../platform/totals.ts";
-import { createTurns, type InTurn } from "../platform/turns.ts";
 import type { World } from "../platform/world.ts";
+import { isLonger } from "../text/is-longer.ts";
 import * as queries from "./queries.ts";
 import { checkSlug, readReference, slugFrom } from "./slug.ts";
 import { parseSources, renderSources } from "./sources.ts";

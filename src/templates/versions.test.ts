@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createMetrics } from "../platform/metrics.ts";
+import { createMetrics } from "../platform/process/metrics.ts";
 import type { World } from "../platform/world.ts";
 import type { VersionKey } from "./queries.ts";
 import { parsedVersions } from "./versions.ts";

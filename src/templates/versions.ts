@@ -1,8 +1,8 @@
 // Parsed versions, kept in memory. A version is never changed, so what was parsed once stays right; the least recently
 // used ones go when there are too many.
-import { coalesce } from "../platform/coalesce.ts";
-import { spentHere } from "../platform/processor-shares.ts";
-import { createTurns } from "../platform/turns.ts";
+import { coalesce } from "../platform/fair/coalesce.ts";
+import { spentHere } from "../platform/fair/processor-shares.ts";
+import { createTurns } from "../platform/fair/turns.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 import { type ParsedSources, parseSources } from "./sources.ts";

@@ -1,7 +1,7 @@
 // What the clock role does for warming: ends each UTC day of each domain with a decision and a row of its history, days that
 // were missed one after the other, and pauses domains whose figures are beyond the limits. Any number of processes may
 // run it: due rows are claimed with a lease, and decided under their lock.
-import { atMostEvery, startRounds } from "../platform/rounds.ts";
+import { atMostEvery, startRounds } from "../platform/process/rounds.ts";
 import type { World } from "../platform/world.ts";
 import { decideDay, lookNow, trailing, trailingNow } from "./decide.ts";
 import * as queries from "./queries.ts";

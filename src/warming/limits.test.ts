@@ -6,8 +6,8 @@ import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts
 import { byClock, standingClock } from "../../test/support/moved-clock.ts";
 import { addVerifiedDomain, publish } from "../../test/support/verified-domain.ts";
 import type { HttpServer } from "../api/server.ts";
-import { buildWorld } from "../platform/open-world.ts";
 import type { World } from "../platform/world.ts";
+import { buildWorld } from "../world.ts";
 
 const MINUTE = 60_000;
 const START = "2026-11-05T10:00:30.000Z";

@@ -1,6 +1,6 @@
 // All SQL on warming and warming_day. The windows themselves are sending's: its accepting statement raises them.
-import type { Query, Tx } from "../platform/db.ts";
-import { countUpToMax } from "../platform/totals.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax } from "../platform/database/totals.ts";
 import type { DayRow, PhaseState, WarmingRow } from "./types.ts";
 
 const COLUMNS = `org_id, domain_id, phase, warming_started_at, phase_started_at, paused_days, paused_at, paused_reason,

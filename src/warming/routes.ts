@@ -15,7 +15,7 @@ import {
   pageOf,
   Rate,
   Time,
-} from "../platform/http.ts";
+} from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import { DECISIONS, PHASES, START_PHASES, type WarmingPorts } from "./types.ts";
 import * as warming from "./warming.ts";

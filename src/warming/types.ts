@@ -1,5 +1,5 @@
 // Warming as rows, what it is judged by, and what the feature needs from features to its right (handed in by app.ts).
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 
 /** Phases with limits, in order. */
 export const RUNNING_PHASES = ["phase_1", "phase_2", "phase_3", "phase_4"] as const;

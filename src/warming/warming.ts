@@ -4,8 +4,8 @@
 import { organizationSetting } from "../accounts/accounts.ts";
 import { requireDomain } from "../domains/domains.ts";
 import type { DomainWarming } from "../domains/types.ts";
-import { coalesceByOrg } from "../platform/coalesce.ts";
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
+import { coalesceByOrg } from "../platform/fair/coalesce.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { trailingNow } from "./decide.ts";

@@ -1,6 +1,6 @@
 // One attempt: signed with the secrets valid now, posted, judged. Any 2xx is success; nothing else is, redirects included.
 // What the receiver does is a value, never an exception. Not here: when, and what follows from it.
-import { failureText } from "../platform/safe-fetch.ts";
+import { failureText } from "../platform/net/safe-fetch.ts";
 import type { World } from "../platform/world.ts";
 import { signatureHeader } from "./sign.ts";
 import type { AttemptResult, EndpointRow, WebhookEventType } from "./types.ts";

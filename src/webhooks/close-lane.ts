@@ -1,7 +1,7 @@
 // Lanes of endpoints that may not be sent to. A deleted endpoint's queue is dropped. What an endpoint that answered 410
 // has queued fails at once; what one disabled by its owner has queued waits three days for it to be enabled again.
-import type { Tx } from "../platform/db.ts";
-import { withPartitions } from "../platform/partitions.ts";
+import type { Tx } from "../platform/database/db.ts";
+import { withPartitions } from "../platform/database/partitions.ts";
 import type { World } from "../platform/world.ts";
 import * as queue from "./queue-queries.ts";
 import { PAUSED_KEPT_MS } from "./schedule.ts";

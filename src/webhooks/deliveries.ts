@@ -1,7 +1,7 @@
 // The log of deliveries: what became of each event at each endpoint; replays of what failed; tests of an endpoint.
-import { isUuid, type Tx } from "../platform/db.ts";
-import { createFairPlaces } from "../platform/fair-gate.ts";
-import { withPartitions } from "../platform/partitions.ts";
+import { isUuid, type Tx } from "../platform/database/db.ts";
+import { withPartitions } from "../platform/database/partitions.ts";
+import { createFairPlaces } from "../platform/fair/fair-gate.ts";
 import { uuidFloor } from "../platform/random.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";

@@ -1,6 +1,6 @@
 // All SQL on the log of deliveries as customers see it: what is queued and what is finished, in one list; and replays.
-import type { Query, Tx } from "../platform/db.ts";
-import { countUpToMax, type Total } from "../platform/totals.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { AttemptResult, DeliveryRecord, DeliveryStatus, WebhookEventType } from "./types.ts";
 
 export type DeliveryFilter = {

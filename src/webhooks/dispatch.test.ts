@@ -5,7 +5,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import Stripe from "stripe";
 import { until } from "../../test/support/until.ts";
 import type { SinkRequest, WebhookSink } from "../../test/support/webhook-sink.ts";
-import { createSeal } from "../platform/seal.ts";
+import { createSeal } from "../platform/storage/seal.ts";
 import { secretContext } from "./attempt.ts";
 import {
   addWebhook,

@@ -2,8 +2,8 @@
 // one database: a delivery is claimed under a lease by one of them, and an outcome counts only while the claim holds, so
 // an attempt is made twice only when a process dies in the middle of it. Every schedule is read from `world.clock`.
 import { sleep } from "../platform/clock.ts";
-import { coalesceByOrg } from "../platform/coalesce.ts";
-import { beatOf } from "../platform/watchdog.ts";
+import { coalesceByOrg } from "../platform/fair/coalesce.ts";
+import { beatOf } from "../platform/process/watchdog.ts";
 import type { World } from "../platform/world.ts";
 import { ATTEMPT_TIMEOUT_MS, makeAttempt } from "./attempt.ts";
 import * as board from "./board.ts";

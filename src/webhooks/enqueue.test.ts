@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { until } from "../../test/support/until.ts";
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 import { addWebhook, outgoing } from "./receiver.fixture.ts";
 import { createBell, listenInProcess, wakeHooks } from "./wake.ts";
 import { enqueueWebhooks, findDomainWebhooks, findWebhooks, listEventDeliveries } from "./webhooks.ts";

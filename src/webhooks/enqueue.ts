@@ -1,7 +1,7 @@
 // From events to queued deliveries, inside the producer's own transaction: the outcome and its webhooks commit together.
 // One cheap select when nobody subscribes, else two or three statements for the whole batch. Not here: sending.
 import { compilePattern, type Pattern } from "../mail/glob-pattern.ts";
-import type { Tx } from "../platform/db.ts";
+import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import * as queue from "./queue-queries.ts";
 import type { OutgoingEvent } from "./types.ts";

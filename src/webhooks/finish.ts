@@ -1,8 +1,8 @@
 // Outcomes of attempts, committed in batches: while one commit is on its way the next batch gathers, no timer. A row
 // whose claim is not ours any more is left alone.
 
-import { isUnavailable, whileUnavailable } from "../platform/db.ts";
-import { withPartitions } from "../platform/partitions.ts";
+import { isUnavailable, whileUnavailable } from "../platform/database/db.ts";
+import { withPartitions } from "../platform/database/partitions.ts";
 import { uuidTime } from "../platform/random.ts";
 import type { World } from "../platform/world.ts";
 import type { LaneNote, Outcome } from "./queue-queries.ts";

@@ -1,6 +1,6 @@
 // All SQL on webhook endpoints. The queue is in queue-queries.ts, the log of deliveries in delivery-queries.ts.
-import type { Query, Tx } from "../platform/db.ts";
-import { countUpToMax, type Total } from "../platform/totals.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
+import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { EndpointRow, WebhookChoice, WebhookEventType, WebhookRecord } from "./types.ts";
 
 const COLUMNS = `w.id, w.webhook_url, w.event_types, w.secret is not null as has_secret, w.domain_id, w.match_pattern,

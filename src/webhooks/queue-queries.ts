@@ -1,7 +1,7 @@
 // All SQL on the queue of deliveries: what producers add, what dispatchers claim and finish, and the lanes between them.
 // Lanes are always locked in the order of (org_id, webhook_id).
-import { type ArrayWriter, arrayWriter, type ElementType } from "../platform/binary-arrays.ts";
-import type { Query, Tx } from "../platform/db.ts";
+import { type ArrayWriter, arrayWriter, type ElementType } from "../platform/database/binary-arrays.ts";
+import type { Query, Tx } from "../platform/database/db.ts";
 import type { AttemptResult, ClaimedRow, WebhookEventType } from "./types.ts";
 
 // --- producers -------------------------------------------------------------------------------------------------------

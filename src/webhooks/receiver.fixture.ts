@@ -8,7 +8,7 @@ import { type TestApi, testApi } from "../../test/support/api.ts";
 import { makeCertificateAuthority } from "../../test/support/tls.ts";
 import { until } from "../../test/support/until.ts";
 import { type SinkRequest, startWebhookSink, type WebhookSink } from "../../test/support/webhook-sink.ts";
-import { withPartitions } from "../platform/partitions.ts";
+import { withPartitions } from "../platform/database/partitions.ts";
 import { type HooksOptions, startHooks } from "./dispatch.ts";
 import type { DeliveryRecord, OutgoingEvent } from "./types.ts";
 import { enqueueWebhooks, wakeHooks } from "./webhooks.ts";

@@ -18,7 +18,7 @@ import {
   PageQuery,
   pageOf,
   Time,
-} from "../platform/http.ts";
+} from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as deliveries from "./deliveries.ts";
 import { DELIVERY_STATUSES, EVENT_TYPES } from "./types.ts";

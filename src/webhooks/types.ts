@@ -1,6 +1,6 @@
 // Endpoints, events and deliveries as rows and as what the API shows.
 import { Type } from "@sinclair/typebox";
-import { Environment, HeaderField, Id, Metadata, Named, Nullable, OneOf, OneOfKinds, Time } from "../platform/http.ts";
+import { Environment, HeaderField, Id, Metadata, Named, Nullable, OneOf, OneOfKinds, Time } from "../http/http.ts";
 
 export const EVENT_TYPES = [
   "email.received",

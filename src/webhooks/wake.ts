@@ -1,7 +1,7 @@
 // Wake-ups: hints only. A dispatcher in this process is rung directly, those of other processes by a NOTIFY
-// (platform/notify.ts). Losing all of them costs the poll interval.
-import type { Db } from "../platform/db.ts";
-import { type Notify, notifierOn } from "../platform/notify.ts";
+// (platform/database/notify.ts). Losing all of them costs the poll interval.
+import type { Db } from "../platform/database/db.ts";
+import { type Notify, notifierOn } from "../platform/database/notify.ts";
 import type { World } from "../platform/world.ts";
 
 export const CHANNEL = "postern_hooks";

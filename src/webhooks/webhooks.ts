@@ -1,12 +1,12 @@
 // Webhook endpoints: who wants which events, where, and signed with what. Face of the feature. The way of an event:
 // enqueue.ts (in the producer's transaction) → dispatch.ts (claim, attempt, outcome) → the log (deliveries.ts).
 import { findDomain, forgetWebhook } from "../domains/domains.ts";
+import type { Account } from "../http/http.ts";
 import { compilePattern } from "../mail/glob-pattern.ts";
-import { insideOf } from "../platform/addresses.ts";
-import { isUuid, type Query, type Tx } from "../platform/db.ts";
-import type { Account } from "../platform/http.ts";
+import { isUuid, type Query, type Tx } from "../platform/database/db.ts";
+import { insideOf } from "../platform/net/addresses.ts";
+import { checkUrl } from "../platform/net/safe-fetch.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
-import { checkUrl } from "../platform/safe-fetch.ts";
 import type { World } from "../platform/world.ts";
 import { secretContext } from "./attempt.ts";
 import * as queries from "./queries.ts";

@@ -4,7 +4,7 @@ import { connect, createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
 import { mountFeatures, mountOpenRoutes } from "../../src/app.ts";
-import { processorShares } from "../../src/platform/processor-shares.ts";
+import { processorShares } from "../../src/platform/fair/processor-shares.ts";
 import type { World } from "../../src/platform/world.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";

@@ -2,7 +2,7 @@
 // it with that many rows and prints how long each list took.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import type { Tx } from "../../src/platform/db.ts";
+import type { Tx } from "../../src/platform/database/db.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { fillLists, firstPages } from "../support/long-lists.ts";
 
@@ -11,7 +11,7 @@ const PRINTS = process.env.POSTERN_TEST_LIST_ROWS !== undefined;
 
 /** A page has 50 rows at most, and each some rows of other tables. */
 const READ_MAX = 200;
-/** What counts the rows of a list reads them, up to a number that is documented (platform/totals.ts). */
+/** What counts the rows of a list reads them, up to a number that is documented (platform/database/totals.ts). */
 const COUNT = /select count\(\*\) as counted/;
 
 type Node = { "Node Type": string; "Actual Rows": number; "Actual Loops": number; Plans?: Node[] } & {

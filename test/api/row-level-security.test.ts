@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
-import type { Tx } from "../../src/platform/db.ts";
+import type { Tx } from "../../src/platform/database/db.ts";
 import type { World } from "../../src/platform/world.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";

@@ -5,7 +5,7 @@ import { styleText } from "node:util";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import PostalMime from "postal-mime";
 import Stripe from "stripe";
-import { createResolver } from "../../src/platform/resolver.ts";
+import { createResolver } from "../../src/platform/dns/resolver.ts";
 import type { DnsServer } from "../support/dns-server.ts";
 import { nodeStyleResolver } from "../support/node-resolver.ts";
 import type { PosternProcess } from "../support/postern-process.ts";

@@ -3,7 +3,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import PostalMime from "postal-mime";
-import { escapeHtml } from "../../src/platform/public-page.ts";
+import { escapeHtml } from "../../src/http/public-page.ts";
 import type { Received } from "../support/smtp-sink.ts";
 
 export type Mailbox = { url: string; stop(): Promise<void> };

@@ -4,7 +4,7 @@
 import pg from "pg";
 import { claimDue, dueLanes } from "../../src/outbound/queries.ts";
 import { DEFAULT_SOURCE_ID } from "../../src/outbound/types.ts";
-import { type Db, openDb } from "../../src/platform/db.ts";
+import { type Db, openDb } from "../../src/platform/database/db.ts";
 import { makeDeepQueue } from "../support/deep-queue.ts";
 import { ask, type Posterns } from "../support/postern-process.ts";
 import { type LoadResult, sendAll, sleep } from "./load.ts";

@@ -1,7 +1,7 @@
 // Commits whose answers are lost, in process: `npm run faults -- lost-commit` does it to whole processes under load.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
-import { type Db, openDb } from "../../src/platform/db.ts";
+import { type Db, openDb } from "../../src/platform/database/db.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { until } from "../support/until.ts";

@@ -19,7 +19,7 @@ test("a file that changes its process, or starts Postern as its users do, is alo
     assert.ok(neighboursOf(file) >= 0, `${file} is not there`);
   }
   assert.equal(neighboursOf("test/scenarios/stopping.test.ts"), 0);
-  assert.equal(neighboursOf("src/platform/watchdog.test.ts"), 0);
+  assert.equal(neighboursOf("src/platform/process/watchdog.test.ts"), 0);
   assert.ok(neighboursOf("src/mail/address.test.ts") > 0);
   assert.ok(groups.length < ALL.length / 2, `${groups.length} processes for ${ALL.length} files`);
 });

@@ -6,7 +6,7 @@ import { createTransport } from "nodemailer";
 import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
 import { mountFeatures, startReceiving, startSubmitting } from "../../src/app.ts";
 import type { Mx } from "../../src/inbound/receive/mx.ts";
-import type { Room, Shortage } from "../../src/platform/pressure.ts";
+import type { Room, Shortage } from "../../src/platform/process/pressure.ts";
 import type { Submission } from "../../src/submission/submission.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { createSecureContext, getCACertificates, setDefaultCACertificates } from "node:tls";
 import { publicKeyOf } from "../../src/mail/dane.ts";
-import type { FetchRequest } from "../../src/platform/safe-fetch.ts";
+import type { FetchRequest } from "../../src/platform/net/safe-fetch.ts";
 import type { World } from "../../src/platform/world.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";

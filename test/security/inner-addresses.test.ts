@@ -1,12 +1,12 @@
 // Every way in which a stranger can make us connect somewhere, with loopback forbidden as it is where nobody tests:
 // webhooks, mail servers, relays and MTA-STS policies, named by address, by name, over an alias, and by a name that turns
 // inside after it was looked at. Each connection that this process begins is noted: none may go to an inner address. The
-// table of addresses and the checks of one connection: src/platform/addresses.test.ts, safe-fetch.test.ts.
+// table of addresses and the checks of one connection: src/platform/net/addresses.test.ts, safe-fetch.test.ts.
 import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { stsFinder } from "../../src/outbound/route/sts.ts";
-import { isPublicAddress } from "../../src/platform/addresses.ts";
+import { isPublicAddress } from "../../src/platform/net/addresses.ts";
 import { startHooks } from "../../src/webhooks/dispatch.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";

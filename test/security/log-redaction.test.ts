@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { makeSelfSigned } from "../../src/platform/self-signed.ts";
+import { makeSelfSigned } from "../../src/platform/net/self-signed.ts";
 import type { PosternProcess } from "../support/postern-process.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { type Scene, setScene } from "../support/scene.ts";

@@ -3,7 +3,7 @@
 // and answers are lost, connections break, the server is away for a while, a transaction of a process that dies or stands
 // still is undone. Transactions run one at a time: what PostgreSQL's isolation adds to that is for the fault scenarios
 // over the real one (test/faults).
-import type { Db, Query, Tx } from "../../src/platform/db.ts";
+import type { Db, Query, Tx } from "../../src/platform/database/db.ts";
 import { readArray } from "./read-array.ts";
 import type { Life, Universe } from "./universe.ts";
 

@@ -3,7 +3,7 @@
 import type { ConnectFailure, SessionOptions } from "../../src/mail/smtp/session.ts";
 import type { Envelope, SendHooks, SendOutcome } from "../../src/mail/smtp/transaction.ts";
 import type { MailSession, OpenSession } from "../../src/outbound/outside.ts";
-import type { Answer, Resolver } from "../../src/platform/resolver.ts";
+import type { Answer, Resolver } from "../../src/platform/dns/resolver.ts";
 import type { Life, Universe } from "./universe.ts";
 
 /** Times are of the wall. */

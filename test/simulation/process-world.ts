@@ -1,10 +1,10 @@
 // The World of one simulated process: the universe's clock with this process's error, chance from the seed, no disk, and a
 // log that is kept for whoever looks into a failing seed.
 import type { Config } from "../../src/config.ts";
-import type { Db } from "../../src/platform/db.ts";
+import type { Db } from "../../src/platform/database/db.ts";
+import type { Resolver } from "../../src/platform/dns/resolver.ts";
+import type { SafeFetch } from "../../src/platform/net/safe-fetch.ts";
 import type { Random } from "../../src/platform/random.ts";
-import type { Resolver } from "../../src/platform/resolver.ts";
-import type { SafeFetch } from "../../src/platform/safe-fetch.ts";
 import type { World } from "../../src/platform/world.ts";
 import type { Chance } from "../faults/seeded.ts";
 import type { Life, Universe } from "./universe.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { arrayWriter, type ElementType } from "../../src/platform/binary-arrays.ts";
+import { arrayWriter, type ElementType } from "../../src/platform/database/binary-arrays.ts";
 import { readArray } from "./read-array.ts";
 
 const CASES: [ElementType, unknown[]][] = [

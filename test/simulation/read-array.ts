@@ -1,4 +1,4 @@
-// Array parameters in PostgreSQL's binary form, read back (src/platform/binary-arrays.ts writes them), so that the model's
+// Array parameters in PostgreSQL's binary form, read back (src/platform/database/binary-arrays.ts writes them), so that the model's
 // statements get arrays whichever form a query function chose.
 
 const HEADER_BYTES = 20;

@@ -1,7 +1,7 @@
 // One seed of webhooks: some organizations' endpoints and events, receivers with their moods, one to three dispatchers, and
 // what goes wrong. Producers and dispatchers are the product's own (src/webhooks).
 
-import type { FetchResult, SafeFetch } from "../../src/platform/safe-fetch.ts";
+import type { FetchResult, SafeFetch } from "../../src/platform/net/safe-fetch.ts";
 import type { World } from "../../src/platform/world.ts";
 import { startHooks } from "../../src/webhooks/dispatch.ts";
 import { enqueueWebhooks } from "../../src/webhooks/enqueue.ts";

@@ -9,12 +9,12 @@ import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
 import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
 import { allSigningKeys, createEngine, type Engine, mountFeatures, mountOpenRoutes } from "../../src/app.ts";
 import { type Config, readConfig } from "../../src/config.ts";
+import type { Account, Api } from "../../src/http/http.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
-import type { Account, Api } from "../../src/platform/http.ts";
-import { createLog } from "../../src/platform/log.ts";
-import { buildWorld } from "../../src/platform/open-world.ts";
+import { createLog } from "../../src/platform/process/log.ts";
 import type { World } from "../../src/platform/world.ts";
 import { windowsOfLeaving } from "../../src/sending/sending.ts";
+import { buildWorld } from "../../src/world.ts";
 import { testDatabase } from "./database.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check

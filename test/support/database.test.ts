@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import pg from "pg";
-import { readMigrations } from "../../src/platform/migrate.ts";
+import { readMigrations } from "../../src/platform/database/migrate.ts";
 import { type TestDatabase, testDatabase } from "./database.ts";
 import { removeLeftOvers } from "./test-server.ts";
 

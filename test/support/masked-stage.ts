@@ -2,7 +2,7 @@
 // the contact's and the mailbox's. The log is kept, to be searched.
 import { settlingPorts, startReceiving } from "../../src/app.ts";
 import { settleTraces } from "../../src/masked/settle/settling.ts";
-import { createLog } from "../../src/platform/log.ts";
+import { createLog } from "../../src/platform/process/log.ts";
 import { type TestApi, testApi } from "./api.ts";
 import { type DnsServer, startDnsServer } from "./dns-server.ts";
 import { rawSmtp } from "./raw-smtp.ts";

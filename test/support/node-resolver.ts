@@ -1,6 +1,6 @@
 // Our resolver in the manner of Node's, for what only tests ask: mailauth, the second opinion on authentication.
-import type { Mx, Tlsa } from "../../src/platform/dns-message.ts";
-import type { Answer, Resolver } from "../../src/platform/resolver.ts";
+import type { Mx, Tlsa } from "../../src/platform/dns/dns-message.ts";
+import type { Answer, Resolver } from "../../src/platform/dns/resolver.ts";
 
 /** The look-up of node:dns/promises `resolve`: records in its shapes, failures as errors with its codes. */
 export type NodeStyleResolver = (name: string, rrtype?: string) => Promise<unknown[]>;

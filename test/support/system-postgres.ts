@@ -1,7 +1,7 @@
 // A PostgreSQL of the distribution with its own tools (pg_dump, pg_restore), for tests that need these or a server with
 // settings of its own. The embedded one brings neither. Null where the machine has none.
 import { readdir } from "node:fs/promises";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 
 export type SystemPostgres = EmbeddedPostgres & { bin_dir: string };
 

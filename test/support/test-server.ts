@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
-import { isServerOf, readPidFile } from "../../src/platform/embedded-postgres-cluster.ts";
-import { migrate } from "../../src/platform/migrate.ts";
-import { isAlive } from "../../src/platform/process-alive.ts";
+import { migrate } from "../../src/platform/database/migrate.ts";
+import { startEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
+import { isServerOf, readPidFile } from "../../src/platform/postgres/embedded-postgres-cluster.ts";
+import { isAlive } from "../../src/platform/process/process-alive.ts";
 
 export type TestServer = {
   /** May create and drop databases. */

@@ -15,6 +15,7 @@ export const FEATURES = [
 /** Bytes in, values out: no SQL, clock, environment or network. Each imports nothing but itself and mail/. */
 const PURE_PATHS = [
   "src/mail/",
+  "src/text/",
   "src/masked/rewrite/",
   "src/inbound/rules/conditions/",
   "src/suppressions/import/",
@@ -60,19 +61,35 @@ function isTest(path: string): boolean {
 
 // Layers and imports -------------------------------------------------------------------------------------------------
 
-type Layer = "main" | "app" | "config" | "api" | "mail" | "platform" | "feature" | "unknown";
+type Layer =
+  | "main"
+  | "app"
+  | "config"
+  | "api"
+  | "feature"
+  | "http"
+  | "parsing"
+  | "mail"
+  | "platform"
+  | "text"
+  | "unknown";
 
 /** Where a process or a thread begins. */
 const MAINS = ["main.ts", "heavy-worker.ts"];
 /** What stands beside the features and may look into all of them. */
-const APP = ["app.ts", "doctor.ts"];
+const APP = ["app.ts", "world.ts", "doctor.ts"];
 
 function layerOf(path: string): Layer {
   const [, first = "", ...rest] = path.split("/");
   if (rest.length === 0) return MAINS.includes(first) ? "main" : APP.includes(first) ? "app" : isConfig(path);
   if (first === "doctor") return "app";
-  if (first === "api" || first === "mail" || first === "platform") return first;
+  if (isLayer(first)) return first;
   return FEATURES.includes(first) ? "feature" : "unknown";
+}
+
+/** The folders of src/ that are a layer each. */
+function isLayer(folder: string): folder is "api" | "http" | "parsing" | "mail" | "platform" | "text" {
+  return ["api", "http", "parsing", "mail", "platform", "text"].includes(folder);
 }
 
 function isConfig(path: string): Layer {
@@ -81,13 +98,16 @@ function isConfig(path: string): Layer {
 
 /** Which layers each may import, besides its own folder. */
 const BELOW: Record<Layer, Layer[]> = {
-  main: ["app", "config", "api", "feature", "mail", "platform"],
-  app: ["config", "api", "feature", "mail", "platform"],
-  config: ["mail", "platform"],
-  api: ["feature", "mail", "platform"],
-  feature: ["feature", "mail", "platform"],
-  platform: ["mail"],
-  mail: [],
+  main: ["app", "config", "api", "feature", "http", "parsing", "mail", "platform", "text"],
+  app: ["config", "api", "feature", "http", "parsing", "mail", "platform", "text"],
+  config: ["mail", "platform", "text"],
+  api: ["feature", "http", "parsing", "mail", "platform", "text"],
+  feature: ["feature", "http", "parsing", "mail", "platform", "text"],
+  http: ["mail", "platform", "text"],
+  parsing: ["mail", "platform", "text"],
+  platform: ["text"],
+  mail: ["text"],
+  text: [],
   unknown: [],
 };
 
@@ -97,7 +117,7 @@ function checkLayout(source: Source): Violation[] {
   const report = (message: string) => violations.push({ rule: "layout", path, line: 1, message });
   if (layerOf(path) === "unknown" && !isTest(path)) {
     report(
-      "is at home in no layer: src/ holds main.ts, heavy-worker.ts, app.ts, doctor.ts, config.ts, doctor/, api/, mail/, platform/ and the features",
+      "is at home in no layer: src/ holds main.ts, heavy-worker.ts, app.ts, world.ts, doctor.ts, config.ts, doctor/, api/, http/, parsing/, mail/, platform/, text/ and the features",
     );
   }
   if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|fixture|d))?\.ts$/.test(basename(path))) report("is not named in kebab-case");
@@ -124,8 +144,9 @@ function whyNotFile(path: string, wanted: Import): string | null {
   const [fromFolder, toFolder] = [folderOf(path), folderOf(target)];
   if (fromFolder === toFolder && fromFolder !== "") return null;
   if (path === `src/${toFolder}.ts`) return null; // doctor.ts is the face of doctor/
+  if (from === "parsing" && purePathOf(target) !== undefined) return null; // its threads run pure code
   if (!BELOW[from].includes(to))
-    return `${from} may not import ${target}: the way is main → app → api → features → mail, platform`;
+    return `${from} may not import ${target}: the way is main → app → api → features → http, parsing → mail, platform → text`;
   if (to !== "feature" || from === "app") return null; // app.ts wires whole features
   if (from === "feature" && FEATURES.indexOf(toFolder) > FEATURES.indexOf(fromFolder)) {
     return `${fromFolder} comes before ${toFolder} and may not import it: let app.ts pass a function or a value in`;
@@ -138,7 +159,12 @@ function whyNotFile(path: string, wanted: Import): string | null {
 /** What stands in the way of this import whatever the layers say: purity, and rooms that check each other. */
 function whyApart(path: string, target: string): string | null {
   const pure = purePathOf(path);
-  if (pure !== undefined && layerOf(target) !== "mail" && layerOf(path) !== "mail" && !target.startsWith(pure)) {
+  if (
+    pure !== undefined &&
+    !["mail", "text"].includes(layerOf(target)) &&
+    layerOf(path) !== "mail" &&
+    !target.startsWith(pure)
+  ) {
     return `${pure} is pure and may not import ${target}`;
   }
   const isBetween = STRANGERS.some(

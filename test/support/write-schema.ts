@@ -2,7 +2,7 @@
 // diff. `node test/support/write-schema.ts`
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { dumpSchema } from "../../src/platform/schema-dump.ts";
+import { dumpSchema } from "../../src/platform/database/schema-dump.ts";
 import { testDatabase } from "./database.ts";
 
 const FILE = join(resolve(import.meta.dirname, "../.."), "migrations/schema.sql");

@@ -3,8 +3,8 @@
 // with nothing behind it.
 import { isUtf8 } from "node:buffer";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { findUnstorable, hasLongNumber, mayBeUnstorable, parseMarked } from "../../platform/database/storable.ts";
 import { Refusal } from "../../platform/refusal.ts";
-import { findUnstorable, hasLongNumber, mayBeUnstorable, parseMarked } from "../../platform/storable.ts";
 import { countJson, type JsonCounts, type JsonExcess } from "./count-json.ts";
 
 const DEPTH_MAX = 32;

@@ -1,6 +1,6 @@
 // Operations that take no body: what is sent with them all the same must be empty, so that a field for another operation,
 // or one that somebody made up, is a 400 that names it and not dropped in silence.
-import { Closed, Nullable } from "../../platform/http.ts";
+import { Closed, Nullable } from "../../http/http.ts";
 
 const CHANGING = new Set(["POST", "PUT", "PATCH", "DELETE"]);
 const NOTHING = Nullable(Closed({}));

@@ -1,7 +1,7 @@
 // U+0000 in a path or a query, which PostgreSQL's text cannot hold, ends before any feature. Not here: bodies (json-body.ts).
 import type { FastifyRequest } from "fastify";
+import { hasNul } from "../../platform/database/storable.ts";
 import { notFound } from "../../platform/refusal.ts";
-import { hasNul } from "../../platform/storable.ts";
 
 /** A hook for U+0000 (`%00`): in a path it names nothing (404), in a query it is the 400 that names the parameter. */
 export async function refuseNul(request: FastifyRequest): Promise<void> {

@@ -1,5 +1,5 @@
 // All SQL on blob_reference: who needs which blob.
-import type { Query, Tx } from "../../platform/db.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
 
 /** Of a large body of sent mail: is its message being accepted, or was it found accepted? Null: of received mail. */
 export type SentState = "accepting" | "accepted";

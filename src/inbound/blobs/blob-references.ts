@@ -3,7 +3,7 @@
 // that no blob is deleted while somebody is about to rely on it. What is let go of stays referred to, by nobody, until the
 // store has deleted it. So a crash leaves at worst a reference too many, which retention removes.
 import { createHash } from "node:crypto";
-import type { Tx } from "../../platform/db.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import { findBlobOwner } from "../../sending/sending.ts";
 import * as queries from "./blob-queries.ts";

@@ -1,8 +1,8 @@
 // Deleting received mail, whoever asks: by hand, when its time is over, or when mail of masked addresses is done with. Its
 // row, the bodies of its events, the message itself when no other recipient's mail is left of it, and what was kept outside
 // the database. The log of deliveries stays. Not here: messages that carried it on, which are sent mail.
-import type { Tx } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { forgetEvents } from "../../webhooks/webhooks.ts";
 import * as list from "../read/list-queries.ts";

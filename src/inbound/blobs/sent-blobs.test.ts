@@ -6,8 +6,8 @@ import { type TestApi, testApi } from "../../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../../test/support/dns-server.ts";
 import { byClock, type MovedClock, standingClock } from "../../../test/support/moved-clock.ts";
 import { addVerifiedDomain } from "../../../test/support/verified-domain.ts";
-import { BlobsUnavailable } from "../../platform/blobs.ts";
-import { dropExpiredPartitions, withPartitions } from "../../platform/partitions.ts";
+import { dropExpiredPartitions, withPartitions } from "../../platform/database/partitions.ts";
+import { BlobsUnavailable } from "../../platform/storage/blobs.ts";
 import { sweepBlobs } from "../background.ts";
 import { keepBlobs } from "./blob-references.ts";
 

@@ -1,7 +1,7 @@
 // What happens to mail for an organization's own addresses: verdicts and parts → spam → rules → webhook, forward, store or
 // drop. The steps of spam and rules come in from app.ts; without them nothing is judged and the alias alone decides.
 import type { AliasAction, ForwardMode } from "../../aliases/aliases.ts";
-import { coalesceListsByOrg } from "../../platform/coalesce.ts";
+import { coalesceListsByOrg } from "../../platform/fair/coalesce.ts";
 import type { World } from "../../platform/world.ts";
 import { findDomainWebhooks } from "../../webhooks/webhooks.ts";
 import type { Handler, Mail, Outcome, RouteOf, RuleHit, RulesStep, SpamStep } from "../types.ts";

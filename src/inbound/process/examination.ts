@@ -2,8 +2,8 @@
 // read in a bounded worker. In session and in processing it is the same examination, so nothing is done twice.
 import { authenticate } from "../../mail/auth/authenticate.ts";
 import { writeForwards } from "../../masked/rewrite/write-forwards.ts";
-import type { ParsePool } from "../../platform/parse-pool.ts";
-import { resolverFor } from "../../platform/resolver.ts";
+import type { ParsePool } from "../../parsing/parse-pool.ts";
+import { resolverFor } from "../../platform/dns/resolver.ts";
 import type { World } from "../../platform/world.ts";
 import type { Envelope, Examination, Origin, Parsed, Returned, SenderVerdicts } from "../types.ts";
 

@@ -2,8 +2,8 @@
 // webhooks, in one transaction for many mails. While one batch commits, the next gathers.
 import { countReceived } from "../../aliases/aliases.ts";
 import type { FindLane } from "../../outbound/outbound.ts";
-import { type Tx, whileUnavailable } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import { type Tx, whileUnavailable } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
 import { enqueueWebhooks, wakeHooks } from "../../webhooks/webhooks.ts";

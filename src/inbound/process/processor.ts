@@ -1,12 +1,13 @@
 // Processing of accepted mail: what this process accepted it works on at once from memory; what others left behind (a
 // crash, a full memory) is claimed from the queue. A claim has a lease that is renewed while the work goes on, and an
 // outcome counts only while its claim stands, so any number of processes may run and any may be killed.
-import { isStoreTrouble } from "../../platform/blobs.ts";
-import { type Budget, createBudget } from "../../platform/budget.ts";
+
 import { sleep } from "../../platform/clock.ts";
-import { isOutOfTime, isUnavailable } from "../../platform/db.ts";
+import { isOutOfTime, isUnavailable } from "../../platform/database/db.ts";
+import { type Budget, createBudget } from "../../platform/fair/budget.ts";
 import { NotNow } from "../../platform/not-now.ts";
-import { beatOf } from "../../platform/watchdog.ts";
+import { beatOf } from "../../platform/process/watchdog.ts";
+import { isStoreTrouble } from "../../platform/storage/blobs.ts";
 import type { World } from "../../platform/world.ts";
 import { LARGE_BYTES_MAX } from "../limits.ts";
 import * as queries from "../queries.ts";

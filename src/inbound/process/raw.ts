@@ -1,6 +1,7 @@
 // The bytes of a stored message, wherever they are.
-import { readHeld } from "../../platform/blobs.ts";
-import { coalesceByOrg } from "../../platform/coalesce.ts";
+
+import { coalesceByOrg } from "../../platform/fair/coalesce.ts";
+import { readHeld } from "../../platform/storage/blobs.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
 

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { headerValues, splitMessage } from "../../mail/mime/parse-head.ts";
 import { answeredMax } from "../../mail/mime/parsed-mail.ts";
 import { uuidText } from "../../mail/token-bytes.ts";
-import { coalesceByOrg, type Found, type OrgKey } from "../../platform/coalesce.ts";
+import { coalesceByOrg, type Found, type OrgKey } from "../../platform/fair/coalesce.ts";
 import type { World } from "../../platform/world.ts";
 import { findHead, findSentByMessageId } from "../../sending/sending.ts";
 import * as queries from "../queries.ts";

@@ -1,7 +1,8 @@
 // SQL for what people ask of received mail: lists, one, deletion, its places to be changed by hand.
-import type { Query, Tx } from "../../platform/db.ts";
-import { spelled } from "../../platform/like.ts";
-import { countUpToMax, type Total } from "../../platform/totals.ts";
+
+import { spelled } from "../../http/like.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
+import { countUpToMax, type Total } from "../../platform/database/totals.ts";
 import { CUSTOMER_KINDS, type Findings, type Route, type Status } from "../types.ts";
 
 const KINDS = CUSTOMER_KINDS.map((kind) => `'${kind}'`).join(", ");

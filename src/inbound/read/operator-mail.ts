@@ -1,6 +1,6 @@
 // What came for postmaster@, abuse@ and the other mailboxes of our own hosts, for the operator's eyes: `postern mail`. It is
 // kept as long as received mail is. Nothing here answers or forwards.
-import { isUuid } from "../../platform/db.ts";
+import { isUuid } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import { findBytes } from "../process/raw.ts";
 import { OPERATOR_ORG_ID } from "../receive/own-addresses.ts";

@@ -1,5 +1,5 @@
 // SQL on mail for the operator's mailboxes, which belongs to no organization.
-import type { Query } from "../../platform/db.ts";
+import type { Query } from "../../platform/database/db.ts";
 
 export type OperatorMail = {
   id: string;

@@ -1,6 +1,6 @@
 // What requests and answers about received mail look like.
 import { Type } from "@sinclair/typebox";
-import { Closed, Environment, HeaderField, Id, Named, Nullable, OneOf, Time } from "../../platform/http.ts";
+import { Closed, Environment, HeaderField, Id, Named, Nullable, OneOf, Time } from "../../http/http.ts";
 import { AuthResults, InboundAttachment, InboundEnvelope, InboundSpam, InboundThread } from "../../webhooks/types.ts";
 import { STATUSES } from "../types.ts";
 

@@ -1,5 +1,5 @@
 // All SQL on greylist.
-import type { Query } from "../../platform/db.ts";
+import type { Query } from "../../platform/database/db.ts";
 
 export type Touch = { digest: Buffer; now: Date; passes_before: Date; fresh_after: Date; known_after: Date };
 

@@ -2,15 +2,15 @@
 // It reaches only the asking organization, also on a domain whose DNS is not there yet, and nothing of it leaves by SMTP.
 import { isIP } from "node:net";
 import { findDomain, receivesMail } from "../../domains/domains.ts";
+import type { Account } from "../../http/http.ts";
 import { parseMailbox } from "../../mail/address.ts";
 import { decodeBase64 } from "../../mail/base64.ts";
 import { normalizeContentId, normalizeContentType } from "../../mail/mime/part-headers.ts";
 import { buildMessage } from "../../mail/mime/write/build-message.ts";
 import { validateHeaders, validateHeaderText } from "../../mail/mime/write/validate-headers.ts";
 import { type Path, parsePathCommand } from "../../mail/smtp-server/command.ts";
-import { readHeld } from "../../platform/blobs.ts";
-import type { Account } from "../../platform/http.ts";
 import { invalid } from "../../platform/refusal.ts";
+import { readHeld } from "../../platform/storage/blobs.ts";
 import type { World } from "../../platform/world.ts";
 import { findLeaving } from "../../sending/sending.ts";
 import type { Inbound } from "../inbound.ts";

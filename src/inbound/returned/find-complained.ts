@@ -5,7 +5,7 @@
 import type { ComplaintReport } from "../../mail/arf/types.ts";
 import { readToken } from "../../mail/bounce-token.ts";
 import { TOKEN_CONTEXT } from "../../outbound/outbound.ts";
-import { isUuid } from "../../platform/db.ts";
+import { isUuid } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import { findMessageOwner, findSentDelivery, findSentId, type SentDelivery } from "../../sending/sending.ts";
 import type { Mail } from "../types.ts";

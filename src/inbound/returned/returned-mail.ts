@@ -9,7 +9,7 @@ import type { BounceReport } from "../../mail/dsn/types.ts";
 import { parseMailDate } from "../../mail/mime/parse-date.ts";
 import type { ReturnedMail } from "../../mail/returned-mail.ts";
 import { sleep } from "../../platform/clock.ts";
-import type { Tx } from "../../platform/db.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import {
   type DeliveryKey,

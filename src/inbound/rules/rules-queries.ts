@@ -1,7 +1,7 @@
 // All SQL on routing rules.
 import type { AliasAction } from "../../aliases/types.ts";
-import type { Query, Tx } from "../../platform/db.ts";
-import { countUpToMax, type Total } from "../../platform/totals.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
+import { countUpToMax, type Total } from "../../platform/database/totals.ts";
 import type { Tree } from "./conditions/types.ts";
 
 export type RuleRecord = {

@@ -19,7 +19,7 @@ import {
   PageQuery,
   pageOf,
   Time,
-} from "../../platform/http.ts";
+} from "../../http/http.ts";
 import type { World } from "../../platform/world.ts";
 import type { Inbound } from "../inbound.ts";
 import * as rules from "./rules.ts";

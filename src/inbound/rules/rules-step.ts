@@ -4,8 +4,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { domainOf } from "../../mail/address.ts";
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
-import { coalesceListsByOrg } from "../../platform/coalesce.ts";
-import type { Tx } from "../../platform/db.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { coalesceListsByOrg } from "../../platform/fair/coalesce.ts";
 import type { World } from "../../platform/world.ts";
 import { readMail } from "../process/findings.ts";
 import { summarizeAuth } from "../process/payload.ts";

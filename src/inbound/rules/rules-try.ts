@@ -1,8 +1,8 @@
 // A rule tried out on stored mail: which mails it would have matched, and why, condition by condition. Nothing is changed,
 // and what processing found out once (verdicts, spam) is not asked for again.
 import { protectLive } from "../../accounts/accounts.ts";
-import { isUuid } from "../../platform/db.ts";
-import type { Account } from "../../platform/http.ts";
+import type { Account } from "../../http/http.ts";
+import { isUuid } from "../../platform/database/db.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import type { Inbound } from "../inbound.ts";

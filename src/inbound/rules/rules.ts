@@ -3,8 +3,8 @@
 import { getAlias, readDestination, refuseUnknownWebhooks } from "../../aliases/aliases.ts";
 import type { AliasAction } from "../../aliases/types.ts";
 import { findDomain, requireDomain } from "../../domains/domains.ts";
-import { isUuid, type Tx } from "../../platform/db.ts";
-import type { Account } from "../../platform/http.ts";
+import type { Account } from "../../http/http.ts";
+import { isUuid, type Tx } from "../../platform/database/db.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { type Problem, readConditions, readTree, type Tree } from "./conditions/conditions.ts";

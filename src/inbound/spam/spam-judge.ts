@@ -3,11 +3,11 @@
 import { askBlockLists, domainsIn, readBlockList } from "../../mail/spam/block-lists.ts";
 import { findSymptoms, isTestText, type Symptom } from "../../mail/spam/spam.ts";
 import { within } from "../../platform/clock.ts";
-import { type RspamdAnswer, rspamdAt } from "../../platform/rspamd.ts";
 import type { World } from "../../platform/world.ts";
 import { readMail } from "../process/findings.ts";
 import { onceAMessage } from "../process/once-a-message.ts";
 import type { Envelope, Examination, Origin } from "../types.ts";
+import { type RspamdAnswer, rspamdAt } from "./rspamd.ts";
 import { engineOf } from "./spam.ts";
 import type { Engine } from "./spam-queries.ts";
 

@@ -1,6 +1,6 @@
 // All SQL on the spam settings of domains.
 import type { DmarcAction } from "../../mail/spam/verdict.ts";
-import type { Query, Tx } from "../../platform/db.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
 
 export const ENGINES = ["builtin", "rspamd"] as const;
 export type Engine = (typeof ENGINES)[number];

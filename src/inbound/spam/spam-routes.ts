@@ -1,8 +1,8 @@
 // /v1/domains/{id}/spam
 import { type Static, Type } from "@sinclair/typebox";
+import { type Api, answers, Closed, Id, IdParams, Named, Nullable, OneOf, Time } from "../../http/http.ts";
 import { SENDER_CHARS_MAX } from "../../mail/spam/senders.ts";
 import { DMARC_ACTIONS } from "../../mail/spam/verdict.ts";
-import { type Api, answers, Closed, Id, IdParams, Named, Nullable, OneOf, Time } from "../../platform/http.ts";
 import type { World } from "../../platform/world.ts";
 import * as spam from "./spam.ts";
 import { ENGINES, ON_ERROR } from "./spam-queries.ts";

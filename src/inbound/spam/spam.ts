@@ -2,7 +2,7 @@
 import { requireDomain, requireLocked } from "../../domains/domains.ts";
 import { GLOBS_MAX, readSender } from "../../mail/spam/senders.ts";
 import { type DmarcActions, disorder, type Thresholds } from "../../mail/spam/verdict.ts";
-import { coalesceByOrg } from "../../platform/coalesce.ts";
+import { coalesceByOrg } from "../../platform/fair/coalesce.ts";
 import { invalid } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./spam-queries.ts";

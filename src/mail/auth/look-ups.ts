@@ -9,7 +9,7 @@ export type Answer<T> =
   | { kind: "absent"; reason: "nxdomain" | "nodata" }
   | { kind: "failed"; reason: string };
 
-/** Who is asked: platform/resolver.ts. A bounded number of records; what goes wrong is a value. */
+/** Who is asked: platform/dns/resolver.ts. A bounded number of records; what goes wrong is a value. */
 export type DnsResolver = {
   /** Each record as one text, its character strings joined. */
   txt(name: string): Promise<Answer<string>>;

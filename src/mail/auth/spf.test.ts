@@ -4,7 +4,7 @@ import fc from "fast-check";
 import mailauth from "mailauth/lib/spf/index.js";
 import { startDnsServer } from "../../../test/support/dns-server.ts";
 import { rounds } from "../../../test/support/rounds.ts";
-import { createResolver } from "../../platform/resolver.ts";
+import { createResolver } from "../../platform/dns/resolver.ts";
 import { asAnswers, fixedResolver } from "./look-ups.fixture.ts";
 import { createLookUps, type DnsResolver } from "./look-ups.ts";
 import { checkSpf, type SpfCheck, type SpfVerdict } from "./spf.ts";

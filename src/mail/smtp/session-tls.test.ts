@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, test } from "node:test";
 import { makeCertificateAuthority } from "../../../test/support/tls.ts";
-import { makeSelfSigned } from "../../platform/self-signed.ts";
+import { makeSelfSigned } from "../../platform/net/self-signed.ts";
 import { greet, type KeyPair, type Peer, takeEnvelope } from "./scripted-server.fixture.ts";
 import {
   closeOpened,

@@ -2,7 +2,7 @@
 // A small client of our own: docs/decisions/0002-smtp-client.md says why. Remote behaviour is always a value.
 // Does not resolve names, choose addresses, check them against the deny-table, pool or retry: the caller does.
 import type { DetailedPeerCertificate, TLSSocket } from "node:tls";
-import { certificateWords } from "../tls-words.ts";
+import { certificateWords } from "../../text/tls-words.ts";
 import { type Credentials, login } from "./login.ts";
 import { type RawReply, type Reply, toReply } from "./reply.ts";
 import { tlsOptions } from "./tls-options.ts";

@@ -3,7 +3,7 @@
 // trickle in, and a reply nobody asked for ends the connection. Knows no SMTP commands (session.ts, transaction.ts).
 import { connect, isIP, type Socket } from "node:net";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
-import { tlsFailureWords } from "../tls-words.ts";
+import { tlsFailureWords } from "../../text/tls-words.ts";
 import { type RawReply, ReplyReader, sanitizeText, toReply } from "./reply.ts";
 
 /** Why a connection ended. `stray` is a reply that came without a question. */

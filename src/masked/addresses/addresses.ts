@@ -1,7 +1,7 @@
 // How masked addresses look, and how people's addresses are kept: local parts of aliases and of reverse addresses, the
 // keyed hashes they are looked up by, and the seal they are stored under.
 import { uuidText } from "../../mail/token-bytes.ts";
-import { SealBroken } from "../../platform/seal.ts";
+import { SealBroken } from "../../platform/storage/seal.ts";
 import type { World } from "../../platform/world.ts";
 import type { ContactSecrets, Format } from "../types.ts";
 import { WORDS } from "./words.ts";

@@ -2,10 +2,10 @@
 // taken for ever. Live and test keys each see their own aliases. Mail itself is not here.
 import type { AliasMatch } from "../../aliases/types.ts";
 import { findDomain } from "../../domains/domains.ts";
+import type { Account } from "../../http/http.ts";
 import { parseAddress } from "../../mail/address.ts";
-import { isUuid, type Tx } from "../../platform/db.ts";
-import type { Account } from "../../platform/http.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import { isUuid, type Tx } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { recordConfig } from "../activity.ts";

@@ -3,8 +3,8 @@
 import { consentMailsPerDay } from "../../accounts/accounts.ts";
 import { buildMessage } from "../../mail/mime/write/build-message.ts";
 import { isSame, uuidBytes, uuidText } from "../../mail/token-bytes.ts";
-import type { Tx } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
 import { countConfirmations, type DayOfAddress, noteConfirmationSent, takeConfirmation } from "../people-queries.ts";

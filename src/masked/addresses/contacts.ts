@@ -1,7 +1,7 @@
 // The people who write to an alias, and the reverse address that stands for each: whoever writes from a confirmed
 // destination to the reverse address reaches the contact from the alias.
 import { parseAddress } from "../../mail/address.ts";
-import { isUuid, type Tx } from "../../platform/db.ts";
+import { isUuid, type Tx } from "../../platform/database/db.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { addressOf } from "../arrive/correspondents.ts";

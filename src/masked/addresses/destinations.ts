@@ -3,8 +3,8 @@
 import { consentMailsPerDay, requireLiveSending } from "../../accounts/accounts.ts";
 import { domainOf, parseAddress } from "../../mail/address.ts";
 import type { FindLane } from "../../outbound/outbound.ts";
-import { isUuid, type Tx } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import { isUuid, type Tx } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { canonicalAddress } from "../arrive/sender-proof.ts";

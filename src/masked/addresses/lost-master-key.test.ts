@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
-import { createSeal } from "../../platform/seal.ts";
+import { createSeal } from "../../platform/storage/seal.ts";
 import { sealContact, sealText } from "./addresses.ts";
 
 let api: TestApi;

@@ -16,7 +16,7 @@ import {
   PageQuery,
   pageOf,
   Time,
-} from "../../platform/http.ts";
+} from "../../http/http.ts";
 import type { World } from "../../platform/world.ts";
 import { listActivity } from "../activity.ts";
 import { ACTIVITY_OUTCOMES, ACTIVITY_TYPES, CONTACT_SOURCES, DESTINATION_STATUSES } from "../types.ts";

@@ -1,8 +1,8 @@
 // One person's data over all masked addresses of an organization, found by keyed hash: what there is (export), and
 // forgetting it (erasure). A person may be a contact of many aliases, and a destination.
 import { parseAddress } from "../../mail/address.ts";
-import type { Tx } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import { invalid } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { recordConfig, showActivity } from "../activity.ts";

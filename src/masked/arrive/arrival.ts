@@ -4,7 +4,7 @@
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import type { Path } from "../../mail/smtp-server/command.ts";
 import { NO_SUCH_MAILBOX } from "../../mail/smtp-server/reply.ts";
-import { OUT_OF_MEMORY } from "../../platform/parse-pool.ts";
+import { OUT_OF_MEMORY } from "../../parsing/parse-pool.ts";
 import type { World } from "../../platform/world.ts";
 import { addressDigest, contactDigest, REPLY_LOCAL, untagged } from "../addresses/addresses.ts";
 import {

@@ -1,7 +1,8 @@
 // What the activity says of mail that was not taken: refused for good (550) or put off (450). Entries in bounds, so that
 // nobody fills the activity by being refused; the counters count every mail that was refused for good.
-import { coalesce } from "../../platform/coalesce.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+
+import { withPartitions } from "../../platform/database/partitions.ts";
+import { coalesce } from "../../platform/fair/coalesce.ts";
 import type { World } from "../../platform/world.ts";
 import { type Entry, toActivityRow } from "../activity.ts";
 import { type ConcludedMail, concludeMails } from "../carry/conclude-queries.ts";

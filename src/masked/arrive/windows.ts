@@ -1,6 +1,6 @@
 // How much may pass through an alias in a span of time. Windows begin with the clock's spans, so all processes count in the
 // same ones; the counts that many mails raise at once are raised in one statement.
-import { coalesce } from "../../platform/coalesce.ts";
+import { coalesce } from "../../platform/fair/coalesce.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
 import type { MaskedSettings } from "../settings.ts";

@@ -1,7 +1,7 @@
 // What forwards and replies have in common: the mail as receiving hands it over, the outcome as it wants it back, and the
 // message that is queued. Shapes only match those of receiving, which stands to the right of this feature.
 
-import type { Tx } from "../../platform/db.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import type { RawMessage } from "../../sending/types.ts";
 import { type Entry, toActivityRow } from "../activity.ts";

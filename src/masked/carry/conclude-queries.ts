@@ -1,7 +1,7 @@
 // The one statement that records what became of mails of aliases: apart, its writes would be eight round trips a mail, and
 // many mails are concluded in one transaction.
-import { arrayWriter, type ElementType } from "../../platform/binary-arrays.ts";
-import type { Tx } from "../../platform/db.ts";
+import { arrayWriter, type ElementType } from "../../platform/database/binary-arrays.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import type { ActivityRow } from "../people-queries.ts";
 import type { KnownId } from "../queries.ts";
 import type { TraceInsert } from "../settle/traces.ts";

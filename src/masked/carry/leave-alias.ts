@@ -1,7 +1,7 @@
 // A mail that leaves from an alias because its owner pressed a button, not because they wrote a reply just now: it counts and
 // is noted like a reply that people write.
-import type { Tx } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import { enqueueRaw, withLane } from "../../sending/sending.ts";
 import type { RawMessage } from "../../sending/types.ts";
 import { toActivityRow } from "../activity.ts";

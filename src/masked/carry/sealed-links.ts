@@ -1,7 +1,7 @@
 // Links in mail to the owner that act: what they are for is sealed into them, so that they show and hold nothing for others.
 // Each kind has a context of its own. Opening one does nothing, because mail scanners open links; the button of its page
 // posts.
-import { SealBroken } from "../../platform/seal.ts";
+import { SealBroken } from "../../platform/storage/seal.ts";
 import type { World } from "../../platform/world.ts";
 
 type LinkWorld = Pick<World, "seal" | "clock" | "config">;

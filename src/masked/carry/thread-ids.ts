@@ -1,7 +1,7 @@
 // Message-IDs on the two sides of an alias: the mailbox's own (inner) are shown to it alone, what they are called outside
 // (outer) to everybody. What no contact knows is left out of replies.
 
-import type { Query } from "../../platform/db.ts";
+import type { Query } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import { messageIdDigest, openText, sealText } from "../addresses/addresses.ts";
 import { findMessageIds, type KnownId } from "../queries.ts";

@@ -1,7 +1,7 @@
 // The pages behind the links in the notice of a held reply: sending it as it is, and changing what replies may show. GET shows
 // a button and changes nothing; no address is shown.
-import type { Api } from "../../platform/http.ts";
-import { page, sendPage } from "../../platform/public-page.ts";
+import type { Api } from "../../http/http.ts";
+import { page, sendPage } from "../../http/public-page.ts";
 import type { CarryWorld } from "../carry/carry.ts";
 import { OFF, OVER, ofToken } from "../open-pages.ts";
 import type { TracePorts } from "../settle/settling.ts";

@@ -1,5 +1,5 @@
 // SQL on masked_held.
-import type { Query, Tx } from "../../platform/db.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
 import type { Environment } from "../types.ts";
 
 export type HeldRow = {

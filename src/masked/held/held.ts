@@ -1,9 +1,10 @@
 // A reply that the leak gate held, and what its author may do about it from the notice: have this one sent as it is, once and
 // within a day, or change what replies from the alias may show. The reply is kept sealed. Only the author's own secrets are
 // theirs to show: where another mailbox of the alias would be shown, there are no such links.
-import { readHeld } from "../../platform/blobs.ts";
-import type { Tx } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+
+import type { Tx } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
+import { readHeld } from "../../platform/storage/blobs.ts";
 import { recordConfig } from "../activity.ts";
 import { openContact } from "../addresses/addresses.ts";
 import { addressOf } from "../arrive/correspondents.ts";

@@ -2,8 +2,8 @@
 // it, and the contact hears nothing. A reply: its author is told, in our words. Each message's bounce counts once, whether
 // the server refused it in session or sent a report later.
 import type { FindLane } from "../../outbound/outbound.ts";
-import type { Tx } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
 import { recordActivity } from "../activity.ts";
 import { tryOpenContact, tryOpenText } from "../addresses/addresses.ts";

@@ -1,5 +1,5 @@
 // SQL on masked_trace, and what a bounce changes in destinations and aliases.
-import type { Query, Tx } from "../../platform/db.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
 
 export type TraceRow = {
   org_id: string;

@@ -1,6 +1,6 @@
 // Remembering that a mail of a masked address holds people's addresses, in the transaction that makes it: settling.ts sees
 // to it that they are forgotten.
-import type { Tx } from "../../platform/db.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./trace-queries.ts";
 

@@ -2,7 +2,7 @@
 // the oid of the table that the guard is kept in. A dump that was restored, in whatever place, made that table anew. What
 // stays the same: a restart, a promoted standby, a recovery to a point in time, a copy of the files. Those are known by
 // their marks (marks.ts) and by the original that answers (witness.ts).
-import type { Query } from "../../platform/db.ts";
+import type { Query } from "../../platform/database/db.ts";
 import * as queries from "./guard-queries.ts";
 
 const UNKNOWN = "-";

@@ -1,5 +1,5 @@
 // SQL on sending_guard, the one row that tells a restored or copied database from the one that mail was sent from.
-import type { Query } from "../../platform/db.ts";
+import type { Query } from "../../platform/database/db.ts";
 
 export type Guard = {
   id: string;

@@ -3,7 +3,7 @@
 // at before sending begins and every two seconds after that, since a database may be restored under running processes;
 // between two looks every claim asks for itself (queries.ts). Everything but sending goes on meanwhile.
 import { sleep } from "../../platform/clock.ts";
-import type { Query } from "../../platform/db.ts";
+import type { Query } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import { giveTime } from "../queue/suspended.ts";
 import { identityOf, isSame, isSameCluster } from "./database-identity.ts";

@@ -4,10 +4,10 @@
 // names another, two databases go under one identity. No answer says nothing. Only a copy finds anything: the original
 // knows no address but its own.
 import { Type } from "@sinclair/typebox";
+import type { Api } from "../../http/http.ts";
 import { isSame } from "../../mail/token-bytes.ts";
 import { sleep } from "../../platform/clock.ts";
-import type { Api } from "../../platform/http.ts";
-import { askOperatorUrl } from "../../platform/operator-fetch.ts";
+import { askOperatorUrl } from "../../platform/net/operator-fetch.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./guard-queries.ts";
 

@@ -3,8 +3,8 @@
 // of six statements for each would cost more than the sending.
 import { findTold, type MailEvent, recordEvents } from "../../events/events.ts";
 import { sleep } from "../../platform/clock.ts";
-import { type Tx, whileUnavailable } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import { type Tx, whileUnavailable } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { addSuppressed } from "../../stats/stats.ts";
 import * as queries from "../queries.ts";

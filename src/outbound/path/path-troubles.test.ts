@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { afterEach, describe, it } from "node:test";
 import { until } from "../../../test/support/until.ts";
-import { BlobsUnavailable } from "../../platform/blobs.ts";
+import { BlobsUnavailable } from "../../platform/storage/blobs.ts";
 import { assertDelivered, closePaths, push, type Stage, stageFor, startGreeter, startSink } from "./path.fixture.ts";
 import { drive } from "./path.ts";
 

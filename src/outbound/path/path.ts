@@ -3,8 +3,8 @@
 // when the site cannot be reached. Where to and on which TLS terms is each message's own plan: domains that share a site
 // share its limits, never a server or a policy that is not theirs.
 import { isIP } from "node:net";
-import { isStoreTrouble } from "../../platform/blobs.ts";
-import { isUnavailable } from "../../platform/db.ts";
+import { isUnavailable } from "../../platform/database/db.ts";
+import { isStoreTrouble } from "../../platform/storage/blobs.ts";
 import type { World } from "../../platform/world.ts";
 import type { OpenSession } from "../outside.ts";
 import type { Usage } from "../pools/usage.ts";

@@ -1,12 +1,12 @@
 // Where accepted mail is placed: behind its sender domain's relay, at an address of a pool, or at the shared address.
 // Decided once, when it is accepted; what changes afterwards is the engine's (intake.ts, sources.ts).
 import { includesDedicatedIps, requirePlan } from "../../accounts/accounts.ts";
-import { coalesceListsByOrg } from "../../platform/coalesce.ts";
-import { fnv1a } from "../../platform/fnv.ts";
-import type { Account } from "../../platform/http.ts";
+import type { Account } from "../../http/http.ts";
+import { coalesceListsByOrg } from "../../platform/fair/coalesce.ts";
+import { remember } from "../../platform/fair/remember.ts";
 import { invalid } from "../../platform/refusal.ts";
-import { remember } from "../../platform/remember.ts";
 import type { World } from "../../platform/world.ts";
+import { fnv1a } from "../../text/fnv.ts";
 import * as relayQueries from "../route/relay-queries.ts";
 import { relayFinder } from "../route/relays.ts";
 import { DEFAULT_SOURCE_ID } from "../types.ts";

@@ -1,6 +1,6 @@
 // All SQL on ip_pool, source and source_day: dedicated addresses, who has them, what they did.
-import type { Query, Tx } from "../../platform/db.ts";
-import { countUpToMax } from "../../platform/totals.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
+import { countUpToMax } from "../../platform/database/totals.ts";
 
 export type PoolRow = { org_id: string; id: string; name: string; created_at: Date; updated_at: Date };
 

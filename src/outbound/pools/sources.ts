@@ -1,8 +1,8 @@
 // Sending addresses as the engine sees them: which of a pool this process can bind, which has attempts left today, and who
 // stands in where an address cannot be used (its machine is gone, it was taken out, its warm-up limit is reached). Nothing
 // in the queue is rewritten for that: mail stays in the lanes of its source and leaves from another of the same pool.
-import type { Query, Tx } from "../../platform/db.ts";
-import { canBind } from "../../platform/local-addresses.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
+import { canBind } from "../../platform/net/local-addresses.ts";
 import type { World } from "../../platform/world.ts";
 import type { Source } from "../path/links.ts";
 import { type Counted, DEFAULT_SOURCE_ID } from "../types.ts";

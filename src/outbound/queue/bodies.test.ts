@@ -5,7 +5,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
-import { createFolderBlobs, isStoreTrouble } from "../../platform/blobs.ts";
+import { createFolderBlobs, isStoreTrouble } from "../../platform/storage/blobs.ts";
 import { bodyLoader } from "./bodies.ts";
 
 const LARGE = Buffer.from(`Subject: large\r\n\r\n${"x".repeat(300_000)}\r\n`);

@@ -1,8 +1,9 @@
 // Loading stored bodies at the moment of the attempt, many at a time. That a large one cannot be read is trouble of the store
 // (another machine's folder, a backup without its blobs, a bucket that does not answer) and never the message's end: only a
 // message of which nothing was kept is beyond sending.
-import { isStoreTrouble, readHeld } from "../../platform/blobs.ts";
-import { coalesceByOrg } from "../../platform/coalesce.ts";
+
+import { coalesceByOrg } from "../../platform/fair/coalesce.ts";
+import { isStoreTrouble, readHeld } from "../../platform/storage/blobs.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
 import type { Job } from "../types.ts";

@@ -1,7 +1,7 @@
 // Taking due mail out of the queue into memory: lanes of the own slots with due rows, then up to a window of rows from
 // each. Woken by hand, by NOTIFY from other processes, and once a second; losing every NOTIFY costs at most that second.
-import type { Query } from "../../platform/db.ts";
-import { beatOf } from "../../platform/watchdog.ts";
+import type { Query } from "../../platform/database/db.ts";
+import { beatOf } from "../../platform/process/watchdog.ts";
 import type { World } from "../../platform/world.ts";
 import type { Mark } from "../guard/guard.ts";
 import type { Sources } from "../pools/sources.ts";

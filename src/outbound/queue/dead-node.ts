@@ -2,7 +2,7 @@
 // those whose server had answered: that is recorded now. Each of the others gets the outcome that nobody knows, `ambiguous`,
 // before its delivery is free again. Without its journal (another machine, another boot, a journal that is not whole)
 // everything it held is in doubt. Not here: who is dead (leases.ts).
-import type { Tx } from "../../platform/db.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import type { Outside } from "../outside.ts";
 import { deferredLocally } from "../path/attempt.ts";

@@ -1,7 +1,7 @@
 // SQL that keeps every delivery in a lane that is looked at: lanes that were forgotten while somebody remembered them, and
 // times that lie ahead because the clock was set back. Healing, not routine; the routine is in queries.ts.
 
-import type { Query, Tx } from "../../platform/db.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
 
 /** Of these lanes those that mail may be put into. */
 export function openLanes(tx: Tx, ids: number[]) {

@@ -3,11 +3,12 @@
 // leads, so one process sees all of a destination. Lanes that nobody uses are dropped by the database's clock, and no clock
 // of a process goes with it for sure (a machine that was suspended remembers a lane that is gone). So what is remembered is
 // a guess: each statement that puts mail into a lane sees for itself that the lane is there, or writes nothing.
-import { coalesce } from "../../platform/coalesce.ts";
-import type { Tx } from "../../platform/db.ts";
-import { fnv1a } from "../../platform/fnv.ts";
-import { remember } from "../../platform/remember.ts";
+
+import type { Tx } from "../../platform/database/db.ts";
+import { coalesce } from "../../platform/fair/coalesce.ts";
+import { remember } from "../../platform/fair/remember.ts";
 import type { World } from "../../platform/world.ts";
+import { fnv1a } from "../../text/fnv.ts";
 import * as queries from "../queries.ts";
 import type { Lane } from "../types.ts";
 import { openLanes } from "./lane-queries.ts";

@@ -1,9 +1,9 @@
 // Which slots this process drives. A slot of a source belongs to exactly one node; heartbeat every 5 s, dead after 30 s
 // by the database's clock. The node's id is the fence: a resumed sleeper finds its row gone and everything it still
 // holds is dropped. `mayStart` refuses new final dots well before others may take over.
-import type { Tx } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
-import { beatOf } from "../../platform/watchdog.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
+import { beatOf } from "../../platform/process/watchdog.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./node-queries.ts";
 

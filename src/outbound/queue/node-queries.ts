@@ -1,5 +1,5 @@
 // SQL on node and lease. Lease times are the database's own clock (reliability rule 4), never a process's.
-import type { Query, Tx } from "../../platform/db.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
 
 export function registerNode(db: Query, machine: string, pid: number, roles: string[]) {
   return db.query<{ id: number }>("insert into node (machine, pid, roles) values ($1, $2, $3) returning id", [

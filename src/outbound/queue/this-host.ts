@@ -2,7 +2,7 @@
 // node means anything here, so that a restarted process may bury its predecessor at once instead of after 30 s.
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
-import { isAlive } from "../../platform/process-alive.ts";
+import { isAlive } from "../../platform/process/process-alive.ts";
 
 export type ThisHost = { machine: string; pid: number; isAlive(pid: number): boolean };
 

@@ -1,5 +1,5 @@
 // Telling other processes that there is mail. A lost word costs a second (the poll).
-import { type Notify, notifierOn } from "../../platform/notify.ts";
+import { type Notify, notifierOn } from "../../platform/database/notify.ts";
 import type { World } from "../../platform/world.ts";
 
 export const CHANNEL = "postern_mta";

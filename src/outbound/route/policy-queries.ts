@@ -1,6 +1,6 @@
 // All SQL on sts_policy, tls_policy_text and tls_result: what is known of other domains' TLS policies and what came of
 // them. None of it belongs to an organization.
-import type { Query } from "../../platform/db.ts";
+import type { Query } from "../../platform/database/db.ts";
 
 export type StsRow = {
   domain: string;

@@ -11,7 +11,7 @@ import {
   Nullable,
   OneOf,
   Time,
-} from "../../platform/http.ts";
+} from "../../http/http.ts";
 import type { World } from "../../platform/world.ts";
 import * as relays from "./relays.ts";
 

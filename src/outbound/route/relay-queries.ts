@@ -1,5 +1,5 @@
 // All SQL on relay and port_closed.
-import type { Query, Tx } from "../../platform/db.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
 
 export type RelayRow = {
   org_id: string;

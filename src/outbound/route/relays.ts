@@ -3,12 +3,12 @@
 import { isIP } from "node:net";
 import { findDomain, requireDomain } from "../../domains/domains.ts";
 import { normalizeDomain } from "../../mail/address.ts";
-import { insideOf, literalAddressHost, mayConnect } from "../../platform/addresses.ts";
-import { coalesceByOrg } from "../../platform/coalesce.ts";
-import type { Tx } from "../../platform/db.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { coalesceByOrg } from "../../platform/fair/coalesce.ts";
+import { remember } from "../../platform/fair/remember.ts";
+import { insideOf, literalAddressHost, mayConnect } from "../../platform/net/addresses.ts";
 import { invalid, notFound } from "../../platform/refusal.ts";
-import { remember } from "../../platform/remember.ts";
-import { SealBroken } from "../../platform/seal.ts";
+import { SealBroken } from "../../platform/storage/seal.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./relay-queries.ts";
 import { ispOf } from "./route.ts";

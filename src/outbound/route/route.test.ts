@@ -3,8 +3,8 @@ import { after, before, beforeEach, test } from "node:test";
 import { testConfig } from "../../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../../test/support/dns-server.ts";
 import { fixedClock } from "../../platform/clock.ts";
+import { createResolver } from "../../platform/dns/resolver.ts";
 import { createRandom } from "../../platform/random.ts";
-import { createResolver } from "../../platform/resolver.ts";
 import { findRoute } from "./route.ts";
 
 let dns: DnsServer;

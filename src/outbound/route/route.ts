@@ -2,8 +2,8 @@
 // family. "There is none" and "could not ask" are different answers: only the first may ever bounce a message. Not here:
 // how many of them an attempt tries (path.ts), TLS policy (tls-policy.ts), relays (relays.ts).
 import { isIPv6 } from "node:net";
-import { mayConnect } from "../../platform/addresses.ts";
-import type { Resolver } from "../../platform/resolver.ts";
+import type { Resolver } from "../../platform/dns/resolver.ts";
+import { mayConnect } from "../../platform/net/addresses.ts";
 import type { World } from "../../platform/world.ts";
 import providers from "./providers.json" with { type: "json" };
 

@@ -1,8 +1,8 @@
 // Routes by domain with the TLS policies that hold on them, remembered for a few minutes: found ones for five, "could not
 // ask" for half a minute, so that a broken resolver is not asked once a message.
 
-import { createFairGate } from "../../platform/fair-gate.ts";
-import { remember } from "../../platform/remember.ts";
+import { createFairGate } from "../../platform/fair/fair-gate.ts";
+import { remember } from "../../platform/fair/remember.ts";
 import type { World } from "../../platform/world.ts";
 import { findRoute, type Route } from "./route.ts";
 import { type StsAnswer, type StsFinder, stsFinder } from "./sts.ts";

@@ -4,7 +4,7 @@ import { after, before, beforeEach, describe, it } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../../test/support/dns-server.ts";
 import { byClock, type MovedClock, runningClock } from "../../../test/support/moved-clock.ts";
-import type { FetchRequest, FetchResult } from "../../platform/safe-fetch.ts";
+import type { FetchRequest, FetchResult } from "../../platform/net/safe-fetch.ts";
 import { refreshPolicies, type StsFinder, type StsWorld, stsFinder } from "./sts.ts";
 
 const HOUR_MS = 3_600_000;

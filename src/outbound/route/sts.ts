@@ -2,8 +2,8 @@
 // has it, the database remembers it until it expires. Whoever can block DNS or HTTPS for a while cannot make us forget.
 // Not here: reading the texts (mail/mta-sts.ts), what follows from a policy (tls-policy.ts).
 import { readStsPolicy, readStsRecord, STS_POLICY_BYTES_MAX, type StsMode } from "../../mail/mta-sts.ts";
-import { coalesce } from "../../platform/coalesce.ts";
-import { type FetchResult, failureText } from "../../platform/safe-fetch.ts";
+import { coalesce } from "../../platform/fair/coalesce.ts";
+import { type FetchResult, failureText } from "../../platform/net/safe-fetch.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./policy-queries.ts";
 

@@ -4,8 +4,8 @@
 import { type DaneVerdict, matchTlsa, type TlsaRecord } from "../../mail/dane.ts";
 import { stsNamesMx } from "../../mail/mta-sts.ts";
 import type { PeerTls } from "../../mail/smtp/session.ts";
-import { certificateWords } from "../../mail/tls-words.ts";
 import type { World } from "../../platform/world.ts";
+import { certificateWords } from "../../text/tls-words.ts";
 import type { Hop, Route } from "./route.ts";
 import type { KnownSts, StsAnswer } from "./sts.ts";
 import type { PolicySeen, TlsResult } from "./tls-results.ts";

@@ -1,7 +1,7 @@
 // Looking up the TLSA records of a mail server (RFC 7672 §2.2). Called only for names whose address was found securely,
 // through a resolver that validates; what the records mean is in mail/dane.ts.
 import { readTlsaSet, type TlsaRecord } from "../../mail/dane.ts";
-import type { Resolver } from "../../platform/resolver.ts";
+import type { Resolver } from "../../platform/dns/resolver.ts";
 
 export type TlsaAnswer =
   /** No secure records: DANE says nothing about this server. */

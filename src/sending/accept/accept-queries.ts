@@ -1,7 +1,7 @@
 // The one statement that accepts mail, sent or ready-made: messages, bodies, recipients, deliveries, windows, idempotency,
 // together or not at all.
-import { arrayWriter, type ElementType } from "../../platform/binary-arrays.ts";
-import type { Query } from "../../platform/db.ts";
+import { arrayWriter, type ElementType } from "../../platform/database/binary-arrays.ts";
+import type { Query } from "../../platform/database/db.ts";
 import { insertSuppressed, SUPPRESSED } from "../../stats/stats.ts";
 
 export type AcceptColumns = {

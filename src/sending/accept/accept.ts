@@ -3,8 +3,8 @@
 // bad item never fails its neighbours. The answer leaves after the commit.
 import type { FindLane, Job, Lane, Outbound } from "../../outbound/outbound.ts";
 import { isLaneGone, KEEP_TRYING_MS } from "../../outbound/outbound.ts";
-import { isDuplicate, isShortage, isUnavailable, isUnreached, whileUnavailable } from "../../platform/db.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import { isDuplicate, isShortage, isUnavailable, isUnreached, whileUnavailable } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { isOverAllowance } from "../prepare/allowances.ts";
 import type { Prepared, PreparedRecipient } from "../types.ts";

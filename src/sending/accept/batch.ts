@@ -1,10 +1,10 @@
 // POST /v1/send/batch: 1–100 e-mails in one call, each judged like a single send, all accepted ones in one durable
 // transaction. Permissive: what can be sent is sent, the rest is rejected item by item. Strict: all or nothing.
 import { requireLiveSending } from "../../accounts/accounts.ts";
-import type { Account } from "../../platform/http.ts";
-import { nearName } from "../../platform/near-name.ts";
+import type { Account } from "../../http/http.ts";
+import { nearName } from "../../http/near-name.ts";
+import { findUnstorable } from "../../platform/database/storable.ts";
 import { invalid, Refusal } from "../../platform/refusal.ts";
-import { findUnstorable } from "../../platform/storable.ts";
 import type { Sending } from "../sending.ts";
 import type { HoldBytes, Prepared, SendRequest, Suppressed } from "../types.ts";
 import type { IdempotencyRow } from "./accept.ts";

@@ -1,7 +1,7 @@
 // Idempotency-Key (draft-ietf-httpapi-idempotency-key-header): the answer is committed with the message, so a repeated
 // request gets it again and nothing is sent twice. Per organization and environment, kept 72 h.
 
-import type { Account } from "../../platform/http.ts";
+import type { Account } from "../../http/http.ts";
 import { invalid, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";

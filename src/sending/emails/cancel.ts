@@ -1,6 +1,6 @@
 // Canceling mail that was accepted, before its first attempt. Sending it again: retry.ts.
-import type { Account } from "../../platform/http.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import type { Account } from "../../http/http.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";

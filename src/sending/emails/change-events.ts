@@ -1,6 +1,6 @@
 // The timeline entries of what people do to mail that was accepted: no attempt of ours, and no webhook hears of them.
 import { type MailEvent, recordEvents } from "../../events/events.ts";
-import type { Tx } from "../../platform/db.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import type { EmailRow, RecipientRow } from "../queries.ts";
 

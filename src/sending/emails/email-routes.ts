@@ -19,8 +19,8 @@ import {
   PageQuery,
   pageOf,
   Time,
-} from "../../platform/http.ts";
-import { createParsePool } from "../../platform/parse-pool.ts";
+} from "../../http/http.ts";
+import { createParsePool } from "../../parsing/parse-pool.ts";
 import type { World } from "../../platform/world.ts";
 import { AllSuppressed } from "../shape.ts";
 import { type CancelDeps, cancelEmail } from "./cancel.ts";

@@ -1,10 +1,10 @@
 // Sent e-mails as they are shown: list, one with its recipients, timeline, content. Changing them: cancel.ts, retry.ts.
 import { type EventView, timeline } from "../../events/events.ts";
-import { readHeld } from "../../platform/blobs.ts";
-import { endOf, readDayOrTime } from "../../platform/date-range.ts";
-import { isUuid, type Tx } from "../../platform/db.ts";
+import { endOf, readDayOrTime } from "../../http/date-range.ts";
+import { isUuid, type Tx } from "../../platform/database/db.ts";
 import { uuidFloor } from "../../platform/random.ts";
 import { notFound } from "../../platform/refusal.ts";
+import { readHeld } from "../../platform/storage/blobs.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
 

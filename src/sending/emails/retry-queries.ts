@@ -1,5 +1,5 @@
 // SQL that only sending again by hand needs.
-import type { Query, Tx } from "../../platform/db.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
 import { insertSuppressed } from "../../stats/stats.ts";
 
 export type Placement = { class: number; ip_pool: string | null; origin: string; unsubscribe_list: string | null };

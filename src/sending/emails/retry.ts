@@ -5,11 +5,11 @@
 import { requireLiveSending } from "../../accounts/accounts.ts";
 import { findDomain } from "../../domains/domains.ts";
 import { isSentByCustomer } from "../../events/events.ts";
+import type { Account } from "../../http/http.ts";
 import { domainOf } from "../../mail/address.ts";
 import { KEEP_TRYING_MS, type Lane, lanesInPlace } from "../../outbound/outbound.ts";
-import type { Tx } from "../../platform/db.ts";
-import type { Account } from "../../platform/http.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { refoldMessage } from "../late/late-queries.ts";

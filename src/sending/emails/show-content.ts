@@ -1,7 +1,7 @@
 // A stored message as JSON: headers in order, text, HTML, attachments without their bytes. What customers submit over
 // SMTP is theirs, so it is parsed as received mail is: in a worker with limits.
 
-import type { ParsePool } from "../../platform/parse-pool.ts";
+import type { ParsePool } from "../../parsing/parse-pool.ts";
 import { Refusal } from "../../platform/refusal.ts";
 
 export type ContentView = {

@@ -1,6 +1,6 @@
 // SQL for what is heard of a message after it left: reading who it went to, and the moves from delivered to bounced or
 // complained.
-import type { Query, Tx } from "../../platform/db.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
 
 export type DeliveryKey = { org_id: string; message_id: string; position: number };
 

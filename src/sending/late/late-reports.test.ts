@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
-import { withPartitions } from "../../platform/partitions.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
 import { type Heard, type LateReport, recordLateReport } from "./late-reports.ts";
 
 let api: TestApi;

@@ -2,7 +2,7 @@
 // moves from delivered to bounced and to complained. Each report is heard once: the recipient's state is the memory, so
 // the same report again, or a second one, changes nothing. Who may report is decided by the caller (mail/bounce-token.ts).
 import { lastEventAt, type MailEvent, recordEvents, suppressOnly } from "../../events/events.ts";
-import type { Query, Tx } from "../../platform/db.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import { unsubscribe } from "../../suppressions/suppressions.ts";
 import * as queries from "./late-queries.ts";

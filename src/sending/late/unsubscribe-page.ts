@@ -1,5 +1,5 @@
 // The pages people see behind a List-Unsubscribe link.
-import { escapeHtml, page } from "../../platform/public-page.ts";
+import { escapeHtml, page } from "../../http/public-page.ts";
 
 /** What the button and RFC 8058 §3.1 both send. */
 export const FIELD = "List-Unsubscribe";

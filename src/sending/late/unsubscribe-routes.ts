@@ -3,14 +3,14 @@
 // from the list the mail named, else from mail of the sender domain that carries such a link.
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Api } from "../../http/http.ts";
+import { FORM_BYTES_MAX, openPages, sendPage } from "../../http/public-page.ts";
 import {
   type Leave,
   readUnsubscribeToken,
   UNSUBSCRIBE_CONTEXT,
   UNSUBSCRIBE_PATH,
 } from "../../mail/unsubscribe-token.ts";
-import type { Api } from "../../platform/http.ts";
-import { FORM_BYTES_MAX, openPages, sendPage } from "../../platform/public-page.ts";
 import type { World } from "../../platform/world.ts";
 import { unsubscribe } from "../../suppressions/suppressions.ts";
 import { askPage, donePage, errorPage, FIELD, VALUE } from "./unsubscribe-page.ts";

@@ -1,9 +1,10 @@
 // Which windows an e-mail counts in, and what is left of them: the month's quota of the organization, and the windows
 // that warming sets for the domain. Read here for an early refusal and for the figures in the answer; raised and
 // enforced by the accepting statement.
-import { coalesce } from "../../platform/coalesce.ts";
-import type { Query } from "../../platform/db.ts";
-import type { Account } from "../../platform/http.ts";
+
+import type { Account } from "../../http/http.ts";
+import type { Query } from "../../platform/database/db.ts";
+import { coalesce } from "../../platform/fair/coalesce.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";

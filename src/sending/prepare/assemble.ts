@@ -1,7 +1,8 @@
 // What all mail has in common, however it came in: suppressions (422) → quota and warming (429) → where each recipient's
 // delivery goes. The result is everything one e-mail puts into the database.
+
+import type { Account } from "../../http/http.ts";
 import { CLASS_BULK, CLASS_TRANSACTIONAL, type Exit, type MessageAbout } from "../../outbound/outbound.ts";
-import type { Account } from "../../platform/http.ts";
 import type { Allowance, Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "../types.ts";
 import { forMessage, monthlyQuota, overAllowance } from "./allowances.ts";
 import type { Recipient } from "./content.ts";

@@ -1,13 +1,13 @@
 // From a ready-made message that a customer submits over SMTP to everything its e-mail puts into the database: the same
 // rules as for the API (assemble.ts), the customer's own structure kept. The bytes have canonical line ends.
 import { requireLiveSending } from "../../accounts/accounts.ts";
+import { type Account, METADATA_KEYS_MAX } from "../../http/http.ts";
 import { formatMailbox } from "../../mail/address.ts";
 import { readSubmittedHead, type SubmittedHead } from "../../mail/mime/write/submitted-head.ts";
-import { type Account, METADATA_KEYS_MAX } from "../../platform/http.ts";
-import { isLonger } from "../../platform/is-longer.ts";
 import { uuidTime } from "../../platform/random.ts";
 import { invalid, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
+import { isLonger } from "../../text/is-longer.ts";
 import { MESSAGE_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX } from "../shape.ts";
 import type { Prepared, Preparing, SendingDeps, Submitted } from "../types.ts";
 import { assemble } from "./assemble.ts";

@@ -1,10 +1,10 @@
 // What preparing does to the process it runs in. What it refuses and builds: test/api/.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Account } from "../../platform/http.ts";
+import type { Account } from "../../http/http.ts";
+import { createTurns } from "../../platform/fair/turns.ts";
 import { createRandom } from "../../platform/random.ts";
 import { Refusal } from "../../platform/refusal.ts";
-import { createTurns } from "../../platform/turns.ts";
 import type { Preparing } from "../types.ts";
 import { prepare } from "./prepare.ts";
 

@@ -1,9 +1,9 @@
 // From the body of a send request to everything its e-mail puts into the database: sender domain → template → recipients →
 // message; then what all mail has in common (assemble.ts).
 import { requireLiveSending } from "../../accounts/accounts.ts";
+import type { Account } from "../../http/http.ts";
 import { stripHtml } from "../../mail/mime/strip-html.ts";
 import { buildMessage } from "../../mail/mime/write/build-message.ts";
-import type { Account } from "../../platform/http.ts";
 import { uuidTime } from "../../platform/random.ts";
 import { invalid } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";

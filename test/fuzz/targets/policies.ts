@@ -15,7 +15,7 @@ import { isSpfRecord, parseSpfRecord } from "../../../src/mail/auth/spf-record.t
 import { type Zone, zoneResolver } from "../../../src/mail/auth/spf-suite.fixture.ts";
 import { matchTlsa, publicKeyOf, readTlsaSet } from "../../../src/mail/dane.ts";
 import { readStsPolicy, readStsRecord, STS_MODES, stsNamesMx } from "../../../src/mail/mta-sts.ts";
-import { decodeMessage, encodeQuery, TYPES } from "../../../src/platform/dns-message.ts";
+import { decodeMessage, encodeQuery, TYPES } from "../../../src/platform/dns/dns-message.ts";
 import { type Draw, drawFrom, randomBytes } from "../draw.ts";
 import { assertStorable } from "../invariants.ts";
 import type { Target } from "../target.ts";

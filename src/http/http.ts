@@ -1,0 +1,311 @@
+// The vocabulary of routes: the schema pieces every feature's routes.ts is written with. The same schemas validate
+// requests, shape answers and make /openapi.yaml, so what is described is what is served.
+import { type ObjectOptions, type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifyTypeProvider,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+} from "fastify";
+
+interface TypeBoxProvider extends FastifyTypeProvider {
+  validator: this["schema"] extends TSchema ? Static<this["schema"]> : unknown;
+  serializer: this["schema"] extends TSchema ? Static<this["schema"]> : unknown;
+}
+
+/** The part of the server that features mount their routes on. */
+export type Api = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  TypeBoxProvider
+>;
+
+/** Who asks: set on every authenticated request. */
+export type Account = {
+  org_id: string;
+  key_id: string;
+  key_name: string;
+  environment: "live" | "test";
+  plan: "free" | "starter" | "growth" | "scale" | "enterprise";
+  state: "pending_review" | "active" | "suspended";
+  monthly_quota: number;
+  /** A live key's, or a test key's of an organization that trusts its test keys with everything (setting `test_keys`). */
+  acts_on_live: boolean;
+};
+
+declare module "fastify" {
+  interface FastifyRequest {
+    account: Account;
+    /** The exact bytes of a JSON body. */
+    rawBody: Buffer | null;
+    /** Counts bytes of a body that its route reads by itself, in parts; throws the 503 when they are too many. */
+    holdBytes(bytes: number): void;
+    /** There is more in the JSON body than is read on this thread (api/heavy.ts). */
+    isHeavy: boolean;
+    /** Of the processor, what this thread had taken when the JSON body began to be read; 0 where there is none. */
+    readAtMs: number;
+    /** The body holds text that cannot be stored (storable.ts), and the route judges it item by item. */
+    unstorable: boolean;
+  }
+  interface FastifyContextConfig {
+    /** A body with text that cannot be stored comes through to the handler, which looks at each item. */
+    judges_items?: boolean;
+    /** Takes the processor for long whatever its body is: done on the thread for heavy requests (api/heavy.ts). */
+    heavy?: boolean;
+    /** What a test key is refused here, as the end of "a test key cannot …": the operation is about live mail only. */
+    live_keys_only?: string;
+    /** The same, where the path names a domain that a live key made. */
+    live_domain_only?: string;
+  }
+}
+
+/** A value that may be null: OpenAPI 3.0 writes it `nullable`, and null is then a word of an enum as well. */
+export function Nullable<S extends TSchema>(schema: S) {
+  const words = Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {};
+  return Type.Unsafe<Static<S> | null>({ ...schema, ...words, nullable: true });
+}
+
+const NAME = "x-name";
+
+/**
+ * Gives a schema its name in /openapi.yaml, where it becomes a component that others refer to (api/components.ts). To the
+ * validator and to the writer of answers it is the same schema as before.
+ */
+export function Named<S extends TSchema>(name: string, schema: S): S {
+  return { ...schema, [NAME]: { name, ...(schema.description ? { description: schema.description } : {}) } };
+}
+
+/** The name that `Named` gave; throws where there is none. */
+function nameOf(schema: TSchema): string {
+  const { name } = (schema[NAME] ?? {}) as { name?: string };
+  if (name === undefined) throw new Error("a schema without a name is used where one is needed");
+  return name;
+}
+
+/**
+ * A record with further fields, which stand behind those of the other one, or before them where `first`. The description says
+ * that it has all fields of the other one, and these.
+ */
+export function Extended<B extends TProperties, M extends TProperties>(
+  name: string,
+  base: TObject<B>,
+  more: M,
+  first = false,
+) {
+  const beyond = { name: nameOf(base), fields: Object.keys(more) };
+  const { additionalProperties } = base;
+  const open = additionalProperties === undefined ? {} : { additionalProperties };
+  const properties: B & M = first ? { ...more, ...base.properties } : { ...base.properties, ...more };
+  return Named(name, Type.Object(properties, { ...open, "x-extends": beyond }));
+}
+
+/** One of several objects, which the field `by` tells apart: each has it as an enum of its own values. */
+export function OneOfKinds<const T extends TSchema[]>(name: string, by: string, kinds: [...T]) {
+  return Named(name, Type.Union(kinds, { "x-discriminator": by }));
+}
+
+/** A closed object: an unknown field is a 400 that names it. */
+export function Closed<P extends Record<string, TSchema>>(properties: P, options: object = {}) {
+  return Type.Object(properties, { additionalProperties: false, ...options });
+}
+
+export const Id = Named("RecordId", Type.String({ format: "uuid", description: "UUIDv7" }));
+export const Time = Named(
+  "Timestamp",
+  Type.Unsafe<Date | string>({ type: "string", format: "date-time", description: "RFC 3339, UTC" }),
+);
+export const Day = Type.String({ format: "date" });
+export const Rate = Type.Number({ minimum: 0, maximum: 1 });
+
+/** A set of words as an enum. */
+export function OneOf<const T extends readonly string[]>(words: T, options: object = {}) {
+  return Type.Unsafe<T[number]>({ type: "string", enum: [...words], ...options });
+}
+
+export const Environment = Named(
+  "Environment",
+  OneOf(["live", "test"], { description: "live: by a live key, for real. test: by a test key" }),
+);
+
+export const PageQuery = {
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
+  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, default: 0 })),
+};
+
+/** An answer that holds one record under its singular name. */
+export function AnswerOf<N extends string, S extends TSchema>(field: N, record: S, options: ObjectOptions = {}) {
+  const properties = { [field]: record } as { [K in N]: S };
+  return { ...Named(`${nameOf(record)}Answer`, Type.Object(properties)), ...options };
+}
+
+const Page = Named(
+  "Page",
+  Type.Object({
+    total: Type.Integer({
+      description: "Exact up to 100,000; above it total_is_at_least stands beside it",
+      example: 1,
+    }),
+    total_is_at_least: Type.Optional(Type.Literal(true, { description: "There are this many or more" })),
+    limit: Type.Integer({ description: "How many rows a page has at most", example: 50 }),
+    offset: Type.Integer({ description: "How many rows were skipped", example: 0 }),
+  }),
+);
+
+/** A list answer: the rows under their plural name, beside `total` (platform/database/totals.ts), `limit`, `offset`. */
+export function PageOf<N extends string, S extends TSchema>(name: N, row: S) {
+  const rows = { [name]: Type.Array(row) } as { [K in N]: ReturnType<typeof Type.Array<S>> };
+  return Extended(`${nameOf(row)}List`, Page, rows, true);
+}
+
+/** limit and offset with their defaults. */
+export function pageOf(query: { limit?: number; offset?: number }): { limit: number; offset: number } {
+  return { limit: query.limit ?? 50, offset: query.offset ?? 0 };
+}
+
+export const Deleted = Named(
+  "Deleted",
+  Type.Object(
+    {
+      deleted: Type.Boolean({ description: "Always true" }),
+      id: Type.String({ description: "What was deleted" }),
+    },
+    { description: "That something was deleted" },
+  ),
+);
+
+export const IdParams = Type.Object({ id: Type.String({ maxLength: 1024 }) });
+
+/** Clients must take values that they do not know. */
+const OPEN = { "x-open-enum": true };
+
+const ERROR_CODES = [
+  "validation_error",
+  "invalid_json",
+  "payload_too_large",
+  "template_variable_missing",
+  "template_error",
+  "missing_api_key",
+  "invalid_api_key",
+  "domain_not_ready",
+  "domain_not_owned",
+  "plan_limit_reached",
+  "organization_in_review",
+  "organization_suspended",
+  "test_key_not_allowed",
+  "not_found",
+  "already_exists",
+  "idempotency_conflict",
+  "invalid_state",
+  "all_recipients_suppressed",
+  "rate_limit_exceeded",
+  "internal_error",
+  "unavailable",
+  "batch_rejected",
+];
+
+const LIMIT_TYPES = ["daily", "hourly", "per_minute", "monthly_quota", "requests_per_second", "processor_time"];
+
+export const ErrorBody = Named(
+  "Error",
+  Type.Object(
+    {
+      error: Type.String({ description: "A sentence for people" }),
+      code: Named(
+        "ErrorCode",
+        Type.String({ description: "What is wrong, for programs. New ones may come", enum: ERROR_CODES, ...OPEN }),
+      ),
+      field: Type.Optional(Type.String({ description: "Path of the field at fault, such as attachments[0].filename" })),
+      request_id: Type.Optional(
+        Type.String({ description: "X-Request-ID of the answer; an item of a batch has none" }),
+      ),
+    },
+    { additionalProperties: true, $id: "Error", description: "Why a request was declined" },
+  ),
+);
+
+export const RateLimitBody = Named(
+  "RateLimit",
+  Type.Object(
+    {
+      error: OneOf(["rate_limit_exceeded"], { description: "Always the same word" }),
+      code: OneOf(["rate_limit_exceeded"], { description: "The same as `error`" }),
+      message: Type.String({ description: "A sentence for people" }),
+      limit_type: Named(
+        "LimitType",
+        Type.String({
+          description: "Which limit. processor_time is counted in milliseconds. New ones may come",
+          enum: LIMIT_TYPES,
+          ...OPEN,
+        }),
+      ),
+      limit: Type.Integer({ description: "The limit" }),
+      used: Type.Integer({ description: "How much of it is used" }),
+      retry_after_seconds: Type.Integer({ description: "When to try again; the same as Retry-After" }),
+      warming_phase: Type.String({ description: "Of the sender's domain; empty where warming does not limit" }),
+      request_id: Type.Optional(
+        Type.String({ description: "X-Request-ID of the answer; an item of a batch has none" }),
+      ),
+    },
+    { additionalProperties: true, $id: "RateLimit", description: "Which limit a request exceeded, and for how long" },
+  ),
+);
+
+const SENTENCES: Record<number, string> = {
+  400: "Invalid parameters",
+  401: "Missing or invalid API key",
+  403: "Not allowed, or a plan limit is reached",
+  404: "No such resource",
+  409: "Already exists, or not possible in this state",
+  422: "All recipients are suppressed",
+  429: "A rate or sending limit is exceeded",
+  500: "Internal error",
+  503: "Starting, stopping or shedding load",
+};
+
+/** The keys that a customer may put into the metadata of a record. */
+export const METADATA_KEYS_MAX = 20;
+
+export const Metadata = Named(
+  "Metadata",
+  Type.Object(
+    {},
+    {
+      additionalProperties: true,
+      maxProperties: METADATA_KEYS_MAX,
+      description:
+        "Your own values, which events carry back. At most 20 keys and 2 KiB as JSON; ids beyond 2^53 as strings",
+    },
+  ),
+);
+
+/** Values for a template, when sending and for a preview. */
+export const Variables = Named(
+  "TemplateVariables",
+  Type.Object({}, { additionalProperties: true, description: "Values of a template's variables, by name" }),
+);
+
+/** A header field of a message, as received mail and sent mail show them. */
+export const HeaderField = Named(
+  "HeaderField",
+  Type.Object(
+    {
+      name: Type.String({ description: "The field's name as it was written" }),
+      value: Type.String({ description: "The field's value, unfolded" }),
+    },
+    { description: "A header field of a message" },
+  ),
+);
+
+/** The answers of an operation: its own, the errors named in `errors`, and those every operation can give. */
+export function answers<A extends Record<number, TSchema>>(own: A, errors: number[] = []) {
+  const all: Record<number, TSchema> = { ...own };
+  for (const status of [400, 401, 403, ...errors, 429, 500, 503]) {
+    const schema = status === 429 ? RateLimitBody : ErrorBody;
+    all[status] ??= Type.Unsafe({ ...Type.Ref(schema), description: SENTENCES[status] ?? "Error" });
+  }
+  return all as A & Record<number, TSchema>;
+}

@@ -1,0 +1,237 @@
+import assert from "node:assert/strict";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { after, before, describe, it } from "node:test";
+import pg from "pg";
+import { type TestDatabase, testDatabase } from "../../../test/support/database.ts";
+import { until } from "../../../test/support/until.ts";
+import { type Db, isUnavailable, openDb, whileUnavailable } from "./db.ts";
+
+let database: TestDatabase;
+let admin: pg.Client;
+let db: Db;
+
+before(async () => {
+  database = await testDatabase();
+  // In another database: the one under test refuses connections for a while.
+  const url = new URL(database.admin_url);
+  url.pathname = "/postgres";
+  admin = new pg.Client({ connectionString: url.href });
+  await admin.connect();
+  db = openDb(database.url, { onError: () => undefined });
+});
+
+after(async () => {
+  await db?.close();
+  await admin?.end();
+  await database?.drop();
+});
+
+const nameOf = (url: string) => new URL(url).pathname.slice(1);
+
+async function listeners(): Promise<number> {
+  const { rows } = await admin.query(
+    "select count(*)::int as n from pg_stat_activity where datname = $1 and query like 'listen %'",
+    [nameOf(database.url)],
+  );
+  return rows[0].n;
+}
+
+describe("closing", () => {
+  it("is over when the server has no session left, so that stopping it next cuts none", async () => {
+    const url = new URL(database.url);
+    url.searchParams.set("application_name", "closing");
+    const lost: Error[] = [];
+    const other = openDb(url.href, { onError: (error) => lost.push(error) });
+    await Promise.all(Array.from({ length: 10 }, () => other.transaction((tx) => tx.query("select pg_sleep(0.05)"))));
+    await other.close();
+    const { rows } = await admin.query("select count(*)::int as n from pg_stat_activity where application_name = $1", [
+      "closing",
+    ]);
+    assert.deepEqual([rows, lost], [[{ n: 0 }], []]);
+  });
+});
+
+describe("a transaction", () => {
+  it("whose connection is lost between two statements fails, and the process lives", async () => {
+    const work = db.transaction(async (tx) => {
+      const [row] = await tx.query<{ pid: number }>("select pg_backend_pid() as pid");
+      await admin.query("select pg_terminate_backend($1)", [row?.pid]);
+      // The server's last word arrives while no statement is under way.
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      await tx.query("select 1");
+    });
+    await assert.rejects(work, (error) => isUnavailable(error));
+    assert.deepEqual(await db.query("select 1 as one"), [{ one: 1 }]);
+  });
+});
+
+describe("an organization's transactions", () => {
+  it("leave connections to others, however many they are and however long they take", async () => {
+    const [busy, other] = ["01900000-0000-7000-8000-00000000000a", "01900000-0000-7000-8000-00000000000b"];
+    const end = Promise.withResolvers<void>();
+    let running = 0;
+    const slow = Array.from({ length: 21 }, () =>
+      db.asOrg(busy, async () => {
+        running += 1;
+        await end.promise;
+      }),
+    );
+    await until("some of them to run", () => running >= 10);
+    for (let n = 0; n < 20; n += 1) await db.asOrg(other, (tx) => tx.query("select 1"));
+    assert.equal(running, 10);
+    end.resolve();
+    await Promise.all(slow);
+    assert.equal(running, 21);
+  });
+});
+
+// A firewall that forgot its connections, a machine that is gone: what is written goes nowhere, and nobody says so.
+describe("a connection that answers no more", () => {
+  const ORG = "01900000-0000-7000-8000-00000000000c";
+  let line: { url: string; forget(): void; close(): void };
+  let far: Db;
+
+  before(async () => {
+    line = await forgetfulLine(database.url);
+    far = openDb(line.url, { onError: () => undefined, statement_ms: 400, answer_ms: 200 });
+  });
+  after(async () => {
+    await far?.close();
+    line?.close();
+  });
+
+  const one = (runner: Pick<Db, "query">) => runner.query<{ one: number }>("select 1 as one");
+  const ways: Record<string, () => Promise<{ one: number }[]>> = {
+    "a statement": () => one(far),
+    "a transaction": () => far.transaction(one),
+    "a transaction that may take its time": () => far.transaction(one, 500),
+    "an organization's transaction": () => far.asOrg(ORG, one),
+    "the question for the clock": async () => [{ one: (await far.clockSkewMs()) < 1e9 ? 1 : 0 }],
+  };
+  for (const [name, ask] of Object.entries(ways)) {
+    it(`is given up by ${name}, as an outage, and the next goes over another`, async () => {
+      assert.deepEqual(await whileUnavailable(ask, 1), [{ one: 1 }]);
+      line.forget();
+      await assert.rejects(ask(), (error) => isUnavailable(error));
+      assert.deepEqual(await whileUnavailable(ask, 1), [{ one: 1 }]);
+    });
+  }
+
+  it("is not taken for what only takes its time, which is ended by the server", async () => {
+    await assert.rejects(far.query("select pg_sleep(5)"), { code: "57014" });
+    await far.transaction((tx) => tx.query("select pg_sleep(1)"), 10_000);
+  });
+});
+
+/** A way to the database that forgets its connections when told: they stay open, and what is written to them is lost. */
+async function forgetfulLine(url: string) {
+  const to = new URL(url);
+  const host = to.searchParams.get("host") ?? to.hostname;
+  const port = Number(to.port || 5432);
+  let forgotten = new WeakSet<Socket>();
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = host.startsWith("/") ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
+    for (const [from, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on("data", (bytes) => forgotten.has(from) || other.write(bytes));
+      from.on("error", () => undefined).on("close", () => other.destroy());
+    }
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  to.searchParams.delete("host");
+  to.hostname = "127.0.0.1";
+  to.port = String((server.address() as AddressInfo).port);
+  return {
+    url: to.href,
+    forget() {
+      forgotten = new WeakSet(sockets);
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+describe("listening", () => {
+  it("goes on after an outage with one connection, and says that something may have been missed", async () => {
+    let heard = 0;
+    const ears = await db.listen(["test_channel"], () => {
+      heard += 1;
+    });
+    try {
+      assert.equal(await listeners(), 1);
+      await admin.query(`alter database "${nameOf(database.url)}" allow_connections false`);
+      await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [
+        nameOf(database.url),
+      ]);
+      await until("the connection is cut", async () => (await listeners()) === 0);
+      // Several tries that fail: each must leave one next try behind, not two.
+      await new Promise((resolve) => setTimeout(resolve, 2_200));
+      await admin.query(`alter database "${nameOf(database.url)}" allow_connections true`);
+      await until("the word after the outage", () => heard > 0);
+      await new Promise((resolve) => setTimeout(resolve, 1_200));
+      assert.equal(await listeners(), 1);
+      const before = heard;
+      await db.query("select pg_notify('test_channel', '')");
+      await until("a notification", () => heard === before + 1);
+    } finally {
+      await ears.close();
+    }
+    await until("closing ends it", async () => (await listeners()) === 0);
+  });
+});
+
+it("lets nobody hold what it has locked for ever: a session that stands still in a transaction is ended", async () => {
+  const names = ["idle_in_transaction_session_timeout"];
+  const ask = "select name, current_setting(name) as value from unnest($1::text[]) as name";
+  const seen = await db.asOrg("00000000-0000-7000-8000-000000000001", (tx) =>
+    tx.query<{ name: string; value: string }>(ask, [names]),
+  );
+  const system = await db.query<{ name: string; value: string }>(ask, [names]);
+  assert.deepEqual([seen[0]?.value, system[0]?.value], ["15s", "15s"]);
+  assert.equal(isUnavailable({ code: "25P03" }), true);
+});
+
+describe("work that is done while the database is unavailable", () => {
+  const away = Object.assign(new Error("shutting down"), { code: "57P01" });
+
+  it("is done again until the database answers", async () => {
+    let times = 0;
+    const work = async () => {
+      times += 1;
+      if (times < 3) throw away;
+      return "done";
+    };
+    assert.equal(await whileUnavailable(work, 1), "done");
+    assert.equal(times, 3);
+  });
+
+  it("is given up when its owner says so, and fails with what it last failed with", async () => {
+    const heard: [unknown, number][] = [];
+    const goOn = (failure: unknown, times: number) => heard.push([failure, times]) < 2;
+    await assert.rejects(
+      whileUnavailable(() => Promise.reject(away), 1, goOn),
+      (error) => error === away,
+    );
+    assert.deepEqual(heard, [
+      [away, 1],
+      [away, 2],
+    ]);
+  });
+
+  it("is not done again after a failure of another kind", async () => {
+    const refused = Object.assign(new Error("duplicate key"), { code: "23505" });
+    let times = 0;
+    const work = () => {
+      times += 1;
+      return Promise.reject(refused);
+    };
+    await assert.rejects(whileUnavailable(work, 1), /duplicate key/);
+    assert.equal(times, 1);
+  });
+});

@@ -1,0 +1,83 @@
+// Numbered, immutable, forward-only migrations (migrations/NNNN_name.sql), applied one transaction each under an
+// advisory lock, so that any number of processes may start at once. A changed file is refused by its checksum.
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import pg from "pg";
+
+const FOLDER = resolve(fileURLToPath(import.meta.url), "../../../../migrations");
+const LOCK = 0x706f7374; // "post"
+/** The oldest major version of PostgreSQL that will do. */
+export const OLDEST_POSTGRES = 15;
+
+export type Migration = { number: number; name: string; text: string; checksum: string };
+
+/** The migrations in `folder`, in order. Throws when a number is there twice. */
+export function readMigrations(folder: string = FOLDER): Migration[] {
+  const files = readdirSync(folder)
+    .filter((file) => /^\d{4}_[a-z0-9_]+\.sql$/.test(file))
+    .sort();
+  return files.map((file, index) => {
+    const number = Number(file.slice(0, 4));
+    if (files[index + 1]?.startsWith(file.slice(0, 4))) throw new Error(`migrations: number ${number} is there twice`);
+    const text = readFileSync(join(folder, file), "utf8");
+    return { number, name: file.slice(5, -4), text, checksum: createHash("sha256").update(text).digest("hex") };
+  });
+}
+
+/** Brings the database at `url` up to date; returns the names of what it applied (empty when nothing was to do). */
+export async function migrate(url: string, folder: string = FOLDER): Promise<string[]> {
+  const client = new pg.Client({ connectionString: url, options: "-c postern.scope=system" });
+  await client.connect();
+  try {
+    await checkVersion(client);
+    await client.query("select pg_advisory_lock($1)", [LOCK]);
+    return await applyMissing(client, readMigrations(folder));
+  } finally {
+    await client.end();
+  }
+}
+
+async function checkVersion(client: pg.Client): Promise<void> {
+  const { rows } = await client.query("select current_setting('server_version_num')::int as version");
+  if (rows[0].version < OLDEST_POSTGRES * 10_000) {
+    throw new Error(
+      `PostgreSQL ${OLDEST_POSTGRES} or newer is needed; this server reports ${rows[0].version}. Upgrade it first.`,
+    );
+  }
+}
+
+async function applyMissing(client: pg.Client, migrations: Migration[]): Promise<string[]> {
+  await client.query(`create table if not exists schema_migration (
+    number integer primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())`);
+  const { rows } = await client.query("select number, checksum from schema_migration");
+  const applied = new Map(rows.map((row) => [row.number as number, row.checksum as string]));
+  const done: string[] = [];
+  for (const migration of migrations) {
+    const checksum = applied.get(migration.number);
+    if (checksum === undefined) {
+      await apply(client, migration);
+      done.push(migration.name);
+    } else if (checksum !== migration.checksum) {
+      throw new Error(`migration ${migration.number} (${migration.name}) was changed after it had been applied`);
+    }
+  }
+  return done;
+}
+
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  await client.query("begin");
+  try {
+    await client.query(migration.text);
+    await client.query("insert into schema_migration (number, name, checksum) values ($1, $2, $3)", [
+      migration.number,
+      migration.name,
+      migration.checksum,
+    ]);
+    await client.query("commit");
+  } catch (error) {
+    await client.query("rollback");
+    throw new Error(`migration ${migration.number} (${migration.name}): ${(error as Error).message}`, { cause: error });
+  }
+}

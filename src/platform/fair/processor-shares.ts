@@ -1,0 +1,79 @@
+// Whose work took the processor: milliseconds by organization, in two accounts. `here` is the thread that everybody shares:
+// an organization that used up its part is served by the other thread (api/heavy.ts). `aside` is that thread: who used up
+// that part as well has to wait (429). Ordinary requests cost nothing in either; the request rate limits those. Of this
+// process only. Not here: how the milliseconds are measured.
+import type { Clock } from "../clock.ts";
+import type { Metrics } from "../process/metrics.ts";
+
+export type Thread = "here" | "aside";
+
+export type ProcessorShares = {
+  /** Work of the organization took so long on that thread. */
+  spend(orgId: string, thread: Thread, ms: number): void;
+  /** Milliseconds until the organization may use that thread again; 0: it may now. */
+  waitMs(orgId: string, thread: Thread): number;
+  /** What the organization used of that thread and of what it may have, in milliseconds. */
+  used(orgId: string, thread: Thread): { used_ms: number; limit_ms: number };
+};
+
+/** What one organization may use: so much at once, and so much of each second. */
+const PROCESSOR_LIMITS = {
+  here: { burst_ms: 1_000, per_second_ms: 250 },
+  aside: { burst_ms: 15_000, per_second_ms: 750 },
+} as const;
+/** Of a piece of work, free: what an ordinary request takes. */
+const FREE_MS = 0.5;
+/** A piece of work that holds the shared thread for longer keeps everybody waiting, and counts this often. */
+const LONG_MS = 10;
+const LONG_COUNTS = 20;
+const ORGANIZATIONS_MAX = 10_000;
+
+type Account = { spent_ms: number; at_ms: number };
+
+/** The accounts of one process. */
+export function createProcessorShares(clock: Pick<Clock, "monotonic">): ProcessorShares {
+  const accounts = { here: new Map<string, Account>(), aside: new Map<string, Account>() };
+
+  /** What is still owed: it flows off with time, whatever becomes of the organization. */
+  function owedOf(orgId: string, thread: Thread): number {
+    const account = accounts[thread].get(orgId);
+    if (!account) return 0;
+    const flowedOff = ((clock.monotonic() - account.at_ms) / 1000) * PROCESSOR_LIMITS[thread].per_second_ms;
+    return Math.max(0, account.spent_ms - flowedOff);
+  }
+
+  return {
+    spend(orgId, thread, ms) {
+      const weighed = thread === "here" && ms > LONG_MS ? ms * LONG_COUNTS : ms;
+      if (weighed <= FREE_MS) return;
+      if (accounts[thread].size >= ORGANIZATIONS_MAX) accounts[thread].clear();
+      accounts[thread].set(orgId, { spent_ms: owedOf(orgId, thread) + weighed - FREE_MS, at_ms: clock.monotonic() });
+    },
+    waitMs(orgId, thread) {
+      const { burst_ms, per_second_ms } = PROCESSOR_LIMITS[thread];
+      const beyond = owedOf(orgId, thread) - burst_ms;
+      return beyond <= 0 ? 0 : (beyond / per_second_ms) * 1000;
+    },
+    used: (orgId, thread) => ({
+      used_ms: Math.round(owedOf(orgId, thread)),
+      limit_ms: PROCESSOR_LIMITS[thread].burst_ms,
+    }),
+  };
+}
+
+export type ProcessorWorld = { metrics: Metrics; clock: Pick<Clock, "monotonic"> };
+
+const known = new WeakMap<Metrics, ProcessorShares>();
+
+/** Those of this process: the same for all who work on its requests. */
+export function processorShares(world: ProcessorWorld): ProcessorShares {
+  const shares = known.get(world.metrics) ?? createProcessorShares(world.clock);
+  known.set(world.metrics, shares);
+  return shares;
+}
+
+/** For turns (turns.ts): what their tasks take, they take of the shared thread. */
+export function spentHere(world: ProcessorWorld): (orgId: string, ms: number) => void {
+  const shares = processorShares(world);
+  return (orgId, ms) => shares.spend(orgId, "here", ms);
+}

@@ -1,0 +1,71 @@
+// Work that keeps the event loop busy (rendering, composing) in turns with everything else: a hundred tasks that became due
+// in one moment would stand in one row, and nothing would be read, answered or renewed meanwhile. Not here: tasks that take
+// long by themselves, which belong into a worker.
+import type { Clock } from "../clock.ts";
+
+/** Runs the task whole, now or in a later turn of the event loop, for `who`; resolves to what it returns. */
+export type InTurn = <T>(who: string, task: () => T) => Promise<T>;
+
+/** Tasks may take so long together before others have a turn: a renewal or an answer waits no longer. */
+const TURN_MS = 20;
+
+/**
+ * Tasks run in the order they come, one of each `who` after another. While few come they run at once, at the cost of two looks
+ * at the clock. `spent` hears how long each took.
+ */
+export function createTurns(
+  clock: Pick<Clock, "monotonic">,
+  spent: (who: string, ms: number) => void = () => undefined,
+): InTurn {
+  const waiting = new Map<string, (() => void)[]>();
+  let spentMs = 0;
+
+  function run(who: string, task: () => void): void {
+    // Only for who came first in this turn: nobody else would begin the next one.
+    if (spentMs === 0) setImmediate(nextTurn);
+    const startedMs = clock.monotonic();
+    task();
+    const tookMs = clock.monotonic() - startedMs;
+    spentMs += Math.max(tookMs, Number.MIN_VALUE);
+    spent(who, tookMs);
+  }
+
+  function nextTurn(): void {
+    spentMs = 0;
+    while (spentMs < TURN_MS) {
+      const next = takeNext(waiting);
+      if (!next) return;
+      run(next.who, next.task);
+    }
+  }
+
+  function wait(who: string, task: () => void): void {
+    const queue = waiting.get(who);
+    if (queue) queue.push(task);
+    else waiting.set(who, [task]);
+  }
+
+  return (who, task) =>
+    new Promise((resolve, reject) => {
+      const settle = (): void => {
+        try {
+          resolve(task());
+        } catch (error) {
+          reject(error);
+        }
+      };
+      if (waiting.size === 0 && spentMs < TURN_MS) run(who, settle);
+      else wait(who, settle);
+    });
+}
+
+/** Whose turn it was is last in the Map from now on. */
+function takeNext(waiting: Map<string, (() => void)[]>): { who: string; task: () => void } | undefined {
+  for (const [who, queue] of waiting) {
+    const task = queue.shift();
+    waiting.delete(who);
+    if (queue.length > 0) waiting.set(who, queue);
+    return task && { who, task };
+  }
+  return undefined;
+}

@@ -1,0 +1,112 @@
+// Why a start failed, in a sentence that names the setting at fault: an address that cannot be listened on, a database
+// that cannot be used. Not here: settings that are wrong in themselves (../config.ts), and looking at all of it beforehand
+// (../doctor.ts, which says the same).
+import { isIPv4 } from "node:net";
+import type { Config, HostPort } from "../../config.ts";
+import { connectionTrouble, databaseTrouble } from "../database/database-trouble.ts";
+import { databaseHost } from "../database/database-url.ts";
+
+export type Place = HostPort & { variable: string };
+/** What is wrong, and what to do. */
+export type PortProblem = { says: string; remedy: string };
+
+const INSUFFICIENT_PRIVILEGE = "42501";
+
+type Failure = Error & {
+  path?: string;
+  code?: string;
+  syscall?: string;
+  address?: string;
+  port?: number;
+  hostname?: string;
+};
+
+/** Every address that is listened on, with the variable that sets it. */
+export function placesOf(config: Pick<Config, "http" | "internal" | "mx" | "submission" | "submissions">): Place[] {
+  const { http, internal, mx, submission, submissions } = config;
+  const places: [string, HostPort | null][] = [
+    ["POSTERN_HTTP", http],
+    ["POSTERN_INTERNAL", internal],
+    ["POSTERN_MX", mx],
+    ["POSTERN_SUBMISSION", submission],
+    ["POSTERN_SUBMISSIONS", submissions],
+  ];
+  return places.flatMap(([variable, place]) => (place ? [{ variable, ...place }] : []));
+}
+
+/** What is wrong with settings that name one address, each two of them once. */
+export function clashesOf(places: readonly Place[]): string[] {
+  return places.flatMap((one, at) =>
+    places
+      .slice(0, at)
+      .filter((other) => one.port !== 0 && one.port === other.port && (isWithin(one, other) || isWithin(other, one)))
+      .map((other) => `${nameOf(other)} and ${nameOf(one)} are one address; give each its own.`),
+  );
+}
+
+function isWithin({ host }: Place, other: Place): boolean {
+  if (host.toLowerCase() === other.host.toLowerCase() || other.host === "::") return true;
+  return other.host === "0.0.0.0" && isIPv4(host);
+}
+
+function nameOf({ variable, host, port }: Place): string {
+  return `${variable} (${host}:${port})`;
+}
+
+/** Why this place cannot be listened on, from the code that the system gave. */
+export function portProblem({ variable, host, port }: Place, code: string): PortProblem {
+  const where = `${host}:${port} (${variable})`;
+  if (code === "EADDRINUSE") {
+    return {
+      says: `${where} is in use by another program.`,
+      remedy: `Stop that program (ss -ltnp shows it), or set ${variable} to another port.`,
+    };
+  }
+  if (code === "EACCES") {
+    return {
+      says: `This user may not listen on ${where}.`,
+      remedy: "Ports below 1024 need root, or: sysctl net.ipv4.ip_unprivileged_port_start=25",
+    };
+  }
+  return { says: `${where} cannot be listened on: ${code}.`, remedy: `Set ${variable} to an address of this machine.` };
+}
+
+/** The same failure with a sentence for the operator; one that no setting explains stays as it is. */
+export function explainStart(config: Config, error: unknown): unknown {
+  const failure = error as Failure;
+  const place = placeOf(config, failure);
+  if (place) {
+    const own = clashesOf(placesOf(config)).find((clash) => clash.includes(nameOf(place)));
+    if (own !== undefined && failure.code === "EADDRINUSE") return new Error(own, { cause: error });
+    const { says, remedy } = portProblem(place, failure.code ?? failure.message);
+    return new Error(`${says} ${remedy}`, { cause: error });
+  }
+  if (config.database_url && isAboutDatabase(config.database_url, failure)) {
+    const { why, remedy } = databaseTrouble(failure);
+    const where = databaseHost(config.database_url);
+    const text = remedy === null ? why : `${why}. ${remedy}`;
+    return new Error(`the database at ${where} (DATABASE_URL) cannot be used: ${text}`, { cause: error });
+  }
+  return error;
+}
+
+function placeOf(config: Config, { syscall, address, port, hostname }: Failure): Place | undefined {
+  const places = placesOf(config);
+  if (syscall === "listen") return places.find((place) => place.port === port && (!address || place.host === address));
+  // A name that has no address: of a database's host it says the same, so the names of places go first.
+  return syscall === "getaddrinfo" ? places.find(({ host }) => host === hostname) : undefined;
+}
+
+/**
+ * SQLSTATE classes 08 (connection), 28 (who asks), 3D (which database), 53 and 57 (not now), and a role that may not; a file
+ * that the URL names (`sslrootcert`); else the way to it.
+ */
+function isAboutDatabase(url: string, { code = "", syscall, message, path }: Failure): boolean {
+  if (connectionTrouble({ code, message }) !== null) return true;
+  if (code === INSUFFICIENT_PRIVILEGE || /^(08|28|3D|53|57)[0-9A-Z]{3}$/.test(code)) return true;
+  if (path !== undefined && [...new URL(url.replace("@/", "@localhost/")).searchParams.values()].includes(path))
+    return true;
+  return (
+    syscall === "connect" || syscall === "getaddrinfo" || /^(SASL|Connection terminated|timeout exp)/.test(message)
+  );
+}
