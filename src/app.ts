@@ -47,7 +47,7 @@ import {
 import { mountMaskedPages } from "./masked/open-routes.ts";
 import { mountMasked } from "./masked/routes.ts";
 import { startOutboundWork } from "./outbound/background.ts";
-import { guardSending, type Mark } from "./outbound/guard/guard.ts";
+import { guardSending } from "./outbound/guard/guard.ts";
 import { mountWitness } from "./outbound/guard/witness.ts";
 import {
   exitChooser,
@@ -63,6 +63,7 @@ import {
 import { mountPools } from "./outbound/pools/pool-endpoints.ts";
 import { findSources } from "./outbound/pools/sources.ts";
 import { mountRelays } from "./outbound/route/relay-endpoints.ts";
+import type { Mark } from "./outbound/types.ts";
 import { within } from "./platform/clock.ts";
 import { startHealing } from "./platform/database/heal-times.ts";
 import { startPartitionWork } from "./platform/database/partitions.ts";

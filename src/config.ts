@@ -18,13 +18,11 @@ import { normalizeDomain } from "./mail/address.ts";
 import { readBlockList } from "./mail/spam/block-lists.ts";
 import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/database/database-url.ts";
 import { parseServer } from "./platform/dns/dns-exchange.ts";
-import { clashesOf, placesOf } from "./platform/process/start-problem.ts";
+import { clashesOf, type HostPort, placesOf } from "./platform/net/places.ts";
 import { IDS_FILE } from "./platform/storage/data-folder.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
 export type Role = (typeof ROLES)[number];
-export type HostPort = { host: string; port: number };
-
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
 export type Config = {

@@ -8,7 +8,7 @@ import { get } from "node:http";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
-import { ConfigProblems, type FoundConfig, findConfig, type HostPort } from "./config.ts";
+import { ConfigProblems, type FoundConfig, findConfig } from "./config.ts";
 import { type Check, ok, problem, skipped, warning } from "./doctor/check.ts";
 import { checkBlobs } from "./doctor/check-blobs.ts";
 import { checkDatabase } from "./doctor/check-database.ts";
@@ -20,7 +20,7 @@ import { knownToDatabase, sendingAddresses } from "./doctor/sending-addresses.ts
 import { createClock } from "./platform/clock.ts";
 import { createResolver, type Resolver } from "./platform/dns/resolver.ts";
 import { bindError } from "./platform/net/free-places.ts";
-import { type Place, placesOf, portProblem } from "./platform/process/start-problem.ts";
+import { type HostPort, type Place, placesOf, portProblem } from "./platform/net/places.ts";
 import { keyFileWords } from "./text/tls-words.ts";
 
 export type DoctorOptions = {

@@ -26,9 +26,10 @@ import { answerJson, answerLines, askDatabase } from "./platform/database/ask-da
 import { migrate } from "./platform/database/migrate.ts";
 import { neededPlaces, refuseTakenPlaces } from "./platform/net/free-places.ts";
 import { holdPlaces } from "./platform/net/held-places.ts";
+import { placesOf } from "./platform/net/places.ts";
 import { becomeOwner, leaveRoot } from "./platform/process/leave-root.ts";
 import { createLog, type Log } from "./platform/process/log.ts";
-import { explainStart, placesOf } from "./platform/process/start-problem.ts";
+import { explainStart } from "./platform/process/start-problem.ts";
 import { UsageError } from "./platform/process/usage-error.ts";
 import { noteDatabase, refuseEmptyDatabase } from "./platform/storage/data-folder.ts";
 import { acceptMasterKey, judgeMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/storage/master-key.ts";

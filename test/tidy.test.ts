@@ -5,6 +5,7 @@ import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { after, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { checkCycles, checkFolders } from "./support/tidy-graph.ts";
 import {
   applyExemptions,
   checkArchitecture,
@@ -342,6 +343,36 @@ describe("what readers are referred to", () => {
   });
 });
 
+describe("the tree", () => {
+  const read = (files: Record<string, string>) => readSources(new Map(Object.entries(files)));
+
+  it("has no imports in a circle, of values or of types", () => {
+    const files = {
+      "src/a/one.ts": 'import type { Two } from "./two.ts";',
+      "src/a/two.ts": 'import { three } from "../b/three.ts";',
+      "src/b/three.ts": 'import { one } from "../a/one.ts"; import { four } from "./four.ts";',
+      "src/b/four.ts": 'import { five } from "./five.ts";',
+      "src/b/three.test.ts": 'import { three } from "./three.ts";',
+    };
+    assert.deepEqual(
+      checkCycles(read(files)).map(({ path, message }) => `${path} ${message}`),
+      ["src/a/one.ts imports in a circle with src/a/two.ts, src/b/three.ts"],
+    );
+  });
+
+  it("has at most twenty files of the product in a folder", () => {
+    const folder = (name: string, files: number, tests: number) => [
+      ...Array.from({ length: files }, (_, n) => [`src/${name}/f${n}.ts`, "// F.\n"]),
+      ...Array.from({ length: tests }, (_, n) => [`src/${name}/f${n}.test.ts`, "// F.\n"]),
+    ];
+    const files = Object.fromEntries([...folder("full", 20, 20), ...folder("over", 21, 0)]);
+    assert.deepEqual(
+      checkFolders(read(files)).map(({ path }) => path),
+      ["src/over"],
+    );
+  });
+});
+
 describe("exemptions", () => {
   it("cover one rule in one file, and are reported once nothing needs them", () => {
     const violation: Violation = { rule: "size", path: "src/a.ts", line: 1, message: "has 501 lines" };
@@ -367,6 +398,8 @@ describe("this repository", () => {
     const documents = new Map(pages.map((path) => [path.replaceAll("\\", "/"), read(path)]));
     const violations = [
       ...sources.flatMap(checkSource),
+      ...checkCycles(sources),
+      ...checkFolders(sources),
       ...checkExports(sources, beside),
       ...checkTables(sources, tablesOf(migrations), JSON.parse(read("test/tidy-tables.json"))),
       ...checkArchitecture(folders, architecture),

@@ -240,3 +240,6 @@ export type RuleHit = {
 export type RulesStep = (mail: Mail, spam: SpamReport) => Promise<RuleHit | null>;
 
 export type Handler = (mail: Mail) => Promise<Outcome>;
+
+/** A claimed mail; `faults`: how many of the attempts before failed although nothing was away. */
+export type Job = { mail: Mail; claim_id: string; attempts: number; faults: number };

@@ -2,7 +2,6 @@
 import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { tryOpenContact, tryOpenText } from "./addresses/addresses.ts";
-import { requireAlias, type Who } from "./addresses/aliases.ts";
 import * as queries from "./people-queries.ts";
 import type { ActivityRecord } from "./types.ts";
 
@@ -43,21 +42,6 @@ export function recordConfig(
   { org_id, alias_id, reason }: { org_id: string; alias_id: string; reason: string },
 ): Promise<void> {
   return recordActivity(world, tx, { org_id, alias_id, type: "config", outcome: "sent", reason });
-}
-
-/** One page of an alias's activity, newest first, or 404. */
-export async function listActivity(
-  world: Pick<World, "db" | "seal">,
-  who: Who,
-  filter: queries.ActivityFilter,
-  page: { limit: number; offset: number },
-) {
-  return world.db.asOrg(who.org_id, async (tx) => {
-    await requireAlias(tx, who, filter.alias_id);
-    const rows = await queries.listActivity(tx, who.org_id, filter, page);
-    const total = await queries.countActivity(tx, who.org_id, filter);
-    return { activity: rows.map((row) => showActivity(world, who.org_id, row)), ...total, ...page };
-  });
 }
 
 type Shown = Awaited<ReturnType<typeof queries.listActivity>>[number];

@@ -1,4 +1,7 @@
 // Masked addresses as the API shows them, and the words their rows use.
+import type { Account } from "../http/http.ts";
+import type { FindLane } from "../outbound/outbound.ts";
+import type { World } from "../platform/world.ts";
 
 export const FORMATS = ["random", "words", "uuid"] as const;
 export type Format = (typeof FORMATS)[number];
@@ -150,4 +153,27 @@ export type ActivityRecord = {
   spam_score: number | null;
   redactions: number | null;
   timestamp: Date;
+};
+
+/** Whose masked addresses they are. */
+export type Who = Pick<Account, "org_id" | "environment" | "plan" | "state">;
+
+/** What asking a destination for its consent needs. */
+export type ConfirmationWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
+
+/** How mail of ours is queued. */
+export type MaskedPorts = {
+  findLane: FindLane;
+  /** Mail was queued. */
+  notify(): void;
+};
+
+/** Where the mail goes, as receiving keeps it. */
+export type MaskedRoute = {
+  kind: "masked" | "reverse";
+  org_id: string;
+  domain_id: string | null;
+  alias_id: null;
+  tag: string | null;
+  detail: { alias_id: string; contact_id: string | null; environment: string };
 };

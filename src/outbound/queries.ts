@@ -1,8 +1,7 @@
 // All SQL on delivery and lane: claim, finish, lanes. Every write after a claim names the owner; zero rows
 // means that the node was buried meanwhile and its result is dropped (reliability rule 3).
 import type { Query, Tx } from "../platform/database/db.ts";
-import type { Mark } from "./guard/guard.ts";
-import type { Job, Lane } from "./types.ts";
+import type { Job, Lane, Mark } from "./types.ts";
 
 /**
  * Lanes of the own slots with due mail. Index: lane_due. `busy` are lanes whose window in memory is full, `crowded` are

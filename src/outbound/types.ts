@@ -104,3 +104,13 @@ export type Outcome = {
 export const DEFAULT_SOURCE_ID = "00000000-0000-7000-8000-000000000001";
 export const CLASS_TRANSACTIONAL = 0;
 export const CLASS_BULK = 1;
+
+/** How far this process has seen its database come: it claims from no other, and from none that is behind. */
+export type Mark = {
+  id: string;
+  beats: number;
+  /** Was it seen of late? After an outage nothing is claimed before the next look. */
+  isFresh(): boolean;
+  /** A message may leave now: the next look counts one further. */
+  sending(): void;
+};

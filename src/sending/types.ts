@@ -4,7 +4,6 @@ import type { ChooseExit, FindLane, Lane, MessageAbout, Outbound } from "../outb
 import type { InTurn } from "../platform/fair/turns.ts";
 import type { World } from "../platform/world.ts";
 import type { MailScope } from "../suppressions/types.ts";
-import type { UsedReader } from "./prepare/allowances.ts";
 import type { SendBody } from "./shape.ts";
 
 export type SendRequest = Static<typeof SendBody>;
@@ -153,3 +152,5 @@ export type RawMessage = {
   blob_key: string | null;
   created_at: Date;
 };
+
+export type UsedReader = (orgId: string, allowance: Allowance) => Promise<number>;

@@ -6,13 +6,11 @@ import { isLonger } from "../text/is-longer.ts";
 import { SOURCE_BYTES_MAX, type Template } from "./language/nodes.ts";
 import { parseTemplate } from "./language/parse.ts";
 import { renderTemplate } from "./language/render.ts";
-import type { Part, Sources } from "./types.ts";
+import type { ParsedSources, Part, Sources } from "./types.ts";
 import { type CheckedVariable, defaultsOf } from "./variables.ts";
 
 export const SUBJECT_LENGTH_MAX = 2_000;
 const SUBJECT_OCTETS_MAX = 4_000;
-
-export type ParsedSources = { subject: Template; html_body: Template | null; text_body: Template | null };
 
 /** 400 `template_error` with field, line and column for the first source that is not in the language. */
 export function parseSources(sources: Sources): ParsedSources {

@@ -1,4 +1,5 @@
 // Templates as rows and as requests.
+import type { Template } from "./language/nodes.ts";
 
 export type VariableDefault = string | number | boolean;
 
@@ -51,3 +52,6 @@ export type Preview = Sources & {
   unused_variables: string[];
   warnings: Warning[];
 };
+
+/** A template's sources, in the language. */
+export type ParsedSources = { subject: Template; html_body: Template | null; text_body: Template | null };

@@ -4,8 +4,7 @@
 import { invalid, Refusal } from "../platform/refusal.ts";
 import { parseVariableName, variablesOf } from "./language/parse.ts";
 import { valueAt } from "./language/render.ts";
-import type { ParsedSources } from "./sources.ts";
-import type { DeclaredVariable, TemplateVariable, VariableDefault, VariableInput } from "./types.ts";
+import type { DeclaredVariable, ParsedSources, TemplateVariable, VariableDefault, VariableInput } from "./types.ts";
 
 export const VARIABLES_MAX = 500;
 

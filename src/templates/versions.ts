@@ -5,7 +5,8 @@ import { spentHere } from "../platform/fair/processor-shares.ts";
 import { createTurns } from "../platform/fair/turns.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
-import { type ParsedSources, parseSources } from "./sources.ts";
+import { parseSources } from "./sources.ts";
+import type { ParsedSources } from "./types.ts";
 import { type CheckedVariable, checkedVariables } from "./variables.ts";
 
 export type ParsedVersion = { sources: ParsedSources; variables: CheckedVariable[] };

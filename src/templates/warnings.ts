@@ -1,8 +1,7 @@
 // What a preview points out: things that are allowed and that an author may not have meant. Not here: whether marketing
 // mail needs an unsubscribe link (these are templates of transactional mail; List-Unsubscribe is set when sending).
 import type { Node, Template } from "./language/nodes.ts";
-import type { ParsedSources } from "./sources.ts";
-import type { Sources, Warning } from "./types.ts";
+import type { ParsedSources, Sources, Warning } from "./types.ts";
 
 /** Gmail shows the first 102 KB of an HTML body and hides the rest behind "View entire message". */
 const GMAIL_CLIP_BYTES = 102 * 1024;

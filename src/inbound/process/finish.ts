@@ -9,8 +9,7 @@ import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
 import { enqueueWebhooks, wakeHooks } from "../../webhooks/webhooks.ts";
 import * as queries from "../queries.ts";
 import { countHits } from "../rules/rules-step.ts";
-import type { Found, Outcome } from "../types.ts";
-import type { Job } from "./processor.ts";
+import type { Found, Job, Outcome } from "../types.ts";
 
 const BATCH_MAX = 100;
 const RETRY_COMMIT_MS = 500;

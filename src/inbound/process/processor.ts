@@ -11,7 +11,7 @@ import { isStoreTrouble } from "../../platform/storage/blobs.ts";
 import type { World } from "../../platform/world.ts";
 import { LARGE_BYTES_MAX } from "../limits.ts";
 import * as queries from "../queries.ts";
-import type { Mail, Outcome } from "../types.ts";
+import type { Job, Mail, Outcome } from "../types.ts";
 import type { Finisher } from "./finish.ts";
 import { createShares, type Next, type Shares } from "./shares.ts";
 
@@ -28,9 +28,6 @@ const RETRY_MS = 10_000;
 const RETRY_MS_MAX = 3_600_000;
 /** A mail that fails this often for what is in it is put aside by the poison handler, so that it cannot hold up others for ever. */
 const FAULTS_MAX = 3;
-
-/** A claimed mail; `faults`: how many of the attempts before failed although nothing was away. */
-export type Job = { mail: Mail; claim_id: string; attempts: number; faults: number };
 
 export type Processor = {
   /** Makes room for jobs about to be stored as claimed by us; false: there is none for their organization, store them free. */

@@ -1,7 +1,7 @@
 // Whose received mail is held, and whose is next.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Job } from "./processor.ts";
+import type { Job } from "../types.ts";
 import { createShares, type Next } from "./shares.ts";
 
 const LIMITS = { jobs: 8, bytes: 800, unfinished: 100, places: 4, waiting: 4 };

@@ -1,7 +1,7 @@
 // What this process holds of received mail, by organization: who may be given more, and whose mail is next. An organization
 // that is alone has half of everything, beside others as much as it leaves free, and a newcomer finds room and a place at once.
 // Pure bookkeeping.
-import type { Job } from "./processor.ts";
+import type { Job } from "../types.ts";
 
 export type Limits = {
   /** Held at all. */

@@ -5,10 +5,10 @@ import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { keepIfLarge } from "../blobs/blob-references.ts";
 import type { Examined } from "../process/examination.ts";
-import { CLAIM_LEASE_MS, type Job, type Processor } from "../process/processor.ts";
+import { CLAIM_LEASE_MS, type Processor } from "../process/processor.ts";
 import type { LoadBytes } from "../process/raw.ts";
 import * as queries from "../queries.ts";
-import type { Incoming } from "../types.ts";
+import type { Incoming, Job } from "../types.ts";
 
 const MAILS_MAX = 100;
 const WRITERS = 2;

@@ -10,8 +10,7 @@ import { TOKEN_CONTEXT } from "../../outbound/outbound.ts";
 import { fixedClock } from "../../platform/clock.ts";
 import { uuidTime } from "../../platform/random.ts";
 import type { RcptDecider, Route } from "../types.ts";
-import { createRcptPolicy } from "./rcpt.ts";
-import { ownReceiver } from "./simulate.ts";
+import { createRcptPolicy, ownReceiver } from "./rcpt.ts";
 
 let api: TestApi;
 let messageId: string;

@@ -2,7 +2,7 @@
 // kinds on customers' domains (masked, reverse) → globs → catch-all → our own addresses (return path, feedback, rewritten
 // senders, reports, the operator's) → 550. Mail for domains that nobody here holds is relaying and refused.
 import type { AliasMatch, FindAlias } from "../../aliases/aliases.ts";
-import { domainOfReturnPath } from "../../domains/domains.ts";
+import { domainOfReturnPath, findDomain, receivesMail } from "../../domains/domains.ts";
 import type { ReceivingDomain } from "../../domains/types.ts";
 import type { Path } from "../../mail/smtp-server/command.ts";
 import { readSrs } from "../../mail/srs.ts";
@@ -134,5 +134,13 @@ function srsDecider(world: PolicyWorld, ports: PolicyPorts): RcptDecider {
     const { org_id, id: domain_id } = receiver;
     const route: Route = { kind: "srs", org_id, domain_id, alias_id: null, tag: null, domain, sender: read.sender };
     return { kind: "accept", route };
+  };
+}
+
+/** The organization's own domain by name, whether or not its DNS is there. For the decision at RCPT. */
+export function ownReceiver(world: Pick<World, "db">, orgId: string) {
+  return async (name: string) => {
+    const row = await findDomain(world.db, orgId, name);
+    return row?.active && receivesMail(row.type) ? row : undefined;
   };
 }

@@ -1,7 +1,6 @@
 // A mail that nobody sent: through the whole pipeline, from the decision at RCPT to the webhook, as `environment` "test".
 // It reaches only the asking organization, also on a domain whose DNS is not there yet, and nothing of it leaves by SMTP.
 import { isIP } from "node:net";
-import { findDomain, receivesMail } from "../../domains/domains.ts";
 import type { Account } from "../../http/http.ts";
 import { parseMailbox } from "../../mail/address.ts";
 import { decodeBase64 } from "../../mail/base64.ts";
@@ -239,12 +238,4 @@ function orRefuse(field: string, text: string | undefined, normalize: (text: str
   const value = normalize(text);
   if (value === null) throw invalid(field, `the '${field}' field cannot stand in a message`);
   return value;
-}
-
-/** The organization's own domain by name, whether or not its DNS is there. For the decision at RCPT. */
-export function ownReceiver(world: Pick<World, "db">, orgId: string) {
-  return async (name: string) => {
-    const row = await findDomain(world.db, orgId, name);
-    return row?.active && receivesMail(row.type) ? row : undefined;
-  };
 }

@@ -1,7 +1,8 @@
 // Finds out how much a mail looks like spam, once a message and engine, whoever asks: the built-in signs with lists in the
 // DNS, or rspamd over HTTP. Ends in seconds; what an engine could not find out is a value. Not here: what is done about it.
 import { askBlockLists, domainsIn, readBlockList } from "../../mail/spam/block-lists.ts";
-import { findSymptoms, isTestText, type Symptom } from "../../mail/spam/spam.ts";
+import { findSymptoms, isTestText } from "../../mail/spam/spam.ts";
+import type { Symptom } from "../../mail/spam/suspect.ts";
 import { within } from "../../platform/clock.ts";
 import type { World } from "../../platform/world.ts";
 import { readMail } from "../process/findings.ts";

@@ -2,7 +2,8 @@
 // whom the message is for wants that, else kept in quarantine or marked. In session there are a few seconds for it; a
 // message that takes longer is taken, and what would have been refused then lies in quarantine.
 import { compileSenders } from "../../mail/spam/senders.ts";
-import { addUp, type Symptom } from "../../mail/spam/spam.ts";
+import { addUp } from "../../mail/spam/spam.ts";
+import type { Symptom } from "../../mail/spam/suspect.ts";
 import { rule } from "../../mail/spam/verdict.ts";
 import { within } from "../../platform/clock.ts";
 import type { World } from "../../platform/world.ts";

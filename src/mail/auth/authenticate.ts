@@ -6,12 +6,13 @@ import { type HeaderField, splitFields } from "../dkim/canonicalize.ts";
 import { headersMax, headOctetsMax } from "../mime/parse-head.ts";
 import { type ArcVerdict, readArcChain, verifyArc } from "./arc.ts";
 import { type Author, findAuthor } from "./author.ts";
-import { type DkimResult, type DkimSignatureVerdict, readDkimSignatures, verifyDkim } from "./dkim.ts";
-import { type DmarcVerdict, discoverPolicy, evaluateDmarc } from "./dmarc.ts";
+import { type DkimSignatureVerdict, readDkimSignatures, verifyDkim } from "./dkim.ts";
+import { discoverPolicy, evaluateDmarc } from "./dmarc.ts";
 import { createLookUps, type DnsResolver, type LookUpLimits, type LookUps } from "./look-ups.ts";
 import { formatResults } from "./results-header.ts";
 import type { Signature } from "./signature.ts";
-import { checkSpf, type SpfVerdict } from "./spf.ts";
+import { checkSpf } from "./spf.ts";
+import type { DkimVerdict, Verdicts } from "./verdicts.ts";
 import { hashBodyFor } from "./verify-signature.ts";
 
 export type Authentication = {
@@ -25,32 +26,6 @@ export type Authentication = {
   resolver: DnsResolver;
   now_ms: number;
   limits?: LookUpLimits;
-};
-
-export type Verdicts = {
-  /** `from_aligned`: passed, and the domain is the author's. */
-  spf: SpfVerdict & { from_aligned: boolean };
-  dkim: DkimVerdict;
-  dmarc: DmarcVerdict;
-  arc: ArcVerdict;
-  /** The Authentication-Results field with its last CRLF. */
-  header: string;
-  /** Every domain found in From. */
-  from_domains: string[];
-};
-
-/** Of the signature that speaks for the message: an aligned pass, else a pass, else the first that did not. */
-export type DkimVerdict = {
-  result: DkimResult;
-  reason: string;
-  domain: string | null;
-  selector: string | null;
-  /** Domains whose signatures passed over the whole body. */
-  passed_domains: string[];
-  from_aligned: boolean;
-  signatures: (DkimSignatureVerdict & { from_aligned: boolean })[];
-  /** Signatures beyond the tenth, which nobody verified. */
-  ignored_signatures: number;
 };
 
 /** Authenticates a message; 20 s and 300 DNS questions at most. Throws only for bugs, never for what the message holds. */

@@ -1,6 +1,6 @@
 // The Authentication-Results field that we put on top of a stored message (RFC 8601, RFC 6008, RFC 9989 §9.1, RFC 8617
 // §4.1.1). Everything that came from outside is quoted or left out. Reading such fields is not done here.
-import type { Verdicts } from "./authenticate.ts";
+import type { Verdicts } from "./verdicts.ts";
 
 type Results = Omit<Verdicts, "header" | "from_domains">;
 

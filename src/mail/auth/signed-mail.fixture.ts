@@ -1,8 +1,9 @@
 // Signed messages with their keys in a resolver, for tests.
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { signMessage } from "../dkim/sign.ts";
-import { type Authentication, authenticate, type Verdicts } from "./authenticate.ts";
+import { type Authentication, authenticate } from "./authenticate.ts";
 import { asAnswers, fixedResolver, type NodeResolver } from "./look-ups.fixture.ts";
+import type { Verdicts } from "./verdicts.ts";
 
 export type TestKey = { key: KeyObject; record: string };
 

@@ -6,7 +6,7 @@ import ipaddr from "ipaddr.js";
 import { domainOf, normalizeDomain } from "../address.ts";
 import { decodeEntities } from "../mime/html-entities.ts";
 import { registrableDomain } from "../registrable-domain.ts";
-import type { Symptom } from "./spam.ts";
+import type { Symptom } from "./suspect.ts";
 
 export type BlockList = { zone: string; kind: "address" | "domain"; score: number };
 

@@ -2,16 +2,7 @@
 // two scripts in one word. Pure. Each is weak by itself: contact forms, loops and old programs do one or the other honestly.
 import ipaddr from "ipaddr.js";
 import { domainOf } from "../address.ts";
-import type { Suspect, Symptom } from "./spam.ts";
-
-/** What is known of the delivery. `host` is our name, `recipients` are those of the envelope. */
-export type Session = {
-  helo: string;
-  remote_ip: string | null;
-  host: string;
-  recipients: readonly string[];
-  received_ms: number;
-};
+import type { Session, Suspect, Symptom } from "./suspect.ts";
 
 const DAY_MS = 86_400_000;
 /** Clocks and time zones are wrong by hours, not by days. */

@@ -1,7 +1,7 @@
 // Tricks in HTML and in text: what the reader does not see, and links that show another place than they go to. Pure, of the
 // first 64 Ki characters; nothing is followed. Newsletters hide a line before their text and count clicks: neither is a sign.
 import { registrableDomain } from "../registrable-domain.ts";
-import type { Suspect, Symptom } from "./spam.ts";
+import type { Suspect, Symptom } from "./suspect.ts";
 
 /** Long as no preview line is. */
 const HIDDEN_LETTERS_MIN = 400;

@@ -1,7 +1,7 @@
 // What rspamd is told about a mail and what it answers (POST /checkv2, https://docs.rspamd.com/developers/protocol/).
 // Bytes in, values out; the request is made elsewhere. Its score counts, its own thresholds do not: the domain has its
 // own. Only an action that it forces (GTUBE, a rule of its operator) is taken over.
-import type { Symptom } from "./spam.ts";
+import type { Symptom } from "./suspect.ts";
 
 export type Told = {
   ip: string | null;

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { parseMessage } from "../mime/parse-message.ts";
-import { addUp, findSymptoms, type Suspect } from "./spam.ts";
+import { addUp, findSymptoms } from "./spam.ts";
+import type { Suspect } from "./suspect.ts";
 
 const SAMPLES = new URL("../../../../shared/data/spam-and-ham/", import.meta.url);
 const QUARANTINE = 8;

@@ -3,26 +3,9 @@
 // (verdict.ts), and lists in the DNS (block-lists.ts). GTUBE (https://spamassassin.apache.org/gtube/) always scores 1,000.
 import { domainOf } from "../address.ts";
 import contentRules from "./content-rules.json" with { type: "json" };
-import { findForgeries, type Session } from "./forgeries.ts";
+import { findForgeries } from "./forgeries.ts";
 import { findHtmlSigns } from "./html-signs.ts";
-
-export type Symptom = { name: string; score: number; description: string };
-
-export type Suspect = {
-  headers: readonly { name: string; value: string }[];
-  from: readonly { name: string | null; email: string | null }[];
-  reply_to: readonly { email: string | null }[];
-  subject: string | null;
-  date: string | null;
-  message_id: string | null;
-  text: string | null;
-  html: string | null;
-  attachments: readonly { filename: string }[];
-  /** Null when nobody looked. */
-  auth: { spf: string; dkim: string; dmarc: string } | null;
-  /** Null when the mail did not come by a client. */
-  session: Session | null;
-};
+import type { Suspect, Symptom } from "./suspect.ts";
 
 const GTUBE = "XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X";
 const GTUBE_NAME = "GTUBE";

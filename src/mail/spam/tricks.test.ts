@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { addUp, findSymptoms, type Suspect } from "./spam.ts";
+import { addUp, findSymptoms } from "./spam.ts";
+import type { Suspect } from "./suspect.ts";
 
 const RECEIVED_MS = Date.parse("2026-11-20T10:00:00Z");
 const session = {

@@ -2,7 +2,6 @@
 // taken for ever. Live and test keys each see their own aliases. Mail itself is not here.
 import type { AliasMatch } from "../../aliases/types.ts";
 import { findDomain } from "../../domains/domains.ts";
-import type { Account } from "../../http/http.ts";
 import { parseAddress } from "../../mail/address.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
@@ -14,6 +13,7 @@ import { takeAlias, windowCounter } from "../arrive/windows.ts";
 import { findDestinationsByDigest } from "../people-queries.ts";
 import * as queries from "../queries.ts";
 import { maskedSettings } from "../settings.ts";
+import type { ConfirmationWorld, MaskedPorts, Who } from "../types.ts";
 import {
   type AliasRecord,
   type AliasRow,
@@ -26,14 +26,7 @@ import {
   type UnopenedFiles,
 } from "../types.ts";
 import { addressDigest, destinationDigest, newLocalPart, REPLY_LOCAL, tryOpenText } from "./addresses.ts";
-import {
-  type ConfirmationWorld,
-  ensureDestinations,
-  type MaskedPorts,
-  refuseOwnAddress,
-  sendConfirmations,
-  tooSoon,
-} from "./destinations.ts";
+import { ensureDestinations, refuseOwnAddress, sendConfirmations, tooSoon } from "./destinations.ts";
 
 export const FORWARD_TO_MAX = 10;
 export const RESTORE_WITHIN_MS = 30 * 86_400_000;
@@ -49,7 +42,6 @@ const RESERVED = new Set(
   ),
 );
 
-export type Who = Pick<Account, "org_id" | "environment" | "plan" | "state">;
 type AliasWorld = ConfirmationWorld;
 
 export type AliasPorts = MaskedPorts & {

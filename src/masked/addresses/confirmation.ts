@@ -9,10 +9,8 @@ import type { World } from "../../platform/world.ts";
 import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
 import { countConfirmations, type DayOfAddress, noteConfirmationSent, takeConfirmation } from "../people-queries.ts";
 import { insertTraces } from "../settle/traces.ts";
-import type { DestinationRow } from "../types.ts";
+import type { ConfirmationWorld, DestinationRow, MaskedPorts, Who } from "../types.ts";
 import { mailboxDigest, openText } from "./addresses.ts";
-import type { Who } from "./aliases.ts";
-import type { ConfirmationWorld, MaskedPorts } from "./destinations.ts";
 import { ensureMaskedKey, MASKED_DOMAIN_ID } from "./service-domain.ts";
 
 /** A mailbox gets so many on a day, of whichever organizations: nobody is flooded through us. */

@@ -9,9 +9,9 @@ import { canonicalAddress } from "../arrive/sender-proof.ts";
 import type { FindContact } from "../lookups.ts";
 import * as queries from "../people-queries.ts";
 import { takeAddress } from "../queries.ts";
-import type { AliasRow, ContactRecord, ContactRow } from "../types.ts";
+import type { AliasRow, ContactRecord, ContactRow, Who } from "../types.ts";
 import { addressDigest, contactDigest, newReplyLocal, personDigest, sealContact, tryOpenContact } from "./addresses.ts";
-import { requireAlias, type Who } from "./aliases.ts";
+import { requireAlias } from "./aliases.ts";
 
 type ContactWorld = Pick<World, "db" | "clock" | "random" | "seal">;
 

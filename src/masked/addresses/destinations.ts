@@ -2,7 +2,6 @@
 // link that we mail to it. Test destinations get no mail and count as confirmed: nothing is ever sent to them.
 import { consentMailsPerDay, requireLiveSending } from "../../accounts/accounts.ts";
 import { domainOf, parseAddress } from "../../mail/address.ts";
-import type { FindLane } from "../../outbound/outbound.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
@@ -11,18 +10,10 @@ import { canonicalAddress } from "../arrive/sender-proof.ts";
 import * as queries from "../people-queries.ts";
 import { findAddresses } from "../queries.ts";
 import { enableAliases } from "../settle/trace-queries.ts";
+import type { ConfirmationWorld, MaskedPorts, Who } from "../types.ts";
 import { DESTINATION_BOUNCING, type DestinationRecord, type DestinationRow, type DestinationStatus } from "../types.ts";
 import { addressDigest, destinationDigest, sealText, tryOpenText, untagged } from "./addresses.ts";
-import type { Who } from "./aliases.ts";
 import { CONFIRMATIONS_DAY_MAX, consentMailsLeft, queueConfirmations } from "./confirmation.ts";
-
-export type ConfirmationWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
-
-export type MaskedPorts = {
-  findLane: FindLane;
-  /** Mail was queued. */
-  notify(): void;
-};
 
 /** A destination is asked at most this often; whoever removes and adds it again meets the limit of its day. */
 const CONFIRMATIONS_MAX = 10;

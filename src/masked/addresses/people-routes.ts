@@ -18,8 +18,14 @@ import {
   Time,
 } from "../../http/http.ts";
 import type { World } from "../../platform/world.ts";
-import { listActivity } from "../activity.ts";
-import { ACTIVITY_OUTCOMES, ACTIVITY_TYPES, CONTACT_SOURCES, DESTINATION_STATUSES } from "../types.ts";
+import { listActivity } from "../list-activity.ts";
+import {
+  ACTIVITY_OUTCOMES,
+  ACTIVITY_TYPES,
+  CONTACT_SOURCES,
+  DESTINATION_STATUSES,
+  type MaskedPorts,
+} from "../types.ts";
 import * as contacts from "./contacts.ts";
 import * as destinations from "./destinations.ts";
 import { erasePerson, exportPerson } from "./people.ts";
@@ -114,7 +120,7 @@ const Entry = Named(
 );
 
 /** Mounts the endpoints of destinations, contacts and activity. */
-export function mountPeople(api: Api, world: World, ports: destinations.MaskedPorts): void {
+export function mountPeople(api: Api, world: World, ports: MaskedPorts): void {
   mountDestinations(api, world, ports);
   mountDestination(api, world, ports);
   mountContacts(api, world);
@@ -125,7 +131,7 @@ export function mountPeople(api: Api, world: World, ports: destinations.MaskedPo
 
 const aboutDestinations = { tags: ["Masked destinations"] };
 
-function mountDestinations(api: Api, world: World, ports: destinations.MaskedPorts): void {
+function mountDestinations(api: Api, world: World, ports: MaskedPorts): void {
   api.get(
     "/v1/masked/destinations",
     {
@@ -169,7 +175,7 @@ function mountDestinations(api: Api, world: World, ports: destinations.MaskedPor
   );
 }
 
-function mountDestination(api: Api, world: World, ports: destinations.MaskedPorts): void {
+function mountDestination(api: Api, world: World, ports: MaskedPorts): void {
   const schema = { ...aboutDestinations, params: IdParams };
   api.get(
     "/v1/masked/destinations/:id",

@@ -8,9 +8,8 @@ import type { World } from "../../platform/world.ts";
 import { recordConfig, showActivity } from "../activity.ts";
 import * as peopleQueries from "../people-queries.ts";
 import * as queries from "../queries.ts";
-import type { ActivityRecord, AliasRow, ContactRecord, DestinationRecord } from "../types.ts";
+import type { ActivityRecord, AliasRow, ContactRecord, DestinationRecord, Who } from "../types.ts";
 import { destinationDigest, personDigest } from "./addresses.ts";
-import type { Who } from "./aliases.ts";
 import { showContact } from "./contacts.ts";
 import { getDestination } from "./destinations.ts";
 

@@ -20,6 +20,7 @@ import { type FoundAddress, moveToDomain } from "../queries.ts";
 import { isSameMailbox } from "../rewrite/spellings.ts";
 import { maskedSettings } from "../settings.ts";
 import { findTrace } from "../settle/trace-queries.ts";
+import type { MaskedRoute } from "../types.ts";
 import { type AliasRow, DESTINATION_BOUNCING, type Destination } from "../types.ts";
 import { isAnswer, isFromContact } from "./answers.ts";
 import { addressOf, correspondents, everybody, type Named, usable } from "./correspondents.ts";
@@ -31,16 +32,6 @@ import { type IsWithin, takeReply, windowCounter } from "./windows.ts";
 export type ArrivalWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
 
 export type Refused = { kind: "refuse"; code: number; enhanced: string; text: string };
-
-/** Where the mail goes, as receiving keeps it. */
-export type MaskedRoute = {
-  kind: "masked" | "reverse";
-  org_id: string;
-  domain_id: string | null;
-  alias_id: null;
-  tag: string | null;
-  detail: { alias_id: string; contact_id: string | null; environment: string };
-};
 
 export type ArrivalPorts = {
   /** The domain that receives under this name, of whichever organization. */

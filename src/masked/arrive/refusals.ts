@@ -6,7 +6,7 @@ import { coalesce } from "../../platform/fair/coalesce.ts";
 import type { World } from "../../platform/world.ts";
 import { type Entry, toActivityRow } from "../activity.ts";
 import { type ConcludedMail, concludeMails } from "../carry/conclude-queries.ts";
-import type { MaskedRoute } from "./arrival.ts";
+import type { MaskedRoute } from "../types.ts";
 import { type Proof, verdictsOf } from "./sender-proof.ts";
 import { windowCounter } from "./windows.ts";
 

@@ -6,14 +6,14 @@ import type { World } from "../../platform/world.ts";
 import type { RawMessage } from "../../sending/types.ts";
 import { type Entry, toActivityRow } from "../activity.ts";
 import { MASKED_DOMAIN_ID } from "../addresses/service-domain.ts";
-import type { ArrivalWorld, MaskedRoute } from "../arrive/arrival.ts";
+import type { ArrivalWorld } from "../arrive/arrival.ts";
 import type { Examined } from "../arrive/parts.ts";
 import type { AliasContext, FindContext } from "../lookups.ts";
 import type { KnownId } from "../queries.ts";
 import type { BuiltReply, ReplyOrder } from "../rewrite/reply.ts";
 import type { BuiltForwards, ForwardsOrder } from "../rewrite/write-forwards.ts";
 import { insertTraces, type NewTrace, toRows } from "../settle/traces.ts";
-import type { AliasRow } from "../types.ts";
+import type { AliasRow, MaskedRoute } from "../types.ts";
 import { type ConcludedMail, type Counts, concludeMails } from "./conclude-queries.ts";
 
 export type CarryWorld = ArrivalWorld & Pick<World, "blobs">;

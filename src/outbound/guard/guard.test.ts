@@ -11,7 +11,8 @@ import { until } from "../../../test/support/until.ts";
 import { addVerifiedDomain } from "../../../test/support/verified-domain.ts";
 import { startRoles } from "../../app.ts";
 import * as queries from "../queries.ts";
-import { guardSending, type Mark, resumeSending } from "./guard.ts";
+import type { Mark } from "../types.ts";
+import { guardSending, resumeSending } from "./guard.ts";
 
 const KEY = "0123456789abcdef".repeat(4);
 const ID = "11111111-1111-4111-8111-111111111111";

@@ -6,6 +6,7 @@ import { sleep } from "../../platform/clock.ts";
 import type { Query } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import { giveTime } from "../queue/suspended.ts";
+import type { Mark } from "../types.ts";
 import { identityOf, isSame, isSameCluster } from "./database-identity.ts";
 import * as queries from "./guard-queries.ts";
 import { keepMark, type Marks, readMarks } from "./marks.ts";
@@ -13,16 +14,6 @@ import { findOther } from "./witness.ts";
 
 type GuardWorld = Pick<World, "db" | "clock" | "config" | "log" | "metrics" | "seal" | "random">;
 type Stop = () => Promise<void>;
-
-/** How far this process has seen its database come: it claims from no other, and from none that is behind. */
-export type Mark = {
-  id: string;
-  beats: number;
-  /** Was it seen of late? After an outage nothing is claimed before the next look. */
-  isFresh(): boolean;
-  /** A message may leave now: the next look counts one further. */
-  sending(): void;
-};
 
 const LOOK_MS = 2_000;
 const FRESH_MS = 10_000;

@@ -6,7 +6,7 @@ import type { SigningKey } from "../../mail/dkim/sign.ts";
 import type { Envelope, SendOutcome } from "../../mail/smtp/transaction.ts";
 import type { Job } from "../types.ts";
 import { type Attempt, type AttemptWorld, attempt } from "./attempt.ts";
-import type { Link } from "./links.ts";
+import type { Link } from "./link.ts";
 
 const KEY: SigningKey = {
   domain: "sender.example",

@@ -12,7 +12,7 @@ import { makeUnsubscribeToken, UNSUBSCRIBE_CONTEXT, UNSUBSCRIBE_PATH } from "../
 import type { World } from "../../platform/world.ts";
 import type { Hop } from "../route/route.ts";
 import type { Job, Outcome } from "../types.ts";
-import type { Link } from "./links.ts";
+import type { Link } from "./link.ts";
 
 export type AttemptWorld = Pick<World, "clock" | "seal" | "config">;
 

@@ -4,7 +4,7 @@
 
 import type { PlannedHop } from "../route/tls-policy.ts";
 import type { AttemptResult } from "./attempt.ts";
-import type { Link } from "./links.ts";
+import type { Link } from "./link.ts";
 
 /**
  * The first `max` of them, the last of which is another server's where there is one: four addresses of a server that is down

@@ -1,5 +1,7 @@
 // Open sessions of a path that wait for its next message: which one serves it, how many are kept, and for how long.
-import { type Errand, fits, type Link } from "./links.ts";
+
+import type { Link } from "./link.ts";
+import { type Errand, fits } from "./links.ts";
 import type { Shares } from "./shares.ts";
 
 export type Idle = { link: Link; timer: NodeJS.Timeout; forget(): void };

@@ -16,28 +16,12 @@ import {
 import type { TlsResult, TlsResults } from "../route/tls-results.ts";
 import type { Job, Lane, Outcome } from "../types.ts";
 import { type AttemptResult, deferredLocally, unreachable } from "./attempt.ts";
+import type { Link } from "./link.ts";
 
 export type LinkWorld = Pick<World, "clock" | "config"> & { open: OpenSession };
 
 /** A sending address: null is the machine's default one. */
 export type Source = { id: string; ip: string | null; ehlo: string };
-
-export type Link = {
-  hop: Hop;
-  session: MailSession;
-  isp: string;
-  /** A customer's relay: what it refuses may be about its settings. */
-  is_relay: boolean;
-  source_ip: string | null;
-  /** `dane`: the set of records its certificate was found to match. `pkix`: chain and name were right. */
-  proven: { encrypted: boolean; pkix: boolean; dane: string | null };
-  /** What was wrong with TLS although the session went on. */
-  trouble: Verdict;
-  /** Domains this session was counted for already. */
-  counted: Set<string>;
-  /** What the timeline says of TLS for the mail that goes over it now. */
-  tls: string | null;
-};
 
 /**
  * `by_policy`: a server may well have answered, but not on the terms this mail demands. `unreachable`: no connection at

@@ -6,7 +6,8 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { openSession } from "../../mail/smtp/session.ts";
 import type { Outcome } from "../types.ts";
 import type { Errand } from "./links.ts";
-import { closePath, createPath, drive, type Path, type PathParts, type PathWorld } from "./path.ts";
+import { closePath, createPath, drive } from "./path.ts";
+import type { Path, PathParts, PathWorld } from "./path-types.ts";
 import { createShares } from "./shares.ts";
 
 const SOURCE = { id: "source", ip: null, ehlo: "postern.example" };

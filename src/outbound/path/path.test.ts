@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 import { until } from "../../../test/support/until.ts";
 import { assertDelivered, closePaths, greetAll, push, stageFor, startSink } from "./path.fixture.ts";
-import { drive, type Path } from "./path.ts";
+import { drive } from "./path.ts";
+import type { Path } from "./path-types.ts";
 import { createShares, type Shares } from "./shares.ts";
 
 afterEach(closePaths);

@@ -3,10 +3,9 @@
 import type { Query } from "../../platform/database/db.ts";
 import { beatOf } from "../../platform/process/watchdog.ts";
 import type { World } from "../../platform/world.ts";
-import type { Mark } from "../guard/guard.ts";
 import type { Sources } from "../pools/sources.ts";
 import * as queries from "../queries.ts";
-import type { Job, Lane } from "../types.ts";
+import type { Job, Lane, Mark } from "../types.ts";
 import type { Leases } from "./leases.ts";
 import type { Memory } from "./memory.ts";
 import { ration } from "./ration.ts";

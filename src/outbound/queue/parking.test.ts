@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, it } from "node:test";
 import type { World } from "../../platform/world.ts";
 import { closePaths, push, stageFor } from "../path/path.fixture.ts";
-import type { Path } from "../path/path.ts";
+import type { Path } from "../path/path-types.ts";
 import type { Job, Outcome } from "../types.ts";
 import { createParking } from "./parking.ts";
 

@@ -1,7 +1,6 @@
 // The times that are stored ahead of the clock, of all tables, and how far ahead each is stored at most: what is beyond was
 // written before the clock was set back (heal-times.ts). Not here: times that people chose (`message.scheduled_at`,
 // `suppression.expires_at`), and days and hours that figures are counted by.
-import type { FutureTime } from "./heal-times.ts";
 
 const MINUTE_S = 60;
 const HOUR_S = 60 * MINUTE_S;
@@ -68,3 +67,16 @@ export const FUTURE_TIMES: readonly FutureTime[] = [
   past("warming", "decided_through"),
   due("warming", "judged_from", HOUR_S),
 ];
+
+export type FutureTime = {
+  table: string;
+  column: string;
+  /** Never stored further ahead than this. 0: a time that is past when it is written. */
+  ahead_s: number;
+  /** The clock that it is written by: the schedule's, or the database's own. */
+  clock: "schedule" | "database";
+  /** What it becomes: now, for what is due then; its bound, for what ends then. */
+  becomes: "now" | "bound";
+  /** Other rows of the table (`t`) are left as they are. */
+  where?: string;
+};

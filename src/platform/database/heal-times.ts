@@ -4,20 +4,8 @@
 
 import { type RoundsWorld, startRounds } from "../process/rounds.ts";
 import type { World } from "../world.ts";
+import type { FutureTime } from "./future-times.ts";
 import { FUTURE_TIMES } from "./future-times.ts";
-
-export type FutureTime = {
-  table: string;
-  column: string;
-  /** Never stored further ahead than this. 0: a time that is past when it is written. */
-  ahead_s: number;
-  /** The clock that it is written by: the schedule's, or the database's own. */
-  clock: "schedule" | "database";
-  /** What it becomes: now, for what is due then; its bound, for what ends then. */
-  becomes: "now" | "bound";
-  /** Other rows of the table (`t`) are left as they are. */
-  where?: string;
-};
 
 type Healer = Pick<World, "db" | "clock" | "log">;
 

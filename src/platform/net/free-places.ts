@@ -2,7 +2,7 @@
 // operator who mends one and starts again only to hear of the next is not helped.
 import { createServer } from "node:net";
 import type { Config, Role } from "../../config.ts";
-import { type Place, placesOf, portProblem } from "../process/start-problem.ts";
+import { type Place, placesOf, portProblem } from "./places.ts";
 
 const ROLE_OF = new Map<string, Role>([
   ["POSTERN_HTTP", "api"],

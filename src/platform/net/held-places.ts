@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import type { Place } from "../process/start-problem.ts";
+import type { Place } from "./places.ts";
 
 /** The open socket of this address, once; null where there is none, and the server opens its own. */
 export type HeldPlaces = (host: string, port: number) => Server | null;

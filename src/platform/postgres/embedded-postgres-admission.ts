@@ -7,7 +7,6 @@ import { appendFile, constants, open, readFile, rename, writeFile } from "node:f
 import { join } from "node:path";
 import type pg from "pg";
 import type { RunAs } from "./embedded-postgres-binaries.ts";
-import type { Cluster } from "./embedded-postgres-cluster.ts";
 
 const ADMISSION = "# Postern lets in who knows a password of";
 /** What earlier versions wrote: everybody who reached the socket was let in. */
@@ -92,3 +91,13 @@ async function syncFile(path: string): Promise<void> {
   const handle = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
   await handle.sync().finally(() => handle.close());
 }
+
+/** Everything about one cluster that does not change while it runs. */
+export type Cluster = {
+  data_dir: string;
+  cluster_dir: string;
+  run_as: RunAs;
+  /** null: TCP on 127.0.0.1 (Windows). */
+  socket_dir: string | null;
+  passwords: { admin: string; owner: string };
+};

@@ -23,6 +23,7 @@ import { tmpdir, totalmem } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { isAlive } from "../process/process-alive.ts";
+import type { Cluster } from "./embedded-postgres-admission.ts";
 import { admission, writeAs } from "./embedded-postgres-admission.ts";
 import { type PostgresBinaries, program, type RunAs } from "./embedded-postgres-binaries.ts";
 import { handOver, makerFor, NOBODY, ownUser, type User } from "./own-user.ts";
@@ -35,16 +36,6 @@ const SOCKET_PORT = 5432; // only the name of the socket: .s.PGSQL.5432
 const SOCKET_PATH_BYTES_MAX = 100;
 const INITDB_TIMEOUT_MS = 300_000; // 0.8 s on a quiet disk
 const MIB = 1024 * 1024;
-
-/** Everything about one cluster that does not change while it runs. */
-export type Cluster = {
-  data_dir: string;
-  cluster_dir: string;
-  run_as: RunAs;
-  /** null: TCP on 127.0.0.1 (Windows). */
-  socket_dir: string | null;
-  passwords: { admin: string; owner: string };
-};
 
 /** Makes and checks the folders around the cluster. Throws a sentence when the server's user cannot reach them. */
 export async function prepareFolders(dataDir: string, tcp: boolean, user?: User): Promise<Cluster> {

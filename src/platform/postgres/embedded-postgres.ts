@@ -12,10 +12,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
 import { isAlive } from "../process/process-alive.ts";
+import type { Cluster } from "./embedded-postgres-admission.ts";
 import { admitAll, givePasswords, oldAdmission } from "./embedded-postgres-admission.ts";
 import { findPostgres, type PostgresBinaries, program, removeOldCopies } from "./embedded-postgres-binaries.ts";
 import {
-  type Cluster,
   choosePort,
   clusterMajor,
   createCluster,

@@ -1,14 +1,10 @@
 // Why a start failed, in a sentence that names the setting at fault: an address that cannot be listened on, a database
 // that cannot be used. Not here: settings that are wrong in themselves (../config.ts), and looking at all of it beforehand
 // (../doctor.ts, which says the same).
-import { isIPv4 } from "node:net";
-import type { Config, HostPort } from "../../config.ts";
+import type { Config } from "../../config.ts";
 import { connectionTrouble, databaseTrouble } from "../database/database-trouble.ts";
 import { databaseHost } from "../database/database-url.ts";
-
-export type Place = HostPort & { variable: string };
-/** What is wrong, and what to do. */
-export type PortProblem = { says: string; remedy: string };
+import { clashesOf, nameOf, type Place, placesOf, portProblem } from "../net/places.ts";
 
 const INSUFFICIENT_PRIVILEGE = "42501";
 
@@ -20,56 +16,6 @@ type Failure = Error & {
   port?: number;
   hostname?: string;
 };
-
-/** Every address that is listened on, with the variable that sets it. */
-export function placesOf(config: Pick<Config, "http" | "internal" | "mx" | "submission" | "submissions">): Place[] {
-  const { http, internal, mx, submission, submissions } = config;
-  const places: [string, HostPort | null][] = [
-    ["POSTERN_HTTP", http],
-    ["POSTERN_INTERNAL", internal],
-    ["POSTERN_MX", mx],
-    ["POSTERN_SUBMISSION", submission],
-    ["POSTERN_SUBMISSIONS", submissions],
-  ];
-  return places.flatMap(([variable, place]) => (place ? [{ variable, ...place }] : []));
-}
-
-/** What is wrong with settings that name one address, each two of them once. */
-export function clashesOf(places: readonly Place[]): string[] {
-  return places.flatMap((one, at) =>
-    places
-      .slice(0, at)
-      .filter((other) => one.port !== 0 && one.port === other.port && (isWithin(one, other) || isWithin(other, one)))
-      .map((other) => `${nameOf(other)} and ${nameOf(one)} are one address; give each its own.`),
-  );
-}
-
-function isWithin({ host }: Place, other: Place): boolean {
-  if (host.toLowerCase() === other.host.toLowerCase() || other.host === "::") return true;
-  return other.host === "0.0.0.0" && isIPv4(host);
-}
-
-function nameOf({ variable, host, port }: Place): string {
-  return `${variable} (${host}:${port})`;
-}
-
-/** Why this place cannot be listened on, from the code that the system gave. */
-export function portProblem({ variable, host, port }: Place, code: string): PortProblem {
-  const where = `${host}:${port} (${variable})`;
-  if (code === "EADDRINUSE") {
-    return {
-      says: `${where} is in use by another program.`,
-      remedy: `Stop that program (ss -ltnp shows it), or set ${variable} to another port.`,
-    };
-  }
-  if (code === "EACCES") {
-    return {
-      says: `This user may not listen on ${where}.`,
-      remedy: "Ports below 1024 need root, or: sysctl net.ipv4.ip_unprivileged_port_start=25",
-    };
-  }
-  return { says: `${where} cannot be listened on: ${code}.`, remedy: `Set ${variable} to an address of this machine.` };
-}
 
 /** The same failure with a sentence for the operator; one that no setting explains stays as it is. */
 export function explainStart(config: Config, error: unknown): unknown {

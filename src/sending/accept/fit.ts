@@ -1,8 +1,8 @@
 // Which of several e-mails still fit into their windows, in order: each takes what the ones before it left. Only a
 // forecast; the accepting statement decides, and when others were quicker the e-mails are fitted anew.
 import type { Refusal } from "../../platform/refusal.ts";
-import { overAllowance, type UsedReader } from "../prepare/allowances.ts";
-import type { Allowance, Prepared } from "../types.ts";
+import { overAllowance } from "../prepare/allowances.ts";
+import type { Allowance, Prepared, UsedReader } from "../types.ts";
 
 export type Fit = {
   /** For each e-mail, in order: null, or why it must wait. */

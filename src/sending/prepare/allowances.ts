@@ -8,11 +8,9 @@ import { coalesce } from "../../platform/fair/coalesce.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
-import type { Allowance } from "../types.ts";
+import type { Allowance, UsedReader } from "../types.ts";
 
 type Window = Pick<Allowance, "scope_id" | "kind" | "starts_at">;
-
-export type UsedReader = (orgId: string, allowance: Allowance) => Promise<number>;
 
 /** Reads how much of a window is used; many questions share a statement. */
 export function usedReader(world: Pick<World, "db">): UsedReader {
