@@ -210,6 +210,7 @@ const ERRORS: Record<string, string> = {
   409: "Conflict",
   422: "AllSuppressed",
   429: "RateLimited",
+  "4XX": "ClientError",
   "5XX": "ServerError",
 };
 

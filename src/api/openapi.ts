@@ -120,6 +120,7 @@ function finish(described: object): Document {
   for (const operation of operations) {
     describeBody(operation);
     const replays = operation.parameters?.some(({ name }) => name === "idempotency-key") ?? false;
+    joinClientErrors(operation.responses);
     joinServerErrors(operation.responses);
     for (const [status, answer] of Object.entries(operation.responses)) describeAnswer(status, answer, replays);
   }
@@ -154,6 +155,14 @@ function describeBody({ requestBody }: Operation): void {
   for (const schema of schemas) delete schema?.nullable;
 }
 
+/** What every operation with a key can answer is said once: it would be a tenth of the description otherwise. */
+function joinClientErrors(responses: Record<string, Answered>): void {
+  const { 400: invalid, 401: unknown, 403: refused } = responses;
+  if (!invalid || !unknown || !refused) return;
+  for (const status of [400, 401, 403]) delete responses[status];
+  responses["4XX"] = { ...invalid, description: "400: invalid parameters. 401: no valid API key. 403: not allowed" };
+}
+
 /** 500 and 503 have the same body, and a client has one question about both: when to try again. */
 function joinServerErrors(responses: Record<string, Answered>): void {
   const { 500: failed, 503: busy } = responses;
@@ -170,7 +179,7 @@ function describeAnswer(status: string, answer: Answered, replays: boolean): voi
   if (answer.description === "Default Response") answer.description = SUCCESS[status] ?? "Answer";
   const headers: Record<string, unknown> = status < "300" ? {} : { "X-Request-ID": headerOf("RequestId") };
   if (status === "429" || status === "5XX") headers["Retry-After"] = headerOf("RetryAfter");
-  if (status === "401") headers["WWW-Authenticate"] = headerOf("Challenge");
+  if (status === "401" || status === "4XX") headers["WWW-Authenticate"] = headerOf("Challenge");
   if (status === "429") {
     headers["RateLimit-Limit"] = headerOf("RateLimit");
     headers["RateLimit-Remaining"] = headerOf("RateRemaining");

@@ -41,7 +41,7 @@ const NOT_DESCRIBED = [
   "GET /sending-witness",
 ];
 
-const EVERY_OPERATION = ["400", "401", "403", "429", "5XX"];
+const EVERY_OPERATION = ["4XX", "429", "5XX"];
 
 /** The paths that were promised, by feature: once a feature mounts one of its paths, all of them must be there. */
 const CONTRACT: Record<string, string[]> = {
@@ -148,7 +148,8 @@ describe("the description", () => {
     const { paths, info } = parseYaml(text) as Description;
     for (const key of [undefined, null]) {
       const { status, headers } = await api.ask("GET", "/v1/domains", undefined, key === null ? { key } : {});
-      const answer = operations.find(({ name }) => name === "GET /v1/domains")?.responses[status];
+      const { responses = {} } = operations.find(({ name }) => name === "GET /v1/domains") ?? {};
+      const answer = responses[status] ?? responses["4XX"];
       const described = [...Object.keys(answer?.headers ?? {}), ...info.description.matchAll(/`([\w-]+)`/g)].map(
         (name) => String(Array.isArray(name) ? name[1] : name).toLowerCase(),
       );
