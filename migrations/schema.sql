@@ -481,6 +481,16 @@ alter table event enable row level security;
 alter table event force row level security;
 create policy tenant on event as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table event_listener (
+  org_id uuid not null,
+  until timestamp with time zone not null,
+  constraint event_listener_pkey PRIMARY KEY (org_id),
+  constraint event_listener_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id)
+);
+alter table event_listener enable row level security;
+alter table event_listener force row level security;
+create policy tenant on event_listener as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table greylist (
   digest bytea not null,
   first_at timestamp with time zone not null,
@@ -1447,8 +1457,11 @@ create table webhook_event (
   event text not null,
   created_at timestamp with time zone not null,
   body bytea not null,
+  listened xid8,
+  environment text,
   constraint webhook_event_pkey PRIMARY KEY (org_id, id)
 ) partition by range (id);
+CREATE INDEX webhook_event_listened ON ONLY public.webhook_event USING btree (org_id, listened, id) WHERE (listened IS NOT NULL);
 alter table webhook_event enable row level security;
 alter table webhook_event force row level security;
 create policy tenant on webhook_event as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));

@@ -74,7 +74,7 @@ import { createSpool, type Spool } from "./platform/storage/spool.ts";
 import type { World } from "./platform/world.ts";
 import { startSendingWork } from "./sending/background.ts";
 import { mountUnsubscribe } from "./sending/late/unsubscribe-routes.ts";
-import { forgetWindows, usedOf } from "./sending/prepare/allowances.ts";
+import { forgetWindows, monthReader, usedOf } from "./sending/prepare/allowances.ts";
 import { mountSending, type SendingRouteDeps } from "./sending/routes.ts";
 import { createSending, windowsOfLeaving } from "./sending/sending.ts";
 import { startStatsWork } from "./stats/background.ts";
@@ -124,7 +124,7 @@ export function createEngine(world: World): Engine {
 
 /** Mounts every feature's routes, in the order of the flow. */
 export function mountFeatures(api: Api, world: World, engine: Engine): void {
-  mountAccounts(api, world);
+  mountAccounts(api, world, { usedThisMonth: monthReader(world) });
   mountAudit(api, world);
   const ports = domainPorts(world);
   mountDomains(api, world, ports);

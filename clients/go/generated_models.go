@@ -2614,6 +2614,30 @@ func (r *Event) EmailComplainedEvent() *EmailComplainedEvent {
 	return nil
 }
 
+// EventList is a record of the API.
+type EventList struct {
+	// Oldest first, each with the very bytes that a webhook gets
+	Events []Event `json:"events"`
+	// Give it as `after` in the next request
+	LastEventID string `json:"last_event_id"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *EventList) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *EventList) UnmarshalJSON(data []byte) error {
+	type plain EventList
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r EventList) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // ExportMaskedPersonAnswer is a record of the API.
 type ExportMaskedPersonAnswer struct {
 	// The address
@@ -3318,6 +3342,29 @@ func (r *IspStats) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r IspStats) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
+// KeyInUse is a record of the API.
+type KeyInUse struct {
+	ID RecordId `json:"id"`
+	// The key's name
+	Name string `json:"name"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *KeyInUse) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *KeyInUse) UnmarshalJSON(data []byte) error {
+	type plain KeyInUse
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r KeyInUse) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // ListDkimKeysAnswer is a record of the API.
 type ListDkimKeysAnswer struct {
 	// The domain's name
@@ -3704,9 +3751,58 @@ func (r *MaskedSettings) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r MaskedSettings) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
+// Me is a record of the API.
+type Me struct {
+	Organization Organization `json:"organization"`
+	Environment  Environment  `json:"environment"`
+	Key          KeyInUse     `json:"key"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *Me) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *Me) UnmarshalJSON(data []byte) error {
+	type plain Me
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r Me) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // Metadata: Your own values, which events carry back. At most 20 keys and 2 KiB as JSON; ids beyond 2^53 as
 // strings
 type Metadata = map[string]any
+
+// Organization is a record of the API.
+type Organization struct {
+	ID RecordId `json:"id"`
+	// The organization's name
+	Name string `json:"name"`
+	Plan Plan   `json:"plan"`
+	// pending_review: test keys work, live mail does not leave yet
+	State string `json:"state"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *Organization) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *Organization) UnmarshalJSON(data []byte) error {
+	type plain Organization
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r Organization) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // PauseWarmingRequest is a record of the API.
 type PauseWarmingRequest struct {
@@ -3729,6 +3825,9 @@ func (r *PauseWarmingRequest) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the fields that are there.
 func (r PauseWarmingRequest) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// Plan: The plan of the organization
+type Plan = string
 
 // PreviewSuppressionImportRequest is a record of the API.
 type PreviewSuppressionImportRequest struct {
@@ -5411,6 +5510,36 @@ func (r *UpdateWebhookRequest) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the fields that are there.
 func (r UpdateWebhookRequest) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// Usage is a record of the API.
+type Usage struct {
+	// The month, in UTC, such as 2026-11
+	Period       string    `json:"period"`
+	PeriodEndsAt Timestamp `json:"period_ends_at"`
+	Plan         Plan      `json:"plan"`
+	// Recipients of live mail that the month has room for
+	QuotaLimit int64 `json:"quota_limit"`
+	// Recipients so far
+	QuotaUsed int64 `json:"quota_used"`
+	// Requests that the API takes from the organization
+	RequestsPerSecond int64 `json:"requests_per_second"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *Usage) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *Usage) UnmarshalJSON(data []byte) error {
+	type plain Usage
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r Usage) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // VerifiedDomain is a record of the API.
 type VerifiedDomain struct {

@@ -16,19 +16,22 @@ type Resources struct {
 	DMARC        *DMARCResource
 	Domains      *DomainsResource
 	Emails       *EmailsResource
+	Events       *EventsResource
 	Inbound      *InboundResource
 	InboundRules *InboundRulesResource
 	IPPools      *IPPoolsResource
 	Masked       *MaskedResource
+	Me           *MeResource
 	Stats        *StatsResource
 	Suppressions *SuppressionsResource
 	Templates    *TemplatesResource
+	Usage        *UsageResource
 	Warming      *WarmingResource
 	Webhooks     *WebhooksResource
 }
 
 func bindResources(t *transport) Resources {
-	return Resources{Aliases: &AliasesResource{transport: t}, APIKeys: &APIKeysResource{transport: t}, AuditLog: &AuditLogResource{transport: t}, DKIM: &DKIMResource{transport: t}, DMARC: &DMARCResource{transport: t, Reports: &DMARCReportsResource{transport: t}}, Domains: &DomainsResource{transport: t, Relay: &DomainsRelayResource{transport: t}, Spam: &DomainsSpamResource{transport: t}}, Emails: &EmailsResource{transport: t}, Inbound: &InboundResource{transport: t}, InboundRules: &InboundRulesResource{transport: t}, IPPools: &IPPoolsResource{transport: t}, Masked: &MaskedResource{transport: t, Aliases: &MaskedAliasesResource{transport: t}, Contacts: &MaskedContactsResource{transport: t}, Destinations: &MaskedDestinationsResource{transport: t}, People: &MaskedPeopleResource{transport: t}, Settings: &MaskedSettingsResource{transport: t}}, Stats: &StatsResource{transport: t}, Suppressions: &SuppressionsResource{transport: t, Imports: &SuppressionsImportsResource{transport: t}}, Templates: &TemplatesResource{transport: t}, Warming: &WarmingResource{transport: t}, Webhooks: &WebhooksResource{transport: t, Deliveries: &WebhooksDeliveriesResource{transport: t}}}
+	return Resources{Aliases: &AliasesResource{transport: t}, APIKeys: &APIKeysResource{transport: t}, AuditLog: &AuditLogResource{transport: t}, DKIM: &DKIMResource{transport: t}, DMARC: &DMARCResource{transport: t, Reports: &DMARCReportsResource{transport: t}}, Domains: &DomainsResource{transport: t, Relay: &DomainsRelayResource{transport: t}, Spam: &DomainsSpamResource{transport: t}}, Emails: &EmailsResource{transport: t}, Events: &EventsResource{transport: t}, Inbound: &InboundResource{transport: t}, InboundRules: &InboundRulesResource{transport: t}, IPPools: &IPPoolsResource{transport: t}, Masked: &MaskedResource{transport: t, Aliases: &MaskedAliasesResource{transport: t}, Contacts: &MaskedContactsResource{transport: t}, Destinations: &MaskedDestinationsResource{transport: t}, People: &MaskedPeopleResource{transport: t}, Settings: &MaskedSettingsResource{transport: t}}, Me: &MeResource{transport: t}, Stats: &StatsResource{transport: t}, Suppressions: &SuppressionsResource{transport: t, Imports: &SuppressionsImportsResource{transport: t}}, Templates: &TemplatesResource{transport: t}, Usage: &UsageResource{transport: t}, Warming: &WarmingResource{transport: t}, Webhooks: &WebhooksResource{transport: t, Deliveries: &WebhooksDeliveriesResource{transport: t}}}
 }
 
 // ListAliasesQuery is what listAliases may be asked for.
@@ -155,6 +158,18 @@ type ListEmailsQuery struct {
 	FromDate *string `query:"from_date"`
 	// A day or an RFC 3339 time, inclusive
 	ToDate *string `query:"to_date"`
+}
+
+// ListEventsQuery is what listEvents may be asked for.
+type ListEventsQuery struct {
+	// The last event that was read
+	After *RecordId `query:"after"`
+	// Only these events: their names, separated by commas
+	Types *string `query:"types"`
+	// Seconds to wait while there is none
+	Wait *int64 `query:"wait"`
+	// How many rows at most: 1 to 100
+	Limit *int64 `query:"limit"`
 }
 
 // ListInboundEmailsQuery is what listInboundEmails may be asked for.
@@ -397,8 +412,6 @@ type ListWarmingHistoryQuery struct {
 type ListWebhookDeliveriesQuery struct {
 	// The state
 	Status *string `query:"status"`
-	// UUIDv7
-	EndpointID *RecordId `query:"endpoint_id"`
 	// The event's type
 	Event *string `query:"event"`
 	// How many days back
@@ -407,10 +420,26 @@ type ListWebhookDeliveriesQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// UUIDv7
+	EndpointID *RecordId `query:"endpoint_id"`
 }
 
 // ListWebhooksQuery is what listWebhooks may be asked for.
 type ListWebhooksQuery struct {
+	// How many rows at most: 1 to 100
+	Limit *int64 `query:"limit"`
+	// How many rows to skip
+	Offset *int64 `query:"offset"`
+}
+
+// ListDeliveriesOfWebhookQuery is what listDeliveriesOfWebhook may be asked for.
+type ListDeliveriesOfWebhookQuery struct {
+	// The state
+	Status *string `query:"status"`
+	// The event's type
+	Event *string `query:"event"`
+	// How many days the figures cover
+	Days *int64 `query:"days"`
 	// How many rows at most: 1 to 100
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
@@ -940,6 +969,24 @@ func (r *EmailsResource) SendBatch(ctx context.Context, input SendBatchRequest, 
 	return &answer, nil
 }
 
+// EventsResource has the methods of events.
+type EventsResource struct {
+	transport *transport
+}
+
+// List: Read events, and wait for them. For programs that no webhook can reach. Without `after` it begins now;
+// events are kept from the first request on, and for 7 days after the last one. With `Accept: text/event-stream`
+// they are streamed, each under its id (`Last-Event-ID` is read as `after`). An event may come more than once:
+// deduplicate by `event_id`. A test key reads events of test mail only.
+func (r *EventsResource) List(ctx context.Context, query ListEventsQuery, options ...RequestOption) (*EventList, error) {
+	var answer EventList
+	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/events", query: query}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
 // InboundResource has the methods of inbound.
 type InboundResource struct {
 	transport *transport
@@ -1449,6 +1496,22 @@ func (r *MaskedResource) Domain(ctx context.Context, options ...RequestOption) (
 	return &answer, nil
 }
 
+// MeResource has the methods of me.
+type MeResource struct {
+	transport *transport
+}
+
+// Get: Get who the key acts for. The organization, the environment and the key itself: to see that a key works,
+// and whose it is.
+func (r *MeResource) Get(ctx context.Context, options ...RequestOption) (*Me, error) {
+	var answer Me
+	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/me"}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
 // StatsResource has the methods of stats.
 type StatsResource struct {
 	transport *transport
@@ -1670,6 +1733,21 @@ func (r *TemplatesResource) Update(ctx context.Context, id string, input UpdateT
 	return &answer.Inside, nil
 }
 
+// UsageResource has the methods of usage.
+type UsageResource struct {
+	transport *transport
+}
+
+// Get: Get how much of the plan is used. Counted by recipient and by month (UTC). Test mail does not count.
+func (r *UsageResource) Get(ctx context.Context, options ...RequestOption) (*Usage, error) {
+	var answer Usage
+	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/usage"}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
 // WarmingResource has the methods of warming.
 type WarmingResource struct {
 	transport *transport
@@ -1793,6 +1871,12 @@ func (r *WebhooksResource) Get(ctx context.Context, id string, options ...Reques
 // List: List webhook endpoints. Newest first. Secrets are never shown again.
 func (r *WebhooksResource) List(ctx context.Context, query ListWebhooksQuery, options ...RequestOption) (*Page[Webhook], error) {
 	return listPage[Webhook](ctx, r.transport, call{method: "GET", path: "/v1/webhooks", query: query}, listing{"webhooks", false}, options)
+}
+
+// ListDeliveries: List the deliveries of one webhook endpoint, newest first. As `/v1/webhook-deliveries` lists
+// them, of this endpoint alone.
+func (r *WebhooksResource) ListDeliveries(ctx context.Context, id string, query ListDeliveriesOfWebhookQuery, options ...RequestOption) (*Page[WebhookDelivery], error) {
+	return listPage[WebhookDelivery](ctx, r.transport, call{method: "GET", path: "/v1/webhooks/" + segment(id) + "/deliveries", query: query}, listing{"deliveries", false}, options)
 }
 
 // Replay: Send again what failed (or was delivered) in a time range. At most 10,000 a call; each delivery is

@@ -50,6 +50,13 @@ export function firstOrganization(db: Query) {
   );
 }
 
+export function findOrganization(db: Query, orgId: string) {
+  return db.query<OrganizationRow>(
+    "select id, name, plan, state, monthly_quota, requests_per_second from organization where id = $1",
+    [orgId],
+  );
+}
+
 export type ListedOrganization = OrganizationRow & { created_at: Date };
 
 /** Every organization; for the command line only. */

@@ -18,6 +18,7 @@ import {
 } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as accounts from "./accounts.ts";
+import { mountMe, type UsagePorts } from "./me-routes.ts";
 
 const Key = Named(
   "ApiKey",
@@ -36,8 +37,9 @@ const Key = Named(
 const Name = Type.String({ minLength: 1, maxLength: 191 });
 const tags = ["API keys"];
 
-/** Mounts the API-keys endpoints. */
-export function mountAccounts(api: Api, world: World): void {
+/** Mounts the endpoints of API keys, and what a key may ask about itself. */
+export function mountAccounts(api: Api, world: World, ports: UsagePorts): void {
+  mountMe(api, world, ports);
   api.post(
     "/v1/api-keys",
     {

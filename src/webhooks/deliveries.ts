@@ -7,7 +7,7 @@ import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { type AttemptWorld, makeAttempt } from "./attempt.ts";
 import * as log from "./delivery-queries.ts";
-import { bodyOf } from "./enqueue.ts";
+import { bodyOf } from "./event-body.ts";
 import * as queries from "./queries.ts";
 import * as queue from "./queue-queries.ts";
 import { samplePayload } from "./sample.ts";

@@ -38,6 +38,10 @@ async function statementsFor(count: number, more: { org_id: string; bytes?: numb
     const event = outgoing(api, { org_id: more.org_id });
     return { ...event, payload: { ...event.payload, text: "x".repeat(more.bytes ?? 10) } };
   });
+  // Whether somebody reads the organization's events is known for a second.
+  await api.world.db.transaction((tx) =>
+    enqueueWebhooks(tx, api.world, [outgoing(api, { org_id: more.org_id, event: "email.received" })]),
+  );
   return api.world.db.transaction(async (inner) => {
     const { tx, statements } = counting(inner);
     await enqueueWebhooks(tx, api.world, events);

@@ -1,9 +1,12 @@
 // From events to queued deliveries, inside the producer's own transaction: the outcome and its webhooks commit together.
-// One cheap select when nobody subscribes, else two or three statements for the whole batch. Not here: sending.
+// One cheap select when nobody subscribes, else two or three statements for the whole batch. Events of organizations that
+// read them from the API are kept besides (stream.ts). Not here: sending.
 import { compilePattern, type Pattern } from "../mail/glob-pattern.ts";
 import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
+import { bodyOf } from "./event-body.ts";
 import * as queue from "./queue-queries.ts";
+import { keepForReaders } from "./stream.ts";
 import type { OutgoingEvent } from "./types.ts";
 
 const PATTERNS_MAX = 5_000;
@@ -24,6 +27,7 @@ export async function enqueueWebhooks(
 ): Promise<void> {
   if (events.length === 0) return;
   const at = new Date(world.clock.now());
+  await keepForReaders(tx, world, events, at);
   const orgIds = [...new Set(events.map((event) => event.org_id))];
   const subscribers = await queue.holdSubscribers(tx, orgIds, [...new Set(events.map(({ event }) => event))], at);
   if (subscribers.length === 0) return;
@@ -96,12 +100,6 @@ function takes(subscriber: queue.Subscriber, event: OutgoingEvent): boolean {
       ? (event.endpoint_ids ?? []).includes(subscriber.id)
       : subscriber.domain_id === null || subscriber.domain_id === event.domain_id;
   return isChosen && acceptsRecipient(subscriber.match_pattern, event.recipient);
-}
-
-/** The bytes that are sent, stored once: JSON with well-formed Unicode, the contract's common fields first. */
-export function bodyOf(event: Pick<OutgoingEvent, "event" | "event_id" | "at" | "payload">): Buffer {
-  const { event: name, event_id, at, payload } = event;
-  return Buffer.from(JSON.stringify({ event: name, timestamp: at.toISOString(), event_id, ...payload }), "utf8");
 }
 
 const patterns = new Map<string, Pattern | null>();

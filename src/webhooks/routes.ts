@@ -21,6 +21,7 @@ import {
 } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as deliveries from "./deliveries.ts";
+import { mountEvents } from "./stream-routes.ts";
 import { DELIVERY_STATUSES, EVENT_TYPES } from "./types.ts";
 import * as webhooks from "./webhooks.ts";
 
@@ -74,6 +75,17 @@ const Delivery = Named(
   }),
 );
 
+const LogQuery = {
+  status: Type.Optional(OneOf(DELIVERY_STATUSES)),
+  event: Type.Optional(OneOf(EVENT_TYPES)),
+  days: Type.Optional(Type.Integer({ minimum: 1, maximum: 90, default: 7 })),
+  ...PageQuery,
+};
+const DeliveryPage = Type.Composite([
+  PageOf("deliveries", Delivery),
+  Type.Object({ warnings: Type.Array(Type.String({ description: "Sentences on endpoints in trouble" })) }),
+]);
+
 /** A request without a body arrives as null. */
 const NoBody = Nullable(Closed({}));
 
@@ -87,6 +99,8 @@ export function mountWebhooks(api: Api, world: World): void {
   mountRotate(api, world);
   mountTest(api, world);
   mountLog(api, world);
+  mountEndpointLog(api, world);
+  mountEvents(api, world);
   mountReplays(api, world);
 }
 
@@ -261,24 +275,36 @@ function mountLog(api: Api, world: World): void {
         summary: "List webhook deliveries, newest first",
         description:
           "Of all endpoints. Failed deliveries are kept for 30 days. `warnings` names endpoints that fail often.",
-        querystring: Closed({
-          status: Type.Optional(OneOf(DELIVERY_STATUSES)),
-          endpoint_id: Type.Optional(Id),
-          event: Type.Optional(OneOf(EVENT_TYPES)),
-          days: Type.Optional(Type.Integer({ minimum: 1, maximum: 90, default: 7 })),
-          ...PageQuery,
-        }),
-        response: answers({
-          200: Type.Composite([
-            PageOf("deliveries", Delivery),
-            Type.Object({ warnings: Type.Array(Type.String({ description: "Sentences on endpoints in trouble" })) }),
-          ]),
-        }),
+        querystring: Closed({ ...LogQuery, endpoint_id: Type.Optional(Id) }),
+        response: answers({ 200: DeliveryPage }),
       },
     },
     async (request) => {
       const { days = 7, limit: _limit, offset: _offset, ...filter } = request.query;
       return deliveries.listDeliveries(world, request.account.org_id, { ...filter, days }, pageOf(request.query));
+    },
+  );
+}
+
+function mountEndpointLog(api: Api, world: World): void {
+  api.get(
+    "/v1/webhooks/:id/deliveries",
+    {
+      schema: {
+        operationId: "listDeliveriesOfWebhook",
+        tags,
+        summary: "List the deliveries of one webhook endpoint, newest first",
+        description: "As `/v1/webhook-deliveries` lists them, of this endpoint alone.",
+        params: IdParams,
+        querystring: Closed(LogQuery),
+        response: answers({ 200: DeliveryPage }, [404]),
+      },
+    },
+    async (request) => {
+      const { days = 7, limit: _limit, offset: _offset, ...filter } = request.query;
+      const { id } = await webhooks.getWebhook(world, request.account.org_id, request.params.id);
+      const wanted = { ...filter, endpoint_id: id, days };
+      return deliveries.listDeliveries(world, request.account.org_id, wanted, pageOf(request.query));
     },
   );
 }

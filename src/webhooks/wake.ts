@@ -38,31 +38,37 @@ export function createBell(): Bell {
   };
 }
 
-type Wakers = { bells: Set<Bell>; tellOthers: Notify | null };
+/** Who hears of queued webhooks: a dispatcher, or somebody who reads events (stream.ts), beside whom other processes are told, too. */
+export type Hearer = "dispatcher" | "reader";
+type Wakers = { bells: Map<Bell, Hearer>; tellOthers: Notify | null };
 
 const wakers = new WeakMap<Db, Wakers>();
 
 function wakersOf(db: Db): Wakers {
   let known = wakers.get(db);
   if (!known) {
-    known = { bells: new Set(), tellOthers: null };
+    known = { bells: new Map(), tellOthers: null };
     wakers.set(db, known);
   }
   return known;
 }
 
 /** Rings `bell` whenever this process queues webhooks; returns how to stop that. */
-export function listenInProcess(db: Db, bell: Bell): () => void {
+export function listenInProcess(db: Db, bell: Bell, hearer: Hearer = "dispatcher"): () => void {
   const { bells } = wakersOf(db);
-  bells.add(bell);
+  bells.set(bell, hearer);
   return () => bells.delete(bell);
 }
 
 /** Says that webhooks were queued. To be called after the commit; costs nothing and never fails. */
 export function wakeHooks(world: Pick<World, "db" | "log">): void {
   const state = wakersOf(world.db);
-  for (const bell of state.bells) bell.ring();
-  if (state.bells.size > 0) return;
+  let isDispatched = false;
+  for (const [bell, hearer] of state.bells) {
+    bell.ring();
+    isDispatched ||= hearer === "dispatcher";
+  }
+  if (isDispatched) return;
   state.tellOthers ??= notifierOn(world, CHANNEL);
   state.tellOthers();
 }

@@ -74,7 +74,7 @@ const NOT_TO_LIVE = [
 /** Done a moment ago already, when the thing was made: too soon to do again. */
 const TOO_SOON = ["POST /v1/masked/destinations/{id}/resend"];
 /** Answers in which nothing is their owner's: limits, the service's own domain. */
-const NOBODYS = ["GET /v1/masked/settings", "GET /v1/masked/domain"];
+const NOBODYS = ["GET /v1/usage", "GET /v1/masked/settings", "GET /v1/masked/domain"];
 /** Of the queries in QUERIES. */
 const ASKED_ABOUT = "x@recipient.example";
 /** What belongs to an environment: a test key sees what test keys made. */

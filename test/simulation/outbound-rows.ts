@@ -1,5 +1,6 @@
 // The model's rows of sending, and what each statement of the engine does to them: its meaning, written down once more by
 // hand from its SQL. model.test.ts holds both against each other.
+
 import * as accounts from "../../src/accounts/queries.ts";
 import * as events from "../../src/events/queries.ts";
 import * as pools from "../../src/outbound/pools/pool-queries.ts";
@@ -11,6 +12,7 @@ import * as relays from "../../src/outbound/route/relay-queries.ts";
 import * as stats from "../../src/stats/queries.ts";
 import * as suppressions from "../../src/suppressions/queries.ts";
 import * as webhooks from "../../src/webhooks/queue-queries.ts";
+import * as stream from "../../src/webhooks/stream-queries.ts";
 import { type Statement, textOf } from "./database.ts";
 import { createWriter, type Writer } from "./rows.ts";
 import type { Universe } from "./universe.ts";
@@ -531,5 +533,6 @@ function quietStatements(): [string, Statement][] {
     none(textOf((db) => stats.addCounts(db, []))),
     none(textOf((db) => stats.addReasons(db, []))),
     none(textOf((db) => webhooks.holdSubscribers(db, [], [], new Date(0)))),
+    none(textOf((db) => stream.findListeners(db, [], new Date(0)))),
   ];
 }

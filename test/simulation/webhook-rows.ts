@@ -1,6 +1,8 @@
 // The model's rows of webhooks, and what each statement of the dispatchers and of the producers does to them.
+
 import * as endpoints from "../../src/webhooks/queries.ts";
 import * as queue from "../../src/webhooks/queue-queries.ts";
+import * as stream from "../../src/webhooks/stream-queries.ts";
 import { type Statement, textOf } from "./database.ts";
 import type { Sabotage } from "./outbound-rows.ts";
 import { createWriter, type Writer } from "./rows.ts";
@@ -90,6 +92,7 @@ function producerStatements(rows: WebhookRows): [string, Statement][] {
             sleeps: rows.lanes.get(id)!.next_at > ms(at),
           })),
     ],
+    [textOf((db) => stream.findListeners(db, [], new Date(0))), () => []],
     [
       textOf((db) => queue.insertDeliveries(db, [], [], new Date(0))),
       ([at, bodyOrgs, bodyIds, , bodies, orgIds, ids, webhookIds, eventIds, events, sizes]) => {

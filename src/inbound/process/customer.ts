@@ -3,7 +3,7 @@
 import type { AliasAction, ForwardMode } from "../../aliases/aliases.ts";
 import { coalesceListsByOrg } from "../../platform/fair/coalesce.ts";
 import type { World } from "../../platform/world.ts";
-import { findDomainWebhooks } from "../../webhooks/webhooks.ts";
+import { findDomainWebhooks, isRead } from "../../webhooks/webhooks.ts";
 import type { Handler, Mail, Outcome, RouteOf, RuleHit, RulesStep, SpamStep } from "../types.ts";
 import { type Gathered, gather, readMail } from "./findings.ts";
 import { type ForwardSender, isLoop, makeForwards } from "./forward.ts";
@@ -71,16 +71,27 @@ async function carryOut(
     case "drop":
       return put(gathered, { status: "dropped", reason: `dropped by ${order.by}` });
     case "store":
-      return put(gathered, { status: "delivered", reason: null });
+      return announce(world, ports, work, []);
     case "forward":
       return forward(world, ports, work);
     case "webhook": {
       const ids = order.webhook_ids.length > 0 ? order.webhook_ids : await findEndpoints(mail.route);
-      const described = { ...gathered, shows_auth: await ports.showsAuth(mail.org_id) };
-      const events = ids.length > 0 ? [receivedEvent(world, mail, described, ids)] : [];
-      return { ...put(gathered, { status: "delivered", reason: null }), events };
+      return announce(world, ports, work, ids);
     }
   }
+}
+
+/** Tells these endpoints of the mail, and whoever reads the organization's events. */
+async function announce(
+  world: CustomerWorld,
+  ports: CustomerPorts,
+  { mail, gathered }: Work,
+  endpointIds: string[],
+): Promise<Outcome> {
+  const outcome = put(gathered, { status: "delivered", reason: null });
+  if (endpointIds.length === 0 && !(await isRead(world, mail.org_id))) return outcome;
+  const described = { ...gathered, shows_auth: await ports.showsAuth(mail.org_id) };
+  return { ...outcome, events: [receivedEvent(world, mail, described, endpointIds)] };
 }
 
 function put({ found, findings }: Gathered, to: Pick<Outcome, "status" | "reason">): Outcome {

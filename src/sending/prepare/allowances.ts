@@ -34,18 +34,21 @@ function parseName(name: string) {
   return { org_id, scope_id, kind, starts_at: new Date(Number(at)) };
 }
 
+function endOfMonth(start: Date): Date {
+  return new Date(Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1));
+}
+
 /** The organization's month (UTC). */
 export function monthlyQuota(account: Account, nowMs: number): Allowance {
   const now = new Date(nowMs);
   const starts_at = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1));
-  const ends = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
   return {
     scope_id: account.org_id,
     kind: "monthly_quota",
     starts_at,
     ceiling: account.monthly_quota,
     warming_phase: "",
-    retry_after_seconds: Math.ceil((ends - nowMs) / 1000),
+    retry_after_seconds: Math.ceil((endOfMonth(starts_at).getTime() - nowMs) / 1000),
   };
 }
 
@@ -105,6 +108,15 @@ export async function usedOf(tx: Query, orgId: string, windows: Window[]): Promi
   );
   const used = new Map(rows.map((row) => [nameOf(orgId, row), row.used]));
   return windows.map((window) => used.get(nameOf(orgId, window)) ?? 0);
+}
+
+/** What an organization has used of its month, which ends at `ends_at`. */
+export function monthReader(world: Pick<World, "db" | "clock">) {
+  return async (account: Account): Promise<{ used: number; ends_at: Date }> => {
+    const quota = monthlyQuota(account, world.clock.now());
+    const [used = 0] = await world.db.asOrg(account.org_id, (tx) => usedOf(tx, account.org_id, [quota]));
+    return { used, ends_at: endOfMonth(quota.starts_at) };
+  };
 }
 
 /** Forgets windows of domains that began before `before`. */

@@ -1355,6 +1355,13 @@ export type ErrorCode = "validation_error" | "invalid_json" | "payload_too_large
 
 export type Event = EmailReceivedEvent | EmailDeliveredEvent | EmailBouncedEvent | EmailDeferredEvent | EmailComplainedEvent;
 
+export type EventList = {
+  /** Oldest first, each with the very bytes that a webhook gets */
+  events: Event[];
+  /** Give it as `after` in the next request */
+  last_event_id: string;
+};
+
 export type ExportMaskedPersonAnswer = {
   /** The address */
   email: string;
@@ -1731,6 +1738,12 @@ export type IspStats = {
   top_bounce_reasons: BounceReason[];
 };
 
+export type KeyInUse = {
+  id: RecordId;
+  /** The key's name */
+  name: string;
+};
+
 export type ListDkimKeysAnswer = {
   /** The domain's name */
   domain: string;
@@ -1938,13 +1951,31 @@ export type MaskedSettings = {
   updated_at: string | null;
 };
 
+export type Me = {
+  organization: Organization;
+  environment: Environment;
+  key: KeyInUse;
+};
+
 /** Your own values, which events carry back. At most 20 keys and 2 KiB as JSON; ids beyond 2^53 as strings */
 export type Metadata = { [name: string]: unknown };
+
+export type Organization = {
+  id: RecordId;
+  /** The organization's name */
+  name: string;
+  plan: Plan;
+  /** pending_review: test keys work, live mail does not leave yet */
+  state: "pending_review" | "active" | "suspended" | (string & {});
+};
 
 export type PauseWarmingRequest = {
   /** Shown as paused_reason; no control characters */
   reason?: string | null;
 };
+
+/** The plan of the organization */
+export type Plan = "free" | "starter" | "growth" | "scale" | "enterprise" | (string & {});
 
 export type PreviewSuppressionImportRequest = {
   /** The file's text; the whole body at most 40 MiB */
@@ -2725,6 +2756,19 @@ export type UpdateWebhookRequest = {
   match_pattern?: string | null;
   /** false: switched off */
   enabled?: boolean;
+};
+
+export type Usage = {
+  /** The month, in UTC, such as 2026-11 */
+  period: string;
+  period_ends_at: Timestamp;
+  plan: Plan;
+  /** Recipients of live mail that the month has room for */
+  quota_limit: number;
+  /** Recipients so far */
+  quota_used: number;
+  /** Requests that the API takes from the organization */
+  requests_per_second: number;
 };
 
 export type VerifiedDomain = {

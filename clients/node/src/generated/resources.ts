@@ -40,6 +40,8 @@ import type {
   EmailContent,
   Environment,
   EraseMaskedPersonAnswer,
+  Event,
+  EventList,
   ExportMaskedPersonAnswer,
   GetMaskedDomainAnswer,
   InboundEmail,
@@ -56,6 +58,7 @@ import type {
   MaskedContact,
   MaskedDestination,
   MaskedSettings,
+  Me,
   PauseWarmingRequest,
   PreviewSuppressionImportRequest,
   PreviewTemplateRequest,
@@ -94,6 +97,7 @@ import type {
   UpdateMaskedSettingsRequest,
   UpdateTemplateRequest,
   UpdateWebhookRequest,
+  Usage,
   VerifiedDomain,
   VerifyDkimKeysAnswer,
   Warming,
@@ -214,6 +218,17 @@ export type ListEmailsQuery = {
   from_date?: string;
   /** A day or an RFC 3339 time, inclusive */
   to_date?: string;
+};
+
+export type ListEventsQuery = {
+  /** The last event that was read */
+  after?: RecordId;
+  /** Only these events: their names, separated by commas */
+  types?: string;
+  /** Seconds to wait while there is none */
+  wait?: number;
+  /** How many rows at most: 1 to 100 */
+  limit?: number;
 };
 
 export type ListInboundEmailsQuery = {
@@ -443,8 +458,6 @@ export type ListWarmingHistoryQuery = {
 export type ListWebhookDeliveriesQuery = {
   /** The state */
   status?: "pending" | "delivered" | "retrying" | "failed" | (string & {});
-  /** UUIDv7 */
-  endpoint_id?: RecordId;
   /** The event's type */
   event?: "email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained" | (string & {});
   /** How many days back */
@@ -453,9 +466,24 @@ export type ListWebhookDeliveriesQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** UUIDv7 */
+  endpoint_id?: RecordId;
 };
 
 export type ListWebhooksQuery = {
+  /** How many rows at most: 1 to 100 */
+  limit?: number;
+  /** How many rows to skip */
+  offset?: number;
+};
+
+export type ListDeliveriesOfWebhookQuery = {
+  /** The state */
+  status?: "pending" | "delivered" | "retrying" | "failed" | (string & {});
+  /** The event's type */
+  event?: "email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained" | (string & {});
+  /** How many days the figures cover */
+  days?: number;
   /** How many rows at most: 1 to 100 */
   limit?: number;
   /** How many rows to skip */
@@ -684,6 +712,15 @@ export type Resources = {
      */
     sendBatch(input: SendBatchRequest, options?: RequestOptions): Promise<BatchAnswer>;
   };
+  events: {
+    /**
+     * Read events, and wait for them. For programs that no webhook can reach. Without `after` it begins now;
+     * events are kept from the first request on, and for 7 days after the last one. With `Accept:
+     * text/event-stream` they are streamed, each under its id (`Last-Event-ID` is read as `after`). An event may
+     * come more than once: deduplicate by `event_id`. A test key reads events of test mail only.
+     */
+    list(query?: ListEventsQuery, options?: RequestOptions): Promise<EventList>;
+  };
   inbound: {
     /**
      * Delete a mail, its attachments, and with its last recipient the message. What its webhook events say is
@@ -892,6 +929,13 @@ export type Resources = {
       update(input?: UpdateMaskedSettingsRequest, options?: RequestOptions): Promise<MaskedSettings>;
     };
   };
+  me: {
+    /**
+     * Get who the key acts for. The organization, the environment and the key itself: to see that a key works,
+     * and whose it is.
+     */
+    get(options?: RequestOptions): Promise<Me>;
+  };
   stats: {
     /** What became of a domain's mail, day by day. Needs a paid plan: 403 `plan_limit_reached` on the free one. */
     daily(id: string, query?: ListDomainStatsDailyQuery, options?: RequestOptions): Promise<DomainStatsDaily>;
@@ -981,6 +1025,10 @@ export type Resources = {
      */
     update(id: string, input?: UpdateTemplateRequest, options?: RequestOptions): Promise<Template>;
   };
+  usage: {
+    /** Get how much of the plan is used. Counted by recipient and by month (UTC). Test mail does not count. */
+    get(options?: RequestOptions): Promise<Usage>;
+  };
   warming: {
     /**
      * How much the domain may send now, and what comes next. The limits of the current phase, what is used of
@@ -1021,6 +1069,11 @@ export type Resources = {
     get(id: string, options?: RequestOptions): Promise<Webhook>;
     /** List webhook endpoints. Newest first. Secrets are never shown again. */
     list(query?: ListWebhooksQuery, options?: RequestOptions): PagePromise<Webhook>;
+    /**
+     * List the deliveries of one webhook endpoint, newest first. As `/v1/webhook-deliveries` lists them, of this
+     * endpoint alone.
+     */
+    listDeliveries(id: string, query?: ListDeliveriesOfWebhookQuery, options?: RequestOptions): PagePromise<WebhookDelivery>;
     /**
      * Send again what failed (or was delivered) in a time range. At most 10,000 a call; each delivery is taken
      * once. Call again while `remaining` is not 0.
@@ -1171,6 +1224,10 @@ export function bindResources(transport: Transport): Resources {
       sendBatch: (input, options) =>
         transport.request({ method: "POST", path: "/v1/send/batch", body: { json: input }, answer: "json", idempotent: true }, options) as Promise<never>,
     },
+    events: {
+      list: (query, options) =>
+        transport.request({ method: "GET", path: "/v1/events", query, answer: "json", idempotent: false }, options) as Promise<never>,
+    },
     inbound: {
       delete: (id, options) =>
         transport.request({ method: "DELETE", path: `/v1/inbound-emails/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
@@ -1275,6 +1332,10 @@ export function bindResources(transport: Transport): Resources {
           transport.request({ method: "PUT", path: "/v1/masked/settings", body: { json: input ?? {} }, answer: "json", idempotent: false }, options) as Promise<never>,
       },
     },
+    me: {
+      get: (options) =>
+        transport.request({ method: "GET", path: "/v1/me", answer: "json", idempotent: false }, options) as Promise<never>,
+    },
     stats: {
       daily: (id, query, options) =>
         transport.request({ method: "GET", path: `/v1/domains/${segment(id)}/stats/daily`, query, answer: "json", idempotent: false }, options) as Promise<never>,
@@ -1319,6 +1380,10 @@ export function bindResources(transport: Transport): Resources {
       update: (id, input, options) =>
         inside(transport.request({ method: "PUT", path: `/v1/templates/${segment(id)}`, body: { json: input ?? {} }, answer: "json", idempotent: false }, options), "template"),
     },
+    usage: {
+      get: (options) =>
+        transport.request({ method: "GET", path: "/v1/usage", answer: "json", idempotent: false }, options) as Promise<never>,
+    },
     warming: {
       get: (id, options) =>
         transport.request({ method: "GET", path: `/v1/domains/${segment(id)}/warming`, answer: "json", idempotent: false }, options) as Promise<never>,
@@ -1340,6 +1405,8 @@ export function bindResources(transport: Transport): Resources {
         inside(transport.request({ method: "GET", path: `/v1/webhooks/${segment(id)}`, answer: "json", idempotent: false }, options), "webhook"),
       list: (query, options) =>
         listPages((page) => transport.request({ method: "GET", path: "/v1/webhooks", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "webhooks", cursor: false }, query),
+      listDeliveries: (id, query, options) =>
+        listPages((page) => transport.request({ method: "GET", path: `/v1/webhooks/${segment(id)}/deliveries`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "deliveries", cursor: false }, query),
       replay: (id, input, options) =>
         transport.request({ method: "POST", path: `/v1/webhooks/${segment(id)}/replay`, body: { json: input }, answer: "json", idempotent: false }, options) as Promise<never>,
       rotateSecret: (id, input, options) =>

@@ -18,13 +18,16 @@ abstract class Resources
     public readonly Dmarc $dmarc;
     public readonly Domains $domains;
     public readonly Emails $emails;
+    public readonly Events $events;
     public readonly Inbound $inbound;
     public readonly InboundRules $inboundRules;
     public readonly IpPools $ipPools;
     public readonly Masked $masked;
+    public readonly Me $me;
     public readonly Stats $stats;
     public readonly Suppressions $suppressions;
     public readonly Templates $templates;
+    public readonly Usage $usage;
     public readonly Warming $warming;
     public readonly Webhooks $webhooks;
 
@@ -38,13 +41,16 @@ abstract class Resources
         $this->dmarc = new Dmarc($transport);
         $this->domains = new Domains($transport);
         $this->emails = new Emails($transport);
+        $this->events = new Events($transport);
         $this->inbound = new Inbound($transport);
         $this->inboundRules = new InboundRules($transport);
         $this->ipPools = new IpPools($transport);
         $this->masked = new Masked($transport);
+        $this->me = new Me($transport);
         $this->stats = new Stats($transport);
         $this->suppressions = new Suppressions($transport);
         $this->templates = new Templates($transport);
+        $this->usage = new Usage($transport);
         $this->warming = new Warming($transport);
         $this->webhooks = new Webhooks($transport);
     }

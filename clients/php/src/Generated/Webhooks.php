@@ -88,6 +88,34 @@ final class Webhooks
     }
 
     /**
+     * List the deliveries of one webhook endpoint, newest first. As `/v1/webhook-deliveries` lists them,
+     * of this endpoint alone.
+     *
+     * @param array{
+     *     // The state
+     *     status?: string,
+     *     // The event's type
+     *     event?: string,
+     *     // How many days the figures cover
+     *     days?: int,
+     *     // How many rows at most: 1 to 100
+     *     limit?: int,
+     *     // How many rows to skip
+     *     offset?: int,
+     * } $query
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     */
+    public function listDeliveries(string $id, array $query = [], array $options = []): Page
+    {
+        return new Page(
+            'deliveries',
+            false,
+            $query,
+            fn (array $page): Record => $this->transport->request('GET', '/v1/webhooks/' . Transport::segment($id) . '/deliveries', ['query' => $page], $options),
+        );
+    }
+
+    /**
      * Send again what failed (or was delivered) in a time range. At most 10,000 a call; each delivery is
      * taken once. Call again while `remaining` is not 0.
      *

@@ -23,8 +23,6 @@ final class WebhooksDeliveries
      * @param array{
      *     // The state
      *     status?: string,
-     *     // UUIDv7
-     *     endpoint_id?: array<string, mixed>,
      *     // The event's type
      *     event?: string,
      *     // How many days back
@@ -33,6 +31,8 @@ final class WebhooksDeliveries
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // UUIDv7
+     *     endpoint_id?: array<string, mixed>,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

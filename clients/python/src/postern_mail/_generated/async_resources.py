@@ -359,6 +359,20 @@ class AsyncEmails:
         return answer
 
 
+class AsyncEvents:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def list(self, *, after: Optional[m.RecordId] = None, types: Optional[str] = None, wait: Optional[int] = None, limit: Optional[int] = None, options: Optional[RequestOptions] = None) -> m.EventList:
+        """Read events, and wait for them. For programs that no webhook can reach. Without `after` it
+        begins now; events are kept from the first request on, and for 7 days after the last one.
+        With `Accept: text/event-stream` they are streamed, each under its id (`Last-Event-ID` is
+        read as `after`). An event may come more than once: deduplicate by `event_id`. A test key
+        reads events of test mail only."""
+        answer: m.EventList = await self._transport.request(Call("GET", "/v1/events", {"after": after, "types": types, "wait": wait, "limit": limit}), options)
+        return answer
+
+
 class AsyncInbound:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -698,6 +712,17 @@ class AsyncMasked:
         return answer
 
 
+class AsyncMe:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def get(self, *, options: Optional[RequestOptions] = None) -> m.Me:
+        """Get who the key acts for. The organization, the environment and the key itself: to see that
+        a key works, and whose it is."""
+        answer: m.Me = await self._transport.request(Call("GET", "/v1/me"), options)
+        return answer
+
+
 class AsyncStats:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -839,6 +864,17 @@ class AsyncTemplates:
         return answer
 
 
+class AsyncUsage:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def get(self, *, options: Optional[RequestOptions] = None) -> m.Usage:
+        """Get how much of the plan is used. Counted by recipient and by month (UTC). Test mail does
+        not count."""
+        answer: m.Usage = await self._transport.request(Call("GET", "/v1/usage"), options)
+        return answer
+
+
 class AsyncWarming:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -882,13 +918,13 @@ class AsyncWebhooksDeliveries:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    def list(self, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, endpoint_id: Optional[m.RecordId] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> AsyncPageCall[m.WebhookDelivery]:
+    def list(self, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, endpoint_id: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> AsyncPageCall[m.WebhookDelivery]:
         """List webhook deliveries, newest first. Of all endpoints. Failed deliveries are kept for 30
         days. `warnings` names endpoints that fail often."""
         return AsyncPageCall(
             lambda page: self._transport.request(Call("GET", "/v1/webhook-deliveries", page), options),
             Listing("deliveries", False),
-            {"status": status, "endpoint_id": endpoint_id, "event": event, "days": days, "limit": limit, "offset": offset},
+            {"status": status, "event": event, "days": days, "limit": limit, "offset": offset, "endpoint_id": endpoint_id},
         )
 
     async def replay(self, id: str, *, options: Optional[RequestOptions] = None) -> m.WebhookDelivery:
@@ -932,6 +968,15 @@ class AsyncWebhooks:
             {"limit": limit, "offset": offset},
         )
 
+    def list_deliveries(self, id: str, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> AsyncPageCall[m.WebhookDelivery]:
+        """List the deliveries of one webhook endpoint, newest first. As `/v1/webhook-deliveries` lists
+        them, of this endpoint alone."""
+        return AsyncPageCall(
+            lambda page: self._transport.request(Call("GET", f"/v1/webhooks/{segment(id)}/deliveries", page), options),
+            Listing("deliveries", False),
+            {"status": status, "event": event, "days": days, "limit": limit, "offset": offset},
+        )
+
     async def replay(self, id: str, input: m.ReplayWebhookRangeRequest, *, options: Optional[RequestOptions] = None) -> m.ReplayWebhookRangeAnswer:
         """Send again what failed (or was delivered) in a time range. At most 10,000 a call; each
         delivery is taken once. Call again while `remaining` is not 0."""
@@ -970,12 +1015,15 @@ class AsyncResources:
         self.dmarc = AsyncDmarc(transport)
         self.domains = AsyncDomains(transport)
         self.emails = AsyncEmails(transport)
+        self.events = AsyncEvents(transport)
         self.inbound = AsyncInbound(transport)
         self.inbound_rules = AsyncInboundRules(transport)
         self.ip_pools = AsyncIpPools(transport)
         self.masked = AsyncMasked(transport)
+        self.me = AsyncMe(transport)
         self.stats = AsyncStats(transport)
         self.suppressions = AsyncSuppressions(transport)
         self.templates = AsyncTemplates(transport)
+        self.usage = AsyncUsage(transport)
         self.warming = AsyncWarming(transport)
         self.webhooks = AsyncWebhooks(transport)

@@ -1799,6 +1799,20 @@ ErrorCode = Union[Literal['validation_error', 'invalid_json', 'payload_too_large
 
 Event = Union["EmailReceivedEvent", "EmailDeliveredEvent", "EmailBouncedEvent", "EmailDeferredEvent", "EmailComplainedEvent"]
 
+_EventListRequired = TypedDict("_EventListRequired", {
+    # Oldest first, each with the very bytes that a webhook gets
+    "events": "List[Event]",
+    # Give it as `after` in the next request
+    "last_event_id": "str",
+})
+_EventListOptional = TypedDict("_EventListOptional", {
+}, total=False)
+
+
+class EventList(_EventListRequired, _EventListOptional):
+    """A record."""
+
+
 _ExportMaskedPersonAnswerRequired = TypedDict("_ExportMaskedPersonAnswerRequired", {
     # The address
     "email": "str",
@@ -2305,6 +2319,19 @@ class IspStats(_IspStatsRequired, _IspStatsOptional):
     """A record."""
 
 
+_KeyInUseRequired = TypedDict("_KeyInUseRequired", {
+    "id": "RecordId",
+    # The key's name
+    "name": "str",
+})
+_KeyInUseOptional = TypedDict("_KeyInUseOptional", {
+}, total=False)
+
+
+class KeyInUse(_KeyInUseRequired, _KeyInUseOptional):
+    """A record."""
+
+
 _ListDkimKeysAnswerRequired = TypedDict("_ListDkimKeysAnswerRequired", {
     # The domain's name
     "domain": "str",
@@ -2583,9 +2610,38 @@ class MaskedSettings(_MaskedSettingsRequired, _MaskedSettingsOptional):
     """A record."""
 
 
+_MeRequired = TypedDict("_MeRequired", {
+    "organization": "Organization",
+    "environment": "Environment",
+    "key": "KeyInUse",
+})
+_MeOptional = TypedDict("_MeOptional", {
+}, total=False)
+
+
+class Me(_MeRequired, _MeOptional):
+    """A record."""
+
+
 # Your own values, which events carry back. At most 20 keys and 2 KiB as JSON; ids beyond 2^53 as
 # strings
 Metadata = Dict[str, Any]
+
+_OrganizationRequired = TypedDict("_OrganizationRequired", {
+    "id": "RecordId",
+    # The organization's name
+    "name": "str",
+    "plan": "Plan",
+    # pending_review: test keys work, live mail does not leave yet
+    "state": "Union[Literal['pending_review', 'active', 'suspended'], str]",
+})
+_OrganizationOptional = TypedDict("_OrganizationOptional", {
+}, total=False)
+
+
+class Organization(_OrganizationRequired, _OrganizationOptional):
+    """A record."""
+
 
 _PauseWarmingRequestRequired = TypedDict("_PauseWarmingRequestRequired", {
 })
@@ -2598,6 +2654,9 @@ _PauseWarmingRequestOptional = TypedDict("_PauseWarmingRequestOptional", {
 class PauseWarmingRequest(_PauseWarmingRequestRequired, _PauseWarmingRequestOptional):
     """A record."""
 
+
+# The plan of the organization
+Plan = Union[Literal['free', 'starter', 'growth', 'scale', 'enterprise'], str]
 
 _PreviewSuppressionImportRequestRequired = TypedDict("_PreviewSuppressionImportRequestRequired", {
     # The file's text; the whole body at most 40 MiB
@@ -3732,6 +3791,26 @@ _UpdateWebhookRequestOptional = TypedDict("_UpdateWebhookRequestOptional", {
 
 
 class UpdateWebhookRequest(_UpdateWebhookRequestRequired, _UpdateWebhookRequestOptional):
+    """A record."""
+
+
+_UsageRequired = TypedDict("_UsageRequired", {
+    # The month, in UTC, such as 2026-11
+    "period": "str",
+    "period_ends_at": "Timestamp",
+    "plan": "Plan",
+    # Recipients of live mail that the month has room for
+    "quota_limit": "int",
+    # Recipients so far
+    "quota_used": "int",
+    # Requests that the API takes from the organization
+    "requests_per_second": "int",
+})
+_UsageOptional = TypedDict("_UsageOptional", {
+}, total=False)
+
+
+class Usage(_UsageRequired, _UsageOptional):
     """A record."""
 
 

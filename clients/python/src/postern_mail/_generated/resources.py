@@ -359,6 +359,20 @@ class Emails:
         return answer
 
 
+class Events:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self, *, after: Optional[m.RecordId] = None, types: Optional[str] = None, wait: Optional[int] = None, limit: Optional[int] = None, options: Optional[RequestOptions] = None) -> m.EventList:
+        """Read events, and wait for them. For programs that no webhook can reach. Without `after` it
+        begins now; events are kept from the first request on, and for 7 days after the last one.
+        With `Accept: text/event-stream` they are streamed, each under its id (`Last-Event-ID` is
+        read as `after`). An event may come more than once: deduplicate by `event_id`. A test key
+        reads events of test mail only."""
+        answer: m.EventList = self._transport.request(Call("GET", "/v1/events", {"after": after, "types": types, "wait": wait, "limit": limit}), options)
+        return answer
+
+
 class Inbound:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -698,6 +712,17 @@ class Masked:
         return answer
 
 
+class Me:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def get(self, *, options: Optional[RequestOptions] = None) -> m.Me:
+        """Get who the key acts for. The organization, the environment and the key itself: to see that
+        a key works, and whose it is."""
+        answer: m.Me = self._transport.request(Call("GET", "/v1/me"), options)
+        return answer
+
+
 class Stats:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -839,6 +864,17 @@ class Templates:
         return answer
 
 
+class Usage:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def get(self, *, options: Optional[RequestOptions] = None) -> m.Usage:
+        """Get how much of the plan is used. Counted by recipient and by month (UTC). Test mail does
+        not count."""
+        answer: m.Usage = self._transport.request(Call("GET", "/v1/usage"), options)
+        return answer
+
+
 class Warming:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -882,13 +918,13 @@ class WebhooksDeliveries:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, endpoint_id: Optional[m.RecordId] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> Page[m.WebhookDelivery]:
+    def list(self, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, endpoint_id: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.WebhookDelivery]:
         """List webhook deliveries, newest first. Of all endpoints. Failed deliveries are kept for 30
         days. `warnings` names endpoints that fail often."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/webhook-deliveries", page), options),
             Listing("deliveries", False),
-            {"status": status, "endpoint_id": endpoint_id, "event": event, "days": days, "limit": limit, "offset": offset},
+            {"status": status, "event": event, "days": days, "limit": limit, "offset": offset, "endpoint_id": endpoint_id},
         )
 
     def replay(self, id: str, *, options: Optional[RequestOptions] = None) -> m.WebhookDelivery:
@@ -932,6 +968,15 @@ class Webhooks:
             {"limit": limit, "offset": offset},
         )
 
+    def list_deliveries(self, id: str, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> Page[m.WebhookDelivery]:
+        """List the deliveries of one webhook endpoint, newest first. As `/v1/webhook-deliveries` lists
+        them, of this endpoint alone."""
+        return Page(
+            lambda page: self._transport.request(Call("GET", f"/v1/webhooks/{segment(id)}/deliveries", page), options),
+            Listing("deliveries", False),
+            {"status": status, "event": event, "days": days, "limit": limit, "offset": offset},
+        )
+
     def replay(self, id: str, input: m.ReplayWebhookRangeRequest, *, options: Optional[RequestOptions] = None) -> m.ReplayWebhookRangeAnswer:
         """Send again what failed (or was delivered) in a time range. At most 10,000 a call; each
         delivery is taken once. Call again while `remaining` is not 0."""
@@ -970,12 +1015,15 @@ class Resources:
         self.dmarc = Dmarc(transport)
         self.domains = Domains(transport)
         self.emails = Emails(transport)
+        self.events = Events(transport)
         self.inbound = Inbound(transport)
         self.inbound_rules = InboundRules(transport)
         self.ip_pools = IpPools(transport)
         self.masked = Masked(transport)
+        self.me = Me(transport)
         self.stats = Stats(transport)
         self.suppressions = Suppressions(transport)
         self.templates = Templates(transport)
+        self.usage = Usage(transport)
         self.warming = Warming(transport)
         self.webhooks = Webhooks(transport)

@@ -576,6 +576,25 @@ module Postern
       end
     end
 
+    class Events
+      def initialize(transport)
+        @transport = transport
+      end
+
+      # Read events, and wait for them. For programs that no webhook can reach. Without `after` it begins
+      # now; events are kept from the first request on, and for 7 days after the last one. With `Accept:
+      # text/event-stream` they are streamed, each under its id (`Last-Event-ID` is read as `after`). An
+      # event may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.
+      # @option query [Record] :after The last event that was read
+      # @option query [String] :types Only these events: their names, separated by commas
+      # @option query [Integer] :wait Seconds to wait while there is none
+      # @option query [Integer] :limit How many rows at most: 1 to 100
+      # @return [Record]
+      def list(options: {}, **query)
+        @transport.request("GET", "/v1/events", query: query, options: options)
+      end
+    end
+
     class Inbound
       def initialize(transport)
         @transport = transport
@@ -1174,6 +1193,19 @@ module Postern
       end
     end
 
+    class Me
+      def initialize(transport)
+        @transport = transport
+      end
+
+      # Get who the key acts for. The organization, the environment and the key itself: to see that a key
+      # works, and whose it is.
+      # @return [Record]
+      def get(options: {})
+        @transport.request("GET", "/v1/me", options: options)
+      end
+    end
+
     class Stats
       def initialize(transport)
         @transport = transport
@@ -1424,6 +1456,18 @@ module Postern
       end
     end
 
+    class Usage
+      def initialize(transport)
+        @transport = transport
+      end
+
+      # Get how much of the plan is used. Counted by recipient and by month (UTC). Test mail does not count.
+      # @return [Record]
+      def get(options: {})
+        @transport.request("GET", "/v1/usage", options: options)
+      end
+    end
+
     class Warming
       def initialize(transport)
         @transport = transport
@@ -1485,11 +1529,11 @@ module Postern
       # List webhook deliveries, newest first. Of all endpoints. Failed deliveries are kept for 30 days.
       # `warnings` names endpoints that fail often.
       # @option query [String] :status The state
-      # @option query [Record] :endpoint_id UUIDv7
       # @option query [String] :event The event's type
       # @option query [Integer] :days How many days back
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :endpoint_id UUIDv7
       # @return [Page]
       def list(options: {}, **query)
         Page.new("deliveries", false, query) do |page|
@@ -1553,6 +1597,21 @@ module Postern
       def list(options: {}, **query)
         Page.new("webhooks", false, query) do |page|
           @transport.request("GET", "/v1/webhooks", query: page, options: options)
+        end
+      end
+
+      # List the deliveries of one webhook endpoint, newest first. As `/v1/webhook-deliveries` lists them,
+      # of this endpoint alone.
+      # @param id [String]
+      # @option query [String] :status The state
+      # @option query [String] :event The event's type
+      # @option query [Integer] :days How many days the figures cover
+      # @option query [Integer] :limit How many rows at most: 1 to 100
+      # @option query [Integer] :offset How many rows to skip
+      # @return [Page]
+      def list_deliveries(id, options: {}, **query)
+        Page.new("deliveries", false, query) do |page|
+          @transport.request("GET", "/v1/webhooks/#{Transport.segment(id)}/deliveries", query: page, options: options)
         end
       end
 
@@ -1620,6 +1679,8 @@ module Postern
       attr_reader :domains
       # @return [Emails]
       attr_reader :emails
+      # @return [Events]
+      attr_reader :events
       # @return [Inbound]
       attr_reader :inbound
       # @return [InboundRules]
@@ -1628,12 +1689,16 @@ module Postern
       attr_reader :ip_pools
       # @return [Masked]
       attr_reader :masked
+      # @return [Me]
+      attr_reader :me
       # @return [Stats]
       attr_reader :stats
       # @return [Suppressions]
       attr_reader :suppressions
       # @return [Templates]
       attr_reader :templates
+      # @return [Usage]
+      attr_reader :usage
       # @return [Warming]
       attr_reader :warming
       # @return [Webhooks]
@@ -1647,13 +1712,16 @@ module Postern
         @dmarc = Dmarc.new(transport)
         @domains = Domains.new(transport)
         @emails = Emails.new(transport)
+        @events = Events.new(transport)
         @inbound = Inbound.new(transport)
         @inbound_rules = InboundRules.new(transport)
         @ip_pools = IpPools.new(transport)
         @masked = Masked.new(transport)
+        @me = Me.new(transport)
         @stats = Stats.new(transport)
         @suppressions = Suppressions.new(transport)
         @templates = Templates.new(transport)
+        @usage = Usage.new(transport)
         @warming = Warming.new(transport)
         @webhooks = Webhooks.new(transport)
       end

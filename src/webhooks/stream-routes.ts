@@ -1,0 +1,138 @@
+// GET /v1/events: what would be posted to a webhook, read instead. As JSON, which may be waited for, or as a stream of
+// server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { Type } from "@sinclair/typebox";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { type Api, answers, Closed, Id, Named } from "../http/http.ts";
+import { invalid } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { createEventStream, type EventStream, type Reading } from "./stream.ts";
+import { EVENT_TYPES, Event, type WebhookEventType } from "./types.ts";
+
+const WAIT_S_MAX = 30;
+const PAGE = { minimum: 1, maximum: 100, default: 50 };
+/** A comment in a silent stream: proxies take silence for an end. */
+const BEAT_MS = 15_000;
+/** A stream ends then, and its client connects again: the key may have been revoked. */
+const STREAM_MS = 5 * 60_000;
+const RECONNECT_MS = 1_000;
+
+const EventList = Named(
+  "EventList",
+  Type.Object({
+    events: Type.Array(Event, { description: "Oldest first, each with the very bytes that a webhook gets" }),
+    last_event_id: { ...Id, description: "Give it as `after` in the next request" },
+  }),
+);
+
+/** Mounts the reading of events. */
+export function mountEvents(api: Api, world: World): void {
+  const stream = createEventStream(world);
+  api.addHook("preClose", async () => stream.stop());
+  api.get(
+    "/v1/events",
+    {
+      schema: {
+        operationId: "listEvents",
+        tags: ["Webhooks"],
+        summary: "Read events, and wait for them",
+        description:
+          "For programs that no webhook can reach. Without `after` it begins now; events are kept from the first request on, and for 7 days after the last one. With `Accept: text/event-stream` they are streamed, each under its id (`Last-Event-ID` is read as `after`). An event may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.",
+        querystring: Closed({
+          after: Type.Optional({ ...Id, description: "The last event that was read" }),
+          types: Type.Optional(
+            Type.String({ maxLength: 200, description: "Only these events: their names, separated by commas" }),
+          ),
+          wait: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              maximum: WAIT_S_MAX,
+              default: 0,
+              description: "Seconds to wait while there is none",
+            }),
+          ),
+          limit: Type.Optional(Type.Integer(PAGE)),
+        }),
+        response: answers({ 200: EventList }),
+      },
+    },
+    async (request, reply) => {
+      const { wait = 0, limit = PAGE.default } = request.query;
+      const asked = readingOf(request);
+      const signal = untilGone(reply.raw);
+      if (/\btext\/event-stream\b/i.test(request.headers.accept ?? "")) {
+        return sendStream(world, reply, { stream, asked, signal, orgId: request.account.org_id });
+      }
+      const limits = { limit, waitMs: wait * 1_000, signal };
+      const { events, last_event_id } = await stream.read(request.account.org_id, asked, limits);
+      return reply.type("application/json; charset=utf-8").send(toJson(events, last_event_id));
+    },
+  );
+}
+
+type Query = { after?: string; types?: string };
+
+function readingOf(request: FastifyRequest): Reading {
+  const { after, types } = request.query as Query;
+  const last = request.headers["last-event-id"];
+  return {
+    after: after ?? (typeof last === "string" && /^[0-9a-f-]{36}$/i.test(last) ? last : undefined),
+    types: types === undefined ? undefined : types.split(",").map((name) => toType(name.trim())),
+    environments: request.account.acts_on_live ? ["live", "test"] : ["test"],
+  };
+}
+
+function toType(name: string): WebhookEventType {
+  const found = EVENT_TYPES.find((type) => type === name);
+  if (!found) throw invalid("types", `the 'types' field knows no event '${name}': they are ${EVENT_TYPES.join(", ")}`);
+  return found;
+}
+
+/** Aborts when the client has gone. */
+function untilGone(response: ServerResponse): AbortSignal {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  return gone.signal;
+}
+
+/** The bodies as they are stored: parsed and written again they might be others. */
+function toJson(events: readonly { body: Buffer }[], lastEventId: string): Buffer {
+  const parts = events.flatMap(({ body }, at) => (at === 0 ? [body] : [Buffer.from(","), body]));
+  return Buffer.concat([Buffer.from('{"events":['), ...parts, Buffer.from(`],"last_event_id":"${lastEventId}"}`)]);
+}
+
+type Streaming = { stream: EventStream; asked: Reading; signal: AbortSignal; orgId: string };
+
+async function sendStream(world: World, reply: FastifyReply, { stream, asked, signal, orgId }: Streaming) {
+  const { raw } = reply;
+  const limits = { limit: PAGE.maximum, waitMs: BEAT_MS, signal, has_place: true };
+  // Before the head is out, so that a refusal is an answer like any other.
+  const leave = stream.enter(orgId);
+  signal.addEventListener("abort", leave, { once: true });
+  if (signal.aborted) leave();
+  let batch = await stream.read(orgId, asked, { ...limits, waitMs: 0 });
+  reply.hijack();
+  for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) raw.setHeader(name, value);
+  raw.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" });
+  raw.write(`retry: ${RECONNECT_MS}\n\n`);
+  const until = world.clock.monotonic() + STREAM_MS;
+  try {
+    while (!signal.aborted) {
+      for (const { id, event, body } of batch.events) {
+        raw.write(`id: ${id}\nevent: ${event}\ndata: `);
+        raw.write(body);
+        if (!raw.write("\n\n")) await once(raw, "drain", { signal });
+      }
+      if (world.clock.monotonic() >= until || stream.isStopped()) break;
+      const before = batch.last_event_id;
+      batch = await stream.read(orgId, { ...asked, after: before }, limits);
+      if (batch.events.length === 0) raw.write(": nothing new\n\n");
+    }
+  } catch (err) {
+    // The client connects again and goes on where it was.
+    if (!signal.aborted) world.log.warn({ err }, "a stream of events ended early");
+  }
+  raw.end();
+  return reply;
+}

@@ -1,0 +1,192 @@
+// GET /v1/events over real sockets: what is read are the bytes that webhooks get, in the order of commits.
+import assert from "node:assert/strict";
+import { type IncomingMessage, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import { type TestApi, testApi } from "../../test/support/api.ts";
+import { until } from "../../test/support/until.ts";
+import { bodyOf } from "./event-body.ts";
+import { outgoing, produce } from "./receiver.fixture.ts";
+import type { OutgoingEvent } from "./types.ts";
+import { enqueueWebhooks } from "./webhooks.ts";
+
+let api: TestApi;
+let port: number;
+
+before(async () => {
+  api = await testApi();
+  await api.app.listen({ host: "127.0.0.1", port: 0 });
+  port = (api.app.server.address() as AddressInfo).port;
+});
+after(() => api.close());
+
+type Reader = { org_id: string; live_key: string; test_key: string };
+
+/** An organization whose events are read from now on, and where its reading begins. */
+async function reader(): Promise<Reader & { start: string }> {
+  const organization = await api.organization();
+  const { status, body } = await read(organization.live_key);
+  assert.equal(status, 200);
+  assert.deepEqual(body.events, []);
+  return { ...organization, start: body.last_event_id };
+}
+
+const read = (key: string, query = "") => api.ask("GET", `/v1/events${query}`, undefined, { key });
+
+const event = (org_id: string, more: Partial<OutgoingEvent> = {}) => outgoing(api, { org_id, ...more });
+
+async function listen(key: string, query: string, headers: Record<string, string> = {}) {
+  const all = { authorization: `Bearer ${key}`, accept: "text/event-stream", ...headers };
+  const call = request({ port, host: "127.0.0.1", path: `/v1/events${query}`, headers: all });
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    call.on("response", resolve).on("error", reject).end();
+  });
+  const heard = { text: "" };
+  answer.setEncoding("utf8").on("data", (text: string) => {
+    heard.text += text;
+  });
+  return { answer, heard, stop: () => void call.destroy() };
+}
+
+test("events are read with the bytes that a webhook gets, and the next request goes on behind them", async () => {
+  const { org_id, live_key, start } = await reader();
+  const events = [event(org_id), event(org_id, { event: "email.bounced" })];
+  await produce(api, events);
+  const answer = await api.app.inject({
+    method: "GET",
+    url: `/v1/events?after=${start}`,
+    headers: { authorization: `Bearer ${live_key}` },
+  });
+  const bodies = events.map((one) => bodyOf(one).toString()).join(",");
+  assert.equal(answer.payload, `{"events":[${bodies}],"last_event_id":"${events[1]?.event_id}"}`);
+  const next = await read(live_key, `?after=${events[0]?.event_id}`);
+  assert.deepEqual(
+    next.body.events.map((one: { event_id: string }) => one.event_id),
+    [events[1]?.event_id],
+  );
+  const none = await read(live_key, `?after=${events[1]?.event_id}`);
+  assert.deepEqual([none.body.events, none.body.last_event_id], [[], events[1]?.event_id]);
+});
+
+test("types and limit choose; a name that is no event is refused with those that are", async () => {
+  const { org_id, live_key, start } = await reader();
+  await produce(api, [event(org_id), event(org_id, { event: "email.bounced" }), event(org_id)]);
+  const names = async (query: string) =>
+    (await read(live_key, `?after=${start}${query}`)).body.events.map((one: { event: string }) => one.event);
+  assert.deepEqual(await names("&types=email.bounced,email.complained"), ["email.bounced"]);
+  assert.deepEqual(await names("&limit=1"), ["email.delivered"]);
+  const { status, body } = await read(live_key, "?types=email.sent");
+  assert.deepEqual([status, body.field], [400, "types"]);
+  assert.match(body.error, /email\.delivered/);
+});
+
+test("a request that waits is answered when something happens, and empty when nothing does", async () => {
+  const { org_id, live_key, start } = await reader();
+  const waiting = read(live_key, `?after=${start}&wait=20`);
+  const startedAt = performance.now();
+  const one = event(org_id);
+  await produce(api, [one]);
+  assert.equal((await waiting).body.events[0].event_id, one.event_id);
+  assert.ok(performance.now() - startedAt < 10_000, "long before its time is up");
+  const { body } = await read(live_key, `?after=${one.event_id}&wait=1`);
+  assert.deepEqual(body.events, []);
+});
+
+test("no event is passed over: what was made earlier and committed later comes after", async () => {
+  const { org_id, live_key, start } = await reader();
+  const [early, late] = [event(org_id), event(org_id)];
+  let commit = () => {};
+  const committed = new Promise<void>((resolve) => {
+    commit = resolve;
+  });
+  const slow = api.world.db.transaction(async (tx) => {
+    await enqueueWebhooks(tx, api.world, [early]);
+    await committed;
+  });
+  await until("the slow transaction has written", async () => {
+    const rows = await api.world.db.query(
+      "select 1 from pg_stat_activity where state = 'idle in transaction' and backend_xid is not null",
+    );
+    return rows.length > 0;
+  });
+  await produce(api, [late]);
+  const before = await read(live_key, `?after=${start}`);
+  commit();
+  await slow;
+  const ids = [...before.body.events, ...(await read(live_key, `?after=${before.body.last_event_id}`)).body.events].map(
+    (one: { event_id: string }) => one.event_id,
+  );
+  assert.deepEqual(ids.sort(), [early.event_id, late.event_id].sort());
+});
+
+test("a test key reads events of test mail only, and nobody reads another organization's", async () => {
+  const { org_id, live_key, test_key, start } = await reader();
+  const other = await reader();
+  const live = event(org_id);
+  const tried = event(org_id, { payload: { ...live.payload, environment: "test" } });
+  await produce(api, [live, tried, event(other.org_id)]);
+  const ids = async (key: string) =>
+    (await read(key, `?after=${start}`)).body.events.map((one: { event_id: string }) => one.event_id);
+  assert.deepEqual(await ids(test_key), [tried.event_id]);
+  assert.deepEqual(await ids(live_key), [live.event_id, tried.event_id]);
+});
+
+test("events of organizations that nobody reads are not kept", async () => {
+  const { org_id } = await api.organization();
+  const one = event(org_id);
+  await produce(api, [one]);
+  assert.deepEqual(await api.world.db.query("select 1 from webhook_event where id = $1", [one.event_id]), []);
+});
+
+test("a stream has each event under its id and name, and goes on behind Last-Event-ID", async () => {
+  const { org_id, live_key, start } = await reader();
+  const first = await listen(live_key, `?after=${start}`);
+  assert.match(String(first.answer.headers["content-type"]), /^text\/event-stream/);
+  const [one, two] = [event(org_id), event(org_id)];
+  await produce(api, [one]);
+  const block = ({ event_id, event: name }: OutgoingEvent, body: string) =>
+    `id: ${event_id}\nevent: ${name}\ndata: ${body}\n\n`;
+  await until("the first event is there", () => first.heard.text.includes(block(one, bodyOf(one).toString())));
+  first.stop();
+  await produce(api, [two]);
+  const again = await listen(live_key, "", { "last-event-id": one.event_id });
+  await until("the second is there", () => again.heard.text.includes(block(two, bodyOf(two).toString())));
+  assert.ok(!again.heard.text.includes(one.event_id), "the first does not come again");
+  again.stop();
+});
+
+test("more than twenty waiting requests of one organization are put off, others are not", async () => {
+  const [greedy, modest] = [await reader(), await reader()];
+  const streams = await Promise.all(
+    Array.from({ length: 20 }, () => listen(greedy.live_key, `?after=${greedy.start}`)),
+  );
+  await until("all of them wait", async () => {
+    const { status } = await read(greedy.live_key, `?after=${greedy.start}&wait=1`);
+
+    return status === 503;
+  });
+  assert.equal((await read(modest.live_key, `?after=${modest.start}&wait=1`)).status, 200);
+  for (const { stop } of streams) stop();
+});
+
+test("mail that is received and stored is an event for readers, without any endpoint", async () => {
+  const { live_key, start } = await reader();
+  const domain = await api.ask("POST", "/v1/domains", { domain: "read.example", type: "inbound" }, { key: live_key });
+  const alias = { domain_id: domain.body.id, local_part: "desk", action: "store" };
+  const made = await api.ask("POST", "/v1/aliases", alias, { key: live_key });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  const mail = { from: "anna@sender.example", to: "desk@read.example", subject: "Hello", text: "Hello" };
+  const { body } = await api.ask("POST", "/v1/inbound-emails/simulate", mail, { key: live_key });
+  const { events } = (await read(live_key, `?after=${start}&wait=5`)).body;
+  assert.deepEqual([events.length, events[0]?.event, events[0]?.email_id], [1, "email.received", body.email.id]);
+});
+
+test("the log of one endpoint is that of all, of this endpoint", async () => {
+  const made = await api.ask("POST", "/v1/webhooks", { url: "https://127.0.0.1:9/x", events: ["email.delivered"] });
+  await api.ask("POST", "/v1/webhooks", { url: "https://127.0.0.1:9/y", events: ["email.delivered"] });
+  await produce(api, [outgoing(api)]);
+  const { id } = made.body.webhook;
+  const { body } = await api.ask("GET", `/v1/webhooks/${id}/deliveries`);
+  assert.deepEqual([body.total, body.deliveries[0].endpoint_id], [1, id]);
+  assert.equal((await api.ask("GET", "/v1/webhooks/00000000-0000-7000-8000-00000000dead/deliveries")).status, 404);
+});
