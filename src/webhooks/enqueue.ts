@@ -1,12 +1,12 @@
 // From events to queued deliveries, inside the producer's own transaction: the outcome and its webhooks commit together.
 // One cheap select when nobody subscribes, else two or three statements for the whole batch. Events of organizations that
-// read them from the API are kept besides (stream.ts). Not here: sending.
+// read them from the API are kept besides (stream/stream.ts). Not here: sending.
 import { compilePattern, type Pattern } from "../mail/glob-pattern.ts";
 import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { bodyOf } from "./event-body.ts";
 import * as queue from "./queue-queries.ts";
-import { keepForReaders } from "./stream.ts";
+import { keepForReaders } from "./stream/stream.ts";
 import type { OutgoingEvent } from "./types.ts";
 
 const PATTERNS_MAX = 5_000;

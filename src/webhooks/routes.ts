@@ -21,7 +21,7 @@ import {
 } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import * as deliveries from "./deliveries.ts";
-import { mountEvents } from "./stream-routes.ts";
+import { mountEvents } from "./stream/stream-routes.ts";
 import { DELIVERY_STATUSES, EVENT_TYPES } from "./types.ts";
 import * as webhooks from "./webhooks.ts";
 

@@ -38,7 +38,7 @@ export function createBell(): Bell {
   };
 }
 
-/** Who hears of queued webhooks: a dispatcher, or somebody who reads events (stream.ts), beside whom other processes are told, too. */
+/** Who hears of queued webhooks: a dispatcher, or somebody who reads events (stream/stream.ts), beside whom other processes are told, too. */
 export type Hearer = "dispatcher" | "reader";
 type Wakers = { bells: Map<Bell, Hearer>; tellOthers: Notify | null };
 

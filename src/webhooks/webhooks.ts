@@ -16,7 +16,7 @@ import type { WebhookChoice, WebhookEventType, WebhookRecord } from "./types.ts"
 
 export { forgetEvents, listEventDeliveries } from "./deliveries.ts";
 export { enqueueWebhooks } from "./enqueue.ts";
-export { isRead } from "./stream.ts";
+export { isRead } from "./stream/stream.ts";
 export { wakeHooks } from "./wake.ts";
 
 const WEBHOOKS_MAX = 1_000;

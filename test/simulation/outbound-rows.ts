@@ -12,7 +12,7 @@ import * as relays from "../../src/outbound/route/relay-queries.ts";
 import * as stats from "../../src/stats/queries.ts";
 import * as suppressions from "../../src/suppressions/queries.ts";
 import * as webhooks from "../../src/webhooks/queue-queries.ts";
-import * as stream from "../../src/webhooks/stream-queries.ts";
+import * as stream from "../../src/webhooks/stream/stream-queries.ts";
 import { type Statement, textOf } from "./database.ts";
 import { createWriter, type Writer } from "./rows.ts";
 import type { Universe } from "./universe.ts";

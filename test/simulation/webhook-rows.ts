@@ -2,7 +2,7 @@
 
 import * as endpoints from "../../src/webhooks/queries.ts";
 import * as queue from "../../src/webhooks/queue-queries.ts";
-import * as stream from "../../src/webhooks/stream-queries.ts";
+import * as stream from "../../src/webhooks/stream/stream-queries.ts";
 import { type Statement, textOf } from "./database.ts";
 import type { Sabotage } from "./outbound-rows.ts";
 import { createWriter, type Writer } from "./rows.ts";

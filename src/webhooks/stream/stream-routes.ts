@@ -4,11 +4,11 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { type Api, answers, Closed, Id, Named } from "../http/http.ts";
-import { invalid } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
+import { type Api, answers, Closed, Id, Named } from "../../http/http.ts";
+import { invalid } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
+import { EVENT_TYPES, Event, type WebhookEventType } from "../types.ts";
 import { createEventStream, type EventStream, type Reading } from "./stream.ts";
-import { EVENT_TYPES, Event, type WebhookEventType } from "./types.ts";
 
 const WAIT_S_MAX = 30;
 const PAGE = { minimum: 1, maximum: 100, default: 50 };

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { type TestApi, testApi } from "../../test/support/api.ts";
-import { until } from "../../test/support/until.ts";
-import { bodyOf } from "./event-body.ts";
-import { outgoing, produce } from "./receiver.fixture.ts";
-import type { OutgoingEvent } from "./types.ts";
-import { enqueueWebhooks } from "./webhooks.ts";
+import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { until } from "../../../test/support/until.ts";
+import { bodyOf } from "../event-body.ts";
+import { outgoing, produce } from "../receiver.fixture.ts";
+import type { OutgoingEvent } from "../types.ts";
+import { enqueueWebhooks } from "../webhooks.ts";
 
 let api: TestApi;
 let port: number;

@@ -1,7 +1,7 @@
 // All SQL on events as they are read from the API, in the order in which they were committed.
-import { arrayWriter } from "../platform/database/binary-arrays.ts";
-import type { Query, Tx } from "../platform/database/db.ts";
-import type { WebhookEventType } from "./types.ts";
+import { arrayWriter } from "../../platform/database/binary-arrays.ts";
+import type { Query, Tx } from "../../platform/database/db.ts";
+import type { WebhookEventType } from "../types.ts";
 
 /** Events of this organization are kept for its readers until then. Written once an hour, however often it reads. */
 export function noteListener(db: Query, orgId: string, until: Date) {

@@ -1,14 +1,14 @@
 // Events as programs read them from the API instead of getting them posted: what is kept for them, and waiting for more. Every
 // event is read in the order in which it was committed, with the bytes that a webhook gets.
-import type { Tx } from "../platform/database/db.ts";
-import { type Memory, remember } from "../platform/fair/remember.ts";
-import { uuidFloor } from "../platform/random.ts";
-import { Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
-import { bodyOf } from "./event-body.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { type Memory, remember } from "../../platform/fair/remember.ts";
+import { uuidFloor } from "../../platform/random.ts";
+import { Refusal } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
+import { bodyOf } from "../event-body.ts";
+import { EVENT_TYPES, type OutgoingEvent, type WebhookEventType } from "../types.ts";
+import { type Bell, CHANNEL, createBell, listenInProcess } from "../wake.ts";
 import * as queries from "./stream-queries.ts";
-import { EVENT_TYPES, type OutgoingEvent, type WebhookEventType } from "./types.ts";
-import { type Bell, CHANNEL, createBell, listenInProcess } from "./wake.ts";
 
 const DAY_MS = 86_400_000;
 /** Events are kept for readers for so long after the last time that somebody read. */
