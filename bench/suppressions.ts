@@ -4,6 +4,7 @@
 
 import { readConfig } from "../src/config.ts";
 import type { Db } from "../src/platform/database/db.ts";
+import { LAST_ID } from "../src/platform/database/page.ts";
 import { createLog } from "../src/platform/process/log.ts";
 import type { World } from "../src/platform/world.ts";
 import { findSuppressed, listSuppressions } from "../src/suppressions/suppressions.ts";
@@ -82,7 +83,7 @@ async function measure(world: World, orgId: string, size: number): Promise<Recor
   const mail = { domain_id: orgId, template_id: null, list: null };
   const some = () => addressOf(Math.floor(world.random.float() * Math.max(100_000, size) * 2));
   const ask = (count: number) => find(orgId, { ...mail, emails: Array.from({ length: count }, some) });
-  const list = (filter: object) => listSuppressions(world, orgId, filter, { limit: 50, offset: 0 });
+  const list = (filter: object) => listSuppressions(world, orgId, filter, { limit: 50, offset: 0, below: LAST_ID });
   for (let turn = 0; turn < WARM_UP / 50; turn += 1) await ask(50);
   const single = await timed(LOOKUPS, () => ask(1));
   const startedAt = performance.now();

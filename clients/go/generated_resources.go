@@ -40,6 +40,8 @@ type ListAliasesQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 	// UUIDv7
 	DomainID *RecordId `query:"domain_id"`
 	// What happens to the mail: webhook, forward, store or drop
@@ -56,6 +58,8 @@ type ListAPIKeysQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 }
 
 // ListAuditLogQuery is what listAuditLog may be asked for.
@@ -64,6 +68,8 @@ type ListAuditLogQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 	// The operationId, such as updateDomain
 	Operation *string `query:"operation"`
 	// UUIDv7
@@ -100,6 +106,8 @@ type ListDMARCReportsQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 }
 
 // ListDMARCSourcesQuery is what listDmarcSources may be asked for.
@@ -130,6 +138,8 @@ type ListDomainsQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 }
 
 // ListEmailsQuery is what listEmails may be asked for.
@@ -138,6 +148,8 @@ type ListEmailsQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 	// The state
 	Status *string `query:"status"`
 	// Part of the From field
@@ -178,6 +190,8 @@ type ListInboundEmailsQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 	// Part of From, the recipient, Subject or Message-ID
 	Q *string `query:"q"`
 	// Part of From
@@ -244,6 +258,8 @@ type ListIPPoolsQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 }
 
 // ListMaskedActivityQuery is what listMaskedActivity may be asked for.
@@ -252,6 +268,8 @@ type ListMaskedActivityQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 	// The type
 	Type *string `query:"type"`
 	// What became of it
@@ -264,6 +282,8 @@ type ListMaskedAliasesQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 	// UUIDv7
 	DomainID *RecordId `query:"domain_id"`
 	// false: switched off
@@ -282,6 +302,8 @@ type ListMaskedContactsQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 	// true: mail from the contact is taken and dropped
 	Blocked *bool `query:"blocked"`
 	// Exactly this address
@@ -294,6 +316,8 @@ type ListMaskedDestinationsQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 	// The state
 	Status *string `query:"status"`
 	// Exactly this address
@@ -386,6 +410,8 @@ type ListSuppressionsQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 }
 
 // ListTemplatesQuery is what listTemplates may be asked for.
@@ -394,6 +420,8 @@ type ListTemplatesQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 	// Substring of name, slug, subject or description, without case
 	Query *string `query:"query"`
 	// false: switched off
@@ -420,6 +448,8 @@ type ListWebhookDeliveriesQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 	// UUIDv7
 	EndpointID *RecordId `query:"endpoint_id"`
 }
@@ -430,6 +460,8 @@ type ListWebhooksQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 }
 
 // ListDeliveriesOfWebhookQuery is what listDeliveriesOfWebhook may be asked for.
@@ -444,6 +476,8 @@ type ListDeliveriesOfWebhookQuery struct {
 	Limit *int64 `query:"limit"`
 	// How many rows to skip
 	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 }
 
 // AliasesResource has the methods of aliases.
@@ -489,7 +523,7 @@ func (r *AliasesResource) Get(ctx context.Context, id string, options ...Request
 
 // List: List aliases, newest first. Filters are combined.
 func (r *AliasesResource) List(ctx context.Context, query ListAliasesQuery, options ...RequestOption) (*Page[Alias], error) {
-	return listPage[Alias](ctx, r.transport, call{method: "GET", path: "/v1/aliases", query: query}, listing{"aliases", false}, options)
+	return listPage[Alias](ctx, r.transport, call{method: "GET", path: "/v1/aliases", query: query}, listing{"aliases", true}, options)
 }
 
 // Update: Change an alias; what is left out stays. Holds for mail that comes from now on.
@@ -534,7 +568,7 @@ func (r *APIKeysResource) Get(ctx context.Context, id string, options ...Request
 
 // List: List API keys, revoked ones included. Newest first. Revoked keys stay in the list, with `revoked_at`.
 func (r *APIKeysResource) List(ctx context.Context, query ListAPIKeysQuery, options ...RequestOption) (*Page[ApiKey], error) {
-	return listPage[ApiKey](ctx, r.transport, call{method: "GET", path: "/v1/api-keys", query: query}, listing{"keys", false}, options)
+	return listPage[ApiKey](ctx, r.transport, call{method: "GET", path: "/v1/api-keys", query: query}, listing{"keys", true}, options)
 }
 
 // Rename: Rename an API key. Only the name changes; the secret stays valid. A test key cannot rename live keys.
@@ -568,7 +602,7 @@ type AuditLogResource struct {
 // List: List changes that keys and commands made, newest first. Kept for 400 days. Sending is not in it: each
 // e-mail has its timeline.
 func (r *AuditLogResource) List(ctx context.Context, query ListAuditLogQuery, options ...RequestOption) (*Page[AuditEntry], error) {
-	return listPage[AuditEntry](ctx, r.transport, call{method: "GET", path: "/v1/audit-log", query: query}, listing{"entries", false}, options)
+	return listPage[AuditEntry](ctx, r.transport, call{method: "GET", path: "/v1/audit-log", query: query}, listing{"entries", true}, options)
 }
 
 // DKIMResource has the methods of dkim.
@@ -657,7 +691,7 @@ func (r *DMARCReportsResource) Get(ctx context.Context, id string, reportID stri
 // List: List aggregate reports, newest first, those that do not count too. Those that do not count have a status
 // that says why.
 func (r *DMARCReportsResource) List(ctx context.Context, id string, query ListDMARCReportsQuery, options ...RequestOption) (*Page[DmarcReport], error) {
-	return listPage[DmarcReport](ctx, r.transport, call{method: "GET", path: "/v1/domains/" + segment(id) + "/dmarc/reports", query: query}, listing{"reports", false}, options)
+	return listPage[DmarcReport](ctx, r.transport, call{method: "GET", path: "/v1/domains/" + segment(id) + "/dmarc/reports", query: query}, listing{"reports", true}, options)
 }
 
 // DMARCResource has the methods of dmarc.
@@ -844,7 +878,7 @@ func (r *DomainsResource) Get(ctx context.Context, id string, options ...Request
 
 // List: List domains, newest first. Each with its state and its sending limits.
 func (r *DomainsResource) List(ctx context.Context, query ListDomainsQuery, options ...RequestOption) (*Page[Domain], error) {
-	return listPage[Domain](ctx, r.transport, call{method: "GET", path: "/v1/domains", query: query}, listing{"domains", false}, options)
+	return listPage[Domain](ctx, r.transport, call{method: "GET", path: "/v1/domains", query: query}, listing{"domains", true}, options)
 }
 
 // Update: Change the given fields; another type asks for other records. What is left out stays. Another type may
@@ -928,7 +962,7 @@ func (r *EmailsResource) Get(ctx context.Context, id string, options ...RequestO
 
 // List: List sent e-mails, newest first. Filters are combined. Mail of test keys is listed too, as `simulated`.
 func (r *EmailsResource) List(ctx context.Context, query ListEmailsQuery, options ...RequestOption) (*Page[Email], error) {
-	return listPage[Email](ctx, r.transport, call{method: "GET", path: "/v1/emails", query: query}, listing{"emails", false}, options)
+	return listPage[Email](ctx, r.transport, call{method: "GET", path: "/v1/emails", query: query}, listing{"emails", true}, options)
 }
 
 // Retry: Send again to recipients that failed, expired or bounced softly. Under the rules of new mail: the
@@ -1026,7 +1060,7 @@ func (r *InboundResource) Get(ctx context.Context, id string, options ...Request
 // List: List received mail, newest first. Mail to masked addresses is listed only while it waits in quarantine:
 // it goes on once and is then forgotten.
 func (r *InboundResource) List(ctx context.Context, query ListInboundEmailsQuery, options ...RequestOption) (*Page[InboundEmailRow], error) {
-	return listPage[InboundEmailRow](ctx, r.transport, call{method: "GET", path: "/v1/inbound-emails", query: query}, listing{"emails", false}, options)
+	return listPage[InboundEmailRow](ctx, r.transport, call{method: "GET", path: "/v1/inbound-emails", query: query}, listing{"emails", true}, options)
 }
 
 // Raw: The message as stored: as it came, with our Return-Path, Authentication-Results, Received and X-Spam
@@ -1220,7 +1254,7 @@ func (r *IPPoolsResource) Get(ctx context.Context, id string, options ...Request
 // List: List pools with the health and warm-up of their addresses, newest first. Each address with what it sent
 // today and in the last 7 days, and its daily limit while it warms up.
 func (r *IPPoolsResource) List(ctx context.Context, query ListIPPoolsQuery, options ...RequestOption) (*Page[IpPool], error) {
-	return listPage[IpPool](ctx, r.transport, call{method: "GET", path: "/v1/ip-pools", query: query}, listing{"ip_pools", false}, options)
+	return listPage[IpPool](ctx, r.transport, call{method: "GET", path: "/v1/ip-pools", query: query}, listing{"ip_pools", true}, options)
 }
 
 // Update: Set the addresses of a pool; mail waiting at one that goes leaves from the rest. The list replaces the
@@ -1244,7 +1278,7 @@ type MaskedAliasesResource struct {
 // Activity: What happened on an alias, newest first; no subjects, no bodies. Forwards, replies, and what was
 // held back, each with why.
 func (r *MaskedAliasesResource) Activity(ctx context.Context, id string, query ListMaskedActivityQuery, options ...RequestOption) (*Page[MaskedActivity], error) {
-	return listPage[MaskedActivity](ctx, r.transport, call{method: "GET", path: "/v1/masked/aliases/" + segment(id) + "/activity", query: query}, listing{"activity", false}, options)
+	return listPage[MaskedActivity](ctx, r.transport, call{method: "GET", path: "/v1/masked/aliases/" + segment(id) + "/activity", query: query}, listing{"activity", true}, options)
 }
 
 // Create: Create a masked alias. Mail to it is forwarded to mailboxes that have confirmed; replies from there
@@ -1285,7 +1319,7 @@ func (r *MaskedAliasesResource) Get(ctx context.Context, id string, options ...R
 
 // List: List masked aliases, newest first. Deleted ones only with `deleted=true`.
 func (r *MaskedAliasesResource) List(ctx context.Context, query ListMaskedAliasesQuery, options ...RequestOption) (*Page[MaskedAlias], error) {
-	return listPage[MaskedAlias](ctx, r.transport, call{method: "GET", path: "/v1/masked/aliases", query: query}, listing{"aliases", false}, options)
+	return listPage[MaskedAlias](ctx, r.transport, call{method: "GET", path: "/v1/masked/aliases", query: query}, listing{"aliases", true}, options)
 }
 
 // Restore: Restore an alias that was deleted within the last 30 days. It works as before, with its contacts.
@@ -1344,7 +1378,7 @@ func (r *MaskedContactsResource) Delete(ctx context.Context, id string, contactI
 
 // List: List the contacts of an alias, newest first. Whoever wrote to the alias, and whoever was added by hand.
 func (r *MaskedContactsResource) List(ctx context.Context, id string, query ListMaskedContactsQuery, options ...RequestOption) (*Page[MaskedContact], error) {
-	return listPage[MaskedContact](ctx, r.transport, call{method: "GET", path: "/v1/masked/aliases/" + segment(id) + "/contacts", query: query}, listing{"contacts", false}, options)
+	return listPage[MaskedContact](ctx, r.transport, call{method: "GET", path: "/v1/masked/aliases/" + segment(id) + "/contacts", query: query}, listing{"contacts", true}, options)
 }
 
 // Update: Block, unblock or rename a contact. What is left out stays.
@@ -1403,7 +1437,7 @@ func (r *MaskedDestinationsResource) Get(ctx context.Context, id string, options
 // List: List destinations, newest first. The mailboxes that masked aliases forward to, with whether their owners
 // have confirmed.
 func (r *MaskedDestinationsResource) List(ctx context.Context, query ListMaskedDestinationsQuery, options ...RequestOption) (*Page[MaskedDestination], error) {
-	return listPage[MaskedDestination](ctx, r.transport, call{method: "GET", path: "/v1/masked/destinations", query: query}, listing{"destinations", false}, options)
+	return listPage[MaskedDestination](ctx, r.transport, call{method: "GET", path: "/v1/masked/destinations", query: query}, listing{"destinations", true}, options)
 }
 
 // Resend: Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at
@@ -1648,7 +1682,7 @@ func (r *SuppressionsResource) Export(ctx context.Context, query ExportSuppressi
 // List: List suppressed addresses, the newest first; expired entries are not shown. Filters are combined. An
 // expired entry holds nothing back and is not listed.
 func (r *SuppressionsResource) List(ctx context.Context, query ListSuppressionsQuery, options ...RequestOption) (*Page[Suppression], error) {
-	return listPage[Suppression](ctx, r.transport, call{method: "GET", path: "/v1/suppressions", query: query}, listing{"suppressions", false}, options)
+	return listPage[Suppression](ctx, r.transport, call{method: "GET", path: "/v1/suppressions", query: query}, listing{"suppressions", true}, options)
 }
 
 // Remove: Remove an entry by its id, or an address's org-wide entry by the URL-encoded address. Mail to the
@@ -1706,7 +1740,7 @@ func (r *TemplatesResource) Get(ctx context.Context, id string, options ...Reque
 // Those behind have null for both `html_body` and `text_body`, which no template has by itself: get them one by
 // one.
 func (r *TemplatesResource) List(ctx context.Context, query ListTemplatesQuery, options ...RequestOption) (*Page[Template], error) {
-	return listPage[Template](ctx, r.transport, call{method: "GET", path: "/v1/templates", query: query}, listing{"templates", false}, options)
+	return listPage[Template](ctx, r.transport, call{method: "GET", path: "/v1/templates", query: query}, listing{"templates", true}, options)
 }
 
 // Preview: Render a template without sending it. Shows what a recipient would get, and which variables are
@@ -1811,7 +1845,7 @@ type WebhooksDeliveriesResource struct {
 // List: List webhook deliveries, newest first. Of all endpoints. Failed deliveries are kept for 30 days.
 // `warnings` names endpoints that fail often.
 func (r *WebhooksDeliveriesResource) List(ctx context.Context, query ListWebhookDeliveriesQuery, options ...RequestOption) (*Page[WebhookDelivery], error) {
-	return listPage[WebhookDelivery](ctx, r.transport, call{method: "GET", path: "/v1/webhook-deliveries", query: query}, listing{"deliveries", false}, options)
+	return listPage[WebhookDelivery](ctx, r.transport, call{method: "GET", path: "/v1/webhook-deliveries", query: query}, listing{"deliveries", true}, options)
 }
 
 // Replay: Send a finished delivery again, or a queued one now. The same event with the same body and `event_id`;
@@ -1870,13 +1904,13 @@ func (r *WebhooksResource) Get(ctx context.Context, id string, options ...Reques
 
 // List: List webhook endpoints. Newest first. Secrets are never shown again.
 func (r *WebhooksResource) List(ctx context.Context, query ListWebhooksQuery, options ...RequestOption) (*Page[Webhook], error) {
-	return listPage[Webhook](ctx, r.transport, call{method: "GET", path: "/v1/webhooks", query: query}, listing{"webhooks", false}, options)
+	return listPage[Webhook](ctx, r.transport, call{method: "GET", path: "/v1/webhooks", query: query}, listing{"webhooks", true}, options)
 }
 
 // ListDeliveries: List the deliveries of one webhook endpoint, newest first. As `/v1/webhook-deliveries` lists
 // them, of this endpoint alone.
 func (r *WebhooksResource) ListDeliveries(ctx context.Context, id string, query ListDeliveriesOfWebhookQuery, options ...RequestOption) (*Page[WebhookDelivery], error) {
-	return listPage[WebhookDelivery](ctx, r.transport, call{method: "GET", path: "/v1/webhooks/" + segment(id) + "/deliveries", query: query}, listing{"deliveries", false}, options)
+	return listPage[WebhookDelivery](ctx, r.transport, call{method: "GET", path: "/v1/webhooks/" + segment(id) + "/deliveries", query: query}, listing{"deliveries", true}, options)
 }
 
 // Replay: Send again what failed (or was delivered) in a time range. At most 10,000 a call; each delivery is

@@ -2,6 +2,7 @@
 
 import type { Account } from "../http/http.ts";
 import { isUuid } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { coalesce } from "../platform/fair/coalesce.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -145,9 +146,9 @@ function checkName(text: string): string {
 }
 
 /** One page of the organization's keys, newest first, with the total. */
-export async function listKeys(world: Pick<World, "db">, orgId: string, page: { limit: number; offset: number }) {
+export async function listKeys(world: Pick<World, "db">, orgId: string, page: Page) {
   return world.db.asOrg(orgId, async (tx) => {
-    const keys = await queries.listKeys(tx, orgId, page.limit, page.offset);
+    const keys = await queries.listKeys(tx, orgId, page);
     const total = await queries.countKeys(tx, orgId);
     return { keys, ...total, ...page };
   });

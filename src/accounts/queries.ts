@@ -2,6 +2,7 @@
 
 import type { Account } from "../http/http.ts";
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax } from "../platform/database/totals.ts";
 import type { KeyRow, OrganizationRow } from "./types.ts";
 
@@ -155,12 +156,11 @@ export function findKey(db: Query, orgId: string, id: string) {
   return db.query<KeyRow>(`select ${KEY_COLUMNS} from api_key where org_id = $1 and id = $2`, [orgId, id]);
 }
 
-export function listKeys(db: Query, orgId: string, limit: number, offset: number) {
-  return db.query<KeyRow>(`select ${KEY_COLUMNS} from api_key where org_id = $1 order by id desc limit $2 offset $3`, [
-    orgId,
-    limit,
-    offset,
-  ]);
+export function listKeys(db: Query, orgId: string, { limit, offset, below }: Page) {
+  return db.query<KeyRow>(
+    `select ${KEY_COLUMNS} from api_key where org_id = $1 and id < $4 order by id desc limit $2 offset $3`,
+    [orgId, limit, offset, below],
+  );
 }
 
 export function countKeys(db: Query, orgId: string) {

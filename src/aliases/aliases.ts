@@ -1,9 +1,11 @@
 // Domain aliases: which local parts of a domain take mail, and what is done with it. Face of the feature. Incoming mail
 // asks `aliasFinder`; the order is exact alias → longest glob, then the domain's catch-all.
+
 import { findDomain } from "../domains/domains.ts";
 import type { Account } from "../http/http.ts";
 import { parseAddress } from "../mail/address.ts";
 import { isDuplicate, isUuid, type Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { coalesce } from "../platform/fair/coalesce.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -167,12 +169,7 @@ async function mustFind(tx: Tx, orgId: string, id: string): Promise<AliasRecord>
 }
 
 /** One page of the aliases, newest first, with the total. */
-export async function listAliases(
-  world: Pick<World, "db">,
-  orgId: string,
-  filter: queries.AliasFilter,
-  page: { limit: number; offset: number },
-) {
+export async function listAliases(world: Pick<World, "db">, orgId: string, filter: queries.AliasFilter, page: Page) {
   return world.db.asOrg(orgId, async (tx) => {
     const aliases = await queries.listAliases(tx, orgId, filter, page);
     return { aliases, ...(await queries.countAliases(tx, orgId, filter)), ...page };

@@ -2,6 +2,7 @@
 
 import { spelled } from "../http/like.ts";
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { AliasAction, AliasChoice, AliasRecord, ForwardMode } from "./types.ts";
 
@@ -85,12 +86,11 @@ function filterValues(orgId: string, { domain_id, action, active, q }: AliasFilt
   return [orgId, domain_id ?? null, action ?? null, active ?? null, text];
 }
 
-export function listAliases(tx: Tx, orgId: string, filter: AliasFilter, page: { limit: number; offset: number }) {
-  return tx.query<AliasRecord>(`select ${COLUMNS} from alias where ${FILTER} order by id desc limit $6 offset $7`, [
-    ...filterValues(orgId, filter),
-    page.limit,
-    page.offset,
-  ]);
+export function listAliases(tx: Tx, orgId: string, filter: AliasFilter, page: Page) {
+  return tx.query<AliasRecord>(
+    `select ${COLUMNS} from alias where ${FILTER} and id < $8 order by id desc limit $6 offset $7`,
+    [...filterValues(orgId, filter), page.limit, page.offset, page.below],
+  );
 }
 
 export function countAliases(tx: Tx, orgId: string, filter: AliasFilter): Promise<Total> {

@@ -1,9 +1,11 @@
 // The audit log: every change that a key or a command made, with who, when and from where. It names what was changed and
 // which fields were given, never their values. Face of the feature. A change is noted before its answer leaves.
+
 import { userInfo } from "node:os";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { endOf, readDayOrTime } from "../http/date-range.ts";
 import { isUuid } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 
@@ -102,7 +104,7 @@ export async function listEntries(
   world: Pick<World, "db">,
   orgId: string,
   { from_date, to_date, ...rest }: AuditQuery,
-  page: { limit: number; offset: number },
+  page: Page,
 ) {
   const filter: queries.AuditFilter = {
     ...rest,

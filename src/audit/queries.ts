@@ -1,5 +1,7 @@
 // All SQL on the audit log.
+
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax, type Total } from "../platform/database/totals.ts";
 
 export type AuditEntry = {
@@ -33,10 +35,10 @@ const FILTER = `org_id = $1 and ($2::text is null or operation = $2) and ($3::uu
   and ($4::timestamptz is null or at >= $4) and ($5::timestamptz is null or at < $5)`;
 
 /** Newest first. Index: audit_entry_pkey. */
-export function listEntries(tx: Tx, orgId: string, filter: AuditFilter, page: { limit: number; offset: number }) {
+export function listEntries(tx: Tx, orgId: string, filter: AuditFilter, page: Page) {
   return tx.query<AuditEntry>(
-    `select ${COLUMNS} from audit_entry where ${FILTER} order by id desc limit $6 offset $7`,
-    [...values(orgId, filter), page.limit, page.offset],
+    `select ${COLUMNS} from audit_entry where ${FILTER} and id < $8 order by id desc limit $6 offset $7`,
+    [...values(orgId, filter), page.limit, page.offset, page.below],
   );
 }
 

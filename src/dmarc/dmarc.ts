@@ -14,7 +14,7 @@ export { findReportAddress, takeReportMail, takeUnparsable, uploadReport } from 
 type Page = { limit: number; offset: number };
 
 /** One page of the reports on a domain, newest first, those that do not count too; or 404. */
-export async function listReports(world: Pick<World, "db">, orgId: string, ask: Page & { id: string }) {
+export async function listReports(world: Pick<World, "db">, orgId: string, ask: Page & { id: string; below: string }) {
   const { id, ...page } = ask;
   return world.db.asOrg(orgId, async (tx) => {
     const domain = await requireDomain(tx, orgId, id);

@@ -1,5 +1,7 @@
 // All SQL on dmarc_report, dmarc_record and tls_report.
+
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax } from "../platform/database/totals.ts";
 import type { RecordRow, ReportRow, TlsReportRow } from "./types.ts";
 
@@ -55,10 +57,10 @@ export function insertRecords(tx: Tx, orgId: string, reportId: string, records: 
 }
 
 /** Newest first. Index: dmarc_report_by_domain. */
-export function listReports(tx: Tx, orgId: string, domainId: string, page: { limit: number; offset: number }) {
+export function listReports(tx: Tx, orgId: string, domainId: string, page: Page) {
   return tx.query<ReportRow>(
-    `select ${COLUMNS} from dmarc_report where org_id = $1 and domain_id = $2 order by id desc limit $3 offset $4`,
-    [orgId, domainId, page.limit, page.offset],
+    `select ${COLUMNS} from dmarc_report where org_id = $1 and domain_id = $2 and id < $5 order by id desc limit $3 offset $4`,
+    [orgId, domainId, page.limit, page.offset, page.below],
   );
 }
 

@@ -1,7 +1,7 @@
 // /v1/domains/{id}/dmarc/… and /v1/dmarc/reports. The upload takes files, so it has a scope of its own.
 import multipart from "@fastify/multipart";
 import { Type } from "@sinclair/typebox";
-import { AnswerOf, type Api, answers, Closed, IdParams, PageOf, PageQuery, pageOf } from "../http/http.ts";
+import { AnswerOf, type Api, answers, Closed, IdParams, OffsetQuery, PageOf, PageQuery, pageOf } from "../http/http.ts";
 import { limitUploads } from "../http/limit-uploads.ts";
 import { PACKED_BYTES_MAX } from "../mail/dmarc-report/unpack.ts";
 import type { World } from "../platform/world.ts";
@@ -65,7 +65,7 @@ function mountFigures(api: Api, world: World, ports: DmarcPorts): void {
         params: Params,
         querystring: Closed({
           ...schemas.DaysQuery,
-          ...PageQuery,
+          ...OffsetQuery,
           limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: SOURCES_DEFAULT })),
         }),
         response: answers(

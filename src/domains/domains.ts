@@ -4,6 +4,7 @@
 import type { Account } from "../http/http.ts";
 import { normalizeDomain } from "../mail/address.ts";
 import { isDuplicate, isUuid, type Query, type Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { coalesce, coalesceByOrg } from "../platform/fair/coalesce.ts";
 import { remember } from "../platform/fair/remember.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
@@ -98,9 +99,9 @@ function alreadyThere(domain: string): Refusal {
 }
 
 /** One page of the organization's domains, newest first, with the total. */
-export async function listDomains(world: Core, orgId: string, page: { limit: number; offset: number }) {
+export async function listDomains(world: Core, orgId: string, page: Page) {
   return world.db.asOrg(orgId, async (tx) => {
-    const rows = await queries.listDomains(tx, orgId, page.limit, page.offset);
+    const rows = await queries.listDomains(tx, orgId, page);
     const count = await queries.countDomains(tx, orgId);
     return { domains: rows.map((row) => toRecord(world, row)), ...count, ...page };
   });

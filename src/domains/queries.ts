@@ -1,5 +1,7 @@
 // All SQL on the domain table.
+
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax } from "../platform/database/totals.ts";
 import type { DomainRow } from "./types.ts";
 
@@ -53,12 +55,11 @@ export function countDomains(tx: Tx, orgId: string) {
   return countUpToMax(tx, "domain where org_id = $1", [orgId]);
 }
 
-export function listDomains(tx: Tx, orgId: string, limit: number, offset: number) {
-  return tx.query<DomainRow>(`select ${COLUMNS} from domain where org_id = $1 order by id desc limit $2 offset $3`, [
-    orgId,
-    limit,
-    offset,
-  ]);
+export function listDomains(tx: Tx, orgId: string, { limit, offset, below }: Page) {
+  return tx.query<DomainRow>(
+    `select ${COLUMNS} from domain where org_id = $1 and id < $4 order by id desc limit $2 offset $3`,
+    [orgId, limit, offset, below],
+  );
 }
 
 /** Index: primary key. */

@@ -10,6 +10,8 @@ import type {
   RawServerDefault,
 } from "fastify";
 
+import { LAST_ID, type Page } from "../platform/database/page.ts";
+
 interface TypeBoxProvider extends FastifyTypeProvider {
   validator: this["schema"] extends TSchema ? Static<this["schema"]> : unknown;
   serializer: this["schema"] extends TSchema ? Static<this["schema"]> : unknown;
@@ -131,9 +133,15 @@ export const Environment = Named(
   OneOf(["live", "test"], { description: "live: by a live key, for real. test: by a test key" }),
 );
 
-export const PageQuery = {
+/** For lists in another order than that of their ids. */
+export const OffsetQuery = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, default: 0 })),
+};
+
+export const PageQuery = {
+  ...OffsetQuery,
+  after: Type.Optional({ ...Id, description: "The last id of the page before: the list goes on behind it" }),
 };
 
 /** An answer that holds one record under its singular name. */
@@ -142,7 +150,7 @@ export function AnswerOf<N extends string, S extends TSchema>(field: N, record: 
   return { ...Named(`${nameOf(record)}Answer`, Type.Object(properties)), ...options };
 }
 
-const Page = Named(
+const PageBounds = Named(
   "Page",
   Type.Object({
     total: Type.Integer({
@@ -158,12 +166,12 @@ const Page = Named(
 /** A list answer: the rows under their plural name, beside `total` (platform/database/totals.ts), `limit`, `offset`. */
 export function PageOf<N extends string, S extends TSchema>(name: N, row: S) {
   const rows = { [name]: Type.Array(row) } as { [K in N]: ReturnType<typeof Type.Array<S>> };
-  return Extended(`${nameOf(row)}List`, Page, rows, true);
+  return Extended(`${nameOf(row)}List`, PageBounds, rows, true);
 }
 
-/** limit and offset with their defaults. */
-export function pageOf(query: { limit?: number; offset?: number }): { limit: number; offset: number } {
-  return { limit: query.limit ?? 50, offset: query.offset ?? 0 };
+/** limit, offset and after with their defaults. */
+export function pageOf(query: { limit?: number; offset?: number; after?: string }): Page {
+  return { limit: query.limit ?? 50, offset: query.offset ?? 0, below: query.after ?? LAST_ID };
 }
 
 export const Deleted = Named(

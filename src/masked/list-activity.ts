@@ -1,4 +1,5 @@
 // What happened on one alias, as the API lists it. Entries are written elsewhere (activity.ts).
+import type { Page } from "../platform/database/page.ts";
 import type { World } from "../platform/world.ts";
 import { showActivity } from "./activity.ts";
 import { requireAlias } from "./addresses/aliases.ts";
@@ -10,7 +11,7 @@ export async function listActivity(
   world: Pick<World, "db" | "seal">,
   who: Who,
   filter: queries.ActivityFilter,
-  page: { limit: number; offset: number },
+  page: Page,
 ) {
   return world.db.asOrg(who.org_id, async (tx) => {
     await requireAlias(tx, who, filter.alias_id);

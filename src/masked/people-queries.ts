@@ -1,5 +1,7 @@
 // SQL on destinations, contacts and activity.
+
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type {
   ActivityOutcome,
@@ -9,8 +11,6 @@ import type {
   DestinationStatus,
   Environment,
 } from "./types.ts";
-
-type Page = { limit: number; offset: number };
 
 const DESTINATION = `id, org_id, environment, digest, sealed, status, suspended_reason, confirmation_sent_at,
   confirmations_sent, confirmed_at, created_at, updated_at`;
@@ -83,8 +83,8 @@ const DESTINATION_FILTER = `org_id = $1 and environment = $2 and ($3::text is nu
 
 export function listDestinations(tx: Tx, orgId: string, filter: DestinationFilter, page: Page) {
   return tx.query<CountedDestination>(
-    `select ${WITH_ALIASES} from masked_destination d where ${DESTINATION_FILTER} order by id desc limit $5 offset $6`,
-    [orgId, filter.environment, filter.status ?? null, filter.digest ?? null, page.limit, page.offset],
+    `select ${WITH_ALIASES} from masked_destination d where ${DESTINATION_FILTER} and id < $7 order by id desc limit $5 offset $6`,
+    [orgId, filter.environment, filter.status ?? null, filter.digest ?? null, page.limit, page.offset, page.below],
   );
 }
 
@@ -222,8 +222,8 @@ const CONTACT_FILTER = `org_id = $1 and alias_id = $2 and ($3::boolean is null o
 
 export function listContacts(tx: Tx, orgId: string, filter: ContactFilter, page: Page) {
   return tx.query<ContactRow>(
-    `select ${CONTACT} from masked_contact where ${CONTACT_FILTER} order by id desc limit $5 offset $6`,
-    [orgId, filter.alias_id, filter.blocked ?? null, filter.digest ?? null, page.limit, page.offset],
+    `select ${CONTACT} from masked_contact where ${CONTACT_FILTER} and id < $7 order by id desc limit $5 offset $6`,
+    [orgId, filter.alias_id, filter.blocked ?? null, filter.digest ?? null, page.limit, page.offset, page.below],
   );
 }
 
@@ -319,8 +319,8 @@ export function listActivity(tx: Tx, orgId: string, filter: ActivityFilter, page
        from masked_activity a
        left join masked_contact c on c.org_id = a.org_id and c.id = a.contact_id
        left join masked_destination d on d.org_id = a.org_id and d.id = a.destination_id
-      where ${ACTIVITY_FILTER} order by a.id desc limit $5 offset $6`,
-    [orgId, filter.alias_id, filter.type ?? null, filter.outcome ?? null, page.limit, page.offset],
+      where ${ACTIVITY_FILTER} and a.id < $7 order by a.id desc limit $5 offset $6`,
+    [orgId, filter.alias_id, filter.type ?? null, filter.outcome ?? null, page.limit, page.offset, page.below],
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { spelled } from "../http/like.ts";
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { AliasRow, DestinationStatus, Environment } from "./types.ts";
 
@@ -165,10 +166,10 @@ function filterValues(orgId: string, filter: AliasFilter): unknown[] {
   ];
 }
 
-export function listAliases(tx: Tx, orgId: string, filter: AliasFilter, page: { limit: number; offset: number }) {
+export function listAliases(tx: Tx, orgId: string, filter: AliasFilter, page: Page) {
   return tx.query<AliasRow>(
-    `select ${COLUMNS} from masked_alias a where ${FILTER} order by id desc limit $8 offset $9`,
-    [...filterValues(orgId, filter), page.limit, page.offset],
+    `select ${COLUMNS} from masked_alias a where ${FILTER} and id < $10 order by id desc limit $8 offset $9`,
+    [...filterValues(orgId, filter), page.limit, page.offset, page.below],
   );
 }
 

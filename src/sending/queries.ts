@@ -3,6 +3,7 @@
 
 import { spelled } from "../http/like.ts";
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax } from "../platform/database/totals.ts";
 
 export function readAllowances(db: Query, keys: { org_id: string; scope_id: string; kind: string; starts_at: Date }[]) {
@@ -117,12 +118,14 @@ function where(filter: EmailFilter, values: unknown[]): string {
   return parts.join(" and ");
 }
 
-export function listEmails(tx: Tx, orgId: string, filter: EmailFilter, page: { limit: number; offset: number }) {
+export function listEmails(tx: Tx, orgId: string, filter: EmailFilter, page: Page) {
   const values: unknown[] = [orgId];
   const condition = where(filter, values);
-  values.push(page.limit, page.offset);
+  values.push(page.limit, page.offset, page.below);
+  const [limit, offset, below] = [values.length - 2, values.length - 1, values.length];
   return tx.query<EmailRow>(
-    `select ${EMAIL} from message m where ${condition} order by m.id desc limit $${values.length - 1} offset $${values.length}`,
+    `select ${EMAIL} from message m where ${condition} and m.id < $${below}
+      order by m.id desc limit $${limit} offset $${offset}`,
     values,
   );
 }

@@ -3,6 +3,7 @@
 
 import { contains, literally } from "../http/like.ts";
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { Blocking, Entry, Filter, NewEntry } from "./types.ts";
 
@@ -69,7 +70,7 @@ export function findEntry(tx: Tx, orgId: string, now: Date, id: string) {
 }
 
 /** Which entries of which moment, and which part of them. */
-export type Listing = { now: Date; filter: Filter; page: { limit: number; offset: number } };
+export type Listing = { now: Date; filter: Filter; page: Page };
 
 const KIND_FILTER = `($3::text is null or reason = $3) and ($4::text is null or scope_type = $4)
   and ($5::text is null or source = $5)`;
@@ -91,8 +92,8 @@ export async function countByKind(tx: Tx, orgId: string, { now, filter }: Listin
 /** Index: the primary key, backwards. */
 export function listNewest(tx: Tx, orgId: string, { now, page }: Listing) {
   return tx.query<Entry>(
-    `select ${COLUMNS} from suppression s where s.org_id = $1 and ${LIVE} order by s.id desc limit $3 offset $4`,
-    [orgId, now, page.limit, page.offset],
+    `select ${COLUMNS} from suppression s where s.org_id = $1 and s.id < $5 and ${LIVE} order by s.id desc limit $3 offset $4`,
+    [orgId, now, page.limit, page.offset, page.below],
   );
 }
 
@@ -108,10 +109,10 @@ export function listByKind(tx: Tx, orgId: string, { now, filter, page }: Listing
      select ${COLUMNS} from kind cross join lateral (
        select * from suppression s
         where s.org_id = $1 and s.source = kind.source and s.reason = kind.reason and s.scope_type = kind.scope_type
-          and ${LIVE}
+          and s.id < $8 and ${LIVE}
         order by s.id desc nulls last limit $6::bigint + $7::bigint) as s
       order by s.id desc limit $6 offset $7`,
-    [orgId, now, ...kindValues(filter), page.limit, page.offset],
+    [orgId, now, ...kindValues(filter), page.limit, page.offset, page.below],
   );
 }
 
@@ -119,9 +120,9 @@ export function listByKind(tx: Tx, orgId: string, { now, filter, page }: Listing
 export function listByScope(tx: Tx, orgId: string, { now, filter, page }: Listing) {
   return tx.query<Entry>(
     `select ${COLUMNS} from suppression s
-      where s.org_id = $1 and s.scope_id = $6 and s.scope_id <> '' and ${KIND_FILTER} and ${LIVE}
+      where s.org_id = $1 and s.scope_id = $6 and s.scope_id <> '' and s.id < $9 and ${KIND_FILTER} and ${LIVE}
       order by s.id desc nulls last limit $7 offset $8`,
-    [orgId, now, ...kindValues(filter), filter.scope_id, page.limit, page.offset],
+    [orgId, now, ...kindValues(filter), filter.scope_id, page.limit, page.offset, page.below],
   );
 }
 
@@ -189,8 +190,8 @@ export function countSearch(tx: Tx, orgId: string, { now, filter }: Listing): Pr
 export async function searchMany(tx: Tx, orgId: string, { now, filter, page }: Listing) {
   await tx.query("set local enable_sort = off");
   return tx.query<Entry>(
-    `select ${COLUMNS} from suppression s where ${SEARCH_FILTER} order by s.id desc limit $10 offset $11`,
-    [orgId, now, ...searchValues(filter), page.limit, page.offset],
+    `select ${COLUMNS} from suppression s where ${SEARCH_FILTER} and s.id < $12 order by s.id desc limit $10 offset $11`,
+    [orgId, now, ...searchValues(filter), page.limit, page.offset, page.below],
   );
 }
 

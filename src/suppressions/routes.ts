@@ -93,8 +93,8 @@ function mountList(api: Api, world: World): void {
       },
     },
     async (request) => {
-      const { limit, offset, ...filter } = request.query;
-      return suppressions.listSuppressions(world, request.account.org_id, filter, pageOf({ limit, offset }));
+      const { limit: _limit, offset: _offset, after: _after, ...filter } = request.query;
+      return suppressions.listSuppressions(world, request.account.org_id, filter, pageOf(request.query));
     },
   );
 }

@@ -6,9 +6,11 @@
 // rendered with it;
 // `list` mail sent with that `unsubscribe.list`; `stream` mail of that class (`transactional`, `bulk`) or with that tag.
 // No entry, whatever its reason, blocks mail outside its scope.
+
 import { findDomain } from "../domains/domains.ts";
 import { parseAddress } from "../mail/address.ts";
 import { isOutOfTime, isUuid, type Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import type { Total } from "../platform/database/totals.ts";
 import { coalesce } from "../platform/fair/coalesce.ts";
 import { invalid, notFound } from "../platform/refusal.ts";
@@ -303,7 +305,7 @@ export async function listSuppressions(
   world: Pick<World, "db" | "clock">,
   orgId: string,
   request: ListRequest,
-  page: { limit: number; offset: number },
+  page: Page,
 ) {
   const filter = readFilter(request);
   const now = new Date(world.clock.now());
@@ -345,9 +347,12 @@ async function search(tx: Tx, orgId: string, listing: queries.Listing): Promise<
 }
 
 async function searchInTime(tx: Tx, orgId: string, listing: queries.Listing): Promise<Listed> {
-  const { limit, offset } = listing.page;
+  const { limit, offset, below } = listing.page;
   const few = await queries.searchFew(tx, orgId, listing, SEARCH_KEYS_MAX + 1);
-  if (few.hits <= SEARCH_KEYS_MAX) return { rows: few.rows.slice(offset, offset + limit), total: few.rows.length };
+  if (few.hits <= SEARCH_KEYS_MAX) {
+    const behind = few.rows.filter(({ id }) => id < below);
+    return { rows: behind.slice(offset, offset + limit), total: few.rows.length };
+  }
   const counted = await queries.countSearch(tx, orgId, listing);
   if (isBehind(listing, counted)) return { rows: [], ...counted };
   return { rows: await queries.searchMany(tx, orgId, listing), ...counted };

@@ -1,5 +1,7 @@
 // All SQL on template and template_version.
+
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax } from "../platform/database/totals.ts";
 import type { DeclaredVariable, Sources, StoredTemplate, TemplateRow, TemplateVariable } from "./types.ts";
 
@@ -36,23 +38,23 @@ const MATCHES = `t.org_id = $1 and ($2::boolean is null or t.active = $2)
   and ($3::text[] is null or t.name ilike any($3) or t.slug ilike any($3) or v.subject ilike any($3)
        or t.description ilike any($3))`;
 
-type Page = { limit: number; offset: number; body_bytes_max: number };
+type BoundedPage = Page & { body_bytes_max: number };
 
 /**
  * With the bodies of the first rows, `body_bytes_max` together; those behind have null for both, and theirs (1 MiB each
  * template) stay in their TOAST tables, unread.
  */
-export function listTemplates(db: Query, orgId: string, filter: ListFilter, page: Page) {
+export function listTemplates(db: Query, orgId: string, filter: ListFilter, page: BoundedPage) {
   return db.query<TemplateRow>(
     `select p.id, p.org_id, p.name, p.slug, p.description, p.subject, p.variables, p.active, p.version, p.created_at,
             p.updated_at, case when p.bytes <= $6 then p.html_body end as html_body,
             case when p.bytes <= $6 then p.text_body end as text_body
        from (select q.*, sum(coalesce(octet_length(q.html_body), 0) + coalesce(octet_length(q.text_body), 0))
                            over (order by q.id desc) as bytes
-               from (select ${SUMMARY}, v.html_body, v.text_body from ${CURRENT} where ${MATCHES}
+               from (select ${SUMMARY}, v.html_body, v.text_body from ${CURRENT} where ${MATCHES} and t.id < $7
                       order by t.id desc limit $4 offset $5) q) p
       order by p.id desc`,
-    [orgId, filter.active, filter.patterns, page.limit, page.offset, page.body_bytes_max],
+    [orgId, filter.active, filter.patterns, page.limit, page.offset, page.body_bytes_max, page.below],
   );
 }
 

@@ -3,6 +3,7 @@
 
 import { spelled } from "../http/like.ts";
 import { isDuplicate, type Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import type { Total } from "../platform/database/totals.ts";
 import { coalesceByOrg, type OrgKey } from "../platform/fair/coalesce.ts";
 import { spentHere } from "../platform/fair/processor-shares.ts";
@@ -117,7 +118,7 @@ export async function hasTemplate(tx: Tx, orgId: string, id: string): Promise<bo
   return (await queries.findTemplate(tx, orgId, { id })).length > 0;
 }
 
-export type ListRequest = { limit: number; offset: number; query?: string | undefined; active?: boolean | undefined };
+export type ListRequest = Page & { query?: string | undefined; active?: boolean | undefined };
 
 /** One page, newest first, without the bodies. `query` is looked for in name, slug, subject and description. */
 export async function listTemplates(

@@ -1,5 +1,7 @@
 // The log of deliveries: what became of each event at each endpoint; replays of what failed; tests of an endpoint.
+
 import { isUuid, type Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { withPartitions } from "../platform/database/partitions.ts";
 import { createFairPlaces } from "../platform/fair/fair-gate.ts";
 import { uuidFloor } from "../platform/random.ts";
@@ -34,7 +36,7 @@ export async function listDeliveries(
   world: Pick<World, "db" | "clock" | "config">,
   orgId: string,
   query: DeliveryQuery,
-  page: { limit: number; offset: number },
+  page: Page,
 ) {
   const { status, endpoint_id, event, days } = query;
   const filter = { status, endpoint_id, event, from_id: uuidFloor(world.clock.now() - days * DAY_MS) };

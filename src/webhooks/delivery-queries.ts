@@ -1,5 +1,7 @@
 // All SQL on the log of deliveries as customers see it: what is queued and what is finished, in one list; and replays.
+
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { AttemptResult, DeliveryRecord, DeliveryStatus, WebhookEventType } from "./types.ts";
 
@@ -47,13 +49,16 @@ export function listDeliveries(
   db: Query,
   orgId: string,
   filter: DeliveryFilter,
-  page: { limit: number; offset: number },
+  page: Page,
 ): Promise<DeliveryRecord[]> {
   const { halves, values } = filtered(orgId, filter);
   const limit = values.push(page.limit);
   const offset = values.push(page.offset);
+  const below = values.push(page.below);
   const reach = values.push(page.limit + page.offset);
-  const read = halves.map((half) => `(${half} order by id desc limit $${reach})`).join(" union all ");
+  const read = halves
+    .map((half) => `(${half} and id < $${below} order by id desc limit $${reach})`)
+    .join(" union all ");
   return db.query<DeliveryRecord>(
     `select ${SHOWN} from (${read}) as d order by id desc limit $${limit} offset $${offset}`,
     values,

@@ -1,5 +1,7 @@
 // All SQL on webhook endpoints. The queue is in queue-queries.ts, the log of deliveries in delivery-queries.ts.
+
 import type { Query, Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { EndpointRow, WebhookChoice, WebhookEventType, WebhookRecord } from "./types.ts";
 
@@ -59,10 +61,10 @@ export function countWebhooks(db: Query, orgId: string): Promise<Total> {
 }
 
 /** One page, newest first. */
-export function listWebhooks(db: Query, orgId: string, limit: number, offset: number) {
+export function listWebhooks(db: Query, orgId: string, { limit, offset, below }: Page) {
   return db.query<WebhookRecord>(
-    `select ${COLUMNS} from ${WITH_LANE} where w.org_id = $1 order by w.id desc limit $2 offset $3`,
-    [orgId, limit, offset],
+    `select ${COLUMNS} from ${WITH_LANE} where w.org_id = $1 and w.id < $4 order by w.id desc limit $2 offset $3`,
+    [orgId, limit, offset, below],
   );
 }
 

@@ -1,9 +1,11 @@
 // Webhook endpoints: who wants which events, where, and signed with what. Face of the feature. The way of an event:
 // enqueue.ts (in the producer's transaction) → dispatch.ts (claim, attempt, outcome) → the log (deliveries.ts).
+
 import { findDomain, forgetWebhook } from "../domains/domains.ts";
 import type { Account } from "../http/http.ts";
 import { compilePattern } from "../mail/glob-pattern.ts";
 import { isUuid, type Query, type Tx } from "../platform/database/db.ts";
+import type { Page } from "../platform/database/page.ts";
 import { insideOf } from "../platform/net/addresses.ts";
 import { checkUrl } from "../platform/net/safe-fetch.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
@@ -109,13 +111,9 @@ async function checkDomain(tx: Tx, orgId: string, domainId: string | null): Prom
 }
 
 /** One page of the endpoints, newest first, with the total. */
-export async function listWebhooks(
-  world: Pick<World, "db" | "clock">,
-  orgId: string,
-  page: { limit: number; offset: number },
-) {
+export async function listWebhooks(world: Pick<World, "db" | "clock">, orgId: string, page: Page) {
   return world.db.asOrg(orgId, async (tx) => {
-    const rows = await queries.listWebhooks(tx, orgId, page.limit, page.offset);
+    const rows = await queries.listWebhooks(tx, orgId, page);
     const total = await queries.countWebhooks(tx, orgId);
     return { webhooks: rows.map((row) => shown(world, row)), ...total, ...page };
   });

@@ -73,6 +73,24 @@ describe("long lists", { timeout: 900_000 }, () => {
     });
   }
 
+  it("go on behind the row that a reader had last, whichever list it is", async () => {
+    const lists = firstPages(one).filter((path) => path !== "/v1/inbound-rules");
+    const sorted = ["subject", "from", "spam_score"].map((sort) => `/v1/inbound-emails?sort=${sort}&direction=asc`);
+    for (const path of [...lists, ...sorted, "/v1/suppressions?query=u", "/v1/suppressions?reason=manual"]) {
+      const read = async (query: string): Promise<string[]> => {
+        const { body, status } = await api.ask("GET", `${path}${path.includes("?") ? "&" : "?"}${query}`);
+        assert.equal(status, 200, `${path}: ${JSON.stringify(body)}`);
+        const rows = Object.values(body).find(Array.isArray) as { id: string }[];
+        return rows.map(({ id }) => id);
+      };
+      const whole = await read("limit=6");
+      const walked = await read("limit=2");
+      while (walked.length < 6) walked.push(...(await read(`limit=2&after=${walked.at(-1)}`)));
+      assert.deepEqual(walked, whole, path);
+      assert.equal(new Set(walked).size, 6, path);
+    }
+  });
+
   it("counts exactly up to 100,000 rows, and says so where there are more", async () => {
     const other = await api.organization();
     const more = (from: number, to: number) =>

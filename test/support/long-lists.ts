@@ -16,7 +16,8 @@ const ROWS: string[] = [
   `insert into domain (org_id, id, domain, type, ownership_token, dmarc_token, watch_since, next_check_at, created_at, updated_at)
    select $1, $3, 'one.lists.example', 'both', 'one', $1::text || 'one', now(), now() + interval '1 day', now(), now()`,
   `insert into webhook (org_id, id, webhook_url, event_types, created_at, updated_at)
-   select $1, ${ID}, 'https://lists.example/', '{email.bounced}', now(), now() from generate_series(1, $2) n`,
+   select $1, ${ID}, 'https://lists.example/', '{email.bounced}', now(), now() from generate_series(1, 100) n`,
+  "insert into webhook_lane (org_id, webhook_id) select org_id, id from webhook where org_id = $1",
   `with t as (insert into template (org_id, id, slug, name, active, version, created_at, updated_at)
      select $1, ${ID}, 't-' || n, 't', true, 1, now() + n * interval '1 ms', now() from generate_series(1, $2) n  returning id)
    insert into template_version (org_id, template_id, version, subject, text_body, variables, created_at)

@@ -37,6 +37,7 @@ const DAY_MS = 86_400_000;
 export type EmailQuery = Omit<list.EmailFilter, "id_from" | "id_to" | "received_from" | "received_to"> & {
   limit: number;
   offset: number;
+  below: string;
   from_date?: string;
   to_date?: string;
   sort?: list.Sort;
@@ -65,14 +66,14 @@ export const NO_FINDINGS: Findings = {
 
 /** One page of received mail, newest first unless sorted otherwise, with the total. */
 export async function listEmails(world: Reader, orgId: string, query: EmailQuery) {
-  const { limit, offset, sort = "received_at", direction = "desc", from_date, to_date, ...rest } = query;
+  const { limit, offset, below, sort = "received_at", direction = "desc", from_date, to_date, ...rest } = query;
   const filter: list.EmailFilter = {
     ...rest,
     ...(from_date === undefined ? {} : from(readDayOrTime("from_date", from_date).ms)),
     ...(to_date === undefined ? {} : until(endOf(readDayOrTime("to_date", to_date)))),
   };
   return world.db.asOrg(orgId, async (tx) => {
-    const emails = await list.listEmails(tx, orgId, filter, { sort, direction, limit, offset });
+    const emails = await list.listEmails(tx, orgId, filter, { sort, direction, limit, offset, below });
     return { emails, ...(await list.countEmails(tx, orgId, filter)), limit, offset };
   });
 }

@@ -1,8 +1,10 @@
 // The first page of a long list is read off an index.
+
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
 import type { Tx } from "../../platform/database/db.ts";
+import { LAST_ID } from "../../platform/database/page.ts";
 import { listEmails } from "./list-queries.ts";
 
 let api: TestApi;
@@ -19,7 +21,7 @@ for (const direction of ["asc", "desc"] as const) {
       // As for a long list; an empty table would be read whole.
       await tx.query("set local enable_seqscan = off");
       const explained = { ...tx, query: (text: string, values: unknown[]) => tx.query(`explain ${text}`, values) };
-      const page = { sort: "received_at", direction, limit: 20, offset: 0 } as const;
+      const page = { sort: "received_at", direction, limit: 20, offset: 0, below: LAST_ID } as const;
       return JSON.stringify(await listEmails(explained as unknown as Tx, org_id, {}, page));
     });
     assert.match(plan, /Index Scan/);

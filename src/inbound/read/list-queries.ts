@@ -2,6 +2,7 @@
 
 import { spelled } from "../../http/like.ts";
 import type { Query, Tx } from "../../platform/database/db.ts";
+import { LAST_ID, type Page } from "../../platform/database/page.ts";
 import { countUpToMax, type Total } from "../../platform/database/totals.ts";
 import { CUSTOMER_KINDS, type Findings, type Route, type Status } from "../types.ts";
 
@@ -94,23 +95,30 @@ function where(filter: EmailFilter, values: unknown[]): string {
 
 export type Order = { sort: Sort; direction: "asc" | "desc" };
 
-export function listEmails(
-  tx: Tx,
-  orgId: string,
-  filter: EmailFilter,
-  page: Order & { limit: number; offset: number },
-) {
+export function listEmails(tx: Tx, orgId: string, filter: EmailFilter, page: Order & Page) {
   const values: unknown[] = [orgId];
-  const condition = where(filter, values);
   values.push(page.limit, page.offset);
+  const condition = `${where(filter, values)}${behind(page, values)}`;
   // By the id alone the primary key has the order; with "nulls last" every row would be sorted.
   const column = page.sort === "received_at" ? "" : `${SORT_COLUMNS[page.sort]} ${page.direction} nulls last, `;
   const order = `${column}e.id ${page.direction}`;
   return tx.query<EmailListRow>(
     `select ${LISTED} from inbound_email e where ${condition} order by ${order}
-      limit $${values.length - 1} offset $${values.length}`,
+      limit $2 offset $3`,
     values,
   );
+}
+
+/** What lies behind the mail `page.below` in the order of the page. */
+function behind({ below, sort, direction }: Order & Page, values: unknown[]): string {
+  if (below === LAST_ID) return "";
+  const is = direction === "desc" ? "<" : ">";
+  const id = `$${values.push(below)}::uuid`;
+  if (sort === "received_at") return ` and e.id ${is} ${id}`;
+  const column = SORT_COLUMNS[sort];
+  const last = `(select ${column} from inbound_email e where e.org_id = $1 and e.id = ${id})`;
+  return ` and case when ${last} is null then ${column} is null and e.id ${is} ${id}
+    else ${column} ${is} ${last} or ${column} = ${last} and e.id ${is} ${id} or ${column} is null end`;
 }
 
 export function countEmails(tx: Tx, orgId: string, filter: EmailFilter): Promise<Total> {

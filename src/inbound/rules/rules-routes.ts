@@ -14,9 +14,9 @@ import {
   IdParams,
   Named,
   Nullable,
+  OffsetQuery,
   OneOf,
   PageOf,
-  PageQuery,
   pageOf,
   Time,
 } from "../../http/http.ts";
@@ -133,7 +133,7 @@ function mountCollection(api: Api, world: World): void {
         summary: "List routing rules in the order they are asked, domain by domain",
         description: "The rules of aliases stand before those of their domain.",
         querystring: Closed({
-          ...PageQuery,
+          ...OffsetQuery,
           domain_id: Type.Optional(Id),
           alias_id: Type.Optional(Id),
           active: Type.Optional(Type.Boolean()),
@@ -305,7 +305,7 @@ function mountOfDomain(api: Api, world: World): void {
         summary: "List the routing rules of this domain in the order they are asked",
         description: "The same as `GET /v1/inbound-rules` for this domain.",
         params: IdParams,
-        querystring: Closed({ ...PageQuery }),
+        querystring: Closed({ ...OffsetQuery }),
         response: answers({ 200: PageOf("rules", Rule) }, [404]),
       },
     },

@@ -1,8 +1,10 @@
 // A rule tried out on stored mail: which mails it would have matched, and why, condition by condition. Nothing is changed,
 // and what processing found out once (verdicts, spam) is not asked for again.
+
 import { protectLive } from "../../accounts/accounts.ts";
 import type { Account } from "../../http/http.ts";
 import { isUuid } from "../../platform/database/db.ts";
+import { LAST_ID } from "../../platform/database/page.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import type { Inbound } from "../inbound.ts";
@@ -85,7 +87,7 @@ async function findRows(
     const order = { sort: "received_at", direction: "desc" } as const;
     const rows: list.EmailRow[] = [];
     const filter = account.acts_on_live ? scope : { ...scope, environment: "test" };
-    for (const { id } of await list.listEmails(tx, orgId, filter, { ...order, limit, offset: 0 })) {
+    for (const { id } of await list.listEmails(tx, orgId, filter, { ...order, limit, offset: 0, below: LAST_ID })) {
       rows.push(...(await list.findEmail(tx, orgId, id)));
     }
     return rows;

@@ -1,9 +1,11 @@
 // /v1/masked/aliases: creating, changing, deleting and restoring masked aliases. An address that was given out once is
 // taken for ever. Live and test keys each see their own aliases. Mail itself is not here.
+
 import type { AliasMatch } from "../../aliases/types.ts";
 import { findDomain } from "../../domains/domains.ts";
 import { parseAddress } from "../../mail/address.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
+import type { Page } from "../../platform/database/page.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
@@ -283,7 +285,7 @@ export async function listAliases(
   world: Pick<World, "db" | "seal">,
   who: Who,
   { forward_to, ...query }: AliasQuery,
-  page: { limit: number; offset: number },
+  page: Page,
 ) {
   return world.db.asOrg(who.org_id, async (tx) => {
     const filter: queries.AliasFilter = { ...query, environment: who.environment };

@@ -1,7 +1,9 @@
 // The people who write to an alias, and the reverse address that stands for each: whoever writes from a confirmed
 // destination to the reverse address reaches the contact from the alias.
+
 import { parseAddress } from "../../mail/address.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
+import type { Page } from "../../platform/database/page.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { addressOf } from "../arrive/correspondents.ts";
@@ -120,7 +122,7 @@ export async function listContacts(
   world: Pick<World, "db" | "seal">,
   who: Who,
   { alias_id, blocked, email }: ContactQuery & { alias_id: string },
-  page: { limit: number; offset: number },
+  page: Page,
 ) {
   return world.db.asOrg(who.org_id, async (tx) => {
     const alias = await requireAlias(tx, who, alias_id);

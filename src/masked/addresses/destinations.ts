@@ -1,8 +1,10 @@
 // The mailboxes behind masked aliases. Nothing is forwarded to an address before its owner has agreed through the signed
 // link that we mail to it. Test destinations get no mail and count as confirmed: nothing is ever sent to them.
+
 import { consentMailsPerDay, requireLiveSending } from "../../accounts/accounts.ts";
 import { domainOf, parseAddress } from "../../mail/address.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
+import type { Page } from "../../platform/database/page.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
@@ -148,7 +150,7 @@ export async function listDestinations(
   world: Pick<World, "db" | "seal">,
   who: Who,
   { status, email }: { status?: DestinationStatus | undefined; email?: string | undefined },
-  page: { limit: number; offset: number },
+  page: Page,
 ) {
   const digest = email === undefined ? undefined : destinationDigest(world, who.org_id, canonicalAddress(email));
   return world.db.asOrg(who.org_id, async (tx) => {

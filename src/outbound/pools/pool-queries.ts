@@ -1,5 +1,7 @@
 // All SQL on ip_pool, source and source_day: dedicated addresses, who has them, what they did.
+
 import type { Query, Tx } from "../../platform/database/db.ts";
+import type { Page } from "../../platform/database/page.ts";
 import { countUpToMax } from "../../platform/database/totals.ts";
 
 export type PoolRow = { org_id: string; id: string; name: string; created_at: Date; updated_at: Date };
@@ -32,12 +34,11 @@ export function countPools(tx: Tx, orgId: string) {
   return countUpToMax(tx, "ip_pool where org_id = $1", [orgId]);
 }
 
-export function listPools(tx: Tx, orgId: string, limit: number, offset: number) {
-  return tx.query<PoolRow>(`select ${POOL} from ip_pool where org_id = $1 order by id desc limit $2 offset $3`, [
-    orgId,
-    limit,
-    offset,
-  ]);
+export function listPools(tx: Tx, orgId: string, { limit, offset, below }: Page) {
+  return tx.query<PoolRow>(
+    `select ${POOL} from ip_pool where org_id = $1 and id < $4 order by id desc limit $2 offset $3`,
+    [orgId, limit, offset, below],
+  );
 }
 
 /** By id or name. */

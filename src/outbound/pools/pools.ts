@@ -1,5 +1,6 @@
 // Pools of dedicated addresses as customers make and see them. Not here: which address a message gets (exits.ts), what the
 // engine does with them (sources.ts).
+
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { requirePlan } from "../../accounts/accounts.ts";
@@ -7,6 +8,7 @@ import { countDomainsOfPool, leavePool } from "../../domains/domains.ts";
 import type { Account } from "../../http/http.ts";
 import { normalizeDomain } from "../../mail/address.ts";
 import { isDuplicate, type Tx } from "../../platform/database/db.ts";
+import type { Page } from "../../platform/database/page.ts";
 import { isLoopbackAddress } from "../../platform/net/addresses.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
@@ -72,9 +74,9 @@ export async function createPool(
 }
 
 /** One page of the organization's pools, newest first. */
-export async function listPools(world: Core, orgId: string, page: { limit: number; offset: number }) {
+export async function listPools(world: Core, orgId: string, page: Page) {
   return world.db.asOrg(orgId, async (tx) => {
-    const rows = await queries.listPools(tx, orgId, page.limit, page.offset);
+    const rows = await queries.listPools(tx, orgId, page);
     const total = await queries.countPools(tx, orgId);
     return { ip_pools: await toRecords(world, tx, orgId, rows), ...total, ...page };
   });

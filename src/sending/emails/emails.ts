@@ -11,6 +11,7 @@ import * as queries from "../queries.ts";
 export type EmailQuery = {
   limit: number;
   offset: number;
+  below: string;
   status?: string;
   from?: string;
   to?: string;
@@ -25,17 +26,17 @@ export type EmailQuery = {
 
 /** One page of e-mails with their recipients, newest first, and the total. */
 export async function listEmails(world: Pick<World, "db">, orgId: string, query: EmailQuery) {
-  const { limit, offset } = query;
+  const { limit, offset, below } = query;
   const filter = toFilter(query);
   return world.db.asOrg(orgId, async (tx) => {
-    const rows = await queries.listEmails(tx, orgId, filter, { limit, offset });
+    const rows = await queries.listEmails(tx, orgId, filter, { limit, offset, below });
     const total = await queries.countEmails(tx, orgId, filter);
     return { emails: await withRecipients(tx, orgId, rows), ...total, limit, offset };
   });
 }
 
 function toFilter(query: EmailQuery): queries.EmailFilter {
-  const { limit: _limit, offset: _offset, from_date, to_date, message_id, ...rest } = query;
+  const { limit: _limit, offset: _offset, below: _below, from_date, to_date, message_id, ...rest } = query;
   return {
     ...rest,
     ...(message_id === undefined ? {} : { message_id: bare(message_id) }),

@@ -111,6 +111,8 @@ export type ListAliasesQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
   /** UUIDv7 */
   domain_id?: RecordId;
   /** What happens to the mail: webhook, forward, store or drop */
@@ -126,6 +128,8 @@ export type ListApiKeysQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
 };
 
 export type ListAuditLogQuery = {
@@ -133,6 +137,8 @@ export type ListAuditLogQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
   /** The operationId, such as updateDomain */
   operation?: string;
   /** UUIDv7 */
@@ -165,6 +171,8 @@ export type ListDmarcReportsQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
 };
 
 export type ListDmarcSourcesQuery = {
@@ -191,6 +199,8 @@ export type ListDomainsQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
 };
 
 export type ListEmailsQuery = {
@@ -198,6 +208,8 @@ export type ListEmailsQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
   /** The state */
   status?: "scheduled" | "queued" | "sending" | "deferred" | "delivered" | "partially_delivered" | "bounced" | "complained" | "suppressed" | "failed" | "expired" | "canceled" | "simulated" | (string & {});
   /** Part of the From field */
@@ -236,6 +248,8 @@ export type ListInboundEmailsQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
   /** Part of From, the recipient, Subject or Message-ID */
   q?: string;
   /** Part of From */
@@ -298,6 +312,8 @@ export type ListIpPoolsQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
 };
 
 export type ListMaskedActivityQuery = {
@@ -305,6 +321,8 @@ export type ListMaskedActivityQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
   /** The type */
   type?: "forward" | "reply" | "block" | "bounce" | "quarantine" | "auto_reply" | "config" | (string & {});
   /** What became of it */
@@ -316,6 +334,8 @@ export type ListMaskedAliasesQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
   /** UUIDv7 */
   domain_id?: RecordId;
   /** false: switched off */
@@ -333,6 +353,8 @@ export type ListMaskedContactsQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
   /** true: mail from the contact is taken and dropped */
   blocked?: boolean;
   /** Exactly this address */
@@ -344,6 +366,8 @@ export type ListMaskedDestinationsQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
   /** The state */
   status?: "pending" | "verified" | "suspended" | (string & {});
   /** Exactly this address */
@@ -435,6 +459,8 @@ export type ListSuppressionsQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
 };
 
 export type ListTemplatesQuery = {
@@ -442,6 +468,8 @@ export type ListTemplatesQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
   /** Substring of name, slug, subject or description, without case */
   query?: string;
   /** false: switched off */
@@ -466,6 +494,8 @@ export type ListWebhookDeliveriesQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
   /** UUIDv7 */
   endpoint_id?: RecordId;
 };
@@ -475,6 +505,8 @@ export type ListWebhooksQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
 };
 
 export type ListDeliveriesOfWebhookQuery = {
@@ -488,6 +520,8 @@ export type ListDeliveriesOfWebhookQuery = {
   limit?: number;
   /** How many rows to skip */
   offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
 };
 
 /** Everything that the API can do, by kind of record. */
@@ -1126,7 +1160,7 @@ export function bindResources(transport: Transport): Resources {
       get: (id, options) =>
         inside(transport.request({ method: "GET", path: `/v1/aliases/${segment(id)}`, answer: "json", idempotent: false }, options), "alias"),
       list: (query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: "/v1/aliases", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "aliases", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: "/v1/aliases", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "aliases", cursor: true }, query),
       update: (id, input, options) =>
         inside(transport.request({ method: "PATCH", path: `/v1/aliases/${segment(id)}`, body: { json: input ?? {} }, answer: "json", idempotent: false }, options), "alias"),
     },
@@ -1136,7 +1170,7 @@ export function bindResources(transport: Transport): Resources {
       get: (id, options) =>
         inside(transport.request({ method: "GET", path: `/v1/api-keys/${segment(id)}`, answer: "json", idempotent: false }, options), "key"),
       list: (query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: "/v1/api-keys", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "keys", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: "/v1/api-keys", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "keys", cursor: true }, query),
       rename: (id, input, options) =>
         inside(transport.request({ method: "PUT", path: `/v1/api-keys/${segment(id)}`, body: { json: input }, answer: "json", idempotent: false }, options), "key"),
       revoke: (id, options) =>
@@ -1144,7 +1178,7 @@ export function bindResources(transport: Transport): Resources {
     },
     auditLog: {
       list: (query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: "/v1/audit-log", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "entries", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: "/v1/audit-log", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "entries", cursor: true }, query),
     },
     dkim: {
       create: (id, input, options) =>
@@ -1173,7 +1207,7 @@ export function bindResources(transport: Transport): Resources {
         get: (id, reportId, query, options) =>
           inside(transport.request({ method: "GET", path: `/v1/domains/${segment(id)}/dmarc/reports/${segment(reportId)}`, query, answer: "json", idempotent: false }, options), "report"),
         list: (id, query, options) =>
-          listPages((page) => transport.request({ method: "GET", path: `/v1/domains/${segment(id)}/dmarc/reports`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "reports", cursor: false }, query),
+          listPages((page) => transport.request({ method: "GET", path: `/v1/domains/${segment(id)}/dmarc/reports`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "reports", cursor: true }, query),
       },
     },
     domains: {
@@ -1186,7 +1220,7 @@ export function bindResources(transport: Transport): Resources {
       get: (id, options) =>
         transport.request({ method: "GET", path: `/v1/domains/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
       list: (query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: "/v1/domains", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "domains", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: "/v1/domains", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "domains", cursor: true }, query),
       update: (id, input, options) =>
         transport.request({ method: "PUT", path: `/v1/domains/${segment(id)}`, body: { json: input ?? {} }, answer: "json", idempotent: false }, options) as Promise<never>,
       verify: (id, options) =>
@@ -1216,7 +1250,7 @@ export function bindResources(transport: Transport): Resources {
       get: (id, options) =>
         inside(transport.request({ method: "GET", path: `/v1/emails/${segment(id)}`, answer: "json", idempotent: false }, options), "email"),
       list: (query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: "/v1/emails", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "emails", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: "/v1/emails", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "emails", cursor: true }, query),
       retry: (id, options) =>
         inside(transport.request({ method: "POST", path: `/v1/emails/${segment(id)}/retry`, answer: "json", idempotent: false }, options), "email"),
       send: (input, options) =>
@@ -1236,7 +1270,7 @@ export function bindResources(transport: Transport): Resources {
       get: (id, options) =>
         inside(transport.request({ method: "GET", path: `/v1/inbound-emails/${segment(id)}`, answer: "json", idempotent: false }, options), "email"),
       list: (query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: "/v1/inbound-emails", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "emails", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: "/v1/inbound-emails", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "emails", cursor: true }, query),
       raw: (id, options) =>
         transport.request({ method: "GET", path: `/v1/inbound-emails/${segment(id)}/raw`, answer: "bytes", idempotent: false }, options) as Promise<never>,
       release: (id, options) =>
@@ -1274,7 +1308,7 @@ export function bindResources(transport: Transport): Resources {
       get: (id, options) =>
         inside(transport.request({ method: "GET", path: `/v1/ip-pools/${segment(id)}`, answer: "json", idempotent: false }, options), "ip_pool"),
       list: (query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: "/v1/ip-pools", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "ip_pools", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: "/v1/ip-pools", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "ip_pools", cursor: true }, query),
       update: (id, input, options) =>
         inside(transport.request({ method: "PUT", path: `/v1/ip-pools/${segment(id)}`, body: { json: input }, answer: "json", idempotent: false }, options), "ip_pool"),
     },
@@ -1283,7 +1317,7 @@ export function bindResources(transport: Transport): Resources {
         transport.request({ method: "GET", path: "/v1/masked/domain", answer: "json", idempotent: false }, options) as Promise<never>,
       aliases: {
         activity: (id, query, options) =>
-          listPages((page) => transport.request({ method: "GET", path: `/v1/masked/aliases/${segment(id)}/activity`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "activity", cursor: false }, query),
+          listPages((page) => transport.request({ method: "GET", path: `/v1/masked/aliases/${segment(id)}/activity`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "activity", cursor: true }, query),
         create: (input, options) =>
           inside(transport.request({ method: "POST", path: "/v1/masked/aliases", body: { json: input }, answer: "json", idempotent: false }, options), "alias"),
         delete: (id, options) =>
@@ -1291,7 +1325,7 @@ export function bindResources(transport: Transport): Resources {
         get: (id, options) =>
           inside(transport.request({ method: "GET", path: `/v1/masked/aliases/${segment(id)}`, answer: "json", idempotent: false }, options), "alias"),
         list: (query, options) =>
-          listPages((page) => transport.request({ method: "GET", path: "/v1/masked/aliases", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "aliases", cursor: false }, query),
+          listPages((page) => transport.request({ method: "GET", path: "/v1/masked/aliases", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "aliases", cursor: true }, query),
         restore: (id, options) =>
           inside(transport.request({ method: "POST", path: `/v1/masked/aliases/${segment(id)}/restore`, answer: "json", idempotent: false }, options), "alias"),
         update: (id, input, options) =>
@@ -1303,7 +1337,7 @@ export function bindResources(transport: Transport): Resources {
         delete: (id, contactId, options) =>
           transport.request({ method: "DELETE", path: `/v1/masked/aliases/${segment(id)}/contacts/${segment(contactId)}`, answer: "json", idempotent: false }, options) as Promise<never>,
         list: (id, query, options) =>
-          listPages((page) => transport.request({ method: "GET", path: `/v1/masked/aliases/${segment(id)}/contacts`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "contacts", cursor: false }, query),
+          listPages((page) => transport.request({ method: "GET", path: `/v1/masked/aliases/${segment(id)}/contacts`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "contacts", cursor: true }, query),
         update: (id, contactId, input, options) =>
           inside(transport.request({ method: "PATCH", path: `/v1/masked/aliases/${segment(id)}/contacts/${segment(contactId)}`, body: { json: input ?? {} }, answer: "json", idempotent: false }, options), "contact"),
       },
@@ -1315,7 +1349,7 @@ export function bindResources(transport: Transport): Resources {
         get: (id, options) =>
           inside(transport.request({ method: "GET", path: `/v1/masked/destinations/${segment(id)}`, answer: "json", idempotent: false }, options), "destination"),
         list: (query, options) =>
-          listPages((page) => transport.request({ method: "GET", path: "/v1/masked/destinations", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "destinations", cursor: false }, query),
+          listPages((page) => transport.request({ method: "GET", path: "/v1/masked/destinations", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "destinations", cursor: true }, query),
         resend: (id, options) =>
           inside(transport.request({ method: "POST", path: `/v1/masked/destinations/${segment(id)}/resend`, answer: "json", idempotent: false }, options), "destination"),
       },
@@ -1354,7 +1388,7 @@ export function bindResources(transport: Transport): Resources {
       export: (query, options) =>
         transport.request({ method: "GET", path: "/v1/suppressions/export", query, answer: "text", idempotent: false }, options) as Promise<never>,
       list: (query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: "/v1/suppressions", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "suppressions", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: "/v1/suppressions", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "suppressions", cursor: true }, query),
       remove: (identifier, options) =>
         transport.request({ method: "DELETE", path: `/v1/suppressions/${segment(identifier)}`, answer: "json", idempotent: false }, options) as Promise<never>,
       imports: {
@@ -1374,7 +1408,7 @@ export function bindResources(transport: Transport): Resources {
       get: (id, options) =>
         inside(transport.request({ method: "GET", path: `/v1/templates/${segment(id)}`, answer: "json", idempotent: false }, options), "template"),
       list: (query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: "/v1/templates", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "templates", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: "/v1/templates", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "templates", cursor: true }, query),
       preview: (id, input, options) =>
         transport.request({ method: "POST", path: `/v1/templates/${segment(id)}/preview`, body: { json: input ?? {} }, answer: "json", idempotent: false }, options) as Promise<never>,
       update: (id, input, options) =>
@@ -1404,9 +1438,9 @@ export function bindResources(transport: Transport): Resources {
       get: (id, options) =>
         inside(transport.request({ method: "GET", path: `/v1/webhooks/${segment(id)}`, answer: "json", idempotent: false }, options), "webhook"),
       list: (query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: "/v1/webhooks", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "webhooks", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: "/v1/webhooks", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "webhooks", cursor: true }, query),
       listDeliveries: (id, query, options) =>
-        listPages((page) => transport.request({ method: "GET", path: `/v1/webhooks/${segment(id)}/deliveries`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "deliveries", cursor: false }, query),
+        listPages((page) => transport.request({ method: "GET", path: `/v1/webhooks/${segment(id)}/deliveries`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "deliveries", cursor: true }, query),
       replay: (id, input, options) =>
         transport.request({ method: "POST", path: `/v1/webhooks/${segment(id)}/replay`, body: { json: input }, answer: "json", idempotent: false }, options) as Promise<never>,
       rotateSecret: (id, input, options) =>
@@ -1417,7 +1451,7 @@ export function bindResources(transport: Transport): Resources {
         inside(transport.request({ method: "PUT", path: `/v1/webhooks/${segment(id)}`, body: { json: input ?? {} }, answer: "json", idempotent: false }, options), "webhook"),
       deliveries: {
         list: (query, options) =>
-          listPages((page) => transport.request({ method: "GET", path: "/v1/webhook-deliveries", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "deliveries", cursor: false }, query),
+          listPages((page) => transport.request({ method: "GET", path: "/v1/webhook-deliveries", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "deliveries", cursor: true }, query),
         replay: (id, options) =>
           inside(transport.request({ method: "POST", path: `/v1/webhook-deliveries/${segment(id)}/replay`, answer: "json", idempotent: false }, options), "delivery"),
       },

@@ -82,6 +82,8 @@ final class Aliases
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      *     // UUIDv7
      *     domain_id?: array<string, mixed>,
      *     // What happens to the mail: webhook, forward, store or drop
@@ -97,7 +99,7 @@ final class Aliases
     {
         return new Page(
             'aliases',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/aliases', ['query' => $page], $options),
         );

@@ -53,6 +53,8 @@ final class ApiKeys
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -60,7 +62,7 @@ final class ApiKeys
     {
         return new Page(
             'keys',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/api-keys', ['query' => $page], $options),
         );

@@ -25,6 +25,8 @@ final class AuditLog
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      *     // The operationId, such as updateDomain
      *     operation?: string,
      *     // UUIDv7
@@ -40,7 +42,7 @@ final class AuditLog
     {
         return new Page(
             'entries',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/audit-log', ['query' => $page], $options),
         );

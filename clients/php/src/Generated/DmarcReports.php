@@ -44,6 +44,8 @@ final class DmarcReports
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -51,7 +53,7 @@ final class DmarcReports
     {
         return new Page(
             'reports',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/domains/' . Transport::segment($id) . '/dmarc/reports', ['query' => $page], $options),
         );

@@ -92,6 +92,8 @@ final class Domains
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -99,7 +101,7 @@ final class Domains
     {
         return new Page(
             'domains',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/domains', ['query' => $page], $options),
         );

@@ -75,6 +75,8 @@ final class Emails
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      *     // The state
      *     status?: string,
      *     // Part of the From field
@@ -102,7 +104,7 @@ final class Emails
     {
         return new Page(
             'emails',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/emails', ['query' => $page], $options),
         );

@@ -61,6 +61,8 @@ final class Inbound
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      *     // Part of From, the recipient, Subject or Message-ID
      *     q?: string,
      *     // Part of From
@@ -98,7 +100,7 @@ final class Inbound
     {
         return new Page(
             'emails',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/inbound-emails', ['query' => $page], $options),
         );

@@ -71,6 +71,8 @@ final class IpPools
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -78,7 +80,7 @@ final class IpPools
     {
         return new Page(
             'ip_pools',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/ip-pools', ['query' => $page], $options),
         );

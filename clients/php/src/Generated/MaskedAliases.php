@@ -25,6 +25,8 @@ final class MaskedAliases
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      *     // The type
      *     type?: string,
      *     // What became of it
@@ -36,7 +38,7 @@ final class MaskedAliases
     {
         return new Page(
             'activity',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/masked/aliases/' . Transport::segment($id) . '/activity', ['query' => $page], $options),
         );
@@ -121,6 +123,8 @@ final class MaskedAliases
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      *     // UUIDv7
      *     domain_id?: array<string, mixed>,
      *     // false: switched off
@@ -138,7 +142,7 @@ final class MaskedAliases
     {
         return new Page(
             'aliases',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/masked/aliases', ['query' => $page], $options),
         );

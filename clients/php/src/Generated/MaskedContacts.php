@@ -55,6 +55,8 @@ final class MaskedContacts
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      *     // true: mail from the contact is taken and dropped
      *     blocked?: bool,
      *     // Exactly this address
@@ -66,7 +68,7 @@ final class MaskedContacts
     {
         return new Page(
             'contacts',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/masked/aliases/' . Transport::segment($id) . '/contacts', ['query' => $page], $options),
         );

@@ -65,6 +65,8 @@ final class MaskedDestinations
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      *     // The state
      *     status?: string,
      *     // Exactly this address
@@ -76,7 +78,7 @@ final class MaskedDestinations
     {
         return new Page(
             'destinations',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/masked/destinations', ['query' => $page], $options),
         );

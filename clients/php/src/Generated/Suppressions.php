@@ -121,6 +121,8 @@ final class Suppressions
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -128,7 +130,7 @@ final class Suppressions
     {
         return new Page(
             'suppressions',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/suppressions', ['query' => $page], $options),
         );

@@ -81,6 +81,8 @@ final class Templates
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      *     // Substring of name, slug, subject or description, without case
      *     query?: string,
      *     // false: switched off
@@ -92,7 +94,7 @@ final class Templates
     {
         return new Page(
             'templates',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/templates', ['query' => $page], $options),
         );

@@ -74,6 +74,8 @@ final class Webhooks
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -81,7 +83,7 @@ final class Webhooks
     {
         return new Page(
             'webhooks',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/webhooks', ['query' => $page], $options),
         );
@@ -102,6 +104,8 @@ final class Webhooks
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -109,7 +113,7 @@ final class Webhooks
     {
         return new Page(
             'deliveries',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/webhooks/' . Transport::segment($id) . '/deliveries', ['query' => $page], $options),
         );

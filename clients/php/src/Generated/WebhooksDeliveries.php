@@ -31,6 +31,8 @@ final class WebhooksDeliveries
      *     limit?: int,
      *     // How many rows to skip
      *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
      *     // UUIDv7
      *     endpoint_id?: array<string, mixed>,
      * } $query
@@ -40,7 +42,7 @@ final class WebhooksDeliveries
     {
         return new Page(
             'deliveries',
-            false,
+            true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/webhook-deliveries', ['query' => $page], $options),
         );

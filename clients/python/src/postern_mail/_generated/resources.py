@@ -32,12 +32,12 @@ class Aliases:
         answer: m.Alias = inside(self._transport.request(Call("GET", f"/v1/aliases/{segment(id)}"), options), "alias")
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, domain_id: Optional[m.RecordId] = None, action: Optional[Union[Literal['webhook', 'forward', 'store', 'drop'], str]] = None, active: Optional[bool] = None, q: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.Alias]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, domain_id: Optional[m.RecordId] = None, action: Optional[Union[Literal['webhook', 'forward', 'store', 'drop'], str]] = None, active: Optional[bool] = None, q: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.Alias]:
         """List aliases, newest first. Filters are combined."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/aliases", page), options),
-            Listing("aliases", False),
-            {"limit": limit, "offset": offset, "domain_id": domain_id, "action": action, "active": active, "q": q},
+            Listing("aliases", True),
+            {"limit": limit, "offset": offset, "after": after, "domain_id": domain_id, "action": action, "active": active, "q": q},
         )
 
     def update(self, id: str, input: Optional[m.UpdateAliasRequest] = None, *, options: Optional[RequestOptions] = None) -> m.Alias:
@@ -61,13 +61,13 @@ class ApiKeys:
         answer: m.ApiKey = inside(self._transport.request(Call("GET", f"/v1/api-keys/{segment(id)}"), options), "key")
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> Page[m.ApiKey]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.ApiKey]:
         """List API keys, revoked ones included. Newest first. Revoked keys stay in the list, with
         `revoked_at`."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/api-keys", page), options),
-            Listing("keys", False),
-            {"limit": limit, "offset": offset},
+            Listing("keys", True),
+            {"limit": limit, "offset": offset, "after": after},
         )
 
     def rename(self, id: str, input: m.RenameApiKeyRequest, *, options: Optional[RequestOptions] = None) -> m.ApiKey:
@@ -87,13 +87,13 @@ class AuditLog:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, operation: Optional[str] = None, key_id: Optional[m.RecordId] = None, from_date: Optional[str] = None, to_date: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.AuditEntry]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, operation: Optional[str] = None, key_id: Optional[m.RecordId] = None, from_date: Optional[str] = None, to_date: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.AuditEntry]:
         """List changes that keys and commands made, newest first. Kept for 400 days. Sending is not in
         it: each e-mail has its timeline."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/audit-log", page), options),
-            Listing("entries", False),
-            {"limit": limit, "offset": offset, "operation": operation, "key_id": key_id, "from_date": from_date, "to_date": to_date},
+            Listing("entries", True),
+            {"limit": limit, "offset": offset, "after": after, "operation": operation, "key_id": key_id, "from_date": from_date, "to_date": to_date},
         )
 
 
@@ -148,13 +148,13 @@ class DmarcReports:
         answer: m.DmarcReportWithRecords = inside(self._transport.request(Call("GET", f"/v1/domains/{segment(id)}/dmarc/reports/{segment(report_id)}", {"records_limit": records_limit, "records_offset": records_offset}), options), "report")
         return answer
 
-    def list(self, id: str, *, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> Page[m.DmarcReport]:
+    def list(self, id: str, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.DmarcReport]:
         """List aggregate reports, newest first, those that do not count too. Those that do not count
         have a status that says why."""
         return Page(
             lambda page: self._transport.request(Call("GET", f"/v1/domains/{segment(id)}/dmarc/reports", page), options),
-            Listing("reports", False),
-            {"limit": limit, "offset": offset},
+            Listing("reports", True),
+            {"limit": limit, "offset": offset, "after": after},
         )
 
 
@@ -273,12 +273,12 @@ class Domains:
         answer: m.Domain = self._transport.request(Call("GET", f"/v1/domains/{segment(id)}"), options)
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> Page[m.Domain]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.Domain]:
         """List domains, newest first. Each with its state and its sending limits."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/domains", page), options),
-            Listing("domains", False),
-            {"limit": limit, "offset": offset},
+            Listing("domains", True),
+            {"limit": limit, "offset": offset, "after": after},
         )
 
     def update(self, id: str, input: Optional[m.UpdateDomainRequest] = None, *, options: Optional[RequestOptions] = None) -> m.Domain:
@@ -326,13 +326,13 @@ class Emails:
         answer: m.Email = inside(self._transport.request(Call("GET", f"/v1/emails/{segment(id)}"), options), "email")
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, status: Optional[Union[Literal['scheduled', 'queued', 'sending', 'deferred', 'delivered', 'partially_delivered', 'bounced', 'complained', 'suppressed', 'failed', 'expired', 'canceled', 'simulated'], str]] = None, from_: Optional[str] = None, to: Optional[str] = None, subject: Optional[str] = None, tag: Optional[str] = None, domain_id: Optional[str] = None, environment: Optional[m.Environment] = None, message_id: Optional[str] = None, from_date: Optional[str] = None, to_date: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.Email]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, status: Optional[Union[Literal['scheduled', 'queued', 'sending', 'deferred', 'delivered', 'partially_delivered', 'bounced', 'complained', 'suppressed', 'failed', 'expired', 'canceled', 'simulated'], str]] = None, from_: Optional[str] = None, to: Optional[str] = None, subject: Optional[str] = None, tag: Optional[str] = None, domain_id: Optional[str] = None, environment: Optional[m.Environment] = None, message_id: Optional[str] = None, from_date: Optional[str] = None, to_date: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.Email]:
         """List sent e-mails, newest first. Filters are combined. Mail of test keys is listed too, as
         `simulated`."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/emails", page), options),
-            Listing("emails", False),
-            {"limit": limit, "offset": offset, "status": status, "from": from_, "to": to, "subject": subject, "tag": tag, "domain_id": domain_id, "environment": environment, "message_id": message_id, "from_date": from_date, "to_date": to_date},
+            Listing("emails", True),
+            {"limit": limit, "offset": offset, "after": after, "status": status, "from": from_, "to": to, "subject": subject, "tag": tag, "domain_id": domain_id, "environment": environment, "message_id": message_id, "from_date": from_date, "to_date": to_date},
         )
 
     def retry(self, id: str, *, options: Optional[RequestOptions] = None) -> m.Email:
@@ -396,13 +396,13 @@ class Inbound:
         answer: m.InboundEmail = inside(self._transport.request(Call("GET", f"/v1/inbound-emails/{segment(id)}"), options), "email")
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, q: Optional[str] = None, from_: Optional[str] = None, to: Optional[str] = None, subject: Optional[str] = None, envelope_sender: Optional[str] = None, status: Optional[Union[Literal['received', 'processing', 'delivered', 'failed', 'quarantined', 'dropped'], str]] = None, environment: Optional[m.Environment] = None, domain_id: Optional[m.RecordId] = None, alias_id: Optional[m.RecordId] = None, thread_id: Optional[m.RecordId] = None, has_attachments: Optional[bool] = None, from_date: Optional[str] = None, to_date: Optional[str] = None, sort: Optional[Union[Literal['received_at', 'processed_at', 'from', 'to', 'subject', 'spam_score', 'size'], str]] = None, direction: Optional[Union[Literal['asc', 'desc'], str]] = None, options: Optional[RequestOptions] = None) -> Page[m.InboundEmailRow]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, q: Optional[str] = None, from_: Optional[str] = None, to: Optional[str] = None, subject: Optional[str] = None, envelope_sender: Optional[str] = None, status: Optional[Union[Literal['received', 'processing', 'delivered', 'failed', 'quarantined', 'dropped'], str]] = None, environment: Optional[m.Environment] = None, domain_id: Optional[m.RecordId] = None, alias_id: Optional[m.RecordId] = None, thread_id: Optional[m.RecordId] = None, has_attachments: Optional[bool] = None, from_date: Optional[str] = None, to_date: Optional[str] = None, sort: Optional[Union[Literal['received_at', 'processed_at', 'from', 'to', 'subject', 'spam_score', 'size'], str]] = None, direction: Optional[Union[Literal['asc', 'desc'], str]] = None, options: Optional[RequestOptions] = None) -> Page[m.InboundEmailRow]:
         """List received mail, newest first. Mail to masked addresses is listed only while it waits in
         quarantine: it goes on once and is then forgotten."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/inbound-emails", page), options),
-            Listing("emails", False),
-            {"limit": limit, "offset": offset, "q": q, "from": from_, "to": to, "subject": subject, "envelope_sender": envelope_sender, "status": status, "environment": environment, "domain_id": domain_id, "alias_id": alias_id, "thread_id": thread_id, "has_attachments": has_attachments, "from_date": from_date, "to_date": to_date, "sort": sort, "direction": direction},
+            Listing("emails", True),
+            {"limit": limit, "offset": offset, "after": after, "q": q, "from": from_, "to": to, "subject": subject, "envelope_sender": envelope_sender, "status": status, "environment": environment, "domain_id": domain_id, "alias_id": alias_id, "thread_id": thread_id, "has_attachments": has_attachments, "from_date": from_date, "to_date": to_date, "sort": sort, "direction": direction},
         )
 
     def raw(self, id: str, *, options: Optional[RequestOptions] = None) -> Download:
@@ -522,13 +522,13 @@ class IpPools:
         answer: m.IpPool = inside(self._transport.request(Call("GET", f"/v1/ip-pools/{segment(id)}"), options), "ip_pool")
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> Page[m.IpPool]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.IpPool]:
         """List pools with the health and warm-up of their addresses, newest first. Each address with
         what it sent today and in the last 7 days, and its daily limit while it warms up."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/ip-pools", page), options),
-            Listing("ip_pools", False),
-            {"limit": limit, "offset": offset},
+            Listing("ip_pools", True),
+            {"limit": limit, "offset": offset, "after": after},
         )
 
     def update(self, id: str, input: m.UpdateIpPoolRequest, *, options: Optional[RequestOptions] = None) -> m.IpPool:
@@ -542,13 +542,13 @@ class MaskedAliases:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def activity(self, id: str, *, limit: Optional[int] = None, offset: Optional[int] = None, type: Optional[Union[Literal['forward', 'reply', 'block', 'bounce', 'quarantine', 'auto_reply', 'config'], str]] = None, outcome: Optional[Union[Literal['sent', 'deferred', 'failed', 'dropped', 'held'], str]] = None, options: Optional[RequestOptions] = None) -> Page[m.MaskedActivity]:
+    def activity(self, id: str, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, type: Optional[Union[Literal['forward', 'reply', 'block', 'bounce', 'quarantine', 'auto_reply', 'config'], str]] = None, outcome: Optional[Union[Literal['sent', 'deferred', 'failed', 'dropped', 'held'], str]] = None, options: Optional[RequestOptions] = None) -> Page[m.MaskedActivity]:
         """What happened on an alias, newest first; no subjects, no bodies. Forwards, replies, and what
         was held back, each with why."""
         return Page(
             lambda page: self._transport.request(Call("GET", f"/v1/masked/aliases/{segment(id)}/activity", page), options),
-            Listing("activity", False),
-            {"limit": limit, "offset": offset, "type": type, "outcome": outcome},
+            Listing("activity", True),
+            {"limit": limit, "offset": offset, "after": after, "type": type, "outcome": outcome},
         )
 
     def create(self, input: m.CreateMaskedAliasRequest, *, options: Optional[RequestOptions] = None) -> m.MaskedAlias:
@@ -568,12 +568,12 @@ class MaskedAliases:
         answer: m.MaskedAlias = inside(self._transport.request(Call("GET", f"/v1/masked/aliases/{segment(id)}"), options), "alias")
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, domain_id: Optional[m.RecordId] = None, active: Optional[bool] = None, deleted: Optional[bool] = None, forward_to: Optional[str] = None, q: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.MaskedAlias]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, domain_id: Optional[m.RecordId] = None, active: Optional[bool] = None, deleted: Optional[bool] = None, forward_to: Optional[str] = None, q: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.MaskedAlias]:
         """List masked aliases, newest first. Deleted ones only with `deleted=true`."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/masked/aliases", page), options),
-            Listing("aliases", False),
-            {"limit": limit, "offset": offset, "domain_id": domain_id, "active": active, "deleted": deleted, "forward_to": forward_to, "q": q},
+            Listing("aliases", True),
+            {"limit": limit, "offset": offset, "after": after, "domain_id": domain_id, "active": active, "deleted": deleted, "forward_to": forward_to, "q": q},
         )
 
     def restore(self, id: str, *, options: Optional[RequestOptions] = None) -> m.MaskedAlias:
@@ -605,13 +605,13 @@ class MaskedContacts:
         answer: m.Deleted = self._transport.request(Call("DELETE", f"/v1/masked/aliases/{segment(id)}/contacts/{segment(contact_id)}"), options)
         return answer
 
-    def list(self, id: str, *, limit: Optional[int] = None, offset: Optional[int] = None, blocked: Optional[bool] = None, email: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.MaskedContact]:
+    def list(self, id: str, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, blocked: Optional[bool] = None, email: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.MaskedContact]:
         """List the contacts of an alias, newest first. Whoever wrote to the alias, and whoever was
         added by hand."""
         return Page(
             lambda page: self._transport.request(Call("GET", f"/v1/masked/aliases/{segment(id)}/contacts", page), options),
-            Listing("contacts", False),
-            {"limit": limit, "offset": offset, "blocked": blocked, "email": email},
+            Listing("contacts", True),
+            {"limit": limit, "offset": offset, "after": after, "blocked": blocked, "email": email},
         )
 
     def update(self, id: str, contact_id: str, input: Optional[m.UpdateMaskedContactRequest] = None, *, options: Optional[RequestOptions] = None) -> m.MaskedContact:
@@ -642,13 +642,13 @@ class MaskedDestinations:
         answer: m.MaskedDestination = inside(self._transport.request(Call("GET", f"/v1/masked/destinations/{segment(id)}"), options), "destination")
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, status: Optional[Union[Literal['pending', 'verified', 'suspended'], str]] = None, email: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.MaskedDestination]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, status: Optional[Union[Literal['pending', 'verified', 'suspended'], str]] = None, email: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.MaskedDestination]:
         """List destinations, newest first. The mailboxes that masked aliases forward to, with whether
         their owners have confirmed."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/masked/destinations", page), options),
-            Listing("destinations", False),
-            {"limit": limit, "offset": offset, "status": status, "email": email},
+            Listing("destinations", True),
+            {"limit": limit, "offset": offset, "after": after, "status": status, "email": email},
         )
 
     def resend(self, id: str, *, options: Optional[RequestOptions] = None) -> m.MaskedDestination:
@@ -804,13 +804,13 @@ class Suppressions:
         answer: str = self._transport.request(Call("GET", "/v1/suppressions/export", {"query": query, "reason": reason, "scope_type": scope_type, "scope_id": scope_id, "source": source}, answer="text"), options)
         return answer
 
-    def list(self, *, query: Optional[str] = None, reason: Optional[Union[Literal['hard_bounce', 'complaint', 'manual', 'unsubscribe'], str]] = None, scope_type: Optional[m.SuppressionScope] = None, scope_id: Optional[str] = None, source: Optional[str] = None, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> Page[m.Suppression]:
+    def list(self, *, query: Optional[str] = None, reason: Optional[Union[Literal['hard_bounce', 'complaint', 'manual', 'unsubscribe'], str]] = None, scope_type: Optional[m.SuppressionScope] = None, scope_id: Optional[str] = None, source: Optional[str] = None, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.Suppression]:
         """List suppressed addresses, the newest first; expired entries are not shown. Filters are
         combined. An expired entry holds nothing back and is not listed."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/suppressions", page), options),
-            Listing("suppressions", False),
-            {"query": query, "reason": reason, "scope_type": scope_type, "scope_id": scope_id, "source": source, "limit": limit, "offset": offset},
+            Listing("suppressions", True),
+            {"query": query, "reason": reason, "scope_type": scope_type, "scope_id": scope_id, "source": source, "limit": limit, "offset": offset, "after": after},
         )
 
     def remove(self, identifier: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
@@ -841,14 +841,14 @@ class Templates:
         answer: m.Template = inside(self._transport.request(Call("GET", f"/v1/templates/{segment(id)}"), options), "template")
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, query: Optional[str] = None, active: Optional[bool] = None, options: Optional[RequestOptions] = None) -> Page[m.Template]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, query: Optional[str] = None, active: Optional[bool] = None, options: Optional[RequestOptions] = None) -> Page[m.Template]:
         """List templates, newest first. A page has the bodies of its first templates, at most 4 MiB
         together. Those behind have null for both `html_body` and `text_body`, which no template has
         by itself: get them one by one."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/templates", page), options),
-            Listing("templates", False),
-            {"limit": limit, "offset": offset, "query": query, "active": active},
+            Listing("templates", True),
+            {"limit": limit, "offset": offset, "after": after, "query": query, "active": active},
         )
 
     def preview(self, id: str, input: Optional[m.PreviewTemplateRequest] = None, *, options: Optional[RequestOptions] = None) -> m.TemplatePreview:
@@ -918,13 +918,13 @@ class WebhooksDeliveries:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, endpoint_id: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.WebhookDelivery]:
+    def list(self, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, endpoint_id: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.WebhookDelivery]:
         """List webhook deliveries, newest first. Of all endpoints. Failed deliveries are kept for 30
         days. `warnings` names endpoints that fail often."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/webhook-deliveries", page), options),
-            Listing("deliveries", False),
-            {"status": status, "event": event, "days": days, "limit": limit, "offset": offset, "endpoint_id": endpoint_id},
+            Listing("deliveries", True),
+            {"status": status, "event": event, "days": days, "limit": limit, "offset": offset, "after": after, "endpoint_id": endpoint_id},
         )
 
     def replay(self, id: str, *, options: Optional[RequestOptions] = None) -> m.WebhookDelivery:
@@ -960,21 +960,21 @@ class Webhooks:
         answer: m.Webhook = inside(self._transport.request(Call("GET", f"/v1/webhooks/{segment(id)}"), options), "webhook")
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> Page[m.Webhook]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.Webhook]:
         """List webhook endpoints. Newest first. Secrets are never shown again."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/webhooks", page), options),
-            Listing("webhooks", False),
-            {"limit": limit, "offset": offset},
+            Listing("webhooks", True),
+            {"limit": limit, "offset": offset, "after": after},
         )
 
-    def list_deliveries(self, id: str, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, options: Optional[RequestOptions] = None) -> Page[m.WebhookDelivery]:
+    def list_deliveries(self, id: str, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.WebhookDelivery]:
         """List the deliveries of one webhook endpoint, newest first. As `/v1/webhook-deliveries` lists
         them, of this endpoint alone."""
         return Page(
             lambda page: self._transport.request(Call("GET", f"/v1/webhooks/{segment(id)}/deliveries", page), options),
-            Listing("deliveries", False),
-            {"status": status, "event": event, "days": days, "limit": limit, "offset": offset},
+            Listing("deliveries", True),
+            {"status": status, "event": event, "days": days, "limit": limit, "offset": offset, "after": after},
         )
 
     def replay(self, id: str, input: m.ReplayWebhookRangeRequest, *, options: Optional[RequestOptions] = None) -> m.ReplayWebhookRangeAnswer:

@@ -48,13 +48,14 @@ module Postern
       # List aliases, newest first. Filters are combined.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @option query [Record] :domain_id UUIDv7
       # @option query [String] :action What happens to the mail: webhook, forward, store or drop
       # @option query [Boolean] :active false: switched off
       # @option query [String] :q Part of the address or the description
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("aliases", false, query) do |page|
+        Page.new("aliases", true, query) do |page|
           @transport.request("GET", "/v1/aliases", query: page, options: options)
         end
       end
@@ -106,9 +107,10 @@ module Postern
       # `revoked_at`.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("keys", false, query) do |page|
+        Page.new("keys", true, query) do |page|
           @transport.request("GET", "/v1/api-keys", query: page, options: options)
         end
       end
@@ -141,13 +143,14 @@ module Postern
       # each e-mail has its timeline.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @option query [String] :operation The operationId, such as updateDomain
       # @option query [Record] :key_id UUIDv7
       # @option query [String] :from_date A day or an RFC 3339 time, inclusive
       # @option query [String] :to_date A day or an RFC 3339 time, inclusive
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("entries", false, query) do |page|
+        Page.new("entries", true, query) do |page|
           @transport.request("GET", "/v1/audit-log", query: page, options: options)
         end
       end
@@ -233,9 +236,10 @@ module Postern
       # @param id [String]
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(id, options: {}, **query)
-        Page.new("reports", false, query) do |page|
+        Page.new("reports", true, query) do |page|
           @transport.request("GET", "/v1/domains/#{Transport.segment(id)}/dmarc/reports", query: page, options: options)
         end
       end
@@ -428,9 +432,10 @@ module Postern
       # List domains, newest first. Each with its state and its sending limits.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("domains", false, query) do |page|
+        Page.new("domains", true, query) do |page|
           @transport.request("GET", "/v1/domains", query: page, options: options)
         end
       end
@@ -507,6 +512,7 @@ module Postern
       # `simulated`.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @option query [String] :status The state
       # @option query [String] :from Part of the From field
       # @option query [String] :to A recipient's address
@@ -519,7 +525,7 @@ module Postern
       # @option query [String] :to_date A day or an RFC 3339 time, inclusive
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("emails", false, query) do |page|
+        Page.new("emails", true, query) do |page|
           @transport.request("GET", "/v1/emails", query: page, options: options)
         end
       end
@@ -631,6 +637,7 @@ module Postern
       # quarantine: it goes on once and is then forgotten.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @option query [String] :q Part of From, the recipient, Subject or Message-ID
       # @option query [String] :from Part of From
       # @option query [String] :to Part of the recipient
@@ -648,7 +655,7 @@ module Postern
       # @option query [String] :direction desc by default
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("emails", false, query) do |page|
+        Page.new("emails", true, query) do |page|
           @transport.request("GET", "/v1/inbound-emails", query: page, options: options)
         end
       end
@@ -872,9 +879,10 @@ module Postern
       # sent today and in the last 7 days, and its daily limit while it warms up.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("ip_pools", false, query) do |page|
+        Page.new("ip_pools", true, query) do |page|
           @transport.request("GET", "/v1/ip-pools", query: page, options: options)
         end
       end
@@ -900,11 +908,12 @@ module Postern
       # @param id [String]
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @option query [String] :type The type
       # @option query [String] :outcome What became of it
       # @return [Page]
       def activity(id, options: {}, **query)
-        Page.new("activity", false, query) do |page|
+        Page.new("activity", true, query) do |page|
           @transport.request("GET", "/v1/masked/aliases/#{Transport.segment(id)}/activity", query: page, options: options)
         end
       end
@@ -959,6 +968,7 @@ module Postern
       # List masked aliases, newest first. Deleted ones only with `deleted=true`.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @option query [Record] :domain_id UUIDv7
       # @option query [Boolean] :active false: switched off
       # @option query [Boolean] :deleted true: the deleted ones, which may be restored
@@ -966,7 +976,7 @@ module Postern
       # @option query [String] :q Part of the address, the description or the display name
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("aliases", false, query) do |page|
+        Page.new("aliases", true, query) do |page|
           @transport.request("GET", "/v1/masked/aliases", query: page, options: options)
         end
       end
@@ -1038,11 +1048,12 @@ module Postern
       # @param id [String]
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @option query [Boolean] :blocked true: mail from the contact is taken and dropped
       # @option query [String] :email Exactly this address
       # @return [Page]
       def list(id, options: {}, **query)
-        Page.new("contacts", false, query) do |page|
+        Page.new("contacts", true, query) do |page|
           @transport.request("GET", "/v1/masked/aliases/#{Transport.segment(id)}/contacts", query: page, options: options)
         end
       end
@@ -1093,11 +1104,12 @@ module Postern
       # owners have confirmed.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @option query [String] :status The state
       # @option query [String] :email Exactly this address
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("destinations", false, query) do |page|
+        Page.new("destinations", true, query) do |page|
           @transport.request("GET", "/v1/masked/destinations", query: page, options: options)
         end
       end
@@ -1352,9 +1364,10 @@ module Postern
       # @option query [String] :source Such as manual or import:sendgrid
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("suppressions", false, query) do |page|
+        Page.new("suppressions", true, query) do |page|
           @transport.request("GET", "/v1/suppressions", query: page, options: options)
         end
       end
@@ -1415,11 +1428,12 @@ module Postern
       # them one by one.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @option query [String] :query Substring of name, slug, subject or description, without case
       # @option query [Boolean] :active false: switched off
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("templates", false, query) do |page|
+        Page.new("templates", true, query) do |page|
           @transport.request("GET", "/v1/templates", query: page, options: options)
         end
       end
@@ -1533,10 +1547,11 @@ module Postern
       # @option query [Integer] :days How many days back
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @option query [Record] :endpoint_id UUIDv7
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("deliveries", false, query) do |page|
+        Page.new("deliveries", true, query) do |page|
           @transport.request("GET", "/v1/webhook-deliveries", query: page, options: options)
         end
       end
@@ -1593,9 +1608,10 @@ module Postern
       # List webhook endpoints. Newest first. Secrets are never shown again.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(options: {}, **query)
-        Page.new("webhooks", false, query) do |page|
+        Page.new("webhooks", true, query) do |page|
           @transport.request("GET", "/v1/webhooks", query: page, options: options)
         end
       end
@@ -1608,9 +1624,10 @@ module Postern
       # @option query [Integer] :days How many days the figures cover
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
+      # @option query [Record] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list_deliveries(id, options: {}, **query)
-        Page.new("deliveries", false, query) do |page|
+        Page.new("deliveries", true, query) do |page|
           @transport.request("GET", "/v1/webhooks/#{Transport.segment(id)}/deliveries", query: page, options: options)
         end
       end
