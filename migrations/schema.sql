@@ -515,6 +515,22 @@ alter table idempotency enable row level security;
 alter table idempotency force row level security;
 create policy tenant on idempotency as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table idempotent_create (
+  org_id uuid not null,
+  environment text not null,
+  key text not null,
+  request_hash bytea not null,
+  status smallint,
+  answer bytea,
+  created_at timestamp with time zone not null,
+  constraint idempotent_create_pkey PRIMARY KEY (org_id, environment, key),
+  constraint idempotent_create_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id)
+);
+CREATE INDEX idempotent_create_age ON idempotent_create USING btree (created_at);
+alter table idempotent_create enable row level security;
+alter table idempotent_create force row level security;
+create policy tenant on idempotent_create as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table inbound_email (
   org_id uuid not null,
   id uuid not null,

@@ -2,6 +2,7 @@
 import { mountAccounts } from "./accounts/routes.ts";
 import { aliasFinder, hasAliases } from "./aliases/aliases.ts";
 import { mountAliases } from "./aliases/routes.ts";
+import { startForgettingCreates } from "./api/creates/creates.ts";
 import { refusalBody, shapeRefusal } from "./api/errors.ts";
 import { startInternalServer } from "./api/internal.ts";
 import { createHttpServer } from "./api/server.ts";
@@ -333,6 +334,7 @@ function startClockWork(world: World, engine: Engine): Part[] {
     warming: startWarmingWork(world, warmingPorts(world)),
     stats: startStatsWork(world),
     audit: startAuditWork(world),
+    creates: startForgettingCreates(world),
   };
   return Object.entries(works).map(([name, { stop }]) => ({ name: `clock: ${name}`, stop }));
 }

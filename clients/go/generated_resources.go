@@ -491,7 +491,7 @@ func (r *AliasesResource) Create(ctx context.Context, input CreateAliasRequest, 
 	var answer struct {
 		Inside Alias `json:"alias"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/aliases", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/aliases", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -547,7 +547,7 @@ type APIKeysResource struct {
 // keys. We keep a digest: a lost secret cannot be shown again.
 func (r *APIKeysResource) Create(ctx context.Context, input CreateApiKeyRequest, options ...RequestOption) (*CreateApiKeyAnswer, error) {
 	var answer CreateApiKeyAnswer
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/api-keys", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/api-keys", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -616,7 +616,7 @@ type DKIMResource struct {
 // Each further call makes a key of its own.
 func (r *DKIMResource) Create(ctx context.Context, id string, input CreateDkimKeyRequest, options ...RequestOption) (*DkimKeyAnswer, error) {
 	var answer DkimKeyAnswer
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/domains/" + segment(id) + "/dkim", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/domains/" + segment(id) + "/dkim", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -836,7 +836,7 @@ type DomainsResource struct {
 // Several organizations may add the same domain, and one of them can verify it.
 func (r *DomainsResource) Create(ctx context.Context, input CreateDomainRequest, options ...RequestOption) (*Domain, error) {
 	var answer Domain
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/domains", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/domains", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1121,7 +1121,7 @@ func (r *InboundRulesResource) Create(ctx context.Context, input CreateInboundRu
 	var answer struct {
 		Inside InboundRule `json:"rule"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/inbound-rules", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/inbound-rules", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1134,7 +1134,7 @@ func (r *InboundRulesResource) CreateForDomain(ctx context.Context, id string, i
 	var answer struct {
 		Inside InboundRule `json:"rule"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/domains/" + segment(id) + "/rules", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/domains/" + segment(id) + "/rules", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1221,7 +1221,7 @@ func (r *IPPoolsResource) Create(ctx context.Context, input CreateIpPoolRequest,
 	var answer struct {
 		Inside IpPool `json:"ip_pool"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/ip-pools", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/ip-pools", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1287,7 +1287,7 @@ func (r *MaskedAliasesResource) Create(ctx context.Context, input CreateMaskedAl
 	var answer struct {
 		Inside MaskedAlias `json:"alias"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/aliases", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/aliases", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1358,7 +1358,7 @@ func (r *MaskedContactsResource) Create(ctx context.Context, id string, input Cr
 	var answer struct {
 		Inside MaskedContact `json:"contact"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/aliases/" + segment(id) + "/contacts", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/aliases/" + segment(id) + "/contacts", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1405,7 +1405,7 @@ func (r *MaskedDestinationsResource) Create(ctx context.Context, input CreateMas
 	var answer struct {
 		Inside MaskedDestination `json:"destination"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/destinations", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/destinations", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1654,7 +1654,7 @@ func (r *SuppressionsResource) Add(ctx context.Context, input AddSuppressionRequ
 	var answer struct {
 		Inside Suppression `json:"suppression"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/suppressions", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/suppressions", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1707,7 +1707,7 @@ func (r *TemplatesResource) Create(ctx context.Context, input CreateTemplateRequ
 	var answer struct {
 		Inside Template `json:"template"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/templates", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/templates", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1872,7 +1872,7 @@ type WebhooksResource struct {
 // needs an alias or a catch-all that names the endpoint.
 func (r *WebhooksResource) Create(ctx context.Context, input CreateWebhookRequest, options ...RequestOption) (*CreateWebhookAnswer, error) {
 	var answer CreateWebhookAnswer
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/webhooks", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/webhooks", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}

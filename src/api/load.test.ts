@@ -23,7 +23,7 @@ type State = { short: Shortage | null; begun: number; late_errors: string[]; gat
 
 /** A server whose routes wait until `answer` is called: `/`, and `/form`, which reads a file in parts only then. */
 async function serve(bytesMax: number) {
-  const app = Fastify({ bodyLimit: LIMIT });
+  const app = Fastify({ bodyLimit: LIMIT, forceCloseConnections: true });
   const metrics = createMetrics();
   const state: State = { short: null, begun: 0, late_errors: [], gate: Promise.withResolvers() };
   app.setErrorHandler((error, request, reply) => answerError(log, error, request, reply));

@@ -44,7 +44,7 @@ const ABOUT =
   "Every answer has the header `X-Request-ID`, and every answer to a key has `RateLimit-Limit`, `RateLimit-Remaining` and " +
   "`RateLimit-Reset` (the seconds until the rate is whole again). Ids are UUIDv7, times are RFC 3339 in UTC. Records may " +
   "get further fields, and fields marked `x-open-enum` further values. In a create `null` for an optional field means that " +
-  "the field is absent; in PUT and PATCH it clears.";
+  "the field is absent; in PUT and PATCH it clears. HEAD is answered wherever GET is.";
 
 const SUCCESS: Record<string, string> = { 200: "Success", 201: "Created", 202: "Accepted" };
 

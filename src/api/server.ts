@@ -21,6 +21,7 @@ import { refuseNul } from "./body/refuse-nul.ts";
 import { answerOddRequests, answerUnreadable, demandHost } from "./client-errors.ts";
 import { closerOf } from "./closing.ts";
 import { compileAtFirstUse, serializersAtFirstUse } from "./compile-schemas.ts";
+import { repeatCreates } from "./creates/creates.ts";
 import { noteCutOff } from "./cut-off.ts";
 import { mountDescription } from "./description.ts";
 import { answerError } from "./errors.ts";
@@ -93,7 +94,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
     ...(find ? { rewriteUrl: (raw: Headed) => find(handedId(raw))?.url ?? "/" } : {}),
     return503OnClosing: false,
     forceCloseConnections: "idle",
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: true,
     logger: false,
     schemaController: { compilersFactory: { buildSerializer: serializersAtFirstUse } },
   }) as unknown as Api;
@@ -120,15 +121,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   await app.register(swagger, describeApi(world.config.base_url));
   await app.register(async (scope) => {
     const v1 = scope as unknown as Api;
-    v1.addHook("onRoute", demandEmptyBody);
-    if (find) v1.addHook("onRequest", takeHanded(find));
-    else {
-      v1.addHook("onRequest", requireKey(world, authenticate(world)));
-      v1.addHook("onRequest", limitRequests(world));
-    }
-    v1.addHook("onRequest", requireLiveKey(world));
-    v1.addHook("preValidation", refuseNul);
-    v1.addHook("preSerialization", noteChanges(world));
+    guardRequests(v1, world, find);
     mount(v1);
   });
   await app.register(async (scope) => mountOpen(scope as unknown as Api));
@@ -144,6 +137,20 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
       await heavy?.stop();
     },
   };
+}
+
+/** What every request of /v1 passes on its way to its route. */
+function guardRequests(v1: Api, world: World, find: FindHanded | null): void {
+  v1.addHook("onRoute", demandEmptyBody);
+  if (find) v1.addHook("onRequest", takeHanded(find));
+  else {
+    v1.addHook("onRequest", requireKey(world, authenticate(world)));
+    v1.addHook("onRequest", limitRequests(world));
+  }
+  v1.addHook("onRequest", requireLiveKey(world));
+  v1.addHook("preValidation", refuseNul);
+  v1.addHook("preSerialization", noteChanges(world));
+  repeatCreates(v1, world);
 }
 
 /** Node takes a handle that is open already under this name. */

@@ -29,6 +29,14 @@ const HEADERS: Record<string, { description: string; schema: object; required?: 
     ),
     required: false,
   },
+  "webhook-id": { ...text("The event's `event_id`, for libraries of Standard Webhooks"), required: false },
+  "webhook-timestamp": { ...text("Unix seconds of the attempt"), required: false },
+  "webhook-signature": {
+    ...text(
+      "`v1,<base64>` by https://www.standardwebhooks.com with the same secret; two while a rotation's grace lasts",
+    ),
+    required: false,
+  },
 };
 
 /** The headers as components, by the name of each. */

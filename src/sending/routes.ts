@@ -1,4 +1,5 @@
 // /v1/send and /v1/send/batch
+
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import {
@@ -14,11 +15,12 @@ import {
   OneOfKinds,
   RateLimitBody,
 } from "../http/http.ts";
+import { IdempotencyHeader, readKey } from "../http/idempotency-key.ts";
 import { findUnstorable } from "../platform/database/storable.ts";
 import type { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { BATCH_MAX, type BatchDeps, sendBatch, VALIDATIONS } from "./accept/batch.ts";
-import { createIdempotency, type Idempotency, type Replay, readKey } from "./accept/idempotency.ts";
+import { createIdempotency, type Idempotency, type Replay } from "./accept/idempotency.ts";
 import { type EmailRouteDeps, mountEmails } from "./emails/email-routes.ts";
 import { requestHash, type Sending } from "./sending.ts";
 import {
@@ -114,16 +116,6 @@ const BatchError = Extended("BatchError", ErrorBody, withResults);
 const BatchSuppressed = Extended("BatchSuppressed", AllSuppressed, withResults);
 const BatchLimited = Extended("BatchLimited", RateLimitBody, withResults);
 
-const IdempotencyHeader = Type.Object({
-  "idempotency-key": Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 256,
-      pattern: "^[ -~]+$",
-      description: "1–256 printable ASCII characters, kept 72 h",
-    }),
-  ),
-});
 const tags = ["Sending"];
 
 export type SendingRouteDeps = EmailRouteDeps & {

@@ -2,7 +2,7 @@
 // What the receiver does is a value, never an exception. Not here: when, and what follows from it.
 import { failureText } from "../platform/net/safe-fetch.ts";
 import type { World } from "../platform/world.ts";
-import { signatureHeader } from "./sign.ts";
+import { signatureHeader, standardHeaders } from "./sign.ts";
 import type { AttemptResult, EndpointRow, WebhookEventType } from "./types.ts";
 
 /** DNS, TLS and the answer together. */
@@ -61,6 +61,7 @@ function headersOf(world: AttemptWorld, secrets: string[], what: Attempt, attemp
   if (secrets.length > 0) {
     const unixSeconds = Math.floor(world.clock.now() / 1000);
     headers["X-Service-Signature"] = signatureHeader(secrets, unixSeconds, what.body);
+    Object.assign(headers, standardHeaders(secrets, { id: what.event_id, unixSeconds, body: what.body }));
   }
   return headers;
 }

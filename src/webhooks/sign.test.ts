@@ -3,11 +3,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
+import { Webhook } from "standardwebhooks";
 import Stripe from "stripe";
 import { rounds } from "../../test/support/rounds.ts";
 import { fixedClock } from "../platform/clock.ts";
 import { createRandom } from "../platform/random.ts";
-import { newSigningSecret, signatureHeader } from "./sign.ts";
+import { newSigningSecret, signatureHeader, standardHeaders } from "./sign.ts";
 
 const verifier = new Stripe("sk_test_x").webhooks.signature!;
 const VECTORS = resolve(import.meta.dirname, "../../../shared/data/webhook-signature/vectors.json");
@@ -72,9 +73,22 @@ test("Stripe's verifier accepts any body, and refuses it after any one bit is tu
   );
 });
 
-test("secrets have the prefix, 256 bits, and are never the same", () => {
+test("secrets have the prefix, 261 bits, and are never the same", () => {
   const random = createRandom(fixedClock(Date.UTC(2026, 10, 20)));
   const secrets = Array.from({ length: 1_000 }, () => newSigningSecret(random));
-  for (const secret of secrets) assert.match(secret, /^whsec_[0-9A-Za-z]{43}$/);
+  for (const secret of secrets) assert.match(secret, /^whsec_[0-9A-Za-z]{44}$/);
   assert.equal(new Set(secrets).size, 1_000);
+});
+
+test("a library of Standard Webhooks takes the same call with the same secret, also while a rotation's grace lasts", () => {
+  const random = createRandom(fixedClock(0));
+  const [secret, before, other] = [newSigningSecret(random), newSigningSecret(random), newSigningSecret(random)];
+  const body = Buffer.from('{"event":"email.delivered","subject":"Grüße – “✓”"}');
+  const unixSeconds = Math.floor(Date.now() / 1_000);
+  const headers = standardHeaders([secret, before], { id: "0193a5c0-7b1e-7000-8000-000000000001", unixSeconds, body });
+  for (const known of [secret, before]) {
+    assert.deepEqual(new Webhook(known).verify(body, headers), JSON.parse(body.toString()));
+  }
+  assert.throws(() => new Webhook(other).verify(body, headers), /No matching signature/);
+  assert.throws(() => new Webhook(secret).verify(`${body} `, headers), /No matching signature/);
 });

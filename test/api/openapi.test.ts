@@ -271,8 +271,13 @@ describe("the description", () => {
 
 describe("the operations", () => {
   it("are exactly the routes that are mounted", () => {
-    const mounted = routesOf(api).filter((route) => !NOT_DESCRIBED.includes(route));
+    const all = routesOf(api).filter((route) => !NOT_DESCRIBED.includes(route));
+    const mounted = all.filter((route) => !route.startsWith("HEAD "));
     const described = operations.map(({ name }) => name);
+    none(
+      described.filter((route) => route.startsWith("GET ") && !all.includes(route.replace("GET", "HEAD"))),
+      "a GET without a HEAD",
+    );
     none(
       mounted.filter((route) => !described.includes(route)),
       "mounted and not described (is `schema` missing, or `hide` set?)",

@@ -2,12 +2,11 @@
 // request gets it again and nothing is sent twice. Per organization and environment, kept 72 h.
 
 import type { Account } from "../../http/http.ts";
-import { invalid, Refusal } from "../../platform/refusal.ts";
+import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
 import type { IdempotencyRow } from "./accept.ts";
 
-const KEY_LENGTH_MAX = 256;
 export const KEEP_MS = 72 * 3_600_000;
 
 export type Replay = { status: number; answer: string };
@@ -20,14 +19,6 @@ export type Idempotency = {
     work: (row: (status: number, answer: string) => IdempotencyRow) => Promise<Replay | "duplicate_key">,
   ): Promise<{ replayed: boolean; answer: Replay }>;
 };
-
-/** The header's key, or null when absent; 400 when it is empty, too long or not printable ASCII. */
-export function readKey(header: string | string[] | undefined): string | null {
-  if (header === undefined) return null;
-  const key = Array.isArray(header) ? header.join(",") : header;
-  if (key.length >= 1 && key.length <= KEY_LENGTH_MAX && /^[\x20-\x7e]+$/.test(key)) return key;
-  throw invalid("Idempotency-Key", "the 'Idempotency-Key' header must have 1 to 256 printable ASCII characters");
-}
 
 /** Requests of the same key in this process wait for one another; across processes the primary key decides. */
 export function createIdempotency(world: Pick<World, "db" | "clock">): Idempotency {

@@ -61,7 +61,7 @@ export function mountEvents(api: Api, world: World): void {
       const { wait = 0, limit = PAGE.default } = request.query;
       const asked = readingOf(request);
       const signal = untilGone(reply.raw);
-      if (/\btext\/event-stream\b/i.test(request.headers.accept ?? "")) {
+      if (request.method === "GET" && /\btext\/event-stream\b/i.test(request.headers.accept ?? "")) {
         return sendStream(world, reply, { stream, asked, signal, orgId: request.account.org_id });
       }
       const limits = { limit, waitMs: wait * 1_000, signal };

@@ -1154,7 +1154,7 @@ export function bindResources(transport: Transport): Resources {
   return {
     aliases: {
       create: (input, options) =>
-        inside(transport.request({ method: "POST", path: "/v1/aliases", body: { json: input }, answer: "json", idempotent: false }, options), "alias"),
+        inside(transport.request({ method: "POST", path: "/v1/aliases", body: { json: input }, answer: "json", idempotent: true }, options), "alias"),
       delete: (id, options) =>
         transport.request({ method: "DELETE", path: `/v1/aliases/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
       get: (id, options) =>
@@ -1166,7 +1166,7 @@ export function bindResources(transport: Transport): Resources {
     },
     apiKeys: {
       create: (input, options) =>
-        transport.request({ method: "POST", path: "/v1/api-keys", body: { json: input }, answer: "json", idempotent: false }, options) as Promise<never>,
+        transport.request({ method: "POST", path: "/v1/api-keys", body: { json: input }, answer: "json", idempotent: true }, options) as Promise<never>,
       get: (id, options) =>
         inside(transport.request({ method: "GET", path: `/v1/api-keys/${segment(id)}`, answer: "json", idempotent: false }, options), "key"),
       list: (query, options) =>
@@ -1182,7 +1182,7 @@ export function bindResources(transport: Transport): Resources {
     },
     dkim: {
       create: (id, input, options) =>
-        transport.request({ method: "POST", path: `/v1/domains/${segment(id)}/dkim`, body: { json: input ?? {} }, answer: "json", idempotent: false }, options) as Promise<never>,
+        transport.request({ method: "POST", path: `/v1/domains/${segment(id)}/dkim`, body: { json: input ?? {} }, answer: "json", idempotent: true }, options) as Promise<never>,
       deactivate: (id, selector, query, options) =>
         transport.request({ method: "DELETE", path: `/v1/domains/${segment(id)}/dkim/${segment(selector)}`, query, answer: "json", idempotent: false }, options) as Promise<never>,
       list: (id, options) =>
@@ -1212,7 +1212,7 @@ export function bindResources(transport: Transport): Resources {
     },
     domains: {
       create: (input, options) =>
-        transport.request({ method: "POST", path: "/v1/domains", body: { json: input }, answer: "json", idempotent: false }, options) as Promise<never>,
+        transport.request({ method: "POST", path: "/v1/domains", body: { json: input }, answer: "json", idempotent: true }, options) as Promise<never>,
       delete: (id, query, options) =>
         transport.request({ method: "DELETE", path: `/v1/domains/${segment(id)}`, query, answer: "json", idempotent: false }, options) as Promise<never>,
       dns: (id, options) =>
@@ -1282,9 +1282,9 @@ export function bindResources(transport: Transport): Resources {
     },
     inboundRules: {
       create: (input, options) =>
-        inside(transport.request({ method: "POST", path: "/v1/inbound-rules", body: { json: input }, answer: "json", idempotent: false }, options), "rule"),
+        inside(transport.request({ method: "POST", path: "/v1/inbound-rules", body: { json: input }, answer: "json", idempotent: true }, options), "rule"),
       createForDomain: (id, input, options) =>
-        inside(transport.request({ method: "POST", path: `/v1/domains/${segment(id)}/rules`, body: { json: input }, answer: "json", idempotent: false }, options), "rule"),
+        inside(transport.request({ method: "POST", path: `/v1/domains/${segment(id)}/rules`, body: { json: input }, answer: "json", idempotent: true }, options), "rule"),
       delete: (id, options) =>
         transport.request({ method: "DELETE", path: `/v1/inbound-rules/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
       get: (id, options) =>
@@ -1302,7 +1302,7 @@ export function bindResources(transport: Transport): Resources {
     },
     ipPools: {
       create: (input, options) =>
-        inside(transport.request({ method: "POST", path: "/v1/ip-pools", body: { json: input }, answer: "json", idempotent: false }, options), "ip_pool"),
+        inside(transport.request({ method: "POST", path: "/v1/ip-pools", body: { json: input }, answer: "json", idempotent: true }, options), "ip_pool"),
       delete: (id, query, options) =>
         transport.request({ method: "DELETE", path: `/v1/ip-pools/${segment(id)}`, query, answer: "json", idempotent: false }, options) as Promise<never>,
       get: (id, options) =>
@@ -1319,7 +1319,7 @@ export function bindResources(transport: Transport): Resources {
         activity: (id, query, options) =>
           listPages((page) => transport.request({ method: "GET", path: `/v1/masked/aliases/${segment(id)}/activity`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "activity", cursor: true }, query),
         create: (input, options) =>
-          inside(transport.request({ method: "POST", path: "/v1/masked/aliases", body: { json: input }, answer: "json", idempotent: false }, options), "alias"),
+          inside(transport.request({ method: "POST", path: "/v1/masked/aliases", body: { json: input }, answer: "json", idempotent: true }, options), "alias"),
         delete: (id, options) =>
           transport.request({ method: "DELETE", path: `/v1/masked/aliases/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
         get: (id, options) =>
@@ -1333,7 +1333,7 @@ export function bindResources(transport: Transport): Resources {
       },
       contacts: {
         create: (id, input, options) =>
-          inside(transport.request({ method: "POST", path: `/v1/masked/aliases/${segment(id)}/contacts`, body: { json: input }, answer: "json", idempotent: false }, options), "contact"),
+          inside(transport.request({ method: "POST", path: `/v1/masked/aliases/${segment(id)}/contacts`, body: { json: input }, answer: "json", idempotent: true }, options), "contact"),
         delete: (id, contactId, options) =>
           transport.request({ method: "DELETE", path: `/v1/masked/aliases/${segment(id)}/contacts/${segment(contactId)}`, answer: "json", idempotent: false }, options) as Promise<never>,
         list: (id, query, options) =>
@@ -1343,7 +1343,7 @@ export function bindResources(transport: Transport): Resources {
       },
       destinations: {
         create: (input, options) =>
-          inside(transport.request({ method: "POST", path: "/v1/masked/destinations", body: { json: input }, answer: "json", idempotent: false }, options), "destination"),
+          inside(transport.request({ method: "POST", path: "/v1/masked/destinations", body: { json: input }, answer: "json", idempotent: true }, options), "destination"),
         delete: (id, options) =>
           transport.request({ method: "DELETE", path: `/v1/masked/destinations/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
         get: (id, options) =>
@@ -1382,7 +1382,7 @@ export function bindResources(transport: Transport): Resources {
     },
     suppressions: {
       add: (input, options) =>
-        inside(transport.request({ method: "POST", path: "/v1/suppressions", body: { json: input }, answer: "json", idempotent: false }, options), "suppression"),
+        inside(transport.request({ method: "POST", path: "/v1/suppressions", body: { json: input }, answer: "json", idempotent: true }, options), "suppression"),
       check: (query, options) =>
         transport.request({ method: "GET", path: "/v1/suppressions/check", query, answer: "json", idempotent: false }, options) as Promise<never>,
       export: (query, options) =>
@@ -1402,7 +1402,7 @@ export function bindResources(transport: Transport): Resources {
     },
     templates: {
       create: (input, options) =>
-        inside(transport.request({ method: "POST", path: "/v1/templates", body: { json: input }, answer: "json", idempotent: false }, options), "template"),
+        inside(transport.request({ method: "POST", path: "/v1/templates", body: { json: input }, answer: "json", idempotent: true }, options), "template"),
       delete: (id, options) =>
         transport.request({ method: "DELETE", path: `/v1/templates/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
       get: (id, options) =>
@@ -1432,7 +1432,7 @@ export function bindResources(transport: Transport): Resources {
     },
     webhooks: {
       create: (input, options) =>
-        transport.request({ method: "POST", path: "/v1/webhooks", body: { json: input }, answer: "json", idempotent: false }, options) as Promise<never>,
+        transport.request({ method: "POST", path: "/v1/webhooks", body: { json: input }, answer: "json", idempotent: true }, options) as Promise<never>,
       delete: (id, options) =>
         transport.request({ method: "DELETE", path: `/v1/webhooks/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
       get: (id, options) =>

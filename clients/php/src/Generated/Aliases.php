@@ -46,7 +46,7 @@ final class Aliases
      */
     public function create(array $input, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/aliases', ['json' => $input], $options);
+        $answer = $this->transport->request('POST', '/v1/aliases', ['json' => $input, 'idempotent' => true], $options);
 
         return $answer->inside('alias');
     }

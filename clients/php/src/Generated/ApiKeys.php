@@ -29,7 +29,7 @@ final class ApiKeys
      */
     public function create(array $input, array $options = []): Record
     {
-        return $this->transport->request('POST', '/v1/api-keys', ['json' => $input], $options);
+        return $this->transport->request('POST', '/v1/api-keys', ['json' => $input, 'idempotent' => true], $options);
     }
 
     /**

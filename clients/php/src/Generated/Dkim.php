@@ -31,7 +31,7 @@ final class Dkim
      */
     public function create(string $id, array $input = [], array $options = []): Record
     {
-        return $this->transport->request('POST', '/v1/domains/' . Transport::segment($id) . '/dkim', ['json' => $input], $options);
+        return $this->transport->request('POST', '/v1/domains/' . Transport::segment($id) . '/dkim', ['json' => $input, 'idempotent' => true], $options);
     }
 
     /**

@@ -44,7 +44,7 @@ final class Domains
      */
     public function create(array $input, array $options = []): Record
     {
-        return $this->transport->request('POST', '/v1/domains', ['json' => $input], $options);
+        return $this->transport->request('POST', '/v1/domains', ['json' => $input, 'idempotent' => true], $options);
     }
 
     /**

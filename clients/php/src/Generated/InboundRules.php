@@ -47,7 +47,7 @@ final class InboundRules
      */
     public function create(array $input, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/inbound-rules', ['json' => $input], $options);
+        $answer = $this->transport->request('POST', '/v1/inbound-rules', ['json' => $input, 'idempotent' => true], $options);
 
         return $answer->inside('rule');
     }
@@ -80,7 +80,7 @@ final class InboundRules
      */
     public function createForDomain(string $id, array $input, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/domains/' . Transport::segment($id) . '/rules', ['json' => $input], $options);
+        $answer = $this->transport->request('POST', '/v1/domains/' . Transport::segment($id) . '/rules', ['json' => $input, 'idempotent' => true], $options);
 
         return $answer->inside('rule');
     }

@@ -30,7 +30,7 @@ final class IpPools
      */
     public function create(array $input, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/ip-pools', ['json' => $input], $options);
+        $answer = $this->transport->request('POST', '/v1/ip-pools', ['json' => $input, 'idempotent' => true], $options);
 
         return $answer->inside('ip_pool');
     }

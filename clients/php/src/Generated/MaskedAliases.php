@@ -87,7 +87,7 @@ final class MaskedAliases
      */
     public function create(array $input, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/masked/aliases', ['json' => $input], $options);
+        $answer = $this->transport->request('POST', '/v1/masked/aliases', ['json' => $input, 'idempotent' => true], $options);
 
         return $answer->inside('alias');
     }

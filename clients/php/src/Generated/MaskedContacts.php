@@ -30,7 +30,7 @@ final class MaskedContacts
      */
     public function create(string $id, array $input, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/masked/aliases/' . Transport::segment($id) . '/contacts', ['json' => $input], $options);
+        $answer = $this->transport->request('POST', '/v1/masked/aliases/' . Transport::segment($id) . '/contacts', ['json' => $input, 'idempotent' => true], $options);
 
         return $answer->inside('contact');
     }

@@ -29,7 +29,7 @@ final class MaskedDestinations
      */
     public function create(array $input, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/masked/destinations', ['json' => $input], $options);
+        $answer = $this->transport->request('POST', '/v1/masked/destinations', ['json' => $input, 'idempotent' => true], $options);
 
         return $answer->inside('destination');
     }

@@ -44,7 +44,7 @@ final class Suppressions
      */
     public function add(array $input, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/suppressions', ['json' => $input], $options);
+        $answer = $this->transport->request('POST', '/v1/suppressions', ['json' => $input, 'idempotent' => true], $options);
 
         return $answer->inside('suppression');
     }

@@ -44,7 +44,7 @@ final class Templates
      */
     public function create(array $input, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/templates', ['json' => $input], $options);
+        $answer = $this->transport->request('POST', '/v1/templates', ['json' => $input, 'idempotent' => true], $options);
 
         return $answer->inside('template');
     }

@@ -40,7 +40,7 @@ final class Webhooks
      */
     public function create(array $input, array $options = []): Record
     {
-        return $this->transport->request('POST', '/v1/webhooks', ['json' => $input], $options);
+        return $this->transport->request('POST', '/v1/webhooks', ['json' => $input, 'idempotent' => true], $options);
     }
 
     /**

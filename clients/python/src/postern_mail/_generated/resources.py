@@ -18,7 +18,7 @@ class Aliases:
     def create(self, input: m.CreateAliasRequest, *, options: Optional[RequestOptions] = None) -> m.Alias:
         """Create an alias of a domain. Decides what happens to mail for the address. The exact alias
         goes before globs, the longer glob before the shorter, and all before the catch-all."""
-        answer: m.Alias = inside(self._transport.request(Call("POST", "/v1/aliases", json=input, has_json=True), options), "alias")
+        answer: m.Alias = inside(self._transport.request(Call("POST", "/v1/aliases", json=input, has_json=True, idempotent=True), options), "alias")
         return answer
 
     def delete(self, id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
@@ -53,7 +53,7 @@ class ApiKeys:
     def create(self, input: m.CreateApiKeyRequest, *, options: Optional[RequestOptions] = None) -> m.CreateApiKeyAnswer:
         """Create an API key; the secret is shown once. A live key makes keys of both kinds, a test key
         only test keys. We keep a digest: a lost secret cannot be shown again."""
-        answer: m.CreateApiKeyAnswer = self._transport.request(Call("POST", "/v1/api-keys", json=input, has_json=True), options)
+        answer: m.CreateApiKeyAnswer = self._transport.request(Call("POST", "/v1/api-keys", json=input, has_json=True, idempotent=True), options)
         return answer
 
     def get(self, id: str, *, options: Optional[RequestOptions] = None) -> m.ApiKey:
@@ -106,7 +106,7 @@ class Dkim:
         `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the
         first to ask for a key without a selector, or with that one, gets this very key, or in its
         place one of the algorithm asked for. Each further call makes a key of its own."""
-        answer: m.DkimKeyAnswer = self._transport.request(Call("POST", f"/v1/domains/{segment(id)}/dkim", json={} if input is None else input, has_json=True), options)
+        answer: m.DkimKeyAnswer = self._transport.request(Call("POST", f"/v1/domains/{segment(id)}/dkim", json={} if input is None else input, has_json=True, idempotent=True), options)
         return answer
 
     def deactivate(self, id: str, selector: str, *, force: Optional[bool] = None, options: Optional[RequestOptions] = None) -> m.DeactivateDkimKeyAnswer:
@@ -252,7 +252,7 @@ class Domains:
         domain is `pending` until DNS shows its records: publish what `GET /v1/domains/{id}/dns`
         lists, then call verify. Several organizations may add the same domain, and one of them can
         verify it."""
-        answer: m.Domain = self._transport.request(Call("POST", "/v1/domains", json=input, has_json=True), options)
+        answer: m.Domain = self._transport.request(Call("POST", "/v1/domains", json=input, has_json=True, idempotent=True), options)
         return answer
 
     def delete(self, id: str, *, force: Optional[bool] = None, options: Optional[RequestOptions] = None) -> m.Deleted:
@@ -444,13 +444,13 @@ class InboundRules:
     def create(self, input: m.CreateInboundRuleRequest, *, options: Optional[RequestOptions] = None) -> m.InboundRule:
         """Create a routing rule of a domain or of an alias. Names a domain or an alias. The rules of
         an alias are asked before those of its domain; the first that holds decides."""
-        answer: m.InboundRule = inside(self._transport.request(Call("POST", "/v1/inbound-rules", json=input, has_json=True), options), "rule")
+        answer: m.InboundRule = inside(self._transport.request(Call("POST", "/v1/inbound-rules", json=input, has_json=True, idempotent=True), options), "rule")
         return answer
 
     def create_for_domain(self, id: str, input: m.CreateDomainRuleRequest, *, options: Optional[RequestOptions] = None) -> m.InboundRule:
         """Create a routing rule of this domain. The same as `POST /v1/inbound-rules` with the domain
         set."""
-        answer: m.InboundRule = inside(self._transport.request(Call("POST", f"/v1/domains/{segment(id)}/rules", json=input, has_json=True), options), "rule")
+        answer: m.InboundRule = inside(self._transport.request(Call("POST", f"/v1/domains/{segment(id)}/rules", json=input, has_json=True, idempotent=True), options), "rule")
         return answer
 
     def delete(self, id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
@@ -508,7 +508,7 @@ class IpPools:
     def create(self, input: m.CreateIpPoolRequest, *, options: Optional[RequestOptions] = None) -> m.IpPool:
         """Create a pool of dedicated addresses (Scale and Enterprise). Mail of a domain, or a single
         e-mail, set to the pool leaves from its addresses by their weights."""
-        answer: m.IpPool = inside(self._transport.request(Call("POST", "/v1/ip-pools", json=input, has_json=True), options), "ip_pool")
+        answer: m.IpPool = inside(self._transport.request(Call("POST", "/v1/ip-pools", json=input, has_json=True, idempotent=True), options), "ip_pool")
         return answer
 
     def delete(self, id: str, *, force: Optional[bool] = None, options: Optional[RequestOptions] = None) -> m.Deleted:
@@ -554,7 +554,7 @@ class MaskedAliases:
     def create(self, input: m.CreateMaskedAliasRequest, *, options: Optional[RequestOptions] = None) -> m.MaskedAlias:
         """Create a masked alias. Mail to it is forwarded to mailboxes that have confirmed; replies
         from there leave from the alias. Mailboxes that are new get a mail with a link."""
-        answer: m.MaskedAlias = inside(self._transport.request(Call("POST", "/v1/masked/aliases", json=input, has_json=True), options), "alias")
+        answer: m.MaskedAlias = inside(self._transport.request(Call("POST", "/v1/masked/aliases", json=input, has_json=True, idempotent=True), options), "alias")
         return answer
 
     def delete(self, id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
@@ -596,7 +596,7 @@ class MaskedContacts:
     def create(self, id: str, input: m.CreateMaskedContactRequest, *, options: Optional[RequestOptions] = None) -> m.MaskedContact:
         """Add a contact and get its reply address; 200 when it is there already. A mail from a
         confirmed mailbox to `reply_address` reaches the contact and comes from the alias."""
-        answer: m.MaskedContact = inside(self._transport.request(Call("POST", f"/v1/masked/aliases/{segment(id)}/contacts", json=input, has_json=True), options), "contact")
+        answer: m.MaskedContact = inside(self._transport.request(Call("POST", f"/v1/masked/aliases/{segment(id)}/contacts", json=input, has_json=True, idempotent=True), options), "contact")
         return answer
 
     def delete(self, id: str, contact_id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
@@ -628,7 +628,7 @@ class MaskedDestinations:
         """Add a destination and mail it the confirmation link; 200 when it is there already. One that
         is not confirmed within 90 days after its last confirmation mail, and that no alias forwards
         to, is removed: add it again then."""
-        answer: m.MaskedDestination = inside(self._transport.request(Call("POST", "/v1/masked/destinations", json=input, has_json=True), options), "destination")
+        answer: m.MaskedDestination = inside(self._transport.request(Call("POST", "/v1/masked/destinations", json=input, has_json=True, idempotent=True), options), "destination")
         return answer
 
     def delete(self, id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
@@ -788,7 +788,7 @@ class Suppressions:
         an address and scope. Where there is one already, a weaker reason does not replace a
         stronger one (complaint, hard_bounce, unsubscribe, manual), and what a recipient asked for
         is not shortened."""
-        answer: m.Suppression = inside(self._transport.request(Call("POST", "/v1/suppressions", json=input, has_json=True), options), "suppression")
+        answer: m.Suppression = inside(self._transport.request(Call("POST", "/v1/suppressions", json=input, has_json=True, idempotent=True), options), "suppression")
         return answer
 
     def check(self, *, email: str, domain_id: Optional[str] = None, template_id: Optional[str] = None, list: Optional[str] = None, stream: Optional[str] = None, options: Optional[RequestOptions] = None) -> m.CheckSuppressionAnswer:
@@ -828,7 +828,7 @@ class Templates:
     def create(self, input: m.CreateTemplateRequest, *, options: Optional[RequestOptions] = None) -> m.Template:
         """Create a template. 400 `template_error` carries `field`, `line` and `column` of the first
         mistake in a source."""
-        answer: m.Template = inside(self._transport.request(Call("POST", "/v1/templates", json=input, has_json=True), options), "template")
+        answer: m.Template = inside(self._transport.request(Call("POST", "/v1/templates", json=input, has_json=True, idempotent=True), options), "template")
         return answer
 
     def delete(self, id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
@@ -946,7 +946,7 @@ class Webhooks:
         """Create a webhook endpoint; the signing secret is shown once. Events are posted to the URL as
         JSON, signed with the secret that this answers. Without `events` it gets `email.received`.
         `email.received` also needs an alias or a catch-all that names the endpoint."""
-        answer: m.CreateWebhookAnswer = self._transport.request(Call("POST", "/v1/webhooks", json=input, has_json=True), options)
+        answer: m.CreateWebhookAnswer = self._transport.request(Call("POST", "/v1/webhooks", json=input, has_json=True, idempotent=True), options)
         return answer
 
     def delete(self, id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:

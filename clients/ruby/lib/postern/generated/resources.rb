@@ -25,7 +25,7 @@ module Postern
       # @option input [Boolean] :active false: mail is refused with 550, also where there is a catch-all
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/aliases", json: input || fields, options: options)
+        answer = @transport.request("POST", "/v1/aliases", json: input || fields, idempotent: true, options: options)
         answer["alias"].tap { |record| record.response = answer.response }
       end
 
@@ -92,7 +92,7 @@ module Postern
       # @option input [Record] :environment (required)
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        @transport.request("POST", "/v1/api-keys", json: input || fields, options: options)
+        @transport.request("POST", "/v1/api-keys", json: input || fields, idempotent: true, options: options)
       end
 
       # Get an API key. The record of a key; never its secret.
@@ -171,7 +171,7 @@ module Postern
       # @option input [String] :algorithm rsa has 2048 bits
       # @return [Record]
       def create(id, input = nil, options: {}, **fields)
-        @transport.request("POST", "/v1/domains/#{Transport.segment(id)}/dkim", json: input || fields, options: options)
+        @transport.request("POST", "/v1/domains/#{Transport.segment(id)}/dkim", json: input || fields, idempotent: true, options: options)
       end
 
       # End a key at once; answered when nothing is signed with it any more. Nothing is signed with the key
@@ -401,7 +401,7 @@ module Postern
       #   the limits of its first weeks
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        @transport.request("POST", "/v1/domains", json: input || fields, options: options)
+        @transport.request("POST", "/v1/domains", json: input || fields, idempotent: true, options: options)
       end
 
       # Remove a domain and its DKIM keys; answered when nothing is signed with them any more. Mail that
@@ -736,7 +736,7 @@ module Postern
       #   no other is named, mail is kept without an event
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/inbound-rules", json: input || fields, options: options)
+        answer = @transport.request("POST", "/v1/inbound-rules", json: input || fields, idempotent: true, options: options)
         answer["rule"].tap { |record| record.response = answer.response }
       end
 
@@ -756,7 +756,7 @@ module Postern
       #   no other is named, mail is kept without an event
       # @return [Record]
       def create_for_domain(id, input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/domains/#{Transport.segment(id)}/rules", json: input || fields, options: options)
+        answer = @transport.request("POST", "/v1/domains/#{Transport.segment(id)}/rules", json: input || fields, idempotent: true, options: options)
         answer["rule"].tap { |record| record.response = answer.response }
       end
 
@@ -854,7 +854,7 @@ module Postern
       # @option input [Array<Record>] :ips (required) The addresses of the pool
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/ip-pools", json: input || fields, options: options)
+        answer = @transport.request("POST", "/v1/ip-pools", json: input || fields, idempotent: true, options: options)
         answer["ip_pool"].tap { |record| record.response = answer.response }
       end
 
@@ -945,7 +945,7 @@ module Postern
       #   running text and signatures it stays. replace: display_name, or the alias, stands there
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/masked/aliases", json: input || fields, options: options)
+        answer = @transport.request("POST", "/v1/masked/aliases", json: input || fields, idempotent: true, options: options)
         answer["alias"].tap { |record| record.response = answer.response }
       end
 
@@ -1030,7 +1030,7 @@ module Postern
       # @option input [String] :name The name
       # @return [Record]
       def create(id, input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/masked/aliases/#{Transport.segment(id)}/contacts", json: input || fields, options: options)
+        answer = @transport.request("POST", "/v1/masked/aliases/#{Transport.segment(id)}/contacts", json: input || fields, idempotent: true, options: options)
         answer["contact"].tap { |record| record.response = answer.response }
       end
 
@@ -1081,7 +1081,7 @@ module Postern
       # @option input [String] :email (required) The real mailbox
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/masked/destinations", json: input || fields, options: options)
+        answer = @transport.request("POST", "/v1/masked/destinations", json: input || fields, idempotent: true, options: options)
         answer["destination"].tap { |record| record.response = answer.response }
       end
 
@@ -1320,7 +1320,7 @@ module Postern
       # @option input [String] :expires_at When mail may go out again; never, if absent
       # @return [Record]
       def add(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/suppressions", json: input || fields, options: options)
+        answer = @transport.request("POST", "/v1/suppressions", json: input || fields, idempotent: true, options: options)
         answer["suppression"].tap { |record| record.response = answer.response }
       end
 
@@ -1404,7 +1404,7 @@ module Postern
       # @option input [Boolean] :active false: it cannot be used for sending
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/templates", json: input || fields, options: options)
+        answer = @transport.request("POST", "/v1/templates", json: input || fields, idempotent: true, options: options)
         answer["template"].tap { |record| record.response = answer.response }
       end
 
@@ -1586,7 +1586,7 @@ module Postern
       #   instructions together (some 80 of the usual size)
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        @transport.request("POST", "/v1/webhooks", json: input || fields, options: options)
+        @transport.request("POST", "/v1/webhooks", json: input || fields, idempotent: true, options: options)
       end
 
       # Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped. The log of

@@ -1,0 +1,126 @@
+// Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) for every operation that creates something: a request that is
+// repeated with its key gets the first answer, and nothing is made twice. One mechanism for all of them, as hooks. Sending
+// has its own, which commits the answer with the message (sending/accept/idempotency.ts).
+import { createHash } from "node:crypto";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { type Api, ErrorBody } from "../../http/http.ts";
+import { IdempotencyHeader, readKey } from "../../http/idempotency-key.ts";
+import { sleep } from "../../platform/clock.ts";
+import { atMostEvery, type RoundsWorld, startRounds } from "../../platform/process/rounds.ts";
+import { Refusal } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
+import * as queries from "./creates-queries.ts";
+
+const KEEP_MS = 72 * 3_600_000;
+/** For the first of two requests with one key that came at the same time. */
+const WAIT_MS = 10_000;
+const LOOK_EVERY_MS = 100;
+const FORGET_LOOK_MS = 60_000;
+const FORGET_EVERY_MS = 3_600_000;
+const ROWS_MAX = 20_000;
+const STATUS_MADE = 201;
+
+type CreatesWorld = Pick<World, "db" | "clock" | "seal" | "log">;
+type Route = { method: string | string[]; schema?: { headers?: unknown; body?: unknown; response?: unknown } };
+type Taken = queries.CreateName & { org_id: string };
+
+/** Installs it for the routes of `api` that are mounted from now on and answer 201. */
+export function repeatCreates(api: Api, world: CreatesWorld): void {
+  const taken = new WeakMap<FastifyRequest, Taken>();
+  api.addHook("onRoute", (route: Route) => {
+    if (route.method !== "POST" || !isCreating(route)) return;
+    const response = { 409: { $ref: ErrorBody.$id }, ...(route.schema?.response as object) };
+    route.schema = { ...route.schema, headers: IdempotencyHeader, response };
+  });
+  api.addHook("preHandler", async (request, reply) => {
+    const key = readKey(request.headers["idempotency-key"]);
+    if (key === null || !isCreating(request.routeOptions as Route) || request.method !== "POST") return;
+    const { org_id, environment } = request.account;
+    const name = { org_id, environment, key };
+    const answer = await takeOrFind(world, name, hashOf(request));
+    if (answer === null) return void taken.set(request, name);
+    reply.header("idempotent-replayed", "true").code(answer.status).type("application/json; charset=utf-8");
+    return reply.send(answer.text);
+  });
+  api.addHook("onSend", async (request, reply, payload) => {
+    const name = taken.get(request);
+    if (name) await conclude(world, name, reply, payload);
+    return payload;
+  });
+}
+
+/** Not where a file is uploaded: its bytes are not known before it is read, and what it holds is recognised when it comes again. */
+function isCreating({ schema }: Route): boolean {
+  return STATUS_MADE in ((schema?.response ?? {}) as object) && !("content" in ((schema?.body ?? {}) as object));
+}
+
+/** The same key may be used again only for the same bytes to the same place. */
+function hashOf({ method, url, rawBody }: FastifyRequest): Buffer {
+  return createHash("sha256")
+    .update(`${method} ${url}\n`)
+    .update(rawBody ?? "")
+    .digest();
+}
+
+/** Null where the request is the first one, which now has the key; else the stored answer. */
+async function takeOrFind(world: CreatesWorld, name: Taken, hash: Buffer) {
+  const until = world.clock.monotonic() + WAIT_MS;
+  for (;;) {
+    const row = await world.db.asOrg(name.org_id, async (tx) => {
+      const at = new Date(world.clock.now());
+      if ((await queries.takeKey(tx, name.org_id, name, { hash, at })) > 0) return null;
+      return (await queries.findKey(tx, name.org_id, name))[0];
+    });
+    if (row === null) return null;
+    if (row && world.clock.now() - row.created_at.getTime() >= KEEP_MS) await drop(world, name);
+    else if (row && !row.request_hash.equals(hash))
+      throw conflict("this Idempotency-Key was used with another request");
+    else if (row?.status && row.answer) {
+      return { status: row.status, text: world.seal.open(row.answer, contextOf(name)).toString() };
+    } else if (world.clock.monotonic() >= until) {
+      throw conflict(
+        "the first request with this Idempotency-Key has not ended; look whether it made something before you use another key",
+      );
+    } else await sleep(LOOK_EVERY_MS);
+  }
+}
+
+/** What succeeded is kept, before its answer leaves; what failed may be tried again. */
+async function conclude(
+  world: CreatesWorld,
+  name: Taken,
+  { statusCode }: FastifyReply,
+  payload: unknown,
+): Promise<void> {
+  try {
+    if (statusCode >= 300 || typeof payload !== "string") return void (await drop(world, name));
+    const answer = world.seal.seal(Buffer.from(payload), contextOf(name));
+    await world.db.asOrg(name.org_id, (tx) =>
+      queries.storeAnswer(tx, name.org_id, name, { status: statusCode, answer }),
+    );
+  } catch (err) {
+    // The answer stands. A repeated request is told that the first has not ended, so that nothing is made twice.
+    world.log.warn({ err, org_id: name.org_id }, "the answer to an Idempotency-Key could not be kept");
+  }
+}
+
+async function drop(world: CreatesWorld, name: Taken): Promise<void> {
+  await world.db.asOrg(name.org_id, (tx) => queries.dropKey(tx, name.org_id, name));
+}
+
+function conflict(sentence: string): Refusal {
+  return new Refusal("idempotency_conflict", sentence, { field: "Idempotency-Key" });
+}
+
+function contextOf({ org_id, environment, key }: Taken): string {
+  return `idempotent-create:${org_id}:${environment}:${key}`;
+}
+
+/** What the clock role does: keys are forgotten after 72 hours. */
+export function startForgettingCreates(world: Pick<World, "db" | "clock"> & RoundsWorld): { stop(): Promise<void> } {
+  const round = atMostEvery(world, FORGET_EVERY_MS, async () => {
+    const before = new Date(world.clock.now() - KEEP_MS);
+    while ((await queries.forgetKeys(world.db, before, ROWS_MAX)) === ROWS_MAX);
+  });
+  return startRounds(world, { name: "forgetting idempotency keys", every_ms: FORGET_LOOK_MS, round });
+}
