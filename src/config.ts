@@ -1,25 +1,15 @@
 // The only reader of the environment. Reports every problem at once, in sentences that name the variable and the
 // remedy, so that a first start on a new machine needs one correction, not five.
-import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { normalizeDomain } from "./mail/address.ts";
 import { readBlockList } from "./mail/spam/block-lists.ts";
 import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/database/database-url.ts";
 import { parseServer } from "./platform/dns/dns-exchange.ts";
 import { clashesOf, type HostPort, placesOf } from "./platform/net/places.ts";
-import { IDS_FILE } from "./platform/storage/data-folder.ts";
+import { ENV_FILE, type Gathered, gatherSettings } from "./settings/gather.ts";
+import { makeIfAbsent, readKey, readKeyFile } from "./settings/master-key-file.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
 export type Role = (typeof ROLES)[number];
@@ -81,7 +71,7 @@ export class ConfigProblems extends Error {
   }
 }
 
-type Reader = { env: NodeJS.ProcessEnv; problems: string[]; read: Set<string> };
+type Reader = { env: NodeJS.ProcessEnv; given: NodeJS.ProcessEnv; problems: string[]; read: Set<string> };
 
 /** Of tests and benchmarks, and what Kubernetes puts into every container beside a service called postern. */
 const NOT_SETTINGS =
@@ -90,31 +80,48 @@ const NOT_SETTINGS =
 /** Settings as they are found, where nothing may be made: without a master key when there is none yet. */
 export type FoundConfig = Omit<Config, "master_key"> & { master_key: Buffer | null };
 
-/** Reads and checks the environment; throws ConfigProblems naming every bad variable. Creates the data folder and the master key file when absent. */
-export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
+let gathered: Gathered | null = null;
+
+/**
+ * The process's own settings with their origins. They are gathered once: what root could read of files with secrets is kept
+ * when Postern goes on as a user of its own.
+ */
+export function ownSettings(): Gathered {
+  gathered ??= gatherSettings(process.env);
+  return gathered;
+}
+
+/** Of `--env-file`: settings are read from that file too. Before anything reads settings. */
+export function useEnvFile(path: string): void {
+  process.env[ENV_FILE] = path;
+}
+
+/** Reads and checks the settings; throws ConfigProblems naming every bad variable. Creates the data folder and the master key file when absent. */
+export function readConfig(env?: NodeJS.ProcessEnv): Config {
   const reader = readerOf(env);
-  return finished(reader, { ...settings(reader), master_key: masterKey(reader, makeIfAbsent), ...unused(reader, env) });
+  return finished(reader, { ...settings(reader), master_key: masterKey(reader, makeIfAbsent), ...unused(reader) });
 }
 
 /** The same without making anything. */
-export function findConfig(env: NodeJS.ProcessEnv = process.env): FoundConfig {
+export function findConfig(env?: NodeJS.ProcessEnv): FoundConfig {
   const reader = readerOf(env);
-  return finished(reader, { ...settings(reader), master_key: masterKey(reader, existsSync), ...unused(reader, env) });
+  return finished(reader, { ...settings(reader), master_key: masterKey(reader, existsSync), ...unused(reader) });
 }
 
 /** Remembers what was asked for: that is all there is. */
-function readerOf(env: NodeJS.ProcessEnv): Reader {
+function readerOf(env: NodeJS.ProcessEnv | undefined): Reader {
+  const { env: given, problems } = env === undefined ? ownSettings() : gatherSettings(env);
   const read = new Set<string>();
   const get = (variables: NodeJS.ProcessEnv, name: string | symbol): string | undefined => {
     read.add(String(name));
     return variables[String(name)];
   };
-  return { env: new Proxy(env, { get }), problems: [], read };
+  return { env: new Proxy(given, { get }), given, problems: [...problems], read };
 }
 
-function unused({ read }: Reader, env: NodeJS.ProcessEnv): Pick<Config, "unused"> {
-  const given = Object.keys(env).filter((name) => name.startsWith("POSTERN_") && env[name]);
-  return { unused: given.filter((name) => !read.has(name) && !NOT_SETTINGS.test(name)).sort() };
+function unused({ read, given }: Reader): Pick<Config, "unused"> {
+  const names = Object.keys(given).filter((name) => name.startsWith("POSTERN_") && given[name]);
+  return { unused: names.filter((name) => !read.has(name) && !NOT_SETTINGS.test(name)).sort() };
 }
 
 function finished<T>({ problems }: Reader, config: T): T {
@@ -337,18 +344,6 @@ function masterKey(reader: Reader, isThere: (path: string) => boolean): Buffer |
   return masterKeyFile(reader, isThere);
 }
 
-/** 32 bytes in hex or base64; null for anything else. */
-function readKey(text: string): Buffer | null {
-  const key = Buffer.from(text, /^[0-9a-fA-F]{64}$/.test(text) ? "hex" : "base64");
-  return key.length === 32 ? key : null;
-}
-
-/** Of a file: its 64 hex digits cut to 43 would be another key in base64. */
-function readKeyFile(text: string): Buffer | null {
-  const isCut = /^[0-9a-fA-F]{0,63}$/.test(text) || !/^[A-Za-z0-9+/_=-]+$/.test(text);
-  return isCut ? null : readKey(text);
-}
-
 function masterKeyFile(reader: Reader, isThere: (path: string) => boolean): Buffer | null {
   const dataDir = dataFolder(reader);
   const path = join(dataDir, "master.key");
@@ -365,32 +360,6 @@ function masterKeyFile(reader: Reader, isThere: (path: string) => boolean): Buff
     );
     return Buffer.alloc(32);
   }
-}
-
-function makeIfAbsent(path: string): true {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
-  if (existsSync(path)) return true;
-  // Without a list of databases a key is one that was put there: data-folder.ts.
-  writeFileSync(join(dirname(path), IDS_FILE), "", { flag: "a", mode: 0o600 });
-  makeMasterKey(path);
-  return true;
-}
-
-/** Whole and on disk before its name is there: everything that is sealed with it would be lost with it. */
-function makeMasterKey(path: string): void {
-  const aside = `${path}.${process.pid}`;
-  writeFileSync(aside, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flush: true });
-  try {
-    linkSync(aside, path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error; // another process was faster
-  } finally {
-    unlinkSync(aside);
-  }
-  if (process.platform === "win32") return; // folders cannot be opened there
-  const folder = openSync(dirname(path), "r");
-  fsyncSync(folder);
-  closeSync(folder);
 }
 
 function s3Store(reader: Reader): Config["s3"] {

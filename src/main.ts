@@ -15,7 +15,17 @@ import {
 } from "./accounts/accounts.ts";
 import { type Running, startRoles } from "./app.ts";
 import { noteCommand } from "./audit/audit.ts";
-import { type Config, ConfigProblems, findConfig, printableConfig, ROLES, type Role, readConfig } from "./config.ts";
+import {
+  type Config,
+  ConfigProblems,
+  findConfig,
+  ownSettings,
+  printableConfig,
+  ROLES,
+  type Role,
+  readConfig,
+  useEnvFile,
+} from "./config.ts";
 import { warnOfRole } from "./doctor/check-database.ts";
 import { isLocal } from "./doctor/local.ts";
 import { ownZone } from "./doctor/own-zone.ts";
@@ -34,6 +44,7 @@ import { UsageError } from "./platform/process/usage-error.ts";
 import { noteDatabase, refuseEmptyDatabase } from "./platform/storage/data-folder.ts";
 import { acceptMasterKey, judgeMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/storage/master-key.ts";
 import type { World } from "./platform/world.ts";
+import { settingLines, settingsInForce } from "./settings/in-force.ts";
 import { type Opened, openWorld } from "./world.ts";
 
 const STOP_WITHIN_MS = 60_000;
@@ -269,6 +280,14 @@ async function doctor(options: { json?: boolean; trySmtp?: string }): Promise<vo
   process.exit(isWell ? 0 : 1); // what has not answered in time is not waited for
 }
 
+/** As they are: nothing is made, and root stays root. */
+function config(options: { json?: boolean }): void {
+  const found = findConfig();
+  const settings = settingsInForce(found, ownSettings().origins);
+  const { unused } = found;
+  console.log(options.json ? JSON.stringify({ settings, unused }) : settingLines(settings, unused));
+}
+
 function dnsZone(options: { json?: boolean }): Promise<void> {
   return withWorld(async (world) => {
     const { records, text } = await ownZone(world);
@@ -296,6 +315,8 @@ function parseEnvironment(text: string): string {
 const program = new Command("postern")
   .description("Self-hosted e-mail for products")
   .version(ownVersion(), "--version", "print which version this is")
+  .option("--env-file <file>", "read settings from this file too, NAME=value one a line; the environment goes first")
+  .on("option:env-file", useEnvFile)
   // Help that was asked for is a success; all else that ends a command line before its work is wrong usage.
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : USAGE_STATUS));
 program
@@ -310,6 +331,11 @@ program
   .option("--json", "one JSON object")
   .option("--try-smtp <host>", "a mail server whose port 25 may be called")
   .action(doctor);
+program
+  .command("config")
+  .description("print every setting that is in force and where it came from, without secrets")
+  .option("--json", "one JSON object")
+  .action(config);
 program
   .command("dns")
   .description("the service's own names")

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { inheritedEnv } from "../../test/support/inherited-env.ts";
+import { ConfigProblems, findConfig } from "../config.ts";
+import { gatherSettings, SECRETS } from "./gather.ts";
+import { settingsInForce } from "./in-force.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const URL_WITH_PASSWORD = "postgresql://postern:hidden-word@db.example/postern";
+const KEY = "ab".repeat(32);
+let dir: string;
+
+before(() => {
+  dir = mkdtempSync(join(tmpdir(), "postern-settings-"));
+});
+
+after(() => {
+  rmSync(dir, { recursive: true, force: true });
+});
+
+function file(name: string, text: string): string {
+  writeFileSync(join(dir, name), text, { mode: 0o600 });
+  return join(dir, name);
+}
+
+function problemsOf(env: Record<string, string>): string[] {
+  try {
+    findConfig({ POSTERN_DATA: dir, ...env });
+    return [];
+  } catch (error) {
+    assert.ok(error instanceof ConfigProblems);
+    return error.problems;
+  }
+}
+
+describe("a secret", () => {
+  it("may be in a file of its own, whose last line break does not count", () => {
+    for (const name of SECRETS) {
+      const path = file("one-secret", " of its own \r\n");
+      const { env, origins, problems } = gatherSettings({ [`${name}_FILE`]: path });
+      assert.deepEqual(env, { [name]: " of its own " });
+      assert.deepEqual(origins.get(name), { source: "file", path });
+      assert.deepEqual(problems, []);
+    }
+  });
+
+  it("may be a credential of systemd under the variable's name", () => {
+    const path = file("POSTERN_MASTER_KEY", KEY);
+    const { env, origins } = gatherSettings({ CREDENTIALS_DIRECTORY: dir });
+    assert.equal(env.POSTERN_MASTER_KEY, KEY);
+    assert.deepEqual(origins.get("POSTERN_MASTER_KEY"), { source: "credential", path });
+    assert.equal(findConfig({ POSTERN_DATA: dir, CREDENTIALS_DIRECTORY: dir }).master_key?.toString("hex"), KEY);
+    rmSync(path);
+  });
+
+  it("that is given twice, in a file that is not there, or in an empty one is a problem, and is not repeated", () => {
+    const url = file("url", URL_WITH_PASSWORD);
+    const cases: [Record<string, string>, RegExp][] = [
+      [{ DATABASE_URL: URL_WITH_PASSWORD, DATABASE_URL_FILE: url }, /^DATABASE_URL and DATABASE_URL_FILE are both set/],
+      [{ DATABASE_URL_FILE: `${url}-not` }, /^DATABASE_URL_FILE names .*url-not, which does not exist\.$/],
+      [{ DATABASE_URL_FILE: dir }, /^DATABASE_URL_FILE names .*, which cannot be read by this user\.$/],
+      [{ DATABASE_URL_FILE: file("empty", "\n") }, /^DATABASE_URL_FILE names .*, which is empty\.$/],
+      [{ POSTERN_MASTER_KEY_FILE: file("short", "hidden-word") }, /^POSTERN_MASTER_KEY must be 32 bytes/],
+    ];
+    for (const [env, expected] of cases) {
+      const problems = problemsOf(env);
+      assert.equal(problems.length, 1, problems.join("\n"));
+      assert.match(problems[0] as string, expected);
+      assert.doesNotMatch(problems[0] as string, /hidden-word/);
+    }
+  });
+});
+
+describe("a file of settings", () => {
+  it("gives what the environment does not, with comments and quotes, and files of secrets too", () => {
+    const path = file(
+      "postern.env",
+      `# ours\nPOSTERN_HOSTNAME="mail.example.eu"\nexport POSTERN_LOG_LEVEL=warn # loud\n\nDATABASE_URL_FILE=${file("url", URL_WITH_PASSWORD)}\n`,
+    );
+    const { env, origins, problems } = gatherSettings({ POSTERN_ENV_FILE: path, POSTERN_LOG_LEVEL: "debug" });
+    assert.deepEqual(problems, []);
+    assert.deepEqual(env, {
+      POSTERN_HOSTNAME: "mail.example.eu",
+      POSTERN_LOG_LEVEL: "debug",
+      DATABASE_URL: URL_WITH_PASSWORD,
+    });
+    assert.deepEqual(origins.get("POSTERN_HOSTNAME"), { source: "env_file", path });
+    assert.equal(origins.get("POSTERN_LOG_LEVEL")?.source, "environment");
+    assert.equal(origins.get("DATABASE_URL")?.source, "file");
+  });
+
+  it("with a line that sets nothing, or that is not there, is a problem with its place", () => {
+    const path = file("wrong.env", "POSTERN_HOSTNAME=mail.example.eu\nPOSTERN_MX 0.0.0.0:25\n");
+    assert.deepEqual(problemsOf({ POSTERN_ENV_FILE: path }), [
+      `${path}, line 2: write NAME=value, or # before a comment.`,
+    ]);
+    assert.match(problemsOf({ POSTERN_ENV_FILE: `${path}.not` }).join(), /^--env-file names .* does not exist/);
+  });
+
+  it("names what is unknown in it", () => {
+    const path = file("unknown.env", "POSTERN_HOST_NAME=mail.example.eu\nPATH=/bin\n");
+    assert.deepEqual(findConfig({ POSTERN_DATA: dir, POSTERN_ENV_FILE: path }).unused, ["POSTERN_HOST_NAME"]);
+  });
+});
+
+describe("the settings in force", () => {
+  it("are all those that the environment is read for, and docs/settings.md has each", () => {
+    const code = readFileSync(join(ROOT, "src/config.ts"), "utf8");
+    const read = [...code.matchAll(/"(POSTERN_\w+|DATABASE_URL)"|env\.(POSTERN_\w+|DATABASE_URL)/g)]
+      .map((match) => match[1] ?? match[2] ?? "")
+      .filter((name) => !name.startsWith("POSTERN_TESTING_"));
+    const settings = settingsInForce(findConfig({ POSTERN_DATA: dir }), new Map());
+    const names = new Set(settings.map(({ name }) => name));
+    assert.ok(read.length > 30, `${read.length}`);
+    assert.deepEqual(new Set(read).difference(names), new Set());
+    const page = readFileSync(join(ROOT, "docs/settings.md"), "utf8");
+    for (const name of names) {
+      const short = name.replace(/^POSTERN_(S3|RETENTION)/, "");
+      assert.ok(page.includes(`\`${name}\``) || page.includes(`\`${short}\``), `docs/settings.md lacks ${name}`);
+    }
+  });
+
+  it("are printed with where each came from, and without a secret", () => {
+    const envFile = file("all.env", "POSTERN_S3_SECRET_KEY=hidden-word\nPOSTERN_LOG_LEVEL=error\n");
+    const env = {
+      ...inheritedEnv(),
+      POSTERN_DATA: dir,
+      DATABASE_URL_FILE: file("url", URL_WITH_PASSWORD),
+      POSTERN_MASTER_KEY: KEY,
+      POSTERN_S3_ENDPOINT: "https://user:hidden-word@s3.example",
+      POSTERN_S3_BUCKET: "mail",
+      POSTERN_S3_ACCESS_KEY: "hidden-word",
+      POSTERN_RSPAMD_URL: "http://user:hidden-word@rspamd.example:11333",
+      POSTERN_BOOTSTRAP_LIVE_KEY: `svc_live_${"hidden-word".repeat(2)}`,
+    };
+    const run = (...args: string[]) =>
+      spawnSync(process.execPath, ["src/main.ts", ...args], { cwd: ROOT, env, encoding: "utf8" });
+    const { stdout, stderr, status } = run("config", "--json", "--env-file", envFile);
+    assert.equal(status, 0, stderr);
+    const text = run("--env-file", envFile, "config").stdout;
+    assert.match(text, /^DATABASE_URL +\(set: db\.example.*\) +file \/.*url$/m);
+    for (const output of [stdout, text]) assert.doesNotMatch(output, /hidden-word|abababab/);
+    const settings = new Map<string, Record<string, unknown>>(
+      JSON.parse(stdout).settings.map((setting: { name: string }) => [setting.name, setting]),
+    );
+    const { name: _name, ...level } = settings.get("POSTERN_LOG_LEVEL") ?? {};
+    assert.deepEqual(level, { value: "error", secret: false, source: "env_file", path: envFile });
+    assert.equal(settings.get("POSTERN_MASTER_KEY")?.source, "environment");
+    assert.equal(settings.get("POSTERN_MX")?.source, "default");
+    assert.equal(settings.get("POSTERN_MX")?.value, "127.0.0.1:2525");
+  });
+});

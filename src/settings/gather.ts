@@ -1,0 +1,112 @@
+// Where settings come from: the environment, a file of settings (--env-file), files that hold one secret each, and systemd's
+// credentials. Remembers the origin of each. Not here: what a value means, and whether it is right (../config.ts).
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+
+/** Secrets, or what may hold a password. Each may also be in a file: `<name>_FILE`, or a credential of this name. */
+export const SECRETS = [
+  "DATABASE_URL",
+  "POSTERN_MASTER_KEY",
+  "POSTERN_S3_ACCESS_KEY",
+  "POSTERN_S3_SECRET_KEY",
+  "POSTERN_RSPAMD_URL",
+  "POSTERN_BOOTSTRAP_LIVE_KEY",
+  "POSTERN_BOOTSTRAP_TEST_KEY",
+];
+
+/** The variable that names a file of settings, as `--env-file` does. */
+export const ENV_FILE = "POSTERN_ENV_FILE";
+
+export type Origin = {
+  source: "environment" | "env_file" | "file" | "credential";
+  /** The file that holds the value; null for the environment itself. */
+  path: string | null;
+};
+
+export type Gathered = { env: NodeJS.ProcessEnv; origins: Map<string, Origin>; problems: string[] };
+
+const SECRET_BYTES_MAX = 64 * 1024;
+
+/**
+ * All settings under their own names, as if the environment held each. For one name the order is: the environment, the file
+ * that `<name>_FILE` names, the credential, the file of settings. Two of the environment for one name are a problem.
+ */
+export function gatherSettings(given: NodeJS.ProcessEnv): Gathered {
+  const gathered: Gathered = { env: { ...given }, origins: new Map(), problems: [] };
+  for (const name of Object.keys(given)) {
+    if (given[name]) gathered.origins.set(name, { source: "environment", path: null });
+  }
+  const filed = readEnvFile(given[ENV_FILE], gathered.problems);
+  delete gathered.env[ENV_FILE];
+  for (const name of SECRETS) takeSecret(gathered, name, given);
+  for (const name of SECRETS) takeSecret(gathered, name, filed);
+  for (const [name, value] of Object.entries(filed)) {
+    take(gathered, name, value, { source: "env_file", path: given[ENV_FILE] ?? null });
+  }
+  return gathered;
+}
+
+/** Sets what nothing before it has set. */
+function take({ env, origins }: Gathered, name: string, value: string | undefined, origin: Origin): void {
+  if (!value || env[name]) return;
+  env[name] = value;
+  origins.set(name, origin);
+}
+
+/** From the file that `from` names for this secret, else from the credential of its name. */
+function takeSecret(gathered: Gathered, name: string, from: NodeJS.ProcessEnv): void {
+  const variable = `${name}_FILE`;
+  const path = from[variable];
+  delete gathered.env[variable];
+  delete from[variable];
+  if (path && from[name]) {
+    gathered.problems.push(`${name} and ${variable} are both set; keep one of them.`);
+  } else if (path) {
+    take(gathered, name, readSecret(path, variable, gathered.problems), { source: "file", path });
+  }
+  const folder = gathered.env.CREDENTIALS_DIRECTORY;
+  if (!folder || gathered.env[name]) return;
+  const credential = join(folder, name);
+  const value = readIfThere(credential, name, gathered.problems);
+  take(gathered, name, value, { source: "credential", path: credential });
+}
+
+function readSecret(path: string, variable: string, problems: string[]): string | undefined {
+  const text = readFile(path, (why) => problems.push(`${variable} names ${path}, which ${why}.`));
+  if (text === "") problems.push(`${variable} names ${path}, which is empty.`);
+  return text || undefined;
+}
+
+/** systemd gives only the credentials that its unit asks for. */
+function readIfThere(path: string, name: string, problems: string[]): string | undefined {
+  return readFile(path, (why) => {
+    if (why !== ABSENT) problems.push(`${name}: the credential ${path} ${why}.`);
+  });
+}
+
+const ABSENT = "does not exist";
+
+/** Without the line break at its end, which editors and `echo` put there. */
+function readFile(path: string, refuse: (why: string) => void): string | undefined {
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length > SECRET_BYTES_MAX) refuse(`has more than ${SECRET_BYTES_MAX / 1024} KiB`);
+    else return bytes.toString("utf8").replace(/[\r\n]+$/, "");
+  } catch (error) {
+    refuse((error as NodeJS.ErrnoException).code === "ENOENT" ? ABSENT : "cannot be read by this user");
+  }
+  return undefined;
+}
+
+/** `NAME=value`, one a line, as of systemd's EnvironmentFile and of Compose. A line of another shape is a problem. */
+function readEnvFile(path: string | undefined, problems: string[]): NodeJS.ProcessEnv {
+  if (!path) return {};
+  const text = readFile(path, (why) => problems.push(`--env-file names ${path}, which ${why}.`));
+  if (text === undefined) return {};
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    if (/^\s*(#.*)?$/.test(line) || /^\s*(export\s+)?[A-Za-z_][A-Za-z0-9_]*\s*=/.test(line)) continue;
+    problems.push(`${path}, line ${index + 1}: write NAME=value, or # before a comment.`);
+  }
+  return { ...parseEnv(text) };
+}

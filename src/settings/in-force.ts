@@ -1,0 +1,88 @@
+// `postern config`: each setting with the value in force and where it came from. A secret is said to be set, never shown.
+import type { Config, FoundConfig } from "../config.ts";
+import { databaseHost } from "../platform/database/database-url.ts";
+import type { HostPort } from "../platform/net/places.ts";
+import { type Origin, SECRETS } from "./gather.ts";
+
+export type SettingInForce = {
+  name: string;
+  /** As the variable would be written; null where the setting is off. */
+  value: string | null;
+  /** True: the value is not shown. */
+  secret: boolean;
+  source: Origin["source"] | "default";
+  path: string | null;
+};
+
+type Row = [name: string, value: (config: FoundConfig) => string | null];
+
+const written = ({ host, port }: HostPort): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+const listed = (words: string[]): string | null => (words.length === 0 ? null : words.join(","));
+const flagged = (isOn: boolean): string => (isOn ? "1" : "0");
+const hidden = (value: unknown): string | null => (value ? "(set)" : null);
+
+const ROWS: Row[] = [
+  ["DATABASE_URL", ({ database_url }) => (database_url ? `(set: ${databaseHost(database_url)})` : "(embedded)")],
+  ["POSTERN_DATA", ({ data_dir }) => data_dir],
+  ["POSTERN_HOSTNAME", ({ hostname }) => hostname],
+  ["POSTERN_MX_HOST", ({ mx_host }) => mx_host],
+  ["POSTERN_BOUNCE_HOST", ({ bounce_host }) => bounce_host],
+  ["POSTERN_REPORT_DOMAIN", ({ report_domain }) => report_domain],
+  ["POSTERN_MASKED_DOMAIN", ({ masked_domain }) => masked_domain],
+  ["POSTERN_SPF_HOST", ({ spf_host }) => spf_host],
+  ["POSTERN_PUBLIC_ADDRESSES", ({ public_addresses }) => listed(public_addresses)],
+  ["POSTERN_BASE_URL", ({ base_url }) => base_url],
+  ["POSTERN_HTTP", ({ http }) => written(http)],
+  ["POSTERN_INTERNAL", ({ internal }) => written(internal)],
+  ["POSTERN_MX", ({ mx }) => written(mx)],
+  ["POSTERN_SUBMISSION", ({ submission }) => written(submission)],
+  ["POSTERN_SUBMISSIONS", ({ submissions }) => submissions && written(submissions)],
+  ["POSTERN_TLS_CERT", ({ tls_cert_file }) => tls_cert_file],
+  ["POSTERN_TLS_KEY", ({ tls_key_file }) => tls_key_file],
+  ["POSTERN_DNS", ({ dns_servers }) => listed(dns_servers)],
+  ["POSTERN_DNS_VALIDATING", ({ dns_validating }) => flagged(dns_validating)],
+  ["POSTERN_DNS_BLOCK_LISTS", ({ dns_block_lists }) => listed(dns_block_lists)],
+  ["POSTERN_MASTER_KEY", ({ master_key }) => hidden(master_key)],
+  ["POSTERN_S3_ENDPOINT", ({ s3 }) => s3?.endpoint.replace(/\/\/[^/]*@/, "//…@") ?? null],
+  ["POSTERN_S3_REGION", ({ s3 }) => s3?.region ?? null],
+  ["POSTERN_S3_BUCKET", ({ s3 }) => s3?.bucket ?? null],
+  ["POSTERN_S3_ACCESS_KEY", ({ s3 }) => hidden(s3)],
+  ["POSTERN_S3_SECRET_KEY", ({ s3 }) => hidden(s3)],
+  ["POSTERN_RSPAMD_URL", ({ rspamd_url }) => rspamd_url && `(set: ${new URL(rspamd_url).host})`],
+  ["POSTERN_PROXY_PROTOCOL_FROM", ({ proxy_protocol_from }) => listed(proxy_protocol_from)],
+  ["POSTERN_TRUSTED_PROXIES", ({ trusted_proxies }) => listed(trusted_proxies)],
+  ["POSTERN_ALLOWED_NETWORKS", ({ allowed_networks }) => listed(allowed_networks)],
+  ["POSTERN_GREYLISTING", ({ greylisting }) => flagged(greylisting)],
+  ["POSTERN_LOG_LEVEL", ({ log_level }) => log_level],
+  ["POSTERN_BOOTSTRAP_LIVE_KEY", ({ bootstrap_live_key }) => hidden(bootstrap_live_key)],
+  ["POSTERN_BOOTSTRAP_TEST_KEY", ({ bootstrap_test_key }) => hidden(bootstrap_test_key)],
+  ["POSTERN_RETENTION_MESSAGE_DAYS", ({ retention_days }) => `${retention_days.message}`],
+  ["POSTERN_RETENTION_BODY_DAYS", ({ retention_days }) => `${retention_days.body}`],
+  ["POSTERN_RETENTION_EVENT_DAYS", ({ retention_days }) => `${retention_days.event}`],
+  ["POSTERN_RETENTION_INBOUND_DAYS", ({ retention_days }) => `${retention_days.inbound}`],
+];
+
+/** Every setting in the order of docs/settings.md. The master key's own file counts as a file. */
+export function settingsInForce(config: FoundConfig, origins: Map<string, Origin>): SettingInForce[] {
+  return ROWS.map(([name, value]) => {
+    const shown = { name, value: value(config), secret: SECRETS.includes(name) };
+    const origin = origins.get(name);
+    if (origin) return { ...shown, ...origin };
+    if (name === "POSTERN_MASTER_KEY" && config.master_key) {
+      return { ...shown, source: "file", path: `${config.data_dir}/master.key` };
+    }
+    return { ...shown, source: "default", path: null };
+  });
+}
+
+/** One line a setting, and one for each variable that is none. */
+export function settingLines(settings: SettingInForce[], unused: Config["unused"]): string {
+  const width = Math.max(...settings.map(({ name }) => name.length));
+  const lines = settings.map(({ name, value, source, path }) => {
+    const from = path === null ? source : `${source.replace("_", " ")} ${path}`;
+    return `${name.padEnd(width)}  ${(value ?? "(off)").padEnd(28)}  ${from}`;
+  });
+  return [...lines, ...unused.map((name) => `${name.padEnd(width)}  is an unknown setting, or has no effect`)].join(
+    "\n",
+  );
+}
