@@ -1,6 +1,6 @@
-// The command line: reads the command, the roles and the signals, nothing else.
+// The command line: reads the command, the roles and the signals, nothing else. The commands of clients are in clients/cli.
 import { readFileSync } from "node:fs";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, CommanderError, InvalidArgumentError } from "commander";
 import {
   bootstrap,
   changeOrganization,
@@ -408,7 +408,21 @@ program
   .option("--json", "one JSON object")
   .action(createKeyCommand);
 
-program.parseAsync().catch((error) => {
+/** Commands for this machine; all others talk to a server over its API, and are read in only then. */
+const OWN = new Set(program.commands.map((command) => command.name()));
+
+async function run(): Promise<void> {
+  for (const command of program.commands) command.helpGroup("On this machine:");
+  const [, , name] = process.argv;
+  if (name === undefined || !OWN.has(name)) {
+    const { addClientCommands, processSurroundings } = await import("../clients/cli/cli.ts");
+    addClientCommands(program, processSurroundings());
+  }
+  await program.parseAsync();
+}
+
+run().catch((error) => {
+  if (error instanceof CommanderError) return; // said already, and the status is set
   console.error(error instanceof ConfigProblems ? error.message : `postern: ${(error as Error).message}`);
   process.exit(error instanceof UsageError ? USAGE_STATUS : 1);
 });

@@ -82,6 +82,8 @@ describe("the import rule", () => {
       /outside src/,
     );
     complainsOf("src/mail/a.ts", 'import { x } from "./b.fixture.ts";', /only tests use/);
+    accepts("src/main.ts", 'import { addClientCommands } from "../clients/cli/cli.ts";');
+    complainsOf("src/app.ts", 'import { addClientCommands } from "../clients/cli/cli.ts";', /outside src/);
     accepts("src/mail/a.test.ts", 'import { testApi } from "../../test/support/api.ts";');
   });
 

@@ -1,0 +1,62 @@
+// The client half of the command line: all that talks to a Postern over its API. It stands beside the server's own commands
+// in one program (src/main.ts), and alone in the package postern-mail. Not here: what the server's commands do.
+import type { Command, CommanderError } from "commander";
+import { addApi } from "./commands/api.ts";
+import { addCompletion } from "./commands/completion.ts";
+import { addDomains } from "./commands/domains.ts";
+import { addListen } from "./commands/listen.ts";
+import { addLogin } from "./commands/login.ts";
+import { addResources } from "./commands/resources.ts";
+import { addSend } from "./commands/send.ts";
+import { addWhy } from "./commands/why.ts";
+import { STATUS } from "./exit.ts";
+import type { Surroundings } from "./session.ts";
+
+/** Adds every client command to `program`. */
+export function addClientCommands(program: Command, around: Surroundings): void {
+  addLogin(program, around);
+  addSend(program, around);
+  addWhy(program, around);
+  addListen(program, around);
+  addResources(program, around);
+  addDomains(program, around);
+  addApi(program, around);
+  addCompletion(program, around);
+  for (const command of all(program)) {
+    command
+      .exitOverride((error) => endUsage(error, around))
+      .showSuggestionAfterError(true)
+      .showHelpAfterError("(--help says more)");
+  }
+}
+
+function all(command: Command): Command[] {
+  return [command, ...command.commands.flatMap((one) => all(one))];
+}
+
+/** Help that was asked for is a success; a wrong command line is usage. */
+function endUsage(error: CommanderError, { exit }: Surroundings): never {
+  exit(error.exitCode === 0 ? STATUS.ok : STATUS.usage);
+  throw error;
+}
+
+/** The surroundings of this process. Ctrl-C ends what goes on, and the program with 130. */
+export function processSurroundings(): Surroundings {
+  const wanted = new AbortController();
+  process.once("SIGINT", () => {
+    wanted.abort();
+    setTimeout(() => process.exit(STATUS.interrupted), 200).unref();
+  });
+  // A reader that has enough (`| head`) is no failure.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  return {
+    env: process.env,
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    signal: wanted.signal,
+    exit: (status) => {
+      process.exitCode = status;
+    },
+  };
+}

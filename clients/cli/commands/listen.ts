@@ -1,0 +1,181 @@
+// `postern listen 3000/hooks`: events reach a program on this machine as webhooks would, without a tunnel. `postern tail`: the
+// same events for people. `postern trigger`: make one happen.
+import { randomBytes, randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Command } from "commander";
+import { SIGNATURE_HEADER, sign } from "../../node/src/postern.ts";
+import { type Heard, readEvents } from "../events.ts";
+import { CliError, STATUS } from "../exit.ts";
+import { printable } from "../output.ts";
+import { acting, type Session, type Surroundings, withGlobals } from "../session.ts";
+
+const TYPES = ["email.received", "email.delivered", "email.bounced", "email.deferred", "email.complained"];
+const FAILED = ["email.bounced", "email.deferred", "email.complained"];
+const FORWARD_MS = 15_000;
+
+export function addListen(program: Command, around: Surroundings): void {
+  withGlobals(program.command("listen"))
+    .description("forward events to a program on this machine, signed as webhooks are")
+    .argument("[target]", "a port, a port with a path (3000/hooks) or a URL; without it events are only shown")
+    .option("--events <events>", `some of ${TYPES.join(",")}`)
+    .option("--secret <whsec>", "sign with this secret; without it with one of this run, which is shown")
+    .option("--print-secret", "print the secret of this run alone on the first line of standard output")
+    .option("--after <id>", "begin behind this event")
+    .action(acting(around, listen));
+  withGlobals(program.command("tail"))
+    .description("show what happens, as it happens")
+    .option("--events <events>", `some of ${TYPES.join(",")}`)
+    .option("--failed", "bounces, deferrals and complaints only")
+    .option("--to <text>", "recipients that hold this text only")
+    .action(acting(around, tail));
+  withGlobals(program.command("trigger"))
+    .description("send a sample event to a webhook now, or receive a mail from a file")
+    .argument("<event>", TYPES.join(", "))
+    .option("--webhook <id>", "which endpoint; not needed where there is one")
+    .option("--file <path>", "email.received: the mail (RFC 5322), simulated as received")
+    .option("--to <address>", "email.received: whom it is for")
+    .action(acting(around, trigger));
+}
+
+type ListenOptions = { events?: string; secret?: string; printSecret?: boolean; after?: string };
+
+async function listen(session: Session, target: string | undefined, options: ListenOptions): Promise<void> {
+  const { out, signal } = session;
+  const { api_key, base_url } = session.access();
+  const url = target === undefined ? null : urlOf(target);
+  const secret = options.secret ?? `whsec_${randomBytes(33).toString("base64")}`;
+  await session.client().me.get();
+  if (options.printSecret) out.line(secret);
+  else if (url) out.say(`Signing secret of this run: ${secret}`);
+  out.say(url ? `Ready: events go to ${url} (Ctrl-C ends)` : "Ready (Ctrl-C ends)");
+  const source = { base_url, api_key, types: typesOf(options.events), after: options.after ?? null, signal };
+  for await (const heard of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
+    const answer = url === null ? null : await forward(url, heard, secret);
+    if (out.isJson) out.data({ ...heard, body: JSON.parse(heard.body), forwarded: answer });
+    else out.line(`${lineOf(session, heard)}${answer === null ? "" : `  → ${outcomeOf(session, answer)}`}`);
+  }
+}
+
+type Answer = { status: number | null; ms: number; error: string | null };
+
+/** Byte for byte what a webhook gets, with its headers. */
+async function forward(url: string, { id, event, body }: Heard, secret: string): Promise<Answer> {
+  const started = performance.now();
+  const ms = () => Math.round(performance.now() - started);
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "user-agent": "Postern-Webhooks/1",
+        "x-service-event": event,
+        "x-service-event-id": id,
+        "x-service-delivery-id": randomUUID(),
+        "x-service-attempt": "1",
+        [SIGNATURE_HEADER]: sign(body, secret),
+      },
+      body,
+      redirect: "manual",
+      signal: AbortSignal.timeout(FORWARD_MS),
+    });
+    await response.arrayBuffer();
+    return { status: response.status, ms: ms(), error: null };
+  } catch (error) {
+    const cause = (error as { cause?: { code?: string } }).cause?.code;
+    return { status: null, ms: ms(), error: cause ?? (error as Error).message };
+  }
+}
+
+function outcomeOf({ out }: Session, { status, ms, error }: Answer): string {
+  if (status === null) return out.paint("red", `${error} ${ms} ms`);
+  return out.paint(status >= 200 && status < 300 ? "green" : "red", `${status} ${ms} ms`);
+}
+
+function urlOf(target: string): string {
+  const [, port, path = "/"] = /^:?(\d{1,5})(\/.*)?$/.exec(target) ?? [];
+  const text = port === undefined ? target : `http://127.0.0.1:${port}${path}`;
+  if (!URL.canParse(text) || !/^https?:/.test(text))
+    throw new CliError(`'${target}' is no port, no port with a path and no URL`);
+  return text;
+}
+
+function typesOf(text: string | undefined): string[] {
+  const types = text?.split(",").map((name) => name.trim()) ?? [];
+  const unknown = types.find((name) => !TYPES.includes(name));
+  if (unknown !== undefined) throw new CliError(`there is no event '${unknown}': ${TYPES.join(", ")}`);
+  return types;
+}
+
+type Told = {
+  timestamp: string;
+  recipient?: string;
+  to?: string;
+  from: string | null;
+  subject: string | null;
+  email_id: string;
+  diag_message?: string | null;
+};
+
+function lineOf({ out }: Session, { event, body }: Heard): string {
+  const told = JSON.parse(body) as Told;
+  const style =
+    event === "email.delivered" || event === "email.received" ? "green" : event === "email.deferred" ? "yellow" : "red";
+  const time = out.paint("dim", `${told.timestamp.slice(11, 19)}Z`);
+  const about = [told.recipient ?? told.to ?? "", told.subject ?? "", told.diag_message ?? ""];
+  return `${time} ${out.paint(style, event.replace("email.", "").padEnd(10))} ${printable(about.filter((text) => text !== "").join("  "))}`;
+}
+
+type TailOptions = { events?: string; failed?: boolean; to?: string };
+
+async function tail(session: Session, { events, failed, to }: TailOptions): Promise<void> {
+  const { out, signal } = session;
+  const { api_key, base_url } = session.access();
+  await session.client().me.get();
+  out.say("Watching (Ctrl-C ends)");
+  const source = { base_url, api_key, types: failed ? FAILED : typesOf(events), after: null, signal };
+  for await (const heard of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
+    const told = JSON.parse(heard.body) as Told;
+    if (to !== undefined && !(told.recipient ?? told.to ?? "").toLowerCase().includes(to.toLowerCase())) continue;
+    if (out.isJson) out.data(told);
+    else out.line(lineOf(session, heard));
+  }
+}
+
+type TriggerOptions = { webhook?: string; file?: string; to?: string };
+
+async function trigger(session: Session, event: string, { webhook, file, to }: TriggerOptions): Promise<void> {
+  const { out } = session;
+  const client = session.client();
+  const [type] = typesOf(event);
+  if (type === "email.received" && file !== undefined) {
+    if (to === undefined) throw new CliError("say whom the mail is for: --to address@your-domain");
+    const answer = await client.inbound.simulate({
+      to: [to],
+      raw_base64: readFileSync(file).toString("base64"),
+    } as never);
+    return out.isJson
+      ? out.data(answer)
+      : out.line(
+          `${out.paint(answer.accepted ? "green" : "red", answer.accepted ? "received" : "refused")}  ${answer.results.map((one) => `${one.recipient} ${one.smtp_code} ${one.message}`).join("; ")}`,
+        );
+  }
+  const id = webhook ?? (await onlyWebhook(session));
+  const delivery = await client.webhooks.test(id, { event: type } as never);
+  if (out.isJson) return void out.data(delivery);
+  const is = delivery.error === null;
+  out.line(
+    `${out.paint(is ? "green" : "red", is ? `answered ${delivery.status_code}` : String(delivery.error))}  in ${delivery.duration_ms} ms`,
+  );
+  if (!is) throw new CliError("the endpoint did not take the event", STATUS.failed);
+}
+
+async function onlyWebhook(session: Session): Promise<string> {
+  const { items, total } = await session.client().webhooks.list({ limit: 2 });
+  const [first] = items;
+  if (first && total === 1) return first.id;
+  throw new CliError(
+    total === 0
+      ? "there is no webhook yet: postern webhooks create --url https://…, or use postern listen"
+      : `there are ${total} webhooks: say which by --webhook (postern webhooks list)`,
+  );
+}

@@ -1,0 +1,102 @@
+// login, logout, whoami, use: who the command line is.
+import { createInterface } from "node:readline";
+import type { Command } from "commander";
+import { Postern } from "../../node/src/postern.ts";
+import { CliError, STATUS } from "../exit.ts";
+import { recordOf } from "../output.ts";
+import { profilesFile, readProfiles, writeProfiles } from "../profiles.ts";
+import { acting, readInput, type Session, type Surroundings, withGlobals } from "../session.ts";
+
+type LoginOptions = { profile?: string; baseUrl?: string; keyStdin?: boolean };
+
+export function addLogin(program: Command, around: Surroundings): void {
+  withGlobals(program.command("login"))
+    .description("check a key and keep it under a name, in a file that only you can read")
+    .option("--key-stdin", "read the key from standard input")
+    .action(acting(around, login));
+  withGlobals(program.command("logout")).description("forget the key of a profile").action(acting(around, logout));
+  withGlobals(program.command("whoami"))
+    .description("which organization, environment and key this is")
+    .action(acting(around, whoami));
+  withGlobals(program.command("use"))
+    .description("choose the profile that commands are run as")
+    .argument("<profile>")
+    .action(acting(around, use));
+}
+
+async function login(session: Session, { profile = "default", baseUrl, keyStdin }: LoginOptions): Promise<void> {
+  const { out, env } = session;
+  const base_url =
+    baseUrl ??
+    env.POSTERN_BASE_URL ??
+    (keyStdin ? undefined : await ask(session, "Where is your Postern (https://…)? "));
+  if (!base_url) throw new CliError("say where your Postern is: --base-url https://…, or POSTERN_BASE_URL");
+  const api_key = (
+    keyStdin ? (await readInput(session)).toString() : (env.POSTERN_API_KEY ?? (await ask(session, "API key: ", true)))
+  ).trim();
+  const me = await new Postern({ apiKey: api_key, baseUrl: base_url }).me.get();
+  const profiles = readProfiles(env);
+  profiles.profiles[profile] = { base_url, api_key };
+  writeProfiles(env, { ...profiles, current: profile });
+  if (out.isJson) return void out.data({ profile, base_url, ...me });
+  out.line(`Logged in to ${base_url} as ${me.organization.name}, with the ${me.environment} key "${me.key.name}".`);
+  out.say(`The key is kept as profile "${profile}" in ${profilesFile(env)}.`);
+}
+
+/** A line from the terminal; a secret is not shown. */
+async function ask({ stdin, stderr }: Session, question: string, isSecret = false): Promise<string> {
+  if (stdin.isTTY !== true) throw new CliError("there is no terminal to ask at: use --base-url and --key-stdin");
+  const lines = createInterface({ input: stdin as never, output: stderr as never, terminal: true });
+  const shown = lines as unknown as { _writeToOutput?: (text: string) => void };
+  if (isSecret) shown._writeToOutput = (text) => void (text.includes(question) && stderr.write(question));
+  try {
+    return await new Promise<string>((resolve) => lines.question(question, resolve));
+  } finally {
+    lines.close();
+    if (isSecret) stderr.write("\n");
+  }
+}
+
+async function logout({ out, env }: Session, { profile }: { profile?: string }): Promise<void> {
+  const { current, profiles } = readProfiles(env);
+  const name = profile ?? current;
+  if (name === null || !profiles[name]) throw new CliError("there is no such profile to forget", STATUS.not_found);
+  delete profiles[name];
+  writeProfiles(env, { profiles, current: current === name ? (Object.keys(profiles)[0] ?? null) : current });
+  if (out.isJson) return void out.data({ logged_out: name });
+  out.line(`Forgotten: profile "${name}". The key itself still works; revoke it with: postern api-keys revoke <id>`);
+}
+
+async function use({ out, env }: Session, name: string): Promise<void> {
+  const { profiles } = readProfiles(env);
+  if (!profiles[name])
+    throw new CliError(
+      `there is no profile '${name}': ${Object.keys(profiles).join(", ") || "none yet"}`,
+      STATUS.not_found,
+    );
+  writeProfiles(env, { profiles, current: name });
+  if (out.isJson) return void out.data({ profile: name });
+  out.line(`Commands are run as "${name}" now.`);
+}
+
+async function whoami(session: Session): Promise<void> {
+  const { out } = session;
+  const { base_url, from } = session.access();
+  const me = await session.client().me.get();
+  if (out.isJson) return void out.data({ base_url, from, ...me });
+  const { organization, environment, key } = me;
+  out.line(
+    recordOf(
+      {
+        organization: `${organization.name} (${organization.id})`,
+        plan: organization.plan,
+        state: organization.state,
+        environment,
+        key: `${key.name} (${key.id})`,
+        server: base_url,
+        from,
+      },
+      out,
+    ),
+  );
+}

@@ -1,0 +1,378 @@
+// The client commands against a running server: real HTTP, real SMTP and DNS on loopback.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Command } from "commander";
+import { addClientCommands } from "../../clients/cli/cli.ts";
+import { readOperations } from "../../clients/cli/commands/resources.ts";
+import { verify } from "../../clients/node/src/postern.ts";
+import { type TestApi, testApi } from "../support/api.ts";
+import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
+import { byClock, type MovedClock, runningClock } from "../support/moved-clock.ts";
+import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
+import { emailWithStatus, receiveAt } from "../support/stories.ts";
+import { until } from "../support/until.ts";
+import { addVerifiedDomain, publish } from "../support/verified-domain.ts";
+
+const MAIN = join(import.meta.dirname, "../../src/main.ts");
+const clock: MovedClock = runningClock(new Date().toISOString());
+let api: TestApi;
+let dns: DnsServer;
+let sink: SmtpSink;
+let base: string;
+let folder: string;
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "postern-cli-"));
+  dns = await startDnsServer();
+  sink = await startSmtpSink();
+  sink.onRcpt((address) => {
+    const [local] = address.split("@");
+    if (local === "unknown") return { code: 550, text: "5.1.1 No such user here" };
+    if (local === "full") return { code: 452, text: "4.2.2 Mailbox full" };
+    if (local === "spam") return { code: 550, text: "5.7.1 Message rejected as spam by our filter" };
+    return null;
+  });
+  const env = { POSTERN_DNS: dns.address, POSTERN_TESTING_OUTBOUND_PORT: String(sink.port) };
+  api = await testApi(env, byClock(clock));
+  await api.startMta();
+  await api.app.listen({ host: "127.0.0.1", port: 0 });
+  base = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
+  await addVerifiedDomain(api, dns, "sender.example");
+  receiveAt(dns, "recipient.example");
+});
+after(async () => {
+  await api.close();
+  await sink.stop();
+  await dns.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check
+type Ended = { status: number; out: string; err: string; json: any };
+type RunOptions = {
+  key?: string | null;
+  stdin?: string;
+  tty?: boolean;
+  env?: Record<string, string>;
+  signal?: AbortSignal;
+  columns?: number;
+};
+
+/** Runs one command line as the program does, and collects what it writes. */
+async function run(words: string[], options: RunOptions = {}): Promise<Ended> {
+  const { key = api.live_key, stdin = "", tty = false, signal = new AbortController().signal } = options;
+  const ended: Ended = { status: 0, out: "", err: "", json: undefined };
+  const into = (name: "out" | "err") => ({
+    isTTY: tty,
+    columns: options.columns ?? 100,
+    write(text: string) {
+      ended[name] += text;
+    },
+  });
+  const program = new Command("postern").configureOutput({ writeErr: into("err").write, writeOut: into("out").write });
+  addClientCommands(program, {
+    env: {
+      XDG_CONFIG_HOME: folder,
+      NO_COLOR: "1",
+      ...(key === null ? {} : { POSTERN_API_KEY: key, POSTERN_BASE_URL: base }),
+      ...options.env,
+    },
+    stdin: Object.assign(
+      (async function* () {
+        yield Buffer.from(stdin);
+      })(),
+      { isTTY: tty },
+    ) as never,
+    stdout: into("out"),
+    stderr: into("err"),
+    signal,
+    exit: (status) => {
+      ended.status = status;
+    },
+  });
+  for (const command of program.commands) copyOutput(command, program);
+  await program.parseAsync(words, { from: "user" }).catch((error) => {
+    if (!String((error as { code?: string }).code).startsWith("commander.")) throw error;
+  });
+  try {
+    ended.json = JSON.parse(ended.out);
+  } catch {}
+  return ended;
+}
+
+function copyOutput(command: Command, from: Command): void {
+  command.copyInheritedSettings(from);
+  for (const below of command.commands) copyOutput(below, from);
+}
+
+async function send(to: string, more: object = {}, key = api.live_key): Promise<string> {
+  const mail = { from: "shop@sender.example", to: [to], subject: "An order", text_body: "Hello", ...more };
+  const { status, body } = await api.ask("POST", "/v1/send", mail, { key });
+  assert.equal(status, 202, JSON.stringify(body));
+  return body.id;
+}
+
+test("login checks the key and keeps it in a file that only its owner reads; use, whoami and logout go by it", async () => {
+  const wrong = await run(["login", "--base-url", base, "--key-stdin"], { key: null, stdin: "svc_live_wrong" });
+  assert.deepEqual([wrong.status, wrong.out], [3, ""]);
+  for (const [profile, key] of [
+    ["live", api.live_key],
+    ["test", api.test_key],
+  ] as const) {
+    const { status, err } = await run(["login", "--profile", profile, "--base-url", base, "--key-stdin"], {
+      key: null,
+      stdin: `${key}\n`,
+    });
+    assert.equal(status, 0, err);
+  }
+  assert.equal(statSync(join(folder, "postern/profiles.json")).mode & 0o777, 0o600);
+  assert.equal((await run(["whoami"], { key: null })).json.environment, "test");
+  assert.equal((await run(["use", "live"], { key: null })).status, 0);
+  const shown = await run(["whoami"], { key: null, tty: true });
+  assert.match(shown.out, /environment.*live/);
+  assert.ok(!`${shown.out}${shown.err}`.includes(api.live_key), "the key is never shown");
+  assert.equal((await run(["whoami", "--profile", "nobody"], { key: null })).status, 3);
+  await run(["logout", "--profile", "live"], { key: null });
+  assert.equal((await run(["whoami"], { key: null })).json.environment, "test");
+});
+
+test("send takes flags, a file and standard input; --dry-run refuses a live key", async () => {
+  const flags = [
+    "send",
+    "--from",
+    "Shop <shop@sender.example>",
+    "--to",
+    "anna@recipient.example",
+    "--subject",
+    "By flags",
+  ];
+  const sent = await run([...flags, "--text", "-", "--tag", "cli", "--idempotency-key", "once"], {
+    stdin: "Hello from a pipe",
+  });
+  assert.equal(sent.json.status, "queued", sent.err);
+  const again = await run([...flags, "--text", "-", "--tag", "cli", "--idempotency-key", "once"], {
+    stdin: "Hello from a pipe",
+  });
+  assert.equal(again.json.id, sent.json.id);
+  await emailWithStatus(api, sent.json.id, ["delivered"]);
+  const file = join(folder, "mail.json");
+  writeFileSync(
+    file,
+    JSON.stringify({ from: "shop@sender.example", to: ["anna@recipient.example"], subject: "x", text_body: "y" }),
+  );
+  const attached = await run(["send", "--file", file, "--subject", "With a file", "--attach", file]);
+  const { email } = (await api.ask("GET", `/v1/emails/${attached.json.id}`)).body;
+  assert.equal(email.subject, "With a file");
+  assert.equal((await run([...flags, "--text", "x", "--dry-run"])).status, 2);
+  assert.equal((await run([...flags, "--text", "x", "--dry-run"], { key: api.test_key })).json.status, "simulated");
+  const lacking = await run(["send", "--to", "anna@recipient.example"]);
+  assert.deepEqual([lacking.status, /--from/.test(lacking.err)], [2, true]);
+});
+
+test("every operation is a command, and its help names its arguments", async () => {
+  const rows = readOperations();
+  assert.ok(rows.length >= 120, `${rows.length} operations`);
+  for (const { resource, method, arguments: args } of rows) {
+    const words = [...resource, method].map((word) => word.replaceAll("_", "-"));
+    const { out, status } = await run([...words, "--help"], { tty: true });
+    assert.equal(status, 0, words.join(" "));
+    for (const { name } of args)
+      assert.ok(out.includes(`<${name.replaceAll("_", "-")}>`), `${words.join(" ")}: ${name}`);
+  }
+});
+
+test("resources are created, listed as a table or as JSON, and removed only with a yes", async () => {
+  const made = await run([
+    "templates",
+    "create",
+    "--name",
+    "Order",
+    "--slug",
+    "cli-order",
+    "--subject",
+    "S",
+    "--text-body",
+    "Hi {{name}}",
+  ]);
+  assert.equal(made.json.slug, "cli-order", made.err);
+  const table = await run(["templates", "list"], { tty: true });
+  assert.match(table.out, /slug/);
+  assert.match(table.out, /cli-order/);
+  assert.ok(
+    table.out.split("\n").every((line) => line.length <= 120),
+    "a line fits the terminal",
+  );
+  assert.equal((await run(["templates", "list", "--all"])).json.templates[0].slug, "cli-order");
+  const refused = await run(["templates", "delete", "cli-order"]);
+  assert.deepEqual([refused.status, /--yes/.test(refused.err)], [2, true]);
+  assert.equal((await run(["templates", "delete", "cli-order", "--yes"])).json.deleted, true);
+  const gone = await run(["templates", "get", "cli-order"]);
+  assert.equal(gone.status, 4);
+  const invalid = await run(["templates", "create", "--name", "x", "--subject", "{{", "--text-body", "t"]);
+  assert.deepEqual([invalid.status, /subject/.test(invalid.err)], [2, true]);
+  const raw = await run(["api", "GET", "/v1/me"]);
+  assert.equal(raw.json.environment, "live");
+  assert.equal((await run(["api", "POST", "/v1/templates", "--data", "{"])).status, 2);
+});
+
+test("a command that is not there is named with the nearest one, and is wrong usage", async () => {
+  const { status, err } = await run(["domain", "list"]);
+  assert.equal(status, 2);
+  assert.match(err, /domains/);
+  const nobody = await run(["whoami"], { key: null, env: { XDG_CONFIG_HOME: join(folder, "empty") } });
+  assert.deepEqual([nobody.status, /postern login/.test(nobody.err)], [3, true]);
+  const away = await run(["whoami"], { env: { POSTERN_BASE_URL: "http://127.0.0.1:9" } });
+  assert.equal(away.status, 5);
+});
+
+test("domains add --wait ends when the records are there; dns is a zone file", async () => {
+  const waiting = run(["domains", "add", "cli.example", "--wait", "--timeout", "2"]);
+  const records = await until("the domain is there", async () => {
+    const { status, body } = await api.ask("GET", "/v1/domains/cli.example/dns");
+    return status === 200 && body.records;
+  });
+  publish(dns, records);
+  const { status, json, err } = await waiting;
+  assert.deepEqual([status, json?.domain.verified], [0, true], err);
+  const zone = await run(["domains", "dns", "cli.example", "--format", "bind"]);
+  assert.match(zone.out, /^_postern\.cli\.example\. \d+ IN TXT "postern-verify=/m);
+  const unverified = await run(["domains", "add", "never.example", "--wait", "--timeout", "0"]);
+  assert.deepEqual([unverified.status, /not verified/.test(unverified.err)], [1, true]);
+});
+
+test("why names the cause and the next step of each kind of failure", async () => {
+  const why = async (what: string): Promise<string> => {
+    const { status, out, err } = await run(["why", what], { tty: true });
+    assert.ok(status === 0 || status === 4, err);
+    return `${out}${err}`;
+  };
+  const ended = async (to: string, status: string, more: object = {}) => {
+    const id = await send(to, more);
+    await emailWithStatus(api, id, [status]);
+    return why(id);
+  };
+  dns.set("null.example", "MX", [{ exchange: "", preference: 0 }]);
+  const expected: [string, () => Promise<string>, RegExp, RegExp][] = [
+    ["delivered", () => ended("anna@recipient.example", "delivered"), /server took it/, /spam folder/],
+    [
+      "5xx",
+      () => ended("unknown@recipient.example", "bounced"),
+      /does not exist.*No such user/s,
+      /Correct the address/,
+    ],
+    ["suppressed", () => why("unknown@recipient.example"), /suppression list/, /suppressions remove unknown@/],
+    ["4xx", () => ended("full@recipient.example", "deferred"), /"later" \(452\).*Mailbox full/s, /next try is at/],
+    ["spam", () => ended("spam@recipient.example", "bounced"), /refuse|spam/i, /SPF, DKIM|answer/],
+    ["no MX", () => ended("anna@nowhere.example", "deferred"), /no mail server/, /next try is at/],
+    ["null MX", () => ended("anna@null.example", "bounced"), /takes no mail at all/, /Correct the address/],
+    [
+      "scheduled",
+      async () =>
+        why(await send("anna@recipient.example", { scheduled_at: new Date(clock.now() + 3_600_000).toISOString() })),
+      /as its sender asked/,
+      /emails cancel/,
+    ],
+    ["test key", async () => why(await send("anna@recipient.example", {}, api.test_key)), /test key/, /live key/],
+    ["unknown id", () => why("0193a5c0-7b1e-7000-8000-000000000001"), /no e-mail/, /emails list/],
+  ];
+  for (const [name, ask, cause, next] of expected) {
+    const text = await ask();
+    assert.match(text, cause, name);
+    assert.match(text, next, name);
+  }
+  const scheduled = await send("anna@recipient.example", {
+    scheduled_at: new Date(clock.now() + 3_600_000).toISOString(),
+  });
+  await api.ask("POST", `/v1/emails/${scheduled}/cancel`);
+  assert.match(await why(scheduled), /canceled before it left.*Next:/s);
+});
+
+test("why of a domain names what holds its mail: warming, quota, records", async () => {
+  const why = async (what: string, key: string) => (await run(["why", what], { tty: true, key })).out;
+  assert.match(await why("sender.example", api.live_key), /is verified, and no limit/);
+  const { org_id, live_key } = await api.organization("starter");
+  const asking = {
+    ask: (method: string, path: string, body?: unknown) => api.ask(method, path, body, { key: live_key }),
+  };
+  const domain = await addVerifiedDomain(asking, dns, "young.example", { warm: false });
+  await api.ask(
+    "POST",
+    `/v1/domains/${domain.id}/warming/pause`,
+    { reason: "a campaign went wrong" },
+    { key: live_key },
+  );
+  await api.world.db.execute("update organization set monthly_quota = 0 where id = $1", [org_id]);
+  const text = await why("young.example", live_key);
+  assert.match(text, /paused: a campaign went wrong.*warming resume/s);
+  assert.match(text, /quota is used up: 0 of 0/);
+  await api.ask("POST", "/v1/domains", { domain: "new.example", type: "outbound" }, { key: live_key });
+  assert.match(await why("new.example", live_key), /not verified.*domains dns new\.example/s);
+});
+
+test("listen forwards an event byte for byte, signed, within half a second of the outcome", async () => {
+  const calls: { body: Buffer; headers: IncomingMessage["headers"]; at: number }[] = [];
+  const server = createServer(async (request, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    calls.push({ body: Buffer.concat(parts), headers: request.headers, at: Date.now() });
+    response.end("ok");
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const port = (server.address() as AddressInfo).port;
+  const secret = `whsec_${"k".repeat(44)}`;
+  const stop = new AbortController();
+  const listening = run(["listen", `${port}/hooks`, "--secret", secret, "--events", "email.delivered"], {
+    tty: true,
+    signal: stop.signal,
+  });
+  await until("it is known that somebody reads", async () => {
+    const rows = await api.world.db.query("select 1 from event_listener where org_id = $1", [api.org_id]);
+    return rows.length > 0;
+  });
+  // Whether an organization's events are read is known for a second.
+  const found = await until("an event has come", async () => {
+    const id = await send("listen@recipient.example");
+    await emailWithStatus(api, id, ["delivered"]);
+    const settled = Date.now();
+    const call = await until(
+      "it is forwarded",
+      () => calls.find(({ body }) => body.includes(id)) ?? (Date.now() - settled > 3_000 ? "late" : null),
+    );
+    return call === "late" ? null : { call, settled, id };
+  });
+  const event = verify(found.call.body, found.call.headers["x-service-signature"], secret);
+  assert.deepEqual([event.event, event.email_id], ["email.delivered", found.id]);
+  const [stored] = await api.world.db.query<{ body: Buffer }>("select body from webhook_event where id = $1", [
+    event.event_id,
+  ]);
+  assert.deepEqual(found.call.body, stored?.body);
+  assert.ok(found.call.at - found.settled < 500, `${found.call.at - found.settled} ms`);
+  stop.abort();
+  const { out } = await listening;
+  assert.match(out, /delivered +listen@recipient\.example.*→ 200/);
+  server.close();
+  server.closeAllConnections();
+});
+
+test("the program itself: a pipe gets JSON, and each shell its completions", async () => {
+  const words = async (...args: string[]): Promise<{ status: number | null; out: string }> => {
+    const env = { ...process.env, POSTERN_API_KEY: api.live_key, POSTERN_BASE_URL: base };
+    const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ["ignore", "pipe", "ignore"] });
+    let out = "";
+    child.stdout.on("data", (piece) => (out += piece));
+    const [status] = await once(child, "close");
+    return { status: status as number | null, out };
+  };
+  const me = await words("whoami");
+  assert.deepEqual([me.status, JSON.parse(me.out).environment], [0, "live"]);
+  assert.equal((await words("nonsense")).status, 2);
+  for (const shell of ["bash", "zsh", "fish"]) assert.match((await run(["completion", shell])).out, /templates/);
+  assert.equal((await run(["completion", "cmd"])).status, 2);
+});
