@@ -46,6 +46,12 @@ export const STEPS: readonly Step[] = [
     seconds_max: 600,
   },
   {
+    name: "release",
+    what: "every artefact made, also in two clones of the last commit, installed, started, and one mail sent with it",
+    command: ["release/run.ts", "--twice"],
+    seconds_max: 1_800,
+  },
+  {
     name: "long",
     what: "the test files that npm test leaves out or plays with few rounds, with all of them",
     command: ["test/run.ts", "--no-check", "--long"],

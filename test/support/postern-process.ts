@@ -63,6 +63,11 @@ export async function startPostern(
     env: { ...inheritedEnv(), ...settings.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
+  return await whenReady(child);
+}
+
+/** Waits until a process of `postern start`, however it is run, says that it is ready. Its output must be piped. */
+export async function whenReady(child: ChildProcess): Promise<PosternProcess> {
   let output = "";
   const exited = new Promise<number | null>((done) => child.once("exit", done));
   const ready = new Promise<void>((done, fail) => {

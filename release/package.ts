@@ -1,0 +1,119 @@
+// The compiled package: what `npm install postern-<version>.tgz` installs. Node strips no types below node_modules, so the
+// program is compiled by tsc, file by file, into the same tree: `src/` with `.js`, `migrations/` and `bin/` beside it. Not
+// here: the Node to run it on, which is the machine's own, and the packages that it needs, which npm-shrinkwrap.json pins.
+import { execFileSync } from "node:child_process";
+import { chmodSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+
+export const ROOT = resolve(import.meta.dirname, "..");
+/** What is started by name: the program and its threads. All else is found through imports. */
+const ENTRIES = [
+  "src/main.ts",
+  "src/heavy-worker.ts",
+  "src/parsing/parse-worker.ts",
+  "src/platform/process/watchdog-worker.ts",
+];
+const PAGES = ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"];
+/** tsc rewrites imports; this is how the program names its threads and itself. */
+const OWN_FILE = /(new URL\("\.{1,2}\/[^"]+)\.ts(", import\.meta\.url\))/g;
+const LEFT_TYPESCRIPT = /["'`]\.{1,2}\/[^"'`]*(?<!\.d)\.ts["'`]/;
+
+type Manifest = {
+  name: string;
+  version: string;
+  optionalDependencies: Record<string, string>;
+  [field: string]: unknown;
+};
+type Lock = { packages: Record<string, { dev?: boolean; [field: string]: unknown }>; [field: string]: unknown };
+
+/** Of package.json: the version that all artefacts carry. */
+export function ownVersion(): string {
+  return readJson<Manifest>("package.json").version;
+}
+
+/** Writes the tree of the package into `folder`, which is emptied first. Throws when a name of a TypeScript file is left in it. */
+export function layOutPackage(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  compile(folder);
+  for (const file of globSync("migrations/[0-9]*.sql", { cwd: ROOT })) copy(file, folder);
+  for (const file of [...PAGES, ...globSync("docs/*.{md,yml}", { cwd: ROOT }), "bin/postern"]) copy(file, folder);
+  chmodSync(join(folder, "bin/postern"), 0o755);
+  if (existsSync(join(ROOT, "dashboard/dist"))) {
+    cpSync(join(ROOT, "dashboard/dist"), join(folder, "dashboard/dist"), { recursive: true });
+  }
+  const manifest = publishedManifest();
+  writeJson(join(folder, "package.json"), manifest);
+  writeJson(join(folder, "npm-shrinkwrap.json"), publishedLock(manifest));
+}
+
+/** `postern-<version>.tgz` in `out`, from a tree that layOutPackage made: npm gives every file the same time and owner. */
+export function packPackage(folder: string, out: string): string {
+  const told = execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", out], { cwd: folder });
+  const [{ filename }] = JSON.parse(told.toString()) as [{ filename: string }];
+  return join(out, filename);
+}
+
+function compile(folder: string): void {
+  const settings = join(folder, "tsconfig.json");
+  writeJson(settings, {
+    extends: join(ROOT, "tsconfig.json"),
+    compilerOptions: {
+      noEmit: false,
+      rewriteRelativeImportExtensions: true,
+      rootDir: ROOT,
+      outDir: folder,
+      typeRoots: [join(ROOT, "node_modules/@types")],
+    },
+    include: [join(ROOT, "src/**/*.d.ts")],
+    files: ENTRIES.map((file) => join(ROOT, file)),
+  });
+  execFileSync(join(ROOT, "node_modules/.bin/tsc"), ["-p", settings], { cwd: ROOT, stdio: "inherit" });
+  rmSync(settings);
+  for (const file of globSync("src/**/*.js", { cwd: folder })) {
+    const path = join(folder, file);
+    const text = readFileSync(path, "utf8").replace(OWN_FILE, "$1.js$2");
+    const left = LEFT_TYPESCRIPT.exec(text);
+    if (left) throw new Error(`${file} still names ${left[0]}, which is not in the package: see OWN_FILE`);
+    writeFileSync(path, text);
+  }
+}
+
+/** Without what is for working on Postern, and without the Node that `npm ci` puts beside a clone. */
+function publishedManifest(): Manifest {
+  const {
+    devDependencies: _dev,
+    scripts: _scripts,
+    private: _private,
+    ...manifest
+  } = readJson<Manifest>("package.json");
+  const optional = Object.entries(manifest.optionalDependencies).filter(([name]) => !isNode(name));
+  return { ...manifest, optionalDependencies: Object.fromEntries(optional) } as Manifest;
+}
+
+function publishedLock({ name, version, ...manifest }: Manifest): Lock {
+  const lock = readJson<Lock>("package-lock.json");
+  const packages = Object.entries(lock.packages).filter(
+    ([path, { dev }]) => path !== "" && !dev && !isNode(path.replace("node_modules/", "")),
+  );
+  const { license, bin, engines, dependencies, optionalDependencies } = manifest;
+  const root = { name, version, license, dependencies, bin, engines, optionalDependencies };
+  return { ...lock, name, version, packages: { "": root, ...Object.fromEntries(packages) } };
+}
+
+function isNode(name: string): boolean {
+  return /^node-(linux|win|darwin)-/.test(name);
+}
+
+function copy(file: string, folder: string): void {
+  mkdirSync(dirname(join(folder, file)), { recursive: true });
+  cpSync(join(ROOT, file), join(folder, file));
+}
+
+function readJson<T>(file: string): T {
+  return JSON.parse(readFileSync(join(ROOT, file), "utf8")) as T;
+}
+
+function writeJson(path: string, value: unknown): void {
+  writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
+}

@@ -1,0 +1,67 @@
+// Tries an artefact out as its users would: starts it, verifies a domain, sends one mail through the API to a real SMTP server
+// and looks at what arrived. The name server, the receiving server and the addresses are on loopback. Throws at the first
+// thing that does not go as it should. Not here: how each artefact is installed and started.
+import type { ChildProcess } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startDnsServer } from "../test/support/dns-server.ts";
+import { apiOf, ask, type PosternProcess, posternSettings, whenReady } from "../test/support/postern-process.ts";
+import { startSmtpSink } from "../test/support/smtp-sink.ts";
+import { receiveAt } from "../test/support/stories.ts";
+import { addVerifiedDomain } from "../test/support/verified-domain.ts";
+
+const DELIVERED_WITHIN_MS = 30_000;
+const STOPPED_WITHIN_MS = 60_000;
+
+export type Tried = { started: boolean; sent_one_mail: boolean; stopped_by_sigterm: boolean; seconds_to_start: number };
+
+/** How an artefact is started: with these settings, standard output and error piped. */
+export type StartArtefact = (env: Record<string, string>) => ChildProcess;
+
+/** Starts it, sends one mail with it, and stops it by SIGTERM. `dataDir` is a path as the artefact sees it. */
+export async function tryOut(start: StartArtefact, dataDir: string): Promise<Tried> {
+  await using undo = new AsyncDisposableStack();
+  const dns = undo.adopt(await startDnsServer(), (server) => server.stop());
+  const sink = undo.adopt(await startSmtpSink(), (server) => server.stop());
+  const settings = await posternSettings(dataDir, {
+    POSTERN_DNS: dns.address,
+    POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
+  });
+  const began = performance.now();
+  const child = start(settings.env);
+  undo.defer(() => void child.kill("SIGKILL"));
+  const running = await whenReady(child);
+  const secondsToStart = Math.round((performance.now() - began) / 100) / 10;
+  await addVerifiedDomain(apiOf(settings), dns, "shop.example");
+  receiveAt(dns, "recipient.example");
+  const sent = await ask(settings, "POST", "/v1/send", {
+    from: "Shop <orders@shop.example>",
+    to: ["anna@recipient.example"],
+    subject: "From a release",
+    text_body: "It was built, installed, started, and it sent this.",
+  });
+  if (sent.status !== 202) throw new Error(`POST /v1/send answered ${sent.status}: ${JSON.stringify(sent.body)}`);
+  const [mail] = await sink.waitFor(1, DELIVERED_WITHIN_MS);
+  const text = mail?.bytes.toString() ?? "";
+  if (!/^subject: From a release\r$/im.test(text)) throw new Error(`another mail arrived:\n${text}`);
+  if (!/^dkim-signature:/im.test(text)) throw new Error(`the mail is not signed:\n${text}`);
+  const stopped = await stopsBySigterm(running);
+  return { started: true, sent_one_mail: true, stopped_by_sigterm: stopped, seconds_to_start: secondsToStart };
+}
+
+async function stopsBySigterm(running: PosternProcess): Promise<boolean> {
+  const late = setTimeout(() => running.child.kill("SIGKILL"), STOPPED_WITHIN_MS);
+  const code = await running.stop();
+  clearTimeout(late);
+  if (code !== 0) throw new Error(`SIGTERM ended it with ${code}:\n${running.output()}`);
+  return true;
+}
+
+/** A folder for one try that other users may pass through; it goes with `undo`. */
+export function scratchFolder(undo: DisposableStack): string {
+  const folder = mkdtempSync(join(tmpdir(), "postern-release-"));
+  undo.defer(() => rmSync(folder, { recursive: true, force: true }));
+  chmodSync(folder, 0o755);
+  return folder;
+}
