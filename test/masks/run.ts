@@ -7,7 +7,7 @@ import PostalMime from "postal-mime";
 import { attackOf } from "../../src/masked/rewrite/attack-classes.fixture.ts";
 import { SHAPES } from "../../src/masked/rewrite/client-shapes.fixture.ts";
 import { buildOpenedReply } from "../../src/masked/rewrite/opened-reply.ts";
-import { differenceOf, PAIRS, play } from "../../src/masked/rewrite/oracle-play.fixture.ts";
+import { differenceOf, KINDS, PAIRS, play } from "../../src/masked/rewrite/oracle-play.fixture.ts";
 import { diceOf, randomMessage } from "../../src/masked/rewrite/random-tree.fixture.ts";
 import { buildReply } from "../../src/masked/rewrite/reply.ts";
 import { A, D, order, R } from "../../src/masked/rewrite/reply-order.fixture.ts";
@@ -82,11 +82,12 @@ function guess(count: number) {
   for (let seed = start; seed < start + count; seed += 1) {
     const [owner, other] = PAIRS[seed % PAIRS.length] as (typeof PAIRS)[number];
     const redact = (["all", "all", "quoted", "off"] as const)[seed % 4] ?? "all";
-    const [one, two] = [owner, other].map((name) => play(() => diceOf(seed), owner, name, redact).reply);
+    const kind = KINDS[Math.floor(seed / 4) % KINDS.length] ?? "as it came";
+    const [one, two] = [owner, other].map((name) => play(() => diceOf(seed), owner, name, { redact, kind }).reply);
     const difference = one && two ? differenceOf(one, two) : null;
     if (difference === null) continue;
     tally.different += 1;
-    console.error(`seed ${seed}: ${difference}`);
+    console.error(`seed ${seed}, ${kind}: ${difference}`);
   }
   return tally;
 }

@@ -13,6 +13,8 @@ import { carrier } from "./carriers.fixture.ts";
 import { SHAPES } from "./client-shapes.fixture.ts";
 import { buildForward } from "./forward.ts";
 import { fieldReader } from "./header-fields.ts";
+
+import { rewriteLinks } from "./link-rewriters.fixture.ts";
 import { type Dice, disguise } from "./random-tree.fixture.ts";
 import { type BuiltReply, buildReply } from "./reply.ts";
 import { markupIn } from "./scrub/html-markup.ts";
@@ -132,11 +134,18 @@ function calendarOf(description: string): string {
   return `BEGIN:VCALENDAR\r\nVERSION:2.0\r\nBEGIN:VEVENT\r\nUID:1@example.com\r\nORGANIZER:mailto:${C}\r\nDESCRIPTION:${description}\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n`;
 }
 
+/** What happens to the mail on its way, beside what its program does: `rewritten` links, files' `names`, `wrapped` quotes. */
+export const KINDS = ["as it came", "rewritten", "names", "wrapped"] as const;
+export type PlayKind = (typeof KINDS)[number];
+
 export type Answer = { forward: Buffer; reply: BuiltReply };
 
+type How = { redact: "all" | "quoted" | "off"; kind: PlayKind };
+
 /** The way of a mail that names `guess` to the mailbox `owner` and back, by the program that the dice choose. */
-export function play(seed: () => Dice, owner: string, guess: string, redact: "all" | "quoted" | "off" = "all"): Answer {
+export function play(seed: () => Dice, owner: string, guess: string, how: How): Answer {
   const dice = seed();
+  const { redact, kind } = how;
   const { bytes, message_id, references, name } = contactMail(dice, guess);
   const hider = createHider([{ reverse: R_OWNER, email: owner }], KEY);
   const hidden = (text: string) => hider.text(text).text;
@@ -153,7 +162,7 @@ export function play(seed: () => Dice, owner: string, guess: string, redact: "al
   });
   const sent: SentContent = { key: KEY, digests: [...hider.digests], tokens: [{ reverse: R_OWNER, email: owner }] };
   const restored = withoutTokens(sent.tokens);
-  const answer = client(dice, forward, owner);
+  const answer = client(dice, forward, owner, kind);
   const reply = buildReply(answer, {
     from: { name: "Anna", email: A },
     ...{ to: [{ name: null, email: C }], cc: [], date_ms: 1_795_000_000_000, message_id: "m1@mask.example" },
@@ -192,15 +201,17 @@ const ATTRIBUTIONS = [
 type Seen = { from: string; subject: string; text: string; html: string };
 
 /** An answer as some program writes it, from the mailbox, with whatever that says of itself. */
-function client(dice: Dice, forward: Buffer, owner: string): Buffer {
+function client(dice: Dice, forward: Buffer, owner: string, kind: PlayKind): Buffer {
   const value = fieldReader(forward);
   const mail = parseMessage(forward);
-  const text = mail.text ?? "";
+  const incoming = (text: string, isHtml: boolean) =>
+    kind === "rewritten" ? rewriteLinks(dice, { text, isHtml, owner }) : text;
+  const text = incoming(mail.text ?? "", false);
   const seen: Seen = {
     from: mail.from[0]?.name ?? "",
     subject: value("subject"),
     text,
-    html: mail.html ?? `<pre>${text.replace(/&/g, "&amp;").replace(/</g, "&lt;")}</pre>`,
+    html: mail.html ? incoming(mail.html, true) : `<pre>${text.replace(/&/g, "&amp;").replace(/</g, "&lt;")}</pre>`,
   };
   const attribution = pick(dice, ATTRIBUTIONS)
     .replace("{f}", () => seen.from)

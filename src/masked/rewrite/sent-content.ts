@@ -17,6 +17,7 @@ import {
   type Replaced,
   type Replacer,
 } from "./scrub/replace-addresses.ts";
+import { linkForms } from "./scrub/rewritten-links.ts";
 import { shownAddress } from "./scrub/shown-address.ts";
 
 /**
@@ -87,14 +88,15 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     const shelf = createShelf(unusedIn(source));
     const opaque: string[] = [];
     let kept = replaceOpaque(source, isHtml, (text, plain) => {
-      opaque.push(plain);
+      opaque.push(plain, ...linkForms(plain));
       return isFetched(text) ? shelf.put(text) : text;
     });
     // All at once first: most mail has many links and the mailbox in none.
     if (holds(opaque.join("\x01"))) {
       kept = replaceOpaque(source, isHtml, (text, plain) => {
-        if (!holds(plain)) return isFetched(text) ? shelf.put(text) : text;
-        digests.add(sentDigest(key, plain));
+        const forms = [plain, ...linkForms(plain)];
+        if (!forms.some(holds)) return isFetched(text) ? shelf.put(text) : text;
+        for (const form of forms) digests.add(sentDigest(key, form));
         return shelf.put(text);
       });
     }

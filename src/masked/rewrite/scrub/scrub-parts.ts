@@ -25,6 +25,7 @@ import { fateOf, isCard } from "./part-fate.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
 import { splitQuoted } from "./quoted-part.ts";
 import type { Replaced, Replacer } from "./replace-addresses.ts";
+import { unwrapLinks } from "./rewritten-links.ts";
 import { changedFile, type TextFile, unchangedFile } from "./text-files.ts";
 
 /** What is replaced where: in text that the author wrote, in quotes and files, and in what only machines write. */
@@ -204,7 +205,7 @@ function readText(part: Part, bytes: Buffer): string {
 
 function replaceText(text: string, isHtml: boolean, work: Work): string {
   const name = work.own.name ?? work.own.email;
-  const replaced = replaceAddresses(text, isHtml, work);
+  const replaced = replaceAddresses(unwrapLinks(text, isHtml), isHtml, work);
   if (work.author === null) return withoutMark(replaced, work);
   const { own, quoted } =
     work.own_name === "replace" && work.nesting === 0 ? splitQuoted(replaced, isHtml) : { own: "", quoted: replaced };
