@@ -7,6 +7,7 @@ import { decodeTransfer } from "../../mail/mime/decode-transfer.ts";
 import { decodeEntities } from "../../mail/mime/html-entities.ts";
 import { parseMessage } from "../../mail/mime/parse-message.ts";
 import { type Part, parseStructure } from "../../mail/mime/parse-structure.ts";
+import { fileHeader } from "../../mail/mime/part-headers.ts";
 import { encodeBase64 } from "../../mail/mime/write/encode-body.ts";
 import { encodeWords } from "../../mail/mime/write/encode-header.ts";
 import { carrier } from "./carriers.fixture.ts";
@@ -84,6 +85,21 @@ function written(dice: Dice, guess: string): string {
   ])();
 }
 
+/** Names of files with a guess in them. */
+function namesOf(dice: Dice, guess: string): string[] {
+  const ways = [
+    guess,
+    `${guess}.png`,
+    `for ${guess.toUpperCase()}, Müller.png`,
+    `x${guess}.png`,
+    `${written(dice, guess)}.png`,
+    `${"long ".repeat(30)}${guess} and ${guess.replace("@", " [at] ")}.png`,
+    `${Buffer.from(`for ${guess} alone`).toString("base64url")}.png`,
+    `first@x.example, ${guess}, second@y.example.png`,
+  ];
+  return Array.from({ length: 1 + dice(3) }, () => pick(dice, ways).replace(/[\r\n]/g, " "));
+}
+
 function inHtml(dice: Dice, guess: string): string {
   const plain = guess.replace(/[<>"]/g, "");
   const pixel = Buffer.from(`x${plain},nobody@x.example`).toString("base64");
@@ -106,6 +122,7 @@ function inHtml(dice: Dice, guess: string): string {
 export function contactMail(
   dice: Dice,
   guess: string,
+  kind: PlayKind,
 ): { bytes: Buffer; message_id: string; references: string[]; name: string } {
   const places = placesOf(dice, guess);
   const others = ["first@x.example", "second@y.example"];
@@ -123,6 +140,13 @@ export function contactMail(
   if (places.file !== "") parts.push(part('text/csv; charset=utf-8; name="list.csv"', places.file));
   if (places.calendar !== "")
     parts.push(part("text/calendar; charset=utf-8; method=PUBLISH", calendarOf(places.calendar)));
+  for (const name of kind === "names" ? namesOf(dice, guess) : []) {
+    const fields = fileHeader("Content-Disposition: attachment", "filename", name);
+    const type = fileHeader("Content-Type: image/png", "name", name);
+    parts.push(
+      Buffer.from(`--${boundary}\r\n${type}${fields}Content-Transfer-Encoding: base64\r\n\r\niVBORw0KGgo=\r\n`),
+    );
+  }
   const message_id = places.ids[0] ?? `<c1.${dice(1000)}@example.com>`;
   const references = places.ids.slice(1);
   const head = `From: ${encodeWords(places.name, 6)} <${C}>\r\nTo: ${A}\r\nSubject: ${encodeWords(places.subject, 9)}\r\nMessage-ID: ${message_id}\r\nMIME-Version: 1.0\r\nContent-Type: multipart/${parts.length === 2 ? "alternative" : "mixed"}; boundary=${boundary}\r\n\r\n`;
@@ -146,7 +170,7 @@ type How = { redact: "all" | "quoted" | "off"; kind: PlayKind };
 export function play(seed: () => Dice, owner: string, guess: string, how: How): Answer {
   const dice = seed();
   const { redact, kind } = how;
-  const { bytes, message_id, references, name } = contactMail(dice, guess);
+  const { bytes, message_id, references, name } = contactMail(dice, guess, kind);
   const hider = createHider([{ reverse: R_OWNER, email: owner }], KEY);
   const hidden = (text: string) => hider.text(text).text;
   const forward = buildForward(bytes, {
@@ -228,7 +252,9 @@ function client(dice: Dice, forward: Buffer, owner: string, kind: PlayKind): Buf
   const answered = message.slice(0, head).replace(/^Subject:.*(?:\r\n[ \t].*)*/im, () => subject) + message.slice(head);
   const html = `<div>${attribution.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/\r\n/g, "<br>")}</div><blockquote>${body}</blockquote>`;
   const files =
-    dice(3) === 0 ? parseStructure(forward, LIMITS).root.children?.filter((part) => filenameOf(part) !== "") : [];
+    dice(3) === 0 || kind === "names"
+      ? parseStructure(forward, LIMITS).root.children?.filter((part) => filenameOf(part) !== "")
+      : [];
   const attached = dice(5) === 0 ? forward : null;
   const whole = withQuote(Buffer.from(answered), { text: `${attribution}\r\n${quote}`, html });
   return withFiles(whole, files ?? [], attached);

@@ -113,8 +113,23 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     text: remembered((source) => hide(source, false, exchanger.text)),
     html: remembered((source) => hide(withPlainLetters(source).replace(BASE, ""), true, exchanger.html)),
     file: remembered((source) => hide(source, true, exchanger.html)),
-    name: (source) => exchanger.name(source),
+    name: remembered((source) => {
+      const { text, count } = exchanger.name(source);
+      // A name that has no room for tokens, and what the gate alone reads in it.
+      const isLong = count > 0 && text.length > NAME_CHARS_MAX;
+      const left = isLong ? source : text;
+      if (isLong || isNamedIn(left, gate)) digests.add(nameDigest(key, source));
+      return isLong ? { text: source, count: 0 } : { text, count };
+    }),
   };
+}
+
+/** Longer names are cut on their way. */
+const NAME_CHARS_MAX = 150;
+
+/** The digest of a name of a file, which is let out in the place of such a name alone. */
+function nameDigest(key: string, name: string): string {
+  return sentDigest(key, `name ${normalLine(name)}`);
 }
 
 /** A mail goes to each mailbox, with the same texts and the same links many times. */
@@ -163,6 +178,9 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
       [...readers, ...restored].map((one) => ({ ...one, write: shelved(one.write, shelf) })),
     );
     const told = exchanger[kind](source);
+    if (kind === "name" && digests.has(nameDigest(sent.key, shelf.take(told.text)))) {
+      return { text: taken ? "" : shelf.take(told.text), count: told.count };
+    }
     const whole = replaceLines(told.text, isHtml, (line, plain) =>
       digests.has(sentDigest(sent.key, normalLine(shelf.clear(plain)))) ? shelf.put(others[kind](line).text) : line,
     );
@@ -276,6 +294,13 @@ function isFoundIn(text: string, isHtml: boolean, secrets: Secrets): boolean {
   const head = `Content-Type: text/${isHtml ? "html" : "plain"}; charset=utf-8\r\n\r\n`;
   const plain = text.replace(REVERSE, BLANK).replaceAll(BLANK, INERT);
   return findLeaks(Buffer.from(head + plain), secrets).length > 0;
+}
+
+/** Would it find anything in the name of a file? */
+function isNamedIn(name: string, secrets: Secrets): boolean {
+  const plain = name.replace(REVERSE, INERT).replace(/["\\\r\n]/g, INERT);
+  const head = `Content-Type: text/plain\r\nContent-Disposition: attachment; filename="${plain}"\r\n\r\n`;
+  return findLeaks(Buffer.from(head), secrets).length > 0;
 }
 
 type Left = { shelf: Shelf; gate: Secrets };
