@@ -10,6 +10,7 @@ import { type Part, parseStructure } from "../../mail/mime/parse-structure.ts";
 import { fileHeader } from "../../mail/mime/part-headers.ts";
 import { encodeBase64 } from "../../mail/mime/write/encode-body.ts";
 import { encodeWords } from "../../mail/mime/write/encode-header.ts";
+import { shownName } from "../carry/shown-name.ts";
 import { carrier } from "./carriers.fixture.ts";
 import { SHAPES } from "./client-shapes.fixture.ts";
 import { buildForward } from "./forward.ts";
@@ -174,7 +175,7 @@ export function play(seed: () => Dice, owner: string, guess: string, how: How): 
   const hider = createHider([{ reverse: R_OWNER, email: owner }], KEY);
   const hidden = (text: string) => hider.text(text).text;
   const forward = buildForward(bytes, {
-    from: { name: hidden(`${name} (shop at example.com)`), email: R },
+    from: { name: hidden(shownName({ name, email: C })), email: R },
     ...{ to: [{ name: null, email: A }], cc: [], reply_to: [] },
     ...{ in_reply_to: [], references: references.map(hidden), message_id: hidden(message_id).slice(1, -1) },
     ...{ received_ms: 1_795_000_000_000, loop_mark: "x", unsubscribe_page: null },
@@ -184,7 +185,11 @@ export function play(seed: () => Dice, owner: string, guess: string, how: How): 
     ],
     hider,
   });
-  const sent: SentContent = { key: KEY, digests: [...hider.digests], tokens: [{ reverse: R_OWNER, email: owner }] };
+  const sent: SentContent = {
+    key: KEY,
+    digests: [...hider.digests, ...hider.lines],
+    tokens: [{ reverse: R_OWNER, email: owner }],
+  };
   const restored = withoutTokens(sent.tokens);
   const answer = client(dice, forward, owner, kind);
   const reply = buildReply(answer, {
@@ -228,6 +233,7 @@ type Seen = { from: string; subject: string; text: string; html: string };
 function client(dice: Dice, forward: Buffer, owner: string, kind: PlayKind): Buffer {
   const value = fieldReader(forward);
   const mail = parseMessage(forward);
+  const breaking = { width: pick(dice, [65, 72, 74, 76, 78, 80]), isMarked: dice(3) > 0 };
   const incoming = (text: string, isHtml: boolean) =>
     kind === "rewritten" ? rewriteLinks(dice, { text, isHtml, owner }) : text;
   const text = incoming(mail.text ?? "", false);
@@ -235,29 +241,59 @@ function client(dice: Dice, forward: Buffer, owner: string, kind: PlayKind): Buf
     from: mail.from[0]?.name ?? "",
     subject: value("subject"),
     text,
-    html: mail.html ? incoming(mail.html, true) : `<pre>${text.replace(/&/g, "&amp;").replace(/</g, "&lt;")}</pre>`,
+    html: mail.html
+      ? incoming(mail.html, true)
+      : `<pre>${text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;")}</pre>`,
   };
   const attribution = pick(dice, ATTRIBUTIONS)
     .replace("{f}", () => seen.from)
     .replace("{r}", R)
     .replace("{a}", A)
     .replace("{s}", () => seen.subject);
+  const broken = (given: string) => (kind === "wrapped" ? wrapped(given, breaking) : given);
   const plain = (dice(3) === 0 && mail.html ? toText(seen.html) : seen.text).replace(/\r\n?/g, "\n");
   const quote = pick(dice, [() => plain.replace(/^/gm, "> "), () => plain, () => plain.replace(/^/gm, "| ")])();
-  const body = dice(2) === 0 ? serialized(seen.html) : seen.html;
+  const whole = dice(2) === 0 ? serialized(seen.html) : seen.html;
+  const body = kind === "wrapped" ? wrappedHtml(whole, breaking) : whole;
   const shape = pick(dice, SHAPES);
   const message = shape.message({ d: owner, r: R, a: A }).replace(/\r?\n/g, "\r\n");
   const head = /\r\n\r\n/.exec(message)?.index ?? 0;
   const subject = `Subject: Re: ${encodeWords(seen.subject, 12)}`;
   const answered = message.slice(0, head).replace(/^Subject:.*(?:\r\n[ \t].*)*/im, () => subject) + message.slice(head);
-  const html = `<div>${attribution.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/\r\n/g, "<br>")}</div><blockquote>${body}</blockquote>`;
+  const html = `<div>${attribution.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\r\n/g, "<br>")}</div><blockquote>${body}</blockquote>`;
   const files =
     dice(3) === 0 || kind === "names"
       ? parseStructure(forward, LIMITS).root.children?.filter((part) => filenameOf(part) !== "")
       : [];
   const attached = dice(5) === 0 ? forward : null;
-  const whole = withQuote(Buffer.from(answered), { text: `${attribution}\r\n${quote}`, html });
-  return withFiles(whole, files ?? [], attached);
+  const answer = withQuote(Buffer.from(answered), { text: broken(`${attribution}\r\n${quote}`), html });
+  return withFiles(answer, files ?? [], attached);
+}
+
+type Breaking = { width: number; isMarked: boolean };
+
+/** As programs break the lines of a quote, with or without its mark before what goes on. */
+function wrapped(text: string, { width, isMarked }: Breaking): string {
+  return text
+    .split(/\r?\n/)
+    .map((line) => {
+      const [marks = ""] = /^[>|] /.exec(line) ?? [];
+      const lines = [""];
+      for (const word of line.slice(marks.length).trimEnd().split(/ +/)) {
+        const last = lines.at(-1) as string;
+        if (last !== "" && marks.length + last.length + 1 + word.length > width) lines.push(word);
+        else lines[lines.length - 1] = last === "" ? word : `${last} ${word}`;
+      }
+      return lines.map((one, at) => (at === 0 || isMarked ? marks : "") + one).join("\n");
+    })
+    .join("\n");
+}
+
+/** As some write HTML: its source in short lines. */
+function wrappedHtml(html: string, breaking: Breaking): string {
+  return html.includes("<pre")
+    ? html
+    : html.replace(/>[^<>]{40,}</g, (text) => wrapped(text, { ...breaking, isMarked: false }).replace(/^\s|\s$/g, ""));
 }
 
 const LIMITS = { parts_max: 300, depth_max: 20 };
@@ -276,7 +312,7 @@ function toText(html: string): string {
   let text = "";
   let from = 0;
   for (const { start, end } of markupIn(html)) {
-    text += html.slice(from, start) + (/^<(?:br|p|div)\b/i.test(html.slice(start, end)) ? "\r\n" : "");
+    text += html.slice(from, start) + (/^<\/?(?:br|p|div)\b/i.test(html.slice(start, end)) ? "\r\n" : "");
     from = end;
   }
   return decodeEntities(text + html.slice(from));
@@ -337,7 +373,7 @@ function withFiles(message: Buffer, files: readonly Part[], attached: Buffer | n
 /** What two answers differ in beyond the letters of the guess; null when in nothing. */
 export function differenceOf(one: BuiltReply, other: BuiltReply): string | null {
   if (one.kind !== "built" || other.kind !== "built") {
-    const [a, b] = [one, other].map((reply) => (reply.kind === "built" ? "built" : JSON.stringify(reply)));
+    const [a, b] = [one, other].map(told);
     return a === b ? null : `${a} / ${b}`;
   }
   const [a, b] = [texts(one.bytes), texts(other.bytes)];
@@ -347,6 +383,11 @@ export function differenceOf(one: BuiltReply, other: BuiltReply): string | null 
     if (found !== null) return found;
   }
   return null;
+}
+
+/** All but its bytes: nobody sees them. */
+function told(reply: BuiltReply): string {
+  return reply.kind === "built" ? "built" : JSON.stringify({ ...reply, bytes: "" });
 }
 
 /** The head and every decoded text. */

@@ -19,6 +19,7 @@ import {
 } from "./scrub/replace-addresses.ts";
 import { linkForms } from "./scrub/rewritten-links.ts";
 import { shownAddress } from "./scrub/shown-address.ts";
+import { createJoiner, lineDigests } from "./wrapped-lines.ts";
 
 /**
  * A mailbox of the owner and its reverse address at the alias, which tokens are made of. `shown`: the reply names it as a
@@ -49,6 +50,8 @@ export type ContentHider = Replacer & {
   /** Of an attached file, which stays as it is otherwise. */
   file(text: string): Replaced;
   digests: ReadonlySet<string>;
+  /** Those of lines that a program may break (wrapped-lines.ts): they are the same, whatever was guessed. */
+  lines: ReadonlySet<string>;
 };
 
 /** A hider of these mailboxes. */
@@ -108,20 +111,38 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     for (const piece of leftIn(bare, isHtml, { shelf, gate })) digests.add(sentDigest(key, piece));
     return { text: hidden, count };
   };
+  const lines = new Set<string>();
+  const noted = notingLines(key, found, lines);
   return {
     digests,
-    text: remembered((source) => hide(source, false, exchanger.text)),
-    html: remembered((source) => hide(withPlainLetters(source).replace(BASE, ""), true, exchanger.html)),
-    file: remembered((source) => hide(source, true, exchanger.html)),
-    name: remembered((source) => {
-      const { text, count } = exchanger.name(source);
-      // A name that has no room for tokens, and what the gate alone reads in it.
-      const isLong = count > 0 && text.length > NAME_CHARS_MAX;
-      const left = isLong ? source : text;
-      if (isLong || isNamedIn(left, gate)) digests.add(nameDigest(key, source));
-      return isLong ? { text: source, count: 0 } : { text, count };
+    lines,
+    text: remembered((source) => noted(source, false, hide(source, false, exchanger.text))),
+    html: remembered((given) => {
+      const source = withPlainLetters(given).replace(BASE, "");
+      return noted(source, true, hide(source, true, exchanger.html));
     }),
+    file: remembered((source) => hide(source, true, exchanger.html)),
+    name: remembered((source) => hideName(source, exchanger.name(source), { key, gate, digests })),
   };
+}
+
+/** Remembers the lines of a text, and which of them tell. */
+function notingLines(key: string, found: Replacer, lines: Set<string>) {
+  return (source: string, isHtml: boolean, replaced: Replaced): Replaced => {
+    const isTold = (line: string) => replaced.count > 0 && found.text(line).count > 0;
+    for (const digest of lineDigests(key, source, isHtml, isTold)) lines.add(digest);
+    return replaced;
+  };
+}
+
+type Naming = { key: string; gate: Secrets; digests: Set<string> };
+
+/** A name of a file; one that has no room for tokens, and one in which the gate alone reads anything, is known as a whole. */
+function hideName(source: string, { text, count }: Replaced, { key, gate, digests }: Naming): Replaced {
+  const isLong = count > 0 && text.length > NAME_CHARS_MAX;
+  const left = isLong ? source : text;
+  if (isLong || isNamedIn(left, gate)) digests.add(nameDigest(key, source));
+  return isLong ? { text: source, count: 0 } : { text, count };
 }
 
 /** Longer names are cut on their way. */
@@ -169,6 +190,7 @@ export type Keeping = {
 export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, others }: Keeping): Replacer {
   const digests = new Set(sent.digests);
   if (digests.size === 0 && restored.length === 0) return replacer;
+  const joiner = createJoiner(sent.key, digests);
   const readers = sent.tokens.map((token) =>
     tokenReader(token, (spelled) => digests.has(tokenDigest(sent.key, spelled))),
   );
@@ -181,7 +203,11 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
     if (kind === "name" && digests.has(nameDigest(sent.key, shelf.take(told.text)))) {
       return { text: taken ? "" : shelf.take(told.text), count: told.count };
     }
-    const whole = replaceLines(told.text, isHtml, (line, plain) =>
+    const joined =
+      kind === "name" || joiner === null
+        ? told.text
+        : joiner(told.text, isHtml, (line) => (isHtml ? decodeEntities(shelf.take(line)) : shelf.take(line)));
+    const whole = replaceLines(joined, isHtml, (line, plain) =>
       digests.has(sentDigest(sent.key, normalLine(shelf.clear(plain)))) ? shelf.put(others[kind](line).text) : line,
     );
     const words =

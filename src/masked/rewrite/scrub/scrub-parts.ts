@@ -227,10 +227,13 @@ function replaceAddresses(text: string, isHtml: boolean, work: Work): string {
   // In one go where both are treated alike, so that nothing hides across the border; nested mail is all quote.
   if (own === quoted || work.nesting > 0) return run(quoted, text);
   const split = splitQuoted(text, isHtml);
-  // A reverse address that the border would cut.
-  if (/\br\.[a-z2-7]{0,26}(?:<[^<>]*>|[\s>|])*$/i.test(split.own.slice(-400))) return run(quoted, text);
-  return run(own, split.own) + run(quoted, split.quoted);
+  // Before a reverse address that it would cut, because what was sent must not move it.
+  const cut = /\br\.[a-z2-7]{0,26}(?:<[^<>]*>|[\s>|])*$/i.exec(split.own.slice(-CUT_CHARS_MAX))?.[0].length ?? 0;
+  const border = split.own.length - cut;
+  return run(own, text.slice(0, border)) + run(quoted, text.slice(border));
 }
+
+const CUT_CHARS_MAX = 400;
 
 /** An address of a part that is not there tells its maker's domain as well. */
 function withNewIds(html: string, work: Work): string {
