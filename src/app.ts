@@ -273,7 +273,7 @@ const NO_SHORTAGE: Shortages = { shortage: () => null, room: () => ({ bytes: Num
 
 /** What both SMTP servers take mail in with; while the process is short of something mail is answered 452. */
 function intake(world: World, { spool }: Engine, pressure: Shortages) {
-  spool.heed(pressure.room);
+  spool.limitBy(pressure.room);
   return { spool, hasRoom: () => pressure.shortage() === null, tls: serverTls(world) };
 }
 
@@ -312,9 +312,9 @@ async function startSendingOut(world: World, roles: readonly Role[], { engine, m
   const deps = { signingKeys: allSigningKeys(world), roles: [...roles], findLane: engine.findLane, leaving, mark };
   const outbound = await startOutbound(world, deps);
   engine.outbound = outbound;
-  const ears = await world.db.listen([MTA_CHANNEL], outbound.wake);
+  const listener = await world.db.listen([MTA_CHANNEL], outbound.wake);
   // The engine first: it begins nothing more from this very moment, and takes no more mail that is accepted.
-  return async (): Promise<void> => void (await Promise.all([outbound.stop(), ears.close()]));
+  return async (): Promise<void> => void (await Promise.all([outbound.stop(), listener.close()]));
 }
 
 type Part = { name: string; stop(): Promise<unknown> };

@@ -11,11 +11,11 @@ import { type Outside, realOutside } from "./outside.ts";
 import { deferredLocally } from "./path/attempt.ts";
 import { createFinisher } from "./path/finish.ts";
 import { createIntake, type Intake } from "./path/intake.ts";
-import type { Errand } from "./path/links.ts";
+import type { Delivery } from "./path/links.ts";
 import { type OtherSource, rememberRefused } from "./path/other-source.ts";
 import { closePath, createPath, drive, isSuspended } from "./path/path.ts";
 import type { Path, PathParts } from "./path/path-types.ts";
-import { createSecondLook, type Leaving, type SecondLook } from "./path/recheck.ts";
+import { createRecheck, type Leaving, type Recheck } from "./path/recheck.ts";
 import { createShares } from "./path/shares.ts";
 import { createSources, type KnownSource, type Sources } from "./pools/sources.ts";
 import { gatherUsage, type Usage } from "./pools/usage.ts";
@@ -106,7 +106,7 @@ type Engine = {
   parts: PathParts;
   parking: Parking;
   suspended: Suspended;
-  secondLook: SecondLook;
+  recheck: Recheck;
   mark: Mark | null;
   /** Reservations whose accepting statement is under way. */
   reserved: number;
@@ -152,7 +152,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   const parts = pathParts(whole, { open, loadBody, signingKeys, results, usage, reach, finisher });
   const parking = parkingFor(whole, world, { memory: held.memory, finisher });
   const rehomer = rehomerFor(whole, world, deps.findLane ?? laneFinder(world));
-  const secondLook = createSecondLook(world, deps.leaving);
+  const recheck = createRecheck(world, deps.leaving);
   const intake = createIntake(world, {
     routes: createRoutes(world, results),
     relays: relayFinder(world),
@@ -160,8 +160,8 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     reach,
     rehomer,
     finisher,
-    secondLook,
-    admit: (errand) => admit(whole(), errand),
+    recheck,
+    admit: (delivery) => admit(whole(), delivery),
   });
   const suspended = createSuspended(world, (orgIds) => {
     if (built) holdBack(built, orgIds);
@@ -180,7 +180,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     returned: () => claimer.wake(),
   });
   const gathered = { sources, usage, otherSource, results, leases, journal, reach };
-  const working = { parts, parking, suspended, secondLook, rehomer, intake, claimer, forgotten };
+  const working = { parts, parking, suspended, recheck, rehomer, intake, claimer, forgotten };
   built = { world, ...held, ...gathered, ...working, mark: deps.mark ?? null, reserved: 0, stopping: false };
   gauges(built);
   return faceOf(built);
@@ -190,15 +190,15 @@ function journalHooks(
   world: World,
   outside: Outside,
   journal: HeldJournal,
-): Pick<LeaseHooks, "onRegistered" | "onBuried" | "onForgotten"> {
+): Pick<LeaseHooks, "onRegistered" | "onDead" | "onReleased"> {
   const { host, journals } = outside;
   return {
     onRegistered(node) {
       journal.open?.close();
       journal.open = journals.open(node);
     },
-    onBuried: (tx, dead) => recordInDoubt(tx, world, dead, outside),
-    onForgotten({ id, machine }) {
+    onDead: (tx, dead) => recordInDoubt(tx, world, dead, outside),
+    onReleased({ id, machine }) {
       if (machine === host.machine) journals.remove(id);
     },
   };
@@ -249,7 +249,7 @@ function reserve(engine: Engine, lane: Lane, bytes: number): number | null {
 }
 
 async function withdraw({ world, paths, memory, sources }: Engine, orgId: string, messageId: string): Promise<void> {
-  const isOfMessage = ({ job }: Errand): boolean => job.message_id === messageId;
+  const isOfMessage = ({ job }: Delivery): boolean => job.message_id === messageId;
   const jobs = [...paths.values()]
     .flatMap(({ fairness }) => fairness.drainOf(orgId, isOfMessage))
     .map(({ job }) => job);
@@ -264,41 +264,41 @@ function take(engine: Engine, lane: Lane, job: Job): void {
   engine.intake.take(lane, job);
 }
 
-function admit(engine: Engine, admitted: Errand): void {
-  const errand = { ...admitted, since_ms: engine.world.clock.monotonic() };
-  const { lane, job, plan } = errand;
+function admit(engine: Engine, admitted: Delivery): void {
+  const delivery = { ...admitted, since_ms: engine.world.clock.monotonic() };
+  const { lane, job, plan } = delivery;
   const source = sourceOf(engine, lane, job);
   if (typeof source === "string") {
     engine.parts.finisher.push(job, deferredLocally(source, "4.3.5", "local"));
     return;
   }
   if (engine.otherSource.avoids(job, source)) {
-    admitElsewhere(engine, errand, source);
+    admitElsewhere(engine, delivery, source);
     return;
   }
   const path = pathOf(engine, source, plan);
   engine.lanePaths.set(lane.id, path);
-  path.fairness.push(lane, errand);
+  path.fairness.push(lane, delivery);
   driveNow(engine, path);
 }
 
 /** Of its lane it is this message alone that leaves from another address. */
-function admitElsewhere(engine: Engine, errand: Errand, usual: KnownSource): void {
-  const { lane, job, plan } = errand;
+function admitElsewhere(engine: Engine, delivery: Delivery, usual: KnownSource): void {
+  const { lane, job, plan } = delivery;
   engine.otherSource
     .instead(job, usual)
     .then(({ source, counted }) => {
       const path = pathOf(engine, source, plan);
-      path.fairness.push(lane, { ...errand, job: { ...job, counted } });
+      path.fairness.push(lane, { ...delivery, job: { ...job, counted } });
       driveNow(engine, path);
     })
     .catch((err) => {
       engine.world.log.error({ err, message_id: job.message_id }, "another address could not be chosen");
-      setTimeout(() => admit(engine, errand), AGAIN_MS);
+      setTimeout(() => admit(engine, delivery), AGAIN_MS);
     });
 }
 
-function pathOf({ paths }: Engine, source: KnownSource, plan: Errand["plan"]): Path {
+function pathOf({ paths }: Engine, source: KnownSource, plan: Delivery["plan"]): Path {
   const key = `${source.id}|${plan.site.name}`;
   const path = paths.get(key) ?? createPath(key, source, plan);
   paths.set(key, path);
@@ -354,7 +354,7 @@ function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
     stopping: () => whole().stopping,
     isSuspended: (orgId) => whole().suspended.has(orgId),
     putBack: (job) => whole().parking.putBack(job),
-    lookAgain: (errand) => lookAgain(whole(), errand),
+    lookAgain: (delivery) => lookAgain(whole(), delivery),
     isForOther: (job, source) => whole().otherSource.note(job, source),
     divert: ({ lane, job }) => whole().intake.divert(lane, job),
     suspend: (path) => whole().parking.suspend(path),
@@ -364,11 +364,11 @@ function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
   };
 }
 
-function lookAgain({ world, secondLook }: Engine, errand: Errand): Promise<Outcome | null> | null {
+function lookAgain({ world, recheck }: Engine, delivery: Delivery): Promise<Outcome | null> | null {
   const now = world.clock.monotonic();
-  if (!isSentByCustomer(errand.job.about) || now - (errand.since_ms ?? 0) < STALE_MS) return null;
-  errand.since_ms = now;
-  return secondLook.find(errand.job);
+  if (!isSentByCustomer(delivery.job.about) || now - (delivery.since_ms ?? 0) < STALE_MS) return null;
+  delivery.since_ms = now;
+  return recheck.find(delivery.job);
 }
 
 function driveNow({ world, parts }: Engine, path: Path): void {

@@ -1,5 +1,5 @@
 // All SQL on delivery and lane: claim, finish, lanes. Every write after a claim names the owner; zero rows
-// means that the node was buried meanwhile and its result is dropped (reliability rule 3).
+// means that the node was declared dead meanwhile and its result is dropped (reliability rule 3).
 import type { Query, Tx } from "../platform/database/db.ts";
 import type { Job, Lane, Mark } from "./types.ts";
 

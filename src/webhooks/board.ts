@@ -89,7 +89,7 @@ export function laneFor(on: Board, due: Pick<DueLane, "org_id" | "webhook_id" | 
 }
 
 /** How many rows the lane would claim now. */
-export function appetite(on: Board, lane: Lane): number {
+export function wantedRows(on: Board, lane: Lane): number {
   const window = lane.pool === on.suspect ? CONCURRENCY : Math.floor(lane.limit) * AHEAD;
   return Math.max(0, window - lane.waiting.length);
 }
@@ -97,7 +97,7 @@ export function appetite(on: Board, lane: Lane): number {
 /** Lanes that have all they may hold: not to be looked for in the database. */
 export function fullLanes(on: Board): string[] {
   const full: string[] = [];
-  for (const lane of on.lanes.values()) if (appetite(on, lane) === 0) full.push(lane.webhook_id);
+  for (const lane of on.lanes.values()) if (wantedRows(on, lane) === 0) full.push(lane.webhook_id);
   return full;
 }
 
@@ -118,7 +118,7 @@ export function shareOut(on: Board, due: readonly DueLane[], rowsMax: number): {
     if (rest === 0) return { wants, cut: true };
     const left = room.get(lane.pool) ?? 0;
     const held = waiting.get(lane.pool)!.get(lane.org_id) ?? 0;
-    const asked = Math.min(appetite(on, lane), isEmpty(lane) ? CONCURRENCY : Number.POSITIVE_INFINITY);
+    const asked = Math.min(wantedRows(on, lane), isEmpty(lane) ? CONCURRENCY : Number.POSITIVE_INFINITY);
     // With these it holds as much as it leaves free.
     const rows = Math.min(asked, Math.ceil((left - held) / 2), rest);
     if (rows <= 0) continue;

@@ -72,7 +72,7 @@ export async function startHooks(world: HooksWorld, options: HooksOptions = {}):
     ...options,
   });
   await queue.healLanes(world.db);
-  const deaf = listenInProcess(world.db, hooks.bell);
+  const stopListening = listenInProcess(world.db, hooks.bell);
   const listener = await world.db.listen([CHANNEL], () => hooks.bell.ring());
   const running = run(hooks);
   return {
@@ -80,7 +80,7 @@ export async function startHooks(world: HooksWorld, options: HooksOptions = {}):
       hooks.stopping = true;
       hooks.bell.ring();
       await running;
-      deaf();
+      stopListening();
       await listener.close();
       hooks.returned.push(...board.emptyBoard(hooks.board).map((held) => held.row));
       await giveBack(hooks);
@@ -307,7 +307,7 @@ function pump(hooks: Hooks): void {
 }
 
 function wantsRows(hooks: Hooks, lane: board.Lane): boolean {
-  return hooks.returned.length > 0 || (lane.more && lane.waiting.length <= board.appetite(hooks.board, lane));
+  return hooks.returned.length > 0 || (lane.more && lane.waiting.length <= board.wantedRows(hooks.board, lane));
 }
 
 async function work(hooks: Hooks, { lane, held }: board.Started): Promise<void> {

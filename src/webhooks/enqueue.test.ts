@@ -167,11 +167,11 @@ test("hints to other processes are at most ten a second, and none go out while a
   assert.equal(notified, 1, "the first goes at once");
   await until("the others go together", () => notified === 2);
   const bell = createBell();
-  const deaf = listenInProcess(world.db, bell);
+  const stopListening = listenInProcess(world.db, bell);
   wakeHooks(world);
   assert.equal(await bell.heard(0), true);
   assert.equal(notified, 2);
-  deaf();
+  stopListening();
   wakeHooks(world);
   await until("those of other processes are told again", () => notified === 3);
 });

@@ -250,7 +250,7 @@ const STEPS_BY_NAME: Record<string, Step> = {
   heartbeat: async (side, { chance }) => nodes.heartbeat(side.query as Db, nodeOf(side, chance)),
   bury: async (side, turn) => {
     const dead = turn.chance.float() < 0.4 ? [nodeOf(side, turn.chance)] : [];
-    const buried = await nodes.buryNodes(side.query as Tx, 3_600, dead);
+    const buried = await nodes.declareNodesDead(side.query as Tx, 3_600, dead);
     await nodes.freeLeases(side.query as Tx);
     await nodes.freeOrphans(side.query as Tx);
     if (buried.length > 0) await register(side, turn);

@@ -462,7 +462,7 @@ function nodeStatements(universe: Universe, rows: OutboundRows): [string, Statem
     ],
     [textOf((db) => nodes.lockLeases(db)), () => []],
     [
-      textOf((db) => nodes.buryNodes(db, 0, [])),
+      textOf((db) => nodes.declareNodesDead(db, 0, [])),
       ([seconds, ids]) => {
         const limit = universe.monotonic() - seconds * 1000;
         const dead = [...alive.values()].filter((node) => node.seen_ms < limit || ids.includes(node.id));

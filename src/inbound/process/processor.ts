@@ -75,7 +75,7 @@ export function createProcessor(world: ProcessorWorld, parts: ProcessorParts): P
       return !state.stopping && shares.admit(jobs);
     },
     release(jobs) {
-      for (const job of jobs) shares.letGo(job);
+      for (const job of jobs) shares.release(job);
     },
     async offer(jobs) {
       const all = jobs.map((job) => new Promise<void>((done) => shares.push(job, done)));
@@ -114,7 +114,7 @@ function run(state: State, { job, done, leave }: Next, large: Budget): void {
       return outcome ? finish(state, job, outcome) : undefined;
     })
     .finally(() => {
-      state.shares.letGo(job);
+      state.shares.release(job);
       done();
       pump(state, large);
       state.claimer?.hasLess(job.mail.org_id);
@@ -268,7 +268,7 @@ async function finishUp(state: State): Promise<void> {
   const left = state.shares.drain();
   const claims = left.map(({ job }) => ({ org_id: job.mail.org_id, id: job.mail.id, claim_id: job.claim_id }));
   for (const { job, done } of left) {
-    state.shares.letGo(job);
+    state.shares.release(job);
     done();
   }
   const deadline = world.clock.monotonic() + STOP_WITHIN_MS;

@@ -53,7 +53,7 @@ test("what waits for a commit counts, without a place", () => {
   for (const each of held) shares.push(each, () => undefined);
   for (const next of [shares.next(), shares.next()]) next?.leave();
   assert.equal(shares.next(), null);
-  shares.letGo(held[0] as Job);
+  shares.release(held[0] as Job);
   assert.equal(shares.next()?.job, held[2]);
 });
 
@@ -78,7 +78,7 @@ test("one mail under two claims is two, and both are let go", () => {
   const { mail } = job("a");
   const [stale, standing] = [job("a"), job("a")].map((each): Job => ({ ...each, mail }));
   for (const each of [stale, standing]) shares.hold(each as Job);
-  for (const each of [stale, stale, standing]) shares.letGo(each as Job);
+  for (const each of [stale, stale, standing]) shares.release(each as Job);
   assert.deepEqual([shares.jobs(), shares.room()], [[], 8]);
   for (let at = 0; at < 4; at += 1) assert.ok(shares.admit([job("a")]));
 });

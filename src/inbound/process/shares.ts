@@ -28,7 +28,7 @@ export type Shares = {
   admit(jobs: readonly Job[]): boolean;
   /** Counts jobs that are claimed already. */
   hold(job: Job): void;
-  letGo(job: Job): void;
+  release(job: Job): void;
   /** A job that is held waits for its place. */
   push(job: Job, done: () => void): void;
   /** One of each organization in turn; null when nobody who waits may have a place. */
@@ -64,11 +64,11 @@ export function createShares(sizeOf: (job: Job) => number, limits: Limits = LIMI
     admit(jobs) {
       for (const job of jobs) hold(state, job);
       const isTooMuch = jobs.some(({ mail }) => !hasRoom(state, tenantOf(state, mail.org_id)));
-      if (isTooMuch) for (const job of jobs) letGo(state, job);
+      if (isTooMuch) for (const job of jobs) release(state, job);
       return !isTooMuch;
     },
     hold: (job) => hold(state, job),
-    letGo: (job) => letGo(state, job),
+    release: (job) => release(state, job),
     push(job, done) {
       const tenant = tenantOf(state, job.mail.org_id);
       tenant.waiting.push({ job, done });
@@ -112,7 +112,7 @@ function hold(state: State, job: Job): void {
   state.bytes += bytes;
 }
 
-function letGo(state: State, job: Job): void {
+function release(state: State, job: Job): void {
   if (!state.held.delete(job)) return;
   const tenant = tenantOf(state, job.mail.org_id);
   const bytes = state.sizeOf(job);

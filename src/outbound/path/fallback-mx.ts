@@ -33,7 +33,7 @@ export function otherServers({ hop }: Link, result: AttemptResult, hops: readonl
 }
 
 /** What is told of two servers: the second's word if it ends the attempt or leaves it in doubt, else the first's. */
-export function wordOfBoth(first: AttemptResult, second: AttemptResult): AttemptResult {
+export function reportedOfBoth(first: AttemptResult, second: AttemptResult): AttemptResult {
   const isWord = second.outcome !== null && (second.outcome.kind !== "deferred" || second.outcome.ambiguous);
   return isWord ? second : { ...second, outcome: first.outcome ?? second.outcome, lost: first.lost };
 }

@@ -1,7 +1,7 @@
 // Open sessions of a path that wait for its next message: which one serves it, how many are kept, and for how long.
 
 import type { Link } from "./link.ts";
-import { type Errand, fits } from "./links.ts";
+import { type Delivery, fits } from "./links.ts";
 import type { Shares } from "./shares.ts";
 
 export type Idle = { link: Link; timer: NodeJS.Timeout; forget(): void };
@@ -12,10 +12,10 @@ type Keeper = { idle: Idle[]; limit: number };
 const IDLE_MS = 30_000;
 
 /** The idle session used last that will do; those that broke meanwhile are closed on the way. */
-export function takeIdle(path: Keeper, errand: Errand): Link | null {
+export function takeIdle(path: Keeper, delivery: Delivery): Link | null {
   for (let at = path.idle.length - 1; at >= 0; at -= 1) {
     const { link, timer, forget } = path.idle[at] as Idle;
-    if (link.session.usable && !fits(link, errand)) continue;
+    if (link.session.usable && !fits(link, delivery)) continue;
     path.idle.splice(at, 1);
     clearTimeout(timer);
     forget();

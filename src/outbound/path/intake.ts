@@ -9,8 +9,8 @@ import type { Planned, Routes } from "../route/routes.ts";
 import type { Job, Lane } from "../types.ts";
 import { deferredLocally, refusedByDns } from "./attempt.ts";
 import type { Finisher } from "./finish.ts";
-import type { Errand } from "./links.ts";
-import type { SecondLook } from "./recheck.ts";
+import type { Delivery } from "./links.ts";
+import type { Recheck } from "./recheck.ts";
 
 export type IntakeParts = {
   routes: Routes;
@@ -19,9 +19,9 @@ export type IntakeParts = {
   reach: Pick<Reach, "isClosed">;
   rehomer: Pick<Rehomer, "push">;
   finisher: Pick<Finisher, "push">;
-  secondLook: SecondLook;
-  /** Puts the errand on its path. */
-  admit(errand: Errand): void;
+  recheck: Recheck;
+  /** Puts the delivery on its path. */
+  admit(delivery: Delivery): void;
 };
 
 export type Intake = {
@@ -38,8 +38,8 @@ export function createIntake(world: Pick<World, "log">, parts: IntakeParts): Int
   const { relays, routes, finisher } = parts;
 
   function take(lane: Lane, job: Job): void {
-    if (parts.secondLook.isDue(job)) {
-      const looked = parts.secondLook.find(job).then((end) => (end ? finisher.push(job, end) : leave(lane, job)));
+    if (parts.recheck.isDue(job)) {
+      const looked = parts.recheck.find(job).then((end) => (end ? finisher.push(job, end) : leave(lane, job)));
       retryOnError(looked, lane, job);
     } else leave(lane, job);
   }

@@ -35,19 +35,19 @@ export type Unopened = {
 };
 
 /** `since_ms`: since when it waits for its turn, by the monotonic clock. */
-export type Errand = { lane: Lane; job: Job; plan: Plan; since_ms?: number };
+export type Delivery = { lane: Lane; job: Job; plan: Plan; since_ms?: number };
 
-export type Opening = { source: Source; hop: PlannedHop; errand: Errand; startedAtMs: number };
+export type Opening = { source: Source; hop: PlannedHop; delivery: Delivery; startedAtMs: number };
 
 type Results = Pick<TlsResults, "note">;
 
 const CONNECT_TIMEOUT_MS = 30_000;
 
-/** Opens a session to one hop on the terms of the errand, stepping down only as far as they let it. */
+/** Opens a session to one hop on the terms of the delivery, stepping down only as far as they let it. */
 export async function openLink(world: LinkWorld, results: Results, opening: Opening): Promise<Link | Unopened> {
-  const { hop, errand } = opening;
+  const { hop, delivery } = opening;
   const { terms } = hop;
-  const mustEncrypt = errand.job.about.require_tls;
+  const mustEncrypt = delivery.job.about.require_tls;
   if (terms.kind === "closed") return closed(world, results, opening, terms);
   let trouble: Verdict = null;
   let failure: Unopened | null = null;
@@ -107,8 +107,8 @@ function judge(world: LinkWorld, terms: Terms, peer: PeerTls): Verdict {
   return terms.kind === "relay" ? judgeChain(peer) : judgePkix(peer);
 }
 
-function sessionOptions(world: LinkWorld, { source, hop, errand }: Opening) {
-  const { via } = errand.plan;
+function sessionOptions(world: LinkWorld, { source, hop, delivery }: Opening) {
+  const { via } = delivery.plan;
   return {
     // RFC 7672 §8.1: the server is asked for the certificate of the name its records stand under.
     host: hop.terms.kind === "dane" ? hop.terms.base : hop.host,
@@ -122,12 +122,12 @@ function sessionOptions(world: LinkWorld, { source, hop, errand }: Opening) {
 }
 
 function makeLink(opening: Opening, session: MailSession, { trouble, said }: { trouble: Verdict; said: Said }): Link {
-  const { source, hop, errand } = opening;
+  const { source, hop, delivery } = opening;
   const dane = hop.terms.kind === "dane" ? hop.terms.key : null;
   return {
     hop: { host: hop.host, address: hop.address },
     session,
-    isp: errand.plan.site.isp,
+    isp: delivery.plan.site.isp,
     is_relay: hop.terms.kind === "relay",
     source_ip: source.ip,
     proven: { encrypted: session.tls !== null, pkix: said.pkix, dane },
@@ -146,11 +146,11 @@ function closed(
   terms: Extract<Terms, { kind: "closed" }>,
 ): Unopened {
   noteFailure(results, opening, terms);
-  const { hop, errand, startedAtMs } = opening;
+  const { hop, delivery, startedAtMs } = opening;
   const outcome = deferredLocally(`${hop.host}: ${terms.detail}`, "4.7.5", "tls_policy");
   const duration_ms = Math.round(world.clock.monotonic() - startedAtMs);
   return {
-    outcome: { ...outcome, mx_host: hop.host, mx_ip: hop.address, isp: errand.plan.site.isp, duration_ms },
+    outcome: { ...outcome, mx_host: hop.host, mx_ip: hop.address, isp: delivery.plan.site.isp, duration_ms },
     by_policy: true,
     unreachable: false,
     path_action: null,
@@ -160,11 +160,11 @@ function closed(
 type Failure = Parameters<typeof unreachable>[0];
 
 function notOpened(world: LinkWorld, opening: Opening, failure: Failure): Unopened {
-  const { hop, errand, startedAtMs } = opening;
-  const { isp } = errand.plan.site;
+  const { hop, delivery, startedAtMs } = opening;
+  const { isp } = delivery.plan.site;
   const { outcome, path_action } = unreachable(failure, hop, isp, world.clock.monotonic() - startedAtMs);
   if (!failure.tls_failed) return { outcome, by_policy: false, unreachable: isUnreachable(failure), path_action };
-  const detail = `${hop.host}: ${whoDemands(errand.plan.domain, hop.terms)}${failure.detail}`;
+  const detail = `${hop.host}: ${whoDemands(delivery.plan.domain, hop.terms)}${failure.detail}`;
   const enhanced_code = failure.detail === NO_STARTTLS ? "4.7.10" : "4.7.5";
   const mailClass = demands(hop.terms) ? "tls_policy" : "tls_required";
   return {
@@ -176,7 +176,7 @@ function notOpened(world: LinkWorld, opening: Opening, failure: Failure): Unopen
 }
 
 /** What is told of several servers: what the first that answered said. That others are dead is no answer. */
-export function wordOf(tried: Unopened[]): Unopened | undefined {
+export function reportedFailure(tried: Unopened[]): Unopened | undefined {
   return tried.find(({ outcome }) => outcome.smtp_code !== null) ?? tried.at(-1);
 }
 
@@ -202,10 +202,10 @@ function whoDemands(domain: string, terms: Terms): string {
 
 // --- results and reuse ------------------------------------------------------------------------------------------------------
 
-function noteFailure(results: Results, { source, hop, errand }: Opening, trouble: Verdict): void {
+function noteFailure(results: Results, { source, hop, delivery }: Opening, trouble: Verdict): void {
   if (hop.terms.kind === "relay" || !trouble) return;
   results.note({
-    domain: errand.plan.domain,
+    domain: delivery.plan.domain,
     policy: hop.policy,
     result: trouble.result,
     detail: trouble.detail,
@@ -216,10 +216,10 @@ function noteFailure(results: Results, { source, hop, errand }: Opening, trouble
 }
 
 /**
- * Whether the open session will do for this errand: it leads to a server of the errand's own domain, and what was proven
- * of it is no less than what the errand demands.
+ * Whether the open session will do for this delivery: it leads to a server of the delivery's own domain, and what was proven
+ * of it is no less than what the delivery demands.
  */
-export function fits(link: Link, { job, plan }: Errand): PlannedHop | null {
+export function fits(link: Link, { job, plan }: Delivery): PlannedHop | null {
   const hop = plan.hops.find(({ host }) => host === link.hop.host);
   if (!hop || (job.about.require_tls && !link.proven.encrypted)) return null;
   switch (hop.terms.kind) {
@@ -236,8 +236,8 @@ export function fits(link: Link, { job, plan }: Errand): PlannedHop | null {
   }
 }
 
-/** Says on the link what the timeline is to show for this errand, and counts the session once for its domain. */
-export function useLink(results: Results, link: Link, hop: PlannedHop, { plan }: Errand): void {
+/** Says on the link what the timeline is to show for this delivery, and counts the session once for its domain. */
+export function useLink(results: Results, link: Link, hop: PlannedHop, { plan }: Delivery): void {
   const { tls } = link.session;
   const word = outcomeWord(link, hop.terms);
   link.tls = tls ? `${tls.protocol} ${tls.cipher}${word ? ` ${word}` : ""}` : null;

@@ -10,7 +10,7 @@ import type { Attempt } from "./attempt.ts";
 import type { Fairness } from "./fairness.ts";
 import type { Finisher } from "./finish.ts";
 import type { Idle } from "./idle.ts";
-import type { Errand, Source } from "./links.ts";
+import type { Delivery, Source } from "./links.ts";
 import type { Refusals } from "./refusals.ts";
 import type { Shares } from "./shares.ts";
 
@@ -25,7 +25,7 @@ export type PathParts = Attempt & {
   isForOther(job: Job, source: Source): boolean;
   reach: Pick<Reach, "connected" | "unreachable">;
   /** Whether mail that could not be sent directly has gone to its relay instead. */
-  divert(errand: Errand): boolean;
+  divert(delivery: Delivery): boolean;
   /** Parks the lanes of a path that was just suspended; their jobs in memory go back to the queue. */
   suspend(path: Path): void;
   /** Jobs came to a path after it was suspended: they follow the others. */
@@ -40,7 +40,7 @@ export type PathParts = Attempt & {
   /** Takes a job of such an organization back. */
   putBack(job: Job): void;
   /** Its end if it waited here for long and may not leave any more; null at once when that need not be looked up. */
-  lookAgain(errand: Errand): Promise<Outcome | null> | null;
+  lookAgain(delivery: Delivery): Promise<Outcome | null> | null;
 };
 
 export type Path = {
@@ -48,7 +48,7 @@ export type Path = {
   source: Source;
   site: Site;
   isRelay: boolean;
-  fairness: Fairness<Errand>;
+  fairness: Fairness<Delivery>;
   /** Connections that may be open now; grows by success, shrinks by failure. */
   limit: number;
   workers: number;

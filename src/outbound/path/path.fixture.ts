@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { openSession } from "../../mail/smtp/session.ts";
 import type { Outcome } from "../types.ts";
-import type { Errand } from "./links.ts";
+import type { Delivery } from "./links.ts";
 import { closePath, createPath, drive } from "./path.ts";
 import type { Path, PathParts, PathWorld } from "./path-types.ts";
 import { createShares } from "./shares.ts";
@@ -168,7 +168,7 @@ export function push(
     hops: addresses.map((address, n) => ({ host: `mx${n < firsts ? "" : n}.example`, address, terms, policy })),
     fresh_until_ms: Number.POSITIVE_INFINITY,
   };
-  const lane = { id: sender, org_id: "org", class: 0 } as unknown as Errand["lane"];
+  const lane = { id: sender, org_id: "org", class: 0 } as unknown as Delivery["lane"];
   for (let n = 0; n < count; n += 1) {
     const job = {
       message_id: `message-${n}`,
@@ -179,7 +179,7 @@ export function push(
       return_path_host: "bounces.postern.example",
       about: { size: 100, require_tls: false, origin: "forward", domain_id: sender },
     };
-    path.fairness.push(lane, { lane, job, plan } as unknown as Errand);
+    path.fairness.push(lane, { lane, job, plan } as unknown as Delivery);
   }
 }
 

@@ -61,8 +61,8 @@ describe("a path", () => {
     let most = 0;
     const kinds = [{ bytes_max: Number.POSITIVE_INFINITY, slots: 4 }];
     const shares: Shares<Path> = createShares<Path>((path) => drive(stage.world, stage.parts, path), kinds);
-    const enter: Shares<Path>["enter"] = (path, errand) => {
-      const mayEnter = shares.enter(path, errand);
+    const enter: Shares<Path>["enter"] = (path, delivery) => {
+      const mayEnter = shares.enter(path, delivery);
       most = Math.max(most, shares.size());
       return mayEnter;
     };

@@ -10,10 +10,10 @@ import type { Plan, PlannedHop } from "../route/tls-policy.ts";
 import type { Job, Outcome } from "../types.ts";
 import { type AttemptResult, attempt, deferredLocally, tooLate } from "./attempt.ts";
 import { createFairness } from "./fairness.ts";
-import { firstOf, otherServers, wordOfBoth } from "./fallback-mx.ts";
+import { firstOf, otherServers, reportedOfBoth } from "./fallback-mx.ts";
 import { closeIdle, keepIdle, takeIdle } from "./idle.ts";
 import type { Link } from "./link.ts";
-import { type Errand, fits, hopOf, openLink, type Source, type Unopened, useLink, wordOf } from "./links.ts";
+import { type Delivery, fits, hopOf, openLink, reportedFailure, type Source, type Unopened, useLink } from "./links.ts";
 import type { Path, PathParts, PathWorld } from "./path-types.ts";
 import { knownRefusal, rememberRefusal } from "./refusals.ts";
 
@@ -35,7 +35,7 @@ const UNRECORDED_PAUSE_MS = 200;
 const ALONE_MS = 60_000;
 
 /** What the work on one path needs at hand. */
-type Yard = { world: PathWorld; parts: PathParts; path: Path };
+type PathContext = { world: PathWorld; parts: PathParts; path: Path };
 
 /** A path without mail yet. */
 export function createPath(key: string, source: Source, { site, via }: Pick<Plan, "site" | "via">): Path {
@@ -79,10 +79,10 @@ export function drive(world: PathWorld, parts: PathParts, path: Path): void {
     return;
   }
   while (path.workers < workersMax(path) && path.workers < path.fairness.size()) {
-    const errand = nextErrand({ world, parts, path });
-    if (!errand) return;
+    const delivery = nextDelivery({ world, parts, path });
+    if (!delivery) return;
     path.workers += 1;
-    runWorker({ world, parts, path }, errand)
+    runWorker({ world, parts, path }, delivery)
       .catch((err) => world.log.error({ err, path: path.key }, "a delivery worker failed"))
       .finally(() => {
         path.workers -= 1;
@@ -91,7 +91,7 @@ export function drive(world: PathWorld, parts: PathParts, path: Path): void {
   }
 }
 
-function driveIn({ world, parts, path }: Yard, ms: number): void {
+function driveIn({ world, parts, path }: PathContext, ms: number): void {
   path.timer ??= setTimeout(() => {
     path.timer = null;
     drive(world, parts, path);
@@ -129,49 +129,49 @@ export function closePath(path: Path): void {
   closeIdle(path);
 }
 
-async function runWorker(yard: Yard, first: Errand): Promise<void> {
-  const { parts, path } = yard;
+async function runWorker(context: PathContext, first: Delivery): Promise<void> {
+  const { parts, path } = context;
   let link: Link | null = null;
-  for (let errand: Errand | null = first; errand; errand = nextErrand(yard)) {
+  for (let delivery: Delivery | null = first; delivery; delivery = nextDelivery(context)) {
     const held = link;
     link = null;
     try {
-      link = await sendOne(yard, held, errand);
+      link = await sendOne(context, held, delivery);
     } catch (err) {
-      notMade(yard, errand, err);
+      notMade(context, delivery, err);
     } finally {
-      parts.shares.leave(errand);
+      parts.shares.leave(delivery);
     }
   }
   if (link) keepIdle(parts.shares, path, link);
 }
 
 /** Nothing was said to the server; why the message could not be loaded or signed decides when it is tried again. */
-function notMade({ world, parts, path }: Yard, errand: Errand, err: unknown): void {
-  world.log.error({ err, message_id: errand.job.message_id }, "an attempt could not be made");
+function notMade({ world, parts, path }: PathContext, delivery: Delivery, err: unknown): void {
+  world.log.error({ err, message_id: delivery.job.message_id }, "an attempt could not be made");
   // First: what a store says of its connection reads as what the database says of its own, and may last for hours.
   if (isStoreTrouble(err)) {
     const told = "the stored message cannot be read at the moment; trying again";
-    parts.finisher.push(errand.job, deferredLocally(told, "4.3.0", "local"));
+    parts.finisher.push(delivery.job, deferredLocally(told, "4.3.0", "local"));
   } else if (isUnavailable(err)) {
     // The database was away while the message was loaded: no fault of it, and soon over.
-    path.fairness.push(errand.lane, errand);
+    path.fairness.push(delivery.lane, delivery);
     rest(world, path, UNRECORDED_PAUSE_MS);
-  } else parts.finisher.push(errand.job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
+  } else parts.finisher.push(delivery.job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
 }
 
-function nextErrand({ world, parts, path }: Yard): Errand | null {
+function nextDelivery({ world, parts, path }: PathContext): Delivery | null {
   if (parts.stopping() || mustHold(parts) || isSuspended(world, path)) return null;
   if (path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
-  const yard = { world, parts, path };
-  const enter = (errand: Errand): boolean => !isSlowed(yard, errand) && parts.shares.enter(path, errand);
-  for (let errand = path.fairness.next(enter); errand; errand = path.fairness.next(enter)) {
-    const isHeld = parts.isSuspended(errand.job.org_id);
-    if (!isHeld && mayBeTried(errand.job, world.clock.now())) return errand;
-    parts.shares.leave(errand);
+  const context = { world, parts, path };
+  const enter = (delivery: Delivery): boolean => !isSlowed(context, delivery) && parts.shares.enter(path, delivery);
+  for (let delivery = path.fairness.next(enter); delivery; delivery = path.fairness.next(enter)) {
+    const isHeld = parts.isSuspended(delivery.job.org_id);
+    if (!isHeld && mayBeTried(delivery.job, world.clock.now())) return delivery;
+    parts.shares.leave(delivery);
     // First: time was added in the queue to what waits by our doing.
-    if (isHeld) parts.putBack(errand.job);
-    else parts.finisher.push(errand.job, tooLate(errand.job));
+    if (isHeld) parts.putBack(delivery.job);
+    else parts.finisher.push(delivery.job, tooLate(delivery.job));
   }
   return null;
 }
@@ -185,68 +185,68 @@ function mayBeTried({ expires_at, about }: Job, nowMs: number): boolean {
  * Sends one message, opening a session where none will do; returns the link to go on with, or null without one. The link
  * held is this call's from here on, whatever becomes of it.
  */
-async function sendOne(yard: Yard, held: Link | null, errand: Errand): Promise<Link | null> {
-  const { parts, path } = yard;
-  const looking = parts.lookAgain(errand);
-  if (held && (looking || !fits(held, errand))) {
+async function sendOne(context: PathContext, held: Link | null, delivery: Delivery): Promise<Link | null> {
+  const { parts, path } = context;
+  const looking = parts.lookAgain(delivery);
+  if (held && (looking || !fits(held, delivery))) {
     keepIdle(parts.shares, path, held);
     held = null;
   }
   const end = looking && (await looking);
   if (end) {
-    parts.finisher.push(errand.job, end);
+    parts.finisher.push(delivery.job, end);
     return null;
   }
-  const reused = held ?? takeIdle(path, errand);
-  const link = reused ?? (await dial(yard, errand));
+  const reused = held ?? takeIdle(path, delivery);
+  const link = reused ?? (await dial(context, delivery));
   if (!link) return null;
-  const first = await attemptOn(yard, link, errand);
+  const first = await attemptOn(context, link, delivery);
   if (first.lost !== null && first.outcome === null) path.proven = false;
   if (first.lost !== null && reused && parts.mayStart()) {
     // The server ended the session before it heard of the message, which is not at fault: a fresh one decides.
     link.session.close();
-    const fresh = await dial(yard, errand);
-    return fresh && goOn(yard, fresh, errand, await attemptOn(yard, fresh, errand));
+    const fresh = await dial(context, delivery);
+    return fresh && goOn(context, fresh, delivery, await attemptOn(context, fresh, delivery));
   }
-  return goOn(yard, link, errand, first);
+  return goOn(context, link, delivery, first);
 }
 
 /** Settles what came of a message, once another server of the domain was asked where the trouble is this one's alone. */
-async function goOn(yard: Yard, link: Link, errand: Errand, first: AttemptResult): Promise<Link | null> {
-  const { world, parts, path } = yard;
+async function goOn(context: PathContext, link: Link, delivery: Delivery, first: AttemptResult): Promise<Link | null> {
+  const { world, parts, path } = context;
   const mayGoOn = !parts.stopping() && parts.mayStart() && path.aloneUntilMs <= world.clock.monotonic();
-  const hops = mayGoOn ? otherServers(link, first, reachable(path, errand)) : [];
-  if (hops.length === 0) return settle(yard, link, errand, first);
-  const other = await openOne(yard, errand, firstOf(hops, ADDRESSES_MAX - 1));
+  const hops = mayGoOn ? otherServers(link, first, reachable(path, delivery)) : [];
+  if (hops.length === 0) return settle(context, link, delivery, first);
+  const other = await openOne(context, delivery, firstOf(hops, ADDRESSES_MAX - 1));
   const isOpen = !Array.isArray(other);
   if (isOpen) part(link);
-  const both = isOpen ? wordOfBoth(first, await attemptOn(yard, other, errand)) : first;
+  const both = isOpen ? reportedOfBoth(first, await attemptOn(context, other, delivery)) : first;
   // Messages by the thousand must not wait for the other ones, one by one.
   if (both.outcome === first.outcome) path.aloneUntilMs = world.clock.monotonic() + ALONE_MS;
-  return settle(yard, isOpen ? other : link, errand, both);
+  return settle(context, isOpen ? other : link, delivery, both);
 }
 
 /** When the attempt cannot be made, the session, on which nothing was said, serves the next one. */
-async function attemptOn(yard: Yard, link: Link, errand: Errand): Promise<AttemptResult> {
-  const { world, parts, path } = yard;
-  useLink(parts.results, link, fits(link, errand) as PlannedHop, errand);
+async function attemptOn(context: PathContext, link: Link, delivery: Delivery): Promise<AttemptResult> {
+  const { world, parts, path } = context;
+  useLink(parts.results, link, fits(link, delivery) as PlannedHop, delivery);
   try {
-    return await attempt(world, parts, link, errand.job);
+    return await attempt(world, parts, link, delivery.job);
   } catch (err) {
     keepIdle(parts.shares, path, link);
     throw err;
   }
 }
 
-function settle(yard: Yard, link: Link, { job }: Errand, result: AttemptResult): Link | null {
-  const { parts, path } = yard;
+function settle(context: PathContext, link: Link, { job }: Delivery, result: AttemptResult): Link | null {
+  const { parts, path } = context;
   const seen = result.outcome ?? brokenOff(link, result.lost ?? "the connection was lost");
-  const outcome = conclude(yard, job, seen, result.path_action);
+  const outcome = conclude(context, job, seen, result.path_action);
   parts.usage.count(path.source, outcome);
-  if (outcome.kind === "delivered") recovered(yard);
-  act(yard, result.path_action, outcome.message);
+  if (outcome.kind === "delivered") recovered(context);
+  act(context, result.path_action, outcome.message);
   if (result.path_action === "slow_sender") {
-    path.slowed.set(job.about.domain_id, yard.world.clock.monotonic() + SLOW_PAUSE_MS);
+    path.slowed.set(job.about.domain_id, context.world.clock.monotonic() + SLOW_PAUSE_MS);
   }
   if (link.session.usable && link.session.sent < path.site.messages_per_connection) return link;
   part(link);
@@ -259,7 +259,12 @@ function part({ session }: Link): void {
 }
 
 /** Hands the outcome over; one that is about our address is tried once more from another, where there is one. */
-function conclude({ parts, path }: Yard, job: Job, seen: Outcome, action: AttemptResult["path_action"]): Outcome {
+function conclude(
+  { parts, path }: PathContext,
+  job: Job,
+  seen: Outcome,
+  action: AttemptResult["path_action"],
+): Outcome {
   const isAgain = action === "other_source" && parts.isForOther(job, path.source);
   const outcome: Outcome = isAgain ? { ...seen, kind: "deferred", retry_at_once: true } : seen;
   parts.finisher.push(job, outcome);
@@ -279,23 +284,23 @@ function brokenOff(link: Link, detail: string): Outcome {
  * Connects unless enough others do towards a site that may be dead: then the message waits for what comes of those, and
  * the worker ends, being one too many.
  */
-async function dial(yard: Yard, errand: Errand): Promise<Link | null> {
-  const { path } = yard;
+async function dial(context: PathContext, delivery: Delivery): Promise<Link | null> {
+  const { path } = context;
   if (!path.proven && path.dialling >= UNPROVEN_CONNECTIONS) {
-    path.fairness.push(errand.lane, errand);
+    path.fairness.push(delivery.lane, delivery);
     return null;
   }
   path.dialling += 1;
-  const link = await connect(yard, errand).finally(() => {
+  const link = await connect(context, delivery).finally(() => {
     path.dialling -= 1;
   });
-  if (link) reached(yard);
+  if (link) reached(context);
   return link;
 }
 
 /** The site is there: whatever its servers say to the mail, they are not out of reach. */
-function reached(yard: Yard): void {
-  const { parts, path } = yard;
+function reached(context: PathContext): void {
+  const { parts, path } = context;
   const wasSuspended = path.suspensions > 0;
   path.failures = 0;
   path.suspensions = 0;
@@ -303,10 +308,10 @@ function reached(yard: Yard): void {
     path.suspended.untilMs = 0;
     parts.resume(path);
   }
-  prove(yard);
+  prove(context);
 }
 
-function prove({ world, parts, path }: Yard): void {
+function prove({ world, parts, path }: PathContext): void {
   if (path.proven) return;
   path.proven = true;
   drive(world, parts, path);
@@ -316,26 +321,30 @@ function prove({ world, parts, path }: Yard): void {
  * Tries the plan's addresses in order. When none answers the message is deferred and the path steps back; when servers
  * answered but none on the terms of the domain's policy, that is the domain's trouble alone.
  */
-async function connect(yard: Yard, errand: Errand): Promise<Link | null> {
-  const { parts, path } = yard;
-  const known = knownRefusal(path.refusals, errand, yard.world.clock.monotonic());
+async function connect(context: PathContext, delivery: Delivery): Promise<Link | null> {
+  const { parts, path } = context;
+  const known = knownRefusal(path.refusals, delivery, context.world.clock.monotonic());
   if (known) {
-    parts.finisher.push(errand.job, known);
+    parts.finisher.push(delivery.job, known);
     return null;
   }
-  const opened = await openOne(yard, errand, firstOf(reachable(path, errand), ADDRESSES_MAX));
+  const opened = await openOne(context, delivery, firstOf(reachable(path, delivery), ADDRESSES_MAX));
   if (!Array.isArray(opened)) return opened;
-  notOpened(yard, errand, opened);
+  notOpened(context, delivery, opened);
   return null;
 }
 
 /** A session to the first of the hops that gives one, else what each of them said. */
-async function openOne({ world, parts, path }: Yard, errand: Errand, hops: PlannedHop[]): Promise<Link | Unopened[]> {
+async function openOne(
+  { world, parts, path }: PathContext,
+  delivery: Delivery,
+  hops: PlannedHop[],
+): Promise<Link | Unopened[]> {
   const startedAtMs = world.clock.monotonic();
   const tried: Unopened[] = [];
   const linkWorld = { clock: world.clock, config: world.config, open: parts.open };
   for (const hop of hops) {
-    const opened = await openLink(linkWorld, parts.results, { source: path.source, hop, errand, startedAtMs });
+    const opened = await openLink(linkWorld, parts.results, { source: path.source, hop, delivery, startedAtMs });
     if ("session" in opened) {
       if (!path.isRelay) parts.reach.connected();
       return opened;
@@ -346,76 +355,76 @@ async function openOne({ world, parts, path }: Yard, errand: Errand, hops: Plann
   return tried;
 }
 
-function notOpened(yard: Yard, errand: Errand, tried: Unopened[]): void {
-  const { parts, path } = yard;
+function notOpened(context: PathContext, delivery: Delivery, tried: Unopened[]): void {
+  const { parts, path } = context;
   const [first] = tried;
-  const word = wordOf(tried);
+  const word = reportedFailure(tried);
   if (!first || !word || tried.every(({ by_policy }) => by_policy)) {
-    const outcome = word?.outcome ?? noAddress(path, errand);
-    parts.finisher.push(errand.job, outcome);
-    rememberRefusal(path.refusals, errand, outcome, yard.world.clock.monotonic());
+    const outcome = word?.outcome ?? noAddress(path, delivery);
+    parts.finisher.push(delivery.job, outcome);
+    rememberRefusal(path.refusals, delivery, outcome, context.world.clock.monotonic());
     return;
   }
   // The first one: the last is an IPv6 address often enough, which a machine without IPv6 would look for in vain.
   if (!path.isRelay && tried.every(({ unreachable }) => unreachable)) {
     parts.reach.unreachable(path.site.name, hopOf(first));
   }
-  if (!parts.divert(errand)) {
-    const outcome = conclude(yard, errand.job, word.outcome, word.path_action);
+  if (!parts.divert(delivery)) {
+    const outcome = conclude(context, delivery.job, word.outcome, word.path_action);
     if (outcome.class === "blocked") parts.usage.count(path.source, outcome);
   }
-  failed(yard, word);
+  failed(context, word);
 }
 
 /** A source with an address of its own reaches addresses of that kind only. */
-function reachable({ source: { ip } }: Path, { plan }: Errand): PlannedHop[] {
+function reachable({ source: { ip } }: Path, { plan }: Delivery): PlannedHop[] {
   return plan.hops.filter(({ address }) => ip === null || isIP(ip) === isIP(address));
 }
 
-function noAddress({ source }: Path, { plan }: Errand): Outcome {
+function noAddress({ source }: Path, { plan }: Delivery): Outcome {
   const kind = source.ip && isIP(source.ip) === 6 ? "IPv6" : "IPv4";
   const message = `no mail server of ${plan.domain} has an ${kind} address, and this mail leaves from ${source.ip}`;
   return deferredLocally(message, "4.4.1", "connection");
 }
 
 /** Postfix's feedback: one more connection after each full cohort of successes. */
-function recovered(yard: Yard): void {
-  const { path } = yard;
+function recovered(context: PathContext): void {
+  const { path } = context;
   path.blocks = 0;
   path.limit = Math.min(path.site.connections_max, path.limit + 1 / path.limit);
-  prove(yard);
+  prove(context);
 }
 
-function failed(yard: Yard, { outcome, path_action }: Unopened): void {
-  const { world, path } = yard;
+function failed(context: PathContext, { outcome, path_action }: Unopened): void {
+  const { world, path } = context;
   const now = world.clock.monotonic();
   if (path.failures === 0) path.firstFailureAtMs = now;
   path.failures += 1;
   path.proven = false;
   path.limit = Math.max(1, path.limit - 1);
   rest(world, path, Math.min(FAILURE_PAUSE_MAX_MS, FAILURE_PAUSE_MS * path.failures));
-  if (act(yard, path_action, outcome.message)) return;
+  if (act(context, path_action, outcome.message)) return;
   const isDead = path.failures >= FAILURES_TO_SUSPEND && now - path.firstFailureAtMs >= FAILING_FOR_MS;
   if (isDead || path.suspensions > 0) {
-    suspend(yard, outcome.message, SUSPEND_MIN[Math.min(path.suspensions, SUSPEND_MIN.length - 1)] as number);
+    suspend(context, outcome.message, SUSPEND_MIN[Math.min(path.suspensions, SUSPEND_MIN.length - 1)] as number);
     path.suspensions += 1;
   }
 }
 
 /** Does what a reply asks of the path; true when it is suspended for that. */
-function act(yard: Yard, action: AttemptResult["path_action"], reason: string): boolean {
-  const { world, path } = yard;
+function act(context: PathContext, action: AttemptResult["path_action"], reason: string): boolean {
+  const { world, path } = context;
   if (action === "slow") slowDown(world, path);
   if (action === "other_source") path.blocks += 1;
   // One refusal may be about the message; three in a row are about us, and every further one harms our name.
   const isBlocked = action === "other_source" && path.blocks >= BLOCKS_TO_SUSPEND;
   if (action !== "suspend" && !isBlocked) return false;
-  suspend(yard, reason, BLOCKED_MIN);
+  suspend(context, reason, BLOCKED_MIN);
   return true;
 }
 
 /** Whether the sender's domain is to wait still; the path is looked at again then. */
-function isSlowed({ world, parts, path }: Yard, { job }: Errand): boolean {
+function isSlowed({ world, parts, path }: PathContext, { job }: Delivery): boolean {
   const waitMs = (path.slowed.get(job.about.domain_id) ?? 0) - world.clock.monotonic();
   if (waitMs <= 0) path.slowed.delete(job.about.domain_id);
   else driveIn({ world, parts, path }, waitMs);
@@ -427,7 +436,7 @@ function slowDown(world: PathWorld, path: Path): void {
   rest(world, path, SLOW_PAUSE_MS);
 }
 
-function suspend({ world, parts, path }: Yard, reason: string, minutes: number): void {
+function suspend({ world, parts, path }: PathContext, reason: string, minutes: number): void {
   world.log.warn({ path: path.key, minutes }, "a destination is suspended");
   path.suspended = { untilMs: world.clock.now() + minutes * 60_000, reason };
   parts.suspend(path);

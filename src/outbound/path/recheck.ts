@@ -8,7 +8,7 @@ import { findSuppressed, scopeOf } from "../../suppressions/suppressions.ts";
 import type { Job, Outcome } from "../types.ts";
 import { deferredLocally } from "./attempt.ts";
 
-export type SecondLook = {
+export type Recheck = {
   isDue(job: Job): boolean;
   /** What becomes of it when it may not leave, else null. Look-ups of the same moment share statements. */
   find(job: Job): Promise<Outcome | null>;
@@ -18,7 +18,7 @@ export type SecondLook = {
 export type Leaving = (job: Job) => Promise<{ at: Date; why: string; expires_at: Date | null } | null>;
 
 /** Forwards and our own notices are in no customer's list, as when they are made. */
-export function createSecondLook(world: Pick<World, "db" | "clock">, leaving: Leaving = async () => null): SecondLook {
+export function createRecheck(world: Pick<World, "db" | "clock">, leaving: Leaving = async () => null): Recheck {
   const findBlocking = findSuppressed(world);
   const findEnd = findSendingEnd(world);
 

@@ -2,26 +2,26 @@
 
 import type { Plan } from "../route/tls-policy.ts";
 import type { Outcome } from "../types.ts";
-import type { Errand } from "./links.ts";
+import type { Delivery } from "./links.ts";
 
 export type Refusals = Map<string, { plan: Plan; outcome: Outcome; untilMs: number }>;
 
 const REFUSED_FOR_MS = 60_000;
 const REFUSALS_MAX = 1_000;
 
-/** What was told of the errand's domain a moment ago, while its plan is the same; null: it has to be tried. */
-export function knownRefusal(refusals: Refusals, errand: Errand, nowMs: number): Outcome | null {
-  const known = refusals.get(keyOf(errand));
-  const holds = known && known.plan === errand.plan && known.untilMs > nowMs;
+/** What was told of the delivery's domain a moment ago, while its plan is the same; null: it has to be tried. */
+export function knownRefusal(refusals: Refusals, delivery: Delivery, nowMs: number): Outcome | null {
+  const known = refusals.get(keyOf(delivery));
+  const holds = known && known.plan === delivery.plan && known.untilMs > nowMs;
   return holds ? { ...known.outcome, duration_ms: 0 } : null;
 }
 
 /** Notes it for a minute from `nowMs` (monotonic). */
-export function rememberRefusal(refusals: Refusals, errand: Errand, outcome: Outcome, nowMs: number): void {
+export function rememberRefusal(refusals: Refusals, delivery: Delivery, outcome: Outcome, nowMs: number): void {
   if (refusals.size >= REFUSALS_MAX) refusals.clear();
-  refusals.set(keyOf(errand), { plan: errand.plan, outcome, untilMs: nowMs + REFUSED_FOR_MS });
+  refusals.set(keyOf(delivery), { plan: delivery.plan, outcome, untilMs: nowMs + REFUSED_FOR_MS });
 }
 
-function keyOf({ job, plan }: Errand): string {
+function keyOf({ job, plan }: Delivery): string {
   return `${plan.domain} ${job.about.require_tls}`;
 }

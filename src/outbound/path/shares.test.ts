@@ -7,20 +7,20 @@ const KINDS = [
   { bytes_max: Number.POSITIVE_INFINITY, slots: 2 },
 ];
 
-type Waiting = { name: string; errands: Sized[] };
+type Waiting = { name: string; deliveries: Sized[] };
 
-const errand = (org_id: string, size = 10): Sized => ({ job: { org_id, about: { size } } });
+const delivery = (org_id: string, size = 10): Sized => ({ job: { org_id, about: { size } } });
 
-/** Paths with errands that begin as soon as they may; `done` ends one of an organization. */
+/** Paths with deliveries that begin as soon as they may; `done` ends one of an organization. */
 function stage() {
-  const begun: { path: string; errand: Sized }[] = [];
+  const begun: { path: string; delivery: Sized }[] = [];
   const started: string[] = [];
   const shares = createShares<Waiting>((path) => drive(path), KINDS);
 
   function drive(path: Waiting): void {
-    while (path.errands[0] && shares.enter(path, path.errands[0])) {
-      const next = path.errands.shift() as Sized;
-      begun.push({ path: path.name, errand: next });
+    while (path.deliveries[0] && shares.enter(path, path.deliveries[0])) {
+      const next = path.deliveries.shift() as Sized;
+      begun.push({ path: path.name, delivery: next });
       started.push(`${path.name}:${next.job.org_id}`);
     }
   }
@@ -28,35 +28,35 @@ function stage() {
   return {
     shares,
     started,
-    path(name: string, errands: Sized[]): Waiting {
-      const path = { name, errands };
+    path(name: string, deliveries: Sized[]): Waiting {
+      const path = { name, deliveries };
       drive(path);
       return path;
     },
-    running: (org: string) => begun.filter(({ errand: { job } }) => job.org_id === org).length,
+    running: (org: string) => begun.filter(({ delivery: { job } }) => job.org_id === org).length,
     done(org: string): void {
-      const at = begun.findIndex(({ errand: { job } }) => job.org_id === org);
+      const at = begun.findIndex(({ delivery: { job } }) => job.org_id === org);
       const [ended] = begun.splice(at, 1);
-      shares.leave((ended as { errand: Sized }).errand);
+      shares.leave((ended as { delivery: Sized }).delivery);
     },
   };
 }
 
 test("an organization with ten thousand destinations has half of the slots, and another begins at once", () => {
   const { path, running, shares } = stage();
-  for (let n = 0; n < 10_000; n += 1) path(`dead ${n}`, [errand("flood")]);
+  for (let n = 0; n < 10_000; n += 1) path(`dead ${n}`, [delivery("flood")]);
   assert.equal(running("flood"), 4);
-  path("shop", [errand("shop"), errand("shop"), errand("shop")]);
+  path("shop", [delivery("shop"), delivery("shop"), delivery("shop")]);
   assert.equal(running("shop"), 2);
   assert.equal(shares.size(), 6);
 });
 
 test("beside each other two organizations come to equal shares", () => {
   const { path, running, done } = stage();
-  for (let n = 0; n < 100; n += 1) path(`dead ${n}`, [errand("flood")]);
+  for (let n = 0; n < 100; n += 1) path(`dead ${n}`, [delivery("flood")]);
   path(
     "shop",
-    Array.from({ length: 100 }, () => errand("shop")),
+    Array.from({ length: 100 }, () => delivery("shop")),
   );
   for (let n = 0; n < 20; n += 1) done(n % 2 === 0 ? "flood" : "shop");
   assert.ok(Math.abs(running("flood") - running("shop")) <= 1, `${running("flood")} and ${running("shop")}`);
@@ -67,25 +67,25 @@ test("every path of an organization gets its turn, however much the first ones h
   const { path, started, done } = stage();
   path(
     "first",
-    Array.from({ length: 50 }, () => errand("a")),
+    Array.from({ length: 50 }, () => delivery("a")),
   );
-  for (let n = 0; n < 10; n += 1) path(`later ${n}`, [errand("a")]);
+  for (let n = 0; n < 10; n += 1) path(`later ${n}`, [delivery("a")]);
   for (let n = 0; n < 70; n += 1) if (started.length > n) done("a");
   for (let n = 0; n < 10; n += 1) assert.ok(started.includes(`later ${n}:a`), `later ${n} of ${started}`);
 });
 
 test("large messages are few at once, and no small one waits for them", () => {
   const { path, running } = stage();
-  for (let n = 0; n < 50; n += 1) path(`large ${n}`, [errand("videos", 20_000_000)]);
+  for (let n = 0; n < 50; n += 1) path(`large ${n}`, [delivery("videos", 20_000_000)]);
   assert.equal(running("videos"), 1);
-  path("small", [errand("videos"), errand("shop")]);
+  path("small", [delivery("videos"), delivery("shop")]);
   assert.equal(running("videos"), 2);
   assert.equal(running("shop"), 1);
 });
 
 test("large messages all go in the end", () => {
   const { path, started, done } = stage();
-  for (let n = 0; n < 50; n += 1) path(`large ${n}`, [errand("videos", 20_000_000)]);
+  for (let n = 0; n < 50; n += 1) path(`large ${n}`, [delivery("videos", 20_000_000)]);
   for (let n = 0; n < 50; n += 1) done("videos");
   assert.equal(started.length, 50);
 });

@@ -24,11 +24,11 @@ export type Sized = { job: Pick<Job, "org_id"> & { about: Pick<Job["about"], "si
 
 export type Shares<P> = {
   /**
-   * Takes a slot for the errand, unless its organization has its share already: then `path` is driven again when there is
+   * Takes a slot for the delivery, unless its organization has its share already: then `path` is driven again when there is
    * one. Each slot that was taken is followed by `leave`.
    */
-  enter(path: P, errand: Sized): boolean;
-  leave(errand: Sized): void;
+  enter(path: P, delivery: Sized): boolean;
+  leave(delivery: Sized): void;
   /** Notes an open session; returns how to forget it. `close` is called when there are too many. */
   keep(close: () => void): () => void;
   /** Attempts under way. */
@@ -69,9 +69,9 @@ export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[]
   }
 
   return {
-    enter(path, errand) {
-      const row = rowOf(errand);
-      const { org_id } = errand.job;
+    enter(path, delivery) {
+      const row = rowOf(delivery);
+      const { org_id } = delivery.job;
       if (!hasShare(row, org_id)) {
         row.waiting.set(org_id, (row.waiting.get(org_id) ?? new Set()).add(path));
         return false;
@@ -80,9 +80,9 @@ export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[]
       row.byOrg.set(org_id, (row.byOrg.get(org_id) ?? 0) + 1);
       return true;
     },
-    leave(errand) {
-      const row = rowOf(errand);
-      const { org_id } = errand.job;
+    leave(delivery) {
+      const row = rowOf(delivery);
+      const { org_id } = delivery.job;
       const left = (row.byOrg.get(org_id) ?? 0) - 1;
       row.used -= 1;
       if (left > 0) row.byOrg.set(org_id, left);

@@ -154,11 +154,11 @@ async function settleLanes(world: World, { wanted, rows, lingering, memory }: Se
   for (const { id, k } of wanted) memory.setBacklog(id, (taken.get(id) ?? 0) >= k);
   const now = new Date(world.clock.now());
   // What was found at the second look may have a neighbour that is being committed: then it was a first one.
-  const secondLook = drained.filter((id) => lingering.delete(id) && !taken.has(id));
-  const firstLook = drained.filter((id) => !secondLook.includes(id));
-  if (secondLook.length > 0) await queries.rescheduleLanes(world.db, secondLook, now, 0);
-  if (firstLook.length > 0) {
-    const looked = await queries.rescheduleLanes(world.db, firstLook, now, LINGER_MS);
+  const recheck = drained.filter((id) => lingering.delete(id) && !taken.has(id));
+  const firstCheck = drained.filter((id) => !recheck.includes(id));
+  if (recheck.length > 0) await queries.rescheduleLanes(world.db, recheck, now, 0);
+  if (firstCheck.length > 0) {
+    const looked = await queries.rescheduleLanes(world.db, firstCheck, now, LINGER_MS);
     for (const { id, asleep } of looked) if (asleep) lingering.add(id);
   }
 }

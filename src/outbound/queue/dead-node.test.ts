@@ -53,7 +53,7 @@ async function send(to: string[] = ["anna@recipient.example"], more: object = {}
 
 /** A node that a killed process left behind, holding these e-mails. */
 async function deadNode(machine: string, mails: Sent[]): Promise<number> {
-  // Without the role, so that no slots are kept for it until it is buried.
+  // Without the role, so that no slots are kept for it until it is declared dead.
   const [node] = await api.world.db.query<{ id: number }>(
     "insert into node (machine, pid, roles) values ($1, $2, $3) returning id",
     [machine, DEAD_PID, machine === thisHost().machine ? ["mta"] : []],
@@ -112,7 +112,7 @@ test("everything that a node of another machine held is in doubt, once the datab
     "select message_id as id from delivery d join node n on n.id = d.owner where n.machine = 'another machine'",
   );
   if (up < 30) {
-    assert.ok(row, "a node is not buried for silence while the database has not been up for 30 s");
+    assert.ok(row, "a node is not declared dead for silence while the database has not been up for 30 s");
     return;
   }
   const [flagged] = await api.world.db.query<{ message_id: string }>(

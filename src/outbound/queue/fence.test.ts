@@ -152,16 +152,16 @@ test("what a dead node of the machine left behind may go once its end is committ
       return () => nodes;
     },
     onRegistered: () => undefined,
-    onBuried: async (_tx, { id }) => void heard.push(`buried ${id}`),
-    onForgotten: ({ id }) => void heard.push(`forgotten ${id}`),
+    onDead: async (_tx, { id }) => void heard.push(`dead ${id}`),
+    onReleased: ({ id }) => void heard.push(`forgotten ${id}`),
     onLost: () => undefined,
   });
   await leases.stop();
-  assert.deepEqual(heard.slice(0, 3), [`buried ${dead?.id}`, "shared out", `forgotten ${dead?.id}`]);
+  assert.deepEqual(heard.slice(0, 3), [`dead ${dead?.id}`, "shared out", `forgotten ${dead?.id}`]);
 });
 
 test("a process that leaves puts what did not end in doubt, in the transaction that frees it", async () => {
-  const buried: number[] = [];
+  const declared: number[] = [];
   const leases = await holdLeases(api.world, {
     roles: ["mta"],
     host: { machine: "machine/boot/space", pid: process.pid, isAlive: () => true },
@@ -169,19 +169,19 @@ test("a process that leaves puts what did not end in doubt, in the transaction t
     lookAround: async () => undefined,
     holders: async (_tx, _node, nodes) => () => nodes,
     onRegistered: () => undefined,
-    onBuried: async (tx, dead) => {
+    onDead: async (tx, dead) => {
       const [row] = await tx.query<{ found: boolean }>("select exists (select from node where id = $1) as found", [
         dead.id,
       ]);
       assert.equal(row?.found, true, "it is still there");
-      buried.push(dead.id);
+      declared.push(dead.id);
     },
-    onForgotten: () => undefined,
+    onReleased: () => undefined,
     onLost: () => undefined,
   });
   const node = leases.node();
   await leases.stop();
-  assert.deepEqual(buried, [node]);
+  assert.deepEqual(declared, [node]);
 });
 
 test("an outcome is found by its key, also when statistics are of a time when nothing was owned", async () => {

@@ -11,7 +11,7 @@ const HEARTBEAT_MS = 5_000;
 /** One that is not answered is given up early enough for several more, over other connections, before the node is dead. */
 const HEARTBEAT_STATEMENT_MS = 3_000;
 const DEAD_AFTER_S = 30;
-/** Rows written by a node that was buried meanwhile are looked for this often. */
+/** Rows written by a node that was declared dead meanwhile are looked for this often. */
 const ORPHANS_EVERY_BEATS = 6;
 /** No message is begun when the last heartbeat is older: leaves 8 s before others may take over. */
 const SAFE_MS = 22_000;
@@ -51,9 +51,9 @@ export type LeaseHooks = {
   /** This process has a new node id, under which nothing was sent yet. */
   onRegistered(node: number): void;
   /** Called in the transaction that frees what a dead node held. */
-  onBuried(tx: Tx, dead: { id: number; machine: string }): Promise<unknown>;
+  onDead(tx: Tx, dead: { id: number; machine: string }): Promise<unknown>;
   /** Called once that is committed. */
-  onForgotten(dead: { id: number; machine: string }): void;
+  onReleased(dead: { id: number; machine: string }): void;
   /** Called after this node was declared dead: drop everything that is not yet sent. */
   onLost(): void;
 };
@@ -114,7 +114,7 @@ async function balance(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, st
   const startedAt = world.clock.monotonic();
   await hooks.lookAround();
   const leases = await withPartitions(world, () => world.db.transaction((tx) => moveLeases(tx, hooks, state)));
-  for (const dead of leases.buried) hooks.onForgotten(dead);
+  for (const dead of leases.dead_nodes) hooks.onReleased(dead);
   const given = new Set(leases.give.map((slot) => key(slot.source_id, slot.slot)));
   state.draining = new Set(leases.drain.map((slot) => key(slot.source_id, slot.slot)));
   state.owned = new Map(
@@ -127,7 +127,7 @@ async function balance(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, st
 
 async function moveLeases(tx: Tx, hooks: LeaseHooks, state: State) {
   await queries.lockLeases(tx);
-  const buried = await bury(tx, hooks, state);
+  const dead_nodes = await declareDead(tx, hooks, state);
   const nodes = (await queries.sendingNodes(tx)).map((node) => node.id);
   const all = await queries.allLeases(tx);
   const change = shareBySource(all, await hooks.holders(tx, state.node, nodes), state.node, hooks.isIdle);
@@ -135,23 +135,23 @@ async function moveLeases(tx: Tx, hooks: LeaseHooks, state: State) {
   for (const { source_id, slot } of change.give) state.draining.add(key(source_id, slot));
   await queries.setLeases(tx, state.node, change.take);
   await queries.setLeases(tx, null, change.give);
-  return { all, buried, ...change };
+  return { all, dead_nodes, ...change };
 }
 
 /** Nodes of this machine whose process is gone, at once; others after their silence. */
-async function bury(tx: Tx, hooks: LeaseHooks, state: State): Promise<{ id: number; machine: string }[]> {
+async function declareDead(tx: Tx, hooks: LeaseHooks, state: State): Promise<{ id: number; machine: string }[]> {
   const before = await queries.sendingNodes(tx);
   const dead = before.filter((node) => node.machine === hooks.host.machine && !hooks.host.isAlive(node.pid));
-  const buried = await queries.buryNodes(
+  const nodes = await queries.declareNodesDead(
     tx,
     DEAD_AFTER_S,
     dead.map((node) => node.id),
   );
-  for (const node of buried) await hooks.onBuried(tx, node);
-  if (buried.length > 0) await queries.freeLeases(tx);
-  if (buried.length > 0 || state.beats % ORPHANS_EVERY_BEATS === 0) await queries.freeOrphans(tx);
+  for (const node of nodes) await hooks.onDead(tx, node);
+  if (nodes.length > 0) await queries.freeLeases(tx);
+  if (nodes.length > 0 || state.beats % ORPHANS_EVERY_BEATS === 0) await queries.freeOrphans(tx);
   state.beats += 1;
-  return buried;
+  return nodes;
 }
 
 /** Each source's slots among the nodes that may hold them; a node that may not lets go of them. */
@@ -199,7 +199,7 @@ async function leave(world: Pick<World, "db" | "clock">, hooks: LeaseHooks, { no
   await withPartitions(world, () =>
     world.db.transaction(async (tx) => {
       await queries.lockLeases(tx);
-      await hooks.onBuried(tx, { id: node, machine });
+      await hooks.onDead(tx, { id: node, machine });
       await queries.leaveNode(tx, node);
       await queries.freeLeases(tx);
       await queries.freeOrphans(tx);

@@ -23,7 +23,7 @@ export function lockLeases(tx: Tx) {
  * Buries nodes silent for `seconds`, and the named ones at once. While the database itself was away nobody could be heard:
  * silence counts only once it has been up for as long.
  */
-export function buryNodes(tx: Tx, seconds: number, ids: number[]) {
+export function declareNodesDead(tx: Tx, seconds: number, ids: number[]) {
   return tx.query<{ id: number; machine: string }>(
     `delete from node
       where (greatest(seen_at, pg_postmaster_start_time()) < clock_timestamp() - $1 * interval '1 second')

@@ -5,7 +5,7 @@
 import type { World } from "../../platform/world.ts";
 import { tooLate } from "../path/attempt.ts";
 import type { Finisher } from "../path/finish.ts";
-import type { Errand } from "../path/links.ts";
+import type { Delivery } from "../path/links.ts";
 import { isSuspended } from "../path/path.ts";
 import type { Path } from "../path/path-types.ts";
 import * as queries from "../queries.ts";
@@ -56,7 +56,7 @@ export function createParking(world: Pick<World, "db" | "clock" | "log">, parts:
 
   /** What is past its time ends now; it would be claimed for that again and again. */
   function takeOut(path: Path): Job[] {
-    const jobs = path.fairness.drain().map(({ job }: Errand) => job);
+    const jobs = path.fairness.drain().map(({ job }: Delivery) => job);
     const [over, waiting] = [jobs.filter(isOver), jobs.filter((job) => !isOver(job))];
     for (const job of over) parts.finisher.push(job, tooLate(job));
     for (const job of waiting) parts.memory.finish(job);

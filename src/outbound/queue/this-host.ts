@@ -1,5 +1,5 @@
 // Who this process is among the nodes: machine, boot and process-id space together say whether a process id of another
-// node means anything here, so that a restarted process may bury its predecessor at once instead of after 30 s.
+// node means anything here, so that a restarted process may declareDead its predecessor at once instead of after 30 s.
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { isAlive } from "../../platform/process/process-alive.ts";

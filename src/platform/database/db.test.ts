@@ -160,7 +160,7 @@ async function forgetfulLine(url: string) {
 describe("listening", () => {
   it("goes on after an outage with one connection, and says that something may have been missed", async () => {
     let heard = 0;
-    const ears = await db.listen(["test_channel"], () => {
+    const listener = await db.listen(["test_channel"], () => {
       heard += 1;
     });
     try {
@@ -180,7 +180,7 @@ describe("listening", () => {
       await db.query("select pg_notify('test_channel', '')");
       await until("a notification", () => heard === before + 1);
     } finally {
-      await ears.close();
+      await listener.close();
     }
     await until("closing ends it", async () => (await listeners()) === 0);
   });

@@ -150,7 +150,7 @@ test("a disk that refuses fails the message and no other", async () => {
 test("room is set aside before a message comes: many at once do not get the same", async () => {
   const spool = createSpool(world);
   const disk: Room = { bytes: 3_000_000, looks: 1 };
-  spool.heed(() => disk);
+  spool.limitBy(() => disk);
   const first = open(spool, 2_000_000);
   assert.equal(spool.open(2_000_000), null);
   const second = open(spool, 1_000_000);
@@ -168,7 +168,7 @@ test("room is set aside before a message comes: many at once do not get the same
 test("a message for which there is no more room than it announced is dropped, and its end says why", async () => {
   const spool = createSpool(world);
   const disk: Room = { bytes: 1_500_000, looks: 1 };
-  spool.heed(() => disk);
+  spool.limitBy(() => disk);
   for (const announced of [null, 10]) {
     const incomer = open(spool, announced);
     for (let piece = 0; piece < 20; piece += 1) await incomer.write(Buffer.alloc(100_000));

@@ -40,7 +40,7 @@ export type Spool = {
   /** For a message of `announced` bytes (SIZE=, null when nothing was said); null when there is no room for it. */
   open(announced: number | null): Incomer | null;
   /** From now on room is what the looks at the disk say; before, there is enough. */
-  heed(look: () => Room): void;
+  limitBy(look: () => Room): void;
 };
 
 export type SpoolWorld = Pick<World, "config" | "random">;
@@ -58,7 +58,7 @@ export function createSpool(world: SpoolWorld): Spool {
       const granted = announced ?? ROOM_STEP_BYTES;
       return room.take(granted) ? createIncomer(world, shared, granted) : null;
     },
-    heed(next) {
+    limitBy(next) {
       look = next;
     },
   };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
-import { type Heard, type LateReport, recordLateReport } from "./late-reports.ts";
+import { type LateReport, type ReportResult, recordLateReport } from "./late-reports.ts";
 
 let api: TestApi;
 before(async () => {
@@ -70,7 +70,7 @@ async function make({ status, environment = "live", origin = "api", owner, ambig
   return { org_id, message_id, position: 0, email };
 }
 
-async function hear(given: Given, report: LateReport): Promise<[Heard, string, boolean]> {
+async function hear(given: Given, report: LateReport): Promise<[ReportResult, string, boolean]> {
   const { world } = api;
   const { email, ...key } = await make(given);
   const heard = await world.db.transaction((tx) => recordLateReport(tx, world, key, report));

@@ -38,7 +38,7 @@ export type LateReport = LateBounce | LateComplaint;
  * this message of us (test mail, canceled, not yet tried), so the report cannot be true; `in_flight`: an attempt is under
  * way, ask again when it is over; `gone`: the message is past its retention.
  */
-export type Heard = "recorded" | "known" | "not_sent" | "in_flight" | "gone";
+export type ReportResult = "recorded" | "known" | "not_sent" | "in_flight" | "gone";
 
 type LateWorld = Pick<World, "clock" | "random">;
 
@@ -76,7 +76,7 @@ export async function recordLateReport(
   world: LateWorld,
   key: queries.DeliveryKey,
   report: LateReport,
-): Promise<Heard> {
+): Promise<ReportResult> {
   const [message] = await queries.findSentMessage(tx, key.org_id, key.message_id);
   if (!message) return "gone";
   if (message.environment === "test") return "not_sent";
@@ -101,7 +101,7 @@ type About = {
   recipient: { email: string; status: string; isp: string | null; delivered_at: Date | null };
 };
 
-async function recordWarning(tx: Tx, world: LateWorld, about: About, report: LateBounce): Promise<Heard> {
+async function recordWarning(tx: Tx, world: LateWorld, about: About, report: LateBounce): Promise<ReportResult> {
   const { key, recipient } = about;
   if (recipient.status !== "delivered") return recipient.status === "queued" ? "not_sent" : "known";
   const told = await lastEventAt(tx, { ...key, recipient: recipient.email, event_type: "deferred" });
@@ -115,7 +115,7 @@ async function recordWarning(tx: Tx, world: LateWorld, about: About, report: Lat
  * From delivered; and where the answer to the final dot was lost the report is that answer: the server did take the
  * message, and it is not sent again.
  */
-async function mayMove(tx: Tx, { key, recipient }: About): Promise<Heard> {
+async function mayMove(tx: Tx, { key, recipient }: About): Promise<ReportResult> {
   if (recipient.status === "delivered") return "recorded";
   if (recipient.status === "bounced" || recipient.status === "complained") return "known";
   if (recipient.status !== "queued" && recipient.status !== "deferred") return "not_sent";
