@@ -85,6 +85,7 @@ function publishedManifest(): Manifest {
     devDependencies: _dev,
     scripts: _scripts,
     private: _private,
+    workspaces: _workspaces,
     ...manifest
   } = readJson<Manifest>("package.json");
   const optional = Object.entries(manifest.optionalDependencies).filter(([name]) => !isNode(name));
@@ -94,7 +95,8 @@ function publishedManifest(): Manifest {
 function publishedLock({ name, version, ...manifest }: Manifest): Lock {
   const lock = readJson<Lock>("package-lock.json");
   const packages = Object.entries(lock.packages).filter(
-    ([path, { dev }]) => path !== "" && !dev && !isNode(path.replace("node_modules/", "")),
+    ([path, { dev, link }]) =>
+      path.startsWith("node_modules/") && !dev && !link && !isNode(path.replace("node_modules/", "")),
   );
   const { license, bin, engines, dependencies, optionalDependencies } = manifest;
   const root = { name, version, license, dependencies, bin, engines, optionalDependencies };

@@ -39,6 +39,11 @@ function layOutGo(): void {
   if (error) process.stderr.write("there is no gofmt here: the Go files are not laid out\n");
 }
 
+/** The dashboard is a client of the same description. */
+function writeDashboardTypes(): void {
+  spawnSync(process.execPath, [resolve(CLIENTS, "../dashboard/run.ts"), "types"], { stdio: "inherit" });
+}
+
 if (import.meta.main) {
   const check = process.argv.includes("--check");
   for (const [path, text] of generate()) {
@@ -51,5 +56,8 @@ if (import.meta.main) {
       writeFileSync(file, text);
     }
   }
-  if (!check) layOutGo();
+  if (!check) {
+    layOutGo();
+    writeDashboardTypes();
+  }
 }

@@ -52,6 +52,18 @@ export const STEPS: readonly Step[] = [
     seconds_max: 1_800,
   },
   {
+    name: "dashboard-budget",
+    what: "what a browser loads of the dashboard, compressed",
+    command: ["dashboard/run.ts", "budget"],
+    seconds_max: 60,
+  },
+  {
+    name: "dashboard",
+    what: "stories and every page of the dashboard in Chromium, at three widths, light and dark",
+    command: ["dashboard/run.ts", "e2e", "--json"],
+    seconds_max: 600,
+  },
+  {
     name: "long",
     what: "the test files that npm test leaves out or plays with few rounds, with all of them",
     command: ["test/run.ts", "--no-check", "--long"],

@@ -11,6 +11,7 @@ export type Check = readonly [name: string, ...command: string[]];
 export const CHECKS: readonly Check[] = [
   ["biome check", "node_modules/@biomejs/biome/bin/biome", "check", "."],
   ["tsc --noEmit", "node_modules/typescript/bin/tsc", "--noEmit"],
+  ["tsc of the dashboard", "node_modules/typescript/bin/tsc", "--noEmit", "-p", "dashboard"],
 ];
 /** In `npm test` it is one of the test files. */
 export const TIDY: Check = ["tidy", "--test", "--test-reporter=dot", "test/tidy.test.ts"];

@@ -18,7 +18,6 @@ import { createReplacer, type Replacement } from "../scrub/replace-addresses.ts"
 import type { ContentHider } from "../sent-content.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { type CalendarPeople, calendarAddresses, knownPeople, namesPerson, rewritePerson } from "./calendar-person.ts";
-import { hideFileNames } from "./file-names.ts";
 
 const INVITED_MAX = 30;
 const NESTING_MAX = 5;
@@ -99,10 +98,7 @@ function guardMessage(given: Buffer, people: Guarding, nesting: number): Buffer 
   if (nesting > 0) edits.unshift(...hiddenHead(work));
   edits.sort((a, b) => a.start - b.start);
   if (defects.has("too_many_parts")) edits.push(cutBehind(leaves, root, bytes));
-  const edited = edits.length === 0 ? given : applied(bytes, edits);
-  return people.hider === null || !leaves.some((part) => filenameOf(part) !== "")
-    ? edited
-    : hideFileNames(edited, people.hider);
+  return edits.length === 0 ? given : applied(bytes, edits);
 }
 
 function leavesOf(part: Part): Part[] {

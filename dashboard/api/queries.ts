@@ -1,0 +1,61 @@
+// What pages read: one function a question, each with the name under which the answer is kept.
+import { queryOptions } from "@tanstack/react-query";
+import type { EmailFilters } from "../lib/email-filters.ts";
+import { take, v1 } from "./client.ts";
+
+export const PAGE_ROWS = 50;
+const LIVE_MS = 4_000;
+
+export const me = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => take(v1.GET("/v1/me", { signal })),
+  staleTime: 60_000,
+});
+
+export const domains = queryOptions({
+  queryKey: ["domains"],
+  queryFn: ({ signal }) => take(v1.GET("/v1/domains", { params: { query: { limit: 100 } }, signal })),
+  staleTime: 30_000,
+});
+
+export function emails({ live, ...filters }: EmailFilters) {
+  return queryOptions({
+    queryKey: ["emails", filters],
+    queryFn: ({ signal }) =>
+      take(v1.GET("/v1/emails", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal })),
+    refetchInterval: live ? LIVE_MS : false,
+    placeholderData: (before) => before,
+  });
+}
+
+/** States in which something may still happen. */
+const MOVING = new Set(["scheduled", "queued", "sending", "deferred"]);
+
+export function email(id: string) {
+  return queryOptions({
+    queryKey: ["email", id],
+    queryFn: ({ signal }) => take(v1.GET("/v1/emails/{id}", { params: { path: { id } }, signal })),
+    refetchInterval: ({ state }) => (MOVING.has(state.data?.email.status ?? "") ? LIVE_MS : false),
+  });
+}
+
+/** `isMoving` reads them again while the e-mail is on its way. */
+export function emailEvents(id: string, isMoving: boolean) {
+  return queryOptions({
+    queryKey: ["email", id, "events"],
+    queryFn: ({ signal }) => take(v1.GET("/v1/emails/{id}/events", { params: { path: { id } }, signal })),
+    refetchInterval: isMoving ? LIVE_MS : false,
+  });
+}
+
+export function emailContent(id: string) {
+  return queryOptions({
+    queryKey: ["email", id, "content"],
+    queryFn: ({ signal }) => take(v1.GET("/v1/emails/{id}/content", { params: { path: { id } }, signal })),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function isMoving(status: string): boolean {
+  return MOVING.has(status);
+}

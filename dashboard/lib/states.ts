@@ -1,0 +1,29 @@
+// The states of the API's records: the word and the colour of each.
+import type { EmailStatus } from "./email-filters.ts";
+import type { Tone } from "./why.ts";
+
+const EMAIL_TONES: Record<EmailStatus, Tone> = {
+  scheduled: "idle",
+  queued: "idle",
+  sending: "idle",
+  deferred: "warn",
+  delivered: "good",
+  partially_delivered: "warn",
+  bounced: "bad",
+  complained: "bad",
+  suppressed: "bad",
+  failed: "bad",
+  expired: "bad",
+  canceled: "idle",
+  simulated: "idle",
+};
+
+export function toneOfEmail(status: EmailStatus): Tone {
+  return EMAIL_TONES[status] ?? "idle";
+}
+
+/** `partially_delivered` → `Partially delivered`. */
+export function wordOf(state: string): string {
+  const words = state.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,169 @@
+// One e-mail: what became of it for each recipient and why, its timeline, its content, and what can be done with it.
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import type { Schemas } from "../api/client.ts";
+import { email, emailEvents, isMoving } from "../api/queries.ts";
+import { EmailActs } from "../forms/email-acts.tsx";
+import { toneOfEmail, wordOf } from "../lib/states.ts";
+import { saySize } from "../lib/times.ts";
+import { MailContent } from "../mail/content.tsx";
+import { Timeline } from "../mail/timeline.tsx";
+import { WhyPanel } from "../mail/why-panel.tsx";
+import { PageHead } from "../ui/page.tsx";
+import { Loaded } from "../ui/states.tsx";
+import { Tag } from "../ui/tag.tsx";
+import { When } from "../ui/when.tsx";
+
+const route = getRouteApi("/emails/$id");
+/** More recipients than these are a list, not a page of explanations. */
+const EXPLAINED_MAX = 10;
+
+const crumb = (
+  <Link to="/emails" className="crumb">
+    E-mails
+  </Link>
+);
+
+export function OneEmail() {
+  const { id } = route.useParams();
+  const query = useQuery(email(id));
+  const found = query.data?.email;
+  return (
+    <>
+      <PageHead
+        title={found ? found.subject || "No subject" : "E-mail"}
+        crumb={crumb}
+        beside={found && <Tag tone={toneOfEmail(found.status)}>{wordOf(found.status)}</Tag>}
+        acts={found && <EmailActs email={found} />}
+      />
+      {found ? (
+        <Found email={found} />
+      ) : (
+        <div className="panel">
+          <Loaded of={query}>{() => null}</Loaded>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Found({ email: found }: { email: Schemas["Email"] }) {
+  const events = useQuery(emailEvents(found.id, isMoving(found.status)));
+  const known = events.data?.events ?? [];
+  const explained = found.recipients.slice(0, EXPLAINED_MAX);
+  return (
+    <div className="cols">
+      <div className="stack">
+        {explained.map((recipient) => (
+          <WhyPanel
+            key={`${recipient.kind} ${recipient.email}`}
+            email={found}
+            recipient={recipient}
+            events={known.filter((event) => event.recipient === null || event.recipient === recipient.email)}
+            isAlone={found.recipients.length === 1}
+          />
+        ))}
+        <section className="panel" aria-labelledby="timeline">
+          <h2 id="timeline" className="px-[18px] pt-4 pb-2">
+            Timeline
+          </h2>
+          <Loaded of={events} rows={3}>
+            {(answer) => <Timeline email={found} events={answer.events} />}
+          </Loaded>
+        </section>
+        <MailContent id={found.id} />
+      </div>
+      <aside className="stack" aria-label="About this e-mail">
+        <Recipients email={found} />
+        <Details email={found} />
+      </aside>
+    </div>
+  );
+}
+
+function Recipients({ email: found }: { email: Schemas["Email"] }) {
+  return (
+    <section className="panel pad">
+      <h2>{found.recipients.length === 1 ? "Recipient" : `${found.recipients.length} recipients`}</h2>
+      <dl className="facts">
+        {found.recipients.map(({ email: address, kind, status }) => (
+          <div key={`${kind} ${address}`} className="contents">
+            <dt>{kind === "to" ? "To" : kind === "cc" ? "Cc" : "Bcc"}</dt>
+            <dd>
+              <div>{address}</div>
+              <Tag tone={toneOfEmail(status)}>{wordOf(status)}</Tag>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Details({ email: found }: { email: Schemas["Email"] }) {
+  const metadata = Object.entries(found.metadata);
+  return (
+    <section className="panel pad">
+      <h2>Details</h2>
+      <dl className="facts">
+        <dt>From</dt>
+        <dd>{found.from}</dd>
+        {found.reply_to.length > 0 && (
+          <>
+            <dt>Reply to</dt>
+            <dd>{found.reply_to.join(", ")}</dd>
+          </>
+        )}
+        <dt>Accepted</dt>
+        <dd>
+          <When at={found.created_at} as="both" />
+        </dd>
+        {found.scheduled_at && (
+          <>
+            <dt>Scheduled</dt>
+            <dd>
+              <When at={found.scheduled_at} as="both" />
+            </dd>
+          </>
+        )}
+        <dt>Size</dt>
+        <dd className="num">{saySize(found.size)}</dd>
+        {found.tags.length > 0 && (
+          <>
+            <dt>Tags</dt>
+            <dd>
+              {found.tags.map((tag) => (
+                <Link
+                  key={tag}
+                  to="/emails"
+                  search={{ tag }}
+                  className="mr-2 underline decoration-strong underline-offset-3"
+                >
+                  {tag}
+                </Link>
+              ))}
+            </dd>
+          </>
+        )}
+        {metadata.map(([name, value]) => (
+          <div key={name} className="contents">
+            <dt className="truncate" title={name}>
+              {name}
+            </dt>
+            <dd>{String(value)}</dd>
+          </div>
+        ))}
+        <dt>Key</dt>
+        <dd>{found.environment === "live" ? "Live" : "Test: nothing was sent"}</dd>
+        <dt>Id</dt>
+        <dd>
+          <code>{found.id}</code>
+        </dd>
+        <dt>Message-ID</dt>
+        <dd>
+          <code>{found.message_id}</code>
+        </dd>
+      </dl>
+    </section>
+  );
+}

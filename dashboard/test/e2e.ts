@@ -1,0 +1,58 @@
+// npm run dashboard -- e2e [--json]: the stories and the looks of the dashboard in a real Chromium against a running Postern.
+// Where there is no Chromium it says so and ends with 3, which the proof run counts as skipped.
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { lookAtPages } from "./looks.ts";
+import { findChromium, type Stage, setStage } from "./stage.ts";
+import { EMAIL_STORIES, type Story } from "./stories/emails.ts";
+
+const LACKING = 3;
+const STORIES: readonly Story[] = [...EMAIL_STORIES];
+const SCREENSHOTS = process.env.POSTERN_SCREENSHOTS ?? join(tmpdir(), "postern-dashboard");
+/** Messages that a story brings about on purpose: a declined request. */
+const DECLINED = /status of 40[134]/;
+
+export async function runEndToEnd({ json }: { json: boolean }): Promise<number> {
+  const executablePath = findChromium();
+  if (executablePath === null) {
+    console.log("There is no Chromium here (apt-get install chromium, or POSTERN_CHROMIUM=its path): skipped");
+    return LACKING;
+  }
+  await using stage = await setStage(executablePath);
+  const looks = await lookAtPages(stage, SCREENSHOTS);
+  let passed = 0;
+  for (const story of STORIES) if (await playStory(stage, story)) passed += 1;
+  for (const fault of [...looks.violations, ...looks.faults]) console.log(`✖ ${fault}`);
+  const { pages, violations, faults } = looks;
+  const result = {
+    stories: STORIES.length,
+    passed,
+    pages,
+    axe_violations: violations.length,
+    faults: faults.length,
+    screenshots: SCREENSHOTS,
+  };
+  console.log(
+    json
+      ? JSON.stringify(result)
+      : `${passed} of ${STORIES.length} stories, ${pages} pages at 3 widths in 2 themes, ${violations.length} axe violations, pictures in ${SCREENSHOTS}`,
+  );
+  return passed === STORIES.length && violations.length === 0 && faults.length === 0 ? 0 : 1;
+}
+
+async function playStory(stage: Stage, { name, play }: Story): Promise<boolean> {
+  const { page, complaints, close } = await stage.open();
+  try {
+    await play(stage, page);
+    const unexpected = complaints.filter((text) => !DECLINED.test(text));
+    if (unexpected.length > 0) throw new Error(`the browser complains: ${unexpected.join("; ")}`);
+    console.log(`✔ ${name}`);
+    return true;
+  } catch (error) {
+    await page.screenshot({ path: join(SCREENSHOTS, "failed.png") }).catch(() => undefined);
+    console.log(`✖ ${name}\n  at ${page.url()}\n  ${error instanceof Error ? error.message : error}`);
+    return false;
+  } finally {
+    await close();
+  }
+}

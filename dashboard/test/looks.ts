@@ -1,0 +1,69 @@
+// Every page at three widths, light and dark: a picture kept by the run, no violation that axe knows, nothing wider than the
+// window, nothing that the browser complains of.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { AxeBuilder } from "@axe-core/playwright";
+import type { Page } from "playwright-core";
+import type { Stage } from "./stage.ts";
+
+const WIDEST = 2560;
+/** axe looks at the first two: what it knows does not change beyond. */
+const WIDTHS = [360, 1280, WIDEST];
+export type Look = { name: string; path: string; ready: string };
+export type Seen = { pages: number; violations: string[]; faults: string[] };
+
+/** The pages of a stage; `ready` is a text that stands there once it is whole. */
+export function pagesOf({ mails }: Stage): Look[] {
+  return [
+    { name: "emails", path: "/emails", ready: "read at" },
+    { name: "emails-filtered", path: "/emails?status=bounced&from=nordkiosk", ready: "read at" },
+    { name: "emails-empty", path: "/emails?tag=nothing", ready: "No e-mail fits these filters" },
+    { name: "email-delivered", path: `/emails/${mails.delivered}`, ready: "Accepted by the API" },
+    { name: "email-deferred", path: `/emails/${mails.deferred}`, ready: "asks us to slow down" },
+    { name: "email-bounced", path: `/emails/${mails.bounced}`, ready: "this address takes no mail" },
+    { name: "email-several", path: `/emails/${mails.several}`, ready: "3 recipients" },
+    { name: "email-scheduled", path: `/emails/${mails.scheduled}`, ready: "Waits for its time" },
+    { name: "email-simulated", path: `/emails/${mails.simulated}`, ready: "a test key sent it" },
+    { name: "email-missing", path: "/emails/01a20955-f37d-7779-8000-000000000000", ready: "Not here" },
+    { name: "nowhere", path: "/nowhere", ready: "There is no page at this address" },
+  ];
+}
+
+export async function lookAtPages(stage: Stage, folder: string): Promise<Seen> {
+  mkdirSync(folder, { recursive: true });
+  const seen: Seen = { pages: 0, violations: [], faults: [] };
+  const pages = pagesOf(stage);
+  for (const width of WIDTHS) {
+    for (const dark of [false, true]) {
+      const { page, complaints, close } = await stage.open({ width, dark });
+      for (const look of pages) {
+        const where = `${look.name}-${width}-${dark ? "dark" : "light"}`;
+        await page.goto(look.path);
+        await page.getByText(look.ready).first().waitFor();
+        await page.screenshot({ path: join(folder, `${where}.png`) });
+        if (width !== WIDEST) seen.violations.push(...(await violationsOn(page)).map((found) => `${where}: ${found}`));
+        if (await isTooWide(page)) seen.faults.push(`${where}: wider than the window`);
+        const expected = look.name === "email-missing" ? /status of 404/ : /^$/;
+        seen.faults.push(
+          ...complaints
+            .splice(0)
+            .filter((text) => !expected.test(text))
+            .map((text) => `${where}: ${text}`),
+        );
+      }
+      await close();
+    }
+  }
+  seen.pages = pages.length;
+  return seen;
+}
+
+/** Frames of mail are left out: their content is not ours. */
+async function violationsOn(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).exclude("iframe.mail").analyze();
+  return violations.map(({ id, nodes }) => `${id} (${nodes.map(({ target }) => target.join(" ")).join("; ")})`);
+}
+
+function isTooWide(page: Page): Promise<boolean> {
+  return page.evaluate("document.documentElement.scrollWidth > innerWidth");
+}

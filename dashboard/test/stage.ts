@@ -1,0 +1,157 @@
+// What the stories in the browser stand on: a running Postern with its database, its recipients' server and its name server,
+// with mail of every outcome in it, and the dashboard in a real Chromium beside it.
+import { existsSync } from "node:fs";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { type Scene, setScene } from "../../test/support/scene.ts";
+import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
+import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
+import { type Site, startSite } from "./site.ts";
+
+const CHROMIUMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+/** A step of a story; longer than any wait that the dashboard itself has. */
+const STEP_MS = 15_000;
+const SETTLED_MS = 20_000;
+
+export type Mails = Record<
+  "delivered" | "deferred" | "bounced" | "simulated" | "hostile" | "several" | "refused" | "scheduled",
+  string
+>;
+export type Stage = {
+  scene: Scene;
+  site: Site;
+  mails: Mails;
+  /** A page of its own; what it complains of (console errors, policy reports, requests to elsewhere) lands in `complaints`. */
+  open(options?: { width?: number; dark?: boolean }): Promise<Opened>;
+  [Symbol.asyncDispose](): Promise<void>;
+};
+export type Opened = { page: Page; complaints: string[]; close(): Promise<void> };
+
+/** The Chromium of this machine, or null. */
+export function findChromium(): string | null {
+  return process.env.POSTERN_CHROMIUM ?? CHROMIUMS.find((path) => existsSync(path)) ?? null;
+}
+
+export async function setStage(executablePath: string): Promise<Stage> {
+  const undo = new AsyncDisposableStack();
+  try {
+    const scene = undo.adopt(await setScene({ embedded: true }), (one) => one.close());
+    await scene.start();
+    const mails = await fillWithMail(scene);
+    const site = undo.adopt(await startSite(scene.base_url), (one) => one.stop());
+    site.giveKey(scene.live_key);
+    const browser = undo.adopt(await launch(executablePath), (one) => one.close());
+    const open: Stage["open"] = (options) => openPage(browser, site, options);
+    return { scene, site, mails, open, [Symbol.asyncDispose]: () => undo.disposeAsync() };
+  } catch (error) {
+    await undo.disposeAsync();
+    throw error;
+  }
+}
+
+function launch(executablePath: string): Promise<Browser> {
+  return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+}
+
+async function openPage(
+  browser: Browser,
+  site: Site,
+  options: { width?: number; dark?: boolean } = {},
+): Promise<Opened> {
+  const { width = 1280, dark = false } = options;
+  const context = await browser.newContext({
+    baseURL: site.url,
+    viewport: { width, height: width < 600 ? 760 : 900 },
+    colorScheme: dark ? "dark" : "light",
+    locale: "en-GB",
+  });
+  context.setDefaultTimeout(STEP_MS);
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("request", (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (protocol.startsWith("http") && origin !== site.url) complaints.push(`a request to ${request.url()}`);
+  });
+  return { page, complaints, close: () => context.close() };
+}
+
+const HOSTILE =
+  "<script>parent.document.title='owned'</script><img src=https://track.example/p.gif><link rel=stylesheet href=https://evil.example/a.css>" +
+  "<style>body{background:url(https://evil.example/b)}</style><form action=https://evil.example><button>Go</button></form>" +
+  `<p dir=rtl>مرحبا</p><a href=https://evil.example target=_top>Win</a><table>${"<tr><td>x</td></tr>".repeat(2_000)}</table>` +
+  "<iframe src=https://evil.example></iframe><p>The visible end</p>";
+
+async function fillWithMail(scene: Scene): Promise<Mails> {
+  await addVerifiedDomain(scene, scene.dns, "nordkiosk.example");
+  for (const domain of ["posteo.example", "kontor.example", "freemail.example"])
+    receiveAt(scene.dns, domain, "mx.recipient.example");
+  scene.sink.onRcpt((address) => {
+    if (address.startsWith("old.address")) return { code: 550, text: "5.1.1 No such user here" };
+    if (address.endsWith("kontor.example"))
+      return { code: 451, text: "4.7.650 The mail server has been temporarily rate limited due to IP reputation." };
+    return null;
+  });
+  scene.sink.onMessage(({ to }) =>
+    to.includes("strict@posteo.example") ? { code: 554, text: "5.7.1 Message rejected as spam" } : null,
+  );
+  const send = async (fields: Record<string, unknown>, key = scene.live_key): Promise<string> => {
+    const response = await fetch(`${scene.base_url}/v1/send`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        from: "Nordkiosk <billing@nordkiosk.example>",
+        html_body: "<h1>Hello</h1><p>Thank you.</p>",
+        ...fields,
+      }),
+    });
+    const answer = (await response.json()) as { id: string };
+    if (response.status !== 202) throw new Error(`not accepted: ${JSON.stringify(answer)}`);
+    return answer.id;
+  };
+  for (let number = 1; number <= 60; number += 1)
+    await send(
+      {
+        to: [`reader${number}@posteo.example`],
+        subject: `Your parcel ${1000 + number} is on its way`,
+        tags: ["parcel"],
+      },
+      scene.test_key,
+    );
+  const mails: Mails = {
+    hostile: await send({ to: ["ines@posteo.example"], subject: "You have <b>won</b>", html_body: HOSTILE }),
+    several: await send({
+      to: ["sofia@posteo.example", "old.address.2@freemail.example"],
+      cc: ["k.brandt@posteo.example"],
+      subject: "Opening hours in December",
+    }),
+    scheduled: await send({
+      to: ["list@posteo.example"],
+      subject: "Happy New Year",
+      scheduled_at: new Date(Date.now() + 86_400_000).toISOString(),
+    }),
+    refused: await send({ to: ["strict@posteo.example"], subject: "Ten per cent off" }),
+    simulated: await send({ to: ["test@posteo.example"], subject: "Your invoice 2026-1182" }, scene.test_key),
+    bounced: await send({ to: ["old.address@freemail.example"], subject: "Welcome to Nordkiosk" }),
+    deferred: await send({
+      to: ["t.okafor@kontor.example"],
+      subject: "Your invoice 2026-1183",
+      tags: ["invoice", "november"],
+    }),
+    delivered: await send({
+      to: ["Maja Lind <maja.lind@posteo.example>"],
+      subject: "Your invoice 2026-1184",
+      text_body: "Hello Maja,\n\nhere is your invoice.",
+      tags: ["invoice"],
+      metadata: { order: "A-1184" },
+      attachments: [{ filename: "invoice.pdf", content: Buffer.from("%PDF-1.4\n").toString("base64") }],
+    }),
+  };
+  await emailWithStatus(scene, mails.delivered, ["delivered"], SETTLED_MS);
+  await emailWithStatus(scene, mails.deferred, ["deferred"], SETTLED_MS);
+  await emailWithStatus(scene, mails.bounced, ["bounced"], SETTLED_MS);
+  await emailWithStatus(scene, mails.refused, ["bounced"], SETTLED_MS);
+  await emailWithStatus(scene, mails.several, ["partially_delivered", "bounced"], SETTLED_MS);
+  await emailWithStatus(scene, mails.hostile, ["delivered"], SETTLED_MS);
+  return mails;
+}

@@ -1,0 +1,131 @@
+// Stories of the e-mails: finding one, reading why it did not arrive, acting on it; by mouse and by keyboard alone.
+import assert from "node:assert/strict";
+import type { Page } from "playwright-core";
+import { until } from "../../../test/support/until.ts";
+import type { Stage } from "../stage.ts";
+
+export type Story = { name: string; play(stage: Stage, page: Page): Promise<void> };
+
+export const EMAIL_STORIES: readonly Story[] = [
+  {
+    name: "a search, a filter and the next page are links that lead to the same rows",
+    async play(_stage, page) {
+      await page.goto("/emails");
+      await page.getByRole("searchbox").fill("parcel");
+      await page.getByRole("searchbox").press("Enter");
+      await page.getByText("60 e-mails").waitFor();
+      await page.getByRole("link", { name: "Older" }).click();
+      await page.waitForURL(/after=/);
+      await page.getByRole("link", { name: "Newest" }).waitFor();
+      await until("the second page has ten rows", async () => (await rows(page)) === 10);
+      const address = page.url();
+      await page.goto("/emails");
+      await page.goto(address);
+      await page.getByRole("link", { name: "Newest" }).waitFor();
+      await until("the link leads to the same ten rows", async () => (await rows(page)) === 10);
+      await page.getByLabel("Status").selectOption("bounced");
+      await page.getByText("No e-mail fits these filters").waitFor();
+    },
+  },
+  {
+    name: "an id in the search leads to the e-mail, with its server's own words",
+    async play({ mails }, page) {
+      await page.goto("/emails");
+      await page.getByRole("searchbox").fill(mails.bounced);
+      await page.getByRole("searchbox").press("Enter");
+      await page.getByRole("heading", { name: "Welcome to Nordkiosk" }).waitFor();
+      await page.getByText("Bounced: this address takes no mail").waitFor();
+      assert.ok(await page.getByText("550 5.1.1 No such user here").first().isVisible());
+    },
+  },
+  {
+    name: "by keyboard alone: to the list, into the search, to an e-mail, its tabs, and the keys",
+    async play(_stage, page) {
+      await page.goto("/nowhere");
+      await page.getByText("There is no page").waitFor();
+      await page.keyboard.type("ge");
+      await page.getByText("read at").waitFor();
+      await page.keyboard.press("/");
+      await page.keyboard.type("invoice 2026-1184");
+      await page.keyboard.press("Enter");
+      await page.getByText("1 e-mail ·").waitFor();
+      await page.getByRole("link", { name: "maja.lind@posteo.example" }).focus();
+      await page.keyboard.press("Enter");
+      await page.getByRole("tab", { name: "HTML" }).focus();
+      await page.keyboard.press("ArrowRight");
+      await page.getByText("here is your invoice.").waitFor();
+      await page.keyboard.press("?");
+      await page.getByRole("dialog", { name: "Keys" }).waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    },
+  },
+  {
+    name: "an e-mail that was refused as spam is retried once the server takes it, and the page follows by itself",
+    async play({ scene, mails }, page) {
+      await page.goto(`/emails/${mails.refused}`);
+      await page.getByText("The server took the message for spam.").waitFor();
+      scene.sink.onMessage(() => null);
+      await page.getByRole("button", { name: "Retry now" }).click();
+      await page.getByText("It is tried again now.").waitFor();
+      await page.getByText("has accepted the message").waitFor();
+    },
+  },
+  {
+    name: "a scheduled e-mail is canceled after a question",
+    async play({ scene, mails }, page) {
+      await page.goto(`/emails/${mails.scheduled}`);
+      await page.getByRole("button", { name: "Cancel" }).click();
+      await page.getByRole("button", { name: "Keep it" }).click();
+      await page.getByRole("button", { name: "Cancel" }).click();
+      await page.getByRole("button", { name: "Cancel the e-mail" }).click();
+      await page.getByText("Somebody canceled it").first().waitFor();
+      const { body } = await scene.ask("GET", `/v1/emails/${mails.scheduled}`);
+      assert.match(JSON.stringify(body), /"status":"canceled"/);
+    },
+  },
+  {
+    name: "hostile HTML stays in its frame: no script, no request, no complaint",
+    async play({ mails }, page) {
+      await page.goto(`/emails/${mails.hostile}`);
+      await page.frameLocator("iframe.mail").getByText("The visible end").waitFor();
+      assert.equal(await page.title(), "You have <b>won</b> · Postern");
+      assert.equal(await page.locator("iframe.mail").getAttribute("sandbox"), "");
+    },
+  },
+  {
+    name: "a live list shows an e-mail that is sent while one looks",
+    async play({ scene }, page) {
+      await page.goto("/emails");
+      await page.getByRole("button", { name: "Live is off" }).click();
+      await page.waitForURL(/live=true/);
+      const sent = await scene.ask("POST", "/v1/send", {
+        from: "billing@nordkiosk.example",
+        to: ["late@posteo.example"],
+        subject: "Sent while you look",
+        text_body: "x",
+      });
+      assert.equal(sent.status, 202);
+      await page.getByRole("cell", { name: "Sent while you look" }).last().waitFor({ timeout: 15_000 });
+    },
+  },
+  {
+    name: "who may not read is told so in a sentence, without a dead end",
+    async play({ site, scene, mails }, page) {
+      try {
+        site.giveKey(scene.test_key);
+        await page.goto(`/emails/${mails.delivered}`);
+        await page.getByText("A test key may not do this").waitFor();
+        site.giveKey(null);
+        await page.goto("/emails");
+        await page.getByRole("heading", { name: "You are not signed in" }).waitFor();
+      } finally {
+        site.giveKey(scene.live_key);
+      }
+    },
+  },
+];
+
+function rows(page: Page): Promise<number> {
+  return page.locator("tbody tr").count();
+}
