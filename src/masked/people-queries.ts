@@ -343,10 +343,17 @@ export function countActivity(tx: Tx, orgId: string, filter: ActivityFilter): Pr
   return countUpToMax(tx, `masked_activity a where ${ACTIVITY_FILTER}`, values);
 }
 
-/** Digests of what a contact sent, the newest first. Index: masked_sent_pkey. */
+/**
+ * Digests of what a contact sent, the newest first, those of lines (15 octets) apart: it can send any number of lines, and must
+ * push nothing else out with them. Index: masked_sent_pkey.
+ */
 export function findSent(db: Query, orgId: string, contactId: string, limit: number) {
   return db.query<{ digest: Buffer }>(
-    "select digest from masked_sent where org_id = $1 and contact_id = $2 order by created_at desc limit $3",
+    `(select digest from masked_sent where org_id = $1 and contact_id = $2 and octet_length(digest) <> 15
+        order by created_at desc limit $3)
+     union all
+     (select digest from masked_sent where org_id = $1 and contact_id = $2 and octet_length(digest) = 15
+        order by created_at desc limit $3)`,
     [orgId, contactId, limit],
   );
 }

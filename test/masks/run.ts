@@ -1,4 +1,4 @@
-// npm run masks -- [--json] [--seed N] [--attacks N] [--innocent N] [--pairs N]
+// npm run masks -- [--json] [--seed N: other dice each run without it] [--attacks N] [--innocent N] [--pairs N]
 // Masked addresses as an attacker tries them, from classes with other dice for each seed, without a server: replies that hold
 // the mailbox anywhere must not show it, ordinary replies must leave, and the answers to a list of guesses with the mailbox on
 // it and to one without must be the same. Ends with 1 where the address was shown, two answers differ, or too few leave.
@@ -7,7 +7,7 @@ import PostalMime from "postal-mime";
 import { attackOf } from "../../src/masked/rewrite/attack-classes.fixture.ts";
 import { SHAPES } from "../../src/masked/rewrite/client-shapes.fixture.ts";
 import { buildOpenedReply } from "../../src/masked/rewrite/opened-reply.ts";
-import { differenceOf, PAIRS, play } from "../../src/masked/rewrite/oracle-play.fixture.ts";
+import { differenceOf, KINDS, PAIRS, play } from "../../src/masked/rewrite/oracle-play.fixture.ts";
 import { diceOf, randomMessage } from "../../src/masked/rewrite/random-tree.fixture.ts";
 import { buildReply } from "../../src/masked/rewrite/reply.ts";
 import { A, D, order, R } from "../../src/masked/rewrite/reply-order.fixture.ts";
@@ -20,13 +20,14 @@ const APART = 1_000_000;
 const { values } = parseArgs({
   options: {
     json: { type: "boolean", default: false },
-    seed: { type: "string", default: "1" },
+    seed: { type: "string", default: String(Math.floor(Date.now() / 1000) % 2_000) },
     attacks: { type: "string", default: "600" },
     innocent: { type: "string", default: "200" },
     pairs: { type: "string", default: "10000" },
   },
 });
 const start = Number(values.seed) * APART;
+console.error(`npm run masks -- --seed ${values.seed}`);
 
 async function attack(count: number) {
   const tally = { tried: count, leaked: 0, held: 0 };
@@ -82,11 +83,12 @@ function guess(count: number) {
   for (let seed = start; seed < start + count; seed += 1) {
     const [owner, other] = PAIRS[seed % PAIRS.length] as (typeof PAIRS)[number];
     const redact = (["all", "all", "quoted", "off"] as const)[seed % 4] ?? "all";
-    const [one, two] = [owner, other].map((name) => play(() => diceOf(seed), owner, name, redact).reply);
+    const kind = KINDS[Math.floor(seed / 4) % KINDS.length] ?? "as it came";
+    const [one, two] = [owner, other].map((name) => play(() => diceOf(seed), owner, name, { redact, kind }).reply);
     const difference = one && two ? differenceOf(one, two) : null;
     if (difference === null) continue;
     tally.different += 1;
-    console.error(`seed ${seed}: ${difference}`);
+    console.error(`seed ${seed}, ${kind}: ${difference}`);
   }
   return tally;
 }

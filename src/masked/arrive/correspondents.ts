@@ -9,7 +9,7 @@ import type { AliasRow } from "../types.ts";
 
 const PEOPLE_MAX = 30;
 /** RFC 2606: nothing is ever delivered there. */
-const NOWHERE = "unknown.invalid";
+export const NOWHERE = "unknown.invalid";
 /** Whose mail names no author. */
 const NOBODY = { name: "unknown sender", email: `unknown@${NOWHERE}` };
 

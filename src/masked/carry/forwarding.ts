@@ -167,14 +167,17 @@ async function writeAll(world: carry.CarryWorld, going: Going, given: Written): 
   };
   const first = await write(isOwn ? null : probingTokens(alias, mailboxes));
   if (first === null) return null;
-  if (isOwn || (first.digests.length === 0 && people.owners.length === 0)) return { built: first.forwards, sent: [] };
+  if (isOwn) return { built: first.forwards, sent: [] };
+  if (first.digests.length === 0 && people.owners.length === 0) {
+    return { built: first.forwards, sent: sentRows(people.shown_ids, [], first.lines) };
+  }
   const second = await write(await tokensOf(world, findContact, alias, mailboxes));
   if (second === null) return null;
   const digests = [
     ...people.owners.flatMap((one) => [tokenDigest(key, one), personDigest(key, one)]),
     ...second.digests,
   ];
-  return { built: second.forwards, sent: sentRows(people.shown_ids, digests) };
+  return { built: second.forwards, sent: sentRows(people.shown_ids, digests, second.lines) };
 }
 
 /** The confirmed destinations that are no addresses of this service by now. */

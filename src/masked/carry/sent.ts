@@ -12,10 +12,12 @@ import type { AliasRow } from "../types.ts";
 type SentWorld = Pick<World, "db" | "clock" | "random" | "seal">;
 type Alias = Pick<AliasRow, "id" | "org_id" | "domain">;
 
-/** Of one contact: what it sent longest ago comes back changed. */
+/** Of one contact, of lines and of all else: what it sent longest ago comes back changed. */
 const SENT_MAX = 20_000;
 /** Of one mail. */
 const DIGESTS_MAX = 5_000;
+/** Of one mail, over all people in it. */
+const LINES_MAX = 2_000;
 
 /** The key of the digests of an alias. */
 export function sentKey({ seal }: Pick<World, "seal">, { id }: Pick<Alias, "id">): string {
@@ -49,10 +51,12 @@ function tokenOf(world: SentWorld, { org_id, domain }: Alias, { sealed }: { seal
   return { reverse: `${reply_local}@${domain}`, email };
 }
 
-/** What is remembered of a mail: that all of them sent these. */
-export function sentRows(contactIds: readonly string[], digests: Iterable<string>) {
-  const found = [...digests].slice(0, DIGESTS_MAX).map((digest) => Buffer.from(digest, "base64url"));
-  return [...new Set(contactIds)].flatMap((contact_id) => found.map((digest) => ({ contact_id, digest })));
+/** What is remembered of a mail: that all of them sent these, and these lines. */
+export function sentRows(contactIds: readonly string[], digests: Iterable<string>, lines: readonly string[]) {
+  const ids = [...new Set(contactIds)];
+  const known = [...[...digests].slice(0, DIGESTS_MAX), ...lines.slice(0, LINES_MAX / ids.length)];
+  const found = known.map((digest) => Buffer.from(digest, "base64url"));
+  return ids.flatMap((contact_id) => found.map((digest) => ({ contact_id, digest })));
 }
 
 /** What a contact sent so far, and the tokens of these mailboxes. */

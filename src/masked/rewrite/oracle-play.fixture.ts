@@ -7,12 +7,16 @@ import { decodeTransfer } from "../../mail/mime/decode-transfer.ts";
 import { decodeEntities } from "../../mail/mime/html-entities.ts";
 import { parseMessage } from "../../mail/mime/parse-message.ts";
 import { type Part, parseStructure } from "../../mail/mime/parse-structure.ts";
+import { fileHeader } from "../../mail/mime/part-headers.ts";
 import { encodeBase64 } from "../../mail/mime/write/encode-body.ts";
 import { encodeWords } from "../../mail/mime/write/encode-header.ts";
+import { shownName } from "../carry/shown-name.ts";
 import { carrier } from "./carriers.fixture.ts";
 import { SHAPES } from "./client-shapes.fixture.ts";
 import { buildForward } from "./forward.ts";
 import { fieldReader } from "./header-fields.ts";
+
+import { rewriteLinks } from "./link-rewriters.fixture.ts";
 import { type Dice, disguise } from "./random-tree.fixture.ts";
 import { type BuiltReply, buildReply } from "./reply.ts";
 import { markupIn } from "./scrub/html-markup.ts";
@@ -82,6 +86,21 @@ function written(dice: Dice, guess: string): string {
   ])();
 }
 
+/** Names of files with a guess in them. */
+function namesOf(dice: Dice, guess: string): string[] {
+  const ways = [
+    guess,
+    `${guess}.png`,
+    `for ${guess.toUpperCase()}, Müller.png`,
+    `x${guess}.png`,
+    `${written(dice, guess)}.png`,
+    `${"long ".repeat(30)}${guess} and ${guess.replace("@", " [at] ")}.png`,
+    `${Buffer.from(`for ${guess} alone`).toString("base64url")}.png`,
+    `first@x.example, ${guess}, second@y.example.png`,
+  ];
+  return Array.from({ length: 1 + dice(3) }, () => pick(dice, ways).replace(/[\r\n]/g, " "));
+}
+
 function inHtml(dice: Dice, guess: string): string {
   const plain = guess.replace(/[<>"]/g, "");
   const pixel = Buffer.from(`x${plain},nobody@x.example`).toString("base64");
@@ -104,6 +123,7 @@ function inHtml(dice: Dice, guess: string): string {
 export function contactMail(
   dice: Dice,
   guess: string,
+  kind: PlayKind,
 ): { bytes: Buffer; message_id: string; references: string[]; name: string } {
   const places = placesOf(dice, guess);
   const others = ["first@x.example", "second@y.example"];
@@ -121,6 +141,13 @@ export function contactMail(
   if (places.file !== "") parts.push(part('text/csv; charset=utf-8; name="list.csv"', places.file));
   if (places.calendar !== "")
     parts.push(part("text/calendar; charset=utf-8; method=PUBLISH", calendarOf(places.calendar)));
+  for (const name of kind === "names" ? namesOf(dice, guess) : []) {
+    const fields = fileHeader("Content-Disposition: attachment", "filename", name);
+    const type = fileHeader("Content-Type: image/png", "name", name);
+    parts.push(
+      Buffer.from(`--${boundary}\r\n${type}${fields}Content-Transfer-Encoding: base64\r\n\r\niVBORw0KGgo=\r\n`),
+    );
+  }
   const message_id = places.ids[0] ?? `<c1.${dice(1000)}@example.com>`;
   const references = places.ids.slice(1);
   const head = `From: ${encodeWords(places.name, 6)} <${C}>\r\nTo: ${A}\r\nSubject: ${encodeWords(places.subject, 9)}\r\nMessage-ID: ${message_id}\r\nMIME-Version: 1.0\r\nContent-Type: multipart/${parts.length === 2 ? "alternative" : "mixed"}; boundary=${boundary}\r\n\r\n`;
@@ -132,16 +159,23 @@ function calendarOf(description: string): string {
   return `BEGIN:VCALENDAR\r\nVERSION:2.0\r\nBEGIN:VEVENT\r\nUID:1@example.com\r\nORGANIZER:mailto:${C}\r\nDESCRIPTION:${description}\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n`;
 }
 
+/** What happens to the mail on its way, beside what its program does: `rewritten` links, files' `names`, `wrapped` quotes. */
+export const KINDS = ["as it came", "rewritten", "names", "wrapped"] as const;
+export type PlayKind = (typeof KINDS)[number];
+
 export type Answer = { forward: Buffer; reply: BuiltReply };
 
+type How = { redact: "all" | "quoted" | "off"; kind: PlayKind };
+
 /** The way of a mail that names `guess` to the mailbox `owner` and back, by the program that the dice choose. */
-export function play(seed: () => Dice, owner: string, guess: string, redact: "all" | "quoted" | "off" = "all"): Answer {
+export function play(seed: () => Dice, owner: string, guess: string, how: How): Answer {
   const dice = seed();
-  const { bytes, message_id, references, name } = contactMail(dice, guess);
+  const { redact, kind } = how;
+  const { bytes, message_id, references, name } = contactMail(dice, guess, kind);
   const hider = createHider([{ reverse: R_OWNER, email: owner }], KEY);
   const hidden = (text: string) => hider.text(text).text;
   const forward = buildForward(bytes, {
-    from: { name: hidden(`${name} (shop at example.com)`), email: R },
+    from: { name: hidden(shownName({ name, email: C })), email: R },
     ...{ to: [{ name: null, email: A }], cc: [], reply_to: [] },
     ...{ in_reply_to: [], references: references.map(hidden), message_id: hidden(message_id).slice(1, -1) },
     ...{ received_ms: 1_795_000_000_000, loop_mark: "x", unsubscribe_page: null },
@@ -151,9 +185,13 @@ export function play(seed: () => Dice, owner: string, guess: string, redact: "al
     ],
     hider,
   });
-  const sent: SentContent = { key: KEY, digests: [...hider.digests], tokens: [{ reverse: R_OWNER, email: owner }] };
+  const sent: SentContent = {
+    key: KEY,
+    digests: [...hider.digests, ...hider.lines],
+    tokens: [{ reverse: R_OWNER, email: owner }],
+  };
   const restored = withoutTokens(sent.tokens);
-  const answer = client(dice, forward, owner);
+  const answer = client(dice, forward, owner, kind);
   const reply = buildReply(answer, {
     from: { name: "Anna", email: A },
     ...{ to: [{ name: null, email: C }], cc: [], date_ms: 1_795_000_000_000, message_id: "m1@mask.example" },
@@ -192,35 +230,70 @@ const ATTRIBUTIONS = [
 type Seen = { from: string; subject: string; text: string; html: string };
 
 /** An answer as some program writes it, from the mailbox, with whatever that says of itself. */
-function client(dice: Dice, forward: Buffer, owner: string): Buffer {
+function client(dice: Dice, forward: Buffer, owner: string, kind: PlayKind): Buffer {
   const value = fieldReader(forward);
   const mail = parseMessage(forward);
-  const text = mail.text ?? "";
+  const breaking = { width: pick(dice, [65, 72, 74, 76, 78, 80]), isMarked: dice(3) > 0 };
+  const incoming = (text: string, isHtml: boolean) =>
+    kind === "rewritten" ? rewriteLinks(dice, { text, isHtml, owner }) : text;
+  const text = incoming(mail.text ?? "", false);
   const seen: Seen = {
     from: mail.from[0]?.name ?? "",
     subject: value("subject"),
     text,
-    html: mail.html ?? `<pre>${text.replace(/&/g, "&amp;").replace(/</g, "&lt;")}</pre>`,
+    html: mail.html
+      ? incoming(mail.html, true)
+      : `<pre>${text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;")}</pre>`,
   };
   const attribution = pick(dice, ATTRIBUTIONS)
     .replace("{f}", () => seen.from)
     .replace("{r}", R)
     .replace("{a}", A)
     .replace("{s}", () => seen.subject);
+  const broken = (given: string) => (kind === "wrapped" ? wrapped(given, breaking) : given);
   const plain = (dice(3) === 0 && mail.html ? toText(seen.html) : seen.text).replace(/\r\n?/g, "\n");
   const quote = pick(dice, [() => plain.replace(/^/gm, "> "), () => plain, () => plain.replace(/^/gm, "| ")])();
-  const body = dice(2) === 0 ? serialized(seen.html) : seen.html;
+  const whole = dice(2) === 0 ? serialized(seen.html) : seen.html;
+  const body = kind === "wrapped" ? wrappedHtml(whole, breaking) : whole;
   const shape = pick(dice, SHAPES);
   const message = shape.message({ d: owner, r: R, a: A }).replace(/\r?\n/g, "\r\n");
   const head = /\r\n\r\n/.exec(message)?.index ?? 0;
   const subject = `Subject: Re: ${encodeWords(seen.subject, 12)}`;
   const answered = message.slice(0, head).replace(/^Subject:.*(?:\r\n[ \t].*)*/im, () => subject) + message.slice(head);
-  const html = `<div>${attribution.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/\r\n/g, "<br>")}</div><blockquote>${body}</blockquote>`;
+  const html = `<div>${attribution.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\r\n/g, "<br>")}</div><blockquote>${body}</blockquote>`;
   const files =
-    dice(3) === 0 ? parseStructure(forward, LIMITS).root.children?.filter((part) => filenameOf(part) !== "") : [];
+    dice(3) === 0 || kind === "names"
+      ? parseStructure(forward, LIMITS).root.children?.filter((part) => filenameOf(part) !== "")
+      : [];
   const attached = dice(5) === 0 ? forward : null;
-  const whole = withQuote(Buffer.from(answered), { text: `${attribution}\r\n${quote}`, html });
-  return withFiles(whole, files ?? [], attached);
+  const answer = withQuote(Buffer.from(answered), { text: broken(`${attribution}\r\n${quote}`), html });
+  return withFiles(answer, files ?? [], attached);
+}
+
+type Breaking = { width: number; isMarked: boolean };
+
+/** As programs break the lines of a quote, with or without its mark before what goes on. */
+function wrapped(text: string, { width, isMarked }: Breaking): string {
+  return text
+    .split(/\r?\n/)
+    .map((line) => {
+      const [marks = ""] = /^[>|] /.exec(line) ?? [];
+      const lines = [""];
+      for (const word of line.slice(marks.length).trimEnd().split(/ +/)) {
+        const last = lines.at(-1) as string;
+        if (last !== "" && marks.length + last.length + 1 + word.length > width) lines.push(word);
+        else lines[lines.length - 1] = last === "" ? word : `${last} ${word}`;
+      }
+      return lines.map((one, at) => (at === 0 || isMarked ? marks : "") + one).join("\n");
+    })
+    .join("\n");
+}
+
+/** As some write HTML: its source in short lines. */
+function wrappedHtml(html: string, breaking: Breaking): string {
+  return html.includes("<pre")
+    ? html
+    : html.replace(/>[^<>]{40,}</g, (text) => wrapped(text, { ...breaking, isMarked: false }).replace(/^\s|\s$/g, ""));
 }
 
 const LIMITS = { parts_max: 300, depth_max: 20 };
@@ -239,7 +312,7 @@ function toText(html: string): string {
   let text = "";
   let from = 0;
   for (const { start, end } of markupIn(html)) {
-    text += html.slice(from, start) + (/^<(?:br|p|div)\b/i.test(html.slice(start, end)) ? "\r\n" : "");
+    text += html.slice(from, start) + (/^<\/?(?:br|p|div)\b/i.test(html.slice(start, end)) ? "\r\n" : "");
     from = end;
   }
   return decodeEntities(text + html.slice(from));
@@ -300,7 +373,7 @@ function withFiles(message: Buffer, files: readonly Part[], attached: Buffer | n
 /** What two answers differ in beyond the letters of the guess; null when in nothing. */
 export function differenceOf(one: BuiltReply, other: BuiltReply): string | null {
   if (one.kind !== "built" || other.kind !== "built") {
-    const [a, b] = [one, other].map((reply) => (reply.kind === "built" ? "built" : JSON.stringify(reply)));
+    const [a, b] = [one, other].map(told);
     return a === b ? null : `${a} / ${b}`;
   }
   const [a, b] = [texts(one.bytes), texts(other.bytes)];
@@ -310,6 +383,11 @@ export function differenceOf(one: BuiltReply, other: BuiltReply): string | null 
     if (found !== null) return found;
   }
   return null;
+}
+
+/** All but its bytes: nobody sees them. */
+function told(reply: BuiltReply): string {
+  return reply.kind === "built" ? "built" : JSON.stringify({ ...reply, bytes: "" });
 }
 
 /** The head and every decoded text. */

@@ -10,6 +10,7 @@ import { createReplacer, type Replacement, type Replacer } from "./scrub/replace
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
 import { keepingSent, restoring, type SentContent } from "./sent-content.ts";
 import { type Told, tellLeaks, type Word } from "./tell-leaks.ts";
+import { isLineDigest } from "./wrapped-lines.ts";
 
 export type ReplyOrder = {
   from: HeaderMailbox;
@@ -77,7 +78,7 @@ function isTelling({ sent, restored, ...order }: ReplyOrder): boolean {
   const { text } = createReplacer(hiddenBy({ ...order, sent, restored }));
   const people = [...order.to, ...order.cc, ...restored.map(({ to }) => ({ email: to }))];
   const given = [...people.map(({ email }) => email), ...order.in_reply_to, ...order.references];
-  return sent.digests.length > 0 || given.some((one) => text(one).count > 0);
+  return sent.digests.some((digest) => !isLineDigest(digest)) || given.some((one) => text(one).count > 0);
 }
 
 type Written = Extract<BuiltReply, { kind: "built" | "refused" }>;

@@ -3,7 +3,7 @@
 // POSTERN_ORACLE_PAIRS=10000 looks at more pairs.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { differenceOf, PAIRS, play } from "./oracle-play.fixture.ts";
+import { differenceOf, KINDS, PAIRS, play } from "./oracle-play.fixture.ts";
 import { diceOf } from "./random-tree.fixture.ts";
 import { createReplacer } from "./scrub/replace-addresses.ts";
 import { createHider, keepingSent, tokenDigest } from "./sent-content.ts";
@@ -16,7 +16,9 @@ test("a list of guesses comes back the same, with the mailbox on it and without"
   for (let seed = 1; seed <= COUNT; seed += 1) {
     const [owner, other] = PAIRS[seed % PAIRS.length] as readonly [string, string];
     const redact = (["all", "all", "quoted", "off"] as const)[seed % 4];
-    const [one, two] = [owner, other].map((guess) => play(() => diceOf(seed), owner, guess, redact).reply);
+    const kind = KINDS[Math.floor(seed / 4) % KINDS.length];
+    assert.ok(redact && kind);
+    const [one, two] = [owner, other].map((guess) => play(() => diceOf(seed), owner, guess, { redact, kind }).reply);
     assert.ok(one && two);
     kinds[two.kind] += 1;
     const difference = differenceOf(one, two);

@@ -17,7 +17,9 @@ import {
   type Replaced,
   type Replacer,
 } from "./scrub/replace-addresses.ts";
+import { linkForms } from "./scrub/rewritten-links.ts";
 import { shownAddress } from "./scrub/shown-address.ts";
+import { createJoiner, lineDigests } from "./wrapped-lines.ts";
 
 /**
  * A mailbox of the owner and its reverse address at the alias, which tokens are made of. `shown`: the reply names it as a
@@ -48,6 +50,8 @@ export type ContentHider = Replacer & {
   /** Of an attached file, which stays as it is otherwise. */
   file(text: string): Replaced;
   digests: ReadonlySet<string>;
+  /** Those of lines that a program may break (wrapped-lines.ts): they are the same, whatever was guessed. */
+  lines: ReadonlySet<string>;
 };
 
 /** A hider of these mailboxes. */
@@ -87,14 +91,15 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     const shelf = createShelf(unusedIn(source));
     const opaque: string[] = [];
     let kept = replaceOpaque(source, isHtml, (text, plain) => {
-      opaque.push(plain);
+      opaque.push(plain, ...linkForms(plain));
       return isFetched(text) ? shelf.put(text) : text;
     });
     // All at once first: most mail has many links and the mailbox in none.
     if (holds(opaque.join("\x01"))) {
       kept = replaceOpaque(source, isHtml, (text, plain) => {
-        if (!holds(plain)) return isFetched(text) ? shelf.put(text) : text;
-        digests.add(sentDigest(key, plain));
+        const forms = [plain, ...linkForms(plain)];
+        if (!forms.some(holds)) return isFetched(text) ? shelf.put(text) : text;
+        for (const form of forms) digests.add(sentDigest(key, form));
         return shelf.put(text);
       });
     }
@@ -106,13 +111,46 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     for (const piece of leftIn(bare, isHtml, { shelf, gate })) digests.add(sentDigest(key, piece));
     return { text: hidden, count };
   };
+  const lines = new Set<string>();
+  const noted = notingLines(key, found, lines);
   return {
     digests,
-    text: remembered((source) => hide(source, false, exchanger.text)),
-    html: remembered((source) => hide(withPlainLetters(source).replace(BASE, ""), true, exchanger.html)),
+    lines,
+    text: remembered((source) => noted(source, false, hide(source, false, exchanger.text))),
+    html: remembered((given) => {
+      const source = withPlainLetters(given).replace(BASE, "");
+      return noted(source, true, hide(source, true, exchanger.html));
+    }),
     file: remembered((source) => hide(source, true, exchanger.html)),
-    name: (source) => exchanger.name(source),
+    name: remembered((source) => hideName(source, exchanger.name(source), { key, gate, digests })),
   };
+}
+
+/** Remembers the lines of a text, and which of them tell. */
+function notingLines(key: string, found: Replacer, lines: Set<string>) {
+  return (source: string, isHtml: boolean, replaced: Replaced): Replaced => {
+    const isTold = (line: string) => replaced.count > 0 && found.text(line).count > 0;
+    for (const digest of lineDigests(key, source, isHtml, isTold)) lines.add(digest);
+    return replaced;
+  };
+}
+
+type Naming = { key: string; gate: Secrets; digests: Set<string> };
+
+/** A name of a file; one that has no room for tokens, and one in which the gate alone reads anything, is known as a whole. */
+function hideName(source: string, { text, count }: Replaced, { key, gate, digests }: Naming): Replaced {
+  const isLong = count > 0 && text.length > NAME_CHARS_MAX;
+  const left = isLong ? source : text;
+  if (isLong || isNamedIn(left, gate)) digests.add(nameDigest(key, source));
+  return isLong ? { text: source, count: 0 } : { text, count };
+}
+
+/** Longer names are cut on their way. */
+const NAME_CHARS_MAX = 150;
+
+/** The digest of a name of a file, which is let out in the place of such a name alone. */
+function nameDigest(key: string, name: string): string {
+  return sentDigest(key, `name ${normalLine(name)}`);
 }
 
 /** A mail goes to each mailbox, with the same texts and the same links many times. */
@@ -152,6 +190,7 @@ export type Keeping = {
 export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, others }: Keeping): Replacer {
   const digests = new Set(sent.digests);
   if (digests.size === 0 && restored.length === 0) return replacer;
+  const joiner = createJoiner(sent.key, digests);
   const readers = sent.tokens.map((token) =>
     tokenReader(token, (spelled) => digests.has(tokenDigest(sent.key, spelled))),
   );
@@ -161,7 +200,14 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
       [...readers, ...restored].map((one) => ({ ...one, write: shelved(one.write, shelf) })),
     );
     const told = exchanger[kind](source);
-    const whole = replaceLines(told.text, isHtml, (line, plain) =>
+    if (kind === "name" && digests.has(nameDigest(sent.key, shelf.take(told.text)))) {
+      return { text: taken ? "" : shelf.take(told.text), count: told.count };
+    }
+    const joined =
+      kind === "name" || joiner === null
+        ? told.text
+        : joiner(told.text, isHtml, (line) => (isHtml ? decodeEntities(shelf.take(line)) : shelf.take(line)));
+    const whole = replaceLines(joined, isHtml, (line, plain) =>
       digests.has(sentDigest(sent.key, normalLine(shelf.clear(plain)))) ? shelf.put(others[kind](line).text) : line,
     );
     const words =
@@ -274,6 +320,13 @@ function isFoundIn(text: string, isHtml: boolean, secrets: Secrets): boolean {
   const head = `Content-Type: text/${isHtml ? "html" : "plain"}; charset=utf-8\r\n\r\n`;
   const plain = text.replace(REVERSE, BLANK).replaceAll(BLANK, INERT);
   return findLeaks(Buffer.from(head + plain), secrets).length > 0;
+}
+
+/** Would it find anything in the name of a file? */
+function isNamedIn(name: string, secrets: Secrets): boolean {
+  const plain = name.replace(REVERSE, INERT).replace(/["\\\r\n]/g, INERT);
+  const head = `Content-Type: text/plain\r\nContent-Disposition: attachment; filename="${plain}"\r\n\r\n`;
+  return findLeaks(Buffer.from(head), secrets).length > 0;
 }
 
 type Left = { shelf: Shelf; gate: Secrets };

@@ -15,18 +15,19 @@ export type ForwardOrder = Omit<ForwardParts, "in_reply_to" | "references" | "me
 /** `tokens`: the mailboxes that are hidden in what the contact wrote; null where the author is the owner. */
 export type ForwardsOrder = { tokens: readonly Token[] | null; key: string; forwards: readonly ForwardOrder[] };
 
-/** `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it. */
+/** `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it; `lines` of what may be broken. */
 export type BuiltForwards = {
   kind: "built";
   forwards: { mime: Buffer; message_id: string }[];
   digests: string[];
+  lines: string[];
 };
 
 /** Writes them, in the order of the order. Never throws for what the message holds. */
 export function writeForwards(bytes: Buffer, { tokens, key, forwards }: ForwardsOrder): BuiltForwards {
   const hider = tokens === null ? null : createHider(tokens, key);
   const written = forwards.map((order) => writeOne(bytes, order, hider));
-  return { kind: "built", forwards: written, digests: [...(hider?.digests ?? [])] };
+  return { kind: "built", forwards: written, digests: [...(hider?.digests ?? [])], lines: [...(hider?.lines ?? [])] };
 }
 
 function writeOne(bytes: Buffer, order: ForwardOrder, hider: ContentHider | null) {

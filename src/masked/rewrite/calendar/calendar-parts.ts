@@ -18,6 +18,7 @@ import { createReplacer, type Replacement } from "../scrub/replace-addresses.ts"
 import type { ContentHider } from "../sent-content.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { type CalendarPeople, calendarAddresses, knownPeople, namesPerson, rewritePerson } from "./calendar-person.ts";
+import { hideFileNames } from "./file-names.ts";
 
 const INVITED_MAX = 30;
 const NESTING_MAX = 5;
@@ -98,7 +99,10 @@ function guardMessage(given: Buffer, people: Guarding, nesting: number): Buffer 
   if (nesting > 0) edits.unshift(...hiddenHead(work));
   edits.sort((a, b) => a.start - b.start);
   if (defects.has("too_many_parts")) edits.push(cutBehind(leaves, root, bytes));
-  return edits.length === 0 ? given : applied(bytes, edits);
+  const edited = edits.length === 0 ? given : applied(bytes, edits);
+  return people.hider === null || !leaves.some((part) => filenameOf(part) !== "")
+    ? edited
+    : hideFileNames(edited, people.hider);
 }
 
 function leavesOf(part: Part): Part[] {

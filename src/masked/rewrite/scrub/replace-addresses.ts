@@ -69,7 +69,13 @@ type Rule = {
  * A way of reading: as mere text, to see whether there is anything at all, and with the places where it came from. `tags`
  * are those it passed over within a piece of the source.
  */
-type Reading = { glance(source: string): string; view(source: string): View; tags(piece: string): string[] };
+type Reading = {
+  glance(source: string): string;
+  view(source: string): View;
+  tags(piece: string): string[];
+  /** What it passes over belongs to the spelling: in text tags are letters, and a quote in HTML writes them as such. */
+  isWhole?: true;
+};
 
 const naiveTags = (piece: string) => piece.match(/<\/?[a-z!][^<>]*>/gi) ?? [];
 const spansOf = (source: string, pattern: RegExp) =>
@@ -105,6 +111,8 @@ const WITHOUT_TAGS: Reading = {
   view: (source) => decodedView(source, spansOf(source, TAGS)),
   tags: naiveTags,
 };
+const TEXT_WITHOUT_MARKUP: Reading = { ...WITHOUT_MARKUP, isWhole: true };
+const TEXT_WITHOUT_TAGS: Reading = { ...WITHOUT_TAGS, isWhole: true };
 const JOINED: Reading = {
   glance: (source) => foldText(decodeText(source.replace(BREAKS, ""))),
   view: (source) => decodedView(source, spansOf(source, BREAKS)),
@@ -173,6 +181,7 @@ function replacerOf(rules: readonly Rule[]): Replacer {
     ...(source.includes("\\") ? [UNESCAPED] : []),
     ...(QUOTED_SIGN.test(source) ? [QUOTED] : []),
     ...(/[\n\t]/.test(source) ? [JOINED] : []),
+    ...(source.includes("<") ? [TEXT_WITHOUT_MARKUP, TEXT_WITHOUT_TAGS] : []),
   ];
   const inHtml = (source: string) => [
     ...[AS_IT_STANDS, DECODED],
@@ -294,7 +303,9 @@ function findIn(view: View, source: string, rule: Rule, reading: Within): Found[
     behind = place.to;
     const [first, last] = [view.starts[index] as number, view.ends[place.to - 1] as number];
     if (write) {
-      const written = exchanged(view, source, place, (units) => write(units, reading.isHtml));
+      const written = exchanged(view, source, { ...place, isWhole: reading.isWhole === true }, (units) =>
+        write(units, reading.isHtml),
+      );
       return written === null ? [] : [{ first, last, written }];
     }
     const address = separator === null || separator === "@" ? to : to.replace("@", () => separator);
@@ -307,7 +318,7 @@ function findIn(view: View, source: string, rule: Rule, reading: Within): Found[
 function exchanged(
   { starts, ends }: View,
   source: string,
-  place: { from: number; to: number },
+  place: { from: number; to: number; isWhole: boolean },
   write: (units: readonly string[]) => readonly string[] | null,
 ): string | null {
   const units: string[] = [];
@@ -316,7 +327,8 @@ function exchanged(
     const [start, end] = [starts[at] as number, ends[at] as number];
     if (at > place.from && start === starts[at - 1]) continue;
     const before = at > place.from ? source.slice(ends[at - 1] as number, start) : "";
-    if (before !== "") between.set(units.length, before);
+    if (place.isWhole) units.push(...before);
+    else if (before !== "") between.set(units.length, before);
     units.push(source.slice(start, end));
   }
   const written = write(units);

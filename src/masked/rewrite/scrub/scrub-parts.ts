@@ -25,6 +25,7 @@ import { fateOf, isCard } from "./part-fate.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
 import { splitQuoted } from "./quoted-part.ts";
 import type { Replaced, Replacer } from "./replace-addresses.ts";
+import { unwrapLinks } from "./rewritten-links.ts";
 import { changedFile, type TextFile, unchangedFile } from "./text-files.ts";
 
 /** What is replaced where: in text that the author wrote, in quotes and files, and in what only machines write. */
@@ -204,7 +205,7 @@ function readText(part: Part, bytes: Buffer): string {
 
 function replaceText(text: string, isHtml: boolean, work: Work): string {
   const name = work.own.name ?? work.own.email;
-  const replaced = replaceAddresses(text, isHtml, work);
+  const replaced = replaceAddresses(unwrapLinks(text, isHtml), isHtml, work);
   if (work.author === null) return withoutMark(replaced, work);
   const { own, quoted } =
     work.own_name === "replace" && work.nesting === 0 ? splitQuoted(replaced, isHtml) : { own: "", quoted: replaced };
@@ -226,10 +227,13 @@ function replaceAddresses(text: string, isHtml: boolean, work: Work): string {
   // In one go where both are treated alike, so that nothing hides across the border; nested mail is all quote.
   if (own === quoted || work.nesting > 0) return run(quoted, text);
   const split = splitQuoted(text, isHtml);
-  // A reverse address that the border would cut.
-  if (/\br\.[a-z2-7]{0,26}(?:<[^<>]*>|[\s>|])*$/i.test(split.own.slice(-400))) return run(quoted, text);
-  return run(own, split.own) + run(quoted, split.quoted);
+  // Before a reverse address that it would cut, because what was sent must not move it.
+  const cut = /\br\.[a-z2-7]{0,26}(?:<[^<>]*>|[\s>|])*$/i.exec(split.own.slice(-CUT_CHARS_MAX))?.[0].length ?? 0;
+  const border = split.own.length - cut;
+  return run(own, text.slice(0, border)) + run(quoted, text.slice(border));
 }
+
+const CUT_CHARS_MAX = 400;
 
 /** An address of a part that is not there tells its maker's domain as well. */
 function withNewIds(html: string, work: Work): string {

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createJoiner, isLineDigest, lineDigests } from "./wrapped-lines.ts";
+
+const KEY = "00";
+const plain = (line: string) => line;
+const joining = (sent: string, isHtml = false) => {
+  const digests = lineDigests(KEY, sent, isHtml, () => false);
+  assert.ok(digests.every(isLineDigest));
+  return createJoiner(KEY, digests);
+};
+
+const LINE = "please write to one@x.example or to two@y.example and to nobody else before the end of the week";
+
+test("a line that a program broke is one again, with the mark of the quote before it or not", () => {
+  const join = joining(`Hello,\r\n${LINE}\r\nBye\r\n`);
+  const broken = [
+    "please write to one@x.example or to",
+    "two@y.example and to nobody else",
+    "before the end of the week",
+  ];
+  for (const marks of ["> ", "| ", ""]) {
+    const given = `yes\n${marks}Hello,\n${broken.map((one) => marks + one).join(" \n")}\n${marks}Bye`;
+    assert.equal(join?.(given, false, plain), `yes\n${marks}Hello,\n${marks}${LINE}\n${marks}Bye`);
+  }
+  assert.equal(join?.(`> ${broken.join("\n")}\n`, false, plain), `> ${LINE}\n`);
+});
+
+test("lines that were sent as two stay two, also where one text holds both ways", () => {
+  const two = "write to one@x.example\r\nor to two@y.example";
+  assert.equal(joining(two)?.(`> ${two.replace("\r\n", "\n> ")}`, false, plain), `> ${two.replace("\r\n", "\n> ")}`);
+});
+
+test("HTML whose source was broken reads in one line; what is preformatted keeps its lines", () => {
+  const html = `<p>Hello</p><p>${LINE}</p><pre>a@b.example one\nc@d.example two</pre>`;
+  const join = joining(html, true);
+  assert.equal(join?.(html.replace("example or", "example\nor"), true, plain), html);
+});
+
+test("nothing is remembered of what holds no address, and without that nothing is joined", () => {
+  assert.deepEqual(
+    lineDigests(KEY, "Hello, how are you today?\nBye", false, () => false),
+    [],
+  );
+  assert.equal(createJoiner(KEY, ["AAAAAAAAAAAAAAAAAAAAAA"]), null);
+});
