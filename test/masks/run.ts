@@ -29,14 +29,30 @@ const { values } = parseArgs({
 const start = Number(values.seed) * APART;
 console.error(`npm run masks -- --seed ${values.seed}`);
 
+/** For the table: `bad` are leaks, or answers that differ. */
+type Row = { tried: number; held: number; bad: number };
+const rows = new Map<string, Row>();
+
+function rowOf(name: string): Row {
+  const row = rows.get(name) ?? { tried: 0, held: 0, bad: 0 };
+  rows.set(name, row);
+  return row;
+}
+
 async function attack(count: number) {
   const tally = { tried: count, leaked: 0, held: 0 };
   for (let seed = start; seed < start + count; seed += 1) {
-    const { reply, isShown } = seed % 2 === 0 ? await attackByTree(seed / 2) : await attackByClass((seed - 1) / 2);
-    if (reply.kind !== "built") tally.held += 1;
-    else if (await isShown(reply.bytes)) {
+    const { name, reply, isShown } =
+      seed % 2 === 0 ? await attackByTree(seed / 2) : await attackByClass((seed - 1) / 2);
+    const row = rowOf(name);
+    row.tried += 1;
+    if (reply.kind !== "built") {
+      tally.held += 1;
+      row.held += 1;
+    } else if (await isShown(reply.bytes)) {
       tally.leaked += 1;
-      console.error(`seed ${seed}: shown`);
+      row.bad += 1;
+      console.error(`seed ${seed}, ${name}: shown`);
     }
   }
   return tally;
@@ -45,14 +61,16 @@ async function attack(count: number) {
 /** The mailbox anywhere in a random tree of parts. */
 async function attackByTree(seed: number) {
   const d = seed % 4 === 0 ? D_IDN : D;
-  return { reply: await buildOpenedReply(randomMessage(diceOf(seed), d), order(d)), isShown: shows };
+  const reply = await buildOpenedReply(randomMessage(diceOf(seed), d), order(d));
+  return { name: "the address anywhere in a random tree", reply, isShown: shows };
 }
 
 /** The name of its owner, its calendars and its files. */
 async function attackByClass(seed: number) {
-  const { bytes, mailbox, telling } = attackOf(seed, diceOf(seed));
+  const { name, bytes, mailbox, telling } = attackOf(seed, diceOf(seed));
   const reply = await buildOpenedReply(bytes, order(mailbox));
   return {
+    name,
     reply,
     isShown: async (sent: Buffer) => telling === null || telling.test(await readable(sent)) || shows(sent),
   };
@@ -86,8 +104,12 @@ function guess(count: number) {
     const kind = KINDS[Math.floor(seed / 4) % KINDS.length] ?? "as it came";
     const [one, two] = [owner, other].map((name) => play(() => diceOf(seed), owner, name, { redact, kind }).reply);
     const difference = one && two ? differenceOf(one, two) : null;
+    const row = rowOf(`guesses, ${kind}`);
+    row.tried += 1;
+    if (one?.kind !== "built") row.held += 1;
     if (difference === null) continue;
     tally.different += 1;
+    row.bad += 1;
     console.error(`seed ${seed}, ${kind}: ${difference}`);
   }
   return tally;
@@ -98,6 +120,11 @@ const found = {
   innocent: write(Number(values.innocent)),
   oracle_pairs: guess(Number(values.pairs)),
 };
-console.log(values.json ? JSON.stringify(found) : found);
+if (values.json) console.log(JSON.stringify(found));
+else {
+  console.log("| what is tried | tried | held | shown or different |\n| --- | ---: | ---: | ---: |");
+  for (const [name, { tried, held, bad }] of rows) console.log(`| ${name} | ${tried} | ${held} | ${bad} |`);
+  console.log(`| innocent replies | ${found.innocent.tried} | ${found.innocent.tried - found.innocent.arrived} | – |`);
+}
 const isWell = found.attacks.leaked === 0 && found.oracle_pairs.different === 0;
 process.exitCode = isWell && found.innocent.arrived >= found.innocent.tried * ARRIVED_MIN ? 0 : 1;

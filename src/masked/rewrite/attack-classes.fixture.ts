@@ -4,6 +4,7 @@ import { deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { makeZip } from "../../mail/dmarc-report/zip.fixture.ts";
 import type { Dice } from "./random-tree.fixture.ts";
 import { D, R } from "./reply-order.fixture.ts";
+import { SPELLINGS } from "./spelling-attacks.fixture.ts";
 
 /** `telling` must stand nowhere in a reply that leaves; null: nothing may leave, because a file in it tells. */
 export type Attack = { name: string; bytes: Buffer; mailbox: string; telling: RegExp | null };
@@ -134,7 +135,34 @@ function madeElsewhere(dice: Dice): Attack {
   return { name: "made elsewhere", mailbox: PACKED_D, telling: null, bytes: withFile(PACKED_D, wrapped) };
 }
 
-const CLASSES = [beside, besideInHtml, invitation, card, archive, lyingArchive, madeElsewhere];
+/** What a spelling leaves that tells, whatever stands around it. */
+function spelled(dice: Dice): Attack {
+  const { name, isHtml, write } = pick(dice, SPELLINGS);
+  const written = write(dice, D);
+  const [mark, type] = isHtml || dice(2) === 0 ? (["", "html"] as const) : (["> ", "plain"] as const);
+  const text = `Yes.\n\n${mark}first@x.example, ${written}\n${mark}and so on\n`;
+  const domain = D.slice(D.indexOf("@") + 1);
+  const telling = [written, D, name === "a quote's id" ? domain : D].map((one) => one.replace(/[^a-z0-9]/gi, "\\$&"));
+  return {
+    name,
+    mailbox: D,
+    telling: new RegExp(telling.join("|"), "i"),
+    bytes: message(D, `Content-Type: text/${type}\n\n${text}`),
+  };
+}
+
+const CLASSES = [
+  beside,
+  besideInHtml,
+  invitation,
+  card,
+  archive,
+  lyingArchive,
+  madeElsewhere,
+  spelled,
+  spelled,
+  spelled,
+];
 
 /** The attack of this number. */
 export function attackOf(number: number, dice: Dice): Attack {

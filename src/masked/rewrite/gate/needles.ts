@@ -2,6 +2,7 @@
 // any tag, and at Gmail with any dots; what is plainly a longer address of somebody else is let pass, unless the text is one
 // in which letters stand side by side by chance.
 import { parse } from "tldts";
+import { isGlued } from "../public-providers.ts";
 import { bareLetters, bareOctets } from "./bare-letters.ts";
 import { GAP, isCoded } from "./disguises.ts";
 
@@ -49,10 +50,17 @@ export function holdsSecret({ text, chance }: Searched, { list, literals }: Need
     for (const { from, to, isPath } of placesOf(plain, needle, joint)) {
       if (chance) return true;
       const isLonger = isPath ? /[a-z0-9.?&]/.test(plain[from - 1] ?? " ") : continuesBefore(plain, from, gaps);
-      if (!isLonger && !continuesBehind(plain, to, needle, gaps)) return true;
+      const isPlain = !isPath && joint === JOINT;
+      if (isLonger && !(isPlain && isGluedTo(plain.slice(Math.max(0, from - 2), from), needle))) continue;
+      if (!continuesBehind(plain, to, needle, gaps)) return true;
     }
     return false;
   });
+}
+
+function isGluedTo(before: string, needle: string): boolean {
+  const at = needle.lastIndexOf("@");
+  return isGlued(before, needle.slice(0, at), needle.slice(at + 1));
 }
 
 /** Stands wherever the needle does: the longest piece of the domain or name, for its dots may be written as words. */

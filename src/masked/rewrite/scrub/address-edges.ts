@@ -1,7 +1,8 @@
-// Whether what was found in a text is only a piece of something longer: `info@firma.example` of `kundeninfo@firma.example`,
+// Whether what was found in a text is only a piece of something longer: `info@gmx.de` of `kundeninfo@gmx.de`,
 // `a@firma.co` of `a@firma.com`. That is somebody else, and stays. In doubt it is no piece: whatever a reader could take for
 // the address alone, because tags, line ends, codes or other scripts stand beside it, is hidden.
 import { getPublicSuffix, parse } from "tldts";
+import { isGlued } from "../public-providers.ts";
 import type { View } from "./text-view.ts";
 
 /** `separator`: what stands between local part and domain; null for words. */
@@ -19,8 +20,11 @@ export function isLonger(view: View, source: string, place: Place): boolean {
   const found = view.text.slice(place.from, place.to);
   if (place.separator === null) return isWithinWord(view.text, found, place);
   const at = found.lastIndexOf(place.separator);
-  const isBefore = JOINING.test(place.separator) ? touchesBefore(view, place.from) : beginsBefore(view, place.from, at);
-  return isBefore || goesOn(view, source, place.to, found.slice(at + place.separator.length));
+  const [local, domain] = [found.slice(0, at), found.slice(at + place.separator.length)];
+  const isPath = JOINING.test(place.separator);
+  const isBefore = isPath ? touchesBefore(view, place.from) : beginsBefore(view, place.from, at);
+  const isGone = !isPath && isGlued(view.text.slice(Math.max(0, place.from - 2), place.from), local, domain);
+  return (isBefore && !isGone) || goesOn(view, source, place.to, domain);
 }
 
 /** Return paths hold addresses so, behind a hyphen or a plus (VERP); behind `?` and `&` is the name of what has that value. */

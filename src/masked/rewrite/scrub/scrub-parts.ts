@@ -64,6 +64,9 @@ const NESTING_MAX = 5;
 const GENERATOR =
   /<meta\s[^<>]{0,200}\bname\s*=\s*["']?(?:generator|progid|originator|author)\b[^<>]{0,300}>|<o:(Author|LastAuthor|Manager|Company)>[^<>]{0,300}<\/o:\1>/gi;
 
+/** Of the mail that is quoted, as the program of the mailbox knows it. */
+const CITED_ID = /\s+cite\s*=\s*(?:"\s*mid:[^"]*"|'\s*mid:[^']*'|mid:[^\s>]*)/gi;
+
 type Work = ScrubTools & {
   cids: Map<string, string>;
   count: number;
@@ -186,7 +189,11 @@ function rebuildText(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const { text: bare, cut, is_encrypted } = isHtml ? cutHtmlArmor(text) : cutArmor(text);
   if (is_encrypted) work.refusal = "encrypted";
   if (cut > 0) work.dropped.push(ARMOR);
-  const replaced = replaceText(isHtml ? withNewIds(bare.replace(GENERATOR, ""), work) : bare, isHtml, work);
+  const replaced = replaceText(
+    isHtml ? withNewIds(bare.replace(GENERATOR, "").replace(CITED_ID, ""), work) : bare,
+    isHtml,
+    work,
+  );
   work.has_content ||= isRead(replaced, isHtml);
   return textPart(isHtml ? "text/html" : "text/plain", replaced, []);
 }
