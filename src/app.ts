@@ -77,7 +77,7 @@ import { startSendingWork } from "./sending/background.ts";
 import { mountUnsubscribe } from "./sending/late/unsubscribe-routes.ts";
 import { forgetWindows, monthReader, usedOf } from "./sending/prepare/allowances.ts";
 import { mountSending, type SendingRouteDeps } from "./sending/routes.ts";
-import { createSending, windowsOfLeaving } from "./sending/sending.ts";
+import { complainSimulated, createSending, windowsOfLeaving } from "./sending/sending.ts";
 import { startStatsWork } from "./stats/background.ts";
 import { mountStats } from "./stats/routes.ts";
 import { figuresBetween, suppressedCounter } from "./stats/stats.ts";
@@ -309,8 +309,14 @@ export type Running = { address: string | null; internal: string; stop(): Promis
 /** The delivery engine, from now on the one that accepted mail is handed to. */
 async function startSendingOut(world: World, roles: readonly Role[], { engine, mark }: { engine: Engine; mark: Mark }) {
   const leaving = windowsOfLeaving(world, engine.sending);
-  const deps = { signingKeys: allSigningKeys(world), roles: [...roles], findLane: engine.findLane, leaving, mark };
-  const outbound = await startOutbound(world, deps);
+  const outbound = await startOutbound(world, {
+    signingKeys: allSigningKeys(world),
+    roles: [...roles],
+    findLane: engine.findLane,
+    leaving,
+    complain: complainSimulated(world),
+    mark,
+  });
   engine.outbound = outbound;
   const listener = await world.db.listen([MTA_CHANNEL], outbound.wake);
   // The engine first: it begins nothing more from this very moment, and takes no more mail that is accepted.

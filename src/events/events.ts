@@ -1,6 +1,7 @@
 // What happened to a message becomes, in one transaction: a row of the timeline, the counters of the statistics, webhook
 // deliveries, and where the recipient is at fault a suppression. Face of the feature; called by whoever records an
 // outcome.
+import { SIMULATOR } from "../mail/simulated.ts";
 import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { countEvents } from "../stats/stats.ts";
@@ -20,10 +21,11 @@ const UNLISTED_ORIGINS = new Set(["masked", "system"]);
 export async function recordEvents(tx: Tx, world: Pick<World, "clock" | "random">, events: MailEvent[]): Promise<void> {
   if (events.length === 0) return;
   await queries.insertEvents(tx, events);
-  // A forward to a dead mailbox says nothing about how the customer sends: it must not pause a warming domain.
+  // A forward to a dead mailbox says nothing about how the customer sends: it must not pause a warming domain. What the
+  // simulator answers says nothing of anybody.
   await countEvents(
     tx,
-    events.filter(({ about }) => isSentByCustomer(about)),
+    events.filter(({ about, isp }) => isSentByCustomer(about) && isp !== SIMULATOR),
   );
   const faults = events.flatMap((event) => toSuppression(event) ?? []);
   if (faults.length > 0) await suppress(world, tx, faults);
@@ -40,7 +42,7 @@ export async function recordEvents(tx: Tx, world: Pick<World, "clock" | "random"
  */
 function toSuppression(event: MailEvent): AutomaticEntry | null {
   const isComplaint = event.event_type === "complained";
-  if (event.recipient === null || event.about.environment === "test") return null;
+  if (event.recipient === null || event.about.environment === "test" || event.isp === SIMULATOR) return null;
   if (UNLISTED_ORIGINS.has(event.about.origin ?? "")) return null;
   if (!isComplaint && !(event.suppress && event.event_type === "bounced")) return null;
   return {

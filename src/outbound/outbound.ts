@@ -9,7 +9,7 @@ import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
 import { type Outside, realOutside } from "./outside.ts";
 import { deferredLocally } from "./path/attempt.ts";
-import { createFinisher } from "./path/finish.ts";
+import { type Complain, createFinisher } from "./path/finish.ts";
 import { createIntake, type Intake } from "./path/intake.ts";
 import type { Delivery } from "./path/links.ts";
 import { type OtherSource, rememberRefused } from "./path/other-source.ts";
@@ -37,6 +37,7 @@ import { type Reach, watchReach } from "./route/reach.ts";
 import { relayFinder, relayPlanner } from "./route/relays.ts";
 import { createRoutes } from "./route/routes.ts";
 import { gatherTlsResults, type TlsResults } from "./route/tls-results.ts";
+import { withSimulator } from "./simulator/simulator.ts";
 import type { Job, Lane, Mark, Outcome } from "./types.ts";
 
 export { databaseId, findPause, resumeSending } from "./guard/guard.ts";
@@ -75,6 +76,8 @@ export type OutboundDeps = {
   findLane?: FindLane;
   /** Absent: mail is counted nowhere when it leaves. */
   leaving?: Leaving;
+  /** Records the complaint of a simulated recipient, in the transaction that records that the mail arrived. */
+  complain?: Complain;
   /** Absent: this machine. */
   outside?: Outside;
 };
@@ -125,7 +128,8 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     return built;
   };
   const outside = deps.outside ?? realOutside(world);
-  const { host, open } = outside;
+  const { host } = outside;
+  const open = withSimulator(outside.open);
   const held = { paths: new Map<string, Path>(), lanePaths: new Map<number, Path>(), memory: createMemory() };
   const journal: HeldJournal = { open: null };
   const sources = await createSources(world);
@@ -145,6 +149,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   const finisher = createFinisher(world, {
     concluded: (job, outcome) => conclude(whole(), job, outcome),
     done: (job) => held.memory.finish(job),
+    complain: deps.complain,
     committed: (rows) => committed(whole(), rows),
   });
   const { signingKeys } = deps;

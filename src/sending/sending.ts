@@ -29,6 +29,7 @@ export {
   recordOptOut,
   type SentDelivery,
 } from "./late/late-reports.ts";
+export { complainSimulated } from "./late/simulated-complaint.ts";
 export { windowsOfLeaving } from "./leaving.ts";
 export {
   enqueueRaw,

@@ -89,6 +89,8 @@ export type PreparedRecipient = {
   kind: "to" | "cc" | "bcc";
   status: "queued" | "scheduled" | "simulated" | "suppressed";
   lane: Lane | null;
+  /** An address of the simulator: it counts in no window. */
+  isSimulated?: boolean;
 };
 
 /** Everything one accepted e-mail puts into the database. */
@@ -115,6 +117,8 @@ export type Prepared = {
   recipients: PreparedRecipient[];
   suppressed: Suppressed[];
   allowances: Allowance[];
+  /** How many of its recipients count in them. */
+  counted: number;
   /** Recipients of this month, this e-mail's included, as read when it was prepared. */
   quota_used: number;
 };

@@ -13,7 +13,7 @@ import type { Account, Api } from "../../src/http/http.ts";
 import { startOutbound } from "../../src/outbound/outbound.ts";
 import { createLog } from "../../src/platform/process/log.ts";
 import type { World } from "../../src/platform/world.ts";
-import { windowsOfLeaving } from "../../src/sending/sending.ts";
+import { complainSimulated, windowsOfLeaving } from "../../src/sending/sending.ts";
 import { buildWorld } from "../../src/world.ts";
 import { testDatabase } from "./database.ts";
 
@@ -101,7 +101,9 @@ export async function testApi(
     organization: (plan = "enterprise", state = "active") => addOrganization(world, plan, state),
     async startMta() {
       const leaving = windowsOfLeaving(world, engine.sending);
-      engine.outbound = await startOutbound(world, { signingKeys: allSigningKeys(world), roles: ["mta"], leaving });
+      const complain = complainSimulated(world);
+      const deps = { signingKeys: allSigningKeys(world), roles: ["mta"], leaving, complain };
+      engine.outbound = await startOutbound(world, deps);
     },
     async close() {
       await server.stop();

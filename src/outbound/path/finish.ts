@@ -2,6 +2,7 @@
 // transaction for many results at once. Results gather for some milliseconds: nobody waits for them, and a transaction
 // of six statements for each would cost more than the sending.
 import { findTold, type MailEvent, recordEvents } from "../../events/events.ts";
+import { SIMULATOR, simulatedKind } from "../../mail/simulated.ts";
 import { sleep } from "../../platform/clock.ts";
 import { type Tx, whileUnavailable } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
@@ -52,8 +53,12 @@ export type FinisherHooks = {
   concluded?(job: Job, outcome: Outcome): void;
   /** A job left this process. */
   done(job: Job): void;
+  /** Mail arrived whose simulated recipient complains of it. */
+  complain?: Complain;
   committed(rows: queries.FinishRow[]): void;
 };
+
+export type Complain = (tx: Tx, of: Pick<Job, "org_id" | "message_id" | "position">) => Promise<unknown>;
 
 export function createFinisher(world: FinishWorld, on: FinisherHooks): Finisher {
   let waiting: Result[] = [];
@@ -98,7 +103,7 @@ export function createFinisher(world: FinishWorld, on: FinisherHooks): Finisher 
       return true;
     };
     try {
-      await whileUnavailable(() => withPartitions(world, () => commit(world, batch)), RETRY_COMMIT_MS, report);
+      await whileUnavailable(() => withPartitions(world, () => commit(world, batch, on)), RETRY_COMMIT_MS, report);
       for (const { row } of batch) unrecorded.delete(ownedName(row));
       on.committed(batch.map(({ row }) => row));
     } catch (err) {
@@ -131,13 +136,21 @@ export function createFinisher(world: FinishWorld, on: FinisherHooks): Finisher 
   };
 }
 
-async function commit(world: FinishWorld, batch: Result[]): Promise<void> {
+async function commit(world: FinishWorld, batch: Result[], on: FinisherHooks): Promise<void> {
   await world.db.transaction(async (tx) => {
     const dropped = await record(tx, world, batch);
+    for (const result of batch) {
+      if (complains(result) && !dropped.includes(result)) await on.complain?.(tx, result.row);
+    }
     if (dropped.length === 0) return;
     const late = await tellLate(tx, world, dropped);
     world.log.warn({ dropped: dropped.length, late }, "results dropped: their deliveries belong to others by now");
   });
+}
+
+function complains({ event }: Result): boolean {
+  if (event.isp !== SIMULATOR || event.event_type !== "delivered") return false;
+  return simulatedKind(event.recipient ?? "") === "complained";
 }
 
 /** Writes what still belongs to who took it, with all consequences; returns the other results. */

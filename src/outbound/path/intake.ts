@@ -6,6 +6,7 @@ import type { Rehomer } from "../queue/rehome.ts";
 import type { Reach } from "../route/reach.ts";
 import type { Relay, RelayPlanned, Relays } from "../route/relays.ts";
 import type { Planned, Routes } from "../route/routes.ts";
+import { simulatedPlan } from "../simulator/simulator.ts";
 import type { Job, Lane } from "../types.ts";
 import { deferredLocally, refusedByDns } from "./attempt.ts";
 import type { Finisher } from "./finish.ts";
@@ -34,7 +35,7 @@ export type Intake = {
 const RETRY_MS = 1_000;
 
 /** The way in; nothing here fails for what DNS or a relay does. */
-export function createIntake(world: Pick<World, "log">, parts: IntakeParts): Intake {
+export function createIntake(world: Pick<World, "log" | "config">, parts: IntakeParts): Intake {
   const { relays, routes, finisher } = parts;
 
   function take(lane: Lane, job: Job): void {
@@ -45,8 +46,10 @@ export function createIntake(world: Pick<World, "log">, parts: IntakeParts): Int
   }
 
   function leave(lane: Lane, job: Job): void {
+    const simulated = simulatedPlan(world, job);
     const relay = relays.peek(job.org_id, job.about.domain_id);
-    if (relay === undefined) {
+    if (simulated) parts.admit({ lane, job, plan: simulated });
+    else if (relay === undefined) {
       const asked = relays.find(job.org_id, job.about.domain_id).then(() => leave(lane, job));
       retryOnError(asked, lane, job);
     } else if (relay && isNeeded(relay)) byRelay(lane, job, relay);

@@ -3,6 +3,7 @@
 // when the site cannot be reached. Where to and on which TLS terms is each message's own plan: domains that share a site
 // share its limits, never a server or a policy that is not theirs.
 import { isIP } from "node:net";
+import { SIMULATOR } from "../../mail/simulated.ts";
 import { isUnavailable } from "../../platform/database/db.ts";
 import { isStoreTrouble } from "../../platform/storage/blobs.ts";
 import type { World } from "../../platform/world.ts";
@@ -242,7 +243,7 @@ function settle(context: PathContext, link: Link, { job }: Delivery, result: Att
   const { parts, path } = context;
   const seen = result.outcome ?? brokenOff(link, result.lost ?? "the connection was lost");
   const outcome = conclude(context, job, seen, result.path_action);
-  parts.usage.count(path.source, outcome);
+  if (path.site.isp !== SIMULATOR) parts.usage.count(path.source, outcome);
   if (outcome.kind === "delivered") recovered(context);
   act(context, result.path_action, outcome.message);
   if (result.path_action === "slow_sender") {

@@ -298,9 +298,14 @@ function deliveryColumns({ prepared, recipient, owner }: Held): Record<string, u
     expires_at: expiryOf(prepared),
     owner,
     return_path_host: prepared.return_path_host,
-    // Scheduled mail is counted when it leaves.
-    charged_at: prepared.scheduled_at ? null : prepared.created_at,
+    charged_at: chargedAt(prepared, recipient),
   };
+}
+
+/** Scheduled mail is counted when it leaves, and mail to the simulator never. */
+function chargedAt(prepared: Prepared, { isSimulated }: PreparedRecipient): Date | null {
+  if (isSimulated) return expiryOf(prepared);
+  return prepared.scheduled_at ? null : prepared.created_at;
 }
 
 /** The sender's own time, else 72 h after it is due. */
@@ -311,12 +316,12 @@ function expiryOf({ scheduled_at, created_at, expires_at }: Prepared): Date {
 /** One row per window, in one order for all writers, so that two statements never wait for each other crosswise. */
 function sumAllowances(items: Prepared[]): Record<string, unknown>[] {
   const sums = new Map<string, Record<string, unknown> & { used: number }>();
-  for (const { org_id, allowances, recipients } of items) {
-    const count = recipients.filter(({ lane }) => lane !== null).length;
+  for (const { org_id, allowances, counted } of items) {
+    if (counted === 0) continue;
     for (const { scope_id, kind, starts_at, ceiling } of allowances) {
       const name = `${org_id}/${scope_id}/${kind}/${starts_at.getTime()}`;
       const sum = sums.get(name) ?? { org_id, scope_id, kind, starts_at, ceiling, used: 0 };
-      sum.used += count;
+      sum.used += counted;
       sums.set(name, sum);
     }
   }

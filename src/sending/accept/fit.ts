@@ -26,8 +26,8 @@ function nameOf({ scope_id, kind, starts_at }: Allowance): string {
   return `${scope_id}|${kind}|${starts_at.getTime()}`;
 }
 
-function take(taken: Map<string, number>, { allowances, recipients }: Prepared): Refusal | null {
-  const count = recipients.filter(({ lane }) => lane !== null).length;
+function take(taken: Map<string, number>, { allowances, counted: count }: Prepared): Refusal | null {
+  if (count === 0) return null;
   for (const window of allowances) {
     const already = taken.get(nameOf(window)) ?? 0;
     if (already + count > window.ceiling) return overAllowance(window, already, count);

@@ -7,6 +7,7 @@ import { findDomain } from "../../domains/domains.ts";
 import { isSentByCustomer } from "../../events/events.ts";
 import type { Account } from "../../http/http.ts";
 import { domainOf } from "../../mail/address.ts";
+import { isSimulated } from "../../mail/simulated.ts";
 import { KEEP_TRYING_MS, type Lane, lanesInPlace } from "../../outbound/outbound.ts";
 import type { Tx } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
@@ -23,7 +24,7 @@ import { recordChange } from "./change-events.ts";
 import { type EmailView, lockRow, requireRow, reread } from "./emails.ts";
 import * as retrying from "./retry-queries.ts";
 
-type RetryWorld = Pick<World, "db" | "clock" | "random">;
+type RetryWorld = Pick<World, "db" | "clock" | "random" | "config">;
 
 export type RetryDeps = Pick<
   SendingDeps,
@@ -158,7 +159,8 @@ async function requeue(tx: Tx, world: RetryWorld, orgId: string, plan: Plan): Pr
   const now = new Date(world.clock.now());
   const again = recipients.filter(({ email }) => plan.lanes.has(email));
   const blocked = recipients.filter(({ email }) => plan.suppressed.some((one) => one.email === email));
-  await raise(tx, orgId, plan.allowances, again.length);
+  const counted = again.filter(({ email }) => !isSimulated(world.config, email)).length;
+  if (counted > 0) await raise(tx, orgId, plan.allowances, counted);
   const lanes = await lanesInPlace(tx, [...plan.lanes.values()], now);
   const laneOf = (email: string): number => lanes.get(plan.lanes.get(email)?.id as number)?.id as number;
   const rows = again.map(({ position, email }) => ({

@@ -2,8 +2,9 @@
 // delivery goes. The result is everything one e-mail puts into the database.
 
 import type { Account } from "../../http/http.ts";
+import { isSimulated } from "../../mail/simulated.ts";
 import { CLASS_BULK, CLASS_TRANSACTIONAL, type Exit, type MessageAbout } from "../../outbound/outbound.ts";
-import type { Allowance, Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "../types.ts";
+import type { Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "../types.ts";
 import { forMessage, monthlyQuota, overAllowance } from "./allowances.ts";
 import type { Recipient } from "./content.ts";
 import { allSuppressed, suppressedAmong } from "./suppressed.ts";
@@ -45,8 +46,9 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
     domain_pool: draft.sender.ip_pool,
   });
   const suppressed = await suppressedOf(deps, account, draft);
-  const count = recipients.length - suppressed.length;
-  const windows = await openAllowances(context, account, draft, count);
+  const isOut = new Set(suppressed.map(({ email }) => email));
+  const counted = recipients.filter(({ email }) => !isOut.has(email) && !isSimulated(context.world.config, email));
+  const windows = await openAllowances(context, account, draft, counted.length);
   const about = describe(account, draft);
   about.blob_key = await deps.keepIfLarge({ org_id: account.org_id, id: draft.id }, mime);
   const { id, scheduled_at, expires_at, template, from_header, reply_to, origin, sender } = draft;
@@ -70,7 +72,7 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
     return_path_host: sender.return_path_host,
     about,
     mime,
-    recipients: await placeRecipients(deps, account, draft, { exit, suppressed }),
+    recipients: await placeRecipients(context, account, draft, { exit, suppressed }),
     suppressed,
     ...windows,
   };
@@ -102,17 +104,17 @@ async function openAllowances(
   account: Account,
   { sender, now_ms, scheduled_at }: Draft,
   count: number,
-): Promise<{ allowances: Allowance[]; quota_used: number }> {
-  if (account.environment === "test") return { allowances: [], quota_used: 0 };
+): Promise<Pick<Prepared, "allowances" | "counted" | "quota_used">> {
+  if (account.environment === "test") return { allowances: [], counted: 0, quota_used: 0 };
   // Scheduled mail counts when it leaves (leaving.ts).
   const warming = scheduled_at ? [] : await context.deps.warmingAllowances(account.org_id, sender.id, now_ms);
   const allowances = [...warming, monthlyQuota(account, now_ms)].map((window) => forMessage(window, count));
   const used = await Promise.all(allowances.map((allowance) => context.used(account.org_id, allowance)));
   for (const [index, allowance] of allowances.entries()) {
     const already = used[index] as number;
-    if (already + count > allowance.ceiling) throw overAllowance(allowance, already, count);
+    if (count > 0 && already + count > allowance.ceiling) throw overAllowance(allowance, already, count);
   }
-  return { allowances, quota_used: (used.at(-1) as number) + count };
+  return { allowances, counted: count, quota_used: (used.at(-1) as number) + count };
 }
 
 function describe(account: Account, draft: Draft): MessageAbout {
@@ -135,7 +137,7 @@ function describe(account: Account, draft: Draft): MessageAbout {
 }
 
 async function placeRecipients(
-  deps: SendingDeps,
+  { world, deps }: Preparing,
   account: Account,
   draft: Draft,
   decided: { exit: Exit; suppressed: Suppressed[] },
@@ -154,7 +156,8 @@ async function placeRecipients(
         domain,
         class: classOf(draft),
       });
-      return { position, email, kind, status: scheduled_at ? ("scheduled" as const) : ("queued" as const), lane };
+      const status = scheduled_at ? ("scheduled" as const) : ("queued" as const);
+      return { position, email, kind, status, lane, isSimulated: isSimulated(world.config, email) };
     }),
   );
 }
