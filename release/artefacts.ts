@@ -3,7 +3,10 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inheritedEnv } from "../test/support/inherited-env.ts";
-import { layOutPackage, ownVersion, packPackage, ROOT } from "./package.ts";
+import { buildDebian, tryDebian } from "./debian.ts";
+import { buildChart, buildCompose, tryChart, tryCompose } from "./deploy-files.ts";
+import { buildImage, tryImage } from "./image.ts";
+import { layOutPackage, ownVersion, packPackage, ROOT, refuseOtherVersion } from "./package.ts";
 import { scratchFolder, type Tried, tryOut } from "./try.ts";
 
 export type Artefact = {
@@ -21,6 +24,28 @@ export type Artefact = {
 export const ARTEFACTS: readonly Artefact[] = [
   { name: "sbom", is_reproducible: true, needs: ["npm"], build: buildSbom, tryOut: null },
   { name: "package", is_reproducible: true, needs: ["npm"], build: buildPackage, tryOut: tryPackage },
+  {
+    name: "debian",
+    is_reproducible: true,
+    needs: ["npm", "dpkg-deb", "debootstrap", "setpriv"],
+    build: buildDebian,
+    tryOut: tryDebian,
+  },
+  {
+    name: "image",
+    is_reproducible: false,
+    needs: ["npm", "buildah", "debootstrap", "unshare", "setpriv"],
+    build: buildImage,
+    tryOut: tryImage,
+  },
+  {
+    name: "compose",
+    is_reproducible: true,
+    needs: ["podman-compose", "podman"],
+    build: buildCompose,
+    tryOut: tryCompose,
+  },
+  { name: "chart", is_reproducible: true, needs: ["helm"], build: buildChart, tryOut: tryChart },
 ];
 
 function buildSbom(out: string): string {
@@ -53,9 +78,4 @@ async function tryPackage(file: string): Promise<Tried> {
       spawn(program, ["start"], { cwd: folder, env: { ...inheritedEnv(), ...env }, stdio: ["ignore", "pipe", "pipe"] }),
     data,
   );
-}
-
-/** Throws unless `postern --version` printed the version of package.json. */
-export function refuseOtherVersion(printed: string): void {
-  if (printed.trim() !== ownVersion()) throw new Error(`postern --version says ${printed.trim()}, not ${ownVersion()}`);
 }

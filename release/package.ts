@@ -14,6 +14,8 @@ const ENTRIES = [
   "src/platform/process/watchdog-worker.ts",
 ];
 const PAGES = ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"];
+/** What the program reads by path. */
+const READ = ["clients/cli/operations.json"];
 /** tsc rewrites imports; this is how the program names its threads and itself. */
 const OWN_FILE = /(new URL\("\.{1,2}\/[^"]+)\.ts(", import\.meta\.url\))/g;
 const LEFT_TYPESCRIPT = /["'`]\.{1,2}\/[^"'`]*(?<!\.d)\.ts["'`]/;
@@ -31,13 +33,19 @@ export function ownVersion(): string {
   return readJson<Manifest>("package.json").version;
 }
 
+/** Throws unless `postern --version` printed the version of package.json. */
+export function refuseOtherVersion(printed: string): void {
+  if (printed.trim() !== ownVersion()) throw new Error(`postern --version says ${printed.trim()}, not ${ownVersion()}`);
+}
+
 /** Writes the tree of the package into `folder`, which is emptied first. Throws when a name of a TypeScript file is left in it. */
 export function layOutPackage(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   compile(folder);
   for (const file of globSync("migrations/[0-9]*.sql", { cwd: ROOT })) copy(file, folder);
-  for (const file of [...PAGES, ...globSync("docs/*.{md,yml}", { cwd: ROOT }), "bin/postern"]) copy(file, folder);
+  for (const file of [...PAGES, ...READ, ...globSync("docs/*.{md,yml}", { cwd: ROOT }), "bin/postern"])
+    copy(file, folder);
   chmodSync(join(folder, "bin/postern"), 0o755);
   if (existsSync(join(ROOT, "dashboard/dist"))) {
     cpSync(join(ROOT, "dashboard/dist"), join(folder, "dashboard/dist"), { recursive: true });
@@ -70,7 +78,7 @@ function compile(folder: string): void {
   });
   execFileSync(join(ROOT, "node_modules/.bin/tsc"), ["-p", settings], { cwd: ROOT, stdio: "inherit" });
   rmSync(settings);
-  for (const file of globSync("src/**/*.js", { cwd: folder })) {
+  for (const file of globSync("{src,clients}/**/*.js", { cwd: folder })) {
     const path = join(folder, file);
     const text = readFileSync(path, "utf8").replace(OWN_FILE, "$1.js$2");
     const left = LEFT_TYPESCRIPT.exec(text);

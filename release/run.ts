@@ -19,13 +19,17 @@ import { basename, delimiter, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { ARTEFACTS, type Artefact } from "./artefacts.ts";
 import { ROOT } from "./package.ts";
-import type { Tried } from "./try.ts";
 
 /** As of `npm run faults`: the machine lacks what it takes. */
 const LACKING = 3;
 
-type Line = Partial<Tried> & {
+type Line = {
   name: string;
+  started?: true;
+  sent_one_mail?: true;
+  stopped_by_sigterm?: true;
+  seconds_to_start?: number;
+  checked?: string;
   file?: string;
   bytes?: number;
   sha256?: string;

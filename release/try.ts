@@ -14,19 +14,31 @@ import { addVerifiedDomain } from "../test/support/verified-domain.ts";
 const DELIVERED_WITHIN_MS = 30_000;
 const STOPPED_WITHIN_MS = 60_000;
 
-export type Tried = { started: boolean; sent_one_mail: boolean; stopped_by_sigterm: boolean; seconds_to_start: number };
+export type Tried =
+  | { started: true; sent_one_mail: true; stopped_by_sigterm: true; seconds_to_start: number }
+  /** Of what cannot be started here: what checked it. */
+  | { checked: string };
 
 /** How an artefact is started: with these settings, standard output and error piped. */
 export type StartArtefact = (env: Record<string, string>) => ChildProcess;
 
+export type TryOptions = {
+  env?: Record<string, string>;
+  /** What else must hold while it runs; throws when it does not. */
+  look?: (env: Record<string, string>) => void;
+  /** Gives the program SIGTERM where the child is another process than it. */
+  terminate?: () => void;
+};
+
 /** Starts it, sends one mail with it, and stops it by SIGTERM. `dataDir` is a path as the artefact sees it. */
-export async function tryOut(start: StartArtefact, dataDir: string): Promise<Tried> {
+export async function tryOut(start: StartArtefact, dataDir: string, options: TryOptions = {}): Promise<Tried> {
   await using undo = new AsyncDisposableStack();
   const dns = undo.adopt(await startDnsServer(), (server) => server.stop());
   const sink = undo.adopt(await startSmtpSink(), (server) => server.stop());
   const settings = await posternSettings(dataDir, {
     POSTERN_DNS: dns.address,
     POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
+    ...options.env,
   });
   const began = performance.now();
   const child = start(settings.env);
@@ -46,16 +58,17 @@ export async function tryOut(start: StartArtefact, dataDir: string): Promise<Tri
   const text = mail?.bytes.toString() ?? "";
   if (!/^subject: From a release\r$/im.test(text)) throw new Error(`another mail arrived:\n${text}`);
   if (!/^dkim-signature:/im.test(text)) throw new Error(`the mail is not signed:\n${text}`);
-  const stopped = await stopsBySigterm(running);
-  return { started: true, sent_one_mail: true, stopped_by_sigterm: stopped, seconds_to_start: secondsToStart };
+  options.look?.(settings.env);
+  await stopBySigterm(running, options.terminate);
+  return { started: true, sent_one_mail: true, stopped_by_sigterm: true, seconds_to_start: secondsToStart };
 }
 
-async function stopsBySigterm(running: PosternProcess): Promise<boolean> {
+async function stopBySigterm(running: PosternProcess, terminate?: () => void): Promise<void> {
   const late = setTimeout(() => running.child.kill("SIGKILL"), STOPPED_WITHIN_MS);
-  const code = await running.stop();
+  terminate?.();
+  const code = terminate ? await running.exited : await running.stop();
   clearTimeout(late);
   if (code !== 0) throw new Error(`SIGTERM ended it with ${code}:\n${running.output()}`);
-  return true;
 }
 
 /** A folder for one try that other users may pass through; it goes with `undo`. */

@@ -77,6 +77,7 @@ export async function whenReady(child: ChildProcess): Promise<PosternProcess> {
     };
     child.stdout?.on("data", read);
     child.stderr?.on("data", read);
+    child.once("error", fail);
     exited.then((code) => fail(new Error(`postern ended with ${code} before it was ready:\n${output}`)));
   });
   await ready;

@@ -1,0 +1,118 @@
+// What is not a program but says how to run the image: the compose files and the Helm chart. Both are packed with even times
+// and owners. Neither is started here, as that takes Docker and Kubernetes: they are checked by the tools that read them.
+import { execFileSync } from "node:child_process";
+import { copyFileSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { ownVersion, ROOT } from "./package.ts";
+import { scratchFolder, type Tried } from "./try.ts";
+
+const DEPLOY = join(ROOT, "deploy");
+const EVEN = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"];
+const NAMES = ["--set", "hostname=mail.example.eu", "--set", "baseUrl=https://mail.example.eu"];
+const STORE = ["--set", "s3.endpoint=https://s3.example.eu", "--set", "s3.bucket=mail"];
+const ALONE = [
+  "NetworkPolicy/one",
+  "PersistentVolumeClaim/one-data",
+  "Service/one-http",
+  "Service/one-mx",
+  "Service/one-submission",
+  "Service/one-internal",
+  "Deployment/one-all",
+];
+const REFUSED: [string, RegExp, string[]][] = [
+  [
+    "several pods without a common store",
+    /several pods need one store/,
+    [...NAMES, "--set", "deployments.all.replicas=2"],
+  ],
+  ["no host name", /hostname/, ["--set", "baseUrl=https://mail.example.eu"]],
+  ["a setting with a wrong name", /settings/, [...NAMES, "--set", "settings.HOSTNAME=x"]],
+  ["a role that does not exist", /roles/, [...NAMES, "--set", "deployments.all.roles={api,mail}"]],
+];
+
+/** `postern-compose-<version>.tgz`. */
+export function buildCompose(out: string): string {
+  refuseOtherTag(join(DEPLOY, "compose.yaml"), `localhost/postern:${ownVersion()}}`);
+  return pack(join(out, `postern-compose-${ownVersion()}.tgz`), DEPLOY, [
+    "compose.yaml",
+    "compose-role.sh",
+    ".env.example",
+  ]);
+}
+
+/** `postern-chart-<version>.tgz`, as `helm install` takes it. */
+export function buildChart(out: string): string {
+  refuseOtherTag(join(DEPLOY, "helm/postern/Chart.yaml"), `\nversion: ${ownVersion()}\nappVersion: ${ownVersion()}\n`);
+  return pack(join(out, `postern-chart-${ownVersion()}.tgz`), join(DEPLOY, "helm"), ["postern"]);
+}
+
+/** All artefacts carry one version. */
+function refuseOtherTag(file: string, wanted: string): void {
+  if (!readFileSync(file, "utf8").includes(wanted))
+    throw new Error(`${file} has not ${wanted.trim()}: raise its version`);
+}
+
+function pack(file: string, folder: string, names: string[]): string {
+  execFileSync("tar", [...EVEN, "--use-compress-program=gzip -n", "-cf", file, ...names], { cwd: folder });
+  return file;
+}
+
+/** Read by podman-compose with the example's settings, and refused without a password. */
+export async function tryCompose(file: string): Promise<Tried> {
+  using undo = new DisposableStack();
+  const folder = scratchFolder(undo);
+  execFileSync("tar", ["-xf", file], { cwd: folder });
+  copyFileSync(join(folder, ".env.example"), join(folder, ".env"));
+  if (compose(folder) !== null) throw new Error("compose.yaml is accepted without DATABASE_PASSWORD");
+  execFileSync("sed", ["-i", "s/^DATABASE_PASSWORD=.*/DATABASE_PASSWORD=secret/", join(folder, ".env")]);
+  const read = compose(folder);
+  if (!read?.includes("postgresql://postern:secret@database:5432/postern"))
+    throw new Error(`compose.yaml is read as ${read}`);
+  return { checked: "podman-compose config" };
+}
+
+/** Null when it was refused. */
+function compose(folder: string): string | null {
+  try {
+    const options = { cwd: folder, stdio: ["ignore", "pipe", "ignore"] as ("ignore" | "pipe")[] };
+    return execFileSync("podman-compose", ["-f", "compose.yaml", "config"], options)?.toString() ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Linted, and rendered for one pod and for several; what cannot work is refused with words. */
+export async function tryChart(file: string): Promise<Tried> {
+  execFileSync("helm", ["lint", "--strict", file, ...NAMES], { stdio: "pipe" });
+  const alone = kinds(render(file, NAMES));
+  if (alone.join() !== ALONE.join()) throw new Error(`helm template makes ${alone.join(", ")}`);
+  const several = [...NAMES, ...STORE, "--set", "deployments.all.replicas=3", "--set", "serviceMonitor.enabled=true"];
+  const made = kinds(render(file, several));
+  for (const wanted of ["PodDisruptionBudget/one-all", "ServiceMonitor/one", "NetworkPolicy/one"]) {
+    if (!made.includes(wanted)) throw new Error(`helm template makes no ${wanted}, but ${made.join(", ")}`);
+  }
+  for (const [what, why, settings] of REFUSED) {
+    let told = "";
+    try {
+      render(file, settings);
+    } catch (error) {
+      told = String((error as { stderr?: Buffer }).stderr);
+    }
+    if (!why.test(told)) throw new Error(`the chart does not refuse ${what}: ${told}`);
+  }
+  return { checked: "helm lint, helm template" };
+}
+
+function render(file: string, settings: string[]): string {
+  const args = ["template", "one", file, "--kube-version", "1.33.0", ...settings];
+  return execFileSync("helm", args, { stdio: ["ignore", "pipe", "pipe"] }).toString();
+}
+
+function kinds(text: string): string[] {
+  return parseAllDocuments(text).flatMap((document) => {
+    if (document.errors[0]) throw document.errors[0];
+    const one = document.toJS() as { kind: string; metadata: { name: string } } | null;
+    return one ? [`${one.kind}/${one.metadata.name}`] : [];
+  });
+}
