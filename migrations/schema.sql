@@ -189,8 +189,9 @@ create table audit_entry (
   target jsonb default '{}'::jsonb not null,
   fields text[] default '{}'::text[] not null,
   request_id uuid,
+  person_id uuid,
   constraint audit_entry_pkey PRIMARY KEY (org_id, id),
-  constraint audit_entry_actor_check CHECK ((actor = ANY (ARRAY['key'::text, 'command'::text])))
+  constraint audit_entry_actor_check CHECK ((actor = ANY (ARRAY['key'::text, 'command'::text, 'person'::text])))
 );
 CREATE INDEX audit_entry_age ON audit_entry USING btree (at);
 alter table audit_entry enable row level security;
@@ -956,6 +957,22 @@ create table master_key (
   constraint master_key_is_only_check CHECK (is_only)
 );
 
+create table membership (
+  org_id uuid not null,
+  person_id uuid not null,
+  role text not null,
+  sees_bodies boolean default false not null,
+  created_at timestamp with time zone not null,
+  constraint membership_pkey PRIMARY KEY (org_id, person_id),
+  constraint membership_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
+  constraint membership_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,
+  constraint membership_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'developer'::text, 'viewer'::text])))
+);
+CREATE INDEX membership_person ON membership USING btree (person_id);
+alter table membership enable row level security;
+alter table membership force row level security;
+create policy tenant on membership as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table message (
   org_id uuid not null,
   id uuid not null,
@@ -1032,6 +1049,66 @@ alter table organization enable row level security;
 alter table organization force row level security;
 create policy tenant on organization as permissive for all using ((( SELECT postern_system() AS postern_system) OR (id = ( SELECT postern_org() AS postern_org))));
 
+create table person (
+  id uuid not null,
+  email text not null,
+  name text default ''::text not null,
+  password text,
+  is_operator boolean default false not null,
+  totp bytea,
+  totp_confirmed_at timestamp with time zone,
+  totp_step bigint default 0 not null,
+  created_at timestamp with time zone not null,
+  constraint person_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX person_email ON person USING btree (email);
+alter table person enable row level security;
+alter table person force row level security;
+create policy tenant on person as permissive for all using ((( SELECT postern_system() AS postern_system) OR (EXISTS ( SELECT 1
+   FROM membership m
+  WHERE (m.person_id = person.id)))));
+
+create table person_link (
+  digest bytea not null,
+  id uuid not null,
+  kind text not null,
+  org_id uuid,
+  person_id uuid,
+  email text,
+  role text,
+  drops_factors boolean default false not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint person_link_pkey PRIMARY KEY (digest),
+  constraint person_link_kind_check CHECK ((kind = ANY (ARRAY['set_up'::text, 'invitation'::text, 'reset'::text]))),
+  constraint person_link_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
+  constraint person_link_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,
+  constraint person_link_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'developer'::text, 'viewer'::text])))
+);
+CREATE INDEX person_link_org ON person_link USING btree (org_id, id);
+alter table person_link enable row level security;
+alter table person_link force row level security;
+create policy tenant on person_link as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
+create table person_session (
+  digest bytea not null,
+  id uuid not null,
+  person_id uuid not null,
+  created_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  proved_at timestamp with time zone not null,
+  ip text not null,
+  user_agent text not null,
+  constraint person_session_pkey PRIMARY KEY (digest),
+  constraint person_session_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE
+);
+CREATE INDEX person_session_age ON person_session USING btree (seen_at);
+CREATE INDEX person_session_person ON person_session USING btree (person_id);
+alter table person_session enable row level security;
+alter table person_session force row level security;
+create policy system on person_session as permissive for all using (( SELECT postern_system() AS postern_system));
+
 create table port_closed (
   machine text not null,
   since timestamp with time zone not null,
@@ -1062,6 +1139,17 @@ create table recipient (
 alter table recipient enable row level security;
 alter table recipient force row level security;
 create policy tenant on recipient as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
+create table recovery_code (
+  person_id uuid not null,
+  digest bytea not null,
+  used_at timestamp with time zone,
+  constraint recovery_code_pkey PRIMARY KEY (person_id, digest),
+  constraint recovery_code_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE
+);
+alter table recovery_code enable row level security;
+alter table recovery_code force row level security;
+create policy system on recovery_code as permissive for all using (( SELECT postern_system() AS postern_system));
 
 create table relay (
   org_id uuid not null,
@@ -1111,6 +1199,16 @@ create table sending_guard (
   constraint sending_guard_pkey PRIMARY KEY (is_only),
   constraint sending_guard_is_only_check CHECK (is_only)
 );
+
+create table sign_in_try (
+  name bytea not null,
+  full_at timestamp with time zone not null,
+  constraint sign_in_try_pkey PRIMARY KEY (name)
+);
+CREATE INDEX sign_in_try_age ON sign_in_try USING btree (full_at);
+alter table sign_in_try enable row level security;
+alter table sign_in_try force row level security;
+create policy system on sign_in_try as permissive for all using (( SELECT postern_system() AS postern_system));
 
 create table source (
   id uuid not null,

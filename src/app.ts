@@ -9,6 +9,7 @@ import { createHttpServer } from "./api/server.ts";
 import { startAuditWork } from "./audit/background.ts";
 import { mountAudit } from "./audit/routes.ts";
 import type { Role } from "./config.ts";
+import { mountDashboard } from "./dashboard/dashboard.ts";
 import { dkimKeys, signingKeys } from "./dkim/dkim.ts";
 import { mountDkim } from "./dkim/routes.ts";
 import { startDmarcWork } from "./dmarc/background.ts";
@@ -65,6 +66,8 @@ import { mountPools } from "./outbound/pools/pool-endpoints.ts";
 import { findSources } from "./outbound/pools/sources.ts";
 import { mountRelays } from "./outbound/route/relay-endpoints.ts";
 import type { Mark } from "./outbound/types.ts";
+import { startPeopleWork } from "./people/people.ts";
+import { mountPeople } from "./people/routes.ts";
 import { within } from "./platform/clock.ts";
 import { startHealing } from "./platform/database/heal-times.ts";
 import { startPartitionWork } from "./platform/database/partitions.ts";
@@ -155,6 +158,7 @@ export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   api.register(async (scope) => mountMaskedPages(scope as unknown as Api, world, settlingPorts(world, engine)));
   api.register(async (scope) => mountUnsubscribe(scope as unknown as Api, world));
   mountWitness(api, world);
+  mountDashboard(api, world, (scope) => mountPeople(scope, world));
 }
 
 type Delivering = Pick<Engine, "findLane" | "notify"> & { outbound(): Outbound | null };
@@ -340,6 +344,7 @@ function startClockWork(world: World, engine: Engine): Part[] {
     warming: startWarmingWork(world, warmingPorts(world)),
     stats: startStatsWork(world),
     audit: startAuditWork(world),
+    people: startPeopleWork(world),
     creates: startForgettingCreates(world),
   };
   return Object.entries(works).map(([name, { stop }]) => ({ name: `clock: ${name}`, stop }));

@@ -32,6 +32,7 @@ import { ownZone } from "./doctor/own-zone.ts";
 import { examine, printable } from "./doctor.ts";
 import { describeOperatorMail, readOperatorMail } from "./inbound/inbound.ts";
 import { databaseId, resumeSending } from "./outbound/outbound.ts";
+import { describePeople, firstSetUpLink, makeResetLink, makeSetUpLink, showSetUpLink } from "./people/people.ts";
 import { answerJson, answerLines, askDatabase } from "./platform/database/ask-database.ts";
 import { migrate } from "./platform/database/migrate.ts";
 import { neededPlaces, refuseTakenPlaces } from "./platform/net/free-places.ts";
@@ -105,7 +106,15 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
   const first = await bootstrap(world, { live_key: config.bootstrap_live_key, test_key: config.bootstrap_test_key });
   // At once: they are nowhere else, and a port that is taken ends the start.
   if (first) console.log(showFirstKeys(config, first, process.stdout.isTTY));
+  if (roles.includes("api")) await offerSetUp(world);
   return await startRoles(world, roles);
+}
+
+/** Until there is somebody who can sign in. */
+async function offerSetUp(world: World): Promise<void> {
+  const org_id = await organizationNamed(world, null);
+  const link = await firstSetUpLink(world, org_id);
+  if (link !== null) console.log(showSetUpLink(world.config.data_dir, link, process.stdout.isTTY));
 }
 
 /**
@@ -266,6 +275,34 @@ function sql(query: string, options: { json?: boolean }): Promise<void> {
   });
 }
 
+type PeopleOptions = { organization?: string; json?: boolean };
+
+function invitePersonCommand({ organization, json }: PeopleOptions): Promise<void> {
+  return withWorld(async (world) => {
+    const org_id = await organizationNamed(world, organization ?? null);
+    const link = await makeSetUpLink(world, org_id);
+    await noteCommand(world, org_id, { command: "people invite" });
+    const text = "Who opens this link becomes owner of the organization and operator. It works once, for 24 hours.";
+    console.log(json ? JSON.stringify({ link }) : `${text}\n  ${link}`);
+  });
+}
+
+function resetPersonCommand(email: string, options: { json?: boolean; secondFactors?: boolean }): Promise<void> {
+  return withWorld(async (world) => {
+    const made = await makeResetLink(world, email, options.secondFactors ?? false);
+    if (!made) throw new Error(`nobody has the address ${email}; \`postern people list\` shows who there is`);
+    const text = "With this link the person sets a new password. It works once, for 24 hours.";
+    console.log(options.json ? JSON.stringify({ link: made.link }) : `${text}\n  ${made.link}`);
+  });
+}
+
+function listPeopleCommand(options: { json?: boolean }): Promise<void> {
+  return withWorld(async (world) => {
+    const { people, text } = await describePeople(world);
+    console.log(options.json ? JSON.stringify({ people }) : text);
+  });
+}
+
 function resume(): Promise<void> {
   return withWorld(async (world) => {
     console.log((await resumeSending(world)) ? "Mail leaves again." : "Sending was not paused.");
@@ -386,6 +423,25 @@ organizations
   .option("--name <name>", "what it is called")
   .option("--json", "one JSON object")
   .action(changeOrganizationCommand);
+const people = program.command("people").description("who may sign in to the dashboard");
+people
+  .command("list")
+  .description("everybody, with organizations and roles")
+  .option("--json", "one JSON object")
+  .action(listPeopleCommand);
+people
+  .command("invite")
+  .description("print a link that makes whoever opens it owner and operator: once, within 24 hours")
+  .option("--organization <id>", "whose owner; without it the first organization's")
+  .option("--json", "one JSON object")
+  .action(invitePersonCommand);
+people
+  .command("reset")
+  .description("print a link with which a person sets a new password")
+  .argument("<address>", "the person's e-mail address")
+  .option("--second-factors", "the authenticator app is lost as well: turn it off")
+  .option("--json", "one JSON object")
+  .action(resetPersonCommand);
 program
   .command("sql")
   .description("ask the database, over every organization's rows; it only reads")

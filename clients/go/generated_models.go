@@ -126,11 +126,13 @@ func (r ApiKey) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra)
 type AuditEntry struct {
 	ID RecordId  `json:"id"`
 	At Timestamp `json:"at"`
-	// command: somebody at the command line of the service
+	// person: somebody in the dashboard. command: somebody at the command line of the service
 	Actor string `json:"actor"`
 	// UUIDv7
 	KeyID *string `json:"key_id"`
-	// Of the key as it was then, or of the user at the command line
+	// UUIDv7
+	PersonID *string `json:"person_id"`
+	// Of the key as it was then, the person's address, or the user at the command line
 	Name string `json:"name"`
 	// The client's address; null for commands
 	IP *string `json:"ip"`

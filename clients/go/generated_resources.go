@@ -599,8 +599,8 @@ type AuditLogResource struct {
 	transport *transport
 }
 
-// List: List changes that keys and commands made, newest first. Kept for 400 days. Sending is not in it: each
-// e-mail has its timeline.
+// List: List changes that keys, people and commands made, newest first. Kept for 400 days. Sending is not in it:
+// each e-mail has its timeline.
 func (r *AuditLogResource) List(ctx context.Context, query ListAuditLogQuery, options ...RequestOption) (*Page[AuditEntry], error) {
 	return listPage[AuditEntry](ctx, r.transport, call{method: "GET", path: "/v1/audit-log", query: query}, listing{"entries", true}, options)
 }

@@ -75,6 +75,29 @@ function toAccount(world: Pick<World, "db" | "clock" | "log">, row: FoundAccount
   };
 }
 
+export type OrganizationAccount = Pick<Account, "plan" | "state" | "monthly_quota"> & {
+  id: string;
+  name: string;
+  requests_per_second: number;
+  /** Its test keys may do to live mail what live keys may. */
+  test_keys_full: boolean;
+};
+
+/** What holds for these organizations now, by their ids: for people, who have no key. */
+export async function organizationAccounts(
+  { db }: Pick<World, "db">,
+  orgIds: string[],
+): Promise<Map<string, OrganizationAccount>> {
+  const rows = orgIds.length === 0 ? [] : await queries.findTerms(db, orgIds);
+  const accounts = rows.map(({ test_keys, monthly_quota, requests_per_second, ...row }) => ({
+    ...row,
+    monthly_quota: monthly_quota ?? PLANS[row.plan].monthly_quota,
+    requests_per_second: requests_per_second ?? PLANS[row.plan].requests_per_second,
+    test_keys_full: test_keys === "full",
+  }));
+  return new Map(accounts.map((account) => [account.id, account]));
+}
+
 /** 403 `plan_limit_reached` unless the plan includes `feature`. */
 export function requirePlan(account: Pick<Account, "plan">, feature: "statistics" | "dedicated_ips"): void {
   if (PLANS[account.plan][feature]) return;

@@ -60,7 +60,7 @@ export function mountMe(api: Api, world: World, ports: UsagePorts): void {
     },
     async ({ account }) => {
       const { id, name, plan, state } = await organizationOf(world, account.org_id);
-      const key = { id: account.key_id, name: account.key_name };
+      const key = { id: account.person?.id ?? account.key_id, name: account.key_name };
       return { organization: { id, name, plan, state }, environment: account.environment, key };
     },
   );

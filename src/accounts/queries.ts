@@ -27,6 +27,17 @@ export function findAccountsByDigest(db: Query, digests: Buffer[]) {
   );
 }
 
+export type OrganizationTerms = OrganizationRow & { test_keys: string | null };
+
+/** What holds for organizations, for people who belong to them. */
+export function findTerms(db: Query, orgIds: string[]) {
+  return db.query<OrganizationTerms>(
+    `select id, name, plan, state, monthly_quota, requests_per_second, settings ->> 'test_keys' as test_keys
+       from organization where id = any($1)`,
+    [orgIds],
+  );
+}
+
 export function touchKey(db: Query, orgId: string, keyId: string, at: Date) {
   return db.execute("update api_key set last_used_at = $3 where org_id = $1 and id = $2", [orgId, keyId, at]);
 }

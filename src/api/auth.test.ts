@@ -23,7 +23,7 @@ async function serve() {
   app.addHook("onRequest", async () => {
     asked += 1;
   });
-  app.addHook("onRequest", requireKey({ clock: createClock({}) }, lookUp, limits));
+  app.addHook("onRequest", requireKey({ clock: createClock({}) }, lookUp, { limits }));
   app.get("/", async () => "in");
   closing.push(() => app.close());
   const ask = (key: string, remoteAddress: string, more: Record<string, string> = {}, signal?: AbortSignal) =>

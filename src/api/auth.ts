@@ -1,10 +1,11 @@
 // Bearer keys (RFC 6750 §2.1). 401 exactly for a missing, malformed, unknown or revoked key; looked up in the database
 // on every request (many at a time), so a revocation holds from the next request on, on every node.
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { protectLive } from "../accounts/accounts.ts";
+import { getKey, protectLive } from "../accounts/accounts.ts";
 import { environmentOf } from "../domains/domains.ts";
 import type { Account } from "../http/http.ts";
 import { clientKey } from "../mail/smtp-server/client-limits.ts";
+import { judgePerson } from "../people/people.ts";
 import { sleep } from "../platform/clock.ts";
 import { createBuckets } from "../platform/fair/buckets.ts";
 import { Refusal } from "../platform/refusal.ts";
@@ -22,15 +23,23 @@ const WAITING_MAX = 1_000;
 type Limits = { wrong_keys: typeof WRONG_KEYS; wait_ms: number; waiting_max: number };
 const LIMITS: Limits = { wrong_keys: WRONG_KEYS, wait_ms: WAIT_MS, waiting_max: WAITING_MAX };
 
-/** A hook that sets `request.account` or refuses with 401. `limits` is for tests. */
+/** `people`: the account of a signed-in person, for a request without a key. `limits` is for tests. */
+type KeyOptions = { limits?: Limits; people?: (request: FastifyRequest) => Promise<Account | null> };
+
+/** A hook that sets `request.account` or refuses with 401. */
 export function requireKey(
   { clock }: Pick<World, "clock">,
   authenticate: (secret: string) => Promise<Account | null>,
-  limits: Limits = LIMITS,
+  { limits = LIMITS, people = async () => null }: KeyOptions = {},
 ) {
   const slow = slowWrongKeys(clock, limits);
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const header = request.headers.authorization;
+    const acting = header === undefined ? await people(request) : null;
+    if (acting) {
+      request.account = acting;
+      return;
+    }
     if (!header) throw new Refusal("missing_api_key", "send your API key as 'Authorization: Bearer <key>'");
     const secret = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(header)?.[1];
     const account = secret ? await authenticate(secret) : null;
@@ -60,6 +69,18 @@ function slowWrongKeys(clock: World["clock"], { wrong_keys, wait_ms, waiting_max
     await sleep(wait_ms, gone.signal);
     waiting -= 1;
     reply.raw.off("close", leave);
+  };
+}
+
+/** A hook for `preHandler`: 403 for a person whose role does not include the operation, or who has to show the password again. */
+export function judgePeople(world: Pick<World, "db" | "clock">) {
+  return async ({ account, method, routeOptions, params, body }: FastifyRequest): Promise<void> => {
+    const { operationId: operation = "" } = (routeOptions.schema ?? {}) as { operationId?: string };
+    await judgePerson(world, account, { operation, method }, async () => {
+      const { id } = params as { id?: string };
+      if (id === undefined) return (body as { environment?: string } | null)?.environment === "live";
+      return (await getKey(world, account.org_id, id)).environment === "live";
+    });
   };
 }
 

@@ -3,7 +3,7 @@
 // features).
 import type { FastifyDynamicSwaggerOptions } from "@fastify/swagger";
 import { describeNulls } from "./body/absent-nulls.ts";
-import { giveExamples, nameSchemas, sayMeanings, shareParts } from "./components.ts";
+import { type Described, giveExamples, nameSchemas, sayMeanings, shareParts } from "./components.ts";
 import examples from "./examples.json" with { type: "json" };
 import { describeWebhookCalls, WEBHOOK_CALLS, webhookHeaders } from "./webhook-calls.ts";
 
@@ -67,6 +67,55 @@ const HEADERS = {
   },
 };
 
+const DASHBOARD = "/dashboard/";
+const REFERENCES: FastifyDynamicSwaggerOptions["refResolver"] = {
+  buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `schema${index}`),
+};
+
+/** The same for /dashboard/api, which is for the dashboard's own pages: sessions instead of keys. */
+export function describeDashboard(baseUrl: string): FastifyDynamicSwaggerOptions & { decorator: never } {
+  return {
+    decorator: "describeDashboard" as never,
+    openapi: {
+      openapi: "3.0.3",
+      info: {
+        title: "Postern dashboard",
+        version: "1.0.0",
+        description:
+          "What the dashboard needs beside /v1: people, sessions, the installation. Changes need the header `X-Postern-Dashboard: 1`. " +
+          "A signed-in person calls /v1 with the headers `X-Postern-Organization` and `X-Postern-Environment`.",
+      },
+      servers: [{ url: baseUrl }],
+      components: {
+        securitySchemes: { session: { type: "apiKey", in: "cookie", name: "__Host-postern" } },
+      },
+      security: [{ session: [] }],
+    },
+    refResolver: REFERENCES,
+    transformObject: (document) => {
+      const copy = JSON.parse(JSON.stringify("openapiObject" in document ? document.openapiObject : {}));
+      nameSchemas(copy);
+      dropUnused(copy);
+      return copy;
+    },
+  };
+}
+
+/** Schemas that only the other description refers to. */
+function dropUnused(document: Described): void {
+  const { schemas = {} } = document.components ?? {};
+  const used = new Set<string>();
+  const follow = (node: unknown): void => {
+    for (const [, name = ""] of JSON.stringify(node ?? {}).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+      if (used.has(name)) continue;
+      used.add(name);
+      follow(schemas[name]);
+    }
+  };
+  follow(document.paths);
+  for (const name of Object.keys(schemas)) if (!used.has(name)) delete schemas[name];
+}
+
 /** Settings of @fastify/swagger; every operation of /v1 needs a bearer key. */
 export function describeApi(baseUrl: string): FastifyDynamicSwaggerOptions {
   return {
@@ -87,7 +136,8 @@ export function describeApi(baseUrl: string): FastifyDynamicSwaggerOptions {
       },
       security: [{ bearer: [] }],
     },
-    refResolver: { buildLocalReference: (json, _base, _fragment, index) => String(json.$id ?? `schema${index}`) },
+    refResolver: REFERENCES,
+    transform: ({ schema, url }) => ({ schema: url.startsWith(DASHBOARD) ? { ...schema, hide: true } : schema, url }),
     transformObject: (document) => finish("openapiObject" in document ? document.openapiObject : {}) as never,
   };
 }

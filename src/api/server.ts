@@ -8,12 +8,13 @@ import { authenticate } from "../accounts/accounts.ts";
 import { noteChanges } from "../audit/audit.ts";
 import type { Api } from "../http/http.ts";
 import { ErrorBody, RateLimitBody } from "../http/http.ts";
+import { personAccounts } from "../people/people.ts";
 import { isWithin } from "../platform/net/addresses.ts";
 import type { Pressure } from "../platform/process/pressure.ts";
 import type { World } from "../platform/world.ts";
 import { Event } from "../webhooks/types.ts";
 import { logAccess } from "./access-log.ts";
-import { requireKey, requireLiveKey } from "./auth.ts";
+import { judgePeople, requireKey, requireLiveKey } from "./auth.ts";
 import type { JsonCounts } from "./body/count-json.ts";
 import { readJsonBodies } from "./body/json-body.ts";
 import { demandEmptyBody } from "./body/no-body.ts";
@@ -144,10 +145,11 @@ function guardRequests(v1: Api, world: World, find: FindHanded | null): void {
   v1.addHook("onRoute", demandEmptyBody);
   if (find) v1.addHook("onRequest", takeHanded(find));
   else {
-    v1.addHook("onRequest", requireKey(world, authenticate(world)));
+    v1.addHook("onRequest", requireKey(world, authenticate(world), { people: personAccounts(world) }));
     v1.addHook("onRequest", limitRequests(world));
   }
   v1.addHook("onRequest", requireLiveKey(world));
+  v1.addHook("preHandler", judgePeople(world));
   v1.addHook("preValidation", refuseNul);
   v1.addHook("preSerialization", noteChanges(world));
   repeatCreates(v1, world);

@@ -25,6 +25,7 @@ test("a change is noted with who, when, from where and what, by names and withou
   const { id, at, key_id, name, ip, ...rest } = entries[0];
   assert.deepEqual(rest, {
     actor: "key",
+    person_id: null,
     operation: "createWebhook",
     target: { id: made.webhook.id },
     fields: ["url", "events"],

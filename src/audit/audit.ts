@@ -4,6 +4,7 @@
 import { userInfo } from "node:os";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { endOf, readDayOrTime } from "../http/date-range.ts";
+import type { Account } from "../http/http.ts";
 import { isUuid } from "../platform/database/db.ts";
 import type { Page } from "../platform/database/page.ts";
 import type { World } from "../platform/world.ts";
@@ -25,19 +26,36 @@ export function noteChanges(world: AuditWorld) {
     if (operation === null || reply.statusCode >= 400) return payload;
     const { account, params, body } = request;
     await note(world, account.org_id, {
-      ...{
-        actor: "key",
-        key_id: account.key_id,
-        name: account.key_name,
-        ip: request.ip,
-        operation,
-        request_id: request.id,
-      },
+      ...whoAsks(account),
+      ...{ ip: request.ip, operation, request_id: request.id },
       target: { ...namesIn(params), ...createdIn(payload) },
       fields: body !== null && typeof body === "object" ? Object.keys(body).slice(0, FIELDS_MAX) : [],
     });
     return payload;
   };
+}
+
+function whoAsks({ key_id, key_name, person }: Account) {
+  if (person) return { actor: "person", key_id: null, person_id: person.id, name: person.email } as const;
+  return { actor: "key", key_id, person_id: null, name: key_name } as const;
+}
+
+export type PersonAct = {
+  person: { id: string; email: string };
+  request: Pick<FastifyRequest, "ip" | "id">;
+  operation: string;
+  target?: Record<string, string>;
+  fields?: string[];
+};
+
+/** Notes what a person did to an organization outside /v1: invitations, roles, plans. */
+export async function notePerson(
+  world: AuditWorld,
+  orgId: string,
+  { person, request, operation, target = {}, fields = [] }: PersonAct,
+): Promise<void> {
+  const who = { actor: "person", key_id: null, person_id: person.id, name: person.email } as const;
+  await note(world, orgId, { ...who, ip: request.ip, request_id: request.id, operation, target, fields });
 }
 
 function operationOf({ method, routeOptions }: FastifyRequest): string | null {
@@ -80,7 +98,7 @@ export async function noteCommand(
   orgId: string,
   { command, target = {}, fields = [] }: { command: string; target?: Record<string, string>; fields?: string[] },
 ): Promise<void> {
-  const who = { actor: "command", key_id: null, name: PERSON, ip: null, request_id: null } as const;
+  const who = { actor: "command", key_id: null, person_id: null, name: PERSON, ip: null, request_id: null } as const;
   await note(world, orgId, { ...who, operation: command, target, fields });
 }
 

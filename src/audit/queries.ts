@@ -7,8 +7,9 @@ import { countUpToMax, type Total } from "../platform/database/totals.ts";
 export type AuditEntry = {
   id: string;
   at: Date;
-  actor: "key" | "command";
+  actor: "key" | "person" | "command";
   key_id: string | null;
+  person_id: string | null;
   name: string;
   ip: string | null;
   operation: string;
@@ -17,13 +18,13 @@ export type AuditEntry = {
   request_id: string | null;
 };
 
-const COLUMNS = "id, at, actor, key_id, name, ip, operation, target, fields, request_id";
+const COLUMNS = "id, at, actor, key_id, person_id, name, ip, operation, target, fields, request_id";
 
 export function insertEntry(tx: Tx, orgId: string, entry: AuditEntry) {
   return tx.execute(
-    `insert into audit_entry (org_id, ${COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+    `insert into audit_entry (org_id, ${COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
     [
-      ...[orgId, entry.id, entry.at, entry.actor, entry.key_id, entry.name],
+      ...[orgId, entry.id, entry.at, entry.actor, entry.key_id, entry.person_id, entry.name],
       ...[entry.ip, entry.operation, JSON.stringify(entry.target), entry.fields, entry.request_id],
     ],
   );

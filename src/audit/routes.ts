@@ -21,9 +21,14 @@ const Entry = Named(
   Type.Object({
     id: Id,
     at: Time,
-    actor: OneOf(["key", "command"], { description: "command: somebody at the command line of the service" }),
+    actor: OneOf(["key", "person", "command"], {
+      description: "person: somebody in the dashboard. command: somebody at the command line of the service",
+    }),
     key_id: Nullable(Id),
-    name: Type.String({ description: "Of the key as it was then, or of the user at the command line" }),
+    person_id: Nullable(Id),
+    name: Type.String({
+      description: "Of the key as it was then, the person's address, or the user at the command line",
+    }),
     ip: Nullable(Type.String({ description: "The client's address; null for commands" })),
     operation: Type.String({ description: "The operationId, such as updateDomain, or the command" }),
     target: Named(
@@ -49,7 +54,7 @@ export function mountAudit(api: Api, world: World): void {
       schema: {
         operationId: "listAuditLog",
         tags: ["Audit log"],
-        summary: "List changes that keys and commands made, newest first",
+        summary: "List changes that keys, people and commands made, newest first",
         description: "Kept for 400 days. Sending is not in it: each e-mail has its timeline.",
         querystring: Closed({
           ...PageQuery,

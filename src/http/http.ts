@@ -37,6 +37,18 @@ export type Account = {
   monthly_quota: number;
   /** A live key's, or a test key's of an organization that trusts its test keys with everything (setting `test_keys`). */
   acts_on_live: boolean;
+  /** A signed-in person asks, not a key: `key_id` is empty then, and `key_name` the person's address. */
+  person?: ActingPerson;
+};
+
+export type ActingPerson = {
+  id: string;
+  email: string;
+  role: "owner" | "admin" | "developer" | "viewer";
+  /** May see bodies of messages, where the role alone would not let them. */
+  sees_bodies: boolean;
+  /** Until then what is dangerous needs no further proof. */
+  proved_until: Date;
 };
 
 declare module "fastify" {

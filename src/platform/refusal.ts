@@ -21,6 +21,12 @@ export type RefusalKind =
   | "invalid_state"
   | "all_recipients_suppressed"
   | "rate_limit_exceeded"
+  | "not_signed_in"
+  | "sign_in_failed"
+  | "second_factor_needed"
+  | "proof_needed"
+  | "role_not_allowed"
+  | "request_not_allowed"
   | "unavailable";
 
 export type RefusalDetail = {

@@ -88,7 +88,8 @@ export function routesOf(api: Pick<TestApi, "app">): string[] {
   const routes: string[] = [];
   const parents: string[] = [];
   for (const line of api.app.printRoutes({ commonPrefix: false }).split("\n")) {
-    const found = /^([│├└─ ]*)(\/\S*)(?: \(([A-Z, ]+)\))?$/.exec(line.trimEnd());
+    // A path that another one goes on with has no slash of its own: sessions after session.
+    const found = /^([│├└─ ]*)(\S+)(?: \(([A-Z, ]+)\))?$/.exec(line.trimEnd());
     if (!found) continue;
     const [, indent = "", part = "", methods = ""] = found;
     const depth = indent.length / 4;

@@ -71,11 +71,13 @@ export type ApiKey = {
 export type AuditEntry = {
   id: RecordId;
   at: Timestamp;
-  /** command: somebody at the command line of the service */
-  actor: "key" | "command" | (string & {});
+  /** person: somebody in the dashboard. command: somebody at the command line of the service */
+  actor: "key" | "person" | "command" | (string & {});
   /** UUIDv7 */
   key_id: string | null;
-  /** Of the key as it was then, or of the user at the command line */
+  /** UUIDv7 */
+  person_id: string | null;
+  /** Of the key as it was then, the person's address, or the user at the command line */
   name: string;
   /** The client's address; null for commands */
   ip: string | null;

@@ -564,8 +564,8 @@ export type Resources = {
   };
   auditLog: {
     /**
-     * List changes that keys and commands made, newest first. Kept for 400 days. Sending is not in it: each
-     * e-mail has its timeline.
+     * List changes that keys, people and commands made, newest first. Kept for 400 days. Sending is not in it:
+     * each e-mail has its timeline.
      */
     list(query?: ListAuditLogQuery, options?: RequestOptions): PagePromise<AuditEntry>;
   };

@@ -17,8 +17,8 @@ final class AuditLog
     }
 
     /**
-     * List changes that keys and commands made, newest first. Kept for 400 days. Sending is not in it:
-     * each e-mail has its timeline.
+     * List changes that keys, people and commands made, newest first. Kept for 400 days. Sending is not in
+     * it: each e-mail has its timeline.
      *
      * @param array{
      *     // How many rows at most: 1 to 100

@@ -96,11 +96,13 @@ class ApiKey(_ApiKeyRequired, _ApiKeyOptional):
 _AuditEntryRequired = TypedDict("_AuditEntryRequired", {
     "id": "RecordId",
     "at": "Timestamp",
-    # command: somebody at the command line of the service
-    "actor": "Union[Literal['key', 'command'], str]",
+    # person: somebody in the dashboard. command: somebody at the command line of the service
+    "actor": "Union[Literal['key', 'person', 'command'], str]",
     # UUIDv7
     "key_id": "Optional[str]",
-    # Of the key as it was then, or of the user at the command line
+    # UUIDv7
+    "person_id": "Optional[str]",
+    # Of the key as it was then, the person's address, or the user at the command line
     "name": "str",
     # The client's address; null for commands
     "ip": "Optional[str]",

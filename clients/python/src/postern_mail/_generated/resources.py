@@ -88,8 +88,8 @@ class AuditLog:
         self._transport = transport
 
     def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, operation: Optional[str] = None, key_id: Optional[m.RecordId] = None, from_date: Optional[str] = None, to_date: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.AuditEntry]:
-        """List changes that keys and commands made, newest first. Kept for 400 days. Sending is not in
-        it: each e-mail has its timeline."""
+        """List changes that keys, people and commands made, newest first. Kept for 400 days. Sending
+        is not in it: each e-mail has its timeline."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/audit-log", page), options),
             Listing("entries", True),

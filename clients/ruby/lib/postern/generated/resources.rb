@@ -139,8 +139,8 @@ module Postern
         @transport = transport
       end
 
-      # List changes that keys and commands made, newest first. Kept for 400 days. Sending is not in it:
-      # each e-mail has its timeline.
+      # List changes that keys, people and commands made, newest first. Kept for 400 days. Sending is not in
+      # it: each e-mail has its timeline.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
       # @option query [Record] :after The last id of the page before: the list goes on behind it

@@ -1,0 +1,190 @@
+// Links that are good for once: the first person sets the installation up, others are invited, a lost password is set anew. The token
+// stands behind the #, which browsers send to nobody; only its SHA-256 is kept.
+import { isDuplicate, type Tx } from "../platform/database/db.ts";
+import { invalid, Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { hashPassword, judgePassword } from "./passwords.ts";
+import * as queries from "./queries.ts";
+import { newToken, tokenDigest } from "./sessions.ts";
+import type { LinkKind, PersonRole, PersonRow } from "./types.ts";
+
+const DAY_MS = 86_400_000;
+const VALID_MS: Record<LinkKind, number> = { set_up: DAY_MS, reset: DAY_MS, invitation: 7 * DAY_MS };
+const TOKEN = /^[A-Za-z0-9_-]{43}$/;
+
+type LinkWorld = Pick<World, "db" | "clock" | "random" | "config">;
+
+/** What the link is about, before it is used. */
+export type ShownLink = { kind: LinkKind; org_id: string | null; email: string | null; role: PersonRole | null };
+
+/** A link that makes whoever uses it owner of the organization, and operator; earlier ones stop. */
+export async function makeSetUpLink(world: LinkWorld, orgId: string): Promise<string> {
+  await queries.dropUnusedLinks(world.db, "set_up", null);
+  return make(world, { kind: "set_up", org_id: orgId, role: "owner" });
+}
+
+/** The first start's link; null once there is a person, or where a link was printed and may still be used. */
+export async function firstSetUpLink(world: LinkWorld, orgId: string): Promise<string | null> {
+  const [people] = await queries.countPeople(world.db);
+  return people && people.total > 0 ? null : makeSetUpLink(world, orgId);
+}
+
+/** A link with which the person sets a new password; `drops_factors`: and is rid of a lost authenticator app. Null: nobody has the address. */
+export async function makeResetLink(
+  world: LinkWorld,
+  email: string,
+  drops_factors: boolean,
+): Promise<{ link: string; person_id: string } | null> {
+  const [person] = await queries.findPersonByEmail(world.db, email.trim().toLowerCase());
+  if (!person) return null;
+  await queries.dropUnusedLinks(world.db, "reset", person.id);
+  const link = await make(world, { kind: "reset", person_id: person.id, email: person.email, drops_factors });
+  return { link, person_id: person.id };
+}
+
+export type Invited = { invitation: queries.Invitation; link: string };
+
+/** An invitation to an organization; the link is shown once. */
+export async function invite(
+  world: LinkWorld,
+  orgId: string,
+  { email, role }: { email: string; role: PersonRole },
+): Promise<Invited> {
+  const address = checkAddress("email", email);
+  const members = await world.db.asOrg(orgId, (tx) => queries.listMembers(tx, orgId));
+  if (members.some((member) => member.email === address))
+    throw new Refusal("already_exists", "who has this address belongs to the organization already");
+  await world.db.asOrg(orgId, (tx) => queries.dropInvitationsOf(tx, orgId, address));
+  const made = prepare(world, { kind: "invitation", org_id: orgId, email: address, role });
+  await world.db.asOrg(orgId, (tx) => queries.insertLink(tx, made.row));
+  const { id, created_at, expires_at } = made.row;
+  return { invitation: { id, email: address, role, created_at, expires_at }, link: made.link };
+}
+
+async function make(world: LinkWorld, what: NewLink): Promise<string> {
+  const { row, link } = prepare(world, what);
+  await queries.insertLink(world.db, row);
+  return link;
+}
+
+type NewLink = Partial<queries.LinkRow> & { kind: LinkKind };
+
+function prepare(world: LinkWorld, what: NewLink): { row: queries.LinkRow; link: string } {
+  const token = newToken(world);
+  const now = world.clock.now();
+  const row = {
+    ...{ id: world.random.uuid(), digest: tokenDigest(token), org_id: null, person_id: null, email: null, role: null },
+    ...{ drops_factors: false, created_at: new Date(now), expires_at: new Date(now + VALID_MS[what.kind]) },
+    ...what,
+  };
+  return { row, link: `${world.config.base_url}/welcome#${token}` };
+}
+
+/** What a link is about; 404 once it was used, or is over. */
+export async function readLink(world: Pick<World, "db" | "clock">, token: string): Promise<ShownLink> {
+  const { kind, org_id, email, role } = await findLink(world, token);
+  return { kind, org_id, email, role };
+}
+
+async function findLink(world: Pick<World, "db" | "clock">, token: string): Promise<queries.LinkRow> {
+  const now = new Date(world.clock.now());
+  const [row] = TOKEN.test(token) ? await queries.findLink(world.db, tokenDigest(token), now) : [];
+  if (!row) throw gone();
+  return row;
+}
+
+function gone(): Refusal {
+  return new Refusal("not_found", "this link was used already, or is over: ask for another one");
+}
+
+export type LinkUse = { token: string; email?: string; name?: string; password?: string };
+/** `changed`: the organization that somebody joined, for its audit log. */
+export type UsedLink = { person_id: string; kind: LinkKind; joined: string | null };
+
+/**
+ * Does what the link is for, once. `as`: who is signed in; somebody who has a password already takes an invitation that way, so
+ * that a link alone opens no account that is there.
+ */
+export async function useLink(world: LinkWorld, use: LinkUse, as: PersonRow | null): Promise<UsedLink> {
+  const link = await findLink(world, use.token);
+  const plan = link.kind === "reset" ? await planReset(link, use) : await planJoin(world, link, use, as);
+  const password = plan.password === null ? null : await hashPassword(world, plan.password);
+  try {
+    return await world.db.transaction(async (tx) => {
+      if ((await queries.useLink(tx, link.digest, new Date(world.clock.now()))) === 0) throw gone();
+      const person_id = plan.person_id ?? (await makePerson(world, tx, plan));
+      if (password !== null) await queries.setPassword(tx, person_id, password);
+      if (link.kind === "reset") await afterReset(tx, link, person_id);
+      else await join(world, tx, link, person_id);
+      return { person_id, kind: link.kind, joined: link.org_id };
+    });
+  } catch (error) {
+    if (isDuplicate(error, "person_email")) throw signInFirst();
+    throw error;
+  }
+}
+
+/** `person_id` null: a new person. `password` null: it stays. */
+type Plan = { person_id: string | null; email: string; name: string; password: string | null };
+
+async function planReset({ person_id, email }: queries.LinkRow, use: LinkUse): Promise<Plan> {
+  const address = email ?? "";
+  return { person_id, email: address, name: "", password: neededPassword(use, address) };
+}
+
+async function planJoin(world: LinkWorld, link: queries.LinkRow, use: LinkUse, as: PersonRow | null): Promise<Plan> {
+  const email = link.email ?? as?.email ?? checkAddress("email", use.email ?? "");
+  if (as && as.email === email) return { person_id: as.id, email, name: as.name, password: null };
+  const [known] = await queries.findPersonByEmail(world.db, email);
+  if (known) throw signInFirst();
+  return { person_id: null, email, name: checkName(use.name ?? ""), password: neededPassword(use, email) };
+}
+
+function signInFirst(): Refusal {
+  return new Refusal(
+    "invalid_state",
+    "who has this address has an account already: sign in with it, then open the link again",
+  );
+}
+
+function neededPassword({ password }: LinkUse, email: string): string {
+  if (password === undefined) throw invalid("password", "the 'password' field is required");
+  judgePassword("password", password, email);
+  return password;
+}
+
+async function makePerson(world: LinkWorld, tx: Tx, { email, name }: Plan): Promise<string> {
+  const id = world.random.uuid();
+  await queries.insertPerson(tx, { id, email, name, is_operator: false, created_at: new Date(world.clock.now()) });
+  return id;
+}
+
+/** Who had the old password is out. */
+async function afterReset(tx: Tx, { drops_factors }: queries.LinkRow, personId: string): Promise<void> {
+  await queries.endSessions(tx, personId);
+  if (!drops_factors) return;
+  await queries.setTotp(tx, personId, null);
+  await queries.dropRecoveryCodes(tx, personId);
+}
+
+async function join(world: LinkWorld, tx: Tx, { kind, org_id, role }: queries.LinkRow, person_id: string) {
+  if (kind === "set_up") await queries.makeOperator(tx, person_id);
+  if (org_id === null || role === null) return;
+  await queries.insertMembership(tx, { org_id, person_id, role, at: new Date(world.clock.now()) });
+}
+
+const ADDRESS = /^[^\s@"<>()[\],;:\\]+@[^\s@"<>()[\],;:\\]+\.[^\s@"<>()[\],;:\\]+$/;
+
+/** An address as people have one, in lower case. */
+function checkAddress(field: string, text: string): string {
+  const address = text.trim().toLowerCase();
+  if (address.length <= 254 && ADDRESS.test(address)) return address;
+  throw invalid(field, `the '${field}' field is no e-mail address`);
+}
+
+/** What a person is called, on one line; it may be empty. */
+export function checkName(text: string): string {
+  const name = text.trim();
+  if (/[\p{Cc}\u2028\u2029]/u.test(name)) throw invalid("name", "the 'name' field must be one line");
+  return name;
+}

@@ -1,0 +1,48 @@
+// Who belongs to an organization, and with which role. There is always an owner.
+
+import { isUuid, type Tx } from "../platform/database/db.ts";
+import { notFound, Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import * as queries from "./queries.ts";
+import type { PersonRole } from "./types.ts";
+
+type MemberWorld = Pick<World, "db">;
+
+export function listMembers({ db }: MemberWorld, orgId: string): Promise<queries.Member[]> {
+  return db.asOrg(orgId, (tx) => queries.listMembers(tx, orgId));
+}
+
+/** Gives a member another role, or lets a viewer see the bodies of messages. */
+export async function changeMember(
+  { db }: MemberWorld,
+  orgId: string,
+  { id, ...changes }: { id: string; role?: PersonRole; sees_bodies?: boolean },
+): Promise<queries.Member> {
+  return db.asOrg(orgId, async (tx) => {
+    await findMember(tx, orgId, id);
+    if (changes.role !== undefined && changes.role !== "owner") await keepAnOwner(tx, orgId, id);
+    await queries.changeMember(tx, orgId, { person_id: id, ...changes });
+    return findMember(tx, orgId, id);
+  });
+}
+
+/** The person is still there, and belongs to it no longer. */
+export async function removeMember({ db }: MemberWorld, orgId: string, id: string): Promise<void> {
+  await db.asOrg(orgId, async (tx) => {
+    await findMember(tx, orgId, id);
+    await keepAnOwner(tx, orgId, id);
+    await queries.removeMember(tx, orgId, id);
+  });
+}
+
+async function findMember(tx: Tx, orgId: string, id: string): Promise<queries.Member> {
+  const [member] = isUuid(id) ? await queries.findMember(tx, orgId, id) : [];
+  if (!member) throw notFound("person in this organization");
+  return member;
+}
+
+async function keepAnOwner(tx: Tx, orgId: string, id: string): Promise<void> {
+  const owners = await queries.lockOwners(tx, orgId);
+  if (owners.length === 1 && owners[0]?.person_id === id)
+    throw new Refusal("invalid_state", "this is the only owner: make somebody else owner first");
+}

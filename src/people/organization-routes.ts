@@ -1,0 +1,172 @@
+// The people of one organization: members, roles, invitations. Who belongs to it sees them; owners change them. Where somebody
+// does not belong there is nothing (404).
+import { Type } from "@sinclair/typebox";
+import type { FastifyRequest } from "fastify";
+import { notePerson } from "../audit/audit.ts";
+import { AnswerOf, type Api, answers, Closed, Deleted, Named } from "../http/http.ts";
+import { isUuid } from "../platform/database/db.ts";
+import { notFound, Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { invite } from "./links.ts";
+import { changeMember, listMembers, removeMember } from "./members.ts";
+import * as queries from "./queries.ts";
+import { Email, Invitation, Member, Role } from "./schemas.ts";
+
+const tags = ["People"];
+const PROVED = { dangerous: true } as const;
+const OrgParams = Type.Object({ org_id: Type.String({ maxLength: 100 }) });
+const RecordParams = Type.Object({ org_id: Type.String({ maxLength: 100 }), id: Type.String({ maxLength: 100 }) });
+
+/** Mounts them. */
+export function mountOrganizationPeople(api: Api, world: World): void {
+  mountMembers(api, world);
+  mountInvitations(api, world);
+}
+
+function mountMembers(api: Api, world: World): void {
+  const path = "/dashboard/api/organizations/:org_id/people";
+  api.get(
+    path,
+    {
+      schema: {
+        operationId: "listMembers",
+        tags,
+        summary: "List who belongs to the organization",
+        params: OrgParams,
+        response: answers({ 200: Named("MemberList", Type.Object({ people: Type.Array(Member) })) }, [404]),
+      },
+    },
+    async (request) => ({ people: await listMembers(world, await ownOrganization(world, request)) }),
+  );
+
+  api.put(
+    `${path}/:id`,
+    {
+      config: PROVED,
+      schema: {
+        operationId: "updateMember",
+        tags,
+        summary: "Give somebody another role",
+        description: "Owners only. 409 where nobody would be owner any more.",
+        params: RecordParams,
+        body: Closed({ role: Type.Optional(Role), sees_bodies: Type.Optional(Type.Boolean()) }),
+        response: answers({ 200: AnswerOf("person", Member) }, [404, 409]),
+      },
+    },
+    async (request) => {
+      const orgId = await ownOrganization(world, request, "owner");
+      const person = await changeMember(world, orgId, { id: request.params.id, ...request.body });
+      await noteAct(world, request, { org_id: orgId, operation: "updateMember", id: request.params.id });
+      return { person };
+    },
+  );
+
+  api.delete(
+    `${path}/:id`,
+    {
+      config: PROVED,
+      schema: {
+        operationId: "removeMember",
+        tags,
+        summary: "Take somebody out of the organization",
+        description: "Owners only, but everybody may leave. It counts from the next request on.",
+        params: RecordParams,
+        response: answers({ 200: Deleted }, [404, 409]),
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      const orgId = await ownOrganization(world, request, id === request.session.person.id ? null : "owner");
+      await removeMember(world, orgId, id);
+      await noteAct(world, request, { org_id: orgId, operation: "removeMember", id: id });
+      return { deleted: true, id };
+    },
+  );
+}
+
+function mountInvitations(api: Api, world: World): void {
+  const path = "/dashboard/api/organizations/:org_id/invitations";
+  api.get(
+    path,
+    {
+      schema: {
+        operationId: "listInvitations",
+        tags,
+        summary: "List invitations that nobody used yet, newest first",
+        params: OrgParams,
+        response: answers(
+          { 200: Named("InvitationList", Type.Object({ invitations: Type.Array(Invitation) })) },
+          [404],
+        ),
+      },
+    },
+    async (request) => {
+      const orgId = await ownOrganization(world, request, "owner");
+      const now = new Date(world.clock.now());
+      return { invitations: await world.db.asOrg(orgId, (tx) => queries.listInvitations(tx, orgId, now)) };
+    },
+  );
+
+  api.post(
+    path,
+    {
+      config: PROVED,
+      schema: {
+        operationId: "createInvitation",
+        tags,
+        summary: "Invite somebody",
+        description: "Owners only. The link is shown once, to be handed on; it works once, for seven days.",
+        params: OrgParams,
+        body: Closed({ email: Email, role: Role }),
+        response: answers(
+          { 201: Named("NewInvitation", Type.Object({ invitation: Invitation, link: Type.String() })) },
+          [404, 409],
+        ),
+      },
+    },
+    async (request, reply) => {
+      const orgId = await ownOrganization(world, request, "owner");
+      const made = await invite(world, orgId, request.body);
+      await noteAct(world, request, { org_id: orgId, operation: "createInvitation", id: made.invitation.id });
+      return reply.code(201).send(made);
+    },
+  );
+
+  api.delete(
+    `${path}/:id`,
+    {
+      schema: {
+        operationId: "deleteInvitation",
+        tags,
+        summary: "Take an invitation back",
+        params: RecordParams,
+        response: answers({ 200: Deleted }, [404]),
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      const orgId = await ownOrganization(world, request, "owner");
+      const dropped = isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.dropInvitation(tx, orgId, id)) : 0;
+      if (dropped === 0) throw notFound("invitation");
+      await noteAct(world, request, { org_id: orgId, operation: "deleteInvitation", id: id });
+      return { deleted: true, id };
+    },
+  );
+}
+
+/** The organization of the path, if the person belongs to it, with that role where one is needed. */
+async function ownOrganization(world: World, request: FastifyRequest, role: "owner" | null = null): Promise<string> {
+  const { org_id } = request.params as { org_id: string };
+  const { id } = request.session.person;
+  const [member] = isUuid(org_id) ? await queries.findMembership(world.db, org_id, id) : [];
+  if (!member) throw notFound("organization");
+  if (role !== null && member.role !== role) throw new Refusal("role_not_allowed", "people are for owners to change");
+  return org_id;
+}
+
+type PeopleAct = { org_id: string; operation: string; id: string };
+
+async function noteAct(world: World, request: FastifyRequest, { org_id, operation, id }: PeopleAct): Promise<void> {
+  const fields = Object.keys((request.body ?? {}) as object);
+  await notePerson(world, org_id, { person: request.session.person, request, operation, target: { id }, fields });
+}

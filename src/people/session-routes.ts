@@ -1,0 +1,239 @@
+// Signing in and out, sessions, and links that are good for once.
+import { Type } from "@sinclair/typebox";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { organizationAccounts } from "../accounts/accounts.ts";
+import { notePerson } from "../audit/audit.ts";
+import { AnswerOf, type Api, answers, Closed, IdParams, Named } from "../http/http.ts";
+import { isUuid } from "../platform/database/db.ts";
+import { notFound, Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { readLink, useLink } from "./links.ts";
+import { organizationsOf } from "./people.ts";
+import * as queries from "./queries.ts";
+import { clientOf, readCookie, requireTls, setCookie } from "./requests.ts";
+import { Code, Email, Link, ListedSession, Password, SessionShown } from "./schemas.ts";
+import { hasSecondFactor } from "./second-factor.ts";
+import { findSession, provedUntil, sessionBounds, startSession, tokenDigest } from "./sessions.ts";
+import { proveAgain, signIn } from "./sign-in.ts";
+import type { Session } from "./types.ts";
+
+const tags = ["Sign-in"];
+const OPEN = { needs: "nobody" } as const;
+const Token = Type.String({ minLength: 1, maxLength: 200, description: "What stands behind the # of the link" });
+const Done = Named("Done", Type.Object({ done: Type.Boolean({ description: "Always true" }) }));
+
+/** Mounts them. */
+export function mountSessions(api: Api, world: World): void {
+  mountSignIn(api, world);
+  mountLinks(api, world);
+  mountList(api, world);
+}
+
+function mountSignIn(api: Api, world: World): void {
+  api.post(
+    "/dashboard/api/sign-in",
+    {
+      config: OPEN,
+      schema: {
+        operationId: "signIn",
+        tags,
+        summary: "Sign in with an address and a password",
+        description:
+          "401 `second_factor_needed`: the password is right, and a code is needed as well: send all three. 401 `sign_in_failed`: " +
+          "something of it is wrong. 429: too many tries; nothing is locked for good.",
+        body: Closed({ email: Email, password: Password, code: Type.Optional(Code) }),
+        response: answers({ 200: SessionShown }),
+      },
+    },
+    async (request, reply) => {
+      requireTls(world, request);
+      const { id } = await signIn(world, request.body, request.ip);
+      return begin(world, request, reply, id);
+    },
+  );
+
+  api.get(
+    "/dashboard/api/session",
+    {
+      schema: {
+        operationId: "getSession",
+        tags,
+        summary: "Get who is signed in",
+        description: "401 `not_signed_in` where nobody is.",
+        response: answers({ 200: SessionShown }),
+      },
+    },
+    async ({ session }) => shown(world, session),
+  );
+
+  api.post(
+    "/dashboard/api/sign-out",
+    { schema: { operationId: "signOut", tags, summary: "Sign out here", response: answers({ 200: Done }) } },
+    async (request, reply) => {
+      await queries.endSession(world.db, request.session.digest);
+      setCookie(request, reply, null);
+      return { done: true };
+    },
+  );
+
+  api.post(
+    "/dashboard/api/proof",
+    {
+      schema: {
+        operationId: "proveAgain",
+        tags,
+        summary: "Show the password again",
+        description: "For ten minutes what is dangerous is then allowed, which answers 403 `proof_needed` else.",
+        body: Closed({ password: Password, code: Type.Optional(Code) }),
+        response: answers({ 200: SessionShown }),
+      },
+    },
+    async ({ session, body, ip }) => {
+      await proveAgain(world, session, body, ip);
+      return shown(world, { ...session, proved_at: new Date(world.clock.now()) });
+    },
+  );
+}
+
+function mountLinks(api: Api, world: World): void {
+  api.post(
+    "/dashboard/api/links/look-up",
+    {
+      config: OPEN,
+      schema: {
+        operationId: "lookUpLink",
+        tags,
+        summary: "Get what a link is for, without using it",
+        description: "404 once it was used, or is over.",
+        body: Closed({ token: Token }),
+        response: answers({ 200: AnswerOf("link", Link) }, [404]),
+      },
+    },
+    async ({ body }) => {
+      const { org_id, ...link } = await readLink(world, body.token);
+      const organization = org_id === null ? undefined : (await organizationAccounts(world, [org_id])).get(org_id);
+      return { link: { ...link, organization_name: organization?.name ?? null } };
+    },
+  );
+
+  api.post(
+    "/dashboard/api/links/use",
+    {
+      config: OPEN,
+      schema: {
+        operationId: "useLink",
+        tags,
+        summary: "Use a link once, and be signed in",
+        description:
+          "set_up: `email`, `name`, `password`. invitation: `name`, `password`. reset: `password`. Who has an account already signs in " +
+          "first, and sends the token alone: 409 `invalid_state` says so.",
+        body: Closed({
+          token: Token,
+          email: Type.Optional(Email),
+          name: Type.Optional(Type.String({ maxLength: 191 })),
+          password: Type.Optional(Password),
+        }),
+        response: answers({ 200: SessionShown }, [404, 409]),
+      },
+    },
+    async (request, reply) => {
+      requireTls(world, request);
+      const cookie = readCookie(request);
+      const session = cookie === null ? null : await findSession(world, cookie);
+      const used = await useLink(world, request.body, session?.person ?? null);
+      const [person] = await queries.findPerson(world.db, used.person_id);
+      if (used.joined !== null && person)
+        await notePerson(world, used.joined, {
+          person,
+          request,
+          operation: "joinOrganization",
+          target: { id: person.id },
+        });
+      // Who lost the password may have lost the phone as well: a reset does not go round the second factor.
+      if (used.kind === "reset" && person && hasSecondFactor(person)) {
+        throw new Refusal("not_signed_in", "the password is set: sign in with it and a code");
+      }
+      return begin(world, request, reply, used.person_id);
+    },
+  );
+}
+
+function mountList(api: Api, world: World): void {
+  api.get(
+    "/dashboard/api/sessions",
+    {
+      schema: {
+        operationId: "listSessions",
+        tags,
+        summary: "List the person's sessions, the one used last first",
+        response: answers({
+          200: Named("ListedSessionList", Type.Object({ sessions: Type.Array(ListedSession) })),
+        }),
+      },
+    },
+    async ({ session }) => {
+      const rows = await queries.listSessions(world.db, session.person.id, sessionBounds(world));
+      return { sessions: rows.map((row) => ({ ...row, is_current: row.id === session.id })) };
+    },
+  );
+
+  api.delete(
+    "/dashboard/api/sessions/:id",
+    {
+      schema: {
+        operationId: "endSession",
+        tags,
+        summary: "Sign out elsewhere",
+        params: IdParams,
+        response: answers({ 200: Done }, [404]),
+      },
+    },
+    async ({ session, params: { id } }) => {
+      const ended = isUuid(id) ? await queries.endSessionById(world.db, session.person.id, id) : 0;
+      if (ended === 0) throw notFound("session");
+      return { done: true };
+    },
+  );
+
+  api.post(
+    "/dashboard/api/sign-out-everywhere",
+    {
+      schema: {
+        operationId: "signOutEverywhere",
+        tags,
+        summary: "Sign out everywhere, here included",
+        response: answers({ 200: Done }),
+      },
+    },
+    async (request, reply) => {
+      await queries.endSessions(world.db, request.session.person.id);
+      setCookie(request, reply, null);
+      return { done: true };
+    },
+  );
+}
+
+/** A new session in place of the one that the browser may have had. */
+async function begin(world: World, request: FastifyRequest, reply: FastifyReply, personId: string) {
+  const old = readCookie(request);
+  if (old !== null) await queries.endSession(world.db, tokenDigest(old));
+  const token = await startSession(world, personId, clientOf(request));
+  setCookie(request, reply, token);
+  const session = await findSession(world, token);
+  if (!session) throw new Error("a session that was begun is not there");
+  return shown(world, session);
+}
+
+/** A session as the dashboard shows it. */
+export async function shown(world: Pick<World, "db">, session: Session) {
+  const { person, id, created_at } = session;
+  const [codes] = await queries.countRecoveryCodes(world.db, person.id);
+  return {
+    person: {
+      ...{ id: person.id, email: person.email, name: person.name, is_operator: person.is_operator },
+      ...{ has_totp: hasSecondFactor(person), recovery_codes_left: codes?.total ?? 0 },
+    },
+    organizations: await organizationsOf(world, person),
+    session: { id, created_at, proved_until: provedUntil(session) },
+  };
+}
