@@ -100,7 +100,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List changes that keys and commands made, newest first
+         * List changes that keys, people and commands made, newest first
          * @description Kept for 400 days. Sending is not in it: each e-mail has its timeline.
          */
         get: operations["listAuditLog"];
@@ -2024,6 +2024,7 @@ export interface components {
          *       "at": "2026-11-24T09:30:00.000Z",
          *       "actor": "key",
          *       "key_id": "0193a5c0-7b1e-7000-8000-000000000002",
+         *       "person_id": null,
          *       "name": "First live key",
          *       "ip": "127.0.0.1",
          *       "operation": "revokeApiKey",
@@ -2038,16 +2039,21 @@ export interface components {
             id: components["schemas"]["RecordId"];
             at: components["schemas"]["Timestamp"];
             /**
-             * @description command: somebody at the command line of the service
+             * @description person: somebody in the dashboard. command: somebody at the command line of the service
              * @enum {string}
              */
-            actor: "key" | "command";
+            actor: "key" | "person" | "command";
             /**
              * Format: uuid
              * @description UUIDv7
              */
             key_id: string | null;
-            /** @description Of the key as it was then, or of the user at the command line */
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            person_id: string | null;
+            /** @description Of the key as it was then, the person's address, or the user at the command line */
             name: string;
             /** @description The client's address; null for commands */
             ip: string | null;
