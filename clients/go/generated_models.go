@@ -669,8 +669,8 @@ type CreateMaskedAliasRequest struct {
 	// it must not is held, and its author is told
 	Redact *string `json:"redact" postern:"optional"`
 	// What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method
-	// that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, and the
-	// activity names the file
+	// that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the
+	// activity says where it is, and its author is told which file
 	UnopenedFiles *string `json:"unopened_files" postern:"optional"`
 	// The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes,
 	// in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace:
@@ -5365,8 +5365,8 @@ type UpdateMaskedAliasRequest struct {
 	// it must not is held, and its author is told
 	Redact *string `json:"redact" postern:"optional"`
 	// What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method
-	// that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, and the
-	// activity names the file
+	// that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the
+	// activity says where it is, and its author is told which file
 	UnopenedFiles *string `json:"unopened_files" postern:"optional"`
 	// The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes,
 	// in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace:

@@ -94,7 +94,7 @@ const settings = {
   unopened_files: Type.Optional(
     OneOf(UNOPENED_FILES, {
       description:
-        "What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, and the activity names the file",
+        "What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the activity says where it is, and its author is told which file",
     }),
   ),
   own_name: Type.Optional(

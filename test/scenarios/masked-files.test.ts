@@ -11,8 +11,9 @@ before(async () => {
 });
 after(() => s.close());
 
+let mails = 0;
 const mail = (to: string, type: string, content: string) =>
-  `From: Anna Real <${D}>\r\nTo: ${to}\r\nSubject: the file\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nsee below\r\n--b\r\nContent-Type: ${type}\r\nContent-Transfer-Encoding: base64\r\n\r\n${Buffer.from(content, "latin1").toString("base64")}\r\n--b--\r\n`;
+  `From: Anna Real <${D}>\r\nMessage-ID: <${++mails}@mail.example>\r\nTo: ${to}\r\nSubject: the file\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nsee below\r\n--b\r\nContent-Type: ${type}\r\nContent-Transfer-Encoding: base64\r\n\r\n${Buffer.from(content, "latin1").toString("base64")}\r\n--b--\r\n`;
 
 test("a file that cannot be cleaned turns the reply back; one that only sounds like a key arrives", async () => {
   const a = await s.alias();
@@ -47,9 +48,21 @@ test("a file that cannot be cleaned turns the reply back; one that only sounds l
   await s.api.ask("PUT", `/v1/masked/aliases/${a.id}`, { unopened_files: "send" });
   await send('application/x-7z-compressed; name="locked.7z"', locked);
   await s.arrived(C);
+  const [told] = await s.arrived(D);
+  const report = await PostalMime.parse(told?.bytes ?? "");
+  assert.equal(report.subject, "Your reply was sent with files that nobody looked into");
+  assert.match(
+    (report.text ?? "").replace(/\s+/g, " "),
+    /was sent, with .*- the file "locked\.7z" \(part 2 of the message .*: it is a 7-Zip archive\).*unopened_files/,
+  );
+  assert.equal(report.inReplyTo, `<${mails}@mail.example>`);
+  assert.equal(told?.from, "", "a machine's mail has no return path");
   await s.settle();
+  assert.equal(s.sink.messages.length, 2, "the reply and what its author is told");
   const { activity } = (await s.api.ask("GET", `/v1/masked/aliases/${a.id}/activity`)).body;
+  assert.equal(activity[0].outcome, "sent");
   assert.match(activity[0].detail, /^left without being looked into: .*7-Zip/);
+  assert.doesNotMatch(activity[0].detail, /locked/, "names of files are the owner's own words");
   const slides = makeZip([{ name: "index.apxl", content: Buffer.from("slides") }]).toString("latin1");
   await send('application/octet-stream; name="Slides.key"', slides);
   const [left] = await s.arrived(C);
@@ -58,4 +71,6 @@ test("a file that cannot be cleaned turns the reply back; one that only sounds l
     attachments.map(({ filename }) => filename),
     ["Slides.key"],
   );
+  await s.settle();
+  assert.equal(s.sink.messages.length, 1, "nobody is told of a file that was looked into");
 });

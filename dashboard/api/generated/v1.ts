@@ -2481,7 +2481,7 @@ export interface components {
              */
             redact?: "all" | "quoted" | "off" | null;
             /**
-             * @description What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, and the activity names the file
+             * @description What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the activity says where it is, and its author is told which file
              * @enum {string|null}
              */
             unopened_files?: "hold" | "send" | null;
@@ -6582,7 +6582,7 @@ export interface components {
              */
             redact?: "all" | "quoted" | "off";
             /**
-             * @description What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, and the activity names the file
+             * @description What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the activity says where it is, and its author is told which file
              * @enum {string}
              */
             unopened_files?: "hold" | "send";

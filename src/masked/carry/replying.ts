@@ -20,7 +20,7 @@ import { type SentContent, type Token, withoutTokens } from "../rewrite/sent-con
 import { serverNames } from "../rewrite/server-names.ts";
 import { isSameMailbox } from "../rewrite/spellings.ts";
 import { maskedWord } from "../rewrite/tell-leaks.ts";
-import { detailOf, makeNotice, type Refusal } from "../settle/notices.ts";
+import { detailOf, makeNotice, type Refusal, tellUnopened } from "../settle/notices.ts";
 import type { ActivityType, ContactSecrets } from "../types.ts";
 import * as carry from "./carry.ts";
 import { contactsBehind, restoring, writtenForms } from "./quoted-people.ts";
@@ -118,10 +118,14 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
     type: "reply" as const,
     outcome: "sent" as const,
     redactions,
-    detail:
-      unopened.length === 0 ? null : `left without being looked into: ${unopened.join("; ")}`.slice(0, DETAIL_MAX),
+    detail: unopened.length === 0 ? null : leftUnopened(unopened),
     message_id: `<${outer}>`,
   };
+  const leaving: carry.Leaving[] = [{ raw, trace: { kind: "reply", contact_id: about.contact_id, owner_id } }];
+  if (unopened.length > 0) {
+    const told = { to: reply.author, environment: mail.environment, about_id: parsed.message_id, unopened };
+    leaving.push({ raw: await tellUnopened(world, ports, alias, told), trace: { kind: "notice" } });
+  }
   return carry.conclude(
     world,
     { alias, mail },
@@ -130,11 +134,19 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
       reason: null,
       entries: [{ ...entry, destination_id: owner_id }],
       counts: { replied: 1 },
-      leaving: [{ raw, trace: { kind: "reply", contact_id: about.contact_id, owner_id } }],
+      leaving,
       ids: parsed.message_id === null ? [] : pairOfIds(world, alias, parsed.message_id),
       contact: { id: about.contact_id as string, received: 0, sent: 1 },
     },
   );
+}
+
+/** What the activity says of them: all, as far as there is room, and how many they are. */
+function leftUnopened(unopened: readonly { where: string }[]): string {
+  const said = `left without being looked into: ${unopened.map(({ where }) => where).join("; ")}`;
+  if (said.length <= DETAIL_MAX) return said;
+  const end = `… (${unopened.length} files)`;
+  return said.slice(0, DETAIL_MAX - end.length) + end;
 }
 
 function ownerOf({ context, author }: Reply) {

@@ -1,6 +1,7 @@
-// What the owner of a mailbox is told about a reply that did not reach its contact: a delivery status notification
-// (RFC 3464 in a multipart/report, RFC 6522) in our own words. It comes from nobody (null reverse-path) and says that a
-// machine wrote it (RFC 3834), so that nothing answers it. Nothing of the reply but its Message-ID is repeated.
+// What the owner of a mailbox is told about a reply, in our own words. Of one that did not reach its contact it is a delivery
+// status notification (RFC 3464 in a multipart/report, RFC 6522), of one that left a plain mail. It comes from nobody (null
+// reverse-path) and says that a machine wrote it (RFC 3834), so that nothing answers it. Of the reply its Message-ID is
+// repeated and the names of files that matter.
 import { encodeText } from "../../mail/mime/write/encode-body.ts";
 import { mailboxHeader, rawHeader, textHeader } from "../../mail/mime/write/encode-header.ts";
 import { idsField } from "./header-fields.ts";
@@ -15,6 +16,11 @@ export type Notice = {
   about_id: string | null;
   subject: string;
   paragraphs: readonly string[];
+  /** Of a reply that did not reach its contact; null of one that left. */
+  failure: Failure | null;
+};
+
+type Failure = {
   boundary: string;
   reporting_mta: string;
   /** The reverse address that the reply was sent to. */
@@ -25,8 +31,8 @@ export type Notice = {
 
 /** The finished message. */
 export function buildNotice(notice: Notice): Buffer {
-  const { boundary, about_id } = notice;
-  const text = encodeText(`${notice.paragraphs.join("\n\n")}\n`);
+  const { about_id, failure } = notice;
+  const text = textPart(`${notice.paragraphs.join("\n\n")}\n`);
   const ids = about_id === null ? [] : [about_id];
   return Buffer.from(
     [
@@ -39,13 +45,23 @@ export function buildNotice(notice: Notice): Buffer {
       idsField("References", ids),
       "Auto-Submitted: auto-replied\r\n",
       "MIME-Version: 1.0\r\n",
-      `Content-Type: multipart/report; report-type=delivery-status;\r\n boundary="${boundary}"\r\n\r\n`,
-      `--${boundary}\r\nContent-Type: text/plain; charset=utf-8\r\n`,
-      `Content-Transfer-Encoding: ${text.encoding}\r\n\r\n${text.body.toString("latin1")}\r\n`,
-      `--${boundary}\r\nContent-Type: message/delivery-status\r\n\r\n`,
-      `Reporting-MTA: dns; ${notice.reporting_mta}\r\n\r\n`,
-      `Final-Recipient: rfc822; ${notice.final_recipient}\r\nAction: failed\r\nStatus: ${notice.status}\r\n\r\n`,
-      `--${boundary}--\r\n`,
+      failure === null ? text : report(text, failure),
     ].join(""),
   );
+}
+
+function textPart(text: string): string {
+  const { encoding, body } = encodeText(text);
+  return `Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${body.toString("latin1")}\r\n`;
+}
+
+function report(text: string, { boundary, reporting_mta, final_recipient, status }: Failure): string {
+  return [
+    `Content-Type: multipart/report; report-type=delivery-status;\r\n boundary="${boundary}"\r\n\r\n`,
+    `--${boundary}\r\n${text}`,
+    `--${boundary}\r\nContent-Type: message/delivery-status\r\n\r\n`,
+    `Reporting-MTA: dns; ${reporting_mta}\r\n\r\n`,
+    `Final-Recipient: rfc822; ${final_recipient}\r\nAction: failed\r\nStatus: ${status}\r\n\r\n`,
+    `--${boundary}--\r\n`,
+  ].join("");
 }

@@ -9,7 +9,7 @@ import { telling } from "./scrub/own-name.ts";
 import { createReplacer, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
 import { keepingSent, restoring, type SentContent } from "./sent-content.ts";
-import { type Told, tellLeaks, type Word } from "./tell-leaks.ts";
+import { type Told, type ToldLeak, tellLeaks, type Word, withFiles } from "./tell-leaks.ts";
 import { isLineDigest } from "./wrapped-lines.ts";
 
 export type ReplyOrder = {
@@ -42,7 +42,7 @@ export type ReplyOrder = {
 
 export type BuiltReply =
   /** `unopened`: files that leave though nobody could look into them. */
-  | { kind: "built"; bytes: Buffer; redactions: number; dropped: string[]; unopened: string[] }
+  | { kind: "built"; bytes: Buffer; redactions: number; dropped: string[]; unopened: ToldLeak[] }
   /** `bytes`: as it would have left. */
   | ({ kind: "held"; bytes: Buffer; redactions: number } & Told)
   | { kind: "refused"; reason: ScrubRefusal };
@@ -67,7 +67,7 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
   const all = gate(searched.bytes, secretsOf(order));
   const unopened = order.unopened_files === "send" ? all.filter(({ isUnopened }) => isUnopened) : [];
   const leaks = all.filter((leak) => !unopened.includes(leak));
-  if (leaks.length === 0) return { ...finished, unopened: unopened.map(({ where }) => where) };
+  if (leaks.length === 0) return { ...finished, unopened: withFiles(searched.bytes, unopened) };
   const { bytes: built, redactions } = finished;
   const told = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), gate);
   return { kind: "held", bytes: built, redactions, ...told };

@@ -32,7 +32,8 @@ export function tellLeaks(
   return { leaks: withFiles(bytes, leaks), words: found.map(({ word }) => word) };
 }
 
-function withFiles(bytes: Buffer, leaks: readonly Leak[]): ToldLeak[] {
+/** Each with the name of the file that it is in. */
+export function withFiles(bytes: Buffer, leaks: readonly Leak[]): ToldLeak[] {
   const { root } = parseStructure(bytes, PART_LIMITS);
   return leaks.map((leak) => {
     let part = root;

@@ -1,11 +1,12 @@
-// Mail to the owner of an alias about a reply of theirs that did not reach its contact: refused, held, or bounced. In our
-// words: a server's answer to us may say more than the owner's mailbox provider should keep.
+// Mail to the owner of an alias about a reply of theirs that did not reach its contact (refused, held, or bounced), or that
+// left with files nobody looked into. In our words: a server's answer to us may say more than the owner's mailbox provider
+// should keep.
 
 import type { RawMessage } from "../../sending/types.ts";
 import { REPLY_RECIPIENTS_MAX } from "../arrive/arrival.ts";
 import { addressOf } from "../arrive/correspondents.ts";
 import * as carry from "../carry/carry.ts";
-import { buildNotice } from "../rewrite/notice.ts";
+import { buildNotice, type Notice } from "../rewrite/notice.ts";
 import type { ToldLeak } from "../rewrite/tell-leaks.ts";
 import type { AliasRow, Environment } from "../types.ts";
 
@@ -47,24 +48,66 @@ export async function makeNotice(
   alias: AliasRow,
   order: NoticeOrder,
 ): Promise<RawMessage> {
-  const id = world.random.uuid();
-  const from = `no-reply@${alias.domain}`;
-  const mime = buildNotice({
-    from: { name: "Masked addresses", email: from },
-    to: order.to,
-    date_ms: world.clock.now(),
-    message_id: `${id}@${alias.domain}`,
-    about_id: order.about_id,
+  return toOwner(world, ports, alias, {
+    ...order,
     subject: "Your reply was not delivered",
     paragraphs: explain(addressOf(alias), order.refusal),
-    boundary: `=_${world.random.token(24)}`,
-    reporting_mta: world.config.mx_host,
-    final_recipient: order.reverse_address,
-    status: statusOf(order.refusal),
+    failure: {
+      boundary: `=_${world.random.token(24)}`,
+      reporting_mta: world.config.mx_host,
+      final_recipient: order.reverse_address,
+      status: statusOf(order.refusal),
+    },
   });
-  const outgoing = { id, message_id: `${id}@${alias.domain}`, from, recipient: order.to, mime };
-  const raw = await carry.toRaw(world, ports, { alias, environment: order.environment }, outgoing);
+}
+
+export type UnopenedOrder = Pick<NoticeOrder, "to" | "environment" | "about_id"> & { unopened: readonly ToldLeak[] };
+
+/** Tells the author of a reply that left which of its files nobody looked into. */
+export async function tellUnopened(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  alias: AliasRow,
+  order: UnopenedOrder,
+): Promise<RawMessage> {
+  const paragraphs = explainUnopened(addressOf(alias), order.unopened);
+  const subject = "Your reply was sent with files that nobody looked into";
+  return toOwner(world, ports, alias, { ...order, subject, paragraphs, failure: null });
+}
+
+type Mail = Pick<NoticeOrder, "to" | "environment" | "about_id"> & Pick<Notice, "subject" | "paragraphs" | "failure">;
+
+async function toOwner(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  alias: AliasRow,
+  { to, environment, about_id, subject, paragraphs, failure }: Mail,
+): Promise<RawMessage> {
+  const id = world.random.uuid();
+  const email = `no-reply@${alias.domain}`;
+  const message_id = `${id}@${alias.domain}`;
+  const date_ms = world.clock.now();
+  const from = { name: "Masked addresses", email };
+  const mime = buildNotice({ from, to, date_ms, message_id, about_id, subject, paragraphs, failure });
+  const outgoing = { id, message_id, from: email, recipient: to, mime };
+  const raw = await carry.toRaw(world, ports, { alias, environment }, outgoing);
   return { ...raw, envelope_from: "" };
+}
+
+const FILES_SHOWN_MAX = 20;
+
+function explainUnopened(own: string, unopened: readonly ToldLeak[]): string[] {
+  const list = listOf(unopened.map(placeOf), FILES_SHOWN_MAX, "files");
+  return [
+    `Your reply from ${own} was sent, with something in it that nobody could look into:`,
+    list,
+    "If your real address or your name stands in there, its reader sees it. It was sent because the setting unopened_files of the alias says send; with hold, such a reply waits for your word.",
+  ];
+}
+
+function listOf(places: readonly string[], max: number, what: string): string {
+  const more = places.length > max ? [`- and ${places.length - max} more ${what}`] : [];
+  return [...places.slice(0, max).map((place) => `- ${place}`), ...more].join("\n");
 }
 
 function explain(own: string, refusal: Refusal): string[] {
@@ -127,11 +170,9 @@ function explainLeak(own: string, { leaks, words, links }: Extract<Refusal, { ki
     words.length > 0
       ? `this would have been shown: ${words.join(", ")}`
       : "it would have shown your real address, a reply address or the name of your mail server";
-  const places = leaks.slice(0, LEAKS_SHOWN_MAX).map(placeOf);
-  const more = leaks.length > places.length ? [`- and ${leaks.length - places.length} more places`] : [];
   return [
     `Your reply from ${own} was not sent, because ${what}. It was found in:`,
-    [...places.map((place) => `- ${place}`), ...more].join("\n"),
+    listOf(leaks.map(placeOf), LEAKS_SHOWN_MAX, "places"),
     "Nobody has received it. Take it out of there (a signature, an attached file or its properties) and send the reply again.",
     ...(links.send === null ? [] : [`Or send this one as it is, once and within 24 hours:\n${links.send}`]),
     ...(links.setting === null

@@ -322,8 +322,8 @@ export type CreateMaskedAliasRequest = {
   redact?: "all" | "quoted" | "off" | (string & {}) | null;
   /**
    * What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method
-   * that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, and
-   * the activity names the file
+   * that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the
+   * activity says where it is, and its author is told which file
    */
   unopened_files?: "hold" | "send" | (string & {}) | null;
   /**
@@ -2689,8 +2689,8 @@ export type UpdateMaskedAliasRequest = {
   redact?: "all" | "quoted" | "off" | (string & {});
   /**
    * What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method
-   * that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, and
-   * the activity names the file
+   * that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the
+   * activity says where it is, and its author is told which file
    */
   unopened_files?: "hold" | "send" | (string & {});
   /**

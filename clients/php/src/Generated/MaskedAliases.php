@@ -76,7 +76,7 @@ final class MaskedAliases
      *     redact?: string|null,
      *     // What becomes of a reply with a file that nobody can look into: under a password, damaged, packed
      *     // by a method that Postern cannot open. hold: it does not leave, and its author is told which
-     *     // file. send: it leaves, and the activity names the file
+     *     // file. send: it leaves, the activity says where it is, and its author is told which file
      *     unopened_files?: string|null,
      *     // The author's own name, as the From line of the reply has it. It never stands beside the address,
      *     // above quotes, in heads of attached mail or in calendars. leave: in running text and signatures
@@ -186,7 +186,7 @@ final class MaskedAliases
      *     redact?: string,
      *     // What becomes of a reply with a file that nobody can look into: under a password, damaged, packed
      *     // by a method that Postern cannot open. hold: it does not leave, and its author is told which
-     *     // file. send: it leaves, and the activity names the file
+     *     // file. send: it leaves, the activity says where it is, and its author is told which file
      *     unopened_files?: string,
      *     // The author's own name, as the From line of the reply has it. It never stands beside the address,
      *     // above quotes, in heads of attached mail or in calendars. leave: in running text and signatures

@@ -446,7 +446,7 @@ _CreateMaskedAliasRequestOptional = TypedDict("_CreateMaskedAliasRequestOptional
     "redact": "Optional[Union[Literal['all', 'quoted', 'off'], str]]",
     # What becomes of a reply with a file that nobody can look into: under a password, damaged, packed
     # by a method that Postern cannot open. hold: it does not leave, and its author is told which
-    # file. send: it leaves, and the activity names the file
+    # file. send: it leaves, the activity says where it is, and its author is told which file
     "unopened_files": "Optional[Union[Literal['hold', 'send'], str]]",
     # The author's own name, as the From line of the reply has it. It never stands beside the address,
     # above quotes, in heads of attached mail or in calendars. leave: in running text and signatures
@@ -3699,7 +3699,7 @@ _UpdateMaskedAliasRequestOptional = TypedDict("_UpdateMaskedAliasRequestOptional
     "redact": "Union[Literal['all', 'quoted', 'off'], str]",
     # What becomes of a reply with a file that nobody can look into: under a password, damaged, packed
     # by a method that Postern cannot open. hold: it does not leave, and its author is told which
-    # file. send: it leaves, and the activity names the file
+    # file. send: it leaves, the activity says where it is, and its author is told which file
     "unopened_files": "Union[Literal['hold', 'send'], str]",
     # The author's own name, as the From line of the reply has it. It never stands beside the address,
     # above quotes, in heads of attached mail or in calendars. leave: in running text and signatures

@@ -939,7 +939,8 @@ module Postern
       #   told
       # @option input [String] :unopened_files What becomes of a reply with a file that nobody can look
       #   into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not
-      #   leave, and its author is told which file. send: it leaves, and the activity names the file
+      #   leave, and its author is told which file. send: it leaves, the activity says where it is, and its
+      #   author is told which file
       # @option input [String] :own_name The author's own name, as the From line of the reply has it. It
       #   never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in
       #   running text and signatures it stays. replace: display_name, or the alias, stands there
@@ -1007,7 +1008,8 @@ module Postern
       #   told
       # @option input [String] :unopened_files What becomes of a reply with a file that nobody can look
       #   into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not
-      #   leave, and its author is told which file. send: it leaves, and the activity names the file
+      #   leave, and its author is told which file. send: it leaves, the activity says where it is, and its
+      #   author is told which file
       # @option input [String] :own_name The author's own name, as the From line of the reply has it. It
       #   never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in
       #   running text and signatures it stays. replace: display_name, or the alias, stands there
