@@ -44,7 +44,7 @@ export function layOutPackage(folder: string): void {
   mkdirSync(folder, { recursive: true });
   compile(folder);
   for (const file of globSync("migrations/[0-9]*.sql", { cwd: ROOT })) copy(file, folder);
-  for (const file of [...PAGES, ...READ, ...globSync("docs/*.{md,yml}", { cwd: ROOT }), "bin/postern"])
+  for (const file of [...PAGES, ...READ, ...globSync("docs/{,guides/}*.{md,yml}", { cwd: ROOT }), "bin/postern"])
     copy(file, folder);
   chmodSync(join(folder, "bin/postern"), 0o755);
   if (existsSync(join(ROOT, "dashboard/dist"))) {

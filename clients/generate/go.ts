@@ -18,7 +18,7 @@ export function emitGo({ operations, models }: Description): Map<string, string>
   ]);
 }
 
-function goName(name: string): string {
+export function goName(name: string): string {
   const pascal = pascalCase(snakeCase(name).replace(/[^a-z0-9_]/g, "_"));
   return pascal.replace(INITIALISMS, (word: string) => word.toUpperCase());
 }

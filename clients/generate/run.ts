@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { emitCases, emitDispatch } from "./cases.ts";
 import { emitCli } from "./cli.ts";
+import { emitDocs } from "./docs.ts";
 import { emitGo } from "./go.ts";
 import { emitNode } from "./node.ts";
 import { emitPhp } from "./php.ts";
@@ -21,6 +22,7 @@ export function generate(): Map<string, string> {
   const files = new Map([["conformance/cases/requests.json", emitCases(description)]]);
   files.set("conformance/operations.json", emitDispatch(description));
   files.set("cli/operations.json", emitCli(description));
+  files.set("../src/api/docs/examples.json", emitDocs(description, read("openapi.json").components.schemas));
   for (const [name, text] of emitNode(description)) files.set(`node/src/generated/${name}`, text);
   for (const [name, text] of emitPython(description)) files.set(`python/src/postern_mail/_generated/${name}`, text);
   for (const [name, text] of emitRuby(description)) files.set(`ruby/lib/postern/generated/${name}`, text);

@@ -25,6 +25,7 @@ import { compileAtFirstUse, serializersAtFirstUse } from "./compile-schemas.ts";
 import { repeatCreates } from "./creates/creates.ts";
 import { noteCutOff } from "./cut-off.ts";
 import { mountDescription } from "./description.ts";
+import { mountDocs } from "./docs/docs.ts";
 import { answerError } from "./errors.ts";
 import { divertHeavy, isMuch, threadMs } from "./heavy.ts";
 import { createHeavyThread, type HeavyRequest } from "./heavy-thread.ts";
@@ -173,6 +174,7 @@ function mountKeyless(app: Api): void {
   // Monitors and tools ask for the head alone (RFC 9110 §9.3.2).
   const open = { schema: { hide: true }, exposeHeadRoute: true };
   mountDescription(app);
+  mountDocs(app);
   app.get("/healthz", open, async () => ({ status: "ok" }));
 }
 

@@ -1,0 +1,131 @@
+// The documentation at /docs, without a key and without anything from elsewhere: guides (docs/guides), and the reference
+// rendered from the description with the examples that clients/generate writes. Pages are made once, at their first request.
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { Marked } from "marked";
+import type { Api } from "../../http/http.ts";
+import { escapeHtml } from "../../http/public-page.ts";
+import { LOOK, SCRIPT } from "./look.ts";
+import { anchorOf, type Description, operationsOf, referenceOf, slugOf } from "./reference.ts";
+
+type Page = { path: string; title: string; body: string };
+type Found = { path: string; title: string; where: string; text: string };
+type Site = { files: Map<string, { type: string; text: string; etag: string }> };
+
+const GUIDES = ["first-mail", "receive", "webhooks", "masks", "moving", "deliver-well"];
+const FOLDER = new URL("../../../docs/guides/", import.meta.url);
+const HTML = "text/html; charset=utf-8";
+
+const HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "cache-control": "no-cache",
+};
+
+/** Mounts the site. */
+export function mountDocs(api: Api): void {
+  const open = { schema: { hide: true }, exposeHeadRoute: true };
+  let site: Site | null = null;
+  const answer = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    site ??= makeSite(api.swagger() as unknown as Description);
+    const path = request.url.replace(/\?.*$/s, "").replace(/\/$/, "");
+    const file = site.files.get(path);
+    reply.headers(HEADERS);
+    if (!file) return reply.code(404).type(HTML).send(site.files.get("/docs/404")?.text);
+    reply.header("etag", file.etag);
+    if (request.headers["if-none-match"] === file.etag) return reply.code(304).send();
+    return reply.type(file.type).send(file.text);
+  };
+  api.get("/docs", open, answer);
+  api.get("/docs/*", open, answer);
+}
+
+function makeSite(description: Description): Site {
+  const marked = new Marked({ renderer: { table: wideTable } });
+  const guides = GUIDES.map((name) => guideOf(marked, name));
+  const reference = referenceOf(description, (text) => marked.parse(text) as string);
+  const pages = [
+    ...guides,
+    ...reference.map(({ slug, title, body }) => ({ path: `/docs/reference/${slug}`, title, body })),
+  ];
+  const all = [homeOf(guides, description), missing(), ...pages];
+  const files: Site["files"] = new Map();
+  const add = (path: string, type: string, text: string): void => {
+    files.set(path, { type, text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 27)}"` });
+  };
+  for (const page of all) add(page.path, HTML, frameOf(page, pages));
+  add("/docs/look.css", "text/css; charset=utf-8", LOOK);
+  add("/docs/script.js", "text/javascript; charset=utf-8", SCRIPT);
+  add("/docs/search.json", "application/json; charset=utf-8", JSON.stringify(searchOf(guides, description)));
+  return { files };
+}
+
+function guideOf(marked: Marked, name: string): Page {
+  const text = readFileSync(new URL(`${name}.md`, FOLDER), "utf8");
+  return {
+    path: `/docs/guides/${name}`,
+    title: /^# (.*)$/m.exec(text)?.[1] ?? name,
+    body: marked.parse(text) as string,
+  };
+}
+
+/** A table may be wider than a telephone. */
+function wideTable(this: { parser: { parseInline(tokens: never): string } }, token: object): string {
+  const { header, rows } = token as { header: { tokens: never }[]; rows: { tokens: never }[][] };
+  const row = (cells: { tokens: never }[], name: string): string =>
+    `<tr>${cells.map(({ tokens }) => `<${name}>${this.parser.parseInline(tokens)}</${name}>`).join("")}</tr>`;
+  const body = rows.map((cells) => row(cells, "td")).join("");
+  return `<div class="wide" tabindex="0"><table><thead>${row(header, "th")}</thead><tbody>${body}</tbody></table></div>`;
+}
+
+function homeOf(guides: Page[], { info }: Description): Page {
+  const list = guides.map(({ path, title }) => `<li><a href="${path}">${escapeHtml(title)}</a></li>`).join("");
+  const body =
+    `<h1>Postern ${escapeHtml(info.version)}</h1><p>Send mail, receive it, and give people masked addresses, on a server of your own.</p>` +
+    `<h2>Guides</h2><ul>${list}</ul><h2>Reference</h2><p>Every operation with its fields, and an example in curl, Node, Python, Ruby, PHP and Go. ` +
+    `For programs: <a href="/openapi.yaml">openapi.yaml</a>, <a href="/openapi.json">openapi.json</a>.</p>`;
+  return { path: "/docs", title: "Documentation", body };
+}
+
+function missing(): Page {
+  const body = `<h1>There is no such page</h1><p>Look for it on the left, or go to <a href="/docs">the beginning</a>.</p>`;
+  return { path: "/docs/404", title: "Not found", body };
+}
+
+function frameOf({ path, title, body }: Page, pages: Page[]): string {
+  const links = (start: string): string =>
+    pages
+      .filter((page) => page.path.startsWith(start))
+      .map(
+        (page) =>
+          `<li><a href="${page.path}"${page.path === path ? ' aria-current="page"' : ""}>${escapeHtml(page.title)}</a></li>`,
+      )
+      .join("");
+  return (
+    `<!doctype html><html lang="en" data-lang="curl"><head><meta charset="utf-8"><title>${escapeHtml(title)} · Postern</title>` +
+    `<meta name="viewport" content="width=device-width,initial-scale=1"><link rel="stylesheet" href="/docs/look.css">` +
+    `<script src="/docs/script.js" defer></script></head><body><a class="skip" href="#content">To the content</a><div class="frame">` +
+    `<div class="side"><a class="brand" href="/docs">Postern</a><input type="search" placeholder="Search ( / )" aria-label="Search">` +
+    `<ul class="found" aria-live="polite"></ul><nav aria-label="Pages"><section><h2>Guides</h2><ul>${links("/docs/guides/")}</ul></section>` +
+    `<section><h2>Reference</h2><ul>${links("/docs/reference/")}</ul></section></nav></div><main id="content">${body}</main></div></body></html>\n`
+  );
+}
+
+function searchOf(guides: Page[], description: Description): Found[] {
+  const texts = guides.map(({ path, title, body }) => ({
+    path,
+    title,
+    where: "Guide",
+    text: body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " "),
+  }));
+  const operations = operationsOf(description).map(({ operation, verb, path }) => ({
+    path: `/docs/reference/${slugOf(operation.tags[0] ?? "")}#${anchorOf(operation)}`,
+    title: operation.summary.replaceAll("`", ""),
+    where: `${verb} ${path}`,
+    text: `${verb} ${path} ${operation.operationId} ${operation.description ?? ""}`,
+  }));
+  return [...texts, ...operations];
+}
