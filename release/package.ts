@@ -2,7 +2,7 @@
 // program is compiled by tsc, file by file, into the same tree: `src/` with `.js`, `migrations/` and `bin/` beside it. Not
 // here: the Node to run it on, which is the machine's own, and the packages that it needs, which npm-shrinkwrap.json pins.
 import { execFileSync } from "node:child_process";
-import { chmodSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 export const ROOT = resolve(import.meta.dirname, "..");
@@ -47,9 +47,8 @@ export function layOutPackage(folder: string): void {
   for (const file of [...PAGES, ...READ, ...globSync("docs/{,guides/}*.{md,yml}", { cwd: ROOT }), "bin/postern"])
     copy(file, folder);
   chmodSync(join(folder, "bin/postern"), 0o755);
-  if (existsSync(join(ROOT, "dashboard/dist"))) {
-    cpSync(join(ROOT, "dashboard/dist"), join(folder, "dashboard/dist"), { recursive: true });
-  }
+  execFileSync(process.execPath, [join(ROOT, "dashboard/run.ts"), "build"], { cwd: ROOT, stdio: "inherit" });
+  cpSync(join(ROOT, "dashboard/dist"), join(folder, "dashboard/dist"), { recursive: true });
   const manifest = publishedManifest();
   writeJson(join(folder, "package.json"), manifest);
   writeJson(join(folder, "npm-shrinkwrap.json"), publishedLock(manifest));
@@ -89,14 +88,9 @@ function compile(folder: string): void {
 
 /** Without what is for working on Postern, and without the Node that `npm ci` puts beside a clone. */
 function publishedManifest(): Manifest {
-  const {
-    devDependencies: _dev,
-    scripts: _scripts,
-    private: _private,
-    workspaces: _workspaces,
-    ...manifest
-  } = readJson<Manifest>("package.json");
-  const optional = Object.entries(manifest.optionalDependencies).filter(([name]) => !isNode(name));
+  const { optionalDependencies, ...all } = readJson<Manifest>("package.json");
+  const { devDependencies: _dev, scripts: _scripts, private: _private, workspaces: _workspaces, ...manifest } = all;
+  const optional = Object.entries(optionalDependencies).filter(([name]) => !isNode(name));
   return { ...manifest, optionalDependencies: Object.fromEntries(optional) } as Manifest;
 }
 

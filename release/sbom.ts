@@ -13,7 +13,7 @@ const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const BYTES_MAX = 64 * 1024 * 1024;
 
 type Component = { "bom-ref": string; name: string; type: string };
-type Lock = { packages: Record<string, { version: string; dev?: boolean }> };
+type Lock = { packages: Record<string, { version: string; dev?: boolean; link?: boolean }> };
 type Bom = {
   serialNumber?: string;
   metadata: { timestamp?: string; component: Component };
@@ -45,7 +45,9 @@ function readFromNpm(): Bom {
  */
 function withoutDevelopment(bom: Bom): Bom {
   const { packages } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as Lock;
-  const installed = Object.entries(packages).filter(([path, { dev }]) => path !== "" && !dev);
+  const installed = Object.entries(packages).filter(
+    ([path, { dev, link }]) => path.startsWith("node_modules/") && !dev && !link,
+  );
   const refs = new Set(installed.map(([path, { version }]) => `${path.replace(/^.*node_modules\//, "")}@${version}`));
   const root = bom.metadata.component["bom-ref"];
   return {
