@@ -26,6 +26,7 @@ import {
   readConfig,
   useEnvFile,
 } from "./config.ts";
+import { missingPages } from "./dashboard/dashboard.ts";
 import { warnOfRole } from "./doctor/check-database.ts";
 import { isLocal } from "./doctor/local.ts";
 import { ownZone } from "./doctor/own-zone.ts";
@@ -112,6 +113,8 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
 
 /** Until there is somebody who can sign in. */
 async function offerSetUp(world: World): Promise<void> {
+  const missing = missingPages();
+  if (missing !== null) console.log(missing);
   const org_id = await organizationNamed(world, null);
   const link = await firstSetUpLink(world, org_id);
   if (link !== null) console.log(showSetUpLink(world.config.data_dir, link, process.stdout.isTTY));

@@ -22,11 +22,11 @@ test("each request is one line, with the id that its answer has, whose it was, i
   const live = body.keys.find(({ environment }: { environment: string }) => environment === "live");
   const requests: [method: string, path: string, route: string | null, status: number, key?: null][] = [
     ["GET", "/v1/suppressions/check?email=anna%40private.example", "/v1/suppressions/check", 200],
-    ["GET", "/v1/suppressions/anna@private.example", null, 404],
+    ["PUT", "/v1/suppressions/anna@private.example", null, 404],
     ["DELETE", "/v1/suppressions/anna@private.example", "/v1/suppressions/:identifier", 404],
     ["POST", "/v1/send", "/v1/send", 400],
     ["GET", "/v1/domains", "/v1/domains", 401, null],
-    ["GET", "/nothing", null, 404, null],
+    ["PUT", "/nothing", null, 404, null],
   ];
   for (const [method, path, route, status, key] of requests) {
     const given = key === null ? { key } : {};

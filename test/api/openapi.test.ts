@@ -21,8 +21,8 @@ const STRICTER = {
 
 /** Answered without being part of the API that clients are made from. */
 /** Not of the API: what machines look at, and the pages that people reach by a signed link. */
-/** These have a description of their own (src/dashboard). */
-const isOfDashboard = (route: string): boolean => /^[A-Z]+ \/dashboard\/api\//.test(route);
+/** The dashboard: its pages, and its API with a description of its own. */
+const isOfDashboard = (route: string): boolean => /^[A-Z]+ (\*|\/dashboard\/api\/.*)$/.test(route);
 
 const NOT_DESCRIBED = [
   "GET /openapi.yaml",
