@@ -40,6 +40,8 @@ export type Config = {
   dns_block_lists: string[];
   master_key: Buffer;
   s3: { endpoint: string; region: string; bucket: string; access_key: string; secret_key: string } | null;
+  /** What `postern backup` encrypts with: a passphrase, or age public keys. */
+  backup: { passphrase: string | null; recipients: string[] };
   rspamd_url: string | null;
   proxy_protocol_from: string[];
   trusted_proxies: string[];
@@ -159,6 +161,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     dns_validating: flag(reader, "POSTERN_DNS_VALIDATING"),
     dns_block_lists: blockLists(reader),
     s3: s3Store(reader),
+    backup: backupKeys(reader),
     rspamd_url: rspamdUrl(reader),
     proxy_protocol_from: networks(reader, "POSTERN_PROXY_PROTOCOL_FROM", "load balancers"),
     trusted_proxies: networks(reader, "POSTERN_TRUSTED_PROXIES", "reverse proxies"),
@@ -184,7 +187,8 @@ function dataFolder({ env }: Reader): string {
 
 /** The values that may be printed at start: no key, no password, no database credential. */
 export function printableConfig(config: Config): Record<string, unknown> {
-  const { master_key: _key, s3, database_url, bootstrap_live_key: _live, bootstrap_test_key: _test, ...open } = config;
+  const { master_key: _key, s3, database_url, backup: _backup, ...shown } = config;
+  const { bootstrap_live_key: _live, bootstrap_test_key: _test, ...open } = shown;
   return {
     ...open,
     database: database_url ? databaseHost(database_url) : "embedded",
@@ -381,6 +385,14 @@ function s3Store(reader: Reader): Config["s3"] {
     access_key: env.POSTERN_S3_ACCESS_KEY ?? "",
     secret_key: env.POSTERN_S3_SECRET_KEY ?? "",
   };
+}
+
+function backupKeys({ env, problems }: Reader): Config["backup"] {
+  const recipients = words(env.POSTERN_BACKUP_RECIPIENTS);
+  if (recipients.some((word) => !/^age1[0-9a-z]{50,}$/.test(word))) {
+    problems.push("POSTERN_BACKUP_RECIPIENTS holds what is no age public key; write age1…, separated by commas.");
+  }
+  return { passphrase: env.POSTERN_BACKUP_PASSPHRASE || null, recipients };
 }
 
 /** Days a day partition is kept. Bodies outlive the longest schedule (30 days) plus the longest retry (72 h). */

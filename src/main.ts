@@ -15,6 +15,8 @@ import {
 } from "./accounts/accounts.ts";
 import { type Running, startRoles } from "./app.ts";
 import { noteCommand } from "./audit/audit.ts";
+import { addBackupCommands } from "./commands/backup.ts";
+import { commandConfig, logBeside } from "./commands/command-config.ts";
 import {
   type Config,
   ConfigProblems,
@@ -39,8 +41,7 @@ import { migrate } from "./platform/database/migrate.ts";
 import { neededPlaces, refuseTakenPlaces } from "./platform/net/free-places.ts";
 import { holdPlaces } from "./platform/net/held-places.ts";
 import { placesOf } from "./platform/net/places.ts";
-import { becomeOwner, leaveRoot } from "./platform/process/leave-root.ts";
-import { createLog, type Log } from "./platform/process/log.ts";
+import { leaveRoot } from "./platform/process/leave-root.ts";
 import { explainStart } from "./platform/process/start-problem.ts";
 import { UsageError } from "./platform/process/usage-error.ts";
 import { noteDatabase, refuseEmptyDatabase } from "./platform/storage/data-folder.ts";
@@ -161,12 +162,6 @@ async function endBy(stop: () => Promise<void>): Promise<never> {
   process.exit(0);
 }
 
-/** Root does not write in a folder of another user. */
-async function commandConfig(): Promise<Config> {
-  await becomeOwner(findConfig());
-  return readConfig();
-}
-
 async function migrateOnly(): Promise<void> {
   const config = await commandConfig();
   if (config.database_url) {
@@ -177,12 +172,6 @@ async function migrateOnly(): Promise<void> {
   const opened = await openWorld(config, logBeside(config));
   console.log("The embedded database is up to date.");
   await opened.close();
-}
-
-/** Of a command whose answer is on standard output: that is taken as it is (`KEY=$(postern keys create …)`). */
-function logBeside(config: Config): Log {
-  const destination = { write: (line: string) => void process.stderr.write(line) };
-  return createLog({ level: config.log_level, role: "postern", destination });
 }
 
 /** For the commands that work on a database once. */
@@ -388,6 +377,7 @@ program
   .description("what came for postmaster@, abuse@ and the feedback addresses of this host")
   .argument("[id]", "print this mail as it came; without it the newest are listed")
   .action(operatorMail);
+addBackupCommands(program, ownVersion());
 program
   .command("resume")
   .description("send again after a backup was restored: until then its old queue waits")

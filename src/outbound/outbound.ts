@@ -40,7 +40,7 @@ import { gatherTlsResults, type TlsResults } from "./route/tls-results.ts";
 import { withSimulator } from "./simulator/simulator.ts";
 import type { Job, Lane, Mark, Outcome } from "./types.ts";
 
-export { databaseId, findPause, resumeSending } from "./guard/guard.ts";
+export { databaseId, findPause, pauseRestored, resumeSending } from "./guard/guard.ts";
 export { TOKEN_CONTEXT } from "./path/attempt.ts";
 export { KEEP_TRYING_MS } from "./path/retry.ts";
 export { type ChooseExit, type Exit, exitChooser } from "./pools/exits.ts";

@@ -101,7 +101,7 @@ function isConfig(path: string): Layer {
 
 /** Which layers each may import, besides its own folder. */
 const BELOW: Record<Layer, Layer[]> = {
-  main: ["app", "config", "dashboard", "api", "feature", "http", "parsing", "mail", "platform", "text"],
+  main: ["main", "app", "config", "dashboard", "api", "feature", "http", "parsing", "mail", "platform", "text"],
   app: ["config", "dashboard", "api", "feature", "http", "parsing", "mail", "platform", "text"],
   config: ["config", "mail", "platform", "text"],
   dashboard: ["api", "feature", "http", "mail", "platform", "text"],

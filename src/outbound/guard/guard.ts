@@ -273,6 +273,13 @@ async function beatLast({ world, seen }: State): Promise<void> {
   await seen?.keeping;
 }
 
+/** What a restore does at its end: nothing leaves until the operator has looked. */
+export async function pauseRestored(db: Query, reason: string): Promise<void> {
+  const identity = await identityOf(db);
+  const { id } = await queries.ensureGuard(db, identity);
+  await queries.pause(db, { id, identity, reason, other: null });
+}
+
 /** The id of a database: its copies have the same, a new one has another. */
 export async function databaseId({ db }: Pick<World, "db">): Promise<string> {
   return (await queries.ensureGuard(db, await identityOf(db))).id;

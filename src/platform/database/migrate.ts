@@ -33,6 +33,7 @@ export async function migrate(url: string, folder: string = FOLDER): Promise<str
   try {
     await checkVersion(client);
     await client.query("select pg_advisory_lock($1)", [LOCK]);
+    await refuseRestoring(client);
     return await applyMissing(client, readMigrations(folder));
   } finally {
     await client.end();
@@ -45,6 +46,29 @@ async function checkVersion(client: pg.Client): Promise<void> {
     throw new Error(
       `PostgreSQL ${OLDEST_POSTGRES} or newer is needed; this server reports ${rows[0].version}. Upgrade it first.`,
     );
+  }
+}
+
+/** What `schema_migration` is called while a restore fills the database: it is not to be started on. */
+export const RESTORING = "schema_migration_restoring";
+
+/** Applies these to an empty database, as they were when a backup was made. Throws where one is unknown here, or was another. */
+export async function applyThese(client: pg.Client, wanted: { number: number; checksum: string }[]): Promise<void> {
+  const known = new Map(readMigrations().map((migration) => [migration.number, migration]));
+  const migrations = wanted.map(({ number, checksum }) => {
+    const migration = known.get(number);
+    if (migration?.checksum === checksum) return migration;
+    throw new Error(
+      `the backup has migration ${number} as this Postern does not know it: restore it with the version that made it, or a newer one.`,
+    );
+  });
+  await applyMissing(client, migrations);
+}
+
+async function refuseRestoring(client: pg.Client): Promise<void> {
+  const { rows } = await client.query("select to_regclass($1) is not null as restoring", [RESTORING]);
+  if (rows[0].restoring) {
+    throw new Error("a restore into this database was begun and has not finished: run postern restore again.");
   }
 }
 

@@ -1,0 +1,200 @@
+// `postern backup`, `postern backup verify` and `postern restore`: reads the command line, says how far it is, prints the
+// result. The work is done in ../backup/.
+import { readFileSync } from "node:fs";
+import { access } from "node:fs/promises";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { type BackupResult, makeBackup, type Progress } from "../backup/backup.ts";
+import type { Keys, Locks } from "../backup/envelope.ts";
+import { type RestoreResult, restoreBackup } from "../backup/restore.ts";
+import { type VerifyResult, verifyBackup } from "../backup/verify.ts";
+import type { Config } from "../config.ts";
+import { createClock } from "../platform/clock.ts";
+import { databaseFolder } from "../platform/postgres/database-folder.ts";
+import { startEmbeddedPostgres } from "../platform/postgres/embedded-postgres.ts";
+import { openOwnDatabase } from "../platform/postgres/own-database.ts";
+import { processEnder } from "../platform/process/end-process.ts";
+import { UsageError } from "../platform/process/usage-error.ts";
+import { type Blobs, createFolderBlobs, createS3Blobs } from "../platform/storage/blobs.ts";
+import { createSeal } from "../platform/storage/seal.ts";
+import { commandConfig, logBeside } from "./command-config.ts";
+
+const TELL_EVERY_MS = 2_000;
+
+type BackupOptions = { bodies: "include" | "reference"; recipient: string[]; json?: boolean };
+type OpenOptions = { identity?: string; json?: boolean };
+type RestoreOptions = OpenOptions & { replace?: boolean; otherMasterKey?: boolean };
+
+/** Puts the three commands into the program. */
+export function addBackupCommands(program: Command, version: string): void {
+  const backup = program
+    .command("backup")
+    .description("write an encrypted backup of the database and of large bodies, while mail flows")
+    .argument("<file>", "where to; it is there once it is whole")
+    .option("--recipient <age key>", "an age public key that may open it; may be said several times", together, [])
+    .option("--bodies <how>", "include, or reference: large bodies stay out, and blobs/ is backed up apart", "include")
+    .option("--json", "one JSON object")
+    .action((file: string, options: BackupOptions) => makeCommand(file, options, version));
+  backup
+    .command("verify")
+    .description("restore a backup into a scratch database and compare every row and body")
+    .argument("<file>")
+    .option("--identity <file>", "the age identities that open it; else POSTERN_BACKUP_PASSPHRASE")
+    .option("--json", "one JSON object")
+    .action(verifyCommand);
+  program
+    .command("restore")
+    .description("fill an empty database from a backup; mail waits until `postern resume`")
+    .argument("<file>")
+    .option("--identity <file>", "the age identities that open it; else POSTERN_BACKUP_PASSPHRASE")
+    .option("--replace", "all that the database holds is lost")
+    .option("--other-master-key", "the master key of the backup is lost for good")
+    .option("--json", "one JSON object")
+    .action(restoreCommand);
+}
+
+function together(value: string, before: string[]): string[] {
+  return [...before, value];
+}
+
+async function makeCommand(path: string, options: BackupOptions, version: string): Promise<void> {
+  if (!["include", "reference"].includes(options.bodies)) throw new UsageError("--bodies is include or reference");
+  const config = await commandConfig();
+  const locks = locksOf(config, options.recipient);
+  if (await isThere(path)) throw new UsageError(`${path} is there already.`);
+  const clock = createClock({ offsetFile: config.testing.clock_file });
+  const own = config.database_url ? null : await openOwnDatabase(config.data_dir, logBeside(config));
+  try {
+    const database_url = config.database_url ?? (own?.url as string);
+    const world = { database_url, blobs: blobsOf(config), seal: createSeal(config.master_key), clock };
+    const bodies = options.bodies === "include" ? ("included" as const) : ("referenced" as const);
+    const progress = teller("backup");
+    const result = await makeBackup(world, { target: { path }, locks, bodies, version, progress });
+    console.log(options.json ? JSON.stringify({ file: path, ...result }) : madeText(path, result));
+  } finally {
+    await own?.stop();
+  }
+}
+
+async function verifyCommand(path: string, options: OpenOptions, command: Command): Promise<void> {
+  const { json } = { ...command.parent?.opts(), ...options };
+  const config = await commandConfig();
+  const clock = createClock({ offsetFile: config.testing.clock_file });
+  const result = await verifyBackup({
+    ...{ target: { path }, keys: keysOf(config, options.identity), clock, progress: teller("verify") },
+  });
+  console.log(json ? JSON.stringify({ file: path, ...result }) : verifiedText(path, result));
+  if (!result.ok) process.exitCode = 1;
+}
+
+async function restoreCommand(path: string, options: RestoreOptions): Promise<void> {
+  const config = await commandConfig();
+  const clock = createClock({ offsetFile: config.testing.clock_file });
+  const target = { path };
+  const keys = keysOf(config, options.identity);
+  // By itself, not joined: nobody may work on the database meanwhile.
+  const own = config.database_url
+    ? null
+    : await startEmbeddedPostgres({ data_dir: (await databaseFolder(config.data_dir)).folder });
+  try {
+    const database_url = config.database_url ?? (own?.url as string);
+    const seal = options.otherMasterKey ? null : createSeal(config.master_key);
+    const result = await restoreBackup(
+      { database_url, blobs: blobsOf(config), clock },
+      { target, keys, seal, replace: options.replace ?? false, progress: teller("restore") },
+    );
+    console.log(options.json ? JSON.stringify({ file: path, ...result }) : restoredText(path, result));
+  } finally {
+    await own?.stop();
+  }
+}
+
+// Keys and places ----------------------------------------------------------------------------------------------------
+
+function locksOf({ backup }: Config, recipients: string[]): Locks {
+  const named = recipients.length > 0 ? recipients : backup.recipients;
+  if (named.length > 0) return { passphrase: null, recipients: named };
+  if (backup.passphrase !== null) return { passphrase: backup.passphrase, recipients: [] };
+  throw new UsageError(
+    "a backup is encrypted: set POSTERN_BACKUP_PASSPHRASE (or POSTERN_BACKUP_PASSPHRASE_FILE), or name an age public key with --recipient.",
+  );
+}
+
+function keysOf({ backup }: Config, identityFile: string | undefined): Keys {
+  const text = identityFile === undefined ? "" : readIdentities(identityFile);
+  const identities = text.split(/\r?\n/).filter((line) => line.startsWith("AGE-SECRET-KEY-"));
+  if (identities.length > 0) return { passphrase: null, identities };
+  if (identityFile !== undefined) throw new UsageError(`${identityFile} holds no age identity (AGE-SECRET-KEY-…)`);
+  if (backup.passphrase !== null) return { passphrase: backup.passphrase, identities: [] };
+  throw new UsageError("what opens the backup is missing: set POSTERN_BACKUP_PASSPHRASE, or name --identity <file>.");
+}
+
+function readIdentities(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`);
+  }
+}
+
+function blobsOf(config: Config): Blobs {
+  if (config.s3) return createS3Blobs(config.s3);
+  return createFolderBlobs(join(config.data_dir, "blobs"), processEnder(logBeside(config)));
+}
+
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+// What is said -------------------------------------------------------------------------------------------------------
+
+/** Every two seconds on standard error: the result alone is on standard output. */
+function teller(what: string): Progress {
+  const startedAtMs = performance.now();
+  let toldAtMs = startedAtMs;
+  return ({ step, rows, bodies, bytes }) => {
+    const now = performance.now();
+    if (now - toldAtMs < TELL_EVERY_MS) return;
+    toldAtMs = now;
+    const seconds = Math.round((now - startedAtMs) / 1000);
+    console.error(`${what}: ${step}; ${rows} rows, ${bodies} large bodies, ${sized(bytes)}, ${seconds} s`);
+  };
+}
+
+function sized(bytes: number): string {
+  if (bytes < 1e6) return `${Math.ceil(bytes / 1e3)} kB`;
+  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
+}
+
+function madeText(path: string, made: BackupResult): string {
+  const size = `${sized(made.stored_bytes)} (${sized(made.bytes)} before compression)`;
+  return [
+    `${path}: ${made.rows} rows of ${made.tables} tables and ${made.bodies} large bodies, ${size}, in ${made.seconds} s.`,
+    `sha256 ${made.sha256}`,
+    ...(made.bodies_missing > 0 ? [`${made.bodies_missing} large bodies were deleted meanwhile, or are lost.`] : []),
+    ...(made.bodies_referenced > 0
+      ? [`${made.bodies_referenced} large bodies are not in it: back up blobs/ or the bucket as well, after this.`]
+      : []),
+    "The master key is not in it: keep a copy of that in another place.",
+  ].join("\n");
+}
+
+function verifiedText(path: string, found: VerifyResult): string {
+  if (!found.ok) {
+    return `${path} is NOT whole: after it was restored these tables differ: ${found.different.join(", ") || "(bodies)"}.`;
+  }
+  return `${path} is whole: ${found.rows} rows of ${found.tables} tables and ${found.bodies} large bodies of ${found.created_at} were restored into a scratch database and are those that were written (${found.seconds} s).`;
+}
+
+function restoredText(path: string, restored: RestoreResult): string {
+  const { rows, tables, bodies, created_at, seconds, bodies_missing } = restored;
+  return [
+    `${path} of ${created_at} was restored: ${rows} rows of ${tables} tables, ${bodies} large bodies, in ${seconds} s.`,
+    ...(bodies_missing > 0 ? [`${bodies_missing} large bodies were missing when it was made.`] : []),
+    "Sending is paused: mail in its queue may have left after the backup was made. Start Postern, look at",
+    "GET /v1/emails?status=queued, cancel what must not leave twice, then: postern resume",
+  ].join("\n");
+}
