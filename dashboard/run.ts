@@ -45,7 +45,7 @@ async function types(): Promise<number> {
 async function endToEnd(): Promise<number> {
   await build();
   const { runEndToEnd } = await import("./test/e2e.ts");
-  return runEndToEnd(values);
+  return runEndToEnd({ ...values, only: positionals[1] });
 }
 
 async function budget(): Promise<number> {

@@ -1,6 +1,7 @@
 // What pages read: one function a question, each with the name under which the answer is kept.
 import { queryOptions } from "@tanstack/react-query";
 import type { EmailFilters } from "../lib/email-filters.ts";
+import type { DeliveryFilters, SuppressionFilters } from "../lib/list-filters.ts";
 import { take, v1 } from "./client.ts";
 
 export const PAGE_ROWS = 50;
@@ -58,4 +59,77 @@ export function emailContent(id: string) {
 
 export function isMoving(status: string): boolean {
   return MOVING.has(status);
+}
+
+export function suppressions(filters: SuppressionFilters) {
+  return queryOptions({
+    queryKey: ["suppressions", filters],
+    queryFn: ({ signal }) =>
+      take(v1.GET("/v1/suppressions", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal })),
+    placeholderData: (before) => before,
+  });
+}
+
+/** While its records are not all found, the server looks by itself; the page looks with it. */
+export function domain(id: string) {
+  return queryOptions({
+    queryKey: ["domain", id],
+    queryFn: ({ signal }) => take(v1.GET("/v1/domains/{id}", { params: { path: { id } }, signal })),
+    refetchInterval: LIVE_MS * 2,
+  });
+}
+
+export function dnsRecords(id: string) {
+  return queryOptions({
+    queryKey: ["domain", id, "dns"],
+    queryFn: ({ signal }) => take(v1.GET("/v1/domains/{id}/dns", { params: { path: { id } }, signal })),
+    refetchInterval: LIVE_MS * 2,
+  });
+}
+
+export function domainStats(id: string) {
+  return queryOptions({
+    queryKey: ["domain", id, "stats"],
+    queryFn: ({ signal }) => take(v1.GET("/v1/domains/{id}/stats", { params: { path: { id } }, signal })),
+  });
+}
+
+export const webhooks = queryOptions({
+  queryKey: ["webhooks"],
+  queryFn: ({ signal }) => take(v1.GET("/v1/webhooks", { params: { query: { limit: 100 } }, signal })),
+});
+
+export function webhook(id: string) {
+  return queryOptions({
+    queryKey: ["webhooks", id],
+    queryFn: ({ signal }) => take(v1.GET("/v1/webhooks/{id}", { params: { path: { id } }, signal })),
+  });
+}
+
+export function deliveriesOf(id: string, filters: DeliveryFilters) {
+  return queryOptions({
+    queryKey: ["webhooks", id, "deliveries", filters],
+    queryFn: ({ signal }) =>
+      take(
+        v1.GET("/v1/webhooks/{id}/deliveries", {
+          params: { path: { id }, query: { ...filters, limit: PAGE_ROWS } },
+          signal,
+        }),
+      ),
+    refetchInterval: LIVE_MS,
+    placeholderData: (before) => before,
+  });
+}
+
+export const apiKeys = queryOptions({
+  queryKey: ["keys"],
+  queryFn: ({ signal }) => take(v1.GET("/v1/api-keys", { params: { query: { limit: 100 } }, signal })),
+});
+
+/** One e-mail at most: whether there is any like this. */
+export function anyEmail(like: Pick<EmailFilters, "status">) {
+  return queryOptions({
+    queryKey: ["emails", "any", like],
+    queryFn: ({ signal }) => take(v1.GET("/v1/emails", { params: { query: { ...like, limit: 1 } }, signal })),
+  });
 }

@@ -1,11 +1,12 @@
 // The filters above the list of e-mails. Each change is at once in the page's address; there is nothing to submit.
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type FormEvent, useId, useState } from "react";
 import { domains } from "../api/queries.ts";
 import { type EmailFilters, isNarrowed, readSearch, STATUSES, searchText } from "../lib/email-filters.ts";
 import { wordOf } from "../lib/states.ts";
 import { Button } from "../ui/button.tsx";
+import { Choice } from "../ui/choice.tsx";
 
 type Given = { filters: EmailFilters; change: (changed: Partial<EmailFilters>) => void; clear: () => void };
 const MORE = ["from", "tag", "from_date", "to_date"] as const;
@@ -79,23 +80,6 @@ function Search({ filters, change }: Pick<Given, "filters" | "change">) {
       />
       <kbd>/</kbd>
     </form>
-  );
-}
-
-type ChoiceGiven = { label: string; value: string | undefined; pick: (value?: string) => void; children: ReactNode };
-
-/** A filter with few values; its first option, the label, means none. */
-function Choice({ label, value, pick, children }: ChoiceGiven) {
-  return (
-    <select
-      aria-label={label}
-      className={value === undefined ? "chip" : "chip set"}
-      value={value ?? ""}
-      onChange={(event) => pick(event.target.value || undefined)}
-    >
-      <option value="">{label}</option>
-      {children}
-    </select>
   );
 }
 

@@ -7,6 +7,7 @@ export const PLACES: Record<string, { to: string; name: string }> = {
   d: { to: "/domains", name: "Domains" },
   w: { to: "/webhooks", name: "Webhooks" },
   u: { to: "/suppressions", name: "Suppressions" },
+  k: { to: "/keys", name: "API keys" },
 };
 const SEQUENCE_MS = 1_200;
 

@@ -27,3 +27,11 @@ export function wordOf(state: string): string {
   const words = state.replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+export function toneOfDomain(status: "pending" | "verified" | "degraded" | "failed"): Tone {
+  return ({ pending: "idle", verified: "good", degraded: "warn", failed: "bad" } as const)[status];
+}
+
+export function toneOfDelivery(status: "pending" | "delivered" | "retrying" | "failed"): Tone {
+  return ({ pending: "idle", delivered: "good", retrying: "warn", failed: "bad" } as const)[status];
+}

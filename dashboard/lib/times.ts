@@ -55,8 +55,10 @@ export function saySize(bytes: number): string {
   return `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** `18,204 e-mails`, `1 e-mail`, `more than 100,000 e-mails`. */
-export function sayCount(total: number, one: string, isAtLeast = false): string {
-  const words = `${count.format(total)} ${one}${total === 1 ? "" : "s"}`;
+type Named = { one: string; many?: string; isAtLeast?: boolean };
+
+/** `18,204 e-mails`, `1 e-mail`, `at least 100,000 e-mails`. */
+export function sayCount(total: number, { one, many = `${one}s`, isAtLeast = false }: Named): string {
+  const words = `${count.format(total)} ${total === 1 ? one : many}`;
   return isAtLeast ? `at least ${words}` : words;
 }

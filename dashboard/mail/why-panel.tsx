@@ -4,6 +4,9 @@ import type { Schemas } from "../api/client.ts";
 import { useNow } from "../lib/now.ts";
 import { sayWhy } from "../lib/why.ts";
 
+/** States after which the address may stand on the list. */
+const HELD_BACK = new Set(["bounced", "complained", "suppressed"]);
+
 type Given = {
   email: Schemas["Email"];
   recipient: Schemas["Recipient"];
@@ -24,11 +27,16 @@ export function WhyPanel({ email, recipient, events, isAlone }: Given) {
         {said !== null && <code className="said">{said}</code>}
         {tone === "bad" && (
           <div className="acts">
+            {HELD_BACK.has(recipient.status) && (
+              <Link to="/suppressions" search={{ query: recipient.email }} className="btn">
+                See its suppression
+              </Link>
+            )}
             <Link to="/emails" search={{ to: recipient.email }} className="btn">
               Other e-mails to this address
             </Link>
-            <Link to="/emails" search={{ domain_id: email.domain_id, status: email.status }} className="btn quiet">
-              Others of this domain with this state
+            <Link to="/domains/$id" params={{ id: email.domain_id }} className="btn quiet">
+              The sending domain
             </Link>
           </div>
         )}

@@ -7,7 +7,8 @@ import { EmailFilterBar } from "../forms/email-filter-bar.tsx";
 import { type EmailFilters, isNarrowed } from "../lib/email-filters.ts";
 import { useNow } from "../lib/now.ts";
 import { toneOfEmail, wordOf } from "../lib/states.ts";
-import { sayCount, sayDuration, sayShortly } from "../lib/times.ts";
+import { sayDuration, sayShortly } from "../lib/times.ts";
+import { ListFoot } from "../ui/list-foot.tsx";
 import { PageHead } from "../ui/page.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
 import { Tag } from "../ui/tag.tsx";
@@ -110,19 +111,14 @@ function Rows({ page, readAtMs }: { page: Schemas["EmailList"]; readAtMs: number
           ))}
         </tbody>
       </table>
-      <div className="foot">
-        <span>
-          {sayCount(page.total, "e-mail", page.total_is_at_least === true)} · read at{" "}
-          {new Date(readAtMs).toLocaleTimeString("en-GB")}
-        </span>
-        <span className="grow" />
+      <ListFoot page={page} one="e-mail" readAtMs={readAtMs}>
         {filters.after !== undefined && <NewestLink filters={filters} />}
         {hasMore && (
           <Link to="/emails" search={{ ...filters, live: undefined, after: last?.id }} className="btn quiet">
             Older
           </Link>
         )}
-      </div>
+      </ListFoot>
     </>
   );
 }

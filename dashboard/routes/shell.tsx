@@ -13,7 +13,12 @@ import { Failed } from "../ui/states.tsx";
 import { Toasts } from "../ui/toast.tsx";
 
 const PAGES: readonly { to: string; name: string; icon: IconName }[] = [
+  { to: "/", name: "Start", icon: "start" },
   { to: "/emails", name: "E-mails", icon: "emails" },
+  { to: "/domains", name: "Domains", icon: "domains" },
+  { to: "/suppressions", name: "Suppressions", icon: "suppressions" },
+  { to: "/webhooks", name: "Webhooks", icon: "webhooks" },
+  { to: "/keys", name: "API keys", icon: "keys" },
 ];
 
 export function Shell() {
@@ -47,7 +52,7 @@ export function Shell() {
           <Brand />
         </div>
         {PAGES.map(({ to, name, icon }) => (
-          <Link key={to} to={to}>
+          <Link key={to} to={to} activeOptions={{ exact: to === "/" }}>
             <Icon name={icon} />
             {name}
           </Link>

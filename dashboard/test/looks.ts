@@ -13,8 +13,10 @@ export type Look = { name: string; path: string; ready: string };
 export type Seen = { pages: number; violations: string[]; faults: string[] };
 
 /** The pages of a stage; `ready` is a text that stands there once it is whole. */
-export function pagesOf({ mails }: Stage): Look[] {
+export function pagesOf({ mails, records }: Stage): Look[] {
   return [
+    { name: "start", path: "/", ready: "Make an API key" },
+    { name: "keys", path: "/keys", ready: "read at" },
     { name: "emails", path: "/emails", ready: "read at" },
     { name: "emails-filtered", path: "/emails?status=bounced&from=nordkiosk", ready: "read at" },
     { name: "emails-empty", path: "/emails?tag=nothing", ready: "No e-mail fits these filters" },
@@ -25,6 +27,13 @@ export function pagesOf({ mails }: Stage): Look[] {
     { name: "email-scheduled", path: `/emails/${mails.scheduled}`, ready: "Waits for its time" },
     { name: "email-simulated", path: `/emails/${mails.simulated}`, ready: "a test key sent it" },
     { name: "email-missing", path: "/emails/01a20955-f37d-7779-8000-000000000000", ready: "Not here" },
+    { name: "domains", path: "/domains", ready: "read at" },
+    { name: "domain-verified", path: `/domains/${records.verified}`, ready: "Copy all" },
+    { name: "domain-pending", path: `/domains/${records.pending}`, ready: "Copy all" },
+    { name: "suppressions", path: "/suppressions", ready: "read at" },
+    { name: "suppressions-none", path: "/suppressions?query=nobody@nowhere.example", ready: "is not suppressed" },
+    { name: "webhooks", path: "/webhooks", ready: "read at" },
+    { name: "webhook", path: `/webhooks/${records.webhook}`, ready: "read at" },
     { name: "nowhere", path: "/nowhere", ready: "There is no page at this address" },
   ];
 }

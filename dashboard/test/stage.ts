@@ -16,10 +16,13 @@ export type Mails = Record<
   "delivered" | "deferred" | "bounced" | "simulated" | "hostile" | "several" | "refused" | "scheduled",
   string
 >;
+/** Ids: a verified domain, one whose records are missing, and an endpoint. */
+export type Records = { verified: string; pending: string; webhook: string };
 export type Stage = {
   scene: Scene;
   site: Site;
   mails: Mails;
+  records: Records;
   /** A page of its own; what it complains of (console errors, policy reports, requests to elsewhere) lands in `complaints`. */
   open(options?: { width?: number; dark?: boolean }): Promise<Opened>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -36,12 +39,13 @@ export async function setStage(executablePath: string): Promise<Stage> {
   try {
     const scene = undo.adopt(await setScene({ embedded: true }), (one) => one.close());
     await scene.start();
+    const records = await fillRecords(scene);
     const mails = await fillWithMail(scene);
     const site = undo.adopt(await startSite(scene.base_url), (one) => one.stop());
     site.giveKey(scene.live_key);
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
     const open: Stage["open"] = (options) => openPage(browser, site, options);
-    return { scene, site, mails, open, [Symbol.asyncDispose]: () => undo.disposeAsync() };
+    return { scene, site, mails, records, open, [Symbol.asyncDispose]: () => undo.disposeAsync() };
   } catch (error) {
     await undo.disposeAsync();
     throw error;
@@ -82,8 +86,21 @@ const HOSTILE =
   `<p dir=rtl>مرحبا</p><a href=https://evil.example target=_top>Win</a><table>${"<tr><td>x</td></tr>".repeat(2_000)}</table>` +
   "<iframe src=https://evil.example></iframe><p>The visible end</p>";
 
+async function fillRecords(scene: Scene): Promise<Records> {
+  const make = async (path: string, body: unknown): Promise<Record<string, unknown>> => {
+    const made = await scene.ask("POST", path, body);
+    if (made.status !== 201) throw new Error(`not made: ${JSON.stringify(made.body)}`);
+    return made.body;
+  };
+  const { id } = await addVerifiedDomain(scene, scene.dns, "nordkiosk.example");
+  const pending = await make("/v1/domains", { domain: "atelier-brun.example", type: "outbound" });
+  const events = ["email.delivered", "email.bounced", "email.deferred"];
+  const { webhook } = await make("/v1/webhooks", { url: `${scene.receiver.url}/hook`, events });
+  await make("/v1/suppressions", { email: "asked@freemail.example", note: "By phone, 23 November" });
+  return { verified: String(id), pending: String(pending.id), webhook: (webhook as { id: string }).id };
+}
+
 async function fillWithMail(scene: Scene): Promise<Mails> {
-  await addVerifiedDomain(scene, scene.dns, "nordkiosk.example");
   for (const domain of ["posteo.example", "kontor.example", "freemail.example"])
     receiveAt(scene.dns, domain, "mx.recipient.example");
   scene.sink.onRcpt((address) => {

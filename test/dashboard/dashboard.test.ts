@@ -106,8 +106,8 @@ describe("an error", () => {
 
 describe("figures", () => {
   it("are said as people say them", () => {
-    assert.equal(sayCount(1, "e-mail"), "1 e-mail");
-    assert.equal(sayCount(100_000, "e-mail", true), "at least 100,000 e-mails");
+    assert.equal(sayCount(1, { one: "e-mail" }), "1 e-mail");
+    assert.equal(sayCount(100_000, { one: "e-mail", isAtLeast: true }), "at least 100,000 e-mails");
     assert.deepEqual([840, 12_400, 300_000, 9e6, 3e8].map(sayDuration), ["0.8 s", "12 s", "5 min", "3 h", "3 d"]);
     assert.equal(sayRelative("2026-11-24T11:57:00Z", NOW_MS), "3 minutes ago");
     assert.equal(sayRelative("2026-11-24T14:00:00Z", NOW_MS), "in 2 hours");

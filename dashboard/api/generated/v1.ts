@@ -1892,13 +1892,13 @@ export interface components {
              * @default manual
              * @enum {string|null}
              */
-            reason: "manual" | "unsubscribe" | null;
+            reason?: "manual" | "unsubscribe" | null;
             /**
              * @description What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
              * @default org
              * @enum {string|null}
              */
-            scope_type: "org" | "domain" | "stream" | "template" | "list" | null;
+            scope_type?: "org" | "domain" | "stream" | "template" | "list" | null;
             /** @description Required except for the scope org */
             scope_id?: string | null;
             /** @description Your own remark */
@@ -2090,7 +2090,7 @@ export interface components {
              * @default permissive
              * @enum {string|null}
              */
-            validation: "permissive" | "strict" | null;
+            validation?: "permissive" | "strict" | null;
         };
         /** @description An e-mail of a batch that was accepted */
         BatchAccepted: {
@@ -2318,7 +2318,7 @@ export interface components {
              * @default rsa
              * @enum {string|null}
              */
-            algorithm: "rsa" | "ed25519" | null;
+            algorithm?: "rsa" | "ed25519" | null;
         };
         /**
          * @example {
@@ -2334,23 +2334,23 @@ export interface components {
              * @default inbound
              * @enum {string|null}
              */
-            type: "inbound" | "outbound" | "both" | "alias" | null;
+            type?: "inbound" | "outbound" | "both" | "alias" | null;
             /**
              * @description Whether mail to any address of the domain is taken
              * @default false
              */
-            catch_all_enabled: boolean | null;
+            catch_all_enabled?: boolean | null;
             /**
              * @description You know that publishing our MX moves all mail of the domain
              * @default false
              */
-            inbound_mx_acknowledged: boolean | null;
+            inbound_mx_acknowledged?: boolean | null;
             /**
              * @description warmed: mailbox providers know the domain already, it sends without the limits of its first weeks
              * @default auto
              * @enum {string|null}
              */
-            warming: "auto" | "warmed" | null;
+            warming?: "auto" | "warmed" | null;
         };
         /**
          * @example {
@@ -2539,7 +2539,7 @@ export interface components {
              * @description false: it cannot be used for sending
              * @default true
              */
-            active: boolean | null;
+            active?: boolean | null;
         };
         /**
          * @example {
@@ -4604,12 +4604,12 @@ export interface components {
              * @description Its share of the pool's mail
              * @default 1
              */
-            weight: number | null;
+            weight?: number | null;
             /**
              * @description Raise its daily limit from 50 over some weeks; false for an address that is warm already
              * @default true
              */
-            warmup: boolean | null;
+            warmup?: boolean | null;
         };
         IpPoolAddressRequestInput: {
             /** @description An address of a sending machine */
@@ -4620,12 +4620,12 @@ export interface components {
              * @description Its share of the pool's mail
              * @default 1
              */
-            weight: number;
+            weight?: number;
             /**
              * @description Raise its daily limit from 50 over some weeks; false for an address that is warm already
              * @default true
              */
-            warmup: boolean;
+            warmup?: boolean;
         };
         IpPoolAnswer: {
             ip_pool: components["schemas"]["IpPool"];
@@ -5557,7 +5557,7 @@ export interface components {
              * @default failed
              * @enum {string|null}
              */
-            status: "failed" | "delivered" | null;
+            status?: "failed" | "delivered" | null;
         };
         /**
          * @example {
@@ -5593,7 +5593,7 @@ export interface components {
              * @description How long the previous secret signs too; 0 stops it at once
              * @default 86400
              */
-            grace_seconds: number | null;
+            grace_seconds?: number | null;
         };
         /**
          * @example {
@@ -5740,7 +5740,7 @@ export interface components {
              * @description Adds List-Unsubscribe-Post (RFC 8058)
              * @default true
              */
-            one_click: boolean | null;
+            one_click?: boolean | null;
         };
         /**
          * @example {
@@ -5764,9 +5764,9 @@ export interface components {
              * @description Whether the connection was encrypted
              * @default starttls
              */
-            tls: components["schemas"]["RelayTls"];
+            tls?: components["schemas"]["RelayTls"];
             /** @default always */
-            mode: components["schemas"]["RelayMode"];
+            mode?: components["schemas"]["RelayMode"];
         };
         /**
          * @example {

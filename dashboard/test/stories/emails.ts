@@ -2,9 +2,7 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import { until } from "../../../test/support/until.ts";
-import type { Stage } from "../stage.ts";
-
-export type Story = { name: string; play(stage: Stage, page: Page): Promise<void> };
+import type { Story } from "../story.ts";
 
 export const EMAIL_STORIES: readonly Story[] = [
   {

@@ -1,0 +1,70 @@
+// Adding an endpoint. Its secret is shown once, here: it goes into no cache and no address.
+import { type FormEvent, useState } from "react";
+import { type Schemas, take, v1 } from "../api/client.ts";
+import { fieldProblem, useAct } from "../lib/act.ts";
+import { EVENTS } from "../lib/list-filters.ts";
+import { Button } from "../ui/button.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Field } from "../ui/field.tsx";
+import { SecretOnce } from "../ui/secret-once.tsx";
+
+type Given = { open: boolean; close: () => void };
+
+export function AddWebhook({ open, close }: Given) {
+  const [secret, keep] = useState<string | null>(null);
+  const end = () => {
+    keep(null);
+    close();
+  };
+  return (
+    <Dialog title={secret === null ? "Add an endpoint" : "The endpoint is there"} open={open} close={end}>
+      {secret === null ? (
+        <Form close={close} made={keep} />
+      ) : (
+        <SecretOnce secret={secret} what="signing secret" done={end} />
+      )}
+    </Dialog>
+  );
+}
+
+function Form({ close, made }: Pick<Given, "close"> & { made: (secret: string) => void }) {
+  const adding = useAct({
+    run: (body: Schemas["CreateWebhookRequest"]) => take(v1.POST("/v1/webhooks", { body })),
+    refresh: [["webhooks"]],
+    done: ({ secret }) => {
+      made(secret);
+      adding.reset();
+      return undefined;
+    },
+  });
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const events = EVENTS.filter((name) => form.has(name));
+    adding.mutate({ url: String(form.get("url") ?? "").trim(), events });
+  };
+  const problem = fieldProblem(adding.error, "events");
+  return (
+    <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
+      <Field label="Address" help="HTTPS, reachable from the internet" problem={fieldProblem(adding.error, "url")}>
+        {(bound) => <input {...bound} name="url" type="url" autoComplete="off" placeholder="https://" />}
+      </Field>
+      <fieldset className="grid gap-1">
+        <legend className="mb-1 text-[12.5px] text-ink-2">Events</legend>
+        {EVENTS.map((name) => (
+          <label key={name} className="flex items-center gap-2">
+            <input type="checkbox" name={name} defaultChecked={name !== "email.received"} />
+            {name}
+          </label>
+        ))}
+        {problem && <span className="text-[12.5px] text-bad">{problem}</span>}
+      </fieldset>
+      <div className="acts">
+        <Button onClick={close}>Close</Button>
+        <Button look="primary" type="submit" busy={adding.isPending && "Adding…"}>
+          Add
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,44 @@
+// The filters of the smaller lists, as a page's address holds them. Pure.
+
+type Search = Record<string, unknown>;
+
+function text(search: Search, name: string): string | undefined {
+  const value = search[name];
+  return (typeof value === "string" || typeof value === "number") && value !== "" ? String(value) : undefined;
+}
+
+function oneOf<T extends string>(search: Search, name: string, values: readonly T[]): T | undefined {
+  return values.find((value) => value === search[name]);
+}
+
+/** Without the fields that say nothing, so that an address stays short. */
+function dense<T extends object>(fields: T): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+}
+
+export const REASONS = ["hard_bounce", "complaint", "manual", "unsubscribe"] as const;
+export type SuppressionFilters = { query?: string; reason?: (typeof REASONS)[number]; after?: string };
+
+export function readSuppressionFilters(search: Search): SuppressionFilters {
+  const reason = oneOf(search, "reason", REASONS);
+  return dense({ query: text(search, "query"), reason, after: text(search, "after") });
+}
+
+export const DELIVERY_STATES = ["pending", "delivered", "retrying", "failed"] as const;
+export const EVENTS = [
+  "email.received",
+  "email.delivered",
+  "email.bounced",
+  "email.deferred",
+  "email.complained",
+] as const;
+export type DeliveryFilters = {
+  status?: (typeof DELIVERY_STATES)[number];
+  event?: (typeof EVENTS)[number];
+  after?: string;
+};
+
+export function readDeliveryFilters(search: Search): DeliveryFilters {
+  const status = oneOf(search, "status", DELIVERY_STATES);
+  return dense({ status, event: oneOf(search, "event", EVENTS), after: text(search, "after") });
+}

@@ -1,0 +1,99 @@
+// The organization's domains and where each stands; adding one.
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import type { Schemas } from "../api/client.ts";
+import { domains } from "../api/queries.ts";
+import { AddDomain } from "../forms/add-domain.tsx";
+import { toneOfDomain, wordOf } from "../lib/states.ts";
+import { Button } from "../ui/button.tsx";
+import { ListFoot } from "../ui/list-foot.tsx";
+import { PageHead } from "../ui/page.tsx";
+import { Empty, Loaded } from "../ui/states.tsx";
+import { Tag } from "../ui/tag.tsx";
+import { When } from "../ui/when.tsx";
+
+export function Domains() {
+  const [isAdding, add] = useState(false);
+  const navigate = useNavigate();
+  const list = useQuery(domains);
+  const adding = (
+    <Button look="primary" onClick={() => add(true)}>
+      Add a domain
+    </Button>
+  );
+  return (
+    <>
+      <PageHead title="Domains" acts={adding} />
+      <div className="panel">
+        <Loaded of={list}>
+          {(page) =>
+            page.domains.length === 0 ? (
+              <Empty title="No domain yet" acts={<Button onClick={() => add(true)}>Add your first domain</Button>}>
+                Mail leaves and arrives under domains of your own. Add one, publish its records, and it verifies itself.
+              </Empty>
+            ) : (
+              <Rows page={page} readAtMs={list.dataUpdatedAt} />
+            )
+          }
+        </Loaded>
+      </div>
+      <AddDomain
+        open={isAdding}
+        close={() => add(false)}
+        added={(id) => void navigate({ to: "/domains/$id", params: { id } })}
+      />
+    </>
+  );
+}
+
+function Rows({ page, readAtMs }: { page: Schemas["DomainList"]; readAtMs: number }) {
+  return (
+    <>
+      <table className="table">
+        <caption className="sr-only">Domains</caption>
+        <thead>
+          <tr>
+            <th className="w-[126px] sm:w-[150px]">Status</th>
+            <th>Domain</th>
+            <th className="hide-s w-[22%]">For</th>
+            <th className="r hide-s w-[150px]">May send a day</th>
+            <th className="r hide-s w-[150px]">Checked</th>
+          </tr>
+        </thead>
+        <tbody>
+          {page.domains.map((domain) => (
+            <tr key={domain.id}>
+              <td>
+                <Tag tone={toneOfDomain(domain.status)}>{wordOf(domain.status)}</Tag>
+              </td>
+              <td>
+                <Link to="/domains/$id" params={{ id: domain.id }} className="row-link">
+                  {domain.domain}
+                </Link>
+              </td>
+              <td className="hide-s text-ink-2">{USES[domain.type]}</td>
+              <td className="r hide-s">{mayDaily(domain)}</td>
+              <td className="r dim hide-s">
+                {domain.last_dns_check === null ? "not yet" : <When at={domain.last_dns_check} as="relative" />}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <ListFoot page={page} one="domain" readAtMs={readAtMs} />
+    </>
+  );
+}
+
+export const USES: Record<Schemas["DomainType"], string> = {
+  outbound: "Sending",
+  inbound: "Receiving",
+  both: "Sending and receiving",
+  alias: "Masked addresses",
+};
+
+function mayDaily({ warming }: Schemas["Domain"]): string {
+  if (warming === null) return "–";
+  return warming.daily_limit === null ? "no limit" : warming.daily_limit.toLocaleString("en");
+}

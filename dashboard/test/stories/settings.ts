@@ -1,0 +1,99 @@
+// Stories of domains, suppressions and webhooks: from adding to removing, as a person does it.
+import assert from "node:assert/strict";
+import { publish, type ShownRecord } from "../../../test/support/verified-domain.ts";
+import type { Story } from "../story.ts";
+
+export const SETTINGS_STORIES: readonly Story[] = [
+  {
+    name: "a domain is added, its records are published, and the page ticks by itself or on demand",
+    async play({ scene }, page) {
+      await page.goto("/domains");
+      await page.getByRole("button", { name: "Add a domain" }).click();
+      await page.getByRole("textbox", { name: "Domain" }).fill("not a domain");
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.locator(".problem").waitFor();
+      await page.getByRole("textbox", { name: "Domain" }).fill("mail.nordkiosk.example");
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.getByRole("heading", { name: "mail.nordkiosk.example" }).waitFor();
+      await page.getByText("_postern.mail.nordkiosk.example").waitFor();
+      const id = page.url().split("/").at(-1);
+      const { body } = await scene.ask("GET", `/v1/domains/${id}/dns`);
+      publish(scene.dns, body.records as unknown as ShownRecord[]);
+      await page.getByRole("button", { name: "Check now" }).click();
+      await page.locator(".top").getByText("Verified").waitFor();
+      await page.getByRole("button", { name: "Delete" }).click();
+      await page.getByRole("button", { name: "Delete the domain" }).click();
+      await page.getByText("mail.nordkiosk.example is deleted.").waitFor();
+      await page.getByRole("link", { name: "nordkiosk.example" }).waitFor();
+    },
+  },
+  {
+    name: "an address is suppressed by hand, found, and removed after a question",
+    async play({ scene }, page) {
+      await page.goto("/suppressions");
+      await page.getByRole("button", { name: "Add an address" }).click();
+      await page.getByRole("textbox", { name: "Address" }).fill("no-address");
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.locator(".problem").waitFor();
+      await page.getByRole("textbox", { name: "Address" }).fill("asked.us@posteo.example");
+      await page.getByRole("textbox", { name: "Note" }).fill("By phone");
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.getByRole("cell", { name: "asked.us@posteo.example · By phone" }).waitFor();
+      await page.keyboard.press("/");
+      await page.keyboard.type("asked.us");
+      await page.keyboard.press("Enter");
+      await page.getByText("1 address ·").waitFor();
+      await page.getByRole("button", { name: "Remove asked.us@posteo.example" }).click();
+      await page.getByRole("button", { name: "Remove the entry" }).click();
+      await page.getByText("No entry fits").waitFor();
+      const { body } = await scene.ask("GET", "/v1/suppressions/check?email=asked.us@posteo.example");
+      assert.equal(body.suppressed, false);
+    },
+  },
+  {
+    name: "an endpoint is added, its secret is shown once, a test arrives, and the rotated secret is a new one",
+    async play({ scene }, page) {
+      await page.goto("/webhooks");
+      await page.getByRole("button", { name: "Add an endpoint" }).click();
+      await page.getByRole("textbox", { name: "Address" }).fill(`${scene.receiver.url}/from-the-dashboard`);
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      const first = await page.locator("dialog .said").innerText();
+      assert.match(first, /^whsec_/);
+      await page.getByRole("button", { name: "I have it" }).click();
+      assert.doesNotMatch(await page.content(), new RegExp(first));
+      await page.getByRole("link", { name: /from-the-dashboard/ }).click();
+      await page.getByRole("button", { name: "Send a test" }).click();
+      await page.getByText("200").first().waitFor();
+      await page.getByRole("button", { name: "Replay" }).first().click();
+      await page.getByText("It is delivered again.").waitFor();
+      await page.getByRole("button", { name: "Rotate secret" }).click();
+      await page.getByRole("button", { name: "Rotate now" }).click();
+      const second = await page.locator("dialog .said").innerText();
+      assert.notEqual(second, first);
+      await page.getByRole("button", { name: "I have it" }).click();
+      await page.getByRole("button", { name: "Delete" }).click();
+      await page.getByRole("button", { name: "Delete the endpoint" }).click();
+      await page.getByText("The endpoint is deleted.").waitFor();
+    },
+  },
+  {
+    name: "the first steps tick themselves; a key is made, shown once, used, and revoked",
+    async play({ scene }, page) {
+      await page.goto("/");
+      await page.getByText("Make an API key (done)").waitFor();
+      await page.getByText("Hear of it by webhook (done)").waitFor();
+      await page.keyboard.type("gk");
+      await page.getByRole("button", { name: "Make a key" }).click();
+      await page.getByRole("textbox", { name: "Name" }).fill("shop backend");
+      await page.getByRole("button", { name: "Make it" }).click();
+      const key = await page.locator("dialog .said").innerText();
+      const asked = () => fetch(`${scene.base_url}/v1/me`, { headers: { authorization: `Bearer ${key}` } });
+      assert.equal((await asked()).status, 200);
+      await page.getByRole("button", { name: "I have it" }).click();
+      await page.getByRole("button", { name: "Revoke shop backend" }).click();
+      await page.getByRole("button", { name: "Revoke the key" }).click();
+      await page.getByText("works no longer").waitFor();
+      assert.equal((await asked()).status, 401);
+    },
+  },
+];
