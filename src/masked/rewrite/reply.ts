@@ -5,6 +5,7 @@ import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../
 import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import { hiddenForms } from "./hidden-forms.ts";
+import { withRuns } from "./scrub/encoded-runs.ts";
 import { telling } from "./scrub/own-name.ts";
 import { createReplacer, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
@@ -159,9 +160,12 @@ function replacersOf(order: ReplyOrder, taken: boolean): Replacers {
   const others = createReplacer(plain, from.email);
   const keeping = (replacer: Replacer) => keepingSent(replacer, { sent, restored: telling, seed, taken, others });
   const marked = hiddenBy(order).map((one) => ({ ...one, to: one.to === "" ? "" : markOf(order) + one.to }));
-  const strict = keeping(createReplacer([...marked, ...plain], from.email));
+  const files = createReplacer([...marked, ...plain], from.email);
+  const holds = (octets: string) => hidden.name(octets).count > 0;
+  const strict = keeping(withRuns(files, holds));
   const mild = redact === "all" ? strict : keeping(others);
-  return { strict, own: mild, quoted: redact === "off" ? mild : strict };
+  const quoted = redact === "off" ? mild : strict;
+  return { strict, own: mild, quoted, files: redact === "off" ? mild : keeping(files) };
 }
 
 const ALLOWED = { all: "nothing", quoted: "own_text", off: "bodies" } as const;

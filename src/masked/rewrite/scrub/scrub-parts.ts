@@ -28,8 +28,8 @@ import type { Replaced, Replacer } from "./replace-addresses.ts";
 import { unwrapLinks } from "./rewritten-links.ts";
 import { changedFile, type TextFile, unchangedFile } from "./text-files.ts";
 
-/** What is replaced where: in text that the author wrote, in quotes and files, and in what only machines write. */
-export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer };
+/** What is replaced where: in text that the author wrote, in quotes, in what only machines write, and in files. */
+export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer; files: Replacer };
 
 /**
  * `own` is whom the reply comes from; `author` the name that its author goes by at home, null where it has none to hide.
@@ -350,7 +350,7 @@ function writtenName(part: Part, work: Work): string {
 /** Text files are texts, too. */
 function scrubFile(part: Part, bytes: Buffer, work: Work): TextFile {
   const label = part.parameters.get("charset")?.trim() ?? "";
-  const { text, count } = work.replacers.quoted.html(readText(part, bytes));
+  const { text, count } = work.replacers.files.html(readText(part, bytes));
   work.count += count;
   return count === 0 ? unchangedFile(bytes, label) : changedFile(withoutMark(text, work), bytes, label);
 }
