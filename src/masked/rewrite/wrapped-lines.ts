@@ -170,11 +170,19 @@ function longestBehind(pieces: readonly string[], at: number, marks: string, kno
   if (found === null) return null;
   const lines = Array.from({ length: (found - at) / 2 + 1 }, (_, n) => {
     const piece = pieces[at + 2 * n] as string;
-    return piece.slice(n === 0 ? marks.length : (MARKS.exec(piece)?.[0].length ?? 0));
+    return n === 0 ? piece.slice(marks.length) : withoutMark(piece, marks);
   });
   const [lead = ""] = /^\s*/.exec(lines[0] ?? "") ?? [];
   const end = /\s*$/.exec(lines.at(-1) ?? "")?.[0] ?? "";
   return { text: marks + lead + lines.join(" ").trim().replace(/\s+/g, " ") + end, last: found };
+}
+
+/** What goes on has the mark of the first, or less of it where its own words begin like one, or none. */
+function withoutMark(piece: string, marks: string): string {
+  for (let mark = marks.trimEnd(); mark !== ""; mark = mark.slice(0, -1).trimEnd()) {
+    if (piece.startsWith(mark)) return piece.slice(mark.length);
+  }
+  return piece;
 }
 
 function openingOf(pieces: readonly string[], at: number, first: string, plain: Known["plain"]): string {
@@ -187,9 +195,9 @@ function openingOf(pieces: readonly string[], at: number, first: string, plain: 
   return opening;
 }
 
-/** Without the marks of quotes, and with single blanks. */
+/** Without what may be the mark of a quote, and with single blanks. */
 function normal(line: string): string {
-  return line.replace(MARKS, "").replace(/\s+/g, " ").trim();
+  return line.replace(/[\s>|]+/g, " ").trim();
 }
 
 function summing(key: string) {
