@@ -1,6 +1,7 @@
 // docs/alerts.yml against the program: every metric that a rule names is in /metrics of a process with all roles, with the
 // labels it is asked for, and every runbook is a heading of docs/operations.md.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -132,4 +133,11 @@ test("what is missing when its last process is gone is missed", () => {
     if (metric !== undefined)
       assert.ok(expr.includes(`or absent(${metric})`), `${name}: without a process it is silent`);
   }
+});
+
+test("promtool reads the rules, and they fire in the situations of deploy/monitoring/alerts.test.yml, and only then", (t) => {
+  const cases = join(import.meta.dirname, "../deploy/monitoring/alerts.test.yml");
+  const { error, status, stdout, stderr } = spawnSync("promtool", ["test", "rules", cases], { encoding: "utf8" });
+  if (error) return t.skip("promtool is not installed (Debian: prometheus)");
+  assert.equal(status, 0, stdout + stderr);
 });
