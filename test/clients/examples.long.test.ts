@@ -11,6 +11,7 @@ import { join, resolve } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { inheritedEnv } from "../support/inherited-env.ts";
+import { compileNodeLibrary } from "../support/node-library.ts";
 import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
 import { publish } from "../support/verified-domain.ts";
@@ -171,8 +172,7 @@ function players(): { [language: string]: Player } {
 }
 
 function node(): Player {
-  const tsc = [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", join(ROOT, "clients/node/tsconfig.json")];
-  const missing = answers(process.execPath, ...tsc) ? null : "the library does not compile: node clients/run.ts node";
+  const missing = compileNodeLibrary();
   const script = `import { readFileSync } from "node:fs";
 const { Postern } = await import(${JSON.stringify(join(ROOT, "clients/node/dist/postern.js"))});
 const Play = Object.getPrototypeOf(async () => {}).constructor;
@@ -186,10 +186,10 @@ for (const [id, { node }] of Object.entries(JSON.parse(readFileSync(process.env.
 }
 
 function python(): Player {
-  const command = join(CACHE, "story/bin/python");
+  const command = join(CACHE, "examples/bin/python");
   if (!existsSync(command) || !answers(command, "-c", "import httpx")) {
     mkdirSync(CACHE, { recursive: true });
-    answers("python3", "-m", "venv", join(CACHE, "story"));
+    answers("python3", "-m", "venv", join(CACHE, "examples"));
     answers(command, "-m", "pip", "install", "-q", "httpx>=0.27,<1");
   }
   const missing = answers(command, "-c", "import httpx") ? null : "no Python with httpx: apt-get install python3-venv";

@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import PostalMime from "postal-mime";
+import { compileNodeLibrary } from "../support/node-library.ts";
 import { type Scene, setScene } from "../support/scene.ts";
 import type { Received } from "../support/smtp-sink.ts";
 import { receiveAt } from "../support/stories.ts";
@@ -101,8 +102,7 @@ function answers(command: string, ...given: string[]): boolean {
 }
 
 function nodemailer(): Framework {
-  const tsc = [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", join(ROOT, "clients/node/tsconfig.json")];
-  const missing = answers(process.execPath, ...tsc) ? null : "the library does not compile: node clients/run.ts node";
+  const missing = compileNodeLibrary();
   return { name: "Nodemailer", script: "clients/node/test/nodemailer.mjs", command: process.execPath, missing };
 }
 

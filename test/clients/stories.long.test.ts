@@ -9,6 +9,7 @@ import { join, resolve } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { inheritedEnv } from "../support/inherited-env.ts";
+import { compileNodeLibrary } from "../support/node-library.ts";
 import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
@@ -107,8 +108,7 @@ function answers(command: string, ...given: string[]): boolean {
 }
 
 function node(): Library {
-  const tsc = [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", join(ROOT, "clients/node/tsconfig.json")];
-  const missing = answers(process.execPath, ...tsc) ? null : "the library does not compile: node clients/run.ts node";
+  const missing = compileNodeLibrary();
   return { name: "Node", command: process.execPath, given: [join(ROOT, "clients/node/test/story.mjs")], missing };
 }
 
