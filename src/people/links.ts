@@ -3,7 +3,7 @@
 import { isDuplicate, type Tx } from "../platform/database/db.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { hashPassword, judgePassword } from "./passwords.ts";
+import { hashPassword, judgePassword } from "./proof/passwords.ts";
 import * as queries from "./queries.ts";
 import { newToken, tokenDigest } from "./sessions.ts";
 import type { LinkKind, PersonRole, PersonRow } from "./types.ts";

@@ -3,10 +3,10 @@ import { Type } from "@sinclair/typebox";
 import { type Api, answers, Closed, Named } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import { checkName } from "./links.ts";
-import { hashPassword, judgePassword } from "./passwords.ts";
+import { hashPassword, judgePassword } from "./proof/passwords.ts";
+import { confirmTotp, offerTotp, removeTotp } from "./proof/second-factor.ts";
 import * as queries from "./queries.ts";
 import { Password, SessionShown } from "./schemas.ts";
-import { confirmTotp, offerTotp, removeTotp } from "./second-factor.ts";
 import { shown } from "./session-routes.ts";
 import type { Session } from "./types.ts";
 

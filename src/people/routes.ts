@@ -5,6 +5,7 @@ import { clientKey } from "../mail/smtp-server/client-limits.ts";
 import { createBuckets } from "../platform/fair/buckets.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import { mountOperator } from "./operator-routes.ts";
 import { mountOrganizationPeople } from "./organization-routes.ts";
 import { proofNeeded } from "./people.ts";
 import { mountPerson } from "./person-routes.ts";
@@ -41,6 +42,7 @@ export function mountPeople(api: Api, world: World): void {
   mountSessions(api, world);
   mountPerson(api, world);
   mountOrganizationPeople(api, world);
+  mountOperator(api, world);
 }
 
 async function requireSession(world: World, request: FastifyRequest): Promise<void> {

@@ -2,10 +2,10 @@
 // gets the same answer, after the same work.
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { isPassword } from "./passwords.ts";
+import { isPassword } from "./proof/passwords.ts";
+import { hasSecondFactor, takeCode } from "./proof/second-factor.ts";
+import { countTry, forgetTries } from "./proof/tries.ts";
 import * as queries from "./queries.ts";
-import { hasSecondFactor, takeCode } from "./second-factor.ts";
-import { countTry, forgetTries } from "./tries.ts";
 import type { PersonRow, Session } from "./types.ts";
 
 type SignInWorld = Pick<World, "db" | "clock" | "random" | "seal">;

@@ -1,10 +1,10 @@
 // The second factor: codes of an authenticator app (TOTP, RFC 6238) and ten recovery codes, each good for once.
 import { createHash } from "node:crypto";
 import { Secret, TOTP } from "otpauth";
-import { invalid, Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
-import * as queries from "./queries.ts";
-import type { PersonRow } from "./types.ts";
+import { invalid, Refusal } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
+import * as queries from "../queries.ts";
+import type { PersonRow } from "../types.ts";
 
 /** RFC 4226 §4 R6 asks for 128 bits at least, and recommends 160. */
 const SECRET_BYTES = 20;

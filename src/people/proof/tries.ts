@@ -1,9 +1,9 @@
 // How often somebody may try to sign in: buckets in the database, which all processes share. One that is empty refills, so that
 // nobody is locked out for good; who guesses at an account from elsewhere does not use up the tries of its owner.
-import { clientKey } from "../mail/smtp-server/client-limits.ts";
-import { Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
-import * as queries from "./queries.ts";
+import { clientKey } from "../../mail/smtp-server/client-limits.ts";
+import { Refusal } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
+import * as queries from "../queries.ts";
 
 type Limit = { burst: number; each_s: number };
 

@@ -1,9 +1,9 @@
 // Passwords: argon2id (RFC 9106) in its PHC form, and which ones are refused. Not here: how often one may be tried
 // (tries.ts).
 import { argon2, timingSafeEqual } from "node:crypto";
-import { createFairPlaces } from "../platform/fair/fair-gate.ts";
-import { invalid, Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
+import { createFairPlaces } from "../../platform/fair/fair-gate.ts";
+import { invalid, Refusal } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
 import common from "./common-passwords.json" with { type: "json" };
 
 /** OWASP's first choice for argon2id: 19 MiB, two passes, one lane; about 60 ms of a processor here. */
