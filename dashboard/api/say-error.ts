@@ -14,6 +14,10 @@ const BY_CODE: Record<string, Pick<Said, "title"> & { text?: string }> = {
   validation_error: { title: "Something in the form is not right" },
 };
 
+/** Until the pages for signing in are there. */
+const NO_SIGN_IN =
+  "This version has no page for signing in yet. Whoever has the source can see the dashboard with an API key: dashboard/README.md says how.";
+
 /** Never empty, never a code alone. */
 export function sayError(error: unknown): Said {
   if (!(error instanceof Declined)) return bug(error);
@@ -21,8 +25,7 @@ export function sayError(error: unknown): Said {
   const sentence = withStop(typeof body.message === "string" ? body.message : error.message);
   if (status === 0)
     return { kind: "error", title: "The server did not answer", text: "Check the connection, then try again." };
-  if (status === 401)
-    return { kind: "signed-out", title: "You are not signed in", text: "Sign in, and this page comes back." };
+  if (status === 401) return { kind: "signed-out", title: "You are not signed in", text: NO_SIGN_IN };
   if (status === 404) return { kind: "not-found", title: "Not here", text: sentence };
   if (status === 429) return { kind: "error", title: "Too many requests", text: waiting(body.retry_after_seconds) };
   if (status >= 500) return { kind: "error", title: "The server could not answer", text: serverFault(body.request_id) };
