@@ -9,6 +9,8 @@ const DAY_S = 24 * HOUR_S;
 const RETRY_S = 8 * HOUR_S;
 /** RFC 8461 §3.2: a policy's max_age. */
 const STS_AGE_S = 31_557_600;
+/** The fullest bucket of tries to sign in: 100 of 10 seconds each (people/tries.ts). */
+const SIGN_IN_S = 1_000;
 
 /** When something is to be done: it is due at once. */
 function due(table: string, column: string, ahead_s: number, where?: string): FutureTime {
@@ -54,6 +56,8 @@ export const FUTURE_TIMES: readonly FutureTime[] = [
   end("webhook", "previous_secret_expires_at", 7 * DAY_S),
   end("event_listener", "until", 7 * DAY_S),
   end("suppression_import", "expires_at", DAY_S),
+  end("person_link", "expires_at", 7 * DAY_S),
+  end("sign_in_try", "full_at", SIGN_IN_S),
   past("delivery", "deferred_event_at"),
   past("delivery", "absent_since"),
   past("domain", "watch_since"),
@@ -63,6 +67,9 @@ export const FUTURE_TIMES: readonly FutureTime[] = [
   past("idempotency", "created_at"),
   past("idempotent_create", "created_at"),
   past("masked_destination", "confirmation_sent_at"),
+  past("person_session", "created_at"),
+  past("person_session", "seen_at"),
+  past("person_session", "proved_at"),
   past("port_closed", "seen_at"),
   past("source", "warmup_started_at"),
   past("warming", "phase_started_at"),

@@ -53,7 +53,13 @@ test("what was stored before the clock was set back by a year is brought within 
     "insert into idempotency (org_id, environment, key, request_hash, status, answer, created_at) values ($1, 'live', 'k', '', 202, '', $2)",
     [org_id, at(31 * 86_400)],
   );
-  assert.equal(await healFutureTimes(world, FUTURE_TIMES), 2);
+  await world.db.query("insert into sign_in_try (name, full_at) values ('x', $1)", [at(365 * 86_400)]);
+  assert.equal(await healFutureTimes(world, FUTURE_TIMES), 3);
+  const [tries] = await world.db.query<{ s: number }>(
+    "select extract(epoch from full_at - $1)::float8 as s from sign_in_try where name = 'x'",
+    [at(0)],
+  );
+  assert.ok((tries?.s as number) < 1_060, "nobody is kept from signing in for a year");
   const left = await world.db.query<{ s: number }>(
     "select extract(epoch from next_attempt_at - $2)::float8 as s from inbound_queue where org_id = $1 order by 1",
     [org_id, at(0)],
