@@ -25,6 +25,8 @@ const STRICTER = {
 const isOfDashboard = (route: string): boolean => /^[A-Z]+ (\*|\/dashboard\/api\/.*)$/.test(route);
 
 const NOT_DESCRIBED = [
+  "GET /docs*",
+  "HEAD /docs*",
   "GET /openapi.yaml",
   "HEAD /openapi.yaml",
   "GET /openapi.json",
