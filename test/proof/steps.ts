@@ -46,12 +46,6 @@ export const STEPS: readonly Step[] = [
     seconds_max: 600,
   },
   {
-    name: "release",
-    what: "every artefact made, also in two clones of the last commit, installed, started, and one mail sent with it",
-    command: ["release/run.ts", "--twice"],
-    seconds_max: 1_800,
-  },
-  {
     name: "dashboard-budget",
     what: "what a browser loads of the dashboard, compressed",
     command: ["dashboard/run.ts", "budget"],
