@@ -20,7 +20,10 @@ async function sent(file: Buffer, more: { unopened_files?: "send" } = {}) {
   const bytes = Buffer.from(`${head}${file.toString("base64")}\n`.replace(/\n/g, "\r\n"));
   const reply = await buildOpenedReply(bytes, { ...order(D), ...more });
   if (reply.kind === "held") return { kind: reply.kind, told: reply.leaks.map(({ where }) => where).join("; ") };
-  return { kind: reply.kind, told: reply.kind === "built" ? reply.unopened.join("; ") : reply.reason };
+  return {
+    kind: reply.kind,
+    told: reply.kind === "built" ? reply.unopened.map(({ where }) => where).join("; ") : reply.reason,
+  };
 }
 
 test("an address that only a reader of PDFs sees is found", async () => {
