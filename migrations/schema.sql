@@ -168,10 +168,16 @@ create table api_key (
   created_at timestamp with time zone not null,
   last_used_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  kind text default 'full'::text not null,
+  destination_id uuid,
   constraint api_key_pkey PRIMARY KEY (org_id, id),
+  constraint api_key_destination_check CHECK (((kind = 'mask'::text) OR (destination_id IS NULL))),
+  constraint api_key_destination_fkey FOREIGN KEY (org_id, destination_id) REFERENCES masked_destination(org_id, id) ON DELETE SET NULL (destination_id),
   constraint api_key_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
+  constraint api_key_kind_check CHECK ((kind = ANY (ARRAY['full'::text, 'mask'::text]))),
   constraint api_key_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id)
 );
+CREATE INDEX api_key_destination ON api_key USING btree (org_id, destination_id) WHERE (destination_id IS NOT NULL);
 CREATE UNIQUE INDEX api_key_digest ON api_key USING btree (digest);
 alter table api_key enable row level security;
 alter table api_key force row level security;

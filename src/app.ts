@@ -1,11 +1,16 @@
 // All wiring: starts the roles, which mount the features in the order of the mail's way.
+import { authenticateMask } from "./accounts/accounts.ts";
 import { mountAccounts } from "./accounts/routes.ts";
 import { aliasFinder, hasAliases } from "./aliases/aliases.ts";
 import { mountAliases } from "./aliases/routes.ts";
+import { readOtherKeyHeader, requireKey } from "./api/auth.ts";
+import { refuseNul } from "./api/body/refuse-nul.ts";
 import { startForgettingCreates } from "./api/creates/creates.ts";
 import { refusalBody, shapeRefusal } from "./api/errors.ts";
 import { startInternalServer } from "./api/internal.ts";
+import { limitRequests } from "./api/rates.ts";
 import { createHttpServer } from "./api/server.ts";
+import { noteChanges } from "./audit/audit.ts";
 import { startAuditWork } from "./audit/background.ts";
 import { mountAudit } from "./audit/routes.ts";
 import type { Role } from "./config.ts";
@@ -32,7 +37,9 @@ import { mountInbound } from "./inbound/routes.ts";
 import { rulesStep } from "./inbound/rules/rules-step.ts";
 import { createSpamFilter } from "./inbound/spam/spam-step.ts";
 import type { Handler, Kind, Mail, SpamReport, SpamStep } from "./inbound/types.ts";
+import { addDestination } from "./masked/addresses/destinations.ts";
 import { startMaskedWork } from "./masked/background.ts";
+import { mountForwarders } from "./masked/forwarders/forwarders.ts";
 import {
   type CarryPorts,
   forwardHandler,
@@ -128,7 +135,11 @@ export function createEngine(world: World): Engine {
 
 /** Mounts every feature's routes, in the order of the flow. */
 export function mountFeatures(api: Api, world: World, engine: Engine): void {
-  mountAccounts(api, world, { usedThisMonth: monthReader(world) });
+  const masked = { findLane: engine.findLane, notify: engine.notify, findAlias: aliasFinder(world) };
+  mountAccounts(api, world, {
+    usedThisMonth: monthReader(world),
+    findDestination: async (account, email) => (await addDestination(world, masked, account, email)).destination,
+  });
   mountAudit(api, world);
   const ports = domainPorts(world);
   mountDomains(api, world, ports);
@@ -143,7 +154,7 @@ export function mountFeatures(api: Api, world: World, engine: Engine): void {
   mountSending(api, world, engine.sending);
   mountAliases(api, world, { isMasked: maskedAddresses(world) });
   mountDmarc(api, world, dmarcPorts(world));
-  mountMasked(api, world, { findLane: engine.findLane, notify: engine.notify, findAlias: aliasFinder(world) });
+  mountMasked(api, world, masked);
   mountInbound(api, world, engine.inbound ?? ownInbound(api, world, engine));
 }
 
@@ -157,8 +168,24 @@ export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   // A scope each: both read forms, in their own way.
   api.register(async (scope) => mountMaskedPages(scope as unknown as Api, world, settlingPorts(world, engine)));
   api.register(async (scope) => mountUnsubscribe(scope as unknown as Api, world));
+  api.register(async (scope) => mountForPasswordManagers(scope as unknown as Api, world, engine));
   mountWitness(api, world);
   mountDashboard(api, world, (scope) => mountPeople(scope, world));
+}
+
+/** What password managers ask for: other services' operations, by mask keys alone. */
+function mountForPasswordManagers(scope: Api, world: World, { findLane, notify }: Engine): void {
+  scope.addHook("onRequest", readOtherKeyHeader);
+  scope.addHook("onRequest", requireKey(world, authenticateMask(world)));
+  scope.addHook("onRequest", limitRequests(world));
+  scope.addHook("preValidation", refuseNul);
+  const note = noteChanges(world);
+  scope.addHook("preSerialization", note);
+  // An answer without a body is not serialized.
+  scope.addHook("onSend", async (request, reply, body) =>
+    reply.statusCode === 204 ? note(request, reply, body) : body,
+  );
+  mountForwarders(scope, world, { findLane, notify, findAlias: aliasFinder(world) });
 }
 
 type Delivering = Pick<Engine, "findLane" | "notify"> & { outbound(): Outbound | null };

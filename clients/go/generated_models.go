@@ -95,6 +95,10 @@ type ApiKey struct {
 	// What you call the key
 	Name        string      `json:"name"`
 	Environment Environment `json:"environment"`
+	// mask: masked addresses of one destination, in password managers
+	Kind string `json:"kind"`
+	// Of a mask key; null once it was removed
+	DestinationID *string `json:"destination_id"`
 	// The first 12 characters of the secret
 	KeyPrefix string `json:"key_prefix"`
 	// The last four characters of the secret
@@ -467,6 +471,10 @@ type CreateApiKeyRequest struct {
 	// What you call the key
 	Name        string      `json:"name"`
 	Environment Environment `json:"environment"`
+	// mask: masked addresses of one destination, in password managers
+	Kind *string `json:"kind" postern:"optional"`
+	// The mailbox of a mask key; a new one is asked for its consent
+	Destination *string `json:"destination" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage

@@ -7,8 +7,8 @@ import { coalesce } from "../platform/fair/coalesce.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { isLonger } from "../text/is-longer.ts";
-import { createWithKeys, keyRecord } from "./first-keys.ts";
-import { type Environment, newSecret, secretDigest, secretEnvironment } from "./keys.ts";
+import { createWithKeys, keyRecord, maskKeyRecord } from "./first-keys.ts";
+import { type Environment, isMaskSecret, newSecret, secretDigest, secretEnvironment } from "./keys.ts";
 import { PLANS } from "./plans.ts";
 import * as queries from "./queries.ts";
 import type { KeyRow } from "./types.ts";
@@ -34,7 +34,25 @@ type AccountWithRate = Account & { requests_per_second: number };
  * Resolves a bearer secret to its account, or null when it is malformed, unknown or revoked. Asks the database each
  * time, many secrets per round trip.
  */
-export function authenticate(world: Pick<World, "db" | "clock" | "log">): (secret: string) => Promise<Account | null> {
+export function authenticate(world: AuthWorld): (secret: string) => Promise<Account | null> {
+  const lookUp = accountFinder(world);
+  return async (secret) => (secretEnvironment(secret) ? lookUp(secret) : null);
+}
+
+/**
+ * The same for mask keys, which nothing else lets in. Null also when the mailbox of the key was removed.
+ */
+export function authenticateMask(world: AuthWorld): (secret: string) => Promise<Account | null> {
+  const lookUp = accountFinder(world);
+  return async (secret) => {
+    const account = isMaskSecret(secret) ? await lookUp(secret) : null;
+    return account?.destination_id ? account : null;
+  };
+}
+
+type AuthWorld = Pick<World, "db" | "clock" | "log">;
+
+function accountFinder(world: AuthWorld): (secret: string) => Promise<AccountWithRate | null> {
   const lookUp = coalesce<string, AccountWithRate>({
     keys_max: 500,
     lanes: 1,
@@ -46,15 +64,12 @@ export function authenticate(world: Pick<World, "db" | "clock" | "log">): (secre
       return new Map(rows.map((row) => [row.digest.toString("hex"), toAccount(world, row)]));
     },
   });
-  return async (secret) => {
-    if (!secretEnvironment(secret)) return null;
-    return (await lookUp(secretDigest(secret).toString("hex"))) ?? null;
-  };
+  return async (secret) => (await lookUp(secretDigest(secret).toString("hex"))) ?? null;
 }
 
 type FoundAccount = Awaited<ReturnType<typeof queries.findAccountsByDigest>>[number];
 
-function toAccount(world: Pick<World, "db" | "clock" | "log">, row: FoundAccount): AccountWithRate {
+function toAccount(world: AuthWorld, row: FoundAccount): AccountWithRate {
   const now = world.clock.now();
   if (!row.last_used_at || now - row.last_used_at.getTime() > TOUCH_EVERY_MS) {
     // Only a hint for people; a failure to note it must not fail the request.
@@ -72,6 +87,7 @@ function toAccount(world: Pick<World, "db" | "clock" | "log">, row: FoundAccount
     monthly_quota: row.monthly_quota ?? PLANS[row.plan].monthly_quota,
     requests_per_second: row.requests_per_second ?? PLANS[row.plan].requests_per_second,
     acts_on_live: row.environment === "live" || row.test_keys === "full",
+    destination_id: row.destination_id,
   };
 }
 
@@ -144,20 +160,50 @@ export async function protectLive(
   }
 }
 
+export type CreateKey = { name: string; environment: Environment };
+
 /** Creates a key; the secret is in the answer and nowhere else. A test key cannot create a live one (403). */
 export async function createKey(
   world: Pick<World, "db" | "clock" | "random">,
   account: Pick<Account, "org_id" | "acts_on_live">,
-  request: { name: string; environment: Environment },
+  request: CreateKey,
 ): Promise<{ key: KeyRow; secret: string }> {
-  if (!account.acts_on_live && request.environment === "live") {
-    throw new Refusal("test_key_not_allowed", "a test key cannot create a live key", { field: "environment" });
-  }
+  refuseLiveOf(account, request);
   const name = checkName(request.name);
   const secret = newSecret(world.random, request.environment);
-  const rows = await world.db.asOrg(account.org_id, (tx) =>
-    queries.insertKey(tx, account.org_id, keyRecord(world, name, secret)),
-  );
+  return insert(world, account, keyRecord(world, name, secret), secret);
+}
+
+/** The destination of an address, made and asked for its consent where it is new. */
+export type FindDestination = (account: Account, email: string) => Promise<{ id: string }>;
+
+/** The same for a key that manages the masked addresses of one mailbox, and nothing else. */
+export async function createMaskKey(
+  world: Pick<World, "db" | "clock" | "random">,
+  findDestination: FindDestination,
+  account: Account,
+  { destination, ...request }: CreateKey & { destination: string },
+): Promise<{ key: KeyRow; secret: string }> {
+  refuseLiveOf(account, request);
+  const { environment } = request;
+  const name = checkName(request.name);
+  const { id } = await findDestination({ ...account, environment }, destination);
+  const secret = newSecret(world.random, "mask");
+  return insert(world, account, maskKeyRecord(world, name, secret, { environment, destination_id: id }), secret);
+}
+
+function refuseLiveOf({ acts_on_live }: Pick<Account, "acts_on_live">, { environment }: CreateKey): void {
+  if (acts_on_live || environment === "test") return;
+  throw new Refusal("test_key_not_allowed", "a test key cannot create a live key", { field: "environment" });
+}
+
+async function insert(
+  { db }: Pick<World, "db">,
+  { org_id }: Pick<Account, "org_id">,
+  record: queries.NewKey,
+  secret: string,
+): Promise<{ key: KeyRow; secret: string }> {
+  const rows = await db.asOrg(org_id, (tx) => queries.insertKey(tx, org_id, record));
   return { key: rows[0] as KeyRow, secret };
 }
 

@@ -33,9 +33,25 @@ export function keyRecord(world: Pick<World, "clock" | "random">, name: string, 
   if (!environment)
     throw new Error("an API key begins with svc_live_ or svc_test_, then 16 to 128 letters, digits, _ or -");
   return {
+    ...restOfKey(world, name, secret),
+    environment,
+  };
+}
+
+/** The row of a new key for the masked addresses of one mailbox. */
+export function maskKeyRecord(
+  world: Pick<World, "clock" | "random">,
+  name: string,
+  secret: string,
+  of: Pick<queries.NewKey, "environment" | "destination_id">,
+): queries.NewKey {
+  return { ...restOfKey(world, name, secret), ...of, kind: "mask" };
+}
+
+function restOfKey(world: Pick<World, "clock" | "random">, name: string, secret: string) {
+  return {
     id: world.random.uuid(),
     name,
-    environment,
     digest: secretDigest(secret),
     key_prefix: secret.slice(0, 12),
     last_four: secret.slice(-4),

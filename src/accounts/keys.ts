@@ -1,4 +1,4 @@
-// API key secrets: `svc_live_` or `svc_test_`, 32 base62 characters, then a 6-character base62 checksum (CRC-32), so
+// API key secrets: `svc_live_`, `svc_test_` or `svc_mask_`, 32 base62 characters, then a 6-character base62 checksum (CRC-32), so
 // that secret scanners can tell a key from a look-alike without asking us. Only the SHA-256 is kept.
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
@@ -8,10 +8,14 @@ export type Environment = "live" | "test";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const SHAPE = /^svc_(live|test)_[0-9A-Za-z_-]{16,128}$/;
+const MASK_SHAPE = /^svc_mask_[0-9A-Za-z]{38}$/;
 
-/** A new secret for `environment`. */
-export function newSecret(random: Pick<Random, "token">, environment: Environment): string {
-  const body = `svc_${environment}_${random.token(32)}`;
+/** `mask`: for the masked addresses of one mailbox, and nothing else. */
+export const KEY_KINDS = ["full", "mask"] as const;
+
+/** A new secret: of a full key by its environment, of a mask key without a word of it. */
+export function newSecret(random: Pick<Random, "token">, word: Environment | "mask"): string {
+  const body = `svc_${word}_${random.token(32)}`;
   return body + checksum(body);
 }
 
@@ -21,6 +25,11 @@ export function newSecret(random: Pick<Random, "token">, environment: Environmen
  */
 export function secretEnvironment(secret: string): Environment | null {
   return (SHAPE.exec(secret)?.[1] as Environment | undefined) ?? null;
+}
+
+/** Has it the form of a mask key's secret? Such a key opens nothing that asks by `secretEnvironment`. */
+export function isMaskSecret(secret: string): boolean {
+  return MASK_SHAPE.test(secret);
 }
 
 /** What is stored and looked up: SHA-256 of the whole secret. Look-up by digest leaks nothing by timing. */

@@ -6,7 +6,8 @@ import type { Page } from "../platform/database/page.ts";
 import { countUpToMax } from "../platform/database/totals.ts";
 import type { KeyRow, OrganizationRow } from "./types.ts";
 
-const KEY_COLUMNS = "id, name, environment, key_prefix, last_four, created_at, last_used_at, revoked_at";
+const KEY_COLUMNS =
+  "id, name, environment, kind, destination_id, key_prefix, last_four, created_at, last_used_at, revoked_at";
 
 /** Index: api_key_digest. Batched: one look-up serves every request of the same moment. */
 export function findAccountsByDigest(db: Query, digests: Buffer[]) {
@@ -17,9 +18,10 @@ export function findAccountsByDigest(db: Query, digests: Buffer[]) {
       monthly_quota: number | null;
       requests_per_second: number | null;
       last_used_at: Date | null;
+      destination_id: string | null;
     }
   >(
-    `select k.digest, k.org_id, k.id as key_id, k.name as key_name, k.environment, k.last_used_at, o.plan, o.state, o.monthly_quota,
+    `select k.digest, k.org_id, k.id as key_id, k.name as key_name, k.environment, k.destination_id, k.last_used_at, o.plan, o.state, o.monthly_quota,
             o.requests_per_second, o.settings ->> 'test_keys' as test_keys
        from api_key k join organization o on o.id = k.org_id
       where k.digest = any($1) and k.revoked_at is null`,
@@ -149,6 +151,9 @@ export type NewKey = {
   id: string;
   name: string;
   environment: "live" | "test";
+  /** Absent: full. */
+  kind?: KeyRow["kind"];
+  destination_id?: string | null;
   digest: Buffer;
   key_prefix: string;
   last_four: string;
@@ -157,9 +162,12 @@ export type NewKey = {
 
 export function insertKey(db: Query, orgId: string, key: NewKey) {
   return db.query<KeyRow>(
-    `insert into api_key (org_id, id, name, environment, digest, key_prefix, last_four, created_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8) returning ${KEY_COLUMNS}`,
-    [orgId, key.id, key.name, key.environment, key.digest, key.key_prefix, key.last_four, key.created_at],
+    `insert into api_key (org_id, id, name, environment, digest, key_prefix, last_four, created_at, kind, destination_id)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning ${KEY_COLUMNS}`,
+    [
+      ...[orgId, key.id, key.name, key.environment, key.digest, key.key_prefix, key.last_four, key.created_at],
+      ...[key.kind ?? "full", key.destination_id ?? null],
+    ],
   );
 }
 

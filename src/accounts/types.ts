@@ -16,6 +16,8 @@ export type KeyRow = {
   id: string;
   name: string;
   environment: "live" | "test";
+  kind: "full" | "mask";
+  destination_id: string | null;
   key_prefix: string;
   last_four: string;
   created_at: Date;

@@ -52,6 +52,23 @@ export function requireKey(
   };
 }
 
+/** A hook: the key of programs that send it bare, as SimpleLogin's do, in `Authentication`. */
+export async function readOtherKeyHeader({ headers }: FastifyRequest): Promise<void> {
+  const { authentication } = headers;
+  if (headers.authorization === undefined && typeof authentication === "string") {
+    headers.authorization = `Bearer ${authentication}`;
+  }
+}
+
+/** 403 for a mask key, which is a right key in a wrong place; null for what is none. */
+export function refuseMaskKey(authenticateMask: (secret: string) => Promise<Account | null>) {
+  return async (secret: string): Promise<null> => {
+    if ((await authenticateMask(secret)) === null) return null;
+    const only = "a mask key serves password managers, under /api; this operation needs a full API key";
+    throw new Refusal("mask_key_not_allowed", only);
+  };
+}
+
 /** Waits when the client has sent many wrong keys; no longer than it stays. */
 function slowWrongKeys(clock: World["clock"], { wrong_keys, wait_ms, waiting_max }: Limits) {
   const buckets = createBuckets(wrong_keys);

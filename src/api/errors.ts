@@ -26,6 +26,7 @@ const STATUS: Record<RefusalKind, number> = {
   organization_in_review: 403,
   organization_suspended: 403,
   test_key_not_allowed: 403,
+  mask_key_not_allowed: 403,
   not_found: 404,
   already_exists: 409,
   idempotency_conflict: 409,

@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import swagger from "@fastify/swagger";
 import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from "fastify";
-import { authenticate } from "../accounts/accounts.ts";
+import { authenticate, authenticateMask } from "../accounts/accounts.ts";
 import { noteChanges } from "../audit/audit.ts";
 import type { Api } from "../http/http.ts";
 import { ErrorBody, RateLimitBody } from "../http/http.ts";
@@ -14,7 +14,7 @@ import type { Pressure } from "../platform/process/pressure.ts";
 import type { World } from "../platform/world.ts";
 import { Event } from "../webhooks/types.ts";
 import { logAccess } from "./access-log.ts";
-import { judgePeople, requireKey, requireLiveKey } from "./auth.ts";
+import { judgePeople, refuseMaskKey, requireKey, requireLiveKey } from "./auth.ts";
 import type { JsonCounts } from "./body/count-json.ts";
 import { readJsonBodies } from "./body/json-body.ts";
 import { demandEmptyBody } from "./body/no-body.ts";
@@ -146,7 +146,10 @@ function guardRequests(v1: Api, world: World, find: FindHanded | null): void {
   v1.addHook("onRoute", demandEmptyBody);
   if (find) v1.addHook("onRequest", takeHanded(find));
   else {
-    v1.addHook("onRequest", requireKey(world, authenticate(world), { people: personAccounts(world) }));
+    const ofFullKey = authenticate(world);
+    const refuseMask = refuseMaskKey(authenticateMask(world));
+    const findAccount = async (secret: string) => (await ofFullKey(secret)) ?? (await refuseMask(secret));
+    v1.addHook("onRequest", requireKey(world, findAccount, { people: personAccounts(world) }));
     v1.addHook("onRequest", limitRequests(world));
   }
   v1.addHook("onRequest", requireLiveKey(world));

@@ -15,6 +15,7 @@ export type RefusalKind =
   | "organization_in_review"
   | "organization_suspended"
   | "test_key_not_allowed"
+  | "mask_key_not_allowed"
   | "not_found"
   | "already_exists"
   | "idempotency_conflict"

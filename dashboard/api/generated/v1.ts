@@ -1983,8 +1983,10 @@ export interface components {
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "name": "Shop in production",
          *       "environment": "test",
-         *       "key_prefix": "svc_test_2ZE",
-         *       "last_four": "ty4s",
+         *       "kind": "full",
+         *       "destination_id": null,
+         *       "key_prefix": "svc_test_9RS",
+         *       "last_four": "jQvT",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -1995,6 +1997,16 @@ export interface components {
             /** @description What you call the key */
             name: string;
             environment: components["schemas"]["Environment"];
+            /**
+             * @description mask: masked addresses of one destination, in password managers
+             * @enum {string}
+             */
+            kind: "full" | "mask";
+            /**
+             * Format: uuid
+             * @description Of a mask key; null once it was removed
+             */
+            destination_id: string | null;
             /** @description The first 12 characters of the secret */
             key_prefix: string;
             /** @description The last four characters of the secret */
@@ -2279,8 +2291,10 @@ export interface components {
          *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *         "name": "Shop in production",
          *         "environment": "test",
-         *         "key_prefix": "svc_test_2ZE",
-         *         "last_four": "ty4s",
+         *         "kind": "full",
+         *         "destination_id": null,
+         *         "key_prefix": "svc_test_9RS",
+         *         "last_four": "jQvT",
          *         "created_at": "2026-11-24T09:30:00.000Z",
          *         "last_used_at": null,
          *         "revoked_at": null
@@ -2303,6 +2317,13 @@ export interface components {
             /** @description What you call the key */
             name: string;
             environment: components["schemas"]["Environment"];
+            /**
+             * @description mask: masked addresses of one destination, in password managers
+             * @enum {string|null}
+             */
+            kind?: "full" | "mask" | null;
+            /** @description The mailbox of a mask key; a new one is asked for its consent */
+            destination?: string | null;
         };
         /**
          * @example {
@@ -2598,7 +2619,7 @@ export interface components {
          *         "selector": "shop2",
          *         "domain": "shop1.example",
          *         "algorithm": "ed25519",
-         *         "public_key": "j5ePa0uRA3x7cL9V+nZDxBtE3+abz9zZ/6C3FpdspOU=",
+         *         "public_key": "rRcBmn2SrUkkqJrMDavrzhTO9GJGPBmjkt5WvEeBUME=",
          *         "status": "deactivated",
          *         "active": false,
          *         "verified": false,
@@ -2673,7 +2694,7 @@ export interface components {
          *         "selector": "postern2",
          *         "domain": "shop1.example",
          *         "algorithm": "ed25519",
-         *         "public_key": "HkJ1p5NvweZ1go1SZj0g5gCOBef3MriOBdvIDa1euIU=",
+         *         "public_key": "dkXGndwAR/y01UVVXScgxu/ySBxdLPKyEZ6GkEtFHbQ=",
          *         "status": "pending",
          *         "active": false,
          *         "verified": false,
@@ -2685,7 +2706,7 @@ export interface components {
          *       "dns_record": {
          *         "type": "TXT",
          *         "name": "postern2._domainkey.shop1.example",
-         *         "value": "v=DKIM1; k=ed25519; p=HkJ1p5NvweZ1go1SZj0g5gCOBef3MriOBdvIDa1euIU="
+         *         "value": "v=DKIM1; k=ed25519; p=dkXGndwAR/y01UVVXScgxu/ySBxdLPKyEZ6GkEtFHbQ="
          *       },
          *       "message": "Publish the TXT record postern2._domainkey.shop1.example; it signs as soon as DN"
          *     }
@@ -2749,12 +2770,12 @@ export interface components {
         };
         /**
          * @example {
-         *       "address": "e5e9dadd7e0e0a1910df3c2abcde8f20@reports.postern.example",
-         *       "rua": "mailto:e5e9dadd7e0e0a1910df3c2abcde8f20@reports.postern.example",
+         *       "address": "4838274d386d2de4c63a511ca1088620@reports.postern.example",
+         *       "rua": "mailto:4838274d386d2de4c63a511ca1088620@reports.postern.example",
          *       "suggested_record": {
          *         "type": "TXT",
          *         "name": "_dmarc.shop1.example",
-         *         "value": "v=DMARC1; p=none; rua=mailto:e5e9dadd7e0e0a1910df3c2abcde8f20@reports.postern.ex"
+         *         "value": "v=DMARC1; p=none; rua=mailto:4838274d386d2de4c63a511ca1088620@reports.postern.ex"
          *       },
          *       "external_authorization": {
          *         "required": true,
@@ -4713,7 +4734,7 @@ export interface components {
          *           "selector": "postern2",
          *           "domain": "shop1.example",
          *           "algorithm": "ed25519",
-         *           "public_key": "HkJ1p5NvweZ1go1SZj0g5gCOBef3MriOBdvIDa1euIU=",
+         *           "public_key": "dkXGndwAR/y01UVVXScgxu/ySBxdLPKyEZ6GkEtFHbQ=",
          *           "status": "pending",
          *           "active": false,
          *           "verified": false,
@@ -4727,7 +4748,7 @@ export interface components {
          *         {
          *           "type": "TXT",
          *           "name": "postern2._domainkey.shop1.example",
-         *           "value": "v=DKIM1; k=ed25519; p=HkJ1p5NvweZ1go1SZj0g5gCOBef3MriOBdvIDa1euIU=",
+         *           "value": "v=DKIM1; k=ed25519; p=dkXGndwAR/y01UVVXScgxu/ySBxdLPKyEZ6GkEtFHbQ=",
          *           "selector": "postern2"
          *         }
          *       ]
@@ -5014,8 +5035,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "s5y6ciqyu8@masked.postern.example",
-         *       "address": "s5y6ciqyu8",
+         *       "email": "v86ya2veb4@masked.postern.example",
+         *       "address": "v86ya2veb4",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop27@mailbox.example"
@@ -5125,7 +5146,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.ddgr4knc3oantihyx7gkjg2jma@masked.postern.example",
+         *       "reply_address": "r.daqufoms7r3vsd7n5engpsbruq@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5773,7 +5794,7 @@ export interface components {
          *       "accepted": true,
          *       "results": [
          *         {
-         *           "recipient": "help1795514656474@shop1.example",
+         *           "recipient": "help1795519292789@shop1.example",
          *           "accepted": true,
          *           "smtp_code": 250,
          *           "enhanced_code": "2.0.0",
@@ -5785,7 +5806,7 @@ export interface components {
          *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *         "message_id": "<0193a5c0-7b1e-7000-8000-000000000002@simulated.invalid>",
          *         "from_address": "Anna <anna@contact.example>",
-         *         "to_address": "help1795514656474@shop1.example",
+         *         "to_address": "help1795519292789@shop1.example",
          *         "subject": "Where is my order?",
          *         "status": "delivered",
          *         "environment": "test",
@@ -5797,7 +5818,7 @@ export interface components {
          *         "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
          *         "reason": null,
          *         "from": "Anna <anna@contact.example>",
-         *         "to": "help1795514656474@shop1.example",
+         *         "to": "help1795519292789@shop1.example",
          *         "cc": [],
          *         "reply_to": null,
          *         "date": "2026-11-24T09:30:00.000Z",
@@ -5814,7 +5835,7 @@ export interface components {
          *         "dkim": "none",
          *         "envelope": {
          *           "from": "anna@contact.example",
-         *           "to": "help1795514656474@shop1.example",
+         *           "to": "help1795519292789@shop1.example",
          *           "remote_ip": "192.0.2.1",
          *           "helo": "simulated.invalid",
          *           "tls": false

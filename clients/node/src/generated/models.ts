@@ -57,6 +57,10 @@ export type ApiKey = {
   /** What you call the key */
   name: string;
   environment: Environment;
+  /** mask: masked addresses of one destination, in password managers */
+  kind: "full" | "mask" | (string & {});
+  /** Of a mask key; null once it was removed */
+  destination_id: string | null;
   /** The first 12 characters of the secret */
   key_prefix: string;
   /** The last four characters of the secret */
@@ -213,6 +217,10 @@ export type CreateApiKeyRequest = {
   /** What you call the key */
   name: string;
   environment: Environment;
+  /** mask: masked addresses of one destination, in password managers */
+  kind?: "full" | "mask" | (string & {}) | null;
+  /** The mailbox of a mask key; a new one is asked for its consent */
+  destination?: string | null;
 };
 
 export type CreateDkimKeyRequest = {

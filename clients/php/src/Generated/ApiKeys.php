@@ -24,6 +24,10 @@ final class ApiKeys
      *     // What you call the key
      *     name: string,
      *     environment: array<string, mixed>,
+     *     // mask: masked addresses of one destination, in password managers
+     *     kind?: string|null,
+     *     // The mailbox of a mask key; a new one is asked for its consent
+     *     destination?: string|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

@@ -75,6 +75,10 @@ _ApiKeyRequired = TypedDict("_ApiKeyRequired", {
     # What you call the key
     "name": "str",
     "environment": "Environment",
+    # mask: masked addresses of one destination, in password managers
+    "kind": "Union[Literal['full', 'mask'], str]",
+    # Of a mask key; null once it was removed
+    "destination_id": "Optional[str]",
     # The first 12 characters of the secret
     "key_prefix": "str",
     # The last four characters of the secret
@@ -299,6 +303,10 @@ _CreateApiKeyRequestRequired = TypedDict("_CreateApiKeyRequestRequired", {
     "environment": "Environment",
 })
 _CreateApiKeyRequestOptional = TypedDict("_CreateApiKeyRequestOptional", {
+    # mask: masked addresses of one destination, in password managers
+    "kind": "Optional[Union[Literal['full', 'mask'], str]]",
+    # The mailbox of a mask key; a new one is asked for its consent
+    "destination": "Optional[str]",
 }, total=False)
 
 

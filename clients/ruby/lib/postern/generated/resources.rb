@@ -90,6 +90,8 @@ module Postern
       # test keys. We keep a digest: a lost secret cannot be shown again.
       # @option input [String] :name (required) What you call the key
       # @option input [Record] :environment (required)
+      # @option input [String] :kind mask: masked addresses of one destination, in password managers
+      # @option input [String] :destination The mailbox of a mask key; a new one is asked for its consent
       # @return [Record]
       def create(input = nil, options: {}, **fields)
         @transport.request("POST", "/v1/api-keys", json: input || fields, idempotent: true, options: options)
