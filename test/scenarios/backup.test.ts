@@ -185,9 +185,9 @@ describe("a backup", () => {
     const own = await rowsOf(s.env.DATABASE_URL as string);
     await command(["restore", backup, "--identity", identity], { DATABASE_URL: target.url });
     const difference = Object.entries(await rowsOf(target.url)).filter(([name, said]) => own[name] !== said);
-    // The clock went on between backup and stop: what it notes of itself may differ.
+    // The clock went on between backup and stop: what it notes of itself may differ, and lanes without mail go.
     assert.deepEqual(
-      difference.filter(([name]) => !["node", "lease"].includes(name)),
+      difference.filter(([name]) => !["node", "lease", "lane"].includes(name)),
       [],
     );
 
