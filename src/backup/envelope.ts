@@ -56,7 +56,8 @@ function brokenBecause(cause: unknown): unknown {
   if (/no identity matched|invalid passphrase|passphrase/i.test(message)) {
     return new BackupBroken("the backup does not open with this passphrase or these identities", { cause });
   }
-  if (/^ZSTD_|^ERR_(ZSTD|BUFFER)|^Z_/.test(code) || /invalid|decrypt|header|stream|tag|unexpected end/i.test(message)) {
+  // What the disk or the network did keeps its own words; all else is about the bytes.
+  if (!/^(E[A-Z]{2,}|UND_)/.test(code) || /^ERR_(ZSTD|BUFFER)/.test(code)) {
     return new BackupBroken("the backup is cut short, damaged, or not a backup of Postern", { cause });
   }
   return cause;
