@@ -1,7 +1,8 @@
 // What every client command works with: its output, and the client of whoever is logged in.
+import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { Postern } from "../node/src/postern.ts";
-import { sentenceOf, statusOf } from "./exit.ts";
+import { CliError, sentenceOf, statusOf } from "./exit.ts";
 import { type Output, openOutput, type Streams } from "./output.ts";
 import { type Asked, chooseAccess, type Profile } from "./profiles.ts";
 
@@ -73,4 +74,16 @@ export async function readInput({ stdin }: Pick<Surroundings, "stdin">): Promise
   const parts: Buffer[] = [];
   for await (const part of stdin) parts.push(Buffer.from(part));
   return Buffer.concat(parts);
+}
+
+/** A file that an option names. */
+export function readNamed(path: string, option: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why =
+      code === "ENOENT" ? "there is no such file" : code === "EISDIR" ? "it is a folder" : (error as Error).message;
+    throw new CliError(`${option}: ${path} cannot be read: ${why}`);
+  }
 }

@@ -2626,10 +2626,10 @@ func (r *Event) EmailComplainedEvent() *EmailComplainedEvent {
 
 // EventList is a record of the API.
 type EventList struct {
-	// Oldest first, each with the very bytes that a webhook gets
-	Events []Event `json:"events"`
+	// Oldest first
+	Events []ReadEvent `json:"events"`
 	// Give it as `after` in the next request
-	LastEventID string `json:"last_event_id"`
+	Next string `json:"next"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage
@@ -3888,6 +3888,32 @@ func (r *PreviewTemplateRequest) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the fields that are there.
 func (r PreviewTemplateRequest) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// ReadEvent is a record of the API.
+type ReadEvent struct {
+	EventID RecordId `json:"event_id"`
+	// The event's type
+	Event     string    `json:"event"`
+	Timestamp Timestamp `json:"timestamp"`
+	// An Event as JSON: the very bytes that a webhook gets
+	Body string `json:"body"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *ReadEvent) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *ReadEvent) UnmarshalJSON(data []byte) error {
+	type plain ReadEvent
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r ReadEvent) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // Recipient is a record of the API.
 type Recipient struct {
@@ -5531,6 +5557,8 @@ type Usage struct {
 	QuotaLimit int64 `json:"quota_limit"`
 	// Recipients so far
 	QuotaUsed int64 `json:"quota_used"`
+	// How many are left
+	QuotaRemaining int64 `json:"quota_remaining"`
 	// Requests that the API takes from the organization
 	RequestsPerSecond int64 `json:"requests_per_second"`
 	// Extra fields of a request, also nulls.

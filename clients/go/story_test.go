@@ -68,14 +68,20 @@ func TestStory(t *testing.T) {
 	client := must[*Client](t)(New(Options{}))
 	mail := SendRequest{From: "orders@shop.example", To: []string{"go@recipient.example"}, Subject: Ptr("A story"), TextBody: Ptr("Hello")}
 
-	after := must[*EventList](t)(client.Events.List(ctx, ListEventsQuery{})).LastEventID
+	after := must[*EventList](t)(client.Events.List(ctx, ListEventsQuery{})).Next
 	sent := must[*SendAnswer](t)(client.Emails.Send(ctx, mail))
 	event := ""
 	for event == "" {
 		read := must[*EventList](t)(client.Events.List(ctx, ListEventsQuery{After: &after, Types: Ptr("email.delivered"), Wait: Ptr(int64(10))}))
-		after = read.LastEventID
+		after = read.Next
 		for _, one := range read.Events {
-			if delivered := one.EmailDeliveredEvent(); delivered != nil && delivered.EmailID == sent.ID {
+			var told struct {
+				EmailID string `json:"email_id"`
+			}
+			if err := json.Unmarshal([]byte(one.Body), &told); err != nil {
+				t.Fatal(err)
+			}
+			if told.EmailID == sent.ID {
 				event = one.Event
 			}
 		}

@@ -40,6 +40,7 @@ const Usage = Named(
     plan: Plan,
     quota_limit: Type.Integer({ description: "Recipients of live mail that the month has room for" }),
     quota_used: Type.Integer({ description: "Recipients so far" }),
+    quota_remaining: Type.Integer({ description: "How many are left" }),
     requests_per_second: Type.Integer({ description: "Requests that the API takes from the organization" }),
   }),
 );
@@ -86,6 +87,7 @@ export function mountMe(api: Api, world: World, ports: UsagePorts): void {
         plan,
         quota_limit: account.monthly_quota,
         quota_used: used,
+        quota_remaining: Math.max(0, account.monthly_quota - used),
         requests_per_second: requests_per_second ?? PLANS[plan].requests_per_second,
       };
     },

@@ -220,6 +220,8 @@ test("resources are created, listed as a table or as JSON, and removed only with
   const raw = await run(["api", "GET", "/v1/me"]);
   assert.equal(raw.json.environment, "live");
   assert.equal((await run(["api", "POST", "/v1/templates", "--data", "{"])).status, 2);
+  const nowhere = await run(["templates", "create", "--data", "@/nowhere.json"]);
+  assert.deepEqual([nowhere.status, /--data: \/nowhere\.json.*no such file/.test(nowhere.err)], [2, true]);
 });
 
 test("a command that is not there is named with the nearest one, and is wrong usage", async () => {

@@ -1,8 +1,7 @@
 // `postern api GET /v1/emails`: any request, as it is.
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { CliError } from "../exit.ts";
-import { acting, readInput, type Session, type Surroundings, withGlobals } from "../session.ts";
+import { acting, readInput, readNamed, type Session, type Surroundings, withGlobals } from "../session.ts";
 
 export function addApi(program: Command, around: Surroundings): void {
   withGlobals(program.command("api"))
@@ -14,12 +13,12 @@ export function addApi(program: Command, around: Surroundings): void {
 }
 
 async function ask(session: Session, method: string, path: string, { data }: { data?: string }): Promise<void> {
-  if (!path.startsWith("/")) throw new CliError(`the path begins with /v1: /v1/${path}`);
+  if (!path.startsWith("/")) throw new CliError(`the path begins with a slash: /${path}`);
   const text =
     data === "-"
       ? (await readInput(session)).toString()
       : data?.startsWith("@")
-        ? readFileSync(data.slice(1), "utf8")
+        ? readNamed(data.slice(1), "--data").toString()
         : data;
   let json: unknown;
   try {

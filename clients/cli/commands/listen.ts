@@ -1,13 +1,12 @@
 // `postern listen 3000/hooks`: events reach a program on this machine as webhooks would, without a tunnel. `postern tail`: the
 // same events for people. `postern trigger`: make one happen.
 import { randomBytes, randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { SIGNATURE_HEADER, sign } from "../../node/src/postern.ts";
 import { type Heard, readEvents } from "../events.ts";
 import { CliError, STATUS } from "../exit.ts";
 import { printable } from "../output.ts";
-import { acting, type Session, type Surroundings, withGlobals } from "../session.ts";
+import { acting, readNamed, type Session, type Surroundings, withGlobals } from "../session.ts";
 
 const TYPES = ["email.received", "email.delivered", "email.bounced", "email.deferred", "email.complained"];
 const FAILED = ["email.bounced", "email.deferred", "email.complained"];
@@ -151,7 +150,7 @@ async function trigger(session: Session, event: string, { webhook, file, to }: T
     if (to === undefined) throw new CliError("say whom the mail is for: --to address@your-domain");
     const answer = await client.inbound.simulate({
       to: [to],
-      raw_base64: readFileSync(file).toString("base64"),
+      raw_base64: readNamed(file, "--file").toString("base64"),
     } as never);
     return out.isJson
       ? out.data(answer)

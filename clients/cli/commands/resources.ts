@@ -4,7 +4,7 @@ import { Command, Option } from "commander";
 import type { Page } from "../../node/src/postern.ts";
 import { CliError } from "../exit.ts";
 import { recordOf, tableOf } from "../output.ts";
-import { acting, readInput, type Session, type Surroundings, withGlobals } from "../session.ts";
+import { acting, readInput, readNamed, type Session, type Surroundings, withGlobals } from "../session.ts";
 
 type Field = {
   name: string;
@@ -134,7 +134,7 @@ async function perform(session: Session, row: Row, args: unknown[]): Promise<voi
     row.body === "json"
       ? await bodyOf(session, row, options)
       : row.body === "bytes"
-        ? readFileSync(String(options.file))
+        ? readNamed(String(options.file), "--file")
         : queryOf(row, options);
   const takesInput = row.body !== null || row.query.length > 0;
   const answer = await callOf(session, row)(...path, ...(takesInput ? [input] : []));
@@ -180,7 +180,7 @@ function optionValue({ name, kind }: Field, options: Record<string, unknown>): [
 
 async function jsonOf(session: Session, text: string, option: string): Promise<unknown> {
   if (text === "-") return parsed((await readInput(session)).toString(), option);
-  return parsed(text.startsWith("@") ? readFileSync(text.slice(1), "utf8") : text, option);
+  return parsed(text.startsWith("@") ? readNamed(text.slice(1), option).toString() : text, option);
 }
 
 function parsed(text: string, option: string): unknown {

@@ -1,9 +1,8 @@
 // `postern send`: one mail, from flags or a JSON file.
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { attachmentFromFile } from "../../node/src/postern.ts";
 import { CliError } from "../exit.ts";
-import { acting, readInput, type Session, type Surroundings, withGlobals } from "../session.ts";
+import { acting, readInput, readNamed, type Session, type Surroundings, withGlobals } from "../session.ts";
 
 type SendOptions = {
   from?: string;
@@ -70,7 +69,7 @@ async function send(session: Session, options: SendOptions): Promise<void> {
 }
 
 async function requestOf(session: Session, options: SendOptions): Promise<Record<string, unknown>> {
-  const base = options.file === undefined ? {} : parseRequest(await textOf(session, options.file));
+  const base = options.file === undefined ? {} : parseRequest(await textOf(session, options.file, "--file"));
   const given: Record<string, unknown> = {
     from: options.from,
     to: options.to,
@@ -81,10 +80,10 @@ async function requestOf(session: Session, options: SendOptions): Promise<Record
     text_body:
       options.textFile === undefined
         ? options.text === "-"
-          ? await textOf(session, "-")
+          ? await textOf(session, "-", "--text")
           : options.text
-        : await textOf(session, options.textFile),
-    html_body: options.htmlFile === undefined ? options.html : await textOf(session, options.htmlFile),
+        : await textOf(session, options.textFile, "--text-file"),
+    html_body: options.htmlFile === undefined ? options.html : await textOf(session, options.htmlFile, "--html-file"),
     [/^[0-9a-f]{8}-/i.test(options.template ?? "") ? "template_id" : "template"]: options.template,
     variables: options.var && pairsOf(options.var, "=", "--var"),
     headers: options.header && pairsOf(options.header, ":", "--header"),
@@ -107,8 +106,8 @@ function parseRequest(text: string): Record<string, unknown> {
   }
 }
 
-async function textOf(session: Session, path: string): Promise<string> {
-  return path === "-" ? (await readInput(session)).toString() : readFileSync(path, "utf8");
+async function textOf(session: Session, path: string, option: string): Promise<string> {
+  return path === "-" ? (await readInput(session)).toString() : readNamed(path, option).toString();
 }
 
 function pairsOf(words: string[], sign: string, option: string): Record<string, string> {

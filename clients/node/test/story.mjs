@@ -8,13 +8,13 @@ const NOBODY = "01890000-0000-7000-8000-000000000000";
 const postern = new Postern();
 const mail = { from: "orders@shop.example", to: ["node@recipient.example"], subject: "A story", text_body: "Hello" };
 
-let { last_event_id: after } = await postern.events.list();
+let { next: after } = await postern.events.list();
 const sent = await postern.emails.send(mail);
 let event;
 while (!event) {
   const read = await postern.events.list({ after, types: "email.delivered", wait: 10 });
-  after = read.last_event_id;
-  event = read.events.find(({ email_id }) => email_id === sent.id);
+  after = read.next;
+  event = read.events.map(({ body }) => JSON.parse(body)).find(({ email_id }) => email_id === sent.id);
 }
 const hook = await (await fetch(`${STORY_HOOKS}/${sent.id}`)).json();
 const body = Buffer.from(hook.body, "base64");

@@ -23,14 +23,14 @@ $secret = (string) getenv('STORY_SECRET');
 $postern = new Client();
 $mail = ['from' => 'orders@shop.example', 'to' => ['php@recipient.example'], 'subject' => 'A story', 'text_body' => 'Hello'];
 
-$after = $postern->events->list()->last_event_id;
+$after = $postern->events->list()->next;
 $sent = $postern->emails->send($mail);
 $event = null;
 while ($event === null) {
     $read = $postern->events->list(['after' => $after, 'types' => 'email.delivered', 'wait' => 10]);
-    $after = $read->last_event_id;
+    $after = $read->next;
     foreach ($read->events as $one) {
-        if ($one->email_id === $sent->id) {
+        if (json_decode($one->body, false, 64, JSON_THROW_ON_ERROR)->email_id === $sent->id) {
             $event = $one;
         }
     }

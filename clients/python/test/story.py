@@ -18,13 +18,13 @@ SECRET = os.environ["STORY_SECRET"]
 postern = Postern()
 mail = {"from": "orders@shop.example", "to": ["python@recipient.example"], "subject": "A story", "text_body": "Hello"}
 
-after = postern.events.list()["last_event_id"]
+after = postern.events.list()["next"]
 sent = postern.emails.send(mail)
 event = None
 while event is None:
     read = postern.events.list(after=after, types="email.delivered", wait=10)
-    after = read["last_event_id"]
-    event = next((one for one in read["events"] if one["email_id"] == sent["id"]), None)
+    after = read["next"]
+    event = next((one for one in read["events"] if json.loads(one["body"])["email_id"] == sent["id"]), None)
 with urllib.request.urlopen(f"{os.environ['STORY_HOOKS']}/{sent['id']}") as answer:
     hook = json.load(answer)
 body, header = base64.b64decode(hook["body"]), hook["headers"][webhooks.SIGNATURE_HEADER.lower()]

@@ -11,13 +11,13 @@ SECRET = ENV.fetch("STORY_SECRET")
 postern = Postern::Client.new
 mail = { from: "orders@shop.example", to: ["ruby@recipient.example"], subject: "A story", text_body: "Hello" }
 
-after = postern.events.list.last_event_id
+after = postern.events.list.next
 sent = postern.emails.send(**mail)
 event = nil
 until event
   read = postern.events.list(after: after, types: "email.delivered", wait: 10)
-  after = read.last_event_id
-  event = read.events.find { |one| one.email_id == sent.id }
+  after = read.next
+  event = read.events.find { |one| JSON.parse(one.body)["email_id"] == sent.id }
 end
 hook = JSON.parse(Net::HTTP.get(URI("#{ENV.fetch("STORY_HOOKS")}/#{sent.id}")))
 body = hook["body"].unpack1("m")

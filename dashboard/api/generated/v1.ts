@@ -1985,8 +1985,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_9RS",
-         *       "last_four": "jQvT",
+         *       "key_prefix": "svc_test_lo2",
+         *       "last_four": "1C6j",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2293,8 +2293,8 @@ export interface components {
          *         "environment": "test",
          *         "kind": "full",
          *         "destination_id": null,
-         *         "key_prefix": "svc_test_9RS",
-         *         "last_four": "jQvT",
+         *         "key_prefix": "svc_test_lo2",
+         *         "last_four": "1C6j",
          *         "created_at": "2026-11-24T09:30:00.000Z",
          *         "last_used_at": null,
          *         "revoked_at": null
@@ -2619,7 +2619,7 @@ export interface components {
          *         "selector": "shop2",
          *         "domain": "shop1.example",
          *         "algorithm": "ed25519",
-         *         "public_key": "rRcBmn2SrUkkqJrMDavrzhTO9GJGPBmjkt5WvEeBUME=",
+         *         "public_key": "O/HVqbB/CjHwLJyZD5sUsZdNiY3CDLglbsMPvhcoNVU=",
          *         "status": "deactivated",
          *         "active": false,
          *         "verified": false,
@@ -2694,7 +2694,7 @@ export interface components {
          *         "selector": "postern2",
          *         "domain": "shop1.example",
          *         "algorithm": "ed25519",
-         *         "public_key": "dkXGndwAR/y01UVVXScgxu/ySBxdLPKyEZ6GkEtFHbQ=",
+         *         "public_key": "daJhjweDBv08CFcE7KJFHNTiHj1LydxFzdyfHvpLUa8=",
          *         "status": "pending",
          *         "active": false,
          *         "verified": false,
@@ -2706,7 +2706,7 @@ export interface components {
          *       "dns_record": {
          *         "type": "TXT",
          *         "name": "postern2._domainkey.shop1.example",
-         *         "value": "v=DKIM1; k=ed25519; p=dkXGndwAR/y01UVVXScgxu/ySBxdLPKyEZ6GkEtFHbQ="
+         *         "value": "v=DKIM1; k=ed25519; p=daJhjweDBv08CFcE7KJFHNTiHj1LydxFzdyfHvpLUa8="
          *       },
          *       "message": "Publish the TXT record postern2._domainkey.shop1.example; it signs as soon as DN"
          *     }
@@ -2770,12 +2770,12 @@ export interface components {
         };
         /**
          * @example {
-         *       "address": "4838274d386d2de4c63a511ca1088620@reports.postern.example",
-         *       "rua": "mailto:4838274d386d2de4c63a511ca1088620@reports.postern.example",
+         *       "address": "59ab5db3f7b8dbea9f68ccd157639095@reports.postern.example",
+         *       "rua": "mailto:59ab5db3f7b8dbea9f68ccd157639095@reports.postern.example",
          *       "suggested_record": {
          *         "type": "TXT",
          *         "name": "_dmarc.shop1.example",
-         *         "value": "v=DMARC1; p=none; rua=mailto:4838274d386d2de4c63a511ca1088620@reports.postern.ex"
+         *         "value": "v=DMARC1; p=none; rua=mailto:59ab5db3f7b8dbea9f68ccd157639095@reports.postern.ex"
          *       },
          *       "external_authorization": {
          *         "required": true,
@@ -4077,17 +4077,17 @@ export interface components {
         /**
          * @example {
          *       "events": [],
-         *       "last_event_id": "0193a5c0-7b1e-7000-8000-000000000001"
+         *       "next": "0193a5c0-7b1e-7000-8000-000000000001"
          *     }
          */
         EventList: {
-            /** @description Oldest first, each with the very bytes that a webhook gets */
-            events: components["schemas"]["Event"][];
+            /** @description Oldest first */
+            events: components["schemas"]["ReadEvent"][];
             /**
              * Format: uuid
              * @description Give it as `after` in the next request
              */
-            last_event_id: string;
+            next: string;
         };
         /**
          * @example {
@@ -4734,7 +4734,7 @@ export interface components {
          *           "selector": "postern2",
          *           "domain": "shop1.example",
          *           "algorithm": "ed25519",
-         *           "public_key": "dkXGndwAR/y01UVVXScgxu/ySBxdLPKyEZ6GkEtFHbQ=",
+         *           "public_key": "daJhjweDBv08CFcE7KJFHNTiHj1LydxFzdyfHvpLUa8=",
          *           "status": "pending",
          *           "active": false,
          *           "verified": false,
@@ -4748,7 +4748,7 @@ export interface components {
          *         {
          *           "type": "TXT",
          *           "name": "postern2._domainkey.shop1.example",
-         *           "value": "v=DKIM1; k=ed25519; p=dkXGndwAR/y01UVVXScgxu/ySBxdLPKyEZ6GkEtFHbQ=",
+         *           "value": "v=DKIM1; k=ed25519; p=daJhjweDBv08CFcE7KJFHNTiHj1LydxFzdyfHvpLUa8=",
          *           "selector": "postern2"
          *         }
          *       ]
@@ -4906,7 +4906,7 @@ export interface components {
          *           "status": "failed",
          *           "status_code": null,
          *           "error": "dns: the host has no address on the public internet",
-         *           "duration_ms": 4,
+         *           "duration_ms": 7,
          *           "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *           "created_at": "2026-11-24T09:30:00.000Z",
          *           "next_attempt_at": null
@@ -5035,8 +5035,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "v86ya2veb4@masked.postern.example",
-         *       "address": "v86ya2veb4",
+         *       "email": "rskp52caif@masked.postern.example",
+         *       "address": "rskp52caif",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop27@mailbox.example"
@@ -5146,7 +5146,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.daqufoms7r3vsd7n5engpsbruq@masked.postern.example",
+         *       "reply_address": "r.x4446wp5xmet72letq2wlddyrq@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5433,6 +5433,17 @@ export interface components {
             request_id?: string;
         } & {
             [key: string]: unknown;
+        };
+        ReadEvent: {
+            event_id: components["schemas"]["RecordId"];
+            /**
+             * @description The event's type
+             * @enum {string}
+             */
+            event: "email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained";
+            timestamp: components["schemas"]["Timestamp"];
+            /** @description An Event as JSON: the very bytes that a webhook gets */
+            body: string;
         };
         Recipient: {
             /** @description The recipient's address */
@@ -5794,7 +5805,7 @@ export interface components {
          *       "accepted": true,
          *       "results": [
          *         {
-         *           "recipient": "help1795519292789@shop1.example",
+         *           "recipient": "help1795523620964@shop1.example",
          *           "accepted": true,
          *           "smtp_code": 250,
          *           "enhanced_code": "2.0.0",
@@ -5806,7 +5817,7 @@ export interface components {
          *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *         "message_id": "<0193a5c0-7b1e-7000-8000-000000000002@simulated.invalid>",
          *         "from_address": "Anna <anna@contact.example>",
-         *         "to_address": "help1795519292789@shop1.example",
+         *         "to_address": "help1795523620964@shop1.example",
          *         "subject": "Where is my order?",
          *         "status": "delivered",
          *         "environment": "test",
@@ -5818,7 +5829,7 @@ export interface components {
          *         "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
          *         "reason": null,
          *         "from": "Anna <anna@contact.example>",
-         *         "to": "help1795519292789@shop1.example",
+         *         "to": "help1795523620964@shop1.example",
          *         "cc": [],
          *         "reply_to": null,
          *         "date": "2026-11-24T09:30:00.000Z",
@@ -5835,7 +5846,7 @@ export interface components {
          *         "dkim": "none",
          *         "envelope": {
          *           "from": "anna@contact.example",
-         *           "to": "help1795519292789@shop1.example",
+         *           "to": "help1795523620964@shop1.example",
          *           "remote_ip": "192.0.2.1",
          *           "helo": "simulated.invalid",
          *           "tls": false
@@ -6698,6 +6709,7 @@ export interface components {
          *       "plan": "enterprise",
          *       "quota_limit": 1000000000,
          *       "quota_used": 0,
+         *       "quota_remaining": 1000000000,
          *       "requests_per_second": 5000
          *     }
          */
@@ -6710,6 +6722,8 @@ export interface components {
             quota_limit: number;
             /** @description Recipients so far */
             quota_used: number;
+            /** @description How many are left */
+            quota_remaining: number;
             /** @description Requests that the API takes from the organization */
             requests_per_second: number;
         };
@@ -6987,7 +7001,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 4,
+         *       "duration_ms": 7,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null
@@ -7460,16 +7474,7 @@ export interface operations {
                     "application/json": components["schemas"]["CreateApiKeyAnswer"];
                 };
             };
-            /** @description Why a request was declined */
-            409: {
-                headers: {
-                    "X-Request-ID": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             "4XX": components["responses"]["ClientError"];
             "5XX": components["responses"]["ServerError"];
@@ -7968,16 +7973,7 @@ export interface operations {
                 };
             };
             404: components["responses"]["NotFound"];
-            /** @description Why a request was declined */
-            409: {
-                headers: {
-                    "X-Request-ID": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             "4XX": components["responses"]["ClientError"];
             "5XX": components["responses"]["ServerError"];
@@ -8512,16 +8508,7 @@ export interface operations {
                     "application/json": components["schemas"]["SuppressionAnswer"];
                 };
             };
-            /** @description Why a request was declined */
-            409: {
-                headers: {
-                    "X-Request-ID": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             "4XX": components["responses"]["ClientError"];
             "5XX": components["responses"]["ServerError"];
@@ -9911,16 +9898,7 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedDestinationAnswer"];
                 };
             };
-            /** @description Why a request was declined */
-            409: {
-                headers: {
-                    "X-Request-ID": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             "4XX": components["responses"]["ClientError"];
             "5XX": components["responses"]["ServerError"];
@@ -10063,16 +10041,7 @@ export interface operations {
                 };
             };
             404: components["responses"]["NotFound"];
-            /** @description Why a request was declined */
-            409: {
-                headers: {
-                    "X-Request-ID": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             "4XX": components["responses"]["ClientError"];
             "5XX": components["responses"]["ServerError"];
@@ -10544,16 +10513,7 @@ export interface operations {
         responses: {
             201: components["responses"]["InboundRuleAnswer201"];
             404: components["responses"]["NotFound"];
-            /** @description Why a request was declined */
-            409: {
-                headers: {
-                    "X-Request-ID": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             "4XX": components["responses"]["ClientError"];
             "5XX": components["responses"]["ServerError"];
@@ -10721,16 +10681,7 @@ export interface operations {
         responses: {
             201: components["responses"]["InboundRuleAnswer201"];
             404: components["responses"]["NotFound"];
-            /** @description Why a request was declined */
-            409: {
-                headers: {
-                    "X-Request-ID": components["headers"]["RequestId"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
             "4XX": components["responses"]["ClientError"];
             "5XX": components["responses"]["ServerError"];

@@ -3,7 +3,7 @@
 // has its own, which commits the answer with the message (sending/accept/idempotency.ts).
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { type Api, ErrorBody } from "../../http/http.ts";
+import { type Api, answers } from "../../http/http.ts";
 import { IdempotencyHeader, readKey } from "../../http/idempotency-key.ts";
 import { sleep } from "../../platform/clock.ts";
 import { atMostEvery, type RoundsWorld, startRounds } from "../../platform/process/rounds.ts";
@@ -19,6 +19,7 @@ const FORGET_LOOK_MS = 60_000;
 const FORGET_EVERY_MS = 3_600_000;
 const ROWS_MAX = 20_000;
 const STATUS_MADE = 201;
+const { 409: CONFLICT } = answers({}, [409]);
 
 type CreatesWorld = Pick<World, "db" | "clock" | "seal" | "log">;
 type Route = { method: string | string[]; schema?: { headers?: unknown; body?: unknown; response?: unknown } };
@@ -29,7 +30,7 @@ export function repeatCreates(api: Api, world: CreatesWorld): void {
   const taken = new WeakMap<FastifyRequest, Taken>();
   api.addHook("onRoute", (route: Route) => {
     if (route.method !== "POST" || !isCreating(route)) return;
-    const response = { 409: { $ref: ErrorBody.$id }, ...(route.schema?.response as object) };
+    const response = { 409: CONFLICT, ...(route.schema?.response as object) };
     route.schema = { ...route.schema, headers: IdempotencyHeader, response };
   });
   api.addHook("preHandler", async (request, reply) => {

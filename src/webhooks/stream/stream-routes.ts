@@ -4,11 +4,12 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { type Api, answers, Closed, Id, Named } from "../../http/http.ts";
+import { type Api, answers, Closed, Id, Named, OneOf, Time } from "../../http/http.ts";
 import { invalid } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
-import { EVENT_TYPES, Event, type WebhookEventType } from "../types.ts";
+import { EVENT_TYPES, type WebhookEventType } from "../types.ts";
 import { createEventStream, type EventStream, type Reading } from "./stream.ts";
+import type { EventRow } from "./stream-queries.ts";
 
 const WAIT_S_MAX = 30;
 const PAGE = { minimum: 1, maximum: 100, default: 50 };
@@ -17,12 +18,23 @@ const BEAT_MS = 15_000;
 /** A stream ends then, and its client connects again: the key may have been revoked. */
 const STREAM_MS = 5 * 60_000;
 const RECONNECT_MS = 1_000;
+/** The event and the time of a body stand within these. */
+const HEAD_BYTES = 100;
 
+const ReadEvent = Named(
+  "ReadEvent",
+  Type.Object({
+    event_id: Id,
+    event: OneOf(EVENT_TYPES),
+    timestamp: Time,
+    body: Type.String({ description: "An Event as JSON: the very bytes that a webhook gets" }),
+  }),
+);
 const EventList = Named(
   "EventList",
   Type.Object({
-    events: Type.Array(Event, { description: "Oldest first, each with the very bytes that a webhook gets" }),
-    last_event_id: { ...Id, description: "Give it as `after` in the next request" },
+    events: Type.Array(ReadEvent, { description: "Oldest first" }),
+    next: { ...Id, description: "Give it as `after` in the next request" },
   }),
 );
 
@@ -65,8 +77,8 @@ export function mountEvents(api: Api, world: World): void {
         return sendStream(world, reply, { stream, asked, signal, orgId: request.account.org_id });
       }
       const limits = { limit, waitMs: wait * 1_000, signal };
-      const { events, last_event_id } = await stream.read(request.account.org_id, asked, limits);
-      return reply.type("application/json; charset=utf-8").send(toJson(events, last_event_id));
+      const { events, next } = await stream.read(request.account.org_id, asked, limits);
+      return { events: events.map(toRead), next };
     },
   );
 }
@@ -96,10 +108,10 @@ function untilGone(response: ServerResponse): AbortSignal {
   return gone.signal;
 }
 
-/** The bodies as they are stored: parsed and written again they might be others. */
-function toJson(events: readonly { body: Buffer }[], lastEventId: string): Buffer {
-  const parts = events.flatMap(({ body }, at) => (at === 0 ? [body] : [Buffer.from(","), body]));
-  return Buffer.concat([Buffer.from('{"events":['), ...parts, Buffer.from(`],"last_event_id":"${lastEventId}"}`)]);
+/** The body as text, since JSON that is parsed and written again may be other bytes. It begins with its event and its time. */
+function toRead({ id, event, body }: EventRow) {
+  const [, timestamp = ""] = /"timestamp":"([^"]+)"/.exec(body.toString("latin1", 0, HEAD_BYTES)) ?? [];
+  return { event_id: id, event, timestamp, body: body.toString() };
 }
 
 type Streaming = { stream: EventStream; asked: Reading; signal: AbortSignal; orgId: string };
@@ -125,7 +137,7 @@ async function sendStream(world: World, reply: FastifyReply, { stream, asked, si
         if (!raw.write("\n\n")) await once(raw, "drain", { signal });
       }
       if (world.clock.monotonic() >= until || stream.isStopped()) break;
-      const before = batch.last_event_id;
+      const before = batch.next;
       batch = await stream.read(orgId, { ...asked, after: before }, limits);
       if (batch.events.length === 0) raw.write(": nothing new\n\n");
     }

@@ -29,7 +29,8 @@ export type Reading = {
   types?: readonly WebhookEventType[] | undefined;
   environments: readonly string[];
 };
-export type Batch = { events: queries.EventRow[]; last_event_id: string };
+/** `next`: what the next reading is behind. */
+export type Batch = { events: queries.EventRow[]; next: string };
 
 export type EventStream = {
   /** At most `limit` events behind `after`, oldest first; waits up to `waitMs` for the first of them. */
@@ -73,7 +74,7 @@ export function createEventStream(world: StreamWorld): EventStream {
     async read(orgId, { after, ...reading }, { limit, waitMs, signal, has_place = false }) {
       const asked = { ...reading, after: after ?? uuidFloor(world.clock.now()) };
       const isNew = (await queries.noteListener(world.db, orgId, new Date(world.clock.now() + LISTENER_MS))) > 0;
-      const batch = (events: queries.EventRow[]) => ({ events, last_event_id: events.at(-1)?.id ?? asked.after });
+      const batch = (events: queries.EventRow[]) => ({ events, next: events.at(-1)?.id ?? asked.after });
       const first = await look(orgId, asked, limit);
       if (first.length > 0 || (waitMs === 0 && !isNew)) return batch(first);
       const leave = has_place ? () => undefined : enter(waiting, orgId);

@@ -1366,10 +1366,10 @@ export type ErrorCode = "validation_error" | "invalid_json" | "payload_too_large
 export type Event = EmailReceivedEvent | EmailDeliveredEvent | EmailBouncedEvent | EmailDeferredEvent | EmailComplainedEvent;
 
 export type EventList = {
-  /** Oldest first, each with the very bytes that a webhook gets */
-  events: Event[];
+  /** Oldest first */
+  events: ReadEvent[];
   /** Give it as `after` in the next request */
-  last_event_id: string;
+  next: string;
 };
 
 export type ExportMaskedPersonAnswer = {
@@ -1999,6 +1999,15 @@ export type PreviewSuppressionImportRequest = {
 export type PreviewTemplateRequest = {
   /** Values of the template's variables */
   variables?: TemplateVariables | null;
+};
+
+export type ReadEvent = {
+  event_id: RecordId;
+  /** The event's type */
+  event: "email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained" | (string & {});
+  timestamp: Timestamp;
+  /** An Event as JSON: the very bytes that a webhook gets */
+  body: string;
 };
 
 export type Recipient = {
@@ -2777,6 +2786,8 @@ export type Usage = {
   quota_limit: number;
   /** Recipients so far */
   quota_used: number;
+  /** How many are left */
+  quota_remaining: number;
   /** Requests that the API takes from the organization */
   requests_per_second: number;
 };

@@ -1810,10 +1810,10 @@ ErrorCode = Union[Literal['validation_error', 'invalid_json', 'payload_too_large
 Event = Union["EmailReceivedEvent", "EmailDeliveredEvent", "EmailBouncedEvent", "EmailDeferredEvent", "EmailComplainedEvent"]
 
 _EventListRequired = TypedDict("_EventListRequired", {
-    # Oldest first, each with the very bytes that a webhook gets
-    "events": "List[Event]",
+    # Oldest first
+    "events": "List[ReadEvent]",
     # Give it as `after` in the next request
-    "last_event_id": "str",
+    "next": "str",
 })
 _EventListOptional = TypedDict("_EventListOptional", {
 }, total=False)
@@ -2693,6 +2693,22 @@ _PreviewTemplateRequestOptional = TypedDict("_PreviewTemplateRequestOptional", {
 
 
 class PreviewTemplateRequest(_PreviewTemplateRequestRequired, _PreviewTemplateRequestOptional):
+    """A record."""
+
+
+_ReadEventRequired = TypedDict("_ReadEventRequired", {
+    "event_id": "RecordId",
+    # The event's type
+    "event": "Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]",
+    "timestamp": "Timestamp",
+    # An Event as JSON: the very bytes that a webhook gets
+    "body": "str",
+})
+_ReadEventOptional = TypedDict("_ReadEventOptional", {
+}, total=False)
+
+
+class ReadEvent(_ReadEventRequired, _ReadEventOptional):
     """A record."""
 
 
@@ -3813,6 +3829,8 @@ _UsageRequired = TypedDict("_UsageRequired", {
     "quota_limit": "int",
     # Recipients so far
     "quota_used": "int",
+    # How many are left
+    "quota_remaining": "int",
     # Requests that the API takes from the organization
     "requests_per_second": "int",
 })
