@@ -424,7 +424,7 @@ people
   .action(listPeopleCommand);
 people
   .command("invite")
-  .description("print a link that makes whoever opens it owner and operator: once, within 24 hours")
+  .description("print a link that makes the first person to use it owner and operator; it works once, within 24 hours")
   .option("--organization <id>", "whose owner; without it the first organization's")
   .option("--json", "one JSON object")
   .action(invitePersonCommand);

@@ -1,4 +1,4 @@
-// What every client command works with: its output, and the client of whoever is logged in.
+// What every client command works with: its output, and the client of the person who is logged in.
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { Postern } from "../node/src/postern.ts";

@@ -16,7 +16,7 @@ const BY_CODE: Record<string, Pick<Said, "title"> & { text?: string }> = {
 
 /** Until the pages for signing in are there. */
 const NO_SIGN_IN =
-  "This version has no page for signing in yet. Whoever has the source can see the dashboard with an API key: dashboard/README.md says how.";
+  "This version has no page for signing in yet. With the source and an API key you can see the dashboard: dashboard/README.md says how.";
 
 /** Never empty, never a code alone. */
 export function sayError(error: unknown): Said {

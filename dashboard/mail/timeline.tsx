@@ -25,7 +25,7 @@ const WORDS: Record<string, string> = {
   simulated: "Checked, not sent: a test key",
   complained: "Marked as spam by the person",
   ambiguous: "The server's answer did not arrive",
-  retried: "Started anew by a person or a key",
+  retried: "Started again by a person or a key",
 };
 
 export function Timeline({ email, events }: Given) {

@@ -53,7 +53,7 @@ export async function invite(
   const address = checkAddress("email", email);
   const members = await world.db.asOrg(orgId, (tx) => queries.listMembers(tx, orgId));
   if (members.some((member) => member.email === address))
-    throw new Refusal("already_exists", "who has this address belongs to the organization already");
+    throw new Refusal("already_exists", "the person with this address belongs to the organization already");
   await world.db.asOrg(orgId, (tx) => queries.dropInvitationsOf(tx, orgId, address));
   const made = prepare(world, { kind: "invitation", org_id: orgId, email: address, role });
   await world.db.asOrg(orgId, (tx) => queries.insertLink(tx, made.row));
@@ -141,10 +141,7 @@ async function planJoin(world: LinkWorld, link: queries.LinkRow, use: LinkUse, a
 }
 
 function signInFirst(): Refusal {
-  return new Refusal(
-    "invalid_state",
-    "who has this address has an account already: sign in with it, then open the link again",
-  );
+  return new Refusal("invalid_state", "this address has an account already: sign in with it, then open the link again");
 }
 
 function neededPassword({ password }: LinkUse, email: string): string {

@@ -84,7 +84,7 @@ function wideTable(this: { parser: { parseInline(tokens: never): string } }, tok
 function homeOf(guides: Page[], { info }: Description): Page {
   const list = guides.map(({ path, title }) => `<li><a href="${path}">${escapeHtml(title)}</a></li>`).join("");
   const body =
-    `<h1>Postern ${escapeHtml(info.version)}</h1><p>Send mail, receive it, and give people masked addresses, on a server of your own.</p>` +
+    `<h1>The API of Postern, version ${escapeHtml(info.version)}</h1><p>Send mail, receive it, and give people masked addresses, on a server of your own.</p>` +
     `<h2>Guides</h2><ul>${list}</ul><h2>Reference</h2><p>Every operation with its fields, and an example in curl, Node, Python, Ruby, PHP and Go. ` +
     `For programs: <a href="/openapi.yaml">openapi.yaml</a>, <a href="/openapi.json">openapi.json</a>.</p>`;
   return { path: "/docs", title: "Documentation", body };

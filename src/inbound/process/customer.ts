@@ -81,7 +81,7 @@ async function carryOut(
   }
 }
 
-/** Tells these endpoints of the mail, and whoever reads the organization's events. */
+/** Tells these endpoints of the mail, and the readers of the organization's events. */
 async function announce(
   world: CustomerWorld,
   ports: CustomerPorts,

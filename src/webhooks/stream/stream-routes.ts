@@ -97,7 +97,8 @@ function readingOf(request: FastifyRequest): Reading {
 
 function toType(name: string): WebhookEventType {
   const found = EVENT_TYPES.find((type) => type === name);
-  if (!found) throw invalid("types", `the 'types' field knows no event '${name}': they are ${EVENT_TYPES.join(", ")}`);
+  if (!found)
+    throw invalid("types", `the 'types' query parameter knows no event '${name}': they are ${EVENT_TYPES.join(", ")}`);
   return found;
 }
 
