@@ -29,7 +29,7 @@ import { holdLeases, type LeaseHooks, type Leases } from "./queue/leases.ts";
 import { createMemory, type Memory } from "./queue/memory.ts";
 import { type Forgotten, watchForgotten } from "./queue/orphans.ts";
 import { createParking, type Parking, type ParkingParts } from "./queue/parking.ts";
-import { giveBackAttempts } from "./queue/ration.ts";
+import { giveBackAttempts, isUncounted } from "./queue/ration.ts";
 import { createRehomer, type Rehomer } from "./queue/rehome.ts";
 import { createSuspended, type Suspended } from "./queue/suspended.ts";
 import { notifier } from "./queue/wake.ts";
@@ -275,6 +275,10 @@ function admit(engine: Engine, admitted: Delivery): void {
   const source = sourceOf(engine, lane, job);
   if (typeof source === "string") {
     engine.parts.finisher.push(job, deferredLocally(source, "4.3.5", "local"));
+    return;
+  }
+  if (isUncounted(engine.sources, source, job)) {
+    engine.parking.putBack(job);
     return;
   }
   if (engine.otherSource.avoids(job, source)) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 import { rememberRefused } from "../path/other-source.ts";
 import { shareBySource } from "../queue/leases.ts";
-import { giveBackAttempts, ration } from "../queue/ration.ts";
+import { giveBackAttempts, isUncounted, ration } from "../queue/ration.ts";
 import type { Counted, Job, Lane } from "../types.ts";
 import { choose } from "./exits.ts";
 import { type Departure, holdersOf, type KnownSource } from "./sources.ts";
@@ -153,6 +153,15 @@ describe("what may be claimed", () => {
     };
     await assert.rejects(ration({ ...sources, departure, grant }, lanes, wanted), /away/);
     assert.deepEqual(given, [["new", 40]]);
+  });
+
+  it("is counted before it leaves from a limited address, also where it was claimed while none of its pool could send", async () => {
+    const { sources } = book(40);
+    const { countedOf } = await ration(sources, lanes, wanted);
+    const job = (laneId: number) => ({ counted: countedOf(laneId) });
+    assert.equal(isUncounted(sources, { id: "new" }, job(4)), true, "its pool is back by now");
+    assert.equal(isUncounted(sources, { id: "new" }, job(2)), false);
+    assert.equal(isUncounted(sources, { id: "warm" }, job(4)), false);
   });
 
   it("is given back, on its own day, by mail that was put back without an attempt", async () => {

@@ -56,6 +56,18 @@ export async function ration(
   return { wanted: kept, countedOf: (laneId) => counted.get(laneId), settle };
 }
 
+/**
+ * True for mail that was claimed while no address of its pool could send, and so was not counted, if it would leave from a
+ * limited address now: it must be claimed again.
+ */
+export function isUncounted(
+  sources: Pick<Sources, "isUnlimited">,
+  source: Pick<KnownSource, "id">,
+  { counted }: Pick<Job, "counted">,
+): boolean {
+  return !counted && !sources.isUnlimited(source.id);
+}
+
 /** Gives back what was set aside for mail that goes back to the queue without an attempt: it is counted anew when claimed. */
 export async function giveBackAttempts(
   sources: Pick<Sources, "giveBack">,
