@@ -1,12 +1,11 @@
 // All wiring: starts the roles, which mount the features in the order of the mail's way.
 import { authenticateMask } from "./accounts/accounts.ts";
 import { mountAccounts } from "./accounts/routes.ts";
-import { aliasFinder, hasAliases } from "./aliases/aliases.ts";
+import { aliasFinder } from "./aliases/aliases.ts";
 import { mountAliases } from "./aliases/routes.ts";
 import { readOtherKeyHeader, requireKey } from "./api/auth.ts";
 import { refuseNul } from "./api/body/refuse-nul.ts";
 import { startForgettingCreates } from "./api/creates/creates.ts";
-import { refusalBody, shapeRefusal } from "./api/errors.ts";
 import { startInternalServer } from "./api/internal.ts";
 import { limitRequests } from "./api/rates.ts";
 import { createHttpServer } from "./api/server.ts";
@@ -15,62 +14,27 @@ import { startAuditWork } from "./audit/background.ts";
 import { mountAudit } from "./audit/routes.ts";
 import type { Role } from "./config.ts";
 import { mountDashboard } from "./dashboard/dashboard.ts";
-import { dkimKeys, signingKeys } from "./dkim/dkim.ts";
 import { mountDkim } from "./dkim/routes.ts";
 import { startDmarcWork } from "./dmarc/background.ts";
 import { mountDmarc } from "./dmarc/routes.ts";
-import type { DmarcPorts } from "./dmarc/types.ts";
 import { startDomainChecks } from "./domains/background.ts";
-import { findHolder, findReceiver, findSender } from "./domains/domains.ts";
 import { mountDomains } from "./domains/routes.ts";
-import type { DomainPorts } from "./domains/types.ts";
 import type { Api } from "./http/http.ts";
 import { startInboundWork } from "./inbound/background.ts";
-import { keepIfLarge } from "./inbound/blobs/blob-references.ts";
-import { forgetBlobs, forgetReceived } from "./inbound/blobs/forget.ts";
-import { createInbound, type Inbound, type InboundPorts } from "./inbound/inbound.ts";
-import { describeHeld } from "./inbound/process/findings.ts";
-import { threadFinder } from "./inbound/process/threads.ts";
+import { createInbound, type Inbound } from "./inbound/inbound.ts";
 import { type Mx, startMx } from "./inbound/receive/mx.ts";
-import { deferUnproven, reportDecider, reportHandler } from "./inbound/returned/report-address.ts";
 import { mountInbound } from "./inbound/routes.ts";
-import { rulesStep } from "./inbound/rules/rules-step.ts";
-import { createSpamFilter } from "./inbound/spam/spam-step.ts";
-import type { Handler, Kind, Mail, SpamReport, SpamStep } from "./inbound/types.ts";
 import { addDestination } from "./masked/addresses/destinations.ts";
 import { startMaskedWork } from "./masked/background.ts";
 import { mountForwarders } from "./masked/forwarders/forwarders.ts";
-import {
-  type CarryPorts,
-  forwardHandler,
-  hasMaskedAliases,
-  maskedAddresses,
-  maskedCheck,
-  maskedDecider,
-  maskedReturnPath,
-  replyHandler,
-  type TracePorts,
-  withActivity,
-  withMaskedKey,
-} from "./masked/masked.ts";
+import { maskedAddresses } from "./masked/masked.ts";
 import { mountMaskedPages } from "./masked/open-routes.ts";
 import { mountMasked } from "./masked/routes.ts";
 import { startOutboundWork } from "./outbound/background.ts";
 import { guardSending } from "./outbound/guard/guard.ts";
 import { mountWitness } from "./outbound/guard/witness.ts";
-import {
-  exitChooser,
-  type FindLane,
-  hasQueuedMail,
-  laneFinder,
-  MTA_CHANNEL,
-  notifier,
-  type Outbound,
-  poolPorts,
-  startOutbound,
-} from "./outbound/outbound.ts";
+import { laneFinder, MTA_CHANNEL, notifier, startOutbound } from "./outbound/outbound.ts";
 import { mountPools } from "./outbound/pools/pool-endpoints.ts";
-import { findSources } from "./outbound/pools/sources.ts";
 import { mountRelays } from "./outbound/route/relay-endpoints.ts";
 import type { Mark } from "./outbound/types.ts";
 import { startPeopleWork } from "./people/people.ts";
@@ -81,44 +45,37 @@ import { startPartitionWork } from "./platform/database/partitions.ts";
 import { serverTls } from "./platform/net/server-tls.ts";
 import { type Pressure, watchPressure } from "./platform/process/pressure.ts";
 import { guardEventLoop, watchRoles } from "./platform/process/watchdog.ts";
-import { createSpool, type Spool } from "./platform/storage/spool.ts";
+import { createSpool } from "./platform/storage/spool.ts";
 import type { World } from "./platform/world.ts";
+import {
+  allSigningKeys,
+  dmarcPorts,
+  domainPorts,
+  type Engine,
+  inboundPorts,
+  sendingParts,
+  settlingPorts,
+  warmingPorts,
+} from "./ports.ts";
 import { startSendingWork } from "./sending/background.ts";
 import { mountUnsubscribe } from "./sending/late/unsubscribe-routes.ts";
-import { forgetWindows, monthReader, usedOf } from "./sending/prepare/allowances.ts";
-import { mountSending, type SendingRouteDeps } from "./sending/routes.ts";
-import { complainSimulated, createSending, windowsOfLeaving } from "./sending/sending.ts";
+import { monthReader } from "./sending/prepare/allowances.ts";
+import { mountSending } from "./sending/routes.ts";
+import { complainSimulated, windowsOfLeaving } from "./sending/sending.ts";
 import { startStatsWork } from "./stats/background.ts";
 import { mountStats } from "./stats/routes.ts";
-import { figuresBetween, suppressedCounter } from "./stats/stats.ts";
 import { type Submission, startSubmission } from "./submission/submission.ts";
 import { startSuppressionWork } from "./suppressions/background.ts";
 import { mountSuppressions } from "./suppressions/routes.ts";
-import { findSuppressed } from "./suppressions/suppressions.ts";
 import { mountTemplates } from "./templates/routes.ts";
-import { renderForSend } from "./templates/templates.ts";
 import { startWarmingWork } from "./warming/background.ts";
 import { mountWarming } from "./warming/routes.ts";
-import type { WarmingPorts } from "./warming/types.ts";
-import { beginWarmed, startOnVerified, warmingAllowances, warmingOf } from "./warming/warming.ts";
 import { startHooks } from "./webhooks/dispatch.ts";
 import { mountWebhooks } from "./webhooks/routes.ts";
-import { findWebhooks } from "./webhooks/webhooks.ts";
 
 const HEAVY_WORKER = new URL("./heavy-worker.ts", import.meta.url);
 /** Of the 60 s after which the process is ended anyway; the database has the rest. */
 const END_WITHIN_MS = 50_000;
-
-/** What there is once in a process, for all its roles. The engines are there once their roles run here: delivery with `mta`, receiving with `mx`. */
-export type Engine = {
-  outbound: Outbound | null;
-  inbound?: Inbound;
-  findLane: FindLane;
-  /** Says that mail was queued: to the engine here, and to those of other processes. */
-  notify(): void;
-  sending: SendingRouteDeps;
-  spool: Spool;
-};
 
 /** Nothing runs yet. */
 export function createEngine(world: World): Engine {
@@ -158,11 +115,6 @@ export function mountFeatures(api: Api, world: World, engine: Engine): void {
   mountInbound(api, world, engine.inbound ?? ownInbound(api, world, engine));
 }
 
-/** The keys that a domain's mail is signed with: an organization's own, or the service's. */
-export function allSigningKeys(world: World): ReturnType<typeof withMaskedKey> {
-  return withMaskedKey(world, signingKeys(world));
-}
-
 /** Mounts what is open to people without an API key: each link carries its own proof. */
 export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   // A scope each: both read forms, in their own way.
@@ -186,81 +138,6 @@ function mountForPasswordManagers(scope: Api, world: World, { findLane, notify }
     reply.statusCode === 204 ? note(request, reply, body) : body,
   );
   mountForwarders(scope, world, { findLane, notify, findAlias: aliasFinder(world) });
-}
-
-type Delivering = Pick<Engine, "findLane" | "notify"> & { outbound(): Outbound | null };
-
-/** The sending pipeline with what it borrows of other features. */
-function sendingParts(world: World, delivering: Delivering): SendingRouteDeps {
-  const deps = {
-    findSender: findSender(world),
-    render: renderForSend(world),
-    findSuppressed: findSuppressed(world),
-    countSuppressed: suppressedCounter(world),
-    warmingAllowances: warmingAllowances(world),
-    chooseExit: exitChooser(world),
-    keepIfLarge: keepSent(world),
-    ...delivering,
-  };
-  return { ...deps, sending: createSending(world, deps), shapeRefusal, refusalBody };
-}
-
-/** Blobs of sent mail are kept track of beside those of received mail, since they may be the same. */
-function keepSent(world: World) {
-  return ({ org_id, id }: { org_id: string; id: string }, mime: Buffer) =>
-    keepIfLarge(world, { org_id, owner_id: id, sent_state: "accepting" }, mime);
-}
-
-/** What receiving borrows of other features; features to its right plug in here. */
-function inboundPorts(world: World, engine: Engine): InboundPorts {
-  const spam = createSpamFilter(world);
-  const forward = forwardHandler(world, carryPorts(world), maskedJudging(world, spam.step));
-  return {
-    findLane: engine.findLane,
-    notifyOutbound: engine.notify,
-    first: maskedFirst(world, engine, forward),
-    exact: [maskedDecider(world, { findReceiver: findReceiver(world) })],
-    own: [reportDecider(world)],
-    checks: [deferUnproven(), maskedCheck(world), withActivity(world, spam.check)],
-    spam: spam.step,
-    findHolder: (domain) => findHolder(world, domain),
-    rules: rulesStep(world),
-    handlers: new Map<Kind, Handler>([
-      ["report", reportHandler(world)],
-      ["masked", forward],
-      ["reverse", replyHandler(world, carryPorts(world), spam.step)],
-    ]),
-  };
-}
-
-/** Mail of masked addresses that waits in quarantine is shown like any other. */
-function maskedJudging(world: World, spam: SpamStep) {
-  const findThread = threadFinder(world);
-  return { spam, describe: (mail: Mail, report: SpamReport) => describeHeld(world, findThread, mail, report) };
-}
-
-function carryPorts(world: World): CarryPorts {
-  return {
-    findSender: findSender(world),
-    keepIfLarge: (owner, bytes) => keepIfLarge(world, owner, bytes),
-  };
-}
-
-/** What masked addresses need to take bounces and to forget what is over. */
-export function settlingPorts(world: World, engine: Engine): TracePorts {
-  return {
-    ...carryPorts(world),
-    findLane: engine.findLane,
-    notify: engine.notify,
-    forgetReceived: (mails) => forgetReceived(world, mails),
-    forgetBlobs: (orgId, ownerId) => forgetBlobs(world, orgId, ownerId),
-  };
-}
-
-/** Bounces of what left through masked addresses are no customer's bounces. */
-function maskedFirst(world: World, engine: Engine, forward: Handler): NonNullable<InboundPorts["first"]> {
-  const take = maskedReturnPath(world, settlingPorts(world, engine), forward);
-  return async (mail) => ("message_id" in mail.route ? take(mail, mail.route.message_id) : null);
 }
 
 /** The API accepts mail too (simulate) and processes it again (replay, release), also where no MX runs. */
@@ -306,33 +183,6 @@ const NO_SHORTAGE: Shortages = { shortage: () => null, room: () => ({ bytes: Num
 function intake(world: World, { spool }: Engine, pressure: Shortages) {
   spool.limitBy(pressure.room);
   return { spool, hasRoom: () => pressure.shortage() === null, tls: serverTls(world) };
-}
-
-/** What the domains feature needs of features to its right. */
-export function domainPorts(world: World): DomainPorts {
-  return {
-    dkim: dkimKeys(world),
-    unknownWebhooks: async (tx, orgId, ids) => {
-      const known = new Set((await findWebhooks(tx, orgId, ids)).map((webhook) => webhook.id));
-      return ids.filter((id) => !known.has(id));
-    },
-    hasQueuedMail,
-    hasAliases: async (tx, orgId, id) => (await hasAliases(tx, orgId, id)) || hasMaskedAliases(tx, orgId, id),
-    onSendingVerified: startOnVerified(world),
-    beginWarmed: beginWarmed(world),
-    warmingOf: warmingOf(world),
-    ...poolPorts,
-  };
-}
-
-/** What DMARC needs of features to its left: the addresses mail leaves from. */
-function dmarcPorts(world: World): DmarcPorts {
-  return { ourAddresses: async () => [...(await findSources(world)).values()].flatMap(({ ip }) => ip ?? []) };
-}
-
-/** What warming needs of features to its right: the figures it judges by, and the windows that sending counts in. */
-export function warmingPorts(world: World): WarmingPorts {
-  return { figures: figuresBetween, used: usedOf, forgetWindows: (before) => forgetWindows(world, before) };
 }
 
 export type Running = { address: string | null; internal: string; stop(): Promise<void> };

@@ -6,12 +6,12 @@ import { setImmediate } from "node:timers/promises";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { addVerifiedDomain, publish } from "../../test/support/verified-domain.ts";
-import { domainPorts } from "../app.ts";
 import { runDueChecks } from "../domains/background.ts";
 import { findSender } from "../domains/domains.ts";
 import { createClock, fixedClock } from "../platform/clock.ts";
 import type { Db } from "../platform/database/db.ts";
 import { SealBroken } from "../platform/storage/seal.ts";
+import { domainPorts } from "../ports.ts";
 import { signingKeys } from "./dkim.ts";
 
 let dns: DnsServer;

@@ -5,8 +5,8 @@ import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
 import { addVerifiedDomain, publish } from "../../test/support/verified-domain.ts";
 import { createHttpServer } from "../api/server.ts";
-import { domainPorts } from "../app.ts";
 import { fixedClock } from "../platform/clock.ts";
+import { domainPorts } from "../ports.ts";
 import { mountDomains } from "./routes.ts";
 import type { DnsRecord } from "./types.ts";
 

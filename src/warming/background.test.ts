@@ -6,7 +6,7 @@ import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts
 import { byClock, standingClock } from "../../test/support/moved-clock.ts";
 import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
-import { warmingPorts } from "../app.ts";
+import { warmingPorts } from "../ports.ts";
 import { countEvents } from "../stats/stats.ts";
 import { lookAtDue, startWarmingWork, sweepWarming } from "./background.ts";
 import type { DayRow, WarmingPorts } from "./types.ts";

@@ -2,7 +2,7 @@
 // which the addresses are wrong.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { warmingPorts } from "../../src/app.ts";
+import { warmingPorts } from "../../src/ports.ts";
 import { lookAtDue } from "../../src/warming/background.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";

@@ -1,8 +1,9 @@
 // A live service for masked addresses in one process: MX, delivery engine, name server, and one SMTP server that plays both
 // the contact's and the mailbox's. The log is kept, to be searched.
-import { settlingPorts, startReceiving } from "../../src/app.ts";
+import { startReceiving } from "../../src/app.ts";
 import { settleTraces } from "../../src/masked/settle/settling.ts";
 import { createLog } from "../../src/platform/process/log.ts";
+import { settlingPorts } from "../../src/ports.ts";
 import { type TestApi, testApi } from "./api.ts";
 import { type DnsServer, startDnsServer } from "./dns-server.ts";
 import { rawSmtp } from "./raw-smtp.ts";

@@ -65,6 +65,7 @@ type Layer =
   | "main"
   | "app"
   | "config"
+  | "ports"
   | "dashboard"
   | "api"
   | "feature"
@@ -82,7 +83,7 @@ const APP = ["app.ts", "world.ts", "doctor.ts"];
 
 function layerOf(path: string): Layer {
   const [, first = "", ...rest] = path.split("/");
-  if (rest.length === 0) return MAINS.includes(first) ? "main" : APP.includes(first) ? "app" : isConfig(path);
+  if (rest.length === 0) return MAINS.includes(first) ? "main" : APP.includes(first) ? "app" : ofFile(path);
   if (first === "settings") return "config";
   if (first === "commands") return "main";
   if (["doctor", "backup", "certificates", "setup"].includes(first)) return "app";
@@ -95,14 +96,28 @@ function isLayer(folder: string): folder is "dashboard" | "api" | "http" | "pars
   return ["dashboard", "api", "http", "parsing", "mail", "platform", "text"].includes(folder);
 }
 
-function isConfig(path: string): Layer {
-  return path === "src/config.ts" ? "config" : "unknown";
+function ofFile(path: string): Layer {
+  return path === "src/config.ts" ? "config" : path === "src/ports.ts" ? "ports" : "unknown";
 }
 
 /** Which layers each may import, besides its own folder. */
 const BELOW: Record<Layer, Layer[]> = {
-  main: ["main", "app", "config", "dashboard", "api", "feature", "http", "parsing", "mail", "platform", "text"],
-  app: ["config", "dashboard", "api", "feature", "http", "parsing", "mail", "platform", "text"],
+  main: [
+    "main",
+    "app",
+    "config",
+    "ports",
+    "dashboard",
+    "api",
+    "feature",
+    "http",
+    "parsing",
+    "mail",
+    "platform",
+    "text",
+  ],
+  app: ["config", "ports", "dashboard", "api", "feature", "http", "parsing", "mail", "platform", "text"],
+  ports: ["api", "feature", "http", "mail", "platform", "text"],
   config: ["config", "mail", "platform", "text"],
   dashboard: ["api", "feature", "http", "mail", "platform", "text"],
   api: ["feature", "http", "parsing", "mail", "platform", "text"],
@@ -121,7 +136,7 @@ function checkLayout(source: Source): Violation[] {
   const report = (message: string) => violations.push({ rule: "layout", path, line: 1, message });
   if (layerOf(path) === "unknown" && !isTest(path)) {
     report(
-      "is at home in no layer: src/ holds main.ts, heavy-worker.ts, app.ts, world.ts, doctor.ts, config.ts, commands/, settings/, doctor/, backup/, certificates/, setup/, dashboard/, api/, http/, parsing/, mail/, platform/, text/ and the features",
+      "is at home in no layer: src/ holds main.ts, heavy-worker.ts, app.ts, ports.ts, world.ts, doctor.ts, config.ts, commands/, settings/, doctor/, backup/, certificates/, setup/, dashboard/, api/, http/, parsing/, mail/, platform/, text/ and the features",
     );
   }
   if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|fixture|d))?\.ts$/.test(basename(path))) report("is not named in kebab-case");
@@ -151,8 +166,8 @@ function whyNotFile(path: string, wanted: Import): string | null {
   if (path === `src/${toFolder}.ts`) return null; // doctor.ts is the face of doctor/
   if (from === "parsing" && purePathOf(target) !== undefined) return null; // its threads run pure code
   if (!BELOW[from].includes(to))
-    return `${from} may not import ${target}: the way is main → app → dashboard → api → features → http, parsing → mail, platform → text`;
-  if (to !== "feature" || from === "app") return null; // app.ts wires whole features
+    return `${from} may not import ${target}: the way is main → app → ports, dashboard → api → features → http, parsing → mail, platform → text`;
+  if (to !== "feature" || from === "app" || from === "ports") return null; // these wire whole features
   if (from === "feature" && FEATURES.indexOf(toFolder) > FEATURES.indexOf(fromFolder)) {
     return `${fromFolder} comes before ${toFolder} and may not import it: let app.ts pass a function or a value in`;
   }
