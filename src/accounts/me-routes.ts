@@ -1,5 +1,5 @@
 // GET /v1/me and /v1/usage: who a key acts for, and how much of the plan is used.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { type Account, type Api, answers, Closed, Environment, Id, Named, OneOf, Time } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import { PLANS } from "./plans.ts";

@@ -1,5 +1,5 @@
 // /v1/api-keys
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import {
   type Account,
   AnswerOf,

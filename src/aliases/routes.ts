@@ -1,5 +1,5 @@
 // /v1/aliases
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { protectLive } from "../accounts/accounts.ts";
 import {
   type Account,

@@ -1,7 +1,7 @@
 // Ids in any case (RFC 9562 §4: case-insensitive on input), lower-cased once at the edge, so that no feature compares,
 // counts or keeps two spellings of one id. What is an id follows from the schema: the format `uuid`, or a name such as
 // `domain_id`, which may hold a name as well. Texts that only look like one (list names, slugs, tags) stay as they are.
-import type { TSchema } from "@sinclair/typebox";
+import type { JsonSchema } from "../http/http.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** Ids of ours, or names in their place; not a reporter's `reportId`, which is kept as it was written. */
@@ -11,11 +11,11 @@ const ID_NAMES = new Set(["id", "domain_id", "contact_id", "attachment_id"]);
 export type LowerIds = (value: unknown) => void;
 
 /** The lower-caser for values of this schema; null when it has no ids. Wrong types are left to the validator. */
-export function idLowerer(schema: TSchema): LowerIds | null {
-  const options = (schema.anyOf ?? schema.allOf) as TSchema[] | undefined;
+export function idLowerer(schema: JsonSchema): LowerIds | null {
+  const options = schema.anyOf ?? schema.allOf;
   if (options) return together(options.map(idLowerer));
-  if (schema.properties) return together(Object.entries(schema.properties as Record<string, TSchema>).map(ofProperty));
-  return schema.items ? ofItems(schema.items as TSchema) : null;
+  if (schema.properties) return together(Object.entries(schema.properties).map(ofProperty));
+  return schema.items ? ofItems(schema.items) : null;
 }
 
 function together(parts: (LowerIds | null)[]): LowerIds | null {
@@ -26,7 +26,7 @@ function together(parts: (LowerIds | null)[]): LowerIds | null {
   };
 }
 
-function ofProperty([name, schema]: [string, TSchema]): LowerIds | null {
+function ofProperty([name, schema]: [string, JsonSchema]): LowerIds | null {
   const isId = isIdSchema(schema) || (schema.type === "string" && ID_NAMES.has(name));
   const below = isId ? null : idLowerer(schema);
   if (!isId && !below) return null;
@@ -37,7 +37,7 @@ function ofProperty([name, schema]: [string, TSchema]): LowerIds | null {
   };
 }
 
-function ofItems(schema: TSchema): LowerIds | null {
+function ofItems(schema: JsonSchema): LowerIds | null {
   const isId = isIdSchema(schema);
   const below = isId ? null : idLowerer(schema);
   if (!isId && !below) return null;
@@ -50,9 +50,9 @@ function ofItems(schema: TSchema): LowerIds | null {
   };
 }
 
-function isIdSchema(schema: TSchema): boolean {
+function isIdSchema(schema: JsonSchema): boolean {
   if (schema.format === "uuid") return true;
-  return ((schema.anyOf ?? []) as TSchema[]).some(isIdSchema);
+  return (schema.anyOf ?? []).some(isIdSchema);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,5 @@
 // /v1/audit-log
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import {
   type Api,
   answers,

@@ -1,6 +1,7 @@
 // /v1/domains/{id}/dkim
-import { Type } from "@sinclair/typebox";
+
 import type { FastifyRequest } from "fastify";
+import { Type } from "typebox";
 import type { DomainPorts } from "../domains/types.ts";
 import { CHECK_STATUSES } from "../domains/types.ts";
 import { type Api, answers, Closed, Named, Nullable, OneOf, Time } from "../http/http.ts";

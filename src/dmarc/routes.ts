@@ -1,6 +1,6 @@
 // /v1/domains/{id}/dmarc/… and /v1/dmarc/reports. The upload takes files, so it has a scope of its own.
 import multipart from "@fastify/multipart";
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { AnswerOf, type Api, answers, Closed, IdParams, OffsetQuery, PageOf, PageQuery, pageOf } from "../http/http.ts";
 import { limitUploads } from "../http/limit-uploads.ts";
 import { PACKED_BYTES_MAX } from "../mail/dmarc-report/unpack.ts";

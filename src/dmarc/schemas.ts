@@ -1,5 +1,5 @@
 // The shapes of the DMARC endpoints, for validation, answers and the description.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { Closed, Day, Extended, Id, Named, Nullable, OneOf, Rate, Time } from "../http/http.ts";
 import { DISPOSITIONS, POLICIES, SCHEMAS } from "../mail/dmarc-report/types.ts";
 import { AUTHORIZATION_STATUSES } from "./address.ts";

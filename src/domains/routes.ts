@@ -1,5 +1,5 @@
 // /v1/domains
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { requirePlan } from "../accounts/accounts.ts";
 import {
   type Api,

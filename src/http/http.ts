@@ -1,6 +1,6 @@
 // The vocabulary of routes: the schema pieces every feature's routes.ts is written with. The same schemas validate
 // requests, shape answers and make /openapi.yaml, so what is described is what is served.
-import { type ObjectOptions, type Static, type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
+
 import type {
   FastifyBaseLogger,
   FastifyInstance,
@@ -9,6 +9,7 @@ import type {
   RawRequestDefaultExpression,
   RawServerDefault,
 } from "fastify";
+import { type Static, type TObject, type TObjectOptions, type TProperties, type TSchema, Type } from "typebox";
 
 import { LAST_ID, type Page } from "../platform/database/page.ts";
 
@@ -81,23 +82,46 @@ declare module "fastify" {
 
 /** A value that may be null: OpenAPI 3.0 writes it `nullable`, and null is then a word of an enum as well. */
 export function Nullable<S extends TSchema>(schema: S) {
-  const words = Array.isArray(schema.enum) ? { enum: [...schema.enum, null] } : {};
+  const { enum: values } = schema as JsonSchema;
+  const words = values ? { enum: [...values, null] } : {};
   return Type.Unsafe<Static<S> | null>({ ...schema, ...words, nullable: true });
 }
 
 const NAME = "x-name";
+
+/** The members of a schema that are read here and where requests are prepared; the type of a schema names none of them. */
+export type JsonSchema = {
+  type?: string;
+  format?: string;
+  description?: string;
+  enum?: unknown[];
+  nullable?: boolean;
+  anyOf?: JsonSchema[];
+  allOf?: JsonSchema[];
+  items?: JsonSchema;
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+  additionalProperties?: boolean | JsonSchema;
+  [NAME]?: unknown;
+};
 
 /**
  * Gives a schema its name in /openapi.yaml, where it becomes a component that others refer to (api/components.ts). To the
  * validator and to the writer of answers it is the same schema as before.
  */
 export function Named<S extends TSchema>(name: string, schema: S): S {
-  return { ...schema, [NAME]: { name, ...(schema.description ? { description: schema.description } : {}) } };
+  const { description } = schema as JsonSchema;
+  return { ...schema, [NAME]: { name, ...(description ? { description } : {}) } };
+}
+
+/** An object whose members are the customer's own. */
+function AnyObject(options: object) {
+  return Type.Unsafe<Record<string, unknown>>(Type.Object({}, { additionalProperties: true, ...options }));
 }
 
 /** The name that `Named` gave; throws where there is none. */
 function nameOf(schema: TSchema): string {
-  const { name } = (schema[NAME] ?? {}) as { name?: string };
+  const { name } = ((schema as JsonSchema)[NAME] ?? {}) as { name?: string };
   if (name === undefined) throw new Error("a schema without a name is used where one is needed");
   return name;
 }
@@ -113,7 +137,7 @@ export function Extended<B extends TProperties, M extends TProperties>(
   first = false,
 ) {
   const beyond = { name: nameOf(base), fields: Object.keys(more) };
-  const { additionalProperties } = base;
+  const { additionalProperties } = base as JsonSchema;
   const open = additionalProperties === undefined ? {} : { additionalProperties };
   const properties: B & M = first ? { ...more, ...base.properties } : { ...base.properties, ...more };
   return Named(name, Type.Object(properties, { ...open, "x-extends": beyond }));
@@ -159,7 +183,7 @@ export const PageQuery = {
 };
 
 /** An answer that holds one record under its singular name. */
-export function AnswerOf<N extends string, S extends TSchema>(field: N, record: S, options: ObjectOptions = {}) {
+export function AnswerOf<N extends string, S extends TSchema>(field: N, record: S, options: TObjectOptions = {}) {
   const properties = { [field]: record } as { [K in N]: S };
   return { ...Named(`${nameOf(record)}Answer`, Type.Object(properties)), ...options };
 }
@@ -293,21 +317,17 @@ export const METADATA_KEYS_MAX = 20;
 
 export const Metadata = Named(
   "Metadata",
-  Type.Object(
-    {},
-    {
-      additionalProperties: true,
-      maxProperties: METADATA_KEYS_MAX,
-      description:
-        "Your own values, which events carry back. At most 20 keys and 2 KiB as JSON; ids beyond 2^53 as strings",
-    },
-  ),
+  AnyObject({
+    maxProperties: METADATA_KEYS_MAX,
+    description:
+      "Your own values, which events carry back. At most 20 keys and 2 KiB as JSON; ids beyond 2^53 as strings",
+  }),
 );
 
 /** Values for a template, when sending and for a preview. */
 export const Variables = Named(
   "TemplateVariables",
-  Type.Object({}, { additionalProperties: true, description: "Values of a template's variables, by name" }),
+  AnyObject({ description: "Values of a template's variables, by name" }),
 );
 
 /** A header field of a message, as received mail and sent mail show them. */
@@ -326,8 +346,8 @@ export const HeaderField = Named(
 export function answers<A extends Record<number, TSchema>>(own: A, errors: number[] = []) {
   const all: Record<number, TSchema> = { ...own };
   for (const status of [400, 401, 403, ...errors, 429, 500, 503]) {
-    const schema = status === 429 ? RateLimitBody : ErrorBody;
-    all[status] ??= Type.Unsafe({ ...Type.Ref(schema), description: SENTENCES[status] ?? "Error" });
+    const name = status === 429 ? "RateLimit" : "Error";
+    all[status] ??= Type.Unsafe({ ...Type.Ref(name), description: SENTENCES[status] ?? "Error" });
   }
   return all as A & Record<number, TSchema>;
 }

@@ -1,5 +1,5 @@
 // The header field Idempotency-Key: as it is described, and as it is read.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { invalid } from "../platform/refusal.ts";
 
 const KEY_LENGTH_MAX = 256;

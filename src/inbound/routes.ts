@@ -1,6 +1,7 @@
 // /v1/inbound-emails
-import { Type } from "@sinclair/typebox";
+
 import type { FastifyReply } from "fastify";
+import { Type } from "typebox";
 import { protectLive } from "../accounts/accounts.ts";
 import {
   type Account,

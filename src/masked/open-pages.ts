@@ -1,5 +1,5 @@
 // What the pages behind links in mail have in common: their token, and what they say when there is nothing to do.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { FORM_BYTES_MAX, page } from "../http/public-page.ts";
 
 export const ofToken = {

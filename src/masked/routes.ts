@@ -1,5 +1,5 @@
 // /v1/masked/aliases and /v1/masked/domain
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import {
   AnswerOf,
   type Api,

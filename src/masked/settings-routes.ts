@@ -1,5 +1,5 @@
 // /v1/masked/settings
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { type Api, answers, Closed, Named, Nullable, Time } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import { changeMaskedSettings, showSettings } from "./settings.ts";
@@ -43,7 +43,7 @@ export function mountMaskedSettings(api: Api, world: World): void {
         summary: "Change these limits; what is left out stays",
         description:
           "With a live key. On the free plan limits may be lowered, not raised above what they are at first.",
-        body: Type.Partial(Closed(fields)),
+        body: Type.Partial(Closed(fields), { additionalProperties: false }),
         response: answers({ 200: Settings }),
       },
     },

@@ -1,6 +1,6 @@
 // What operators settle: every organization's plan, state and limits, and with them the review of new ones. The organization's own
 // audit log shows each change.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { changeOrganization, listOrganizations } from "../accounts/accounts.ts";
 import { notePerson } from "../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, Id, Named, Nullable, OneOf, Time } from "../http/http.ts";

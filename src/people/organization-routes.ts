@@ -1,7 +1,8 @@
 // The people of one organization: members, roles, invitations. Who belongs to it sees them; owners change them. Where somebody
 // does not belong there is nothing (404).
-import { Type } from "@sinclair/typebox";
+
 import type { FastifyRequest } from "fastify";
+import { Type } from "typebox";
 import { notePerson } from "../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, Deleted, Named } from "../http/http.ts";
 import { isUuid } from "../platform/database/db.ts";

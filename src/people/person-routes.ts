@@ -1,5 +1,5 @@
 // What people change of themselves: name, password, second factor.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { type Api, answers, Closed, Named } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import { checkName } from "./links.ts";

@@ -1,5 +1,5 @@
 // The records of /dashboard/api as its description has them.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { Id, Named, Nullable, OneOf, Time } from "../http/http.ts";
 import { PERSON_ROLES } from "./types.ts";
 

@@ -1,6 +1,7 @@
 // Signing in and out, sessions, and links that are good for once.
-import { Type } from "@sinclair/typebox";
+
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { Type } from "typebox";
 import { organizationAccounts } from "../accounts/accounts.ts";
 import { notePerson } from "../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, IdParams, Named } from "../http/http.ts";

@@ -1,7 +1,7 @@
 // /v1/send and /v1/send/batch
 
-import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { Type } from "typebox";
 import {
   type Api,
   answers,
@@ -217,7 +217,7 @@ function mountBatch(api: Api, idempotency: Idempotency, deps: SendingRouteDeps):
           202: BatchAnswerShape,
           400: Type.Unsafe({ ...BatchError, description: "Invalid parameters" }),
           409: Type.Unsafe({
-            ...Type.Ref(ErrorBody),
+            ...Type.Ref("Error"),
             description: "The Idempotency-Key was used with another request",
           }),
           422: Type.Unsafe({ ...BatchSuppressed, description: "All recipients are suppressed" }),

@@ -1,5 +1,5 @@
 // The body of POST /v1/send: what a field may hold. The same schema serves each item of a batch.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { Closed, Environment, ErrorBody, Extended, Metadata, Named, OneOf, Variables } from "../http/http.ts";
 import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
 

@@ -1,5 +1,5 @@
 // An e-mail on its way in: the request, what is prepared from it, and the records that are shown.
-import type { Static } from "@sinclair/typebox";
+import type { Static } from "typebox";
 import type { ChooseExit, FindLane, Lane, MessageAbout, Outbound } from "../outbound/outbound.ts";
 import type { InTurn } from "../platform/fair/turns.ts";
 import type { World } from "../platform/world.ts";

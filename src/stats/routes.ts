@@ -1,5 +1,5 @@
 // /v1/domains/{id}/stats: paid plans only.
-import { type TObject, Type } from "@sinclair/typebox";
+import { type TObject, Type } from "typebox";
 import { requirePlan } from "../accounts/accounts.ts";
 import {
   type Account,

@@ -1,7 +1,7 @@
 // /v1/imports/suppressions. The preview alone takes multipart bodies and JSON up to 40 MiB, so it has a scope of its own.
 import multipart from "@fastify/multipart";
-import { Type } from "@sinclair/typebox";
 import type { FastifyRequest } from "fastify";
+import { Type } from "typebox";
 import { AnswerOf, type Api, answers, Closed, Id, IdParams, Named, Nullable, OneOf, Time } from "../http/http.ts";
 import { limitUploads } from "../http/limit-uploads.ts";
 import { Refusal } from "../platform/refusal.ts";

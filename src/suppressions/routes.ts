@@ -1,6 +1,6 @@
 // /v1/suppressions
 import { Readable } from "node:stream";
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import {
   AnswerOf,
   type Api,

@@ -1,5 +1,5 @@
 // /v1/templates
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import {
   AnswerOf,
   type Api,

@@ -1,5 +1,5 @@
 // /v1/domains/{id}/warming
-import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "typebox";
 import {
   type Api,
   answers,

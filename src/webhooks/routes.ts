@@ -1,5 +1,5 @@
 // /v1/webhooks and /v1/webhook-deliveries
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { protectLive } from "../accounts/accounts.ts";
 import {
   type Account,
@@ -81,10 +81,10 @@ const LogQuery = {
   days: Type.Optional(Type.Integer({ minimum: 1, maximum: 90, default: 7 })),
   ...PageQuery,
 };
-const DeliveryPage = Type.Composite([
-  PageOf("deliveries", Delivery),
-  Type.Object({ warnings: Type.Array(Type.String({ description: "Sentences on endpoints in trouble" })) }),
-]);
+const DeliveryPage = Type.Object({
+  ...PageOf("deliveries", Delivery).properties,
+  warnings: Type.Array(Type.String({ description: "Sentences on endpoints in trouble" })),
+});
 
 /** A request without a body arrives as null. */
 const NoBody = Nullable(Closed({}));

@@ -1,5 +1,5 @@
 // Endpoints, events and deliveries as rows and as what the API shows.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { Environment, HeaderField, Id, Metadata, Named, Nullable, OneOf, OneOfKinds, Time } from "../http/http.ts";
 
 export const EVENT_TYPES = [

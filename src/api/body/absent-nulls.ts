@@ -1,17 +1,17 @@
 // In what creates something, `null` for an optional field means that the field is absent: many clients send every field they
 // know. The null is taken away before the schema is asked, unless the field itself may hold it. What stands in free objects
 // (variables, metadata, headers) is the customer's own value and stays.
-import type { TSchema } from "@sinclair/typebox";
+import type { JsonSchema } from "../../http/http.ts";
 
 /** Takes such nulls out of a value, in place. Wrong types are left to the validator. */
 export type DropNulls = (value: unknown) => void;
 
 /** For values of this schema; null when it has no optional field. */
-export function nullDropper(schema: TSchema): DropNulls | null {
-  const options = (schema.anyOf ?? schema.allOf) as TSchema[] | undefined;
+export function nullDropper(schema: JsonSchema): DropNulls | null {
+  const options = schema.anyOf ?? schema.allOf;
   if (options) return together(options.map(nullDropper));
   if (schema.properties) return ofObject(schema);
-  const below = schema.items ? nullDropper(schema.items as TSchema) : null;
+  const below = schema.items ? nullDropper(schema.items) : null;
   return below && ((value) => Array.isArray(value) && value.forEach((item) => void below(item)));
 }
 
@@ -23,8 +23,8 @@ function together(parts: (DropNulls | null)[]): DropNulls | null {
   };
 }
 
-function ofObject(schema: TSchema): DropNulls {
-  const properties = Object.entries(schema.properties as Record<string, TSchema>);
+function ofObject(schema: JsonSchema): DropNulls {
+  const properties = Object.entries(schema.properties ?? {});
   const droppable = properties.filter(([name, of]) => isOptional(schema, name) && !mayBeNull(of)).map(([name]) => name);
   const below = properties.flatMap(([name, of]) => {
     const drop = nullDropper(of);
@@ -37,30 +37,20 @@ function ofObject(schema: TSchema): DropNulls {
   };
 }
 
-function isOptional(schema: TSchema, name: string): boolean {
-  return !((schema.required ?? []) as string[]).includes(name);
+function isOptional(schema: JsonSchema, name: string): boolean {
+  return !(schema.required ?? []).includes(name);
 }
 
-function mayBeNull(schema: TSchema): boolean {
-  return schema.nullable === true || schema.type === "null" || ((schema.anyOf ?? []) as TSchema[]).some(mayBeNull);
+function mayBeNull(schema: JsonSchema): boolean {
+  return schema.nullable === true || schema.type === "null" || (schema.anyOf ?? []).some(mayBeNull);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-type Described = {
-  type?: string;
-  nullable?: boolean;
-  enum?: unknown[];
-  anyOf?: Described[];
-  items?: Described;
-  properties?: Record<string, Described>;
-  required?: string[];
-};
-
 /** Says so in the description of a body (OpenAPI 3.0.3: `nullable` stands beside a `type`, and null in an enum). */
-export function describeNulls(schema: Described): void {
+export function describeNulls(schema: JsonSchema): void {
   for (const below of [...(schema.anyOf ?? []), ...(schema.items ? [schema.items] : [])]) describeNulls(below);
   for (const [name, of] of Object.entries(schema.properties ?? {})) {
     describeNulls(of);
@@ -68,9 +58,9 @@ export function describeNulls(schema: Described): void {
   }
 }
 
-function allowNull(schema: Described): void {
+function allowNull(schema: JsonSchema): void {
   const [typed] = schema.anyOf ?? [schema];
-  if (!typed?.type || mayBeNull(schema as TSchema)) return;
+  if (!typed?.type || mayBeNull(schema)) return;
   typed.nullable = true;
   if (typed.enum) typed.enum = [...typed.enum, null];
 }

@@ -1,5 +1,5 @@
 // What requests and answers about received mail look like.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { Closed, Environment, HeaderField, Id, Named, Nullable, OneOf, Time } from "../../http/http.ts";
 import { AuthResults, InboundAttachment, InboundEnvelope, InboundSpam, InboundThread } from "../../webhooks/types.ts";
 import { STATUSES } from "../types.ts";

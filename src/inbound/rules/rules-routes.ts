@@ -1,5 +1,5 @@
 // /v1/inbound-rules and /v1/domains/{id}/rules
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { protectLive } from "../../accounts/accounts.ts";
 import { FORWARD_TO_MAX, WEBHOOK_IDS, WEBHOOK_IDS_MAX } from "../../aliases/aliases.ts";
 import { ACTIONS } from "../../aliases/types.ts";

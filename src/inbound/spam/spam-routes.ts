@@ -1,5 +1,5 @@
 // /v1/domains/{id}/spam
-import { type Static, Type } from "@sinclair/typebox";
+import { type Static, Type } from "typebox";
 import { type Api, answers, Closed, Id, IdParams, Named, Nullable, OneOf, Time } from "../../http/http.ts";
 import { SENDER_CHARS_MAX } from "../../mail/spam/senders.ts";
 import { DMARC_ACTIONS } from "../../mail/spam/verdict.ts";

@@ -1,5 +1,5 @@
 // /v1/masked/destinations, and the contacts and the activity of a masked alias
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import {
   AnswerOf,
   type Api,

@@ -1,6 +1,7 @@
 // The part of addy.io's API (https://app.addy.io/docs) that makes and manages aliases, for password managers that know it.
-import { Type } from "@sinclair/typebox";
+
 import type { FastifyRequest } from "fastify";
+import { Type } from "typebox";
 import { type Api, IdParams } from "../../http/http.ts";
 import type { World } from "../../platform/world.ts";
 import type { AliasPorts } from "../addresses/aliases.ts";

@@ -1,8 +1,8 @@
 // The alias part of SimpleLogin's API (https://github.com/simple-login/app/blob/master/docs/api.md), so that password managers
 // and browser extensions that know that service make masked addresses here. Ids are UUIDs where theirs are numbers.
 import { timingSafeEqual } from "node:crypto";
-import { Type } from "@sinclair/typebox";
 import type { FastifyRequest } from "fastify";
+import { type Static, Type } from "typebox";
 import { type Api, IdParams } from "../../http/http.ts";
 import { invalid } from "../../platform/refusal.ts";
 import { newLocalPart } from "../addresses/addresses.ts";
@@ -117,7 +117,7 @@ function mountLists(api: Api, own: Own): void {
     disabled: Type.Optional(Type.String({ maxLength: 16 })),
   });
   const list = async (request: FastifyRequest, q?: string | null) => {
-    const { page_id = 0, enabled, disabled } = request.query as (typeof query)["static"];
+    const { page_id = 0, enabled, disabled } = request.query as Static<typeof query>;
     const mine = await own(request);
     const active = enabled === undefined ? (disabled === undefined ? {} : { active: false }) : { active: true };
     const page = { limit: PAGE_SIZE, offset: page_id * PAGE_SIZE };

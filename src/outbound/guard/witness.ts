@@ -3,7 +3,7 @@
 // signed and that is about the same guard. Where it names the database asked from, it is a process beside this one; where it
 // names another, two databases go under one identity. No answer says nothing. Only a copy finds anything: the original
 // knows no address but its own.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import type { Api } from "../../http/http.ts";
 import { isSame } from "../../mail/token-bytes.ts";
 import { sleep } from "../../platform/clock.ts";

@@ -1,5 +1,5 @@
 // /v1/ip-pools
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import {
   AnswerOf,
   type Api,

@@ -1,5 +1,5 @@
 // /v1/domains/{id}/relay
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import {
   AnswerOf,
   type Api,

@@ -1,5 +1,5 @@
 // /v1/emails: what was sent, and what became of it.
-import { Type } from "@sinclair/typebox";
+import { Type } from "typebox";
 import { protectLive } from "../../accounts/accounts.ts";
 import {
   type Account,

@@ -1,8 +1,9 @@
 // Behind the List-Unsubscribe link of a mail (RFC 8058): open to anybody who has the link, which its signature proves was
 // ours. Only POST acts; GET shows a page with a button, because mail scanners follow links. The recipient is unsubscribed
 // from the list the mail named, else from mail of the sender domain that carries such a link.
-import { Type } from "@sinclair/typebox";
+
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { Type } from "typebox";
 import type { Api } from "../../http/http.ts";
 import { FORM_BYTES_MAX, openPages, sendPage } from "../../http/public-page.ts";
 import {

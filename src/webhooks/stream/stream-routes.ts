@@ -2,8 +2,8 @@
 // server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { Type } from "@sinclair/typebox";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { Type } from "typebox";
 import { type Api, answers, Closed, Id, Named, OneOf, Time } from "../../http/http.ts";
 import { invalid } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
