@@ -756,12 +756,14 @@ create table masked_alias (
   deleted_at timestamp with time zone,
   unopened_files text default 'hold'::text not null,
   own_name text default 'leave'::text not null,
+  reply_report text default 'hidden'::text not null,
   constraint masked_alias_pkey PRIMARY KEY (org_id, id),
   constraint masked_alias_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
   constraint masked_alias_on_disabled_check CHECK ((on_disabled = ANY (ARRAY['drop'::text, 'reject'::text]))),
   constraint masked_alias_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
   constraint masked_alias_own_name_check CHECK ((own_name = ANY (ARRAY['leave'::text, 'replace'::text]))),
   constraint masked_alias_redact_check CHECK ((redact = ANY (ARRAY['all'::text, 'quoted'::text, 'off'::text]))),
+  constraint masked_alias_reply_report_check CHECK ((reply_report = ANY (ARRAY['never'::text, 'hidden'::text, 'always'::text]))),
   constraint masked_alias_unopened_files_check CHECK ((unopened_files = ANY (ARRAY['hold'::text, 'send'::text])))
 ) with (fillfactor=70);
 CREATE INDEX masked_alias_by_domain ON masked_alias USING btree (org_id, domain_id) WHERE (domain_id IS NOT NULL);
@@ -807,6 +809,7 @@ create table masked_contact (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   person bytea,
+  warned_at timestamp with time zone,
   constraint masked_contact_pkey PRIMARY KEY (org_id, id),
   constraint masked_contact_address UNIQUE (org_id, alias_id, digest),
   constraint masked_contact_org_id_alias_id_fkey FOREIGN KEY (org_id, alias_id) REFERENCES masked_alias(org_id, id) ON DELETE CASCADE,

@@ -684,6 +684,8 @@ type CreateMaskedAliasRequest struct {
 	// in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace:
 	// display_name, or the alias, stands there
 	OwnName *string `json:"own_name" postern:"optional"`
+	// When the author of a sent reply is mailed what was changed in it
+	ReplyReport *string `json:"reply_report" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage
@@ -3590,6 +3592,8 @@ type MaskedAlias struct {
 	UnopenedFiles string `json:"unopened_files"`
 	// Whether replies may show the name of the destination's owner
 	OwnName string `json:"own_name"`
+	// When a reply's author is told of changes
+	ReplyReport string `json:"reply_report"`
 	// Mails received
 	EmailsReceived int64 `json:"emails_received"`
 	// Mails passed on to the destinations
@@ -5406,6 +5410,8 @@ type UpdateMaskedAliasRequest struct {
 	// in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace:
 	// display_name, or the alias, stands there
 	OwnName *string `json:"own_name" postern:"optional"`
+	// When the author of a sent reply is mailed what was changed in it
+	ReplyReport *string `json:"reply_report" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage

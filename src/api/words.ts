@@ -190,6 +190,7 @@ const SHARED: Record<string, string> = {
   type: "The type",
   updated_at: "When it was last changed",
   url: "The URL",
+  reply_report: "When a reply's author is told of changes",
   own_name: "Whether replies may show the name of the destination's owner",
   unopened_files: "What happens to a reply with files that cannot be looked into",
   used_today: "How much of it is used today",

@@ -62,6 +62,7 @@ test("a new alias has every field and the defaults", async () => {
     redact: "all",
     unopened_files: "hold",
     own_name: "leave",
+    reply_report: "hidden",
     emails_received: 0,
     emails_forwarded: 0,
     emails_replied: 0,

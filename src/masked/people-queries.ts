@@ -241,6 +241,19 @@ export async function countNewContacts(tx: Query, orgId: string, aliasId: string
   return row?.total ?? 0;
 }
 
+/** When the owner was last warned of the contact. Index: masked_contact_pkey. */
+export async function findWarnedAt(db: Query, orgId: string, id: string): Promise<Date | null> {
+  const [row] = await db.query<{ warned_at: Date | null }>(
+    "select warned_at from masked_contact where org_id = $1 and id = $2",
+    [orgId, id],
+  );
+  return row?.warned_at ?? null;
+}
+
+export function setWarnedAt(tx: Tx, orgId: string, id: string, at: Date) {
+  return tx.execute("update masked_contact set warned_at = $3 where org_id = $1 and id = $2", [orgId, id, at]);
+}
+
 export type ContactChange = { sealed: Buffer; blocked: boolean; at: Date };
 
 export function updateContact(tx: Tx, orgId: string, id: string, change: ContactChange) {

@@ -7,7 +7,7 @@ import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { AliasRow, DestinationStatus, Environment } from "./types.ts";
 
 const COLUMNS = `id, org_id, environment, domain_id, domain, local_part, masked_description, display_name, metadata, active,
-  disabled_reason, on_disabled, reply_enabled, redact, unopened_files, own_name, emails_received, emails_forwarded, emails_replied, emails_blocked,
+  disabled_reason, on_disabled, reply_enabled, redact, unopened_files, own_name, reply_report, emails_received, emails_forwarded, emails_replied, emails_blocked,
   last_activity_at, created_at, updated_at, deleted_at`;
 
 export type NewAddress = { digest: Buffer; kind: "alias" | "reverse"; alias_id: string; contact_id: string | null };
@@ -54,6 +54,7 @@ export type NewAlias = Pick<
   | "redact"
   | "unopened_files"
   | "own_name"
+  | "reply_report"
   | "created_at"
 >;
 
@@ -61,9 +62,9 @@ export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
   return tx.execute(
     `insert into masked_alias (org_id, id, environment, domain_id, domain, local_part, masked_description, display_name,
        metadata, active, disabled_reason, on_disabled, reply_enabled, redact, unopened_files, own_name,
-       created_at, updated_at)
+       reply_report, created_at, updated_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, case when $10 then null else 'owner' end, $11, $12, $13, $14, $15,
-       $16, $16)`,
+       $16, $17, $17)`,
     [
       orgId,
       row.id,
@@ -80,6 +81,7 @@ export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
       row.redact,
       row.unopened_files,
       row.own_name,
+      row.reply_report,
       row.created_at,
     ],
   );
@@ -189,6 +191,7 @@ export type AliasChange = Pick<
   | "redact"
   | "unopened_files"
   | "own_name"
+  | "reply_report"
 > & { at: Date };
 
 /** Writes every setting. The row must be locked. */
@@ -196,7 +199,7 @@ export function updateAlias(tx: Tx, orgId: string, id: string, change: AliasChan
   return tx.execute(
     `update masked_alias set masked_description = $3, display_name = $4, metadata = $5, active = $6, disabled_reason = $7,
             on_disabled = $8, reply_enabled = $9, redact = $10, unopened_files = $11,
-            own_name = $12, updated_at = $13
+            own_name = $12, reply_report = $13, updated_at = $14
       where org_id = $1 and id = $2`,
     [
       orgId,
@@ -211,6 +214,7 @@ export function updateAlias(tx: Tx, orgId: string, id: string, change: AliasChan
       change.redact,
       change.unopened_files,
       change.own_name,
+      change.reply_report,
       change.at,
     ],
   );

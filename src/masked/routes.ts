@@ -23,7 +23,7 @@ import * as aliases from "./addresses/aliases.ts";
 import { mountPeople } from "./addresses/people-routes.ts";
 import { maskedDomain } from "./addresses/service-domain.ts";
 import { mountMaskedSettings } from "./settings-routes.ts";
-import { FORMATS, ON_DISABLED, OWN_NAME, REDACT, UNOPENED_FILES } from "./types.ts";
+import { FORMATS, ON_DISABLED, OWN_NAME, REDACT, REPLY_REPORT, UNOPENED_FILES } from "./types.ts";
 
 const TEXT_MAX = 500;
 const NAME_MAX = 100;
@@ -58,6 +58,7 @@ const Alias = Named(
     redact: OneOf(REDACT),
     unopened_files: OneOf(UNOPENED_FILES),
     own_name: OneOf(OWN_NAME),
+    reply_report: OneOf(REPLY_REPORT),
     emails_received: Type.Integer(),
     emails_forwarded: Type.Integer(),
     emails_replied: Type.Integer(),
@@ -102,6 +103,9 @@ const settings = {
       description:
         "The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace: display_name, or the alias, stands there",
     }),
+  ),
+  reply_report: Type.Optional(
+    OneOf(REPLY_REPORT, { description: "When the author of a sent reply is mailed what was changed in it" }),
   ),
 };
 const tags = ["Masked aliases"];

@@ -20,6 +20,10 @@ export type UnopenedFiles = (typeof UNOPENED_FILES)[number];
 export const OWN_NAME = ["leave", "replace"] as const;
 export type OwnName = (typeof OWN_NAME)[number];
 
+/** When the author of a reply that left is told what was changed in it. */
+export const REPLY_REPORT = ["never", "hidden", "always"] as const;
+export type ReplyReport = (typeof REPLY_REPORT)[number];
+
 export const DESTINATION_STATUSES = ["pending", "verified", "suspended"] as const;
 export type DestinationStatus = (typeof DESTINATION_STATUSES)[number];
 
@@ -54,6 +58,7 @@ export type AliasRow = {
   redact: Redact;
   unopened_files: UnopenedFiles;
   own_name: OwnName;
+  reply_report: ReplyReport;
   emails_received: number;
   emails_forwarded: number;
   emails_replied: number;

@@ -33,10 +33,17 @@ export type MaskedSimulation = {
   alias(more?: object): Promise<Answer["body"]>;
   /** The reverse address of a contact, of C unless it is named. */
   reverse(aliasId: string, email?: string): Promise<string>;
-  /** A mail, from D unless it says otherwise: what SMTP said to the first recipient, and what would have left, read. */
-  simulate(
-    mail: SimulatedMail,
-  ): Promise<{ body: Answer["body"]; messages: Answer["body"][]; said: string; message: string }>;
+  /**
+   * A mail, from D unless it says otherwise: what SMTP said to the first recipient, and what would have left, read. What the
+   * owner is told of mail that passed stands apart, in `reports`.
+   */
+  simulate(mail: SimulatedMail): Promise<{
+    body: Answer["body"];
+    messages: Answer["body"][];
+    reports: Answer["body"][];
+    said: string;
+    message: string;
+  }>;
   /** `type outcome reason` of each entry, the newest first. */
   activity(aliasId: string): Promise<string[]>;
   close(): Promise<void>;
@@ -90,7 +97,13 @@ async function simulate(ask: MaskedSimulation["ask"], mail: SimulatedMail) {
       mail: await PostalMime.parse(Buffer.from(one.raw_base64, "base64")),
     })),
   );
-  return { body, messages, said: `${smtp_code} ${enhanced_code}`, message };
+  const [reports, others] = [messages.filter((one) => isReport(one)), messages.filter((one) => !isReport(one))];
+  return { body, messages: others, reports, said: `${smtp_code} ${enhanced_code}`, message };
+}
+
+/** Does it tell the owner of mail that passed? */
+export function isReport({ mail }: { mail: { subject?: string | undefined } }): boolean {
+  return /^(?:Your reply was sent|A mail to your alias holds)/.test(mail.subject ?? "");
 }
 
 function written({ to, head = "", text = "hi" }: SimulatedMail, from: string): Buffer {

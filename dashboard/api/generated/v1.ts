@@ -1985,8 +1985,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_lo2",
-         *       "last_four": "1C6j",
+         *       "key_prefix": "svc_test_VN6",
+         *       "last_four": "H1qj",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2293,8 +2293,8 @@ export interface components {
          *         "environment": "test",
          *         "kind": "full",
          *         "destination_id": null,
-         *         "key_prefix": "svc_test_lo2",
-         *         "last_four": "1C6j",
+         *         "key_prefix": "svc_test_VN6",
+         *         "last_four": "H1qj",
          *         "created_at": "2026-11-24T09:30:00.000Z",
          *         "last_used_at": null,
          *         "revoked_at": null
@@ -2511,6 +2511,11 @@ export interface components {
              * @enum {string|null}
              */
             own_name?: "leave" | "replace" | null;
+            /**
+             * @description When the author of a sent reply is mailed what was changed in it
+             * @enum {string|null}
+             */
+            reply_report?: "never" | "hidden" | "always" | null;
         };
         /**
          * @example {
@@ -2619,7 +2624,7 @@ export interface components {
          *         "selector": "shop2",
          *         "domain": "shop1.example",
          *         "algorithm": "ed25519",
-         *         "public_key": "O/HVqbB/CjHwLJyZD5sUsZdNiY3CDLglbsMPvhcoNVU=",
+         *         "public_key": "oTIY3y7uXNRTpKm06kJzEehUzQI3WGWER0pcBeuEKoQ=",
          *         "status": "deactivated",
          *         "active": false,
          *         "verified": false,
@@ -2694,7 +2699,7 @@ export interface components {
          *         "selector": "postern2",
          *         "domain": "shop1.example",
          *         "algorithm": "ed25519",
-         *         "public_key": "daJhjweDBv08CFcE7KJFHNTiHj1LydxFzdyfHvpLUa8=",
+         *         "public_key": "zUEaoSC/qn0KUxyBmHtgsDLPVJUcjnH4u+TXfvV0E7w=",
          *         "status": "pending",
          *         "active": false,
          *         "verified": false,
@@ -2706,7 +2711,7 @@ export interface components {
          *       "dns_record": {
          *         "type": "TXT",
          *         "name": "postern2._domainkey.shop1.example",
-         *         "value": "v=DKIM1; k=ed25519; p=daJhjweDBv08CFcE7KJFHNTiHj1LydxFzdyfHvpLUa8="
+         *         "value": "v=DKIM1; k=ed25519; p=zUEaoSC/qn0KUxyBmHtgsDLPVJUcjnH4u+TXfvV0E7w="
          *       },
          *       "message": "Publish the TXT record postern2._domainkey.shop1.example; it signs as soon as DN"
          *     }
@@ -2770,12 +2775,12 @@ export interface components {
         };
         /**
          * @example {
-         *       "address": "59ab5db3f7b8dbea9f68ccd157639095@reports.postern.example",
-         *       "rua": "mailto:59ab5db3f7b8dbea9f68ccd157639095@reports.postern.example",
+         *       "address": "7cdabf93e9580c92377c651201b54166@reports.postern.example",
+         *       "rua": "mailto:7cdabf93e9580c92377c651201b54166@reports.postern.example",
          *       "suggested_record": {
          *         "type": "TXT",
          *         "name": "_dmarc.shop1.example",
-         *         "value": "v=DMARC1; p=none; rua=mailto:59ab5db3f7b8dbea9f68ccd157639095@reports.postern.ex"
+         *         "value": "v=DMARC1; p=none; rua=mailto:7cdabf93e9580c92377c651201b54166@reports.postern.ex"
          *       },
          *       "external_authorization": {
          *         "required": true,
@@ -4734,7 +4739,7 @@ export interface components {
          *           "selector": "postern2",
          *           "domain": "shop1.example",
          *           "algorithm": "ed25519",
-         *           "public_key": "daJhjweDBv08CFcE7KJFHNTiHj1LydxFzdyfHvpLUa8=",
+         *           "public_key": "zUEaoSC/qn0KUxyBmHtgsDLPVJUcjnH4u+TXfvV0E7w=",
          *           "status": "pending",
          *           "active": false,
          *           "verified": false,
@@ -4748,7 +4753,7 @@ export interface components {
          *         {
          *           "type": "TXT",
          *           "name": "postern2._domainkey.shop1.example",
-         *           "value": "v=DKIM1; k=ed25519; p=daJhjweDBv08CFcE7KJFHNTiHj1LydxFzdyfHvpLUa8=",
+         *           "value": "v=DKIM1; k=ed25519; p=zUEaoSC/qn0KUxyBmHtgsDLPVJUcjnH4u+TXfvV0E7w=",
          *           "selector": "postern2"
          *         }
          *       ]
@@ -4906,7 +4911,7 @@ export interface components {
          *           "status": "failed",
          *           "status_code": null,
          *           "error": "dns: the host has no address on the public internet",
-         *           "duration_ms": 7,
+         *           "duration_ms": 36,
          *           "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *           "created_at": "2026-11-24T09:30:00.000Z",
          *           "next_attempt_at": null
@@ -5035,8 +5040,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "rskp52caif@masked.postern.example",
-         *       "address": "rskp52caif",
+         *       "email": "skkxc6aadi@masked.postern.example",
+         *       "address": "skkxc6aadi",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop27@mailbox.example"
@@ -5053,6 +5058,7 @@ export interface components {
          *       "redact": "all",
          *       "unopened_files": "hold",
          *       "own_name": "leave",
+         *       "reply_report": "hidden",
          *       "emails_received": 0,
          *       "emails_forwarded": 0,
          *       "emails_replied": 0,
@@ -5117,6 +5123,11 @@ export interface components {
              * @enum {string}
              */
             own_name: "leave" | "replace";
+            /**
+             * @description When a reply's author is told of changes
+             * @enum {string}
+             */
+            reply_report: "never" | "hidden" | "always";
             /** @description Mails received */
             emails_received: number;
             /** @description Mails passed on to the destinations */
@@ -5146,7 +5157,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.x4446wp5xmet72letq2wlddyrq@masked.postern.example",
+         *       "reply_address": "r.ap5s2m55dw3enodjh7qjnnqoc4@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5805,7 +5816,7 @@ export interface components {
          *       "accepted": true,
          *       "results": [
          *         {
-         *           "recipient": "help1795523620964@shop1.example",
+         *           "recipient": "help1795526830716@shop1.example",
          *           "accepted": true,
          *           "smtp_code": 250,
          *           "enhanced_code": "2.0.0",
@@ -5817,7 +5828,7 @@ export interface components {
          *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *         "message_id": "<0193a5c0-7b1e-7000-8000-000000000002@simulated.invalid>",
          *         "from_address": "Anna <anna@contact.example>",
-         *         "to_address": "help1795523620964@shop1.example",
+         *         "to_address": "help1795526830716@shop1.example",
          *         "subject": "Where is my order?",
          *         "status": "delivered",
          *         "environment": "test",
@@ -5829,7 +5840,7 @@ export interface components {
          *         "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
          *         "reason": null,
          *         "from": "Anna <anna@contact.example>",
-         *         "to": "help1795523620964@shop1.example",
+         *         "to": "help1795526830716@shop1.example",
          *         "cc": [],
          *         "reply_to": null,
          *         "date": "2026-11-24T09:30:00.000Z",
@@ -5846,7 +5857,7 @@ export interface components {
          *         "dkim": "none",
          *         "envelope": {
          *           "from": "anna@contact.example",
-         *           "to": "help1795523620964@shop1.example",
+         *           "to": "help1795526830716@shop1.example",
          *           "remote_ip": "192.0.2.1",
          *           "helo": "simulated.invalid",
          *           "tls": false
@@ -6623,6 +6634,11 @@ export interface components {
              * @enum {string}
              */
             own_name?: "leave" | "replace";
+            /**
+             * @description When the author of a sent reply is mailed what was changed in it
+             * @enum {string}
+             */
+            reply_report?: "never" | "hidden" | "always";
         };
         /**
          * @example {
@@ -7001,7 +7017,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 7,
+         *       "duration_ms": 36,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null

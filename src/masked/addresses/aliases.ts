@@ -25,6 +25,7 @@ import {
   type OnDisabled,
   type OwnName,
   type Redact,
+  type ReplyReport,
   type UnopenedFiles,
 } from "../types.ts";
 import { addressDigest, destinationDigest, newLocalPart, REPLY_LOCAL, tryOpenText } from "./addresses.ts";
@@ -61,6 +62,7 @@ export type AliasSettings = {
   redact: Redact;
   unopened_files: UnopenedFiles;
   own_name: OwnName;
+  reply_report: ReplyReport;
 };
 
 export type CreateAlias = Partial<AliasSettings> & {
@@ -137,6 +139,7 @@ const DEFAULTS: Omit<AliasSettings, "forward_to"> = {
   redact: "all",
   unopened_files: "hold",
   own_name: "leave",
+  reply_report: "hidden",
 };
 
 /** The service's masked domain, or a verified domain of the organization that receives and signs. */

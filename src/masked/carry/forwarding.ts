@@ -10,11 +10,13 @@ import { addressOf, correspondents, everybody, type Named, type Person } from ".
 import { readParts } from "../arrive/parts.ts";
 import { canonicalAddress, verdictsOf } from "../arrive/sender-proof.ts";
 import { addressFinder, contactFinder, contextFinder, type FindContact } from "../lookups.ts";
+import { findWarnedAt, setWarnedAt } from "../people-queries.ts";
 import { mailtoToLeave } from "../rewrite/forward.ts";
 import type { Replacement } from "../rewrite/scrub/replace-addresses.ts";
 import { personDigest, type Token, tokenDigest } from "../rewrite/sent-content.ts";
 import { isSameMailbox } from "../rewrite/spellings.ts";
 import type { ForwardOrder, GivenId } from "../rewrite/write-forwards.ts";
+import { isSuspicious, type Suspicious, warnOwner } from "../settle/reports.ts";
 import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "../types.ts";
 import * as carry from "./carry.ts";
 import { isLoop, loopMark } from "./loops.ts";
@@ -110,10 +112,16 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
   const threads = await threadsOf(world, alias, ids);
   const written = await writeAll(world, going, { threads, own_ids: ids });
   if (written === null) return null;
-  const { built, sent } = written;
+  const { built, sent, why } = written;
   for (const [at, destination] of ready.entries()) {
     const raw = await queued(world, ports, going, { ...(built[at] as Built), recipient: destination.email });
     leaving.push({ raw, trace: { kind: "forward", destination_id: destination.id, contact_id } });
+  }
+  const warnings = (await isToWarn(world, alias.org_id, contact_id, why)) ? ready : [];
+  for (const [at, { email: to }] of warnings.entries()) {
+    const shown = people.from.name ?? people.from.email;
+    const warned = { to, environment: mail.environment, about_id: `<${built[at]?.message_id}>`, shown, why };
+    leaving.push({ raw: await warnOwner(world, ports, alias, warned), trace: { kind: "notice" } });
   }
   const { message_id } = parsed;
   const entries = ready.map(({ id }, at) => ({
@@ -140,14 +148,32 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
         : sameIds(world, alias.id, [...ids.references, ...ids.in_reply_to, ids.message_id]),
       sent,
       contact: { id: contact_id, received: 1, sent: 0 },
+      also:
+        warnings.length === 0
+          ? undefined
+          : (tx) => setWarnedAt(tx, alias.org_id, contact_id, new Date(world.clock.now())),
     },
   );
+}
+
+const WARN_EVERY_MS = 30 * 86_400_000;
+
+/** One warning a month for each contact; a time of the future is one of a clock that was wrong. */
+async function isToWarn(
+  { db, clock }: Pick<carry.CarryWorld, "db" | "clock">,
+  orgId: string,
+  contactId: string,
+  why: Suspicious,
+): Promise<boolean> {
+  if (!isSuspicious(why)) return false;
+  const ago = clock.now() - ((await findWarnedAt(db, orgId, contactId))?.getTime() ?? 0);
+  return ago > WARN_EVERY_MS || ago < 0;
 }
 
 type Written = { threads: Ids; own_ids: Ids };
 type Built = { mime: Buffer; message_id: string };
 
-type Output = { built: Built[]; sent: ReturnType<typeof sentRows> };
+type Output = { built: Built[]; sent: ReturnType<typeof sentRows>; why: Suspicious };
 
 /**
  * The forward for each mailbox, null where the mail is too much for a worker. A mail that names a mailbox is written once more, with tokens in its place, and all the people
@@ -167,17 +193,17 @@ async function writeAll(world: carry.CarryWorld, going: Going, given: Written): 
   };
   const first = await write(isOwn ? null : probingTokens(alias, mailboxes));
   if (first === null) return null;
-  if (isOwn) return { built: first.forwards, sent: [] };
-  if (first.digests.length === 0 && people.owners.length === 0) {
-    return { built: first.forwards, sent: sentRows(people.shown_ids, [], first.lines) };
-  }
+  const is_named = !isOwn && (first.digests.length > 0 || people.owners.length > 0);
+  const why = { is_named, addresses: first.addresses };
+  if (isOwn) return { built: first.forwards, sent: [], why };
+  if (!is_named) return { built: first.forwards, sent: sentRows(people.shown_ids, [], first.lines), why };
   const second = await write(await tokensOf(world, findContact, alias, mailboxes));
   if (second === null) return null;
   const digests = [
     ...people.owners.flatMap((one) => [tokenDigest(key, one), personDigest(key, one)]),
     ...second.digests,
   ];
-  return { built: second.forwards, sent: sentRows(people.shown_ids, digests, second.lines) };
+  return { built: second.forwards, sent: sentRows(people.shown_ids, digests, second.lines), why };
 }
 
 /** The confirmed destinations that are no addresses of this service by now. */

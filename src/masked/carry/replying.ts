@@ -20,7 +20,8 @@ import { type SentContent, type Token, withoutTokens } from "../rewrite/sent-con
 import { serverNames } from "../rewrite/server-names.ts";
 import { isSameMailbox } from "../rewrite/spellings.ts";
 import { maskedWord } from "../rewrite/tell-leaks.ts";
-import { detailOf, makeNotice, type Refusal, tellUnopened } from "../settle/notices.ts";
+import { detailOf, makeNotice, type Refusal } from "../settle/notices.ts";
+import { tellSent } from "../settle/reports.ts";
 import type { ActivityType, ContactSecrets } from "../types.ts";
 import * as carry from "./carry.ts";
 import { contactsBehind, restoring, writtenForms } from "./quoted-people.ts";
@@ -108,7 +109,7 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
   }
   if (built.kind === "refused") return turnBack(world, ports, reply, { refusal: { kind: built.reason } });
   if (built.kind === "held") return holdBack(world, ports, reply, built);
-  const { id, outer, bytes, redactions, unopened } = built;
+  const { id, outer, bytes, redactions, unopened, changes } = built;
   const outgoing = { id, message_id: outer, from: addressOf(alias), recipient: people.contact.email, mime: bytes };
   const raw = await carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);
   const owner_id = ownerOf(reply)?.id ?? null;
@@ -122,10 +123,9 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
     message_id: `<${outer}>`,
   };
   const leaving: carry.Leaving[] = [{ raw, trace: { kind: "reply", contact_id: about.contact_id, owner_id } }];
-  if (unopened.length > 0) {
-    const told = { to: reply.author, environment: mail.environment, about_id: parsed.message_id, unopened };
-    leaving.push({ raw: await tellUnopened(world, ports, alias, told), trace: { kind: "notice" } });
-  }
+  const told = { to: reply.author, environment: mail.environment, about_id: parsed.message_id, unopened, changes };
+  const report = await tellSent(world, ports, alias, told);
+  if (report !== null) leaving.push({ raw: report, trace: { kind: "notice" } });
   return carry.conclude(
     world,
     { alias, mail },

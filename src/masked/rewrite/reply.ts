@@ -1,7 +1,9 @@
 // A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
 
+import { splitMessage } from "../../mail/mime/parse-head.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../mail/mime/write/encode-header.ts";
+import { type Change, createLedger } from "./changes.ts";
 import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import { hiddenForms } from "./hidden-forms.ts";
@@ -43,9 +45,16 @@ export type ReplyOrder = {
 
 export type BuiltReply =
   /** `unopened`: files that leave though nobody could look into them. */
-  | { kind: "built"; bytes: Buffer; redactions: number; dropped: string[]; unopened: ToldLeak[] }
+  | {
+      kind: "built";
+      bytes: Buffer;
+      redactions: number;
+      dropped: string[];
+      unopened: ToldLeak[];
+      changes: Change[];
+    }
   /** `bytes`: as it would have left. */
-  | ({ kind: "held"; bytes: Buffer; redactions: number } & Told)
+  | ({ kind: "held"; bytes: Buffer; redactions: number; unopened: ToldLeak[]; changes: Change[] } & Told)
   | { kind: "refused"; reason: ScrubRefusal };
 
 /** Parts that the mutation tests exchange; nothing else does. */
@@ -68,10 +77,14 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
   const all = gate(searched.bytes, secretsOf(order));
   const unopened = order.unopened_files === "send" ? all.filter(({ isUnopened }) => isUnopened) : [];
   const leaks = all.filter((leak) => !unopened.includes(leak));
-  if (leaks.length === 0) return { ...finished, unopened: withFiles(searched.bytes, unopened) };
-  const { bytes: built, redactions } = finished;
-  const told = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), gate);
-  return { kind: "held", bytes: built, redactions, ...told };
+  const told = withFiles(
+    searched.bytes,
+    all.filter(({ isUnopened }) => isUnopened),
+  );
+  if (leaks.length === 0) return { ...finished, unopened: told };
+  const { bytes: built, redactions, changes } = finished;
+  const why = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), gate);
+  return { kind: "held", bytes: built, redactions, unopened: told, changes, ...why };
 }
 
 /** Does the order name anything that the contact sent and that must not be told otherwise? */
@@ -117,7 +130,13 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boole
   ].join("");
   const { dropped, redactions, part } = scrubbed;
   const built = Buffer.concat([Buffer.from(head), part.body, END]);
-  return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped, unopened: [] };
+  const ledger = createLedger();
+  ledger.replaced({ where: "the message", place: "header" }, subject, mark);
+  for (const name of goneFields(bytes)) {
+    ledger.note({ where: "the message", place: "header", kind: "left_out", detail: name, count: 1 });
+  }
+  const changes = [...ledger.all(), ...scrubbed.changes];
+  return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped, unopened: [], changes };
 }
 
 /** The same people and ids without what only the contact can have told. */
@@ -192,6 +211,16 @@ function hiddenBy({ hidden, to, cc, sent }: ReplyOrder): Replacement[] {
   const told = sent.tokens.map(({ email }) => email);
   const seen = [...to, ...cc].map(({ email }) => email).filter((email) => !told.includes(email));
   return hiddenForms(hidden, seen);
+}
+
+const WRITTEN_FIELDS =
+  /^(?:from|to|cc|subject|date|message-id|in-reply-to|references|auto-submitted|importance|mime-version|content-.*)$/i;
+const FIELDS_TOLD_MAX = 100;
+
+/** The names of the fields of which nothing goes into a reply. */
+function goneFields(bytes: Buffer): string[] {
+  const names = splitMessage(bytes).headers.map(({ name }) => name);
+  return names.filter((name) => !WRITTEN_FIELDS.test(name)).slice(0, FIELDS_TOLD_MAX);
 }
 
 const END = Buffer.from("\r\n");

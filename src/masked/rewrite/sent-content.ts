@@ -219,8 +219,8 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
     const kept = replaceOpaque(words, isHtml, (text, plain) =>
       digests.has(sentDigest(sent.key, plain)) ? shelf.put(text) : text,
     );
-    const { text, count } = replacer[kind](kept);
-    return { text: taken ? shelf.clear(text) : shelf.take(text), count: count + told.count };
+    const { text, count, runs = 0 } = replacer[kind](kept);
+    return { text: taken ? shelf.clear(text) : shelf.take(text), count: count + told.count, runs };
   };
   return {
     text: (source) => run(source, false, "text"),

@@ -1,5 +1,6 @@
 // The forwards of a mail to each mailbox of an alias, from an order that can be handed to a worker: it holds no functions.
 import { buildForward, type ForwardParts } from "./forward.ts";
+import { countingAddresses } from "./named-addresses.ts";
 import { type ContentHider, createHider, type Token } from "./sent-content.ts";
 
 /** `is_given`: as the contact wrote it, so that the mailbox in it becomes a token. */
@@ -15,19 +16,30 @@ export type ForwardOrder = Omit<ForwardParts, "in_reply_to" | "references" | "me
 /** `tokens`: the mailboxes that are hidden in what the contact wrote; null where the author is the owner. */
 export type ForwardsOrder = { tokens: readonly Token[] | null; key: string; forwards: readonly ForwardOrder[] };
 
-/** `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it; `lines` of what may be broken. */
+/**
+ * `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it; `lines` of what may be broken.
+ * `addresses`: how many different ones the texts name, 0 where the author is the owner.
+ */
 export type BuiltForwards = {
   kind: "built";
   forwards: { mime: Buffer; message_id: string }[];
   digests: string[];
   lines: string[];
+  addresses: number;
 };
 
 /** Writes them, in the order of the order. Never throws for what the message holds. */
 export function writeForwards(bytes: Buffer, { tokens, key, forwards }: ForwardsOrder): BuiltForwards {
-  const hider = tokens === null ? null : createHider(tokens, key);
+  const counting = tokens === null ? null : countingAddresses(createHider(tokens, key));
+  const hider = counting?.hider ?? null;
   const written = forwards.map((order) => writeOne(bytes, order, hider));
-  return { kind: "built", forwards: written, digests: [...(hider?.digests ?? [])], lines: [...(hider?.lines ?? [])] };
+  return {
+    kind: "built",
+    forwards: written,
+    digests: [...(hider?.digests ?? [])],
+    lines: [...(hider?.lines ?? [])],
+    addresses: counting?.count() ?? 0,
+  };
 }
 
 function writeOne(bytes: Buffer, order: ForwardOrder, hider: ContentHider | null) {

@@ -1,6 +1,5 @@
-// Mail to the owner of an alias about a reply of theirs that did not reach its contact (refused, held, or bounced), or that
-// left with files nobody looked into. In our words: a server's answer to us may say more than the owner's mailbox provider
-// should keep.
+// Mail to the owner of an alias about a reply of theirs that did not reach its contact (refused, held, or bounced). In our
+// words: a server's answer to us may say more than the owner's mailbox provider should keep.
 
 import type { RawMessage } from "../../sending/types.ts";
 import { REPLY_RECIPIENTS_MAX } from "../arrive/arrival.ts";
@@ -61,23 +60,11 @@ export async function makeNotice(
   });
 }
 
-export type UnopenedOrder = Pick<NoticeOrder, "to" | "environment" | "about_id"> & { unopened: readonly ToldLeak[] };
+export type Mail = Pick<NoticeOrder, "to" | "environment" | "about_id"> &
+  Pick<Notice, "subject" | "paragraphs" | "failure">;
 
-/** Tells the author of a reply that left which of its files nobody looked into. */
-export async function tellUnopened(
-  world: carry.CarryWorld,
-  ports: carry.CarryPorts,
-  alias: AliasRow,
-  order: UnopenedOrder,
-): Promise<RawMessage> {
-  const paragraphs = explainUnopened(addressOf(alias), order.unopened);
-  const subject = "Your reply was sent with files that nobody looked into";
-  return toOwner(world, ports, alias, { ...order, subject, paragraphs, failure: null });
-}
-
-type Mail = Pick<NoticeOrder, "to" | "environment" | "about_id"> & Pick<Notice, "subject" | "paragraphs" | "failure">;
-
-async function toOwner(
+/** A mail to a mailbox of the alias, ready for the queue. */
+export async function toOwner(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,
   alias: AliasRow,
@@ -94,18 +81,8 @@ async function toOwner(
   return { ...raw, envelope_from: "" };
 }
 
-const FILES_SHOWN_MAX = 20;
-
-function explainUnopened(own: string, unopened: readonly ToldLeak[]): string[] {
-  const list = listOf(unopened.map(placeOf), FILES_SHOWN_MAX, "files");
-  return [
-    `Your reply from ${own} was sent, with something in it that nobody could look into:`,
-    list,
-    "If your real address or your name stands in there, its reader sees it. It was sent because the setting unopened_files of the alias says send; with hold, such a reply waits for your word.",
-  ];
-}
-
-function listOf(places: readonly string[], max: number, what: string): string {
+/** One on each line, as far as there is room. */
+export function listOf(places: readonly string[], max: number, what: string): string {
   const more = places.length > max ? [`- and ${places.length - max} more ${what}`] : [];
   return [...places.slice(0, max).map((place) => `- ${place}`), ...more].join("\n");
 }
@@ -181,7 +158,8 @@ function explainLeak(own: string, { leaks, words, links }: Extract<Refusal, { ki
   ];
 }
 
-function placeOf({ where, file }: ToldLeak): string {
+/** Where it is, as its author knows it. */
+export function placeOf({ where, file }: ToldLeak): string {
   return file === null ? where : `the file "${file}" (${where})`;
 }
 

@@ -340,6 +340,8 @@ export type CreateMaskedAliasRequest = {
    * display_name, or the alias, stands there
    */
   own_name?: "leave" | "replace" | (string & {}) | null;
+  /** When the author of a sent reply is mailed what was changed in it */
+  reply_report?: "never" | "hidden" | "always" | (string & {}) | null;
 };
 
 export type CreateMaskedContactRequest = {
@@ -1872,6 +1874,8 @@ export type MaskedAlias = {
   unopened_files: "hold" | "send" | (string & {});
   /** Whether replies may show the name of the destination's owner */
   own_name: "leave" | "replace" | (string & {});
+  /** When a reply's author is told of changes */
+  reply_report: "never" | "hidden" | "always" | (string & {});
   /** Mails received */
   emails_received: number;
   /** Mails passed on to the destinations */
@@ -2716,6 +2720,8 @@ export type UpdateMaskedAliasRequest = {
    * display_name, or the alias, stands there
    */
   own_name?: "leave" | "replace" | (string & {});
+  /** When the author of a sent reply is mailed what was changed in it */
+  reply_report?: "never" | "hidden" | "always" | (string & {});
 };
 
 export type UpdateMaskedContactRequest = {

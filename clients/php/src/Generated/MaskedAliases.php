@@ -82,6 +82,8 @@ final class MaskedAliases
      *     // above quotes, in heads of attached mail or in calendars. leave: in running text and signatures
      *     // it stays. replace: display_name, or the alias, stands there
      *     own_name?: string|null,
+     *     // When the author of a sent reply is mailed what was changed in it
+     *     reply_report?: string|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -192,6 +194,8 @@ final class MaskedAliases
      *     // above quotes, in heads of attached mail or in calendars. leave: in running text and signatures
      *     // it stays. replace: display_name, or the alias, stands there
      *     own_name?: string,
+     *     // When the author of a sent reply is mailed what was changed in it
+     *     reply_report?: string,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

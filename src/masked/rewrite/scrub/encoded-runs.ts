@@ -20,7 +20,7 @@ export function withRuns(replacer: Replacer, holds: (octets: string) => boolean)
       const left = steps.join("/");
       return readingsOf(left).some(holds) || left === run ? HIDDEN : left;
     });
-    return { text: hidden, count: count + more };
+    return { text: hidden, count: count + more, runs: more };
   };
   return { text: (text) => also(replacer.text(text)), html: (html) => also(replacer.html(html)), name: replacer.name };
 }

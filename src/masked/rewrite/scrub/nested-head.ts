@@ -8,21 +8,22 @@ import { parseMailDate } from "../../../mail/mime/parse-date.ts";
 import type { Part } from "../../../mail/mime/parse-structure.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../../mail/mime/write/encode-header.ts";
 import { oneLine } from "../header-fields.ts";
-import type { Replacer } from "./replace-addresses.ts";
+import type { Replaced, Replacer } from "./replace-addresses.ts";
 
 const FIELDS = ["from", "to", "cc", "subject", "date"];
 const PEOPLE = ["from", "to", "cc"];
 
-/** The fields of `root`, and how much was replaced in them. `own` is whom the reply comes from. */
+/** The fields of `root`, and what was replaced in them, with its marks. `own` is whom the reply comes from. */
 export function nestedHead(
   root: Part,
   { text: replace }: Replacer,
   { own, mark }: { own: HeaderMailbox; mark: string },
-): { head: string; count: number } {
-  let [head, count] = ["", 0];
+): { head: string; replaced: Replaced[] } {
+  let head = "";
+  const all: Replaced[] = [];
   const text = (given: string) => {
     const replaced = replace(given);
-    return { ...replaced, text: replaced.text.replaceAll(mark, "") };
+    return { ...replaced, text: replaced.text.replaceAll(mark, ""), marked: replaced.text };
   };
   const charset = charsetOfText(root);
   for (const { name, raw } of root.headers) {
@@ -30,7 +31,7 @@ export function nestedHead(
     if (!FIELDS.includes(lower)) continue;
     const shown = lower.replace(/^./, (letter) => letter.toUpperCase());
     const replaced = text(readableValue(unfoldedValue(raw, charset)));
-    count += replaced.count;
+    all.push({ ...replaced, text: replaced.marked });
     const list = PEOPLE.includes(lower) ? mailboxesOf(raw, charset) : [];
     const people = peopleOf(list, text, own);
     // In one form, however long the name was before; what is no address stays as it is read.
@@ -40,7 +41,7 @@ export function nestedHead(
     if (date !== null) head += rawHeader(shown, new Date(date).toUTCString().replace("GMT", "+0000"));
     else head += isWritten ? mailboxHeader(shown, people) : textHeader(shown, oneLine(replaced.text));
   }
-  return { head, count };
+  return { head, replaced: all };
 }
 
 function isNamed(text: string, { email }: HeaderMailbox): boolean {

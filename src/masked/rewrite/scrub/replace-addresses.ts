@@ -19,7 +19,8 @@ import {
 /** `from` is an address that must not stay, or a text that an address was shown as; `to` stands for it. */
 export type Replacement = { from: string; to: string };
 
-export type Replaced = { text: string; count: number };
+/** `runs`: how many of them were runs of letters and digits (encoded-runs.ts). */
+export type Replaced = { text: string; count: number; runs?: number };
 
 /** `name` is for names of files: there the address is found wherever its letters stand. */
 export type Replacer = { text(text: string): Replaced; html(html: string): Replaced; name(name: string): Replaced };

@@ -16,6 +16,7 @@ import type { HeaderMailbox } from "../../../mail/mime/write/encode-header.ts";
 import { rewriteCalendar } from "../calendar/calendar.ts";
 import { writeAnswer } from "../calendar/calendar-answer.ts";
 import { namedAnew } from "../calendar/calendar-person.ts";
+import { type Change, createLedger, type Ledger } from "../changes.ts";
 import { oneLine } from "../header-fields.ts";
 import { cutArmor, cutHtmlArmor } from "./armor.ts";
 import { unwrapFlowed } from "./flowed.ts";
@@ -50,7 +51,7 @@ export type ScrubTools = {
 export type BuiltPart = { head: string; body: Buffer };
 
 export type Scrubbed =
-  | { kind: "built"; part: BuiltPart; redactions: number; dropped: string[] }
+  | { kind: "built"; part: BuiltPart; redactions: number; dropped: string[]; changes: Change[] }
   | { kind: "refused"; reason: ScrubRefusal };
 
 /** `lost_file`: without what names its author, a file or the whole content would be missing. */
@@ -70,6 +71,9 @@ const CITED_ID = /\s+cite\s*=\s*(?:"\s*mid:[^"]*"|'\s*mid:[^']*'|mid:[^\s>]*)/gi
 type Work = ScrubTools & {
   cids: Map<string, string>;
   count: number;
+  ledger: Ledger;
+  /** The part that is at hand, as the leak gate names it. */
+  where: string;
   dropped: string[];
   nesting: number;
   refusal: ScrubRefusal | null;
@@ -82,16 +86,17 @@ export function scrubParts(bytes: Buffer, tools: ScrubTools): Scrubbed {
   const work: Work = {
     ...tools,
     ...{ cids: new Map(), count: 0, dropped: [], nesting: 0, refusal: null, has_content: false },
+    ...{ ledger: createLedger(), where: "the message" },
   };
   const { root, defects } = parseStructure(bytes, PART_LIMITS);
   if (defects.has("too_deep") || defects.has("too_many_parts")) return { kind: "refused", reason: "too_complex" };
   collectIds(root, work);
   const part = answerIn(root, work) ?? rebuild(root, work) ?? textPart("text/plain", "", []);
   if (work.refusal !== null) return { kind: "refused", reason: work.refusal };
-  const { count, dropped, has_content } = work;
+  const { count, dropped, has_content, ledger } = work;
   // What was cut out of a text is no part.
   if (!has_content && dropped.some((type) => type !== ARMOR)) return { kind: "refused", reason: "lost_file" };
-  return { kind: "built", part, redactions: count, dropped };
+  return { kind: "built", part, redactions: count, dropped, changes: ledger.all() };
 }
 
 const ARMOR = "application/pgp";
@@ -111,6 +116,7 @@ function answerIn(part: Part, work: Work): BuiltPart | null {
   const known = (line: string) => withoutMark(counted(work, work.replacers.strict.text(line)), work);
   const answer = writeAnswer(text, { own: work.own, date_ms: work.date_ms, known });
   if (answer === null) return null;
+  note(work, "part", "written_anew", part.type);
   work.has_content = true;
   const boundary = `=_${work.token()}`;
   const parts = [
@@ -141,7 +147,7 @@ function rebuild(part: Part, work: Work): BuiltPart | null {
     if (others !== "") return rebuildFile({ ...part, type: "text/vcard" }, Buffer.from(others), work);
   }
   if (fate !== "kept") {
-    work.dropped.push(part.type);
+    leaveOut(work, "part", part.type);
     if (fate !== "dropped") work.refusal ??= fate === "lost" ? "lost_file" : "encrypted";
     return null;
   }
@@ -167,12 +173,20 @@ function rebuildMultipart(part: Part, work: Work): BuiltPart | null {
   const children = part.children ?? [];
   if (part.type === "multipart/encrypted") work.refusal = "encrypted";
   // RFC 1847: the signature is over bytes that change, and names its author.
-  if (part.type === "multipart/signed") return children[0] ? rebuild(children[0], work) : null;
+  if (part.type === "multipart/signed") {
+    if (children[1]) note(work, "part", "left_out", children[1].type);
+    return children[0] ? rebuild(children[0], work) : null;
+  }
   const subtype = /^multipart\/(alternative|related)$/.exec(part.type)?.[1] ?? "mixed";
   // RFC 2387 §3.2: without start= the main part is the first.
   const main = mainPart(part, subtype);
   const ordered = [...children.slice(main, main + 1), ...children.slice(0, main), ...children.slice(main + 1)];
-  const built = ordered.map((child) => rebuild(child, work)).filter((child) => child !== null);
+  const { where } = work;
+  const built = ordered.flatMap((child) => {
+    work.where = `part ${children.indexOf(child) + 1} of ${where}`;
+    return rebuild(child, work) ?? [];
+  });
+  work.where = where;
   if (built.length === 0) return null;
   if (built.length === 1) return built[0] as BuiltPart;
   const boundary = `=_${work.token()}`;
@@ -188,7 +202,7 @@ function rebuildText(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const text = readText(part, bytes);
   const { text: bare, cut, is_encrypted } = isHtml ? cutHtmlArmor(text) : cutArmor(text);
   if (is_encrypted) work.refusal = "encrypted";
-  if (cut > 0) work.dropped.push(ARMOR);
+  if (cut > 0) leaveOut(work, "text", ARMOR);
   const replaced = replaceText(
     isHtml ? withNewIds(bare.replace(GENERATOR, "").replace(CITED_ID, ""), work) : bare,
     isHtml,
@@ -212,15 +226,14 @@ function readText(part: Part, bytes: Buffer): string {
 
 function replaceText(text: string, isHtml: boolean, work: Work): string {
   const name = work.own.name ?? work.own.email;
-  const replaced = replaceAddresses(unwrapLinks(text, isHtml), isHtml, work);
+  const unwrapped = unwrapLinks(text, isHtml);
+  if (unwrapped !== text) note(work, "text", "link");
+  const replaced = replaceAddresses(unwrapped, isHtml, work);
   if (work.author === null) return withoutMark(replaced, work);
   const { own, quoted } =
     work.own_name === "replace" && work.nesting === 0 ? splitQuoted(replaced, isHtml) : { own: "", quoted: replaced };
-  const everywhere = counted(work, replaceName(own, work.author, name));
-  return withoutMark(
-    counted(work, replaceNameBeside(everywhere + quoted, { ...work, author: work.author, name })),
-    work,
-  );
+  const everywhere = named(work, replaceName(own, work.author, name));
+  return withoutMark(named(work, replaceNameBeside(everywhere + quoted, { ...work, author: work.author, name })), work);
 }
 
 function withoutMark(text: string, { mark }: Work): string {
@@ -274,7 +287,7 @@ function calendarPart(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const { text } = decodeText(bytes, part.parameters.get("charset") ?? "utf-8");
   work.has_content = true;
   const ofAuthor = (line: string) =>
-    work.author === null ? line : counted(work, replaceName(line, work.author, work.own.name ?? work.own.email));
+    work.author === null ? line : named(work, replaceName(line, work.author, work.own.name ?? work.own.email));
   const calendar = rewriteCalendar(withoutAlarms(text), (line) => {
     if (namesProgram(line)) return null;
     const known = withoutMark(counted(work, work.replacers.strict.text(ownProgram(line))), work);
@@ -311,12 +324,15 @@ function rebuildMessage(bytes: Buffer, work: Work): BuiltPart | null {
   }
   const { root } = parseStructure(bytes, PART_LIMITS);
   work.nesting += 1;
+  const { where } = work;
+  work.where = `the message in ${where}`;
   work.has_content = true;
   collectIds(root, work);
   const part = rebuild(root, work) ?? textPart("text/plain", "", []);
   work.nesting -= 1;
-  const { head, count } = nestedHead(root, work.replacers.quoted, work);
-  work.count += count;
+  const { head, replaced } = nestedHead(root, work.replacers.quoted, work);
+  for (const one of replaced) counted(work, one, "header");
+  work.where = where;
   const body = Buffer.concat([Buffer.from(`${head}MIME-Version: 1.0\r\n${part.head}\r\n`), part.body]);
   return { head: "Content-Type: message/rfc822\r\nContent-Disposition: attachment\r\n", body };
 }
@@ -344,20 +360,38 @@ function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
 
 function writtenName(part: Part, work: Work): string {
   const given = safeFilename(filenameOf(part) || nameByType(part.type));
-  return oneLine(withoutMark(counted(work, work.replacers.strict.name(given)), work));
+  return oneLine(withoutMark(counted(work, work.replacers.strict.name(given), "file_name"), work));
 }
 
 /** Text files are texts, too. */
 function scrubFile(part: Part, bytes: Buffer, work: Work): TextFile {
   const label = part.parameters.get("charset")?.trim() ?? "";
-  const { text, count } = work.replacers.files.html(readText(part, bytes));
-  work.count += count;
+  const replaced = work.replacers.files.html(readText(part, bytes));
+  const { count } = replaced;
+  const text = counted(work, replaced, "file");
   return count === 0 ? unchangedFile(bytes, label) : changedFile(withoutMark(text, work), bytes, label);
 }
 
-function counted(work: Work, { text, count }: Replaced): string {
+function counted(work: Work, replaced: Replaced, place: Change["place"] = "text"): string {
+  work.count += replaced.count;
+  work.ledger.replaced({ where: work.where, place }, replaced, work.mark);
+  return replaced.text;
+}
+
+/** Of the author's name. */
+function named(work: Work, { text, count }: Replaced): string {
   work.count += count;
+  work.ledger.note({ where: work.where, place: "text", kind: "name", detail: null, count });
   return text;
+}
+
+function note(work: Work, place: Change["place"], kind: Change["kind"], detail: string | null = null): void {
+  work.ledger.note({ where: work.where, place, kind, detail, count: 1 });
+}
+
+function leaveOut(work: Work, place: Change["place"], type: string): void {
+  work.dropped.push(type);
+  note(work, place, "left_out", type);
 }
 
 function isAttachedFile(part: Part): boolean {

@@ -460,6 +460,8 @@ _CreateMaskedAliasRequestOptional = TypedDict("_CreateMaskedAliasRequestOptional
     # above quotes, in heads of attached mail or in calendars. leave: in running text and signatures
     # it stays. replace: display_name, or the alias, stands there
     "own_name": "Optional[Union[Literal['leave', 'replace'], str]]",
+    # When the author of a sent reply is mailed what was changed in it
+    "reply_report": "Optional[Union[Literal['never', 'hidden', 'always'], str]]",
 }, total=False)
 
 
@@ -2497,6 +2499,8 @@ _MaskedAliasRequired = TypedDict("_MaskedAliasRequired", {
     "unopened_files": "Union[Literal['hold', 'send'], str]",
     # Whether replies may show the name of the destination's owner
     "own_name": "Union[Literal['leave', 'replace'], str]",
+    # When a reply's author is told of changes
+    "reply_report": "Union[Literal['never', 'hidden', 'always'], str]",
     # Mails received
     "emails_received": "int",
     # Mails passed on to the destinations
@@ -3729,6 +3733,8 @@ _UpdateMaskedAliasRequestOptional = TypedDict("_UpdateMaskedAliasRequestOptional
     # above quotes, in heads of attached mail or in calendars. leave: in running text and signatures
     # it stays. replace: display_name, or the alias, stands there
     "own_name": "Union[Literal['leave', 'replace'], str]",
+    # When the author of a sent reply is mailed what was changed in it
+    "reply_report": "Union[Literal['never', 'hidden', 'always'], str]",
 }, total=False)
 
 

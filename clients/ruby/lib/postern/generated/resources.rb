@@ -946,6 +946,8 @@ module Postern
       # @option input [String] :own_name The author's own name, as the From line of the reply has it. It
       #   never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in
       #   running text and signatures it stays. replace: display_name, or the alias, stands there
+      # @option input [String] :reply_report When the author of a sent reply is mailed what was changed in
+      #   it
       # @return [Record]
       def create(input = nil, options: {}, **fields)
         answer = @transport.request("POST", "/v1/masked/aliases", json: input || fields, idempotent: true, options: options)
@@ -1015,6 +1017,8 @@ module Postern
       # @option input [String] :own_name The author's own name, as the From line of the reply has it. It
       #   never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in
       #   running text and signatures it stays. replace: display_name, or the alias, stands there
+      # @option input [String] :reply_report When the author of a sent reply is mailed what was changed in
+      #   it
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
         answer = @transport.request("PUT", "/v1/masked/aliases/#{Transport.segment(id)}", json: input || fields, options: options)
