@@ -6,7 +6,7 @@ import type { Schemas } from "../api/client.ts";
 import { emailContent } from "../api/queries.ts";
 import { saySize } from "../lib/times.ts";
 import { Loaded } from "../ui/states.tsx";
-import { framed } from "./framed.ts";
+import { HtmlFrame } from "./html-frame.tsx";
 
 type Content = Schemas["EmailContent"];
 
@@ -40,8 +40,7 @@ function Views({ content }: { content: Content }) {
       </Tabs.List>
       {html_body !== null && (
         <Tabs.Content value="html">
-          <iframe className="mail" title="The e-mail as HTML" sandbox="" srcDoc={framed(html_body)} />
-          <p className="dim mt-2 text-[12.5px]">Remote pictures are not loaded, and links cannot be followed here.</p>
+          <HtmlFrame html={html_body} title="The e-mail as HTML" />
         </Tabs.Content>
       )}
       {text_body !== null && (

@@ -1,5 +1,5 @@
-// The built dashboard as a browser meets it: its files under the headers that the server gives them, and /v1 of a running
-// Postern with a key in place of a person's session. Every report of the content security policy is kept.
+// The built dashboard as a browser meets it: its files under the headers that the server gives them, /v1 of a running Postern with a
+// key in place of a person's session, and /dashboard/api with the session of the stage's owner. Every report of the content security policy is kept.
 import { existsSync, readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,25 +12,36 @@ const TYPES: Record<string, string> = {
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
 };
-/** Styles inside are for the frames of mail, which inherit this policy; scripts are our files alone. */
+/** As src/dashboard/pages.ts has it. */
 export const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self' 'unsafe-inline'",
   "img-src 'self' data:",
   "connect-src 'self'",
+  "frame-src 'self'",
   "form-action 'self'",
   "base-uri 'none'",
   "frame-ancestors 'none'",
 ].join("; ");
 
-export type Site = { url: string; giveKey(key: string | null): void; stop(): Promise<void> };
+export type Site = {
+  url: string;
+  giveKey(key: string | null): void;
+  giveSession(cookie: string | null): void;
+  stop(): Promise<void>;
+};
+type To = { baseUrl: string; headers: Record<string, string> };
 
-/** Serves until stopped; requests of /v1 carry the key that was last given. */
+/** Serves until stopped; requests of /v1 carry the key that was last given, those of /dashboard/api the session. */
 export async function startSite(baseUrl: string): Promise<Site> {
   let key: string | null = null;
+  let session: string | null = null;
   const server = createServer((asked, answer) => {
-    if (asked.url?.startsWith("/v1/")) passOn(asked, answer, { baseUrl, key });
+    if (asked.url?.startsWith("/v1/"))
+      passOn(asked, answer, { baseUrl, headers: key === null ? {} : { authorization: `Bearer ${key}` } });
+    else if (asked.url?.startsWith("/dashboard/api/"))
+      passOn(asked, answer, { baseUrl, headers: session === null ? {} : { cookie: session } });
     else sendFile(asked.url ?? "/", answer);
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -38,6 +49,9 @@ export async function startSite(baseUrl: string): Promise<Site> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     giveKey(next) {
       key = next;
+    },
+    giveSession(next) {
+      session = next;
     },
     stop: () =>
       new Promise((done) => {
@@ -58,12 +72,12 @@ function sendFile(url: string, answer: ServerResponse): void {
   answer.end(readFileSync(file));
 }
 
-function passOn(asked: IncomingMessage, answer: ServerResponse, to: { baseUrl: string; key: string | null }): void {
-  const { host: _host, ...headers } = asked.headers;
-  const authorization = to.key === null ? {} : { authorization: `Bearer ${to.key}` };
+function passOn(asked: IncomingMessage, answer: ServerResponse, to: To): void {
+  const { host: _host, origin, ...headers } = asked.headers;
+  const ours = origin === undefined || origin === "null" ? {} : { origin: new URL(to.baseUrl).origin };
   const forward = request(new URL(asked.url ?? "/", to.baseUrl), {
     method: asked.method,
-    headers: { ...headers, ...authorization },
+    headers: { ...headers, ...ours, ...to.headers },
   });
   forward.on("response", (response) => {
     answer.writeHead(response.statusCode ?? 502, response.headers);

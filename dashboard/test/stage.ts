@@ -1,6 +1,7 @@
 // What the stories in the browser stand on: a running Postern with its database, its recipients' server and its name server,
 // with mail of every outcome in it, and the dashboard in a real Chromium beside it.
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { type Scene, setScene } from "../../test/support/scene.ts";
 import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
@@ -43,6 +44,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
     const mails = await fillWithMail(scene);
     const site = undo.adopt(await startSite(scene.base_url), (one) => one.stop());
     site.giveKey(scene.live_key);
+    site.giveSession(await becomeOwner(scene));
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
     const open: Stage["open"] = (options) => openPage(browser, site, options);
     return { scene, site, mails, records, open, [Symbol.asyncDispose]: () => undo.disposeAsync() };
@@ -50,6 +52,23 @@ export async function setStage(executablePath: string): Promise<Stage> {
     await undo.disposeAsync();
     throw error;
   }
+}
+
+/** The cookie of the installation's first person, who used the link of its first start. */
+async function becomeOwner(scene: Scene): Promise<string> {
+  const link = readFileSync(join(scene.dir, "data/set-up-link"), "utf8").trim();
+  const response = await fetch(`${scene.base_url}/dashboard/api/links/use`, {
+    method: "POST",
+    headers: { "content-type": "application/json", origin: scene.base_url, "x-postern-dashboard": "1" },
+    body: JSON.stringify({
+      token: link.split("#")[1],
+      email: "ines@nordkiosk.example",
+      name: "Ines Falk",
+      password: "a password of the stage",
+    }),
+  });
+  if (!response.ok) throw new Error(`nobody is set up: ${await response.text()}`);
+  return (response.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
 }
 
 function launch(executablePath: string): Promise<Browser> {
@@ -83,7 +102,7 @@ async function openPage(
 const HOSTILE =
   "<script>parent.document.title='owned'</script><img src=https://track.example/p.gif><link rel=stylesheet href=https://evil.example/a.css>" +
   "<style>body{background:url(https://evil.example/b)}</style><form action=https://evil.example><button>Go</button></form>" +
-  `<p dir=rtl>مرحبا</p><a href=https://evil.example target=_top>Win</a><table>${"<tr><td>x</td></tr>".repeat(2_000)}</table>` +
+  `<p dir=rtl>مرحبا</p><a href=https://evil.example target=_top>Win</a><table>${`<tr><td>${"wide cell ".repeat(100)}</td></tr>`.repeat(5_000)}</table>` +
   "<iframe src=https://evil.example></iframe><p>The visible end</p>";
 
 async function fillRecords(scene: Scene): Promise<Records> {
@@ -136,7 +155,12 @@ async function fillWithMail(scene: Scene): Promise<Mails> {
       scene.test_key,
     );
   const mails: Mails = {
-    hostile: await send({ to: ["ines@posteo.example"], subject: "You have <b>won</b>", html_body: HOSTILE }),
+    hostile: await send({
+      to: ["ines@posteo.example"],
+      subject: "You have <b>won</b>",
+      html_body: HOSTILE,
+      attachments: [{ filename: "prize-\u202efdp.zip", content: Buffer.from("PK").toString("base64") }],
+    }),
     several: await send({
       to: ["sofia@posteo.example", "old.address.2@freemail.example"],
       cc: ["k.brandt@posteo.example"],

@@ -2,4 +2,5 @@
 import type { Page } from "playwright-core";
 import type { Stage } from "./stage.ts";
 
-export type Story = { name: string; play(stage: Stage, page: Page): Promise<void> };
+/** `expected`: what the browser complains of because the story brings it about. */
+export type Story = { name: string; play(stage: Stage, page: Page): Promise<void>; expected?: RegExp };

@@ -4,6 +4,7 @@ import swagger from "@fastify/swagger";
 import { describeDashboard } from "../api/openapi.ts";
 import type { Api } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
+import { mountMailFrame } from "./mail-frame.ts";
 import { isBuilt, mountPages } from "./pages.ts";
 
 /** Mounts it, with what `mount` mounts below /dashboard/api. */
@@ -13,6 +14,7 @@ export function mountDashboard(api: Api, world: Pick<World, "config">, mount: (s
     const dashboard = scope as unknown as Api;
     await scope.register(swagger, describeDashboard(world.config.base_url));
     mount(dashboard);
+    mountMailFrame(dashboard);
     const hidden = { config: { needs: "nobody" as const }, schema: { hide: true } };
     dashboard.get("/dashboard/api/openapi.json", hidden, async (_request, reply) =>
       reply

@@ -37,11 +37,21 @@ export function setCookie(request: FastifyRequest, reply: FastifyReply, token: s
 /** 403 for a change that no page of ours asked for. */
 export function requireOwnPage({ config }: ConfigPart, request: FastifyRequest): void {
   if (request.method === "GET" || request.method === "HEAD") return;
+  if (request.routeOptions.config.by_form) {
+    requireOwnForm(request);
+    return;
+  }
   const { origin } = request.headers;
   if (request.headers[CHANGE_HEADER] === undefined)
     throw new Refusal("request_not_allowed", `a change needs the header '${CHANGE_HEADER}: 1'`);
   if (origin === undefined || !isOwn(config.base_url, origin, request.headers.host ?? ""))
     throw new Refusal("request_not_allowed", "a change needs the header 'Origin' of this very site");
+}
+
+/** A form's Origin is null under our policy on referrers; the browser says in another field whose form it is (Fetch Metadata §2.4). */
+function requireOwnForm({ headers }: FastifyRequest): void {
+  if (headers["sec-fetch-site"] !== "same-origin")
+    throw new Refusal("request_not_allowed", "this is sent by a form of this very site");
 }
 
 /** Over plain HTTP from another machine a browser would keep no cookie: that is said instead. */

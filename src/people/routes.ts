@@ -24,6 +24,8 @@ declare module "fastify" {
     needs?: "nobody" | "operator";
     /** The password must have been shown within ten minutes. */
     dangerous?: boolean;
+    /** A form of ours sends it, which has no headers of its own. */
+    by_form?: boolean;
   }
 }
 

@@ -4,6 +4,9 @@ import type { Page } from "playwright-core";
 import { until } from "../../../test/support/until.ts";
 import type { Story } from "../story.ts";
 
+/** A mail of 5 MB on a busy machine. */
+const SLOW_MS = 90_000;
+
 export const EMAIL_STORIES: readonly Story[] = [
   {
     name: "a search, a filter and the next page are links that lead to the same rows",
@@ -83,13 +86,37 @@ export const EMAIL_STORIES: readonly Story[] = [
     },
   },
   {
-    name: "hostile HTML stays in its frame: no script, no request, no complaint",
+    name: "a hostile mail with a table of 5 MB stays in its frame: no script, no request, no complaint, no turned name",
     async play({ mails }, page) {
       await page.goto(`/emails/${mails.hostile}`);
-      await page.frameLocator("iframe.mail").getByText("The visible end").waitFor();
+      await page.frameLocator("iframe.mail").getByText("The visible end").waitFor({ timeout: SLOW_MS });
       assert.equal(await page.title(), "You have <b>won</b> · Postern");
       assert.equal(await page.locator("iframe.mail").getAttribute("sandbox"), "");
+      await page.getByRole("tab", { name: "1 attachment" }).click();
+      await page.getByText("prize-fdp.zip").waitFor();
     },
+  },
+  {
+    name: "what a frame of mail may do is its document's own policy: nothing in it runs or fetches, whatever the page left in",
+    async play({ mails }, page) {
+      await page.goto(`/emails/${mails.delivered}`);
+      await page.frameLocator("iframe.mail").getByText("Thank you.").waitFor();
+      const asked: string[] = [];
+      page.on("response", (response) => asked.push(response.url()));
+      const answer = page.waitForResponse(/mail-frame/);
+      await page.evaluate(sendUnstripped, UNSTRIPPED);
+      await page.frameLocator("iframe[name=bare]").getByText("unstripped").waitFor();
+      const policy = (await (await answer).allHeaders())["content-security-policy"] ?? "";
+      assert.match(policy, /^sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:;/);
+      const frame = page.frames().find((one) => one.name() === "bare");
+      assert.equal(await page.title(), "Your invoice 2026-1184 · Postern");
+      assert.equal(frame?.url(), new URL("/dashboard/api/mail-frame", page.url()).href);
+      assert.deepEqual(
+        asked.filter((url) => !url.endsWith("/mail-frame") && !url.includes("/v1/")),
+        [],
+      );
+    },
+    expected: /Content Security Policy|sandboxed|(?:evil|track)\.example/,
   },
   {
     name: "a live list shows an e-mail that is sent while one looks",
@@ -127,3 +154,29 @@ export const EMAIL_STORIES: readonly Story[] = [
 function rows(page: Page): Promise<number> {
   return page.locator("tbody tr").count();
 }
+
+const UNSTRIPPED =
+  "<script>parent.document.title='owned'</script><img src=https://track.example/p.gif onerror=alert(1)>" +
+  "<link rel=stylesheet href=https://evil.example/a.css><style>body{background:url(https://evil.example/b)}</style>" +
+  "<meta http-equiv=refresh content='0;url=https://evil.example'><iframe src=https://evil.example></iframe><p>unstripped</p>";
+
+/** In the page: the form that mail/html-frame.tsx sends, with what that would have taken out, into a frame that is allowed more. */
+function sendUnstripped(html: string): void {
+  const page = (globalThis as unknown as { document: PageDocument }).document;
+  const frame = page.createElement("iframe");
+  Object.assign(frame, { name: "bare" });
+  const form = page.createElement("form");
+  Object.assign(form, { method: "post", enctype: "text/plain", action: "/dashboard/api/mail-frame", target: "bare" });
+  for (const [name, value] of [
+    ["pictures", "no"],
+    ["html", html],
+  ]) {
+    const field = page.createElement("textarea");
+    Object.assign(field, { name, value });
+    form.append(field);
+  }
+  page.body.append(frame, form);
+  form.submit();
+}
+type PageElement = { append(...nodes: PageElement[]): void; submit(): void };
+type PageDocument = { createElement(name: string): PageElement; body: PageElement };
