@@ -223,9 +223,8 @@ type BatchAccepted struct {
 	Status string   `json:"status"`
 	ID     RecordId `json:"id"`
 	// The Message-ID, without angle brackets
-	MessageID string `json:"message_id"`
-	// Recipients that are left out, because their addresses are suppressed
-	Suppressed []SuppressedRecipient `json:"suppressed"`
+	MessageID  string               `json:"message_id"`
+	Suppressed SuppressedRecipients `json:"suppressed"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage
@@ -249,10 +248,9 @@ type BatchAnswer struct {
 	// How many e-mails were accepted
 	Accepted int64 `json:"accepted"`
 	// How many e-mails were declined
-	Rejected    int64       `json:"rejected"`
-	Environment Environment `json:"environment"`
-	// One for each e-mail, in the order of the request
-	Results []BatchResult `json:"results"`
+	Rejected    int64        `json:"rejected"`
+	Environment Environment  `json:"environment"`
+	Results     BatchResults `json:"results"`
 	// Recipients a month; 0 for test keys
 	QuotaLimit int64 `json:"quota_limit"`
 	// Recipients accepted this month, these included; 0 for test keys
@@ -288,9 +286,8 @@ type BatchRejected struct {
 	Error string    `json:"error"`
 	Code  ErrorCode `json:"code"`
 	// Path of the field at fault, such as attachments[0].filename
-	Field *string `json:"field" postern:"optional"`
-	// Recipients that are left out, because their addresses are suppressed
-	Suppressed []SuppressedRecipient `json:"suppressed" postern:"optional"`
+	Field      *string               `json:"field" postern:"optional"`
+	Suppressed *SuppressedRecipients `json:"suppressed" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage
@@ -351,6 +348,9 @@ func (r *BatchResult) BatchRejected() *BatchRejected {
 	}
 	return nil
 }
+
+// BatchResults: One for each e-mail, in the order of the request
+type BatchResults = []BatchResult
 
 // BounceReason is a record of the API.
 type BounceReason struct {
@@ -557,9 +557,7 @@ type CreateDomainRuleRequest struct {
 	Match   *InboundRuleMatch `json:"match" postern:"optional"`
 	// Instead of `match`: conditions that must all hold
 	Conditions []InboundRuleMatch `json:"conditions" postern:"optional"`
-	// What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias
-	// or domain when empty), forward (to `forward_to`), store, drop
-	Action string `json:"action"`
+	Action     InboundRuleAction  `json:"action"`
 	// Low runs first; left out: last
 	Priority *int64 `json:"priority" postern:"optional"`
 	// false: switched off
@@ -597,9 +595,7 @@ type CreateInboundRuleRequest struct {
 	Match   *InboundRuleMatch `json:"match" postern:"optional"`
 	// Instead of `match`: conditions that must all hold
 	Conditions []InboundRuleMatch `json:"conditions" postern:"optional"`
-	// What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias
-	// or domain when empty), forward (to `forward_to`), store, drop
-	Action string `json:"action"`
+	Action     InboundRuleAction  `json:"action"`
 	// Low runs first; left out: last
 	Priority *int64 `json:"priority" postern:"optional"`
 	// false: switched off
@@ -1099,16 +1095,16 @@ func (r DmarcAddress) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.
 
 // DmarcDay is a record of the API.
 type DmarcDay struct {
-	// The day (UTC)
-	Date string `json:"date"`
-	// How many messages
-	Total int64 `json:"total"`
 	// Messages with an aligned DKIM signature
 	PassDKIM int64 `json:"pass_dkim"`
 	// Messages with SPF passed and aligned
 	PassSPF int64 `json:"pass_spf"`
 	// Messages with DKIM or SPF aligned: those that pass DMARC
 	Aligned int64 `json:"aligned"`
+	// The day (UTC)
+	Date string `json:"date"`
+	// How many messages
+	Total int64 `json:"total"`
 	// Mail that passes DMARC, as a part of all
 	AlignmentRate float64           `json:"alignment_rate"`
 	Disposition   DmarcDispositions `json:"disposition"`
@@ -1354,7 +1350,13 @@ func (r DmarcRecordReason) MarshalJSON() ([]byte, error) { return marshalRecord(
 
 // DmarcReport is a record of the API.
 type DmarcReport struct {
-	ID RecordId `json:"id"`
+	// Messages with an aligned DKIM signature
+	PassDKIM int64 `json:"pass_dkim"`
+	// Messages with SPF passed and aligned
+	PassSPF int64 `json:"pass_spf"`
+	// Messages with DKIM or SPF aligned: those that pass DMARC
+	Aligned int64    `json:"aligned"`
+	ID      RecordId `json:"id"`
 	// counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out. unreadable:
 	// something came that is no report on this domain
 	Status string `json:"status"`
@@ -1387,12 +1389,6 @@ type DmarcReport struct {
 	EndAt *string `json:"end_at"`
 	// How many messages
 	TotalMessages int64 `json:"total_messages"`
-	// Messages with an aligned DKIM signature
-	PassDKIM int64 `json:"pass_dkim"`
-	// Messages with SPF passed and aligned
-	PassSPF int64 `json:"pass_spf"`
-	// Messages with DKIM or SPF aligned: those that pass DMARC
-	Aligned int64 `json:"aligned"`
 	// Messages with both DKIM and SPF aligned
 	BothAligned int64             `json:"both_aligned"`
 	Disposition DmarcDispositions `json:"disposition"`
@@ -1424,7 +1420,13 @@ func (r DmarcReport) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.E
 
 // DmarcReportWithRecords is a record of the API.
 type DmarcReportWithRecords struct {
-	ID RecordId `json:"id"`
+	// Messages with an aligned DKIM signature
+	PassDKIM int64 `json:"pass_dkim"`
+	// Messages with SPF passed and aligned
+	PassSPF int64 `json:"pass_spf"`
+	// Messages with DKIM or SPF aligned: those that pass DMARC
+	Aligned int64    `json:"aligned"`
+	ID      RecordId `json:"id"`
 	// counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out. unreadable:
 	// something came that is no report on this domain
 	Status string `json:"status"`
@@ -1457,12 +1459,6 @@ type DmarcReportWithRecords struct {
 	EndAt *string `json:"end_at"`
 	// How many messages
 	TotalMessages int64 `json:"total_messages"`
-	// Messages with an aligned DKIM signature
-	PassDKIM int64 `json:"pass_dkim"`
-	// Messages with SPF passed and aligned
-	PassSPF int64 `json:"pass_spf"`
-	// Messages with DKIM or SPF aligned: those that pass DMARC
-	Aligned int64 `json:"aligned"`
 	// Messages with both DKIM and SPF aligned
 	BothAligned int64             `json:"both_aligned"`
 	Disposition DmarcDispositions `json:"disposition"`
@@ -1550,16 +1546,16 @@ func (r DmarcResult) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.E
 
 // DmarcSource is a record of the API.
 type DmarcSource struct {
-	// The sending address
-	SourceIP string `json:"source_ip"`
-	// How many messages came from it
-	Total int64 `json:"total"`
 	// Messages with an aligned DKIM signature
 	PassDKIM int64 `json:"pass_dkim"`
 	// Messages with SPF passed and aligned
 	PassSPF int64 `json:"pass_spf"`
 	// Messages with DKIM or SPF aligned: those that pass DMARC
 	Aligned int64 `json:"aligned"`
+	// The sending address
+	SourceIP string `json:"source_ip"`
+	// How many messages came from it
+	Total int64 `json:"total"`
 	// Mail with an aligned DKIM signature, as a part of all
 	DKIMRate float64 `json:"dkim_rate"`
 	// Mail with SPF passed and aligned, as a part of all
@@ -1651,6 +1647,12 @@ func (r DmarcSuggestedRecord) MarshalJSON() ([]byte, error) { return marshalReco
 
 // DmarcSummary is a record of the API.
 type DmarcSummary struct {
+	// Messages with an aligned DKIM signature
+	PassDKIM int64 `json:"pass_dkim"`
+	// Messages with SPF passed and aligned
+	PassSPF int64 `json:"pass_spf"`
+	// Messages with DKIM or SPF aligned: those that pass DMARC
+	Aligned int64 `json:"aligned"`
 	// The domain's name
 	Domain string `json:"domain"`
 	// How many days the figures cover
@@ -1661,12 +1663,6 @@ type DmarcSummary struct {
 	To string `json:"to"`
 	// How many messages
 	TotalMessages int64 `json:"total_messages"`
-	// Messages with an aligned DKIM signature
-	PassDKIM int64 `json:"pass_dkim"`
-	// Messages with SPF passed and aligned
-	PassSPF int64 `json:"pass_spf"`
-	// Messages with DKIM or SPF aligned: those that pass DMARC
-	Aligned int64 `json:"aligned"`
 	// Messages with both DKIM and SPF aligned
 	BothAligned int64 `json:"both_aligned"`
 	// Mail with an aligned DKIM signature, as a part of all
@@ -2179,8 +2175,6 @@ func (r EmailAttachment) MarshalJSON() ([]byte, error) { return marshalRecord(r,
 
 // EmailBouncedEvent: The mail was refused for good, or could not be delivered in time
 type EmailBouncedEvent struct {
-	// The event's type
-	Event string `json:"event"`
 	// When the event was made
 	Timestamp string `json:"timestamp"`
 	// The same on every attempt; deduplicate by it
@@ -2199,6 +2193,8 @@ type EmailBouncedEvent struct {
 	Recipient string `json:"recipient"`
 	// The Subject field
 	Subject string `json:"subject"`
+	// The event's type
+	Event string `json:"event"`
 	// hard: the address is at fault. soft: anything else
 	BounceType string `json:"bounce_type"`
 	// SMTP reply code, such as 550
@@ -2229,8 +2225,6 @@ func (r EmailBouncedEvent) MarshalJSON() ([]byte, error) { return marshalRecord(
 
 // EmailComplainedEvent: The recipient marked the mail as spam
 type EmailComplainedEvent struct {
-	// The event's type
-	Event string `json:"event"`
 	// When the event was made
 	Timestamp string `json:"timestamp"`
 	// The same on every attempt; deduplicate by it
@@ -2249,6 +2243,8 @@ type EmailComplainedEvent struct {
 	Recipient string `json:"recipient"`
 	// The Subject field
 	Subject string `json:"subject"`
+	// The event's type
+	Event string `json:"event"`
 	// As the report has it (RFC 5965), such as abuse
 	FeedbackType string `json:"feedback_type"`
 	// The address that the mail came from
@@ -2307,8 +2303,6 @@ func (r EmailContent) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.
 // EmailDeferredEvent: The mail was put off and is tried again; sent on the first deferral, then at most every 4
 // hours
 type EmailDeferredEvent struct {
-	// The event's type
-	Event string `json:"event"`
 	// When the event was made
 	Timestamp string `json:"timestamp"`
 	// The same on every attempt; deduplicate by it
@@ -2327,6 +2321,8 @@ type EmailDeferredEvent struct {
 	Recipient string `json:"recipient"`
 	// The Subject field
 	Subject string `json:"subject"`
+	// The event's type
+	Event string `json:"event"`
 	// SMTP reply code, such as 550
 	BounceCode *string `json:"bounce_code"`
 	// Enhanced status code (RFC 3463), such as 5.1.1
@@ -2357,8 +2353,6 @@ func (r EmailDeferredEvent) MarshalJSON() ([]byte, error) { return marshalRecord
 
 // EmailDeliveredEvent: The recipient's server accepted the mail
 type EmailDeliveredEvent struct {
-	// The event's type
-	Event string `json:"event"`
 	// When the event was made
 	Timestamp string `json:"timestamp"`
 	// The same on every attempt; deduplicate by it
@@ -2377,6 +2371,8 @@ type EmailDeliveredEvent struct {
 	Recipient string `json:"recipient"`
 	// The Subject field
 	Subject string `json:"subject"`
+	// The event's type
+	Event string `json:"event"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage
@@ -2826,6 +2822,10 @@ type InboundEmail struct {
 	ReceivedAt Timestamp `json:"received_at"`
 	// RFC 3339, UTC
 	ProcessedAt *string `json:"processed_at"`
+	// UUIDv7
+	DomainID *string `json:"domain_id"`
+	// Size in bytes
+	Size int64 `json:"size"`
 	// The same as `id`: as the event names it
 	EmailID string `json:"email_id"`
 	// Why it is failed, quarantined or dropped
@@ -2861,12 +2861,8 @@ type InboundEmail struct {
 	AutoSubmitted bool `json:"auto_submitted"`
 	// What stands after a + in the recipient's address
 	RecipientTag *string `json:"recipient_tag"`
-	// UUIDv7
-	DomainID *string `json:"domain_id"`
 	// Where the message as stored can be downloaded
 	RawURL string `json:"raw_url"`
-	// Size in bytes
-	Size int64 `json:"size"`
 	// Always false here: the record holds all
 	Truncated bool `json:"truncated"`
 	// What was wrong with the message
@@ -2924,10 +2920,10 @@ type InboundEmailRow struct {
 	ProcessedAt *string `json:"processed_at"`
 	// UUIDv7
 	DomainID *string `json:"domain_id"`
-	// The conversation it belongs to
-	ThreadID *string `json:"thread_id"`
 	// Size in bytes
 	Size int64 `json:"size"`
+	// The conversation it belongs to
+	ThreadID *string `json:"thread_id"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage
@@ -3020,6 +3016,10 @@ func (r *InboundRule) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the fields that are there.
 func (r InboundRule) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// InboundRuleAction: What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to
+// those of the alias or domain when empty), forward (to `forward_to`), store, drop
+type InboundRuleAction = string
 
 // InboundRuleMatch: {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at
 // most 20 conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches`
@@ -4196,11 +4196,10 @@ type SendAnswer struct {
 	// The e-mail's id
 	ID string `json:"id"`
 	// Without angle brackets
-	MessageID   string         `json:"message_id"`
-	Status      AcceptedStatus `json:"status"`
-	Environment Environment    `json:"environment"`
-	// Recipients that are left out, because their addresses are suppressed
-	Suppressed []SuppressedRecipient `json:"suppressed"`
+	MessageID   string               `json:"message_id"`
+	Status      AcceptedStatus       `json:"status"`
+	Environment Environment          `json:"environment"`
+	Suppressed  SuppressedRecipients `json:"suppressed"`
 	// Recipients a month; 0 for test keys
 	QuotaLimit int64 `json:"quota_limit"`
 	// Recipients accepted this month, these included; 0 for test keys
@@ -4749,6 +4748,9 @@ func (r *SuppressedRecipient) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r SuppressedRecipient) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
+// SuppressedRecipients: Recipients that are left out, because their addresses are suppressed
+type SuppressedRecipients = []SuppressedRecipient
+
 // Suppression is a record of the API.
 type Suppression struct {
 	ID RecordId `json:"id"`
@@ -5226,18 +5228,15 @@ type Timestamp = string
 
 // UpdateAliasRequest is a record of the API.
 type UpdateAliasRequest struct {
-	// Exact (`support`), a glob (`support*`, `?` is one character), or `*`. Compared without regard to case. An
-	// exact alias goes before globs, a longer glob before a shorter one
+	// As in createAlias
 	LocalPart *string `json:"local_part" postern:"optional"`
-	// webhook: event to `webhook_ids`, or to the endpoints of the domain when that is empty. forward: to
-	// `forward_to`. store: kept, no event. drop: accepted and put aside
+	// As in createAlias
 	Action *string `json:"action" postern:"optional"`
 	// The mailboxes that mail is forwarded to
 	ForwardTo []string `json:"forward_to" postern:"optional"`
-	// preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the alias, the sender's
-	// address is in Reply-To
+	// As in createAlias
 	ForwardMode *string `json:"forward_mode" postern:"optional"`
-	// One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event
+	// As in createAlias
 	WebhookIDs []RecordId `json:"webhook_ids" postern:"optional"`
 	// For yourself; recipients do not see it
 	Description *string `json:"description" postern:"optional"`
@@ -5331,16 +5330,14 @@ type UpdateInboundRuleRequest struct {
 	Match *InboundRuleMatch `json:"match" postern:"optional"`
 	// Instead of `match`: conditions that must all hold
 	Conditions []InboundRuleMatch `json:"conditions" postern:"optional"`
-	// What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias
-	// or domain when empty), forward (to `forward_to`), store, drop
-	Action *string `json:"action" postern:"optional"`
+	Action     *InboundRuleAction `json:"action" postern:"optional"`
 	// Low runs first; left out: last
 	Priority *int64 `json:"priority" postern:"optional"`
 	// false: switched off
 	Active *bool `json:"active" postern:"optional"`
 	// The mailboxes that mail is forwarded to
 	ForwardTo []string `json:"forward_to" postern:"optional"`
-	// One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event
+	// As in createInboundRule
 	WebhookIDs []RecordId `json:"webhook_ids" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -5398,17 +5395,11 @@ type UpdateMaskedAliasRequest struct {
 	OnDisabled *string `json:"on_disabled" postern:"optional"`
 	// false: nothing can be sent from the alias
 	ReplyEnabled *bool `json:"reply_enabled" postern:"optional"`
-	// Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the
-	// first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where
-	// it must not is held, and its author is told
+	// As in createMaskedAlias
 	Redact *string `json:"redact" postern:"optional"`
-	// What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method
-	// that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the
-	// activity says where it is, and its author is told which file
+	// As in createMaskedAlias
 	UnopenedFiles *string `json:"unopened_files" postern:"optional"`
-	// The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes,
-	// in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace:
-	// display_name, or the alias, stands there
+	// As in createMaskedAlias
 	OwnName *string `json:"own_name" postern:"optional"`
 	// When the author of a sent reply is mailed what was changed in it
 	ReplyReport *string `json:"reply_report" postern:"optional"`
@@ -5496,9 +5487,7 @@ type UpdateTemplateRequest struct {
 	Slug *string `json:"slug" postern:"optional"`
 	// For yourself; recipients do not see it
 	Description *string `json:"description" postern:"optional"`
-	// Handlebars-style: {{name}}, {{{unescaped}}}, {{user.name}}, {{items[0].name}}, {{#if}}…{{else
-	// if}}…{{else}}…{{/if}}, {{#unless}}, {{#each}} with this, @index, @first, @last, @key and ../, {{default name
-	// "friend"}}. At most 512 KiB
+	// As in createTemplate
 	HTMLBody *string `json:"html_body" postern:"optional"`
 	// The same language without escaping. When null, made from the HTML on sending
 	TextBody *string `json:"text_body" postern:"optional"`
@@ -5530,8 +5519,7 @@ type UpdateWebhookRequest struct {
 	URL *string `json:"url" postern:"optional"`
 	// The events
 	Events []string `json:"events" postern:"optional"`
-	// Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An
-	// organization's expressions have at most 2,000 instructions together (some 80 of the usual size)
+	// As in createWebhook
 	MatchPattern *string `json:"match_pattern" postern:"optional"`
 	// false: switched off
 	Enabled *bool `json:"enabled" postern:"optional"`

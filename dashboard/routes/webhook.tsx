@@ -133,7 +133,7 @@ function Deliveries({ id }: { id: string }) {
   );
 }
 
-type Page = Schemas["ListDeliveriesOfWebhookAnswer"];
+type Page = Schemas["WebhookDeliveryList"];
 
 function Rows({ id, page, readAtMs }: { id: string; page: Page; readAtMs: number }) {
   const filters = route.useSearch();

@@ -157,7 +157,24 @@ export function sayMeanings(document: Described): void {
     for (const parameter of operation.parameters ?? [])
       explain(operation.operationId, parameter.name as string, parameter);
   }
+  for (const [name, schema] of Object.entries(document.components?.schemas ?? {})) {
+    const [, record = ""] = /^Update(\w+)Request$/.exec(name) ?? [];
+    const created = document.components?.schemas?.[`Create${record}Request`];
+    if (created) pointToCreate(schema, created, `create${record}`);
+  }
 }
+
+/** A long sentence on a field that a create has as well is said there alone. */
+function pointToCreate(update: Node, create: Node, operationId: string): void {
+  const created = create.properties as Record<string, Node>;
+  for (const [field, part] of fieldsOf(update)) {
+    const { description } = part as { description?: string };
+    const isLong = description !== undefined && description.length > DESCRIPTION_CHARS_TWICE_MAX;
+    if (isLong && description === created[field]?.description) part.description = `As in ${operationId}`;
+  }
+}
+
+const DESCRIPTION_CHARS_TWICE_MAX = 100;
 
 function explain(owner: string, field: string, part: Node): void {
   const words = wordsOn(owner, field);
@@ -181,6 +198,68 @@ export function giveExamples(document: Described, { requests, answers }: Example
     const schema = schemas[owner];
     if (schema) schema.example ??= example;
   }
+  const shown = new Set(Object.keys(schemas).filter((name) => schemas[name]?.example !== undefined));
+  for (const name of Object.keys(answers).filter((name) => schemas[name]))
+    passDown(schemas, shown, schemas[name] as Node);
+  for (const name of Object.keys(answers).filter((name) => schemas[name])) sayOnce(schemas[name] as Node, shown);
+}
+
+/** Gives the records inside an example to their own components, where these have none. */
+function passDown(schemas: Record<string, Node>, shown: Set<string>, { example, ...schema }: Node): void {
+  for (const [field, part] of fieldsOf(schema)) {
+    const name = recordIn(part);
+    const given = (example as Node | undefined)?.[field];
+    const value = Array.isArray(given) ? given[0] : given;
+    if (name === null || shown.has(name) || !isRecord(value) || !schemas[name]?.properties) continue;
+    shown.add(name);
+    schemas[name].example = value;
+    passDown(schemas, shown, schemas[name]);
+  }
+}
+
+/**
+ * Takes the example away from a component that repeats those of its parts: it is made of them, and each other field gets the
+ * value that it has there. The example stays where that would not be shorter, or could not say the same.
+ */
+function sayOnce(schema: Node, shown: Set<string>): void {
+  const { example } = schema;
+  const bases = ((schema.allOf ?? []) as Node[]).map(nameOf).filter((name) => name !== null);
+  if (!isRecord(example) || !bases.every((name) => shown.has(name))) return;
+  const needed = partsOf(schema).flatMap(({ required = [] }) => required as string[]);
+  const said: [field: string, part: Node][] = [];
+  for (const [field, part] of fieldsOf(schema)) {
+    const value = example[field];
+    const isMade = shown.has(recordIn(part) ?? "") && needed.includes(field);
+    if (isMade && (Array.isArray(value) ? value.length > 0 : isRecord(value))) continue;
+    if (value !== undefined) said.push([field, part]);
+    else if (needed.includes(field)) return;
+  }
+  const bytes = said.reduce((sum, [field]) => sum + JSON.stringify({ example: example[field] }).length, 0);
+  if (said.some(([, part]) => part.$ref) || bytes + SHORTER_BY > JSON.stringify({ example }).length) return;
+  delete schema.example;
+  for (const [field, part] of said) part.example = example[field];
+}
+
+/** What a component loses when it has no example of its own must be worth more than a few bytes. */
+const SHORTER_BY = 40;
+
+function isRecord(value: unknown): value is Node {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A component and what it is put together of, as far as that stands in it. */
+function partsOf(schema: Node): Node[] {
+  return [schema, ...((schema.allOf ?? []) as Node[])].filter(({ $ref }) => !$ref);
+}
+
+function fieldsOf(schema: Node): [field: string, part: Node][] {
+  return partsOf(schema).flatMap(({ properties = {} }) => Object.entries(properties as Record<string, Node>));
+}
+
+/** The component that a field holds, or a list of; null where it holds a plain value. */
+function recordIn(part: Node): string | null {
+  const { allOf = [], items } = part as { allOf?: Node[]; items?: Node };
+  return nameOf(part) ?? nameOf(allOf[0]) ?? nameOf(items);
 }
 
 /** Of an answer that holds one record or lists some: the record. */
@@ -210,8 +289,7 @@ const ERRORS: Record<string, string> = {
   409: "Conflict",
   422: "AllSuppressed",
   429: "RateLimited",
-  "4XX": "ClientError",
-  "5XX": "ServerError",
+  default: "AnyError",
 };
 
 /** Parameters and answers that several operations have in the same words become components, too. */

@@ -46,6 +46,10 @@ const ABOUT =
   "get further fields, and fields marked `x-open-enum` further values. In a create `null` for an optional field means that " +
   "the field is absent; in PUT and PATCH it clears. HEAD is answered wherever GET is.";
 
+const ANY_ERROR =
+  "Any other answer is an error. 400: invalid parameters. 401: no valid API key. 403: not allowed. 404: what the path names " +
+  "is not there. 500: an internal error. 503: starting, stopping or shedding load";
+
 const SUCCESS: Record<string, string> = { 200: "Success", 201: "Created", 202: "Accepted" };
 
 const HEADERS = {
@@ -170,8 +174,7 @@ function finish(described: object): Document {
   for (const operation of operations) {
     describeBody(operation);
     const replays = operation.parameters?.some(({ name }) => name === "idempotency-key") ?? false;
-    joinClientErrors(operation.responses);
-    joinServerErrors(operation.responses);
+    joinErrors(operation.responses);
     for (const [status, answer] of Object.entries(operation.responses)) describeAnswer(status, answer, replays);
   }
   document.tags = describeTags(operations);
@@ -205,21 +208,12 @@ function describeBody({ requestBody }: Operation): void {
   for (const schema of schemas) delete schema?.nullable;
 }
 
-/** What every operation with a key can answer is said once: it would be a tenth of the description otherwise. */
-function joinClientErrors(responses: Record<string, Answered>): void {
-  const { 400: invalid, 401: unknown, 403: refused } = responses;
-  if (!invalid || !unknown || !refused) return;
-  for (const status of [400, 401, 403]) delete responses[status];
-  responses["4XX"] = { ...invalid, description: "400: invalid parameters. 401: no valid API key. 403: not allowed" };
-}
-
-/** 500 and 503 have the same body, and a client has one question about both: when to try again. */
-function joinServerErrors(responses: Record<string, Answered>): void {
-  const { 500: failed, 503: busy } = responses;
-  if (!failed || !busy) return;
-  delete responses[500];
-  delete responses[503];
-  responses["5XX"] = { ...failed, description: "500: an internal error. 503: starting, stopping or shedding load" };
+/** The errors that every operation with a key can answer are said once: they would be a tenth of the description otherwise. */
+function joinErrors(responses: Record<string, Answered>): void {
+  const { 400: invalid, 401: unknown, 403: refused, 500: failed, 503: busy } = responses;
+  if (!invalid || !unknown || !refused || !failed || !busy) return;
+  for (const status of [400, 401, 403, 404, 500, 503]) delete responses[status];
+  responses.default = { ...invalid, description: ANY_ERROR };
 }
 
 /** A route that answers with something else than JSON answers errors as JSON all the same. */
@@ -228,8 +222,8 @@ function describeAnswer(status: string, answer: Answered, replays: boolean): voi
   if (status >= "400" && media) answer.content = { "application/json": media };
   if (answer.description === "Default Response") answer.description = SUCCESS[status] ?? "Answer";
   const headers: Record<string, unknown> = status < "300" ? {} : { "X-Request-ID": headerOf("RequestId") };
-  if (status === "429" || status === "5XX") headers["Retry-After"] = headerOf("RetryAfter");
-  if (status === "401" || status === "4XX") headers["WWW-Authenticate"] = headerOf("Challenge");
+  if (status === "429" || status === "default") headers["Retry-After"] = headerOf("RetryAfter");
+  if (status === "401" || status === "default") headers["WWW-Authenticate"] = headerOf("Challenge");
   if (status === "429") {
     headers["RateLimit-Limit"] = headerOf("RateLimit");
     headers["RateLimit-Remaining"] = headerOf("RateRemaining");

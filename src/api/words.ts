@@ -342,7 +342,6 @@ const OWN: Record<string, string> = {
   "InboundRule.priority": "Low runs first",
   "InboundRule.webhook_ids": "The endpoints that get the event; empty: those of the alias or domain",
   "IpPool.name": "What `ip_pool` refers to",
-  "ListDmarcSourcesAnswer.total": "How many sources there are",
   "MaskedActivity.type": "What happened",
   "MaskedContact.blocked": "true: its mail is taken and dropped",
   "MaskedContact.name": "The contact's name",

@@ -41,118 +41,105 @@ export const DaysQuery = {
   ),
 };
 
-const shares = {
-  pass_dkim: Type.Integer({ minimum: 0, description: "Messages with an aligned DKIM signature" }),
-  pass_spf: Type.Integer({ minimum: 0, description: "Messages with SPF passed and aligned" }),
-  aligned: Type.Integer({ minimum: 0, description: "Messages with DKIM or SPF aligned: those that pass DMARC" }),
-};
-
-export const Summary = Named(
-  "DmarcSummary",
+const Shares = Named(
+  "DmarcShares",
   Type.Object({
-    domain: Type.String(),
-    days: Count,
-    from: Day,
-    to: Day,
-    total_messages: Count,
-    ...shares,
-    both_aligned: Count,
-    dkim_rate: Rate,
-    spf_rate: Rate,
-    alignment_rate: Rate,
-    report_count: Type.Integer({ minimum: 0, description: "Counted reports about any of the days" }),
-    reporters: Type.Array(
-      Named(
-        "DmarcReporter",
-        Type.Object({
-          org_name: Type.String(),
-          reports: Count,
-          messages: Type.Integer({ description: "Of their reports as a whole" }),
-        }),
-      ),
-      { description: "Most messages first, at most 50" },
-    ),
-    disposition: Dispositions,
-    published_policy: Nullable(PublishedPolicy),
-    recommendation: Named(
-      "DmarcRecommendation",
+    pass_dkim: Type.Integer({ minimum: 0, description: "Messages with an aligned DKIM signature" }),
+    pass_spf: Type.Integer({ minimum: 0, description: "Messages with SPF passed and aligned" }),
+    aligned: Type.Integer({ minimum: 0, description: "Messages with DKIM or SPF aligned: those that pass DMARC" }),
+  }),
+);
+
+export const Summary = Extended("DmarcSummary", Shares, {
+  domain: Type.String(),
+  days: Count,
+  from: Day,
+  to: Day,
+  total_messages: Count,
+  both_aligned: Count,
+  dkim_rate: Rate,
+  spf_rate: Rate,
+  alignment_rate: Rate,
+  report_count: Type.Integer({ minimum: 0, description: "Counted reports about any of the days" }),
+  reporters: Type.Array(
+    Named(
+      "DmarcReporter",
       Type.Object({
-        next_policy: Nullable(
-          OneOf(POLICIES, { description: "The policy to publish next; the present one while nothing should change" }),
-        ),
-        reason: Type.String({ description: "Of the mail of the days asked for, 30 at least" }),
-        blocking_sources: Type.Array(Type.String(), {
-          description: "Addresses that send more than 0.5 % of the mail without passing; forwarders are left out",
-        }),
+        org_name: Type.String(),
+        reports: Count,
+        messages: Type.Integer({ description: "Of their reports as a whole" }),
       }),
     ),
-  }),
-);
-
-export const Source = Named(
-  "DmarcSource",
-  Type.Object({
-    source_ip: Type.String(),
-    total: Count,
-    ...shares,
-    dkim_rate: Rate,
-    spf_rate: Rate,
-    classification: OneOf(CLASSIFICATIONS, {
-      description:
-        "ours: sent from here. authorised: in the domain's SPF record, or passing for the domain. forwarder: passes mail on. unknown: not set up, or forged",
+    { description: "Most messages first, at most 50" },
+  ),
+  disposition: Dispositions,
+  published_policy: Nullable(PublishedPolicy),
+  recommendation: Named(
+    "DmarcRecommendation",
+    Type.Object({
+      next_policy: Nullable(
+        OneOf(POLICIES, { description: "The policy to publish next; the present one while nothing should change" }),
+      ),
+      reason: Type.String({ description: "Of the mail of the days asked for, 30 at least" }),
+      blocking_sources: Type.Array(Type.String(), {
+        description: "Addresses that send more than 0.5 % of the mail without passing; forwarders are left out",
+      }),
     }),
-    dkim_domains: Type.Array(Type.String(), { description: "Domains that signed, whether it passed or not" }),
-    spf_domains: Type.Array(Type.String()),
-    reporters: Type.Array(Type.String()),
-    first_seen: Day,
-    last_seen: Day,
-  }),
-);
+  ),
+});
 
-export const Daily = Named(
-  "DmarcDay",
-  Type.Object({
-    date: Day,
-    total: Count,
-    ...shares,
-    alignment_rate: Rate,
-    disposition: Dispositions,
-    reports: Type.Integer({ minimum: 0, description: "Reports with a part on this day" }),
+export const Source = Extended("DmarcSource", Shares, {
+  source_ip: Type.String(),
+  total: Count,
+  dkim_rate: Rate,
+  spf_rate: Rate,
+  classification: OneOf(CLASSIFICATIONS, {
+    description:
+      "ours: sent from here. authorised: in the domain's SPF record, or passing for the domain. forwarder: passes mail on. unknown: not set up, or forged",
   }),
-);
+  dkim_domains: Type.Array(Type.String(), { description: "Domains that signed, whether it passed or not" }),
+  spf_domains: Type.Array(Type.String()),
+  reporters: Type.Array(Type.String()),
+  first_seen: Day,
+  last_seen: Day,
+});
 
-export const Report = Named(
-  "DmarcReport",
-  Type.Object({
-    id: Id,
-    status: OneOf(STATUSES, {
-      description:
-        "counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out. unreadable: something came that is no report on this domain",
-    }),
-    reason: Nullable(Type.String({ description: "Why it is not counted" })),
-    via: OneOf(VIAS),
-    sender_domain: Nullable(Type.String({ description: "The author of the mail it came in" })),
-    received_at: Time,
-    org_name: Text,
-    email: Text,
-    extra_contact_info: Text,
-    report_id: Nullable(Type.String({ description: "The reporter's own id" })),
-    generator: Text,
-    schema: Nullable(OneOf(SCHEMAS)),
-    policy_domain: Nullable(Type.String({ description: "The domain, or one below it" })),
-    published_policy: Nullable(PublishedPolicy),
-    begin_at: Nullable(Time),
-    end_at: Nullable(Time),
-    total_messages: Count,
-    ...shares,
-    both_aligned: Count,
-    disposition: Dispositions,
-    record_count: Count,
-    rejected_records: Type.Integer({ minimum: 0, description: "Records left out because their values make no sense" }),
-    defects: Type.Array(Type.String(), { description: "What was wrong with the file" }),
-    errors: Type.Array(Type.String(), { description: "What the reporter itself had trouble with" }),
+export const Daily = Extended("DmarcDay", Shares, {
+  date: Day,
+  total: Count,
+  alignment_rate: Rate,
+  disposition: Dispositions,
+  reports: Type.Integer({ minimum: 0, description: "Reports with a part on this day" }),
+});
+
+export const Report = Extended("DmarcReport", Shares, {
+  id: Id,
+  status: OneOf(STATUSES, {
+    description:
+      "counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out. unreadable: something came that is no report on this domain",
   }),
-);
+  reason: Nullable(Type.String({ description: "Why it is not counted" })),
+  via: OneOf(VIAS),
+  sender_domain: Nullable(Type.String({ description: "The author of the mail it came in" })),
+  received_at: Time,
+  org_name: Text,
+  email: Text,
+  extra_contact_info: Text,
+  report_id: Nullable(Type.String({ description: "The reporter's own id" })),
+  generator: Text,
+  schema: Nullable(OneOf(SCHEMAS)),
+  policy_domain: Nullable(Type.String({ description: "The domain, or one below it" })),
+  published_policy: Nullable(PublishedPolicy),
+  begin_at: Nullable(Time),
+  end_at: Nullable(Time),
+  total_messages: Count,
+  both_aligned: Count,
+  disposition: Dispositions,
+  record_count: Count,
+  rejected_records: Type.Integer({ minimum: 0, description: "Records left out because their values make no sense" }),
+  defects: Type.Array(Type.String(), { description: "What was wrong with the file" }),
+  errors: Type.Array(Type.String(), { description: "What the reporter itself had trouble with" }),
+});
 
 const Reported = OneOf(["pass", "fail"]);
 const ReportRecord = Named(

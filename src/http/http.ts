@@ -201,10 +201,14 @@ const PageBounds = Named(
   }),
 );
 
-/** A list answer: the rows under their plural name, beside `total` (platform/database/totals.ts), `limit`, `offset`. */
-export function PageOf<N extends string, S extends TSchema>(name: N, row: S) {
+/** A list answer: the rows under their plural name, `more`, `total` (platform/database/totals.ts), `limit`, `offset`. */
+export function PageOf<N extends string, S extends TSchema, M extends TProperties = TProperties>(
+  name: N,
+  row: S,
+  more = {} as M,
+) {
   const rows = { [name]: Type.Array(row) } as { [K in N]: ReturnType<typeof Type.Array<S>> };
-  return Extended(`${nameOf(row)}List`, PageBounds, rows, true);
+  return Extended(`${nameOf(row)}List`, PageBounds, { ...rows, ...more }, true);
 }
 
 /** limit, offset and after with their defaults. */

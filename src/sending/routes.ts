@@ -97,7 +97,10 @@ const BatchResult = OneOfKinds("BatchResult", "status", [BatchAccepted, BatchRej
 
 const accepted = Type.Integer({ description: "How many e-mails were accepted" });
 const rejected = Type.Integer({ description: "How many e-mails were declined" });
-const results = Type.Array(BatchResult, { description: "One for each e-mail, in the order of the request" });
+const results = Named(
+  "BatchResults",
+  Type.Array(BatchResult, { description: "One for each e-mail, in the order of the request" }),
+);
 const BatchAnswerShape = Named(
   "BatchAnswer",
   Type.Object(

@@ -116,18 +116,21 @@ export const SendBody = Named(
   }),
 );
 
-export const SuppressedList = Type.Array(
-  Named(
-    "SuppressedRecipient",
-    Type.Object(
-      {
-        email: Type.String({ description: "The recipient's address" }),
-        reason: Type.String({ description: "Why: hard_bounce, complaint, manual or unsubscribe" }),
-      },
-      { description: "A recipient that is left out, because its address is suppressed" },
+export const SuppressedList = Named(
+  "SuppressedRecipients",
+  Type.Array(
+    Named(
+      "SuppressedRecipient",
+      Type.Object(
+        {
+          email: Type.String({ description: "The recipient's address" }),
+          reason: Type.String({ description: "Why: hard_bounce, complaint, manual or unsubscribe" }),
+        },
+        { description: "A recipient that is left out, because its address is suppressed" },
+      ),
     ),
+    { description: "Recipients that are left out, because their addresses are suppressed" },
   ),
-  { description: "Recipients that are left out, because their addresses are suppressed" },
 );
 
 /** The body of a 422. */

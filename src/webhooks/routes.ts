@@ -81,8 +81,7 @@ const LogQuery = {
   days: Type.Optional(Type.Integer({ minimum: 1, maximum: 90, default: 7 })),
   ...PageQuery,
 };
-const DeliveryPage = Type.Object({
-  ...PageOf("deliveries", Delivery).properties,
+const DeliveryPage = PageOf("deliveries", Delivery, {
   warnings: Type.Array(Type.String({ description: "Sentences on endpoints in trouble" })),
 });
 

@@ -1,6 +1,17 @@
 // Endpoints, events and deliveries as rows and as what the API shows.
-import { Type } from "typebox";
-import { Environment, HeaderField, Id, Metadata, Named, Nullable, OneOf, OneOfKinds, Time } from "../http/http.ts";
+import { type TProperties, Type } from "typebox";
+import {
+  Environment,
+  Extended,
+  HeaderField,
+  Id,
+  Metadata,
+  Named,
+  Nullable,
+  OneOf,
+  OneOfKinds,
+  Time,
+} from "../http/http.ts";
 
 export const EVENT_TYPES = [
   "email.received",
@@ -183,27 +194,38 @@ export const InboundSpam = Named(
   }),
 );
 
-/** An event's own name as its only value, and the fields that all events have. */
-function common(event: WebhookEventType) {
-  return {
-    event: OneOf([event], { description: "The event's type" }),
-    timestamp: { ...Time, description: "When the event was made" },
-    event_id: { ...Id, description: "The same on every attempt; deduplicate by it" },
-    email_id: { ...Id, description: "The e-mail's id" },
-  };
+/** An event's own name as its only value. */
+function named(event: WebhookEventType) {
+  return OneOf([event], { description: "The event's type" });
 }
 
-function outbound(event: WebhookEventType) {
-  return {
-    ...common(event),
-    message_id: Type.String({ description: "The Message-ID, without angle brackets" }),
-    environment: Environment,
-    tags: Type.Array(Type.String(), { description: "The tags given when sending" }),
-    metadata: Metadata,
-    from: Type.String({ description: "The From field" }),
-    recipient: Type.String({ description: "The recipient that it is about" }),
-    subject: Type.String({ description: "The Subject field" }),
-  };
+/** The fields that all events have. */
+const COMMON = {
+  timestamp: { ...Time, description: "When the event was made" },
+  event_id: { ...Id, description: "The same on every attempt; deduplicate by it" },
+  email_id: { ...Id, description: "The e-mail's id" },
+};
+
+const Outbound = Named(
+  "OutboundEvent",
+  Type.Object(
+    {
+      ...COMMON,
+      message_id: Type.String({ description: "The Message-ID, without angle brackets" }),
+      environment: Environment,
+      tags: Type.Array(Type.String(), { description: "The tags given when sending" }),
+      metadata: Metadata,
+      from: Type.String({ description: "The From field" }),
+      recipient: Type.String({ description: "The recipient that it is about" }),
+      subject: Type.String({ description: "The Subject field" }),
+    },
+    { additionalProperties: true },
+  ),
+);
+
+/** An event about mail that was sent: its name and its own fields stand before those that all of them have. */
+function about<F extends TProperties>(name: string, event: WebhookEventType, description: string, fields: F) {
+  return Named(name, { ...Extended(name, Outbound, { event: named(event), ...fields }, true), description });
 }
 
 const answer = {
@@ -211,14 +233,12 @@ const answer = {
   diag_code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463), such as 5.1.1" })),
   diag_message: Nullable(Type.String({ description: "What the server said" })),
 };
-/** More may come. */
-const open = (description: string) => ({ additionalProperties: true, description });
-
 const Received = Named(
   "EmailReceivedEvent",
   Type.Object(
     {
-      ...common("email.received"),
+      event: named("email.received"),
+      ...COMMON,
       message_id: Nullable(Type.String({ description: "The Message-ID, with angle brackets" })),
       environment: Environment,
       from: Nullable(Type.String({ description: "The From field" })),
@@ -245,53 +265,39 @@ const Received = Named(
       size: Type.Integer(),
       truncated: Type.Boolean({ description: "text or html was cut; the record has all" }),
     },
-    open("Mail was received and parsed"),
+    { additionalProperties: true, description: "Mail was received and parsed" },
   ),
 );
 
-const Delivered = Named(
-  "EmailDeliveredEvent",
-  Type.Object(outbound("email.delivered"), open("The recipient's server accepted the mail")),
-);
+const Delivered = about("EmailDeliveredEvent", "email.delivered", "The recipient's server accepted the mail", {});
 
-const Bounced = Named(
+const Bounced = about(
   "EmailBouncedEvent",
-  Type.Object(
-    {
-      ...outbound("email.bounced"),
-      bounce_type: OneOf(["hard", "soft"], { description: "hard: the address is at fault. soft: anything else" }),
-      ...answer,
-      bounce_class: Nullable(Type.String({ description: "Why, in one word such as invalid_recipient" })),
-    },
-    open("The mail was refused for good, or could not be delivered in time"),
-  ),
+  "email.bounced",
+  "The mail was refused for good, or could not be delivered in time",
+  {
+    bounce_type: OneOf(["hard", "soft"], { description: "hard: the address is at fault. soft: anything else" }),
+    ...answer,
+    bounce_class: Nullable(Type.String({ description: "Why, in one word such as invalid_recipient" })),
+  },
 );
 
-const Deferred = Named(
+const Deferred = about(
   "EmailDeferredEvent",
-  Type.Object(
-    {
-      ...outbound("email.deferred"),
-      ...answer,
-      attempt: Nullable(Type.Integer({ description: "The attempt that was put off, from 1" })),
-      next_attempt_at: Nullable(Time),
-    },
-    open("The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours"),
-  ),
+  "email.deferred",
+  "The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours",
+  {
+    ...answer,
+    attempt: Nullable(Type.Integer({ description: "The attempt that was put off, from 1" })),
+    next_attempt_at: Nullable(Time),
+  },
 );
 
-const Complained = Named(
-  "EmailComplainedEvent",
-  Type.Object(
-    {
-      ...outbound("email.complained"),
-      feedback_type: Type.String({ description: "As the report has it (RFC 5965), such as abuse" }),
-      source_ip: Nullable(Type.String({ description: "The address that the mail came from" })),
-      arrival_date: Nullable(Type.String({ description: "When the mail arrived, in the report's own words" })),
-    },
-    open("The recipient marked the mail as spam"),
-  ),
-);
+const Complained = about("EmailComplainedEvent", "email.complained", "The recipient marked the mail as spam", {
+  feedback_type: Type.String({ description: "As the report has it (RFC 5965), such as abuse" }),
+  source_ip: Nullable(Type.String({ description: "The address that the mail came from" })),
+  arrival_date: Nullable(Type.String({ description: "When the mail arrived, in the report's own words" })),
+});
 
 /** The body of a webhook call. */
 export const Event = OneOfKinds("Event", "event", [Received, Delivered, Bounced, Deferred, Complained]);

@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { parseYaml } from "@redocly/openapi-core";
 import { Ajv } from "ajv";
+import { exampleOf as madeExample } from "../../src/api/docs/reference.ts";
 import { EVENT_TYPES } from "../../src/webhooks/types.ts";
 import { answerName, type Played, type Stage, setStage } from "./examples.ts";
-import { type Description, readDescription, resolve, type Schema } from "./operations.ts";
+import { type Description, readDescription, type Schema } from "./operations.ts";
 
 let stage: Stage;
 let description: Description;
@@ -38,18 +39,8 @@ function complaints(name: string, value: unknown): string {
   return validate(value) ? "" : JSON.stringify(validate.errors?.slice(0, 3));
 }
 
-/** A component's own example, or one made of its parts'; undefined where a part has none. */
-function exampleOf(schema: Schema): unknown {
-  const own = resolve(description, schema);
-  if (own.example !== undefined) return own.example;
-  if (own.type === "array") return [exampleOf(own.items as Schema)];
-  const parts = [own, ...(own.allOf ?? []).map((part) => resolve(description, part))];
-  const fields = parts.flatMap(({ properties = {}, required = [] }) =>
-    Object.entries(properties).filter(([name, part]) => required.includes(name) || part.example !== undefined),
-  );
-  if (fields.length === 0) return undefined;
-  return Object.fromEntries(fields.map(([name, part]) => [name, exampleOf(part)]));
-}
+const exampleOf = (component: string): unknown =>
+  madeExample(description, { $ref: `#/components/schemas/${component}` });
 
 function none(faults: string[]): void {
   assert.equal(faults.length, 0, `\n  ${faults.join("\n  ")}`);
@@ -64,7 +55,7 @@ describe("the examples", () => {
       stage.operations.flatMap(({ name, requestBody }) => {
         const component = requestBody?.content["application/json"]?.schema.$ref?.split("/").at(-1);
         if (!component) return [];
-        const example = exampleOf({ $ref: `#/components/schemas/${component}` });
+        const example = exampleOf(component);
         const wrong = example === undefined ? "no example" : complaints(component, example);
         return wrong ? [`${name}: ${wrong}`] : [];
       }),
@@ -103,7 +94,7 @@ describe("the examples", () => {
 });
 
 function judge(name: string, { operation, body }: Played): string[] {
-  const example = exampleOf({ $ref: `#/components/schemas/${name}` });
+  const example = exampleOf(name);
   const wrong = [complaints(name, body), complaints(name, example)].filter(Boolean);
   const fields = (value: unknown) =>
     Object.keys((value ?? {}) as object)

@@ -1975,8 +1975,7 @@ export interface components {
             aliases: components["schemas"]["Alias"][];
         };
         AllSuppressed: components["schemas"]["Error"] & {
-            /** @description Recipients that are left out, because their addresses are suppressed */
-            suppressed: components["schemas"]["SuppressedRecipient"][];
+            suppressed: components["schemas"]["SuppressedRecipients"];
         };
         /**
          * @example {
@@ -1985,8 +1984,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_VN6",
-         *       "last_four": "H1qj",
+         *       "key_prefix": "svc_test_Tv9",
+         *       "last_four": "RKt7",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2116,8 +2115,7 @@ export interface components {
             id: components["schemas"]["RecordId"];
             /** @description The Message-ID, without angle brackets */
             message_id: string;
-            /** @description Recipients that are left out, because their addresses are suppressed */
-            suppressed: components["schemas"]["SuppressedRecipient"][];
+            suppressed: components["schemas"]["SuppressedRecipients"];
         } & {
             [key: string]: unknown;
         };
@@ -2147,8 +2145,7 @@ export interface components {
             /** @description How many e-mails were declined */
             rejected: number;
             environment: components["schemas"]["Environment"];
-            /** @description One for each e-mail, in the order of the request */
-            results: components["schemas"]["BatchResult"][];
+            results: components["schemas"]["BatchResults"];
             /** @description Recipients a month; 0 for test keys */
             quota_limit: number;
             /** @description Recipients accepted this month, these included; 0 for test keys */
@@ -2161,16 +2158,14 @@ export interface components {
             accepted?: number;
             /** @description How many e-mails were declined */
             rejected?: number;
-            /** @description One for each e-mail, in the order of the request */
-            results?: components["schemas"]["BatchResult"][];
+            results?: components["schemas"]["BatchResults"];
         };
         BatchLimited: components["schemas"]["RateLimit"] & {
             /** @description How many e-mails were accepted */
             accepted?: number;
             /** @description How many e-mails were declined */
             rejected?: number;
-            /** @description One for each e-mail, in the order of the request */
-            results?: components["schemas"]["BatchResult"][];
+            results?: components["schemas"]["BatchResults"];
         };
         /** @description An e-mail of a batch that was declined, with the error that a single send would answer. batch_rejected: another e-mail of a strict batch is at fault */
         BatchRejected: {
@@ -2186,19 +2181,19 @@ export interface components {
             code: components["schemas"]["ErrorCode"];
             /** @description Path of the field at fault, such as attachments[0].filename */
             field?: string;
-            /** @description Recipients that are left out, because their addresses are suppressed */
-            suppressed?: components["schemas"]["SuppressedRecipient"][];
+            suppressed?: components["schemas"]["SuppressedRecipients"];
         } & {
             [key: string]: unknown;
         };
         BatchResult: components["schemas"]["BatchAccepted"] | components["schemas"]["BatchRejected"];
+        /** @description One for each e-mail, in the order of the request */
+        BatchResults: components["schemas"]["BatchResult"][];
         BatchSuppressed: components["schemas"]["AllSuppressed"] & {
             /** @description How many e-mails were accepted */
             accepted?: number;
             /** @description How many e-mails were declined */
             rejected?: number;
-            /** @description One for each e-mail, in the order of the request */
-            results?: components["schemas"]["BatchResult"][];
+            results?: components["schemas"]["BatchResults"];
         };
         BounceReason: {
             /** @description The bounce class, such as invalid_recipient */
@@ -2208,45 +2203,11 @@ export interface components {
             /** @description How many */
             count: number;
         };
-        /**
-         * @example {
-         *       "suppressed": true,
-         *       "entry": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "email": "x@recipient.example",
-         *         "reason": "manual",
-         *         "scope_type": "org",
-         *         "scope_id": null,
-         *         "source": "manual",
-         *         "source_message_id": null,
-         *         "bounce_code": null,
-         *         "diag_code": null,
-         *         "feedback_type": null,
-         *         "note": "asked by phone",
-         *         "expires_at": null,
-         *         "created_at": "2026-11-24T09:30:00.000Z"
-         *       },
-         *       "entries": [
-         *         {
-         *           "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *           "email": "x@recipient.example",
-         *           "reason": "manual",
-         *           "scope_type": "org",
-         *           "scope_id": null,
-         *           "source": "manual",
-         *           "source_message_id": null,
-         *           "bounce_code": null,
-         *           "diag_code": null,
-         *           "feedback_type": null,
-         *           "note": "asked by phone",
-         *           "expires_at": null,
-         *           "created_at": "2026-11-24T09:30:00.000Z"
-         *         }
-         *       ]
-         *     }
-         */
         CheckSuppressionAnswer: {
-            /** @description Whether a mail would be held back */
+            /**
+             * @description Whether a mail would be held back
+             * @example true
+             */
             suppressed: boolean;
             /** @description The strongest entry that applies; null: none */
             entry: components["schemas"]["Suppression"] | null;
@@ -2285,26 +2246,12 @@ export interface components {
             /** @description false: mail is refused with 550, also where there is a catch-all */
             active?: boolean | null;
         };
-        /**
-         * @example {
-         *       "key": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "name": "Shop in production",
-         *         "environment": "test",
-         *         "kind": "full",
-         *         "destination_id": null,
-         *         "key_prefix": "svc_test_VN6",
-         *         "last_four": "H1qj",
-         *         "created_at": "2026-11-24T09:30:00.000Z",
-         *         "last_used_at": null,
-         *         "revoked_at": null
-         *       },
-         *       "secret": "svc_test_0000000000000000000000000000000000EXAMPLE"
-         *     }
-         */
         CreateApiKeyAnswer: {
             key: components["schemas"]["ApiKey"];
-            /** @description The key itself, svc_live_… or svc_test_…; shown only here */
+            /**
+             * @description The key itself, svc_live_… or svc_test_…; shown only here
+             * @example svc_test_0000000000000000000000000000000000EXAMPLE
+             */
             secret: string;
         };
         /**
@@ -2394,11 +2341,7 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"] | null;
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][] | null;
-            /**
-             * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
-             * @enum {string}
-             */
-            action: "webhook" | "forward" | "store" | "drop";
+            action: components["schemas"]["InboundRuleAction"];
             /** @description Low runs first; left out: last */
             priority?: number | null;
             /** @description false: switched off */
@@ -2430,11 +2373,7 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"] | null;
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][] | null;
-            /**
-             * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
-             * @enum {string}
-             */
-            action: "webhook" | "forward" | "store" | "drop";
+            action: components["schemas"]["InboundRuleAction"];
             /** @description Low runs first; left out: last */
             priority?: number | null;
             /** @description false: switched off */
@@ -2567,31 +2506,12 @@ export interface components {
              */
             active?: boolean | null;
         };
-        /**
-         * @example {
-         *       "webhook": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "webhook_url": "https://shop.example/hooks/mail",
-         *         "event_types": [
-         *           "email.delivered"
-         *         ],
-         *         "has_secret": true,
-         *         "domain_id": null,
-         *         "match_pattern": null,
-         *         "enabled": true,
-         *         "environment": "live",
-         *         "previous_secret_expires_at": null,
-         *         "consecutive_failures": 0,
-         *         "last_success_at": null,
-         *         "created_at": "2026-11-24T09:30:00.000Z",
-         *         "updated_at": "2026-11-24T09:30:00.000Z"
-         *       },
-         *       "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
-         *     }
-         */
         CreateWebhookAnswer: {
             webhook: components["schemas"]["Webhook"];
-            /** @description The signing secret, prefix whsec_; shown only here */
+            /**
+             * @description The signing secret, prefix whsec_; shown only here
+             * @example whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD
+             */
             secret: string;
         };
         /**
@@ -2616,29 +2536,16 @@ export interface components {
             /** @description Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000 instructions together (some 80 of the usual size) */
             match_pattern?: string | null;
         };
-        /**
-         * @example {
-         *       "deleted": true,
-         *       "id": "shop2",
-         *       "key": {
-         *         "selector": "shop2",
-         *         "domain": "shop1.example",
-         *         "algorithm": "ed25519",
-         *         "public_key": "oTIY3y7uXNRTpKm06kJzEehUzQI3WGWER0pcBeuEKoQ=",
-         *         "status": "deactivated",
-         *         "active": false,
-         *         "verified": false,
-         *         "created_at": "2026-11-24T09:30:00.000Z",
-         *         "activated_at": null,
-         *         "retires_at": null,
-         *         "deactivated_at": "2026-11-24T09:30:00.000Z"
-         *       }
-         *     }
-         */
         DeactivateDkimKeyAnswer: {
-            /** @description Always true */
+            /**
+             * @description Always true
+             * @example true
+             */
             deleted: boolean;
-            /** @description The key's selector */
+            /**
+             * @description The key's selector
+             * @example shop2
+             */
             id: string;
             key: components["schemas"]["DkimKey"];
         };
@@ -2655,6 +2562,21 @@ export interface components {
             /** @description What was deleted */
             id: string;
         };
+        /**
+         * @example {
+         *       "selector": "postern2",
+         *       "domain": "shop1.example",
+         *       "algorithm": "ed25519",
+         *       "public_key": "cToaEyuqgzSEpCIZeoI6aHsSqfc4BLMCUUEd1XgXXyM=",
+         *       "status": "pending",
+         *       "active": false,
+         *       "verified": false,
+         *       "created_at": "2026-11-24T09:30:00.000Z",
+         *       "activated_at": null,
+         *       "retires_at": null,
+         *       "deactivated_at": null
+         *     }
+         */
         DkimKey: {
             /** @description The key's selector, the first part of its DNS name */
             selector: string;
@@ -2693,35 +2615,26 @@ export interface components {
              */
             deactivated_at: string | null;
         };
-        /**
-         * @example {
-         *       "key": {
-         *         "selector": "postern2",
-         *         "domain": "shop1.example",
-         *         "algorithm": "ed25519",
-         *         "public_key": "zUEaoSC/qn0KUxyBmHtgsDLPVJUcjnH4u+TXfvV0E7w=",
-         *         "status": "pending",
-         *         "active": false,
-         *         "verified": false,
-         *         "created_at": "2026-11-24T09:30:00.000Z",
-         *         "activated_at": null,
-         *         "retires_at": null,
-         *         "deactivated_at": null
-         *       },
-         *       "dns_record": {
-         *         "type": "TXT",
-         *         "name": "postern2._domainkey.shop1.example",
-         *         "value": "v=DKIM1; k=ed25519; p=zUEaoSC/qn0KUxyBmHtgsDLPVJUcjnH4u+TXfvV0E7w="
-         *       },
-         *       "message": "Publish the TXT record postern2._domainkey.shop1.example; it signs as soon as DN"
-         *     }
-         */
         DkimKeyAnswer: {
             key: components["schemas"]["DkimKey"];
             dns_record: components["schemas"]["DkimRecord"];
-            /** @description A sentence for people */
+            /**
+             * @description A sentence for people
+             * @example Publish the TXT record postern2._domainkey.shop1.example; it signs as soon as DN
+             */
             message: string;
         };
+        /**
+         * @example {
+         *       "selector": "postern1",
+         *       "verified": true,
+         *       "status": "ok",
+         *       "found": [
+         *         "v=DKIM1; k=rsa; p=MCowBQYDK2VwAyEA"
+         *       ],
+         *       "hint": null
+         *     }
+         */
         DkimKeyCheck: {
             /** @description The key's selector, the first part of its DNS name */
             selector: string;
@@ -2737,6 +2650,14 @@ export interface components {
             /** @description What to do, in plain words */
             hint: string | null;
         };
+        /**
+         * @example {
+         *       "type": "TXT",
+         *       "name": "postern2._domainkey.shop1.example",
+         *       "value": "v=DKIM1; k=ed25519; p=cToaEyuqgzSEpCIZeoI6aHsSqfc4BLMCUUEd1XgXXyM=",
+         *       "selector": "postern2"
+         *     }
+         */
         DkimKeyRecord: {
             /**
              * @description The type
@@ -2750,6 +2671,13 @@ export interface components {
             /** @description The key's selector, the first part of its DNS name */
             selector: string;
         };
+        /**
+         * @example {
+         *       "type": "TXT",
+         *       "name": "postern2._domainkey.shop1.example",
+         *       "value": "v=DKIM1; k=ed25519; p=cToaEyuqgzSEpCIZeoI6aHsSqfc4BLMCUUEd1XgXXyM="
+         *     }
+         */
         DkimRecord: {
             /**
              * @description The type
@@ -2773,33 +2701,21 @@ export interface components {
             /** @description Whether it agrees with the domain in From */
             from_aligned: boolean;
         };
-        /**
-         * @example {
-         *       "address": "7cdabf93e9580c92377c651201b54166@reports.postern.example",
-         *       "rua": "mailto:7cdabf93e9580c92377c651201b54166@reports.postern.example",
-         *       "suggested_record": {
-         *         "type": "TXT",
-         *         "name": "_dmarc.shop1.example",
-         *         "value": "v=DMARC1; p=none; rua=mailto:7cdabf93e9580c92377c651201b54166@reports.postern.ex"
-         *       },
-         *       "external_authorization": {
-         *         "required": true,
-         *         "name": "shop1.example._report._dmarc.reports.postern.example",
-         *         "type": "TXT",
-         *         "value": "v=DMARC1",
-         *         "status": "ok"
-         *       }
-         *     }
-         */
         DmarcAddress: {
-            /** @description Where reports are sent */
+            /**
+             * @description Where reports are sent
+             * @example a942c16baf37583521fe994573c0fe25@reports.postern.example
+             */
             address: string;
-            /** @description For the rua= of the domain's DMARC record */
+            /**
+             * @description For the rua= of the domain's DMARC record
+             * @example mailto:a942c16baf37583521fe994573c0fe25@reports.postern.example
+             */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
             external_authorization: components["schemas"]["DmarcExternalAuthorization"];
         };
-        DmarcDay: {
+        DmarcDay: components["schemas"]["DmarcShares"] & {
             /**
              * Format: date
              * @description The day (UTC)
@@ -2807,19 +2723,21 @@ export interface components {
             date: string;
             /** @description How many messages */
             total: number;
-            /** @description Messages with an aligned DKIM signature */
-            pass_dkim: number;
-            /** @description Messages with SPF passed and aligned */
-            pass_spf: number;
-            /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
-            aligned: number;
             /** @description Mail that passes DMARC, as a part of all */
             alignment_rate: number;
             disposition: components["schemas"]["DmarcDispositions"];
             /** @description Reports with a part on this day */
             reports: number;
         };
-        /** @description Messages by what the receivers did; pass is a word of RFC 9990 for what older reports call none */
+        /**
+         * @description Messages by what the receivers did; pass is a word of RFC 9990 for what older reports call none
+         * @example {
+         *       "none": 3,
+         *       "pass": 0,
+         *       "quarantine": 0,
+         *       "reject": 0
+         *     }
+         */
         DmarcDispositions: {
             /** @description Delivered as usual */
             none: number;
@@ -2840,7 +2758,16 @@ export interface components {
             /** @description The reporter's own words */
             human_result: string | null;
         };
-        /** @description To be published by the operator of this service (a wildcard serves all domains); RFC 7489 §7.1 */
+        /**
+         * @description To be published by the operator of this service (a wildcard serves all domains); RFC 7489 §7.1
+         * @example {
+         *       "required": true,
+         *       "name": "shop1.example._report._dmarc.reports.postern.example",
+         *       "type": "TXT",
+         *       "value": "v=DMARC1",
+         *       "status": "ok"
+         *     }
+         */
         DmarcExternalAuthorization: {
             /** @description The address is of another organizational domain */
             required: boolean;
@@ -2859,7 +2786,21 @@ export interface components {
              */
             status: "not_required" | "ok" | "missing" | "mismatch" | "error";
         };
-        /** @description As the reporter saw it; null is what the report does not say */
+        /**
+         * @description As the reporter saw it; null is what the report does not say
+         * @example {
+         *       "domain": "shop1.example",
+         *       "p": "none",
+         *       "sp": null,
+         *       "np": null,
+         *       "adkim": null,
+         *       "aspf": null,
+         *       "pct": null,
+         *       "fo": null,
+         *       "testing": null,
+         *       "discovery_method": null
+         *     }
+         */
         DmarcPublishedPolicy: {
             /** @description The domain's name */
             domain: string;
@@ -2897,6 +2838,13 @@ export interface components {
             /** @description How the policy was found (RFC 9990) */
             discovery_method: string | null;
         };
+        /**
+         * @example {
+         *       "next_policy": "none",
+         *       "reason": "Too little to judge by: 3 messages in 1 day; at least 100 messages in 14 days ar",
+         *       "blocking_sources": []
+         *     }
+         */
         DmarcRecommendation: {
             /**
              * @description The policy to publish next; the present one while nothing should change
@@ -2949,6 +2897,9 @@ export interface components {
         };
         /**
          * @example {
+         *       "pass_dkim": 3,
+         *       "pass_spf": 3,
+         *       "aligned": 3,
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "status": "counted",
          *       "reason": null,
@@ -2977,9 +2928,6 @@ export interface components {
          *       "begin_at": "2026-11-24T09:30:00.000Z",
          *       "end_at": "2026-11-24T09:30:00.000Z",
          *       "total_messages": 3,
-         *       "pass_dkim": 3,
-         *       "pass_spf": 3,
-         *       "aligned": 3,
          *       "both_aligned": 3,
          *       "disposition": {
          *         "none": 3,
@@ -2993,7 +2941,7 @@ export interface components {
          *       "errors": []
          *     }
          */
-        DmarcReport: {
+        DmarcReport: components["schemas"]["DmarcShares"] & {
             id: components["schemas"]["RecordId"];
             /**
              * @description counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out. unreadable: something came that is no report on this domain
@@ -3041,12 +2989,6 @@ export interface components {
             end_at: string | null;
             /** @description How many messages */
             total_messages: number;
-            /** @description Messages with an aligned DKIM signature */
-            pass_dkim: number;
-            /** @description Messages with SPF passed and aligned */
-            pass_spf: number;
-            /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
-            aligned: number;
             /** @description Messages with both DKIM and SPF aligned */
             both_aligned: number;
             disposition: components["schemas"]["DmarcDispositions"];
@@ -3068,6 +3010,9 @@ export interface components {
         };
         /**
          * @example {
+         *       "pass_dkim": 3,
+         *       "pass_spf": 3,
+         *       "aligned": 3,
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "status": "counted",
          *       "reason": null,
@@ -3096,9 +3041,6 @@ export interface components {
          *       "begin_at": "2026-11-24T09:30:00.000Z",
          *       "end_at": "2026-11-24T09:30:00.000Z",
          *       "total_messages": 3,
-         *       "pass_dkim": 3,
-         *       "pass_spf": 3,
-         *       "aligned": 3,
          *       "both_aligned": 3,
          *       "disposition": {
          *         "none": 3,
@@ -3141,6 +3083,13 @@ export interface components {
         DmarcReportWithRecordsAnswer: {
             report: components["schemas"]["DmarcReportWithRecords"];
         };
+        /**
+         * @example {
+         *       "org_name": "shop",
+         *       "reports": 1,
+         *       "messages": 3
+         *     }
+         */
         DmarcReporter: {
             /** @description The reporting organization */
             org_name: string;
@@ -3159,17 +3108,19 @@ export interface components {
             /** @description Whether SPF passed for a domain that agrees with From */
             spf_aligned: boolean;
         };
-        DmarcSource: {
-            /** @description The sending address */
-            source_ip: string;
-            /** @description How many messages came from it */
-            total: number;
+        DmarcShares: {
             /** @description Messages with an aligned DKIM signature */
             pass_dkim: number;
             /** @description Messages with SPF passed and aligned */
             pass_spf: number;
             /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
             aligned: number;
+        };
+        DmarcSource: components["schemas"]["DmarcShares"] & {
+            /** @description The sending address */
+            source_ip: string;
+            /** @description How many messages came from it */
+            total: number;
             /** @description Mail with an aligned DKIM signature, as a part of all */
             dkim_rate: number;
             /** @description Mail with SPF passed and aligned, as a part of all */
@@ -3196,6 +3147,41 @@ export interface components {
              */
             last_seen: string;
         };
+        /**
+         * @example {
+         *       "sources": [
+         *         {
+         *           "pass_dkim": 3,
+         *           "pass_spf": 3,
+         *           "aligned": 3,
+         *           "source_ip": "192.0.2.9",
+         *           "total": 3,
+         *           "dkim_rate": 1,
+         *           "spf_rate": 1,
+         *           "classification": "authorised",
+         *           "dkim_domains": [
+         *             "shop1.example"
+         *           ],
+         *           "spf_domains": [],
+         *           "reporters": [
+         *             "shop"
+         *           ],
+         *           "first_seen": "2026-11-24",
+         *           "last_seen": "2026-11-24"
+         *         }
+         *       ],
+         *       "days": 30,
+         *       "total": 1,
+         *       "limit": 20,
+         *       "offset": 0
+         *     }
+         */
+        DmarcSourceList: components["schemas"]["Page"] & {
+            /** @description The sources */
+            sources: components["schemas"]["DmarcSource"][];
+            /** @description How many days the figures cover */
+            days: number;
+        };
         DmarcSpfResult: {
             /** @description The domain's name */
             domain: string;
@@ -3206,6 +3192,13 @@ export interface components {
             /** @description The reporter's own words */
             human_result: string | null;
         };
+        /**
+         * @example {
+         *       "type": "TXT",
+         *       "name": "_dmarc.shop1.example",
+         *       "value": "v=DMARC1; p=none; rua=mailto:a942c16baf37583521fe994573c0fe25@reports.postern.ex"
+         *     }
+         */
         DmarcSuggestedRecord: {
             /**
              * @description The type
@@ -3219,14 +3212,14 @@ export interface components {
         };
         /**
          * @example {
+         *       "pass_dkim": 3,
+         *       "pass_spf": 3,
+         *       "aligned": 3,
          *       "domain": "shop1.example",
          *       "days": 30,
          *       "from": "2026-11-24",
          *       "to": "2026-11-24",
          *       "total_messages": 3,
-         *       "pass_dkim": 3,
-         *       "pass_spf": 3,
-         *       "aligned": 3,
          *       "both_aligned": 3,
          *       "dkim_rate": 1,
          *       "spf_rate": 1,
@@ -3264,7 +3257,7 @@ export interface components {
          *       }
          *     }
          */
-        DmarcSummary: {
+        DmarcSummary: components["schemas"]["DmarcShares"] & {
             /** @description The domain's name */
             domain: string;
             /** @description How many days the figures cover */
@@ -3281,12 +3274,6 @@ export interface components {
             to: string;
             /** @description How many messages */
             total_messages: number;
-            /** @description Messages with an aligned DKIM signature */
-            pass_dkim: number;
-            /** @description Messages with SPF passed and aligned */
-            pass_spf: number;
-            /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
-            aligned: number;
             /** @description Messages with both DKIM and SPF aligned */
             both_aligned: number;
             /** @description Mail with an aligned DKIM signature, as a part of all */
@@ -3304,6 +3291,23 @@ export interface components {
             published_policy: components["schemas"]["DmarcPublishedPolicy"] | null;
             recommendation: components["schemas"]["DmarcRecommendation"];
         };
+        /**
+         * @example {
+         *       "purpose": "ownership",
+         *       "type": "TXT",
+         *       "name": "_postern.shop1.example",
+         *       "value": "postern-verify=0example0",
+         *       "priority": null,
+         *       "ttl": 3600,
+         *       "required": true,
+         *       "status": "ok",
+         *       "found": [
+         *         "postern-verify=0example0"
+         *       ],
+         *       "hint": null,
+         *       "checked_at": "2026-11-24T09:30:00.000Z"
+         *     }
+         */
         DnsRecord: {
             /**
              * @description What the record is for
@@ -3423,6 +3427,15 @@ export interface components {
             /** @description How much the domain may send now; null: it does not send */
             warming: components["schemas"]["DomainLimits"] | null;
         };
+        /**
+         * @example {
+         *       "phase": "phase_1",
+         *       "daily_limit": 50,
+         *       "hourly_limit": 5,
+         *       "per_minute_limit": 10,
+         *       "hint": "Warming, phase_1: it may send to 50 recipients today, 5 an hour and 10 a minute;"
+         *     }
+         */
         DomainLimits: {
             /** @description The phase */
             phase: string;
@@ -3704,39 +3717,12 @@ export interface components {
             size: number;
         };
         /** @description The mail was refused for good, or could not be delivered in time */
-        EmailBouncedEvent: {
+        EmailBouncedEvent: components["schemas"]["OutboundEvent"] & {
             /**
-             * @description The event's type (enum property replaced by openapi-typescript)
+             * @description The event's type
              * @enum {string}
              */
             event: "email.bounced";
-            /**
-             * Format: date-time
-             * @description When the event was made
-             */
-            timestamp: string;
-            /**
-             * Format: uuid
-             * @description The same on every attempt; deduplicate by it
-             */
-            event_id: string;
-            /**
-             * Format: uuid
-             * @description The e-mail's id
-             */
-            email_id: string;
-            /** @description The Message-ID, without angle brackets */
-            message_id: string;
-            environment: components["schemas"]["Environment"];
-            /** @description The tags given when sending */
-            tags: string[];
-            metadata: components["schemas"]["Metadata"];
-            /** @description The From field */
-            from: string;
-            /** @description The recipient that it is about */
-            recipient: string;
-            /** @description The Subject field */
-            subject: string;
             /**
              * @description hard: the address is at fault. soft: anything else
              * @enum {string}
@@ -3751,42 +3737,19 @@ export interface components {
             /** @description Why, in one word such as invalid_recipient */
             bounce_class: string | null;
         } & {
-            [key: string]: unknown;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "email.bounced";
         };
         /** @description The recipient marked the mail as spam */
-        EmailComplainedEvent: {
+        EmailComplainedEvent: components["schemas"]["OutboundEvent"] & {
             /**
-             * @description The event's type (enum property replaced by openapi-typescript)
+             * @description The event's type
              * @enum {string}
              */
             event: "email.complained";
-            /**
-             * Format: date-time
-             * @description When the event was made
-             */
-            timestamp: string;
-            /**
-             * Format: uuid
-             * @description The same on every attempt; deduplicate by it
-             */
-            event_id: string;
-            /**
-             * Format: uuid
-             * @description The e-mail's id
-             */
-            email_id: string;
-            /** @description The Message-ID, without angle brackets */
-            message_id: string;
-            environment: components["schemas"]["Environment"];
-            /** @description The tags given when sending */
-            tags: string[];
-            metadata: components["schemas"]["Metadata"];
-            /** @description The From field */
-            from: string;
-            /** @description The recipient that it is about */
-            recipient: string;
-            /** @description The Subject field */
-            subject: string;
             /** @description As the report has it (RFC 5965), such as abuse */
             feedback_type: string;
             /** @description The address that the mail came from */
@@ -3794,7 +3757,11 @@ export interface components {
             /** @description When the mail arrived, in the report's own words */
             arrival_date: string | null;
         } & {
-            [key: string]: unknown;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "email.complained";
         };
         /**
          * @example {
@@ -3828,39 +3795,12 @@ export interface components {
             content: components["schemas"]["EmailContent"];
         };
         /** @description The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours */
-        EmailDeferredEvent: {
+        EmailDeferredEvent: components["schemas"]["OutboundEvent"] & {
             /**
-             * @description The event's type (enum property replaced by openapi-typescript)
+             * @description The event's type
              * @enum {string}
              */
             event: "email.deferred";
-            /**
-             * Format: date-time
-             * @description When the event was made
-             */
-            timestamp: string;
-            /**
-             * Format: uuid
-             * @description The same on every attempt; deduplicate by it
-             */
-            event_id: string;
-            /**
-             * Format: uuid
-             * @description The e-mail's id
-             */
-            email_id: string;
-            /** @description The Message-ID, without angle brackets */
-            message_id: string;
-            environment: components["schemas"]["Environment"];
-            /** @description The tags given when sending */
-            tags: string[];
-            metadata: components["schemas"]["Metadata"];
-            /** @description The From field */
-            from: string;
-            /** @description The recipient that it is about */
-            recipient: string;
-            /** @description The Subject field */
-            subject: string;
             /** @description SMTP reply code, such as 550 */
             bounce_code: string | null;
             /** @description Enhanced status code (RFC 3463), such as 5.1.1 */
@@ -3875,44 +3815,25 @@ export interface components {
              */
             next_attempt_at: string | null;
         } & {
-            [key: string]: unknown;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "email.deferred";
         };
         /** @description The recipient's server accepted the mail */
-        EmailDeliveredEvent: {
+        EmailDeliveredEvent: components["schemas"]["OutboundEvent"] & {
             /**
-             * @description The event's type (enum property replaced by openapi-typescript)
+             * @description The event's type
              * @enum {string}
              */
             event: "email.delivered";
-            /**
-             * Format: date-time
-             * @description When the event was made
-             */
-            timestamp: string;
-            /**
-             * Format: uuid
-             * @description The same on every attempt; deduplicate by it
-             */
-            event_id: string;
-            /**
-             * Format: uuid
-             * @description The e-mail's id
-             */
-            email_id: string;
-            /** @description The Message-ID, without angle brackets */
-            message_id: string;
-            environment: components["schemas"]["Environment"];
-            /** @description The tags given when sending */
-            tags: string[];
-            metadata: components["schemas"]["Metadata"];
-            /** @description The From field */
-            from: string;
-            /** @description The recipient that it is about */
-            recipient: string;
-            /** @description The Subject field */
-            subject: string;
         } & {
-            [key: string]: unknown;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "email.delivered";
         };
         /**
          * @example {
@@ -4094,57 +4015,40 @@ export interface components {
              */
             next: string;
         };
-        /**
-         * @example {
-         *       "email": "x@recipient.example",
-         *       "destination": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "email": "x@recipient.example",
-         *         "environment": "live",
-         *         "status": "pending",
-         *         "suspended_reason": null,
-         *         "aliases": 0,
-         *         "confirmation_sent_at": "2026-11-24T09:30:00.000Z",
-         *         "confirmed_at": null,
-         *         "created_at": "2026-11-24T09:30:00.000Z",
-         *         "updated_at": "2026-11-24T09:30:00.000Z"
-         *       },
-         *       "alias_ids": [],
-         *       "contacts": [],
-         *       "activity": [],
-         *       "truncated": false
-         *     }
-         */
         ExportMaskedPersonAnswer: {
-            /** @description The address */
+            /**
+             * @description The address
+             * @example x@recipient.example
+             */
             email: string;
             /** @description The person as a destination; null: not one */
             destination: components["schemas"]["MaskedDestination"] | null;
-            /** @description The aliases that forward to the person, deleted ones too */
+            /**
+             * @description The aliases that forward to the person, deleted ones too
+             * @example []
+             */
             alias_ids: components["schemas"]["RecordId"][];
-            /** @description The contacts */
+            /**
+             * @description The contacts
+             * @example []
+             */
             contacts: components["schemas"]["MaskedContact"][];
-            /** @description What happened, newest first */
+            /**
+             * @description What happened, newest first
+             * @example []
+             */
             activity: components["schemas"]["MaskedActivity"][];
-            /** @description There is more: 1,000 contacts and 1,000 entries are shown */
+            /**
+             * @description There is more: 1,000 contacts and 1,000 entries are shown
+             * @example false
+             */
             truncated: boolean;
         };
-        /**
-         * @example {
-         *       "domain": "masked.postern.example",
-         *       "records": [
-         *         {
-         *           "purpose": "mx",
-         *           "type": "MX",
-         *           "name": "masked.postern.example",
-         *           "value": "mx.postern.example",
-         *           "priority": 10
-         *         }
-         *       ]
-         *     }
-         */
         GetMaskedDomainAnswer: {
-            /** @description The domain's name */
+            /**
+             * @description The domain's name
+             * @example masked.postern.example
+             */
             domain: string;
             /** @description The DNS records */
             records: components["schemas"]["MaskedDomainRecord"][];
@@ -4208,6 +4112,8 @@ export interface components {
          *       "spam_score": 0,
          *       "received_at": "2026-11-24T09:30:00.000Z",
          *       "processed_at": "2026-11-24T09:30:00.000Z",
+         *       "domain_id": "0193a5c0-7b1e-7000-8000-000000000004",
+         *       "size": 275,
          *       "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "reason": null,
          *       "from": "anna@contact.example",
@@ -4234,7 +4140,7 @@ export interface components {
          *         "tls": false
          *       },
          *       "thread": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000004",
+         *         "id": "0193a5c0-7b1e-7000-8000-000000000005",
          *         "in_reply_to": null,
          *         "references": [],
          *         "matched_email_id": null
@@ -4246,9 +4152,7 @@ export interface components {
          *       },
          *       "auto_submitted": false,
          *       "recipient_tag": null,
-         *       "domain_id": "0193a5c0-7b1e-7000-8000-000000000005",
          *       "raw_url": "https://api.postern.example/v1/inbound-emails/0193a5c0-7b1e-7000-8000-0000000000",
-         *       "size": 275,
          *       "truncated": false,
          *       "defects": [],
          *       "rule_ids": [],
@@ -4277,38 +4181,7 @@ export interface components {
          *       }
          *     }
          */
-        InboundEmail: {
-            id: components["schemas"]["RecordId"];
-            /** @description With angle brackets */
-            message_id: string | null;
-            /** @description The From field as it reads */
-            from_address: string | null;
-            /** @description The envelope recipient */
-            to_address: string;
-            /** @description The Subject field */
-            subject: string | null;
-            /**
-             * @description received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on
-             * @enum {string}
-             */
-            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
-            /** @description test: simulated */
-            environment: components["schemas"]["Environment"];
-            /**
-             * Format: uuid
-             * @description UUIDv7
-             */
-            alias_id: string | null;
-            /** @description Whether files are attached */
-            has_attachments: boolean;
-            /** @description The sum of the spam symbols; null when nobody judged */
-            spam_score: number | null;
-            received_at: components["schemas"]["Timestamp"];
-            /**
-             * Format: date-time
-             * @description RFC 3339, UTC
-             */
-            processed_at: string | null;
+        InboundEmail: components["schemas"]["ReceivedMail"] & {
             /**
              * Format: uuid
              * @description The same as `id`: as the event names it
@@ -4350,15 +4223,8 @@ export interface components {
             auto_submitted: boolean;
             /** @description What stands after a + in the recipient's address */
             recipient_tag: string | null;
-            /**
-             * Format: uuid
-             * @description UUIDv7
-             */
-            domain_id: string | null;
             /** @description Where the message as stored can be downloaded */
             raw_url: string;
-            /** @description Size in bytes */
-            size: number;
             /** @description Always false here: the record holds all */
             truncated: boolean;
             /** @description What was wrong with the message */
@@ -4378,50 +4244,12 @@ export interface components {
         InboundEmailAnswer: {
             email: components["schemas"]["InboundEmail"];
         };
-        InboundEmailRow: {
-            id: components["schemas"]["RecordId"];
-            /** @description With angle brackets */
-            message_id: string | null;
-            /** @description The From field as it reads */
-            from_address: string | null;
-            /** @description The envelope recipient */
-            to_address: string;
-            /** @description The Subject field */
-            subject: string | null;
-            /**
-             * @description received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on
-             * @enum {string}
-             */
-            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
-            /** @description test: simulated */
-            environment: components["schemas"]["Environment"];
-            /**
-             * Format: uuid
-             * @description UUIDv7
-             */
-            alias_id: string | null;
-            /** @description Whether files are attached */
-            has_attachments: boolean;
-            /** @description The sum of the spam symbols; null when nobody judged */
-            spam_score: number | null;
-            received_at: components["schemas"]["Timestamp"];
-            /**
-             * Format: date-time
-             * @description RFC 3339, UTC
-             */
-            processed_at: string | null;
-            /**
-             * Format: uuid
-             * @description UUIDv7
-             */
-            domain_id: string | null;
+        InboundEmailRow: components["schemas"]["ReceivedMail"] & {
             /**
              * Format: uuid
              * @description The conversation it belongs to
              */
             thread_id: string | null;
-            /** @description Size in bytes */
-            size: number;
         };
         /**
          * @example {
@@ -4506,6 +4334,11 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
+        /**
+         * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
+         * @enum {string}
+         */
+        InboundRuleAction: "webhook" | "forward" | "store" | "drop";
         InboundRuleAnswer: {
             rule: components["schemas"]["InboundRule"];
         };
@@ -4517,6 +4350,18 @@ export interface components {
         InboundRuleMatch: {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "path": "match.all[0]",
+         *       "field": "subject",
+         *       "comparator": "equals",
+         *       "found": [
+         *         "Where is my order?"
+         *       ],
+         *       "matched": false,
+         *       "value": "shop"
+         *     }
+         */
         InboundRuleStep: {
             /** @description Of the condition, such as match.all[1] */
             path: string;
@@ -4531,6 +4376,24 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *       "matched": false,
+         *       "steps": [
+         *         {
+         *           "path": "match.all[0]",
+         *           "field": "subject",
+         *           "comparator": "equals",
+         *           "found": [
+         *             "Where is my order?"
+         *           ],
+         *           "matched": false,
+         *           "value": "shop"
+         *         }
+         *       ]
+         *     }
+         */
         InboundRuleTrial: {
             email_id: components["schemas"]["RecordId"];
             /** @description Whether it held */
@@ -4686,6 +4549,12 @@ export interface components {
             /** @description The five most frequent */
             top_bounce_reasons: components["schemas"]["BounceReason"][];
         };
+        /**
+         * @example {
+         *       "id": "0193a5c0-7b1e-7000-8000-000000000002",
+         *       "name": "First live key"
+         *     }
+         */
         KeyInUse: {
             id: components["schemas"]["RecordId"];
             /** @description The key's name */
@@ -4696,71 +4565,11 @@ export interface components {
          * @enum {string}
          */
         LimitType: "daily" | "hourly" | "per_minute" | "monthly_quota" | "requests_per_second" | "processor_time";
-        /**
-         * @example {
-         *       "deliveries": [],
-         *       "total": 0,
-         *       "limit": 50,
-         *       "offset": 0,
-         *       "warnings": []
-         *     }
-         */
-        ListDeliveriesOfWebhookAnswer: {
-            /** @description The deliveries */
-            deliveries: components["schemas"]["WebhookDelivery"][];
-            /**
-             * @description Exact up to 100,000; above it total_is_at_least stands beside it
-             * @example 1
-             */
-            total: number;
-            /**
-             * @description There are this many or more
-             * @enum {boolean}
-             */
-            total_is_at_least?: true;
-            /**
-             * @description How many rows a page has at most
-             * @example 50
-             */
-            limit: number;
-            /**
-             * @description How many rows were skipped
-             * @example 0
-             */
-            offset: number;
-            /** @description What should be looked at */
-            warnings: string[];
-        };
-        /**
-         * @example {
-         *       "domain": "shop1.example",
-         *       "keys": [
-         *         {
-         *           "selector": "postern2",
-         *           "domain": "shop1.example",
-         *           "algorithm": "ed25519",
-         *           "public_key": "zUEaoSC/qn0KUxyBmHtgsDLPVJUcjnH4u+TXfvV0E7w=",
-         *           "status": "pending",
-         *           "active": false,
-         *           "verified": false,
-         *           "created_at": "2026-11-24T09:30:00.000Z",
-         *           "activated_at": null,
-         *           "retires_at": null,
-         *           "deactivated_at": null
-         *         }
-         *       ],
-         *       "dns_records": [
-         *         {
-         *           "type": "TXT",
-         *           "name": "postern2._domainkey.shop1.example",
-         *           "value": "v=DKIM1; k=ed25519; p=zUEaoSC/qn0KUxyBmHtgsDLPVJUcjnH4u+TXfvV0E7w=",
-         *           "selector": "postern2"
-         *         }
-         *       ]
-         *     }
-         */
         ListDkimKeysAnswer: {
-            /** @description The domain's name */
+            /**
+             * @description The domain's name
+             * @example shop1.example
+             */
             domain: string;
             /** @description The keys */
             keys: components["schemas"]["DkimKey"][];
@@ -4771,11 +4580,11 @@ export interface components {
          * @example {
          *       "daily": [
          *         {
-         *           "date": "2026-11-24",
-         *           "total": 0,
          *           "pass_dkim": 0,
          *           "pass_spf": 0,
          *           "aligned": 0,
+         *           "date": "2026-11-24",
+         *           "total": 0,
          *           "alignment_rate": 0,
          *           "disposition": {
          *             "none": 0,
@@ -4795,85 +4604,11 @@ export interface components {
             /** @description How many days the figures cover */
             days: number;
         };
-        /**
-         * @example {
-         *       "sources": [
-         *         {
-         *           "source_ip": "192.0.2.9",
-         *           "total": 3,
-         *           "pass_dkim": 3,
-         *           "pass_spf": 3,
-         *           "aligned": 3,
-         *           "dkim_rate": 1,
-         *           "spf_rate": 1,
-         *           "classification": "authorised",
-         *           "dkim_domains": [
-         *             "shop1.example"
-         *           ],
-         *           "spf_domains": [],
-         *           "reporters": [
-         *             "shop"
-         *           ],
-         *           "first_seen": "2026-11-24",
-         *           "last_seen": "2026-11-24"
-         *         }
-         *       ],
-         *       "total": 1,
-         *       "limit": 20,
-         *       "offset": 0,
-         *       "days": 30
-         *     }
-         */
-        ListDmarcSourcesAnswer: {
-            /** @description The sources */
-            sources: components["schemas"]["DmarcSource"][];
-            /**
-             * @description Exact up to 100,000; above it total_is_at_least stands beside it
-             * @example 1
-             */
-            total: number;
-            /**
-             * @description There are this many or more
-             * @enum {boolean}
-             */
-            total_is_at_least?: true;
-            /**
-             * @description How many rows a page has at most
-             * @example 50
-             */
-            limit: number;
-            /**
-             * @description How many rows were skipped
-             * @example 0
-             */
-            offset: number;
-            /** @description How many days the figures cover */
-            days: number;
-        };
-        /**
-         * @example {
-         *       "domain": "shop1.example",
-         *       "records": [
-         *         {
-         *           "purpose": "ownership",
-         *           "type": "TXT",
-         *           "name": "_postern.shop1.example",
-         *           "value": "postern-verify=0example0",
-         *           "priority": null,
-         *           "ttl": 3600,
-         *           "required": true,
-         *           "status": "ok",
-         *           "found": [
-         *             "postern-verify=0example0"
-         *           ],
-         *           "hint": null,
-         *           "checked_at": "2026-11-24T09:30:00.000Z"
-         *         }
-         *       ]
-         *     }
-         */
         ListDomainDnsRecordsAnswer: {
-            /** @description The domain's name */
+            /**
+             * @description The domain's name
+             * @example shop1.example
+             */
             domain: string;
             /** @description The DNS records */
             records: components["schemas"]["DnsRecord"][];
@@ -4898,56 +4633,6 @@ export interface components {
         ListEmailEventsAnswer: {
             /** @description The events */
             events: components["schemas"]["EmailEvent"][];
-        };
-        /**
-         * @example {
-         *       "deliveries": [
-         *         {
-         *           "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *           "endpoint_id": "0193a5c0-7b1e-7000-8000-000000000002",
-         *           "event_id": "0193a5c0-7b1e-7000-8000-000000000003",
-         *           "event": "email.bounced",
-         *           "attempt": 1,
-         *           "status": "failed",
-         *           "status_code": null,
-         *           "error": "dns: the host has no address on the public internet",
-         *           "duration_ms": 36,
-         *           "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
-         *           "created_at": "2026-11-24T09:30:00.000Z",
-         *           "next_attempt_at": null
-         *         }
-         *       ],
-         *       "total": 1,
-         *       "limit": 50,
-         *       "offset": 0,
-         *       "warnings": []
-         *     }
-         */
-        ListWebhookDeliveriesAnswer: {
-            /** @description The deliveries */
-            deliveries: components["schemas"]["WebhookDelivery"][];
-            /**
-             * @description Exact up to 100,000; above it total_is_at_least stands beside it
-             * @example 1
-             */
-            total: number;
-            /**
-             * @description There are this many or more
-             * @enum {boolean}
-             */
-            total_is_at_least?: true;
-            /**
-             * @description How many rows a page has at most
-             * @example 50
-             */
-            limit: number;
-            /**
-             * @description How many rows were skipped
-             * @example 0
-             */
-            offset: number;
-            /** @description What should be looked at */
-            warnings: string[];
         };
         MailFigures: {
             /** @description Recipients whose first attempt has an outcome; sending again by hand counts */
@@ -5040,8 +4725,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "skkxc6aadi@masked.postern.example",
-         *       "address": "skkxc6aadi",
+         *       "email": "4a8niffh4u@masked.postern.example",
+         *       "address": "4a8niffh4u",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop27@mailbox.example"
@@ -5157,7 +4842,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.ap5s2m55dw3enodjh7qjnnqoc4@masked.postern.example",
+         *       "reply_address": "r.pvjzrhrzsquql72ttyqprahzpm@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5258,6 +4943,15 @@ export interface components {
             /** @description The destinations */
             destinations: components["schemas"]["MaskedDestination"][];
         };
+        /**
+         * @example {
+         *       "purpose": "mx",
+         *       "type": "MX",
+         *       "name": "masked.postern.example",
+         *       "value": "mx.postern.example",
+         *       "priority": 10
+         *     }
+         */
         MaskedDomainRecord: {
             /**
              * @description What the record is for
@@ -5276,33 +4970,41 @@ export interface components {
             /** @description Low runs first */
             priority: number | null;
         };
-        /**
-         * @example {
-         *       "replies_person_hour": 40,
-         *       "replies_person_day": 100,
-         *       "replies_hour": 1000,
-         *       "replies_day": 5000,
-         *       "aliases_hour": 500,
-         *       "aliases_day": 2000,
-         *       "updated_at": "2026-11-24T09:30:00.000Z"
-         *     }
-         */
         MaskedSettings: {
-            /** @description Mails an hour that one mailbox sends through all its aliases together. 40 at first */
+            /**
+             * @description Mails an hour that one mailbox sends through all its aliases together. 40 at first
+             * @example 40
+             */
             replies_person_hour: number;
-            /** @description The same for a day (UTC). 200 at first */
+            /**
+             * @description The same for a day (UTC). 200 at first
+             * @example 100
+             */
             replies_person_day: number;
-            /** @description Mails an hour that leave through all aliases of the organization. 1,000 at first */
+            /**
+             * @description Mails an hour that leave through all aliases of the organization. 1,000 at first
+             * @example 1000
+             */
             replies_hour: number;
-            /** @description The same for a day (UTC). 5,000 at first */
+            /**
+             * @description The same for a day (UTC). 5,000 at first
+             * @example 5000
+             */
             replies_day: number;
-            /** @description Aliases that may be created within an hour. 500 at first */
+            /**
+             * @description Aliases that may be created within an hour. 500 at first
+             * @example 500
+             */
             aliases_hour: number;
-            /** @description The same for a day (UTC). 2,000 at first */
+            /**
+             * @description The same for a day (UTC). 2,000 at first
+             * @example 2000
+             */
             aliases_day: number;
             /**
              * Format: date-time
              * @description RFC 3339, UTC
+             * @example 2026-11-24T09:30:00.000Z
              */
             updated_at: string | null;
         };
@@ -5330,6 +5032,14 @@ export interface components {
         Metadata: {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *       "name": "My organization",
+         *       "plan": "enterprise",
+         *       "state": "active"
+         *     }
+         */
         Organization: {
             id: components["schemas"]["RecordId"];
             /** @description The organization's name */
@@ -5340,6 +5050,35 @@ export interface components {
              * @enum {string}
              */
             state: "pending_review" | "active" | "suspended";
+        };
+        OutboundEvent: {
+            /**
+             * Format: date-time
+             * @description When the event was made
+             */
+            timestamp: string;
+            /**
+             * Format: uuid
+             * @description The same on every attempt; deduplicate by it
+             */
+            event_id: string;
+            /**
+             * Format: uuid
+             * @description The e-mail's id
+             */
+            email_id: string;
+            /** @description The Message-ID, without angle brackets */
+            message_id: string;
+            environment: components["schemas"]["Environment"];
+            /** @description The tags given when sending */
+            tags: string[];
+            metadata: components["schemas"]["Metadata"];
+            /** @description The From field */
+            from: string;
+            /** @description The recipient that it is about */
+            recipient: string;
+            /** @description The Subject field */
+            subject: string;
         };
         Page: {
             /**
@@ -5455,6 +5194,46 @@ export interface components {
             timestamp: components["schemas"]["Timestamp"];
             /** @description An Event as JSON: the very bytes that a webhook gets */
             body: string;
+        };
+        ReceivedMail: {
+            id: components["schemas"]["RecordId"];
+            /** @description With angle brackets */
+            message_id: string | null;
+            /** @description The From field as it reads */
+            from_address: string | null;
+            /** @description The envelope recipient */
+            to_address: string;
+            /** @description The Subject field */
+            subject: string | null;
+            /**
+             * @description received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on
+             * @enum {string}
+             */
+            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
+            /** @description test: simulated */
+            environment: components["schemas"]["Environment"];
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            alias_id: string | null;
+            /** @description Whether files are attached */
+            has_attachments: boolean;
+            /** @description The sum of the spam symbols; null when nobody judged */
+            spam_score: number | null;
+            received_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            processed_at: string | null;
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            domain_id: string | null;
+            /** @description Size in bytes */
+            size: number;
         };
         Recipient: {
             /** @description The recipient's address */
@@ -5660,8 +5439,7 @@ export interface components {
             message_id: string;
             status: components["schemas"]["AcceptedStatus"];
             environment: components["schemas"]["Environment"];
-            /** @description Recipients that are left out, because their addresses are suppressed */
-            suppressed: components["schemas"]["SuppressedRecipient"][];
+            suppressed: components["schemas"]["SuppressedRecipients"];
             /** @description Recipients a month; 0 for test keys */
             quota_limit: number;
             /** @description Recipients accepted this month, these included; 0 for test keys */
@@ -5811,111 +5589,20 @@ export interface components {
             /** @default always */
             mode?: components["schemas"]["RelayMode"];
         };
-        /**
-         * @example {
-         *       "accepted": true,
-         *       "results": [
-         *         {
-         *           "recipient": "help1795526830716@shop1.example",
-         *           "accepted": true,
-         *           "smtp_code": 250,
-         *           "enhanced_code": "2.0.0",
-         *           "message": "taken",
-         *           "email_id": "0193a5c0-7b1e-7000-8000-000000000001"
-         *         }
-         *       ],
-         *       "email": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "message_id": "<0193a5c0-7b1e-7000-8000-000000000002@simulated.invalid>",
-         *         "from_address": "Anna <anna@contact.example>",
-         *         "to_address": "help1795526830716@shop1.example",
-         *         "subject": "Where is my order?",
-         *         "status": "delivered",
-         *         "environment": "test",
-         *         "alias_id": "0193a5c0-7b1e-7000-8000-000000000003",
-         *         "has_attachments": false,
-         *         "spam_score": 0,
-         *         "received_at": "2026-11-24T09:30:00.000Z",
-         *         "processed_at": "2026-11-24T09:30:00.000Z",
-         *         "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "reason": null,
-         *         "from": "Anna <anna@contact.example>",
-         *         "to": "help1795526830716@shop1.example",
-         *         "cc": [],
-         *         "reply_to": null,
-         *         "date": "2026-11-24T09:30:00.000Z",
-         *         "text": "It has not come.\n",
-         *         "html": null,
-         *         "headers": [
-         *           {
-         *             "name": "From",
-         *             "value": "Anna <anna@contact.example>"
-         *           }
-         *         ],
-         *         "attachments": [],
-         *         "spf": "none",
-         *         "dkim": "none",
-         *         "envelope": {
-         *           "from": "anna@contact.example",
-         *           "to": "help1795526830716@shop1.example",
-         *           "remote_ip": "192.0.2.1",
-         *           "helo": "simulated.invalid",
-         *           "tls": false
-         *         },
-         *         "thread": {
-         *           "id": "0193a5c0-7b1e-7000-8000-000000000004",
-         *           "in_reply_to": null,
-         *           "references": [],
-         *           "matched_email_id": null
-         *         },
-         *         "spam": {
-         *           "score": 0,
-         *           "verdict": "ham",
-         *           "symbols": []
-         *         },
-         *         "auto_submitted": false,
-         *         "recipient_tag": null,
-         *         "domain_id": "0193a5c0-7b1e-7000-8000-000000000005",
-         *         "raw_url": "https://api.postern.example/v1/inbound-emails/0193a5c0-7b1e-7000-8000-0000000000",
-         *         "size": 323,
-         *         "truncated": false,
-         *         "defects": [],
-         *         "rule_ids": [],
-         *         "forwards": [],
-         *         "deliveries": [],
-         *         "released_at": null,
-         *         "auth_results": {
-         *           "dkim": {
-         *             "result": "none",
-         *             "domain": null,
-         *             "selector": null,
-         *             "passed_domains": [],
-         *             "from_aligned": false
-         *           },
-         *           "spf": {
-         *             "result": "none",
-         *             "domain": "contact.example",
-         *             "from_aligned": false
-         *           },
-         *           "dmarc": {
-         *             "result": "none",
-         *             "from_domain": "contact.example",
-         *             "dkim_aligned": false,
-         *             "spf_aligned": false
-         *           }
-         *         }
-         *       },
-         *       "messages": []
-         *     }
-         */
         SimulateInboundEmailAnswer: {
-            /** @description By at least one recipient */
+            /**
+             * @description By at least one recipient
+             * @example true
+             */
             accepted: boolean;
             /** @description What SMTP would have said, in the order of `to` */
             results: components["schemas"]["SimulatedReply"][];
             /** @description The address */
             email: components["schemas"]["InboundEmail"] | null;
-            /** @description What would have left: forwards, replies of masked addresses, notices about those */
+            /**
+             * @description What would have left: forwards, replies of masked addresses, notices about those
+             * @example []
+             */
             messages: components["schemas"]["SimulatedMessage"][];
         };
         /**
@@ -5982,6 +5669,16 @@ export interface components {
             /** @description The same, byte for byte */
             raw_base64: string;
         };
+        /**
+         * @example {
+         *       "recipient": "help1795528245819@shop1.example",
+         *       "accepted": true,
+         *       "smtp_code": 250,
+         *       "enhanced_code": "2.0.0",
+         *       "message": "taken",
+         *       "email_id": "0193a5c0-7b1e-7000-8000-000000000001"
+         *     }
+         */
         SimulatedReply: {
             /** @description The recipient's address */
             recipient: string;
@@ -5999,6 +5696,12 @@ export interface components {
              */
             email_id: string | null;
         };
+        /**
+         * @example {
+         *       "reject": "tag",
+         *       "quarantine": "tag"
+         *     }
+         */
         SpamDmarcAction: {
             /**
              * @description With mail that fails DMARC where the author's domain asks to reject it; tag at first
@@ -6041,6 +5744,13 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "tag": 5,
+         *       "quarantine": 8,
+         *       "reject": 15
+         *     }
+         */
         SpamThresholds: {
             /** @description From this score on mail is marked: X-Spam fields on its copies, `spam.verdict` tag. 5 at first; null: never */
             tag: number | null;
@@ -6085,6 +5795,8 @@ export interface components {
             /** @description Why: hard_bounce, complaint, manual or unsubscribe */
             reason: string;
         };
+        /** @description Recipients that are left out, because their addresses are suppressed */
+        SuppressedRecipients: components["schemas"]["SuppressedRecipient"][];
         /**
          * @example {
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
@@ -6336,32 +6048,31 @@ export interface components {
             /** @description The templates */
             templates: components["schemas"]["Template"][];
         };
-        /**
-         * @example {
-         *       "subject": "shop Anna",
-         *       "html_body": "<p>shop</p>",
-         *       "text_body": null,
-         *       "missing_variables": [],
-         *       "unused_variables": [],
-         *       "warnings": [
-         *         {
-         *           "code": "no_text_part",
-         *           "field": "text_body",
-         *           "message": "there is no text part; one is made from the HTML when the e-mail is sent"
-         *         }
-         *       ]
-         *     }
-         */
         TemplatePreview: {
-            /** @description The Subject field */
+            /**
+             * @description The Subject field
+             * @example shop Anna
+             */
             subject: string;
-            /** @description The HTML body */
+            /**
+             * @description The HTML body
+             * @example <p>shop</p>
+             */
             html_body: string | null;
-            /** @description The plain text body */
+            /**
+             * @description The plain text body
+             * @example null
+             */
             text_body: string | null;
-            /** @description Required, without default, not given; shown empty here */
+            /**
+             * @description Required, without default, not given; shown empty here
+             * @example []
+             */
             missing_variables: string[];
-            /** @description Given, but no source reads them */
+            /**
+             * @description Given, but no source reads them
+             * @example []
+             */
             unused_variables: string[];
             /** @description What should be looked at */
             warnings: components["schemas"]["TemplateWarning"][];
@@ -6394,6 +6105,13 @@ export interface components {
         TemplateVariables: {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "code": "no_text_part",
+         *       "field": "text_body",
+         *       "message": "there is no text part; one is made from the HTML when the e-mail is sent"
+         *     }
+         */
         TemplateWarning: {
             /** @description empty_subject, gmail_clipping, no_text_part, unescaped_output or broken_link */
             code: string;
@@ -6402,36 +6120,18 @@ export interface components {
             /** @description A sentence for people */
             message: string;
         };
-        /**
-         * @example {
-         *       "results": [
-         *         {
-         *           "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *           "matched": false,
-         *           "steps": [
-         *             {
-         *               "path": "match.all[0]",
-         *               "field": "subject",
-         *               "comparator": "equals",
-         *               "found": [
-         *                 "Where is my order?"
-         *               ],
-         *               "matched": false,
-         *               "value": "shop"
-         *             }
-         *           ]
-         *         }
-         *       ],
-         *       "tested": 5,
-         *       "matched": 3
-         *     }
-         */
         TestInboundRuleAnswer: {
             /** @description The results */
             results: components["schemas"]["InboundRuleTrial"][];
-            /** @description How many mails were looked at */
+            /**
+             * @description How many mails were looked at
+             * @example 5
+             */
             tested: number;
-            /** @description For how many mails the rule held */
+            /**
+             * @description For how many mails the rule held
+             * @example 3
+             */
             matched: number;
         };
         /**
@@ -6485,21 +6185,21 @@ export interface components {
          *     }
          */
         UpdateAliasRequest: {
-            /** @description Exact (`support`), a glob (`support*`, `?` is one character), or `*`. Compared without regard to case. An exact alias goes before globs, a longer glob before a shorter one */
+            /** @description As in createAlias */
             local_part?: string;
             /**
-             * @description webhook: event to `webhook_ids`, or to the endpoints of the domain when that is empty. forward: to `forward_to`. store: kept, no event. drop: accepted and put aside
+             * @description As in createAlias
              * @enum {string}
              */
             action?: "webhook" | "forward" | "store" | "drop";
             /** @description The mailboxes that mail is forwarded to */
             forward_to?: string[];
             /**
-             * @description preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the alias, the sender's address is in Reply-To
+             * @description As in createAlias
              * @enum {string}
              */
             forward_mode?: "preserve_from" | "masked";
-            /** @description One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+            /** @description As in createAlias */
             webhook_ids?: components["schemas"]["RecordId"][];
             /** @description For yourself; recipients do not see it */
             description?: string | null;
@@ -6567,18 +6267,14 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"];
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][];
-            /**
-             * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
-             * @enum {string}
-             */
-            action?: "webhook" | "forward" | "store" | "drop";
+            action?: components["schemas"]["InboundRuleAction"];
             /** @description Low runs first; left out: last */
             priority?: number;
             /** @description false: switched off */
             active?: boolean;
             /** @description The mailboxes that mail is forwarded to */
             forward_to?: string[];
-            /** @description One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+            /** @description As in createInboundRule */
             webhook_ids?: components["schemas"]["RecordId"][];
         };
         /**
@@ -6620,17 +6316,17 @@ export interface components {
             /** @description false: nothing can be sent from the alias */
             reply_enabled?: boolean;
             /**
-             * @description Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where it must not is held, and its author is told
+             * @description As in createMaskedAlias
              * @enum {string}
              */
             redact?: "all" | "quoted" | "off";
             /**
-             * @description What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the activity says where it is, and its author is told which file
+             * @description As in createMaskedAlias
              * @enum {string}
              */
             unopened_files?: "hold" | "send";
             /**
-             * @description The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace: display_name, or the alias, stands there
+             * @description As in createMaskedAlias
              * @enum {string}
              */
             own_name?: "leave" | "replace";
@@ -6684,7 +6380,7 @@ export interface components {
             slug?: string;
             /** @description For yourself; recipients do not see it */
             description?: string | null;
-            /** @description Handlebars-style: {{name}}, {{{unescaped}}}, {{user.name}}, {{items[0].name}}, {{#if}}…{{else if}}…{{else}}…{{/if}}, {{#unless}}, {{#each}} with this, @index, @first, @last, @key and ../, {{default name "friend"}}. At most 512 KiB */
+            /** @description As in createTemplate */
             html_body?: string | null;
             /** @description The same language without escaping. When null, made from the HTML on sending */
             text_body?: string | null;
@@ -6706,7 +6402,7 @@ export interface components {
             url?: string;
             /** @description The events */
             events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained")[];
-            /** @description Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000 instructions together (some 80 of the usual size) */
+            /** @description As in createWebhook */
             match_pattern?: string | null;
             /** @description false: switched off */
             enabled?: boolean;
@@ -6743,79 +6439,20 @@ export interface components {
             /** @description Requests that the API takes from the organization */
             requests_per_second: number;
         };
-        /**
-         * @example {
-         *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *       "domain": "shop1.example",
-         *       "type": "both",
-         *       "verified": true,
-         *       "ownership_verified": true,
-         *       "mx_verified": true,
-         *       "spf_verified": true,
-         *       "dkim_verified": true,
-         *       "dmarc_verified": true,
-         *       "return_path_verified": true,
-         *       "status": "verified",
-         *       "catch_all_enabled": true,
-         *       "catch_all_webhook_ids": [],
-         *       "active": true,
-         *       "tls_policy": "opportunistic",
-         *       "ip_pool": null,
-         *       "last_dns_check": "2026-11-24T09:30:00.000Z",
-         *       "verified_at": "2026-11-24T09:30:00.000Z",
-         *       "created_at": "2026-11-24T09:30:00.000Z",
-         *       "updated_at": "2026-11-24T09:30:00.000Z",
-         *       "warming": {
-         *         "phase": "warmed",
-         *         "daily_limit": null,
-         *         "hourly_limit": null,
-         *         "per_minute_limit": null,
-         *         "hint": null
-         *       },
-         *       "summary": "shop1.example is verified: 4 of 4 required records are in place.",
-         *       "records": [
-         *         {
-         *           "purpose": "ownership",
-         *           "type": "TXT",
-         *           "name": "_postern.shop1.example",
-         *           "value": "postern-verify=0example0",
-         *           "priority": null,
-         *           "ttl": 3600,
-         *           "required": true,
-         *           "status": "ok",
-         *           "found": [
-         *             "postern-verify=0example0"
-         *           ],
-         *           "hint": null,
-         *           "checked_at": "2026-11-24T09:30:00.000Z"
-         *         }
-         *       ]
-         *     }
-         */
         VerifiedDomain: components["schemas"]["Domain"] & {
-            /** @description Where the domain stands, in a sentence or two */
+            /**
+             * @description Where the domain stands, in a sentence or two
+             * @example shop1.example is verified: 4 of 4 required records are in place.
+             */
             summary: string;
             /** @description The DNS records */
             records: components["schemas"]["DnsRecord"][];
         };
-        /**
-         * @example {
-         *       "domain": "shop1.example",
-         *       "keys": [
-         *         {
-         *           "selector": "postern1",
-         *           "verified": true,
-         *           "status": "ok",
-         *           "found": [
-         *             "v=DKIM1; k=rsa; p=MCowBQYDK2VwAyEA"
-         *           ],
-         *           "hint": null
-         *         }
-         *       ]
-         *     }
-         */
         VerifyDkimKeysAnswer: {
-            /** @description The domain's name */
+            /**
+             * @description The domain's name
+             * @example shop1.example
+             */
             domain: string;
             /** @description The keys */
             keys: components["schemas"]["DkimKeyCheck"][];
@@ -6943,6 +6580,13 @@ export interface components {
             /** @description The days, newest first */
             history: components["schemas"]["WarmingDay"][];
         };
+        /**
+         * @example {
+         *       "daily_limit": 50,
+         *       "hourly_limit": 5,
+         *       "per_minute_limit": 10
+         *     }
+         */
         WarmingLimits: {
             /** @description Recipients a UTC day; null: no limit; 0 while paused */
             daily_limit: number | null;
@@ -7017,7 +6661,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 36,
+         *       "duration_ms": 9,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null
@@ -7064,6 +6708,21 @@ export interface components {
         WebhookDeliveryAnswer: {
             delivery: components["schemas"]["WebhookDelivery"];
         };
+        /**
+         * @example {
+         *       "deliveries": [],
+         *       "warnings": [],
+         *       "total": 0,
+         *       "limit": 50,
+         *       "offset": 0
+         *     }
+         */
+        WebhookDeliveryList: components["schemas"]["Page"] & {
+            /** @description The deliveries */
+            deliveries: components["schemas"]["WebhookDelivery"][];
+            /** @description What should be looked at */
+            warnings: string[];
+        };
         WebhookList: components["schemas"]["Page"] & {
             /** @description The endpoints */
             webhooks: components["schemas"]["Webhook"][];
@@ -7089,6 +6748,18 @@ export interface components {
                 "application/json": components["schemas"]["AllSuppressed"];
             };
         };
+        /** @description Any other answer is an error. 400: invalid parameters. 401: no valid API key. 403: not allowed. 404: what the path names is not there. 500: an internal error. 503: starting, stopping or shedding load */
+        AnyError: {
+            headers: {
+                "X-Request-ID": components["headers"]["RequestId"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                "WWW-Authenticate": components["headers"]["Challenge"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description Success */
         ApiKeyAnswer: {
             headers: {
@@ -7096,17 +6767,6 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["ApiKeyAnswer"];
-            };
-        };
-        /** @description 400: invalid parameters. 401: no valid API key. 403: not allowed */
-        ClientError: {
-            headers: {
-                "X-Request-ID": components["headers"]["RequestId"];
-                "WWW-Authenticate": components["headers"]["Challenge"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
             };
         };
         /** @description Already exists, or not possible in this state */
@@ -7228,16 +6888,6 @@ export interface components {
                 "application/json": components["schemas"]["MaskedSettings"];
             };
         };
-        /** @description No such resource */
-        NotFound: {
-            headers: {
-                "X-Request-ID": components["headers"]["RequestId"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
         /** @description A rate or sending limit is exceeded */
         RateLimited: {
             headers: {
@@ -7259,17 +6909,6 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["RelayAnswer"];
-            };
-        };
-        /** @description 500: an internal error. 503: starting, stopping or shedding load */
-        ServerError: {
-            headers: {
-                "X-Request-ID": components["headers"]["RequestId"];
-                "Retry-After": components["headers"]["RetryAfter"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
             };
         };
         /** @description Accepted */
@@ -7306,6 +6945,15 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["WebhookAnswer"];
+            };
+        };
+        /** @description Success */
+        WebhookDeliveryList: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["WebhookDeliveryList"];
             };
         };
     };
@@ -7407,8 +7055,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getUsage: {
@@ -7430,8 +7077,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listApiKeys: {
@@ -7460,8 +7106,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createApiKey: {
@@ -7492,8 +7137,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getApiKey: {
@@ -7509,10 +7153,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["ApiKeyAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     renameApiKey: {
@@ -7532,10 +7174,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["ApiKeyAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     revokeApiKey: {
@@ -7551,10 +7191,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listAuditLog: {
@@ -7591,8 +7229,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomains: {
@@ -7621,8 +7258,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createDomain: {
@@ -7653,8 +7289,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDomain: {
@@ -7670,10 +7305,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Domain"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateDomain: {
@@ -7693,10 +7326,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Domain"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteDomain: {
@@ -7715,11 +7346,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomainDnsRecords: {
@@ -7743,10 +7372,8 @@ export interface operations {
                     "application/json": components["schemas"]["ListDomainDnsRecordsAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     verifyDomain: {
@@ -7770,11 +7397,9 @@ export interface operations {
                     "application/json": components["schemas"]["VerifiedDomain"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDkimKeys: {
@@ -7798,10 +7423,8 @@ export interface operations {
                     "application/json": components["schemas"]["ListDkimKeysAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createDkimKey: {
@@ -7833,11 +7456,9 @@ export interface operations {
                     "application/json": components["schemas"]["DkimKeyAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     rotateDkimKey: {
@@ -7865,11 +7486,9 @@ export interface operations {
                     "application/json": components["schemas"]["DkimKeyAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deactivateDkimKey: {
@@ -7898,11 +7517,9 @@ export interface operations {
                     "application/json": components["schemas"]["DeactivateDkimKeyAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     verifyDkimKeys: {
@@ -7926,10 +7543,8 @@ export interface operations {
                     "application/json": components["schemas"]["VerifyDkimKeysAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listWebhooks: {
@@ -7958,8 +7573,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createWebhook: {
@@ -7988,11 +7602,9 @@ export interface operations {
                     "application/json": components["schemas"]["CreateWebhookAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getWebhook: {
@@ -8008,10 +7620,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["WebhookAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateWebhook: {
@@ -8031,10 +7641,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["WebhookAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteWebhook: {
@@ -8050,10 +7658,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     rotateWebhookSecret: {
@@ -8081,10 +7687,8 @@ export interface operations {
                     "application/json": components["schemas"]["RotateWebhookSecretAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     testWebhook: {
@@ -8112,11 +7716,9 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listWebhookDeliveries: {
@@ -8143,18 +7745,9 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListWebhookDeliveriesAnswer"];
-                };
-            };
+            200: components["responses"]["WebhookDeliveryList"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDeliveriesOfWebhook: {
@@ -8182,19 +7775,9 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListDeliveriesOfWebhookAnswer"];
-                };
-            };
-            404: components["responses"]["NotFound"];
+            200: components["responses"]["WebhookDeliveryList"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listEvents: {
@@ -8225,8 +7808,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     replayWebhookDelivery: {
@@ -8250,11 +7832,9 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     replayWebhookRange: {
@@ -8282,11 +7862,9 @@ export interface operations {
                     "application/json": components["schemas"]["ReplayWebhookRangeAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listTemplates: {
@@ -8319,8 +7897,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createTemplate: {
@@ -8351,8 +7928,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getTemplate: {
@@ -8368,10 +7944,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["TemplateAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateTemplate: {
@@ -8391,11 +7965,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["TemplateAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteTemplate: {
@@ -8411,10 +7983,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     previewTemplate: {
@@ -8442,10 +8012,8 @@ export interface operations {
                     "application/json": components["schemas"]["TemplatePreview"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listSuppressions: {
@@ -8484,8 +8052,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     addSuppression: {
@@ -8526,8 +8093,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     checkSuppression: {
@@ -8560,8 +8126,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     exportSuppressions: {
@@ -8594,8 +8159,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     removeSuppression: {
@@ -8611,10 +8175,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getSuppressionImport: {
@@ -8638,10 +8200,8 @@ export interface operations {
                     "application/json": components["schemas"]["SuppressionImportAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     commitSuppressionImport: {
@@ -8657,11 +8217,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             202: components["responses"]["SuppressionImportAnswer202"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getWarming: {
@@ -8677,10 +8235,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Warming"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listWarmingHistory: {
@@ -8709,10 +8265,8 @@ export interface operations {
                     "application/json": components["schemas"]["WarmingDayList"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     startWarming: {
@@ -8732,11 +8286,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Warming"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     pauseWarming: {
@@ -8756,11 +8308,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Warming"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     resumeWarming: {
@@ -8776,11 +8326,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Warming"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDomainStats: {
@@ -8807,10 +8355,8 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStats"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomainStatsDaily: {
@@ -8837,10 +8383,8 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStatsDaily"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomainStatsHourly: {
@@ -8867,10 +8411,8 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStatsHourly"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomainStatsByIsp: {
@@ -8897,10 +8439,8 @@ export interface operations {
                     "application/json": components["schemas"]["ListDomainStatsByIspAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDomainRelay: {
@@ -8916,10 +8456,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["RelayAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     setDomainRelay: {
@@ -8939,10 +8477,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["RelayAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteDomainRelay: {
@@ -8958,10 +8494,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listIpPools: {
@@ -8990,8 +8524,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createIpPool: {
@@ -9022,8 +8555,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getIpPool: {
@@ -9039,10 +8571,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["IpPoolAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateIpPool: {
@@ -9062,11 +8592,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["IpPoolAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteIpPool: {
@@ -9085,11 +8613,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     sendEmail: {
@@ -9118,12 +8644,10 @@ export interface operations {
                     "application/json": components["schemas"]["SendAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["AllSuppressed"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     sendBatch: {
@@ -9187,10 +8711,11 @@ export interface operations {
                     "application/json": components["schemas"]["BatchLimited"];
                 };
             };
-            /** @description 400: invalid parameters. 401: no valid API key. 403: not allowed */
-            "4XX": {
+            /** @description Any other answer is an error. 400: invalid parameters. 401: no valid API key. 403: not allowed. 404: what the path names is not there. 500: an internal error. 503: starting, stopping or shedding load */
+            default: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
                     "WWW-Authenticate": components["headers"]["Challenge"];
                     [name: string]: unknown;
                 };
@@ -9198,7 +8723,6 @@ export interface operations {
                     "application/json": components["schemas"]["BatchError"];
                 };
             };
-            "5XX": components["responses"]["ServerError"];
         };
     };
     listEmails: {
@@ -9247,8 +8771,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getEmail: {
@@ -9264,10 +8787,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EmailAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listEmailEvents: {
@@ -9291,10 +8812,8 @@ export interface operations {
                     "application/json": components["schemas"]["ListEmailEventsAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getEmailContent: {
@@ -9319,11 +8838,9 @@ export interface operations {
                     "message/rfc822": string;
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     retryEmail: {
@@ -9339,12 +8856,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EmailAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["AllSuppressed"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     cancelEmail: {
@@ -9360,11 +8875,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EmailAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listAliases: {
@@ -9401,8 +8914,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createAlias: {
@@ -9431,11 +8943,9 @@ export interface operations {
                     "application/json": components["schemas"]["AliasAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getAlias: {
@@ -9451,10 +8961,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["AliasAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteAlias: {
@@ -9470,10 +8978,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateAlias: {
@@ -9493,11 +8999,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["AliasAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDmarcSummary: {
@@ -9524,10 +9028,8 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcSummary"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDmarcSources: {
@@ -9555,13 +9057,11 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListDmarcSourcesAnswer"];
+                    "application/json": components["schemas"]["DmarcSourceList"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDmarcDaily: {
@@ -9588,10 +9088,8 @@ export interface operations {
                     "application/json": components["schemas"]["ListDmarcDailyAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDmarcReports: {
@@ -9622,10 +9120,8 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcReportList"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDmarcReport: {
@@ -9656,10 +9152,8 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcReportWithRecordsAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDmarcAddress: {
@@ -9683,10 +9177,8 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcAddress"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listMaskedAliases: {
@@ -9725,8 +9217,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createMaskedAlias: {
@@ -9755,11 +9246,9 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedAliasAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getMaskedAlias: {
@@ -9775,10 +9264,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateMaskedAlias: {
@@ -9798,11 +9285,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteMaskedAlias: {
@@ -9818,10 +9303,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     restoreMaskedAlias: {
@@ -9837,11 +9320,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listMaskedDestinations: {
@@ -9874,8 +9355,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createMaskedDestination: {
@@ -9916,8 +9396,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getMaskedDestination: {
@@ -9933,10 +9412,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedDestinationAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteMaskedDestination: {
@@ -9952,11 +9429,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     resendMaskedConfirmation: {
@@ -9972,11 +9447,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedDestinationAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listMaskedContacts: {
@@ -10011,10 +9484,8 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactList"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createMaskedContact: {
@@ -10056,11 +9527,9 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteMaskedContact: {
@@ -10078,10 +9547,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateMaskedContact: {
@@ -10111,10 +9578,8 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listMaskedActivity: {
@@ -10149,10 +9614,8 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedActivityList"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     exportMaskedPerson: {
@@ -10177,8 +9640,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     eraseMaskedPerson: {
@@ -10203,8 +9665,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getMaskedSettings: {
@@ -10218,8 +9679,7 @@ export interface operations {
         responses: {
             200: components["responses"]["MaskedSettings"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateMaskedSettings: {
@@ -10237,8 +9697,7 @@ export interface operations {
         responses: {
             200: components["responses"]["MaskedSettings"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getMaskedDomain: {
@@ -10260,8 +9719,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listInboundEmails: {
@@ -10320,8 +9778,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getInboundEmail: {
@@ -10337,10 +9794,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteInboundEmail: {
@@ -10356,10 +9811,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getInboundEmailRaw: {
@@ -10383,10 +9836,8 @@ export interface operations {
                     "message/rfc822": string;
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     downloadInboundAttachment: {
@@ -10412,10 +9863,8 @@ export interface operations {
                     "*/*": string;
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     replayInboundEmail: {
@@ -10431,11 +9880,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     releaseInboundEmail: {
@@ -10451,11 +9898,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     simulateInboundEmail: {
@@ -10481,8 +9926,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listInboundRules: {
@@ -10507,8 +9951,7 @@ export interface operations {
         responses: {
             200: components["responses"]["InboundRuleList"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createInboundRule: {
@@ -10528,11 +9971,9 @@ export interface operations {
         };
         responses: {
             201: components["responses"]["InboundRuleAnswer201"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getInboundRule: {
@@ -10548,10 +9989,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundRuleAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteInboundRule: {
@@ -10567,10 +10006,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateInboundRule: {
@@ -10590,10 +10027,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["InboundRuleAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     reorderInboundRules: {
@@ -10618,10 +10053,8 @@ export interface operations {
                     "application/json": components["schemas"]["ReorderInboundRulesAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     testInboundRule: {
@@ -10646,10 +10079,8 @@ export interface operations {
                     "application/json": components["schemas"]["TestInboundRuleAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomainRules: {
@@ -10670,10 +10101,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundRuleList"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createDomainRule: {
@@ -10696,11 +10125,9 @@ export interface operations {
         };
         responses: {
             201: components["responses"]["InboundRuleAnswer201"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDomainSpam: {
@@ -10716,10 +10143,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["DomainSpam"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateDomainSpam: {
@@ -10739,10 +10164,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["DomainSpam"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     previewSuppressionImport: {
@@ -10770,8 +10193,7 @@ export interface operations {
             };
             202: components["responses"]["SuppressionImportAnswer202"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     uploadDmarcReport: {
@@ -10784,9 +10206,6 @@ export interface operations {
         requestBody: {
             content: {
                 "application/octet-stream": string;
-                "application/xml": string;
-                "application/gzip": string;
-                "application/zip": string;
                 "multipart/form-data": components["schemas"]["UploadDmarcReportUpload"];
             };
         };
@@ -10810,8 +10229,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
 }

@@ -144,7 +144,7 @@ function nameOf(ref: string): string {
 }
 
 /** Whatever `$ref` names. A reference to nothing is an error of the description. */
-function resolved<T extends { $ref?: string }>(description: Description, given: T): T {
+function resolved<T extends { $ref?: string }>(description: Pick<Description, "components">, given: T): T {
   if (given.$ref === undefined) return given;
   const [kind = "", name = ""] = given.$ref.replace("#/components/", "").split("/");
   const found = description.components[kind]?.[name];
@@ -154,8 +154,25 @@ function resolved<T extends { $ref?: string }>(description: Description, given: 
 
 function contentOf(description: Description, given: Content & { $ref?: string }) {
   const json = resolved(description, given).content?.["application/json"];
-  const whole = json?.schema && resolved(description, json.schema);
-  return json && { schema: json.schema, example: json.example ?? whole?.example };
+  return json && { schema: json.schema, example: json.example ?? (json.schema && exampleOf(description, json.schema)) };
+}
+
+/** A schema's own example, or one made of those of its parts; undefined where they have none. */
+export function exampleOf(description: Pick<Description, "components">, schema: Schema): unknown {
+  const own = resolved(description, schema);
+  if (own.example !== undefined) return own.example;
+  if (own.enum) return own.enum[0];
+  if (own.items) {
+    const item = exampleOf(description, own.items);
+    return item === undefined ? undefined : [item];
+  }
+  const base = Object.assign({}, ...(own.allOf ?? []).map((part) => exampleOf(description, part)));
+  const fields = Object.entries(own.properties ?? {}).filter(
+    ([name, part]) => own.required?.includes(name) || part.example !== undefined,
+  );
+  const made = fields.map(([name, part]) => [name, exampleOf(description, part)]);
+  const whole = { ...base, ...Object.fromEntries(made) };
+  return Object.keys(whole).length === 0 ? undefined : whole;
 }
 
 function examplesOf(id: string): string {

@@ -1,38 +1,38 @@
 // What requests and answers about received mail look like.
 import { Type } from "typebox";
-import { Closed, Environment, HeaderField, Id, Named, Nullable, OneOf, Time } from "../../http/http.ts";
+import { Closed, Environment, Extended, HeaderField, Id, Named, Nullable, OneOf, Time } from "../../http/http.ts";
 import { AuthResults, InboundAttachment, InboundEnvelope, InboundSpam, InboundThread } from "../../webhooks/types.ts";
 import { STATUSES } from "../types.ts";
 
 const Text = Nullable(Type.String());
 
-const row = {
-  id: Id,
-  message_id: Nullable(Type.String({ description: "With angle brackets" })),
-  from_address: Nullable(Type.String({ description: "The From field as it reads" })),
-  to_address: Type.String({ description: "The envelope recipient" }),
-  subject: Text,
-  status: OneOf(STATUSES, {
-    description:
-      "received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on",
-  }),
-  environment: { ...Environment, description: "test: simulated" },
-  alias_id: Nullable(Id),
-  has_attachments: Type.Boolean(),
-  spam_score: Nullable(Type.Number()),
-  received_at: Time,
-  processed_at: Nullable(Time),
-};
-
-export const InboundEmailRow = Named(
-  "InboundEmailRow",
+/** What a list shows of received mail, and the mail itself as well. */
+const Received = Named(
+  "ReceivedMail",
   Type.Object({
-    ...row,
+    id: Id,
+    message_id: Nullable(Type.String({ description: "With angle brackets" })),
+    from_address: Nullable(Type.String({ description: "The From field as it reads" })),
+    to_address: Type.String({ description: "The envelope recipient" }),
+    subject: Text,
+    status: OneOf(STATUSES, {
+      description:
+        "received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on",
+    }),
+    environment: { ...Environment, description: "test: simulated" },
+    alias_id: Nullable(Id),
+    has_attachments: Type.Boolean(),
+    spam_score: Nullable(Type.Number()),
+    received_at: Time,
+    processed_at: Nullable(Time),
     domain_id: Nullable(Id),
-    thread_id: Nullable(Type.String({ format: "uuid" })),
     size: Type.Integer(),
   }),
 );
+
+export const InboundEmailRow = Extended("InboundEmailRow", Received, {
+  thread_id: Nullable(Type.String({ format: "uuid" })),
+});
 
 const Delivery = Named(
   "InboundDelivery",
@@ -49,40 +49,34 @@ const Delivery = Named(
   }),
 );
 
-export const InboundEmail = Named(
-  "InboundEmail",
-  Type.Object({
-    ...row,
-    email_id: Type.String({ format: "uuid", description: "The same as `id`: as the event names it" }),
-    reason: Nullable(Type.String({ description: "Why it is failed, quarantined or dropped" })),
-    from: Nullable(Type.String()),
-    to: Type.String({ description: "The envelope recipient" }),
-    cc: Type.Array(Type.String()),
-    reply_to: Text,
-    date: Nullable(Time),
-    text: Text,
-    html: Text,
-    headers: Type.Array(HeaderField),
-    attachments: Type.Array(InboundAttachment),
-    spf: Type.String(),
-    dkim: Type.String(),
-    auth_results: Type.Optional({ ...AuthResults, description: "Paid plans" }),
-    envelope: InboundEnvelope,
-    thread: InboundThread,
-    spam: InboundSpam,
-    auto_submitted: Type.Boolean(),
-    recipient_tag: Text,
-    domain_id: Nullable(Id),
-    raw_url: Type.String(),
-    size: Type.Integer(),
-    truncated: Type.Boolean({ description: "Always false here: the record holds all" }),
-    defects: Type.Array(Type.String(), { description: "What was wrong with the message" }),
-    rule_ids: Type.Array(Id),
-    forwards: Type.Array(Id, { description: "E-mails that carry it on" }),
-    deliveries: Type.Array(Delivery, { description: "Of its events to webhooks" }),
-    released_at: Nullable(Time),
-  }),
-);
+export const InboundEmail = Extended("InboundEmail", Received, {
+  email_id: Type.String({ format: "uuid", description: "The same as `id`: as the event names it" }),
+  reason: Nullable(Type.String({ description: "Why it is failed, quarantined or dropped" })),
+  from: Nullable(Type.String()),
+  to: Type.String({ description: "The envelope recipient" }),
+  cc: Type.Array(Type.String()),
+  reply_to: Text,
+  date: Nullable(Time),
+  text: Text,
+  html: Text,
+  headers: Type.Array(HeaderField),
+  attachments: Type.Array(InboundAttachment),
+  spf: Type.String(),
+  dkim: Type.String(),
+  auth_results: Type.Optional({ ...AuthResults, description: "Paid plans" }),
+  envelope: InboundEnvelope,
+  thread: InboundThread,
+  spam: InboundSpam,
+  auto_submitted: Type.Boolean(),
+  recipient_tag: Text,
+  raw_url: Type.String(),
+  truncated: Type.Boolean({ description: "Always false here: the record holds all" }),
+  defects: Type.Array(Type.String(), { description: "What was wrong with the message" }),
+  rule_ids: Type.Array(Id),
+  forwards: Type.Array(Id, { description: "E-mails that carry it on" }),
+  deliveries: Type.Array(Delivery, { description: "Of its events to webhooks" }),
+  released_at: Nullable(Time),
+});
 
 const Address = Type.String({ minLength: 1, maxLength: 1500 });
 

@@ -70,10 +70,13 @@ const conditions = {
   ),
 };
 const name = Type.String({ minLength: 1, maxLength: 200 });
-const action = OneOf(ACTIONS, {
-  description:
-    "What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop",
-});
+const action = Named(
+  "InboundRuleAction",
+  OneOf(ACTIONS, {
+    description:
+      "What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop",
+  }),
+);
 const settings = {
   priority: Type.Optional(
     Type.Integer({ minimum: 0, maximum: rules.PRIORITY_MAX, description: "Low runs first; left out: last" }),

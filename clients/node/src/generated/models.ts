@@ -120,8 +120,7 @@ export type BatchAccepted = {
   id: RecordId;
   /** The Message-ID, without angle brackets */
   message_id: string;
-  /** Recipients that are left out, because their addresses are suppressed */
-  suppressed: SuppressedRecipient[];
+  suppressed: SuppressedRecipients;
 };
 
 /** What became of each e-mail of a batch */
@@ -131,8 +130,7 @@ export type BatchAnswer = {
   /** How many e-mails were declined */
   rejected: number;
   environment: Environment;
-  /** One for each e-mail, in the order of the request */
-  results: BatchResult[];
+  results: BatchResults;
   /** Recipients a month; 0 for test keys */
   quota_limit: number;
   /** Recipients accepted this month, these included; 0 for test keys */
@@ -155,11 +153,13 @@ export type BatchRejected = {
   code: ErrorCode;
   /** Path of the field at fault, such as attachments[0].filename */
   field?: string;
-  /** Recipients that are left out, because their addresses are suppressed */
-  suppressed?: SuppressedRecipient[];
+  suppressed?: SuppressedRecipients;
 };
 
 export type BatchResult = BatchAccepted | BatchRejected;
+
+/** One for each e-mail, in the order of the request */
+export type BatchResults = BatchResult[];
 
 export type BounceReason = {
   /** The bounce class, such as invalid_recipient */
@@ -254,11 +254,7 @@ export type CreateDomainRuleRequest = {
   match?: InboundRuleMatch | null;
   /** Instead of `match`: conditions that must all hold */
   conditions?: InboundRuleMatch[] | null;
-  /**
-   * What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the
-   * alias or domain when empty), forward (to `forward_to`), store, drop
-   */
-  action: "webhook" | "forward" | "store" | "drop" | (string & {});
+  action: InboundRuleAction;
   /** Low runs first; left out: last */
   priority?: number | null;
   /** false: switched off */
@@ -279,11 +275,7 @@ export type CreateInboundRuleRequest = {
   match?: InboundRuleMatch | null;
   /** Instead of `match`: conditions that must all hold */
   conditions?: InboundRuleMatch[] | null;
-  /**
-   * What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the
-   * alias or domain when empty), forward (to `forward_to`), store, drop
-   */
-  action: "webhook" | "forward" | "store" | "drop" | (string & {});
+  action: InboundRuleAction;
   /** Low runs first; left out: last */
   priority?: number | null;
   /** false: switched off */
@@ -505,16 +497,16 @@ export type DmarcAddress = {
 };
 
 export type DmarcDay = {
-  /** The day (UTC) */
-  date: string;
-  /** How many messages */
-  total: number;
   /** Messages with an aligned DKIM signature */
   pass_dkim: number;
   /** Messages with SPF passed and aligned */
   pass_spf: number;
   /** Messages with DKIM or SPF aligned: those that pass DMARC */
   aligned: number;
+  /** The day (UTC) */
+  date: string;
+  /** How many messages */
+  total: number;
   /** Mail that passes DMARC, as a part of all */
   alignment_rate: number;
   disposition: DmarcDispositions;
@@ -625,6 +617,12 @@ export type DmarcRecordReason = {
 };
 
 export type DmarcReport = {
+  /** Messages with an aligned DKIM signature */
+  pass_dkim: number;
+  /** Messages with SPF passed and aligned */
+  pass_spf: number;
+  /** Messages with DKIM or SPF aligned: those that pass DMARC */
+  aligned: number;
   id: RecordId;
   /**
    * counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out.
@@ -660,12 +658,6 @@ export type DmarcReport = {
   end_at: string | null;
   /** How many messages */
   total_messages: number;
-  /** Messages with an aligned DKIM signature */
-  pass_dkim: number;
-  /** Messages with SPF passed and aligned */
-  pass_spf: number;
-  /** Messages with DKIM or SPF aligned: those that pass DMARC */
-  aligned: number;
   /** Messages with both DKIM and SPF aligned */
   both_aligned: number;
   disposition: DmarcDispositions;
@@ -680,6 +672,12 @@ export type DmarcReport = {
 };
 
 export type DmarcReportWithRecords = {
+  /** Messages with an aligned DKIM signature */
+  pass_dkim: number;
+  /** Messages with SPF passed and aligned */
+  pass_spf: number;
+  /** Messages with DKIM or SPF aligned: those that pass DMARC */
+  aligned: number;
   id: RecordId;
   /**
    * counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out.
@@ -715,12 +713,6 @@ export type DmarcReportWithRecords = {
   end_at: string | null;
   /** How many messages */
   total_messages: number;
-  /** Messages with an aligned DKIM signature */
-  pass_dkim: number;
-  /** Messages with SPF passed and aligned */
-  pass_spf: number;
-  /** Messages with DKIM or SPF aligned: those that pass DMARC */
-  aligned: number;
   /** Messages with both DKIM and SPF aligned */
   both_aligned: number;
   disposition: DmarcDispositions;
@@ -757,16 +749,16 @@ export type DmarcResult = {
 };
 
 export type DmarcSource = {
-  /** The sending address */
-  source_ip: string;
-  /** How many messages came from it */
-  total: number;
   /** Messages with an aligned DKIM signature */
   pass_dkim: number;
   /** Messages with SPF passed and aligned */
   pass_spf: number;
   /** Messages with DKIM or SPF aligned: those that pass DMARC */
   aligned: number;
+  /** The sending address */
+  source_ip: string;
+  /** How many messages came from it */
+  total: number;
   /** Mail with an aligned DKIM signature, as a part of all */
   dkim_rate: number;
   /** Mail with SPF passed and aligned, as a part of all */
@@ -809,6 +801,12 @@ export type DmarcSuggestedRecord = {
 };
 
 export type DmarcSummary = {
+  /** Messages with an aligned DKIM signature */
+  pass_dkim: number;
+  /** Messages with SPF passed and aligned */
+  pass_spf: number;
+  /** Messages with DKIM or SPF aligned: those that pass DMARC */
+  aligned: number;
   /** The domain's name */
   domain: string;
   /** How many days the figures cover */
@@ -819,12 +817,6 @@ export type DmarcSummary = {
   to: string;
   /** How many messages */
   total_messages: number;
-  /** Messages with an aligned DKIM signature */
-  pass_dkim: number;
-  /** Messages with SPF passed and aligned */
-  pass_spf: number;
-  /** Messages with DKIM or SPF aligned: those that pass DMARC */
-  aligned: number;
   /** Messages with both DKIM and SPF aligned */
   both_aligned: number;
   /** Mail with an aligned DKIM signature, as a part of all */
@@ -1125,8 +1117,6 @@ export type EmailAttachment = {
 
 /** The mail was refused for good, or could not be delivered in time */
 export type EmailBouncedEvent = {
-  /** The event's type */
-  event: "email.bounced";
   /** When the event was made */
   timestamp: string;
   /** The same on every attempt; deduplicate by it */
@@ -1145,6 +1135,8 @@ export type EmailBouncedEvent = {
   recipient: string;
   /** The Subject field */
   subject: string;
+  /** The event's type */
+  event: "email.bounced";
   /** hard: the address is at fault. soft: anything else */
   bounce_type: "hard" | "soft" | (string & {});
   /** SMTP reply code, such as 550 */
@@ -1159,8 +1151,6 @@ export type EmailBouncedEvent = {
 
 /** The recipient marked the mail as spam */
 export type EmailComplainedEvent = {
-  /** The event's type */
-  event: "email.complained";
   /** When the event was made */
   timestamp: string;
   /** The same on every attempt; deduplicate by it */
@@ -1179,6 +1169,8 @@ export type EmailComplainedEvent = {
   recipient: string;
   /** The Subject field */
   subject: string;
+  /** The event's type */
+  event: "email.complained";
   /** As the report has it (RFC 5965), such as abuse */
   feedback_type: string;
   /** The address that the mail came from */
@@ -1203,8 +1195,6 @@ export type EmailContent = {
 
 /** The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours */
 export type EmailDeferredEvent = {
-  /** The event's type */
-  event: "email.deferred";
   /** When the event was made */
   timestamp: string;
   /** The same on every attempt; deduplicate by it */
@@ -1223,6 +1213,8 @@ export type EmailDeferredEvent = {
   recipient: string;
   /** The Subject field */
   subject: string;
+  /** The event's type */
+  event: "email.deferred";
   /** SMTP reply code, such as 550 */
   bounce_code: string | null;
   /** Enhanced status code (RFC 3463), such as 5.1.1 */
@@ -1237,8 +1229,6 @@ export type EmailDeferredEvent = {
 
 /** The recipient's server accepted the mail */
 export type EmailDeliveredEvent = {
-  /** The event's type */
-  event: "email.delivered";
   /** When the event was made */
   timestamp: string;
   /** The same on every attempt; deduplicate by it */
@@ -1257,6 +1247,8 @@ export type EmailDeliveredEvent = {
   recipient: string;
   /** The Subject field */
   subject: string;
+  /** The event's type */
+  event: "email.delivered";
 };
 
 export type EmailEvent = {
@@ -1469,6 +1461,10 @@ export type InboundEmail = {
   received_at: Timestamp;
   /** RFC 3339, UTC */
   processed_at: string | null;
+  /** UUIDv7 */
+  domain_id: string | null;
+  /** Size in bytes */
+  size: number;
   /** The same as `id`: as the event names it */
   email_id: string;
   /** Why it is failed, quarantined or dropped */
@@ -1504,12 +1500,8 @@ export type InboundEmail = {
   auto_submitted: boolean;
   /** What stands after a + in the recipient's address */
   recipient_tag: string | null;
-  /** UUIDv7 */
-  domain_id: string | null;
   /** Where the message as stored can be downloaded */
   raw_url: string;
-  /** Size in bytes */
-  size: number;
   /** Always false here: the record holds all */
   truncated: boolean;
   /** What was wrong with the message */
@@ -1552,10 +1544,10 @@ export type InboundEmailRow = {
   processed_at: string | null;
   /** UUIDv7 */
   domain_id: string | null;
-  /** The conversation it belongs to */
-  thread_id: string | null;
   /** Size in bytes */
   size: number;
+  /** The conversation it belongs to */
+  thread_id: string | null;
 };
 
 export type InboundEnvelope = {
@@ -1598,6 +1590,12 @@ export type InboundRule = {
   created_at: Timestamp;
   updated_at: Timestamp;
 };
+
+/**
+ * What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias
+ * or domain when empty), forward (to `forward_to`), store, drop
+ */
+export type InboundRuleAction = "webhook" | "forward" | "store" | "drop" | (string & {});
 
 /**
  * {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
@@ -2125,8 +2123,7 @@ export type SendAnswer = {
   message_id: string;
   status: AcceptedStatus;
   environment: Environment;
-  /** Recipients that are left out, because their addresses are suppressed */
-  suppressed: SuppressedRecipient[];
+  suppressed: SuppressedRecipients;
   /** Recipients a month; 0 for test keys */
   quota_limit: number;
   /** Recipients accepted this month, these included; 0 for test keys */
@@ -2380,6 +2377,9 @@ export type SuppressedRecipient = {
   reason: string;
 };
 
+/** Recipients that are left out, because their addresses are suppressed */
+export type SuppressedRecipients = SuppressedRecipient[];
+
 export type Suppression = {
   id: RecordId;
   /** Lower-cased */
@@ -2605,24 +2605,15 @@ export type TestWebhookRequest = {
 export type Timestamp = string;
 
 export type UpdateAliasRequest = {
-  /**
-   * Exact (`support`), a glob (`support*`, `?` is one character), or `*`. Compared without regard to case. An
-   * exact alias goes before globs, a longer glob before a shorter one
-   */
+  /** As in createAlias */
   local_part?: string;
-  /**
-   * webhook: event to `webhook_ids`, or to the endpoints of the domain when that is empty. forward: to
-   * `forward_to`. store: kept, no event. drop: accepted and put aside
-   */
+  /** As in createAlias */
   action?: "webhook" | "forward" | "store" | "drop" | (string & {});
   /** The mailboxes that mail is forwarded to */
   forward_to?: string[];
-  /**
-   * preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the alias, the
-   * sender's address is in Reply-To
-   */
+  /** As in createAlias */
   forward_mode?: "preserve_from" | "masked" | (string & {});
-  /** One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+  /** As in createAlias */
   webhook_ids?: RecordId[];
   /** For yourself; recipients do not see it */
   description?: string | null;
@@ -2667,18 +2658,14 @@ export type UpdateInboundRuleRequest = {
   match?: InboundRuleMatch;
   /** Instead of `match`: conditions that must all hold */
   conditions?: InboundRuleMatch[];
-  /**
-   * What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the
-   * alias or domain when empty), forward (to `forward_to`), store, drop
-   */
-  action?: "webhook" | "forward" | "store" | "drop" | (string & {});
+  action?: InboundRuleAction;
   /** Low runs first; left out: last */
   priority?: number;
   /** false: switched off */
   active?: boolean;
   /** The mailboxes that mail is forwarded to */
   forward_to?: string[];
-  /** One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+  /** As in createInboundRule */
   webhook_ids?: RecordId[];
 };
 
@@ -2702,23 +2689,11 @@ export type UpdateMaskedAliasRequest = {
   on_disabled?: "drop" | "reject" | (string & {});
   /** false: nothing can be sent from the alias */
   reply_enabled?: boolean;
-  /**
-   * Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the
-   * first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it
-   * where it must not is held, and its author is told
-   */
+  /** As in createMaskedAlias */
   redact?: "all" | "quoted" | "off" | (string & {});
-  /**
-   * What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method
-   * that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the
-   * activity says where it is, and its author is told which file
-   */
+  /** As in createMaskedAlias */
   unopened_files?: "hold" | "send" | (string & {});
-  /**
-   * The author's own name, as the From line of the reply has it. It never stands beside the address, above
-   * quotes, in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace:
-   * display_name, or the alias, stands there
-   */
+  /** As in createMaskedAlias */
   own_name?: "leave" | "replace" | (string & {});
   /** When the author of a sent reply is mailed what was changed in it */
   reply_report?: "never" | "hidden" | "always" | (string & {});
@@ -2755,11 +2730,7 @@ export type UpdateTemplateRequest = {
   slug?: string;
   /** For yourself; recipients do not see it */
   description?: string | null;
-  /**
-   * Handlebars-style: {{name}}, {{{unescaped}}}, {{user.name}}, {{items[0].name}}, {{#if}}…{{else
-   * if}}…{{else}}…{{/if}}, {{#unless}}, {{#each}} with this, @index, @first, @last, @key and ../, {{default name
-   * "friend"}}. At most 512 KiB
-   */
+  /** As in createTemplate */
   html_body?: string | null;
   /** The same language without escaping. When null, made from the HTML on sending */
   text_body?: string | null;
@@ -2774,10 +2745,7 @@ export type UpdateWebhookRequest = {
   url?: string;
   /** The events */
   events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained" | (string & {}))[];
-  /**
-   * Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An
-   * organization's expressions have at most 2,000 instructions together (some 80 of the usual size)
-   */
+  /** As in createWebhook */
   match_pattern?: string | null;
   /** false: switched off */
   enabled?: boolean;

@@ -109,19 +109,15 @@ final class Aliases
      * Change an alias; what is left out stays. Holds for mail that comes from now on.
      *
      * @param array{
-     *     // Exact (`support`), a glob (`support*`, `?` is one character), or `*`. Compared without regard to
-     *     // case. An exact alias goes before globs, a longer glob before a shorter one
+     *     // As in createAlias
      *     local_part?: string,
-     *     // webhook: event to `webhook_ids`, or to the endpoints of the domain when that is empty. forward:
-     *     // to `forward_to`. store: kept, no event. drop: accepted and put aside
+     *     // As in createAlias
      *     action?: string,
      *     // The mailboxes that mail is forwarded to
      *     forward_to?: list<string>,
-     *     // preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the
-     *     // alias, the sender's address is in Reply-To
+     *     // As in createAlias
      *     forward_mode?: string,
-     *     // One that was deleted stays here and gets nothing; where no other is named, mail is kept without
-     *     // an event
+     *     // As in createAlias
      *     webhook_ids?: list<array<string, mixed>>,
      *     // For yourself; recipients do not see it
      *     description?: string|null,

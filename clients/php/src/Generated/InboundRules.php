@@ -30,9 +30,7 @@ final class InboundRules
      *     match?: array<string, mixed>|null,
      *     // Instead of `match`: conditions that must all hold
      *     conditions?: list<array<string, mixed>>|null,
-     *     // What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those
-     *     // of the alias or domain when empty), forward (to `forward_to`), store, drop
-     *     action: string,
+     *     action: array<string, mixed>,
      *     // Low runs first; left out: last
      *     priority?: int|null,
      *     // false: switched off
@@ -63,9 +61,7 @@ final class InboundRules
      *     match?: array<string, mixed>|null,
      *     // Instead of `match`: conditions that must all hold
      *     conditions?: list<array<string, mixed>>|null,
-     *     // What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those
-     *     // of the alias or domain when empty), forward (to `forward_to`), store, drop
-     *     action: string,
+     *     action: array<string, mixed>,
      *     // Low runs first; left out: last
      *     priority?: int|null,
      *     // false: switched off
@@ -206,17 +202,14 @@ final class InboundRules
      *     match?: array<string, mixed>,
      *     // Instead of `match`: conditions that must all hold
      *     conditions?: list<array<string, mixed>>,
-     *     // What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those
-     *     // of the alias or domain when empty), forward (to `forward_to`), store, drop
-     *     action?: string,
+     *     action?: array<string, mixed>,
      *     // Low runs first; left out: last
      *     priority?: int,
      *     // false: switched off
      *     active?: bool,
      *     // The mailboxes that mail is forwarded to
      *     forward_to?: list<string>,
-     *     // One that was deleted stays here and gets nothing; where no other is named, mail is kept without
-     *     // an event
+     *     // As in createInboundRule
      *     webhook_ids?: list<array<string, mixed>>,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

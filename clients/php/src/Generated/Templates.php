@@ -128,9 +128,7 @@ final class Templates
      *     slug?: string,
      *     // For yourself; recipients do not see it
      *     description?: string|null,
-     *     // Handlebars-style: {{name}}, {{{unescaped}}}, {{user.name}}, {{items[0].name}}, {{#if}}…{{else
-     *     // if}}…{{else}}…{{/if}}, {{#unless}}, {{#each}} with this, @index, @first, @last, @key and ../,
-     *     // {{default name "friend"}}. At most 512 KiB
+     *     // As in createTemplate
      *     html_body?: string|null,
      *     // The same language without escaping. When null, made from the HTML on sending
      *     text_body?: string|null,

@@ -181,9 +181,7 @@ final class Webhooks
      *     url?: string,
      *     // The events
      *     events?: list<string>,
-     *     // Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2
-     *     // expression. An organization's expressions have at most 2,000 instructions together (some 80 of
-     *     // the usual size)
+     *     // As in createWebhook
      *     match_pattern?: string|null,
      *     // false: switched off
      *     enabled?: bool,

@@ -164,8 +164,7 @@ _BatchAcceptedRequired = TypedDict("_BatchAcceptedRequired", {
     "id": "RecordId",
     # The Message-ID, without angle brackets
     "message_id": "str",
-    # Recipients that are left out, because their addresses are suppressed
-    "suppressed": "List[SuppressedRecipient]",
+    "suppressed": "SuppressedRecipients",
 })
 _BatchAcceptedOptional = TypedDict("_BatchAcceptedOptional", {
 }, total=False)
@@ -181,8 +180,7 @@ _BatchAnswerRequired = TypedDict("_BatchAnswerRequired", {
     # How many e-mails were declined
     "rejected": "int",
     "environment": "Environment",
-    # One for each e-mail, in the order of the request
-    "results": "List[BatchResult]",
+    "results": "BatchResults",
     # Recipients a month; 0 for test keys
     "quota_limit": "int",
     # Recipients accepted this month, these included; 0 for test keys
@@ -210,8 +208,7 @@ _BatchRejectedRequired = TypedDict("_BatchRejectedRequired", {
 _BatchRejectedOptional = TypedDict("_BatchRejectedOptional", {
     # Path of the field at fault, such as attachments[0].filename
     "field": "str",
-    # Recipients that are left out, because their addresses are suppressed
-    "suppressed": "List[SuppressedRecipient]",
+    "suppressed": "SuppressedRecipients",
 }, total=False)
 
 
@@ -221,6 +218,9 @@ class BatchRejected(_BatchRejectedRequired, _BatchRejectedOptional):
 
 
 BatchResult = Union["BatchAccepted", "BatchRejected"]
+
+# One for each e-mail, in the order of the request
+BatchResults = List["BatchResult"]
 
 _BounceReasonRequired = TypedDict("_BounceReasonRequired", {
     # The bounce class, such as invalid_recipient
@@ -353,9 +353,7 @@ class CreateDomainRequest(_CreateDomainRequestRequired, _CreateDomainRequestOpti
 _CreateDomainRuleRequestRequired = TypedDict("_CreateDomainRuleRequestRequired", {
     # The name
     "name": "str",
-    # What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those
-    # of the alias or domain when empty), forward (to `forward_to`), store, drop
-    "action": "Union[Literal['webhook', 'forward', 'store', 'drop'], str]",
+    "action": "InboundRuleAction",
 })
 _CreateDomainRuleRequestOptional = TypedDict("_CreateDomainRuleRequestOptional", {
     # Of this alias alone
@@ -382,9 +380,7 @@ class CreateDomainRuleRequest(_CreateDomainRuleRequestRequired, _CreateDomainRul
 _CreateInboundRuleRequestRequired = TypedDict("_CreateInboundRuleRequestRequired", {
     # The name
     "name": "str",
-    # What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those
-    # of the alias or domain when empty), forward (to `forward_to`), store, drop
-    "action": "Union[Literal['webhook', 'forward', 'store', 'drop'], str]",
+    "action": "InboundRuleAction",
 })
 _CreateInboundRuleRequestOptional = TypedDict("_CreateInboundRuleRequestOptional", {
     # The domain's id or its name
@@ -722,16 +718,16 @@ class DmarcAddress(_DmarcAddressRequired, _DmarcAddressOptional):
 
 
 _DmarcDayRequired = TypedDict("_DmarcDayRequired", {
-    # The day (UTC)
-    "date": "str",
-    # How many messages
-    "total": "int",
     # Messages with an aligned DKIM signature
     "pass_dkim": "int",
     # Messages with SPF passed and aligned
     "pass_spf": "int",
     # Messages with DKIM or SPF aligned: those that pass DMARC
     "aligned": "int",
+    # The day (UTC)
+    "date": "str",
+    # How many messages
+    "total": "int",
     # Mail that passes DMARC, as a part of all
     "alignment_rate": "float",
     "disposition": "DmarcDispositions",
@@ -895,6 +891,12 @@ class DmarcRecordReason(_DmarcRecordReasonRequired, _DmarcRecordReasonOptional):
 
 
 _DmarcReportRequired = TypedDict("_DmarcReportRequired", {
+    # Messages with an aligned DKIM signature
+    "pass_dkim": "int",
+    # Messages with SPF passed and aligned
+    "pass_spf": "int",
+    # Messages with DKIM or SPF aligned: those that pass DMARC
+    "aligned": "int",
     "id": "RecordId",
     # counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left
     # out. unreadable: something came that is no report on this domain
@@ -928,12 +930,6 @@ _DmarcReportRequired = TypedDict("_DmarcReportRequired", {
     "end_at": "Optional[str]",
     # How many messages
     "total_messages": "int",
-    # Messages with an aligned DKIM signature
-    "pass_dkim": "int",
-    # Messages with SPF passed and aligned
-    "pass_spf": "int",
-    # Messages with DKIM or SPF aligned: those that pass DMARC
-    "aligned": "int",
     # Messages with both DKIM and SPF aligned
     "both_aligned": "int",
     "disposition": "DmarcDispositions",
@@ -955,6 +951,12 @@ class DmarcReport(_DmarcReportRequired, _DmarcReportOptional):
 
 
 _DmarcReportWithRecordsRequired = TypedDict("_DmarcReportWithRecordsRequired", {
+    # Messages with an aligned DKIM signature
+    "pass_dkim": "int",
+    # Messages with SPF passed and aligned
+    "pass_spf": "int",
+    # Messages with DKIM or SPF aligned: those that pass DMARC
+    "aligned": "int",
     "id": "RecordId",
     # counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left
     # out. unreadable: something came that is no report on this domain
@@ -988,12 +990,6 @@ _DmarcReportWithRecordsRequired = TypedDict("_DmarcReportWithRecordsRequired", {
     "end_at": "Optional[str]",
     # How many messages
     "total_messages": "int",
-    # Messages with an aligned DKIM signature
-    "pass_dkim": "int",
-    # Messages with SPF passed and aligned
-    "pass_spf": "int",
-    # Messages with DKIM or SPF aligned: those that pass DMARC
-    "aligned": "int",
     # Messages with both DKIM and SPF aligned
     "both_aligned": "int",
     "disposition": "DmarcDispositions",
@@ -1051,16 +1047,16 @@ class DmarcResult(_DmarcResultRequired, _DmarcResultOptional):
 
 
 _DmarcSourceRequired = TypedDict("_DmarcSourceRequired", {
-    # The sending address
-    "source_ip": "str",
-    # How many messages came from it
-    "total": "int",
     # Messages with an aligned DKIM signature
     "pass_dkim": "int",
     # Messages with SPF passed and aligned
     "pass_spf": "int",
     # Messages with DKIM or SPF aligned: those that pass DMARC
     "aligned": "int",
+    # The sending address
+    "source_ip": "str",
+    # How many messages came from it
+    "total": "int",
     # Mail with an aligned DKIM signature, as a part of all
     "dkim_rate": "float",
     # Mail with SPF passed and aligned, as a part of all
@@ -1122,6 +1118,12 @@ class DmarcSuggestedRecord(_DmarcSuggestedRecordRequired, _DmarcSuggestedRecordO
 
 
 _DmarcSummaryRequired = TypedDict("_DmarcSummaryRequired", {
+    # Messages with an aligned DKIM signature
+    "pass_dkim": "int",
+    # Messages with SPF passed and aligned
+    "pass_spf": "int",
+    # Messages with DKIM or SPF aligned: those that pass DMARC
+    "aligned": "int",
     # The domain's name
     "domain": "str",
     # How many days the figures cover
@@ -1132,12 +1134,6 @@ _DmarcSummaryRequired = TypedDict("_DmarcSummaryRequired", {
     "to": "str",
     # How many messages
     "total_messages": "int",
-    # Messages with an aligned DKIM signature
-    "pass_dkim": "int",
-    # Messages with SPF passed and aligned
-    "pass_spf": "int",
-    # Messages with DKIM or SPF aligned: those that pass DMARC
-    "aligned": "int",
     # Messages with both DKIM and SPF aligned
     "both_aligned": "int",
     # Mail with an aligned DKIM signature, as a part of all
@@ -1521,8 +1517,6 @@ class EmailAttachment(_EmailAttachmentRequired, _EmailAttachmentOptional):
 
 
 _EmailBouncedEventRequired = TypedDict("_EmailBouncedEventRequired", {
-    # The event's type
-    "event": "Literal['email.bounced']",
     # When the event was made
     "timestamp": "str",
     # The same on every attempt; deduplicate by it
@@ -1541,6 +1535,8 @@ _EmailBouncedEventRequired = TypedDict("_EmailBouncedEventRequired", {
     "recipient": "str",
     # The Subject field
     "subject": "str",
+    # The event's type
+    "event": "Literal['email.bounced']",
     # hard: the address is at fault. soft: anything else
     "bounce_type": "Union[Literal['hard', 'soft'], str]",
     # SMTP reply code, such as 550
@@ -1561,8 +1557,6 @@ class EmailBouncedEvent(_EmailBouncedEventRequired, _EmailBouncedEventOptional):
 
 
 _EmailComplainedEventRequired = TypedDict("_EmailComplainedEventRequired", {
-    # The event's type
-    "event": "Literal['email.complained']",
     # When the event was made
     "timestamp": "str",
     # The same on every attempt; deduplicate by it
@@ -1581,6 +1575,8 @@ _EmailComplainedEventRequired = TypedDict("_EmailComplainedEventRequired", {
     "recipient": "str",
     # The Subject field
     "subject": "str",
+    # The event's type
+    "event": "Literal['email.complained']",
     # As the report has it (RFC 5965), such as abuse
     "feedback_type": "str",
     # The address that the mail came from
@@ -1618,8 +1614,6 @@ class EmailContent(_EmailContentRequired, _EmailContentOptional):
 
 
 _EmailDeferredEventRequired = TypedDict("_EmailDeferredEventRequired", {
-    # The event's type
-    "event": "Literal['email.deferred']",
     # When the event was made
     "timestamp": "str",
     # The same on every attempt; deduplicate by it
@@ -1638,6 +1632,8 @@ _EmailDeferredEventRequired = TypedDict("_EmailDeferredEventRequired", {
     "recipient": "str",
     # The Subject field
     "subject": "str",
+    # The event's type
+    "event": "Literal['email.deferred']",
     # SMTP reply code, such as 550
     "bounce_code": "Optional[str]",
     # Enhanced status code (RFC 3463), such as 5.1.1
@@ -1658,8 +1654,6 @@ class EmailDeferredEvent(_EmailDeferredEventRequired, _EmailDeferredEventOptiona
 
 
 _EmailDeliveredEventRequired = TypedDict("_EmailDeliveredEventRequired", {
-    # The event's type
-    "event": "Literal['email.delivered']",
     # When the event was made
     "timestamp": "str",
     # The same on every attempt; deduplicate by it
@@ -1678,6 +1672,8 @@ _EmailDeliveredEventRequired = TypedDict("_EmailDeliveredEventRequired", {
     "recipient": "str",
     # The Subject field
     "subject": "str",
+    # The event's type
+    "event": "Literal['email.delivered']",
 })
 _EmailDeliveredEventOptional = TypedDict("_EmailDeliveredEventOptional", {
 }, total=False)
@@ -1951,6 +1947,10 @@ _InboundEmailRequired = TypedDict("_InboundEmailRequired", {
     "received_at": "Timestamp",
     # RFC 3339, UTC
     "processed_at": "Optional[str]",
+    # UUIDv7
+    "domain_id": "Optional[str]",
+    # Size in bytes
+    "size": "int",
     # The same as `id`: as the event names it
     "email_id": "str",
     # Why it is failed, quarantined or dropped
@@ -1984,12 +1984,8 @@ _InboundEmailRequired = TypedDict("_InboundEmailRequired", {
     "auto_submitted": "bool",
     # What stands after a + in the recipient's address
     "recipient_tag": "Optional[str]",
-    # UUIDv7
-    "domain_id": "Optional[str]",
     # Where the message as stored can be downloaded
     "raw_url": "str",
-    # Size in bytes
-    "size": "int",
     # Always false here: the record holds all
     "truncated": "bool",
     # What was wrong with the message
@@ -2039,10 +2035,10 @@ _InboundEmailRowRequired = TypedDict("_InboundEmailRowRequired", {
     "processed_at": "Optional[str]",
     # UUIDv7
     "domain_id": "Optional[str]",
-    # The conversation it belongs to
-    "thread_id": "Optional[str]",
     # Size in bytes
     "size": "int",
+    # The conversation it belongs to
+    "thread_id": "Optional[str]",
 })
 _InboundEmailRowOptional = TypedDict("_InboundEmailRowOptional", {
 }, total=False)
@@ -2106,6 +2102,10 @@ _InboundRuleOptional = TypedDict("_InboundRuleOptional", {
 class InboundRule(_InboundRuleRequired, _InboundRuleOptional):
     """A record."""
 
+
+# What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of
+# the alias or domain when empty), forward (to `forward_to`), store, drop
+InboundRuleAction = Union[Literal['webhook', 'forward', 'store', 'drop'], str]
 
 # {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
 # conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches`
@@ -2895,8 +2895,7 @@ _SendAnswerRequired = TypedDict("_SendAnswerRequired", {
     "message_id": "str",
     "status": "AcceptedStatus",
     "environment": "Environment",
-    # Recipients that are left out, because their addresses are suppressed
-    "suppressed": "List[SuppressedRecipient]",
+    "suppressed": "SuppressedRecipients",
     # Recipients a month; 0 for test keys
     "quota_limit": "int",
     # Recipients accepted this month, these included; 0 for test keys
@@ -3267,6 +3266,9 @@ class SuppressedRecipient(_SuppressedRecipientRequired, _SuppressedRecipientOpti
     """A recipient that is left out, because its address is suppressed"""
 
 
+# Recipients that are left out, because their addresses are suppressed
+SuppressedRecipients = List["SuppressedRecipient"]
+
 _SuppressionRequired = TypedDict("_SuppressionRequired", {
     "id": "RecordId",
     # Lower-cased
@@ -3596,19 +3598,15 @@ Timestamp = str
 _UpdateAliasRequestRequired = TypedDict("_UpdateAliasRequestRequired", {
 })
 _UpdateAliasRequestOptional = TypedDict("_UpdateAliasRequestOptional", {
-    # Exact (`support`), a glob (`support*`, `?` is one character), or `*`. Compared without regard to
-    # case. An exact alias goes before globs, a longer glob before a shorter one
+    # As in createAlias
     "local_part": "str",
-    # webhook: event to `webhook_ids`, or to the endpoints of the domain when that is empty. forward:
-    # to `forward_to`. store: kept, no event. drop: accepted and put aside
+    # As in createAlias
     "action": "Union[Literal['webhook', 'forward', 'store', 'drop'], str]",
     # The mailboxes that mail is forwarded to
     "forward_to": "List[str]",
-    # preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the
-    # alias, the sender's address is in Reply-To
+    # As in createAlias
     "forward_mode": "Union[Literal['preserve_from', 'masked'], str]",
-    # One that was deleted stays here and gets nothing; where no other is named, mail is kept without
-    # an event
+    # As in createAlias
     "webhook_ids": "List[RecordId]",
     # For yourself; recipients do not see it
     "description": "Optional[str]",
@@ -3672,17 +3670,14 @@ _UpdateInboundRuleRequestOptional = TypedDict("_UpdateInboundRuleRequestOptional
     "match": "InboundRuleMatch",
     # Instead of `match`: conditions that must all hold
     "conditions": "List[InboundRuleMatch]",
-    # What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those
-    # of the alias or domain when empty), forward (to `forward_to`), store, drop
-    "action": "Union[Literal['webhook', 'forward', 'store', 'drop'], str]",
+    "action": "InboundRuleAction",
     # Low runs first; left out: last
     "priority": "int",
     # false: switched off
     "active": "bool",
     # The mailboxes that mail is forwarded to
     "forward_to": "List[str]",
-    # One that was deleted stays here and gets nothing; where no other is named, mail is kept without
-    # an event
+    # As in createInboundRule
     "webhook_ids": "List[RecordId]",
 }, total=False)
 
@@ -3721,17 +3716,11 @@ _UpdateMaskedAliasRequestOptional = TypedDict("_UpdateMaskedAliasRequestOptional
     "on_disabled": "Union[Literal['drop', 'reject'], str]",
     # false: nothing can be sent from the alias
     "reply_enabled": "bool",
-    # Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote
-    # before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply
-    # that would show it where it must not is held, and its author is told
+    # As in createMaskedAlias
     "redact": "Union[Literal['all', 'quoted', 'off'], str]",
-    # What becomes of a reply with a file that nobody can look into: under a password, damaged, packed
-    # by a method that Postern cannot open. hold: it does not leave, and its author is told which
-    # file. send: it leaves, the activity says where it is, and its author is told which file
+    # As in createMaskedAlias
     "unopened_files": "Union[Literal['hold', 'send'], str]",
-    # The author's own name, as the From line of the reply has it. It never stands beside the address,
-    # above quotes, in heads of attached mail or in calendars. leave: in running text and signatures
-    # it stays. replace: display_name, or the alias, stands there
+    # As in createMaskedAlias
     "own_name": "Union[Literal['leave', 'replace'], str]",
     # When the author of a sent reply is mailed what was changed in it
     "reply_report": "Union[Literal['never', 'hidden', 'always'], str]",
@@ -3789,9 +3778,7 @@ _UpdateTemplateRequestOptional = TypedDict("_UpdateTemplateRequestOptional", {
     "slug": "str",
     # For yourself; recipients do not see it
     "description": "Optional[str]",
-    # Handlebars-style: {{name}}, {{{unescaped}}}, {{user.name}}, {{items[0].name}}, {{#if}}…{{else
-    # if}}…{{else}}…{{/if}}, {{#unless}}, {{#each}} with this, @index, @first, @last, @key and ../,
-    # {{default name "friend"}}. At most 512 KiB
+    # As in createTemplate
     "html_body": "Optional[str]",
     # The same language without escaping. When null, made from the HTML on sending
     "text_body": "Optional[str]",
@@ -3813,9 +3800,7 @@ _UpdateWebhookRequestOptional = TypedDict("_UpdateWebhookRequestOptional", {
     "url": "str",
     # The events
     "events": "List[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]]",
-    # Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2
-    # expression. An organization's expressions have at most 2,000 instructions together (some 80 of
-    # the usual size)
+    # As in createWebhook
     "match_pattern": "Optional[str]",
     # false: switched off
     "enabled": "bool",

@@ -62,16 +62,11 @@ module Postern
 
       # Change an alias; what is left out stays. Holds for mail that comes from now on.
       # @param id [String]
-      # @option input [String] :local_part Exact (`support`), a glob (`support*`, `?` is one character), or
-      #   `*`. Compared without regard to case. An exact alias goes before globs, a longer glob before a
-      #   shorter one
-      # @option input [String] :action webhook: event to `webhook_ids`, or to the endpoints of the domain
-      #   when that is empty. forward: to `forward_to`. store: kept, no event. drop: accepted and put aside
+      # @option input [String] :local_part As in createAlias
+      # @option input [String] :action As in createAlias
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
-      # @option input [String] :forward_mode preserve_from: From stays, unless DMARC would refuse the
-      #   forward. masked: From becomes the alias, the sender's address is in Reply-To
-      # @option input [Array<Record>] :webhook_ids One that was deleted stays here and gets nothing; where
-      #   no other is named, mail is kept without an event
+      # @option input [String] :forward_mode As in createAlias
+      # @option input [Array<Record>] :webhook_ids As in createAlias
       # @option input [String] :description For yourself; recipients do not see it
       # @option input [Boolean] :active false: mail is refused with 550, also where there is a catch-all
       # @return [Record]
@@ -728,9 +723,7 @@ module Postern
       # @option input [String] :alias_id Of this alias alone
       # @option input [Record] :match
       # @option input [Array<Record>] :conditions Instead of `match`: conditions that must all hold
-      # @option input [String] :action (required) What is done with mail for which it is the first to hold:
-      #   webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to
-      #   `forward_to`), store, drop
+      # @option input [Record] :action (required)
       # @option input [Integer] :priority Low runs first; left out: last
       # @option input [Boolean] :active false: switched off
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
@@ -748,9 +741,7 @@ module Postern
       # @option input [String] :alias_id Of this alias alone
       # @option input [Record] :match
       # @option input [Array<Record>] :conditions Instead of `match`: conditions that must all hold
-      # @option input [String] :action (required) What is done with mail for which it is the first to hold:
-      #   webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to
-      #   `forward_to`), store, drop
+      # @option input [Record] :action (required)
       # @option input [Integer] :priority Low runs first; left out: last
       # @option input [Boolean] :active false: switched off
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
@@ -830,14 +821,11 @@ module Postern
       # @option input [String] :name The name
       # @option input [Record] :match
       # @option input [Array<Record>] :conditions Instead of `match`: conditions that must all hold
-      # @option input [String] :action What is done with mail for which it is the first to hold: webhook (to
-      #   `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store,
-      #   drop
+      # @option input [Record] :action
       # @option input [Integer] :priority Low runs first; left out: last
       # @option input [Boolean] :active false: switched off
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
-      # @option input [Array<Record>] :webhook_ids One that was deleted stays here and gets nothing; where
-      #   no other is named, mail is kept without an event
+      # @option input [Array<Record>] :webhook_ids As in createInboundRule
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
         answer = @transport.request("PATCH", "/v1/inbound-rules/#{Transport.segment(id)}", json: input || fields, options: options)
@@ -1006,17 +994,9 @@ module Postern
       # @option input [String] :on_disabled drop: mail is taken and thrown away. reject: it is refused with
       #   550
       # @option input [Boolean] :reply_enabled false: nothing can be sent from the alias
-      # @option input [String] :redact Where replies may show the destination's address. all: nowhere.
-      #   quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and
-      #   calendars never show it; a reply that would show it where it must not is held, and its author is
-      #   told
-      # @option input [String] :unopened_files What becomes of a reply with a file that nobody can look
-      #   into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not
-      #   leave, and its author is told which file. send: it leaves, the activity says where it is, and its
-      #   author is told which file
-      # @option input [String] :own_name The author's own name, as the From line of the reply has it. It
-      #   never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in
-      #   running text and signatures it stays. replace: display_name, or the alias, stands there
+      # @option input [String] :redact As in createMaskedAlias
+      # @option input [String] :unopened_files As in createMaskedAlias
+      # @option input [String] :own_name As in createMaskedAlias
       # @option input [String] :reply_report When the author of a sent reply is mailed what was changed in
       #   it
       # @return [Record]
@@ -1463,9 +1443,7 @@ module Postern
       # @option input [String] :slug Unique in the organization; must not look like a UUID. Made from the
       #   name when omitted
       # @option input [String] :description For yourself; recipients do not see it
-      # @option input [String] :html_body Handlebars-style: {{name}}, {{{unescaped}}}, {{user.name}},
-      #   {{items[0].name}}, {{#if}}…{{else if}}…{{else}}…{{/if}}, {{#unless}}, {{#each}} with this, @index,
-      #   @first, @last, @key and ../, {{default name "friend"}}. At most 512 KiB
+      # @option input [String] :html_body As in createTemplate
       # @option input [String] :text_body The same language without escaping. When null, made from the HTML
       #   on sending
       # @option input [Array<Record>] :variables When omitted or null, found in the sources. A declared name
@@ -1677,9 +1655,7 @@ module Postern
       # @param id [String]
       # @option input [String] :url https only; not a private or otherwise internal address
       # @option input [Array<String>] :events The events
-      # @option input [String] :match_pattern Tested on the recipient: a glob (`*`, `?`) for the whole
-      #   address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000
-      #   instructions together (some 80 of the usual size)
+      # @option input [String] :match_pattern As in createWebhook
       # @option input [Boolean] :enabled false: switched off
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
