@@ -19,21 +19,21 @@ import { basename, delimiter, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { ARTEFACTS, type Artefact } from "./artefacts.ts";
 import { ROOT } from "./package.ts";
+import { secondsSince } from "./try.ts";
 
 /** As of `npm run faults`: the machine lacks what it takes. */
 const LACKING = 3;
 
 type Line = {
   name: string;
-  started?: true;
-  sent_one_mail?: true;
-  stopped_by_sigterm?: true;
-  seconds_to_start?: number;
-  checked?: string;
+  /** What trying it out showed: see `Tried`. */
+  [tried: string]: unknown;
   file?: string;
   bytes?: number;
   sha256?: string;
   same_sha256_twice?: boolean;
+  /** For making and trying it. */
+  seconds?: number;
   skipped?: string;
   failed?: string;
 };
@@ -61,9 +61,11 @@ mkdirSync(out, { recursive: true });
 const work = mkdtempSync(join(tmpdir(), "postern-build-"));
 chmodSync(work, 0o755);
 const lines: Line[] = [];
+const began = performance.now();
 try {
   for (const artefact of chosen) {
-    const line = await make(artefact);
+    const startedAt = performance.now();
+    const line = { ...(await make(artefact)), seconds: secondsSince(startedAt) };
     lines.push(line);
     if (!values.json) console.log(printable(line));
   }
@@ -78,7 +80,9 @@ writeFileSync(
     .map(({ sha256, file }) => `${sha256}  ${file}\n`)
     .join(""),
 );
-if (values.json) console.log(JSON.stringify({ artefacts: lines }));
+const commit = execFileSync("git", ["rev-parse", "HEAD"], { cwd: ROOT }).toString().trim();
+const seconds = secondsSince(began);
+console.log(values.json ? JSON.stringify({ commit, seconds, artefacts: lines }) : `in ${seconds} s, of ${commit}`);
 process.exitCode = lines.some(({ failed }) => failed) ? 1 : lines.some(({ skipped }) => skipped) ? LACKING : 0;
 
 async function make(artefact: Artefact): Promise<Line> {

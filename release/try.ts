@@ -1,5 +1,5 @@
-// Tries an artefact out as its users would: starts it, verifies a domain, sends one mail through the API to a real SMTP server
-// and looks at what arrived. The name server, the receiving server and the addresses are on loopback. Throws at the first
+// Tries an artefact out as its users would: starts it, verifies a domain, looks at the dashboard, sends one mail through the
+// API to a real SMTP server and looks at what arrived. The name server, the receiving server and the addresses are on loopback. Throws at the first
 // thing that does not go as it should. Not here: how each artefact is installed and started.
 import type { ChildProcess } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
@@ -15,7 +15,17 @@ const DELIVERED_WITHIN_MS = 30_000;
 const STOPPED_WITHIN_MS = 60_000;
 
 export type Tried =
-  | { started: true; sent_one_mail: true; stopped_by_sigterm: true; seconds_to_start: number }
+  | {
+      started: true;
+      showed_dashboard: true;
+      sent_one_mail: true;
+      stopped_by_sigterm: true;
+      seconds_to_start: number;
+      /** From the start to the mail at the receiving server, signed. */
+      seconds_to_mail: number;
+      /** The same from the beginning of the installation, where that is measured. */
+      seconds_from_install_to_mail?: number;
+    }
   /** Of what cannot be started here: what checked it. */
   | { checked: string };
 
@@ -44,7 +54,8 @@ export async function tryOut(start: StartArtefact, dataDir: string, options: Try
   const child = start(settings.env);
   undo.defer(() => void child.kill("SIGKILL"));
   const running = await whenReady(child);
-  const secondsToStart = Math.round((performance.now() - began) / 100) / 10;
+  const secondsToStart = secondsSince(began);
+  await refuseWithoutDashboard(settings.base_url);
   await addVerifiedDomain(apiOf(settings), dns, "shop.example");
   receiveAt(dns, "recipient.example");
   const sent = await ask(settings, "POST", "/v1/send", {
@@ -58,9 +69,30 @@ export async function tryOut(start: StartArtefact, dataDir: string, options: Try
   const text = mail?.bytes.toString() ?? "";
   if (!/^subject: From a release\r$/im.test(text)) throw new Error(`another mail arrived:\n${text}`);
   if (!/^dkim-signature:/im.test(text)) throw new Error(`the mail is not signed:\n${text}`);
+  const secondsToMail = secondsSince(began);
   options.look?.(settings.env);
   await stopBySigterm(running, options.terminate);
-  return { started: true, sent_one_mail: true, stopped_by_sigterm: true, seconds_to_start: secondsToStart };
+  return {
+    ...{ started: true, showed_dashboard: true, sent_one_mail: true, stopped_by_sigterm: true },
+    ...{ seconds_to_start: secondsToStart, seconds_to_mail: secondsToMail },
+  };
+}
+
+/** Of `performance.now()`, with one decimal. */
+export function secondsSince(beganMs: number): number {
+  return Math.round((performance.now() - beganMs) / 100) / 10;
+}
+
+/** The page at `/` is there, and so is the program that it names. */
+async function refuseWithoutDashboard(baseUrl: string): Promise<void> {
+  const page = await fetch(baseUrl);
+  const text = await page.text();
+  const script = /<script type="module"[^>]* src="([^"]+)"/.exec(text)?.[1];
+  if (page.status !== 200 || !script) throw new Error(`GET / answered ${page.status} without the dashboard: ${text}`);
+  const program = await fetch(new URL(script, baseUrl));
+  if (program.status !== 200 || !/javascript/.test(program.headers.get("content-type") ?? ""))
+    throw new Error(`GET ${script} answered ${program.status}`);
+  await program.body?.cancel();
 }
 
 async function stopBySigterm(running: PosternProcess, terminate?: () => void): Promise<void> {
