@@ -101,9 +101,13 @@ async function make(artefact: Artefact): Promise<Line> {
 
 /** Makes what is reproducible in two fresh clones, each with packages of its own, and notes whether all bytes are the same. */
 function compareClones(): void {
-  const names = chosen.filter(({ is_reproducible }) => is_reproducible).map(({ name }) => name);
+  const made = lines.filter(({ file }) => file).map(({ name }) => name);
+  const names = chosen
+    .filter(({ name, is_reproducible }) => is_reproducible && made.includes(name))
+    .map(({ name }) => name);
+  if (names.length === 0) return;
   const seen = ["one", "another-clone"].map((folder) => digestsOfClone(join(work, folder), names));
-  for (const line of lines.filter(({ name, file }) => names.includes(name) && file)) {
+  for (const line of lines.filter(({ name }) => names.includes(name))) {
     line.same_sha256_twice = seen.every((digests) => digests[line.name] === line.sha256);
     if (!line.same_sha256_twice)
       line.failed = "its bytes differ between clones of this commit, or from this working tree";
