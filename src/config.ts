@@ -8,6 +8,7 @@ import { readBlockList } from "./mail/spam/block-lists.ts";
 import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/database/database-url.ts";
 import { parseServer } from "./platform/dns/dns-exchange.ts";
 import { clashesOf, type HostPort, placesOf } from "./platform/net/places.ts";
+import type { S3Options } from "./platform/storage/s3.ts";
 import { ENV_FILE, type Gathered, gatherSettings } from "./settings/gather.ts";
 import { makeIfAbsent, readKey, readKeyFile } from "./settings/master-key-file.ts";
 
@@ -39,9 +40,9 @@ export type Config = {
   dns_validating: boolean;
   dns_block_lists: string[];
   master_key: Buffer;
-  s3: { endpoint: string; region: string; bucket: string; access_key: string; secret_key: string } | null;
-  /** What `postern backup` encrypts with: a passphrase, or age public keys. */
-  backup: { passphrase: string | null; recipients: string[] };
+  s3: S3Options | null;
+  /** What `postern backup` encrypts with: a passphrase, or age public keys; and the store behind s3://bucket/key. */
+  backup: { passphrase: string | null; recipients: string[]; s3: Omit<S3Options, "bucket"> | null };
   rspamd_url: string | null;
   proxy_protocol_from: string[];
   trusted_proxies: string[];
@@ -373,26 +374,41 @@ function s3Store(reader: Reader): Config["s3"] {
   for (const name of names) {
     if (!env[name]) reader.problems.push(`${name} is missing; an S3 store needs all of ${names.join(", ")}.`);
   }
-  if (env.POSTERN_S3_ENDPOINT && !isWebAddress(env.POSTERN_S3_ENDPOINT)) {
-    reader.problems.push(
-      `POSTERN_S3_ENDPOINT is "${withoutPassword(env.POSTERN_S3_ENDPOINT)}"; write its address, such as https://s3.example.eu.`,
+  return { ...s3Access(reader, "POSTERN_S3"), bucket: env.POSTERN_S3_BUCKET ?? "" };
+}
+
+function s3Access({ env, problems }: Reader, prefix: string): Omit<S3Options, "bucket"> {
+  const endpoint = env[`${prefix}_ENDPOINT`];
+  if (endpoint && !isWebAddress(endpoint)) {
+    problems.push(
+      `${prefix}_ENDPOINT is "${withoutPassword(endpoint)}"; write its address, such as https://s3.example.eu.`,
     );
   }
   return {
-    endpoint: env.POSTERN_S3_ENDPOINT ?? "",
-    region: env.POSTERN_S3_REGION || "auto",
-    bucket: env.POSTERN_S3_BUCKET ?? "",
-    access_key: env.POSTERN_S3_ACCESS_KEY ?? "",
-    secret_key: env.POSTERN_S3_SECRET_KEY ?? "",
+    endpoint: endpoint ?? "",
+    region: env[`${prefix}_REGION`] || "auto",
+    access_key: env[`${prefix}_ACCESS_KEY`] ?? "",
+    secret_key: env[`${prefix}_SECRET_KEY`] ?? "",
   };
 }
 
-function backupKeys({ env, problems }: Reader): Config["backup"] {
+/** The store of large bodies is also that of backups, unless another is set. */
+function backupStore(reader: Reader): Config["backup"]["s3"] {
+  const { env } = reader;
+  if (!env.POSTERN_BACKUP_S3_ENDPOINT) return env.POSTERN_S3_ENDPOINT ? s3Access(reader, "POSTERN_S3") : null;
+  for (const name of ["POSTERN_BACKUP_S3_ACCESS_KEY", "POSTERN_BACKUP_S3_SECRET_KEY"]) {
+    if (!env[name]) reader.problems.push(`${name} is missing; POSTERN_BACKUP_S3_ENDPOINT needs it.`);
+  }
+  return s3Access(reader, "POSTERN_BACKUP_S3");
+}
+
+function backupKeys(reader: Reader): Config["backup"] {
+  const { env, problems } = reader;
   const recipients = words(env.POSTERN_BACKUP_RECIPIENTS);
   if (recipients.some((word) => !/^age1[0-9a-z]{50,}$/.test(word))) {
     problems.push("POSTERN_BACKUP_RECIPIENTS holds what is no age public key; write age1…, separated by commas.");
   }
-  return { passphrase: env.POSTERN_BACKUP_PASSPHRASE || null, recipients };
+  return { passphrase: env.POSTERN_BACKUP_PASSPHRASE || null, recipients, s3: backupStore(reader) };
 }
 
 /** Days a day partition is kept. Bodies outlive the longest schedule (30 days) plus the longest retry (72 h). */

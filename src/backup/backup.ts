@@ -12,7 +12,7 @@ import type { Seal } from "../platform/storage/seal.ts";
 import { type Locks, seal as sealStream } from "./envelope.ts";
 import { type BackupEnd, type BackupHead, type BodyEnd, frame, type TableEnd } from "./frames.ts";
 import { createRowChecksum } from "./row-checksum.ts";
-import { storeBackup, type Target } from "./store.ts";
+import type { Target } from "./store.ts";
 import { asQuery, bodyKeysOf, connect, copyOut, daysOf, sequencesOf, type Table, tablesOf } from "./tables.ts";
 
 export type BackupWorld = { database_url: string; blobs: Blobs; seal: Seal; clock: Clock };
@@ -49,7 +49,7 @@ export async function makeBackup(world: BackupWorld, options: BackupOptions): Pr
   try {
     const sha256 = createHash("sha256");
     const frames = counting(writeFrames(world, client, options, total), total);
-    const stored_bytes = await storeBackup(options.target, await sealStream(frames, options.locks), sha256);
+    const stored_bytes = await options.target.store(await sealStream(frames, options.locks), sha256);
     const seconds = Math.round((world.clock.monotonic() - startedAtMs) / 100) / 10;
     return { ...total, stored_bytes, sha256: sha256.digest("hex"), seconds };
   } finally {

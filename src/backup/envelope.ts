@@ -5,6 +5,7 @@ import type { ReadableStream } from "node:stream/web";
 import { constants, createZstdCompress, createZstdDecompress } from "node:zlib";
 import { Decrypter, Encrypter } from "age-encryption";
 import { BackupBroken } from "./frames.ts";
+import { StoreFailed } from "./store.ts";
 
 export type Locks = { passphrase: string | null; recipients: string[] };
 export type Keys = { passphrase: string | null; identities: string[] };
@@ -52,6 +53,7 @@ async function through(
 }
 
 function brokenBecause(cause: unknown): unknown {
+  if (cause instanceof StoreFailed) return cause;
   const { message = "", code = "" } = cause as { message?: string; code?: string };
   if (/no identity matched|invalid passphrase|passphrase/i.test(message)) {
     return new BackupBroken("the backup does not open with this passphrase or these identities", { cause });

@@ -15,7 +15,7 @@ import { masterKeyCheck, type Progress } from "./backup.ts";
 import { type Keys, open } from "./envelope.ts";
 import type { BackupHead, TableHead } from "./frames.ts";
 import { type ReadTable, takeBackup } from "./read.ts";
-import { readBackup, type Target } from "./store.ts";
+import type { Target } from "./store.ts";
 import { asQuery, connect, copyIn, quoted } from "./tables.ts";
 
 export type RestoreWorld = { database_url: string; blobs: Pick<Blobs, "put" | "exists">; clock: Clock };
@@ -91,7 +91,7 @@ export async function fillDatabase(world: RestoreWorld, options: RestoreOptions)
 }
 
 function opened({ target, keys }: Pick<RestoreOptions, "target" | "keys">): AsyncIterable<Buffer> {
-  return open(readBackup(target), keys);
+  return open(target.read(), keys);
 }
 
 /** Every byte of the backup is looked at, and nothing done with it. */

@@ -1,15 +1,48 @@
-// Where a backup is kept: a file. It gets its name once it is whole and on disk.
+// Where a backup is kept: a file, or an object of an S3-compatible store (store-s3.ts). It gets its name once it is whole.
 import type { Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { link, open, rm } from "node:fs/promises";
+import { access, link, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Readable } from "node:stream";
 import { UsageError } from "../platform/process/usage-error.ts";
 
-export type Target = { path: string };
+export type Target = {
+  /** As the operator named it. */
+  name: string;
+  /** Throws a UsageError where something has this name already, or nobody can tell. */
+  refuseTaken(): Promise<void>;
+  /** Answers how many bytes were written. What is there already is not written over. */
+  store(bytes: Readable, hash: Hash): Promise<number>;
+  /** The stored bytes. A failure is one of the stream. */
+  read(): Readable;
+};
 
-/** Answers how many bytes were written. A file that is there already is not written over. */
-export async function storeBackup({ path }: Target, bytes: Readable, hash: Hash): Promise<number> {
+/** The store of a backup could not do what was asked of it: nothing is said of the backup's bytes. */
+export class StoreFailed extends Error {
+  override name = "StoreFailed";
+}
+
+/** A file. It gets its name once it is on disk. */
+export function fileTarget(path: string): Target {
+  return {
+    name: path,
+    async refuseTaken() {
+      const isThere = await access(path).then(
+        () => true,
+        () => false,
+      );
+      if (isThere) throw taken(path);
+    },
+    store: (bytes, hash) => storeFile(path, bytes, hash),
+    read: () => createReadStream(path),
+  };
+}
+
+export function taken(name: string): UsageError {
+  return new UsageError(`${name} is there already.`);
+}
+
+async function storeFile(path: string, bytes: Readable, hash: Hash): Promise<number> {
   const aside = `${path}.partial`;
   const file = await open(aside, "w", 0o600).catch((error: NodeJS.ErrnoException) => {
     bytes.destroy();
@@ -28,17 +61,12 @@ export async function storeBackup({ path }: Target, bytes: Readable, hash: Hash)
     await syncFolder(dirname(path));
     return written;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") throw new UsageError(`${path} is there already.`);
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") throw taken(path);
     throw error;
   } finally {
     await file.close().catch(() => undefined);
     await rm(aside, { force: true });
   }
-}
-
-/** The stored bytes. */
-export function readBackup({ path }: Target): Readable {
-  return createReadStream(path);
 }
 
 async function syncFolder(path: string): Promise<void> {

@@ -1,12 +1,13 @@
 // `postern backup`, `postern backup verify` and `postern restore`: reads the command line, says how far it is, prints the
 // result. The work is done in ../backup/.
 import { readFileSync } from "node:fs";
-import { access } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { type BackupResult, makeBackup, type Progress } from "../backup/backup.ts";
 import type { Keys, Locks } from "../backup/envelope.ts";
 import { type RestoreResult, restoreBackup } from "../backup/restore.ts";
+import { fileTarget, type Target } from "../backup/store.ts";
+import { isS3Address, s3Target } from "../backup/store-s3.ts";
 import { type VerifyResult, verifyBackup } from "../backup/verify.ts";
 import type { Config } from "../config.ts";
 import { createClock } from "../platform/clock.ts";
@@ -30,7 +31,7 @@ export function addBackupCommands(program: Command, version: string): void {
   const backup = program
     .command("backup")
     .description("write an encrypted backup of the database and of large bodies, while mail flows")
-    .argument("<file>", "where to; it is there once it is whole")
+    .argument("<file>", "where to, a path or s3://bucket/key; it is there once it is whole")
     .option("--recipient <age key>", "an age public key that may open it; may be said several times", together, [])
     .option("--bodies <how>", "include, or reference: large bodies stay out, and blobs/ is backed up apart", "include")
     .option("--json", "one JSON object")
@@ -38,14 +39,14 @@ export function addBackupCommands(program: Command, version: string): void {
   backup
     .command("verify")
     .description("restore a backup into a scratch database and compare every row and body")
-    .argument("<file>")
+    .argument("<file>", "a path or s3://bucket/key")
     .option("--identity <file>", "the age identities that open it; else POSTERN_BACKUP_PASSPHRASE")
     .option("--json", "one JSON object")
     .action(verifyCommand);
   program
     .command("restore")
     .description("fill an empty database from a backup; mail waits until `postern resume`")
-    .argument("<file>")
+    .argument("<file>", "a path or s3://bucket/key")
     .option("--identity <file>", "the age identities that open it; else POSTERN_BACKUP_PASSPHRASE")
     .option("--replace", "all that the database holds is lost")
     .option("--other-master-key", "the master key of the backup is lost for good")
@@ -61,7 +62,8 @@ async function makeCommand(path: string, options: BackupOptions, version: string
   if (!["include", "reference"].includes(options.bodies)) throw new UsageError("--bodies is include or reference");
   const config = await commandConfig();
   const locks = locksOf(config, options.recipient);
-  if (await isThere(path)) throw new UsageError(`${path} is there already.`);
+  const target = targetOf(path, config);
+  await target.refuseTaken();
   const clock = createClock({ offsetFile: config.testing.clock_file });
   const own = config.database_url ? null : await openOwnDatabase(config.data_dir, logBeside(config));
   try {
@@ -69,7 +71,7 @@ async function makeCommand(path: string, options: BackupOptions, version: string
     const world = { database_url, blobs: blobsOf(config), seal: createSeal(config.master_key), clock };
     const bodies = options.bodies === "include" ? ("included" as const) : ("referenced" as const);
     const progress = teller("backup");
-    const result = await makeBackup(world, { target: { path }, locks, bodies, version, progress });
+    const result = await makeBackup(world, { target, locks, bodies, version, progress });
     console.log(options.json ? JSON.stringify({ file: path, ...result }) : madeText(path, result));
   } finally {
     await own?.stop();
@@ -81,7 +83,7 @@ async function verifyCommand(path: string, options: OpenOptions, command: Comman
   const config = await commandConfig();
   const clock = createClock({ offsetFile: config.testing.clock_file });
   const result = await verifyBackup({
-    ...{ target: { path }, keys: keysOf(config, options.identity), clock, progress: teller("verify") },
+    ...{ target: targetOf(path, config), keys: keysOf(config, options.identity), clock, progress: teller("verify") },
   });
   console.log(json ? JSON.stringify({ file: path, ...result }) : verifiedText(path, result));
   if (!result.ok) process.exitCode = 1;
@@ -90,7 +92,7 @@ async function verifyCommand(path: string, options: OpenOptions, command: Comman
 async function restoreCommand(path: string, options: RestoreOptions): Promise<void> {
   const config = await commandConfig();
   const clock = createClock({ offsetFile: config.testing.clock_file });
-  const target = { path };
+  const target = targetOf(path, config);
   const keys = keysOf(config, options.identity);
   // By itself, not joined: nobody may work on the database meanwhile.
   const own = config.database_url
@@ -142,11 +144,8 @@ function blobsOf(config: Config): Blobs {
   return createFolderBlobs(join(config.data_dir, "blobs"), processEnder(logBeside(config)));
 }
 
-function isThere(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
+function targetOf(name: string, { backup }: Config): Target {
+  return isS3Address(name) ? s3Target(name, backup.s3) : fileTarget(name);
 }
 
 // What is said -------------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 // with these keys. A folder is judged with the data folder it is in.
 import { createClock, within } from "../platform/clock.ts";
 import { createRandom } from "../platform/random.ts";
-import { createS3Blobs, type S3Options } from "../platform/storage/blobs.ts";
+import { createS3Blobs } from "../platform/storage/blobs.ts";
+import type { S3Options } from "../platform/storage/s3.ts";
 import { type Check, ok, problem } from "./check.ts";
 
 const NAME = "large bodies";

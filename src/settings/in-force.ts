@@ -19,6 +19,7 @@ type Row = [name: string, value: (config: FoundConfig) => string | null];
 const written = ({ host, port }: HostPort): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 const listed = (words: string[]): string | null => (words.length === 0 ? null : words.join(","));
 const flagged = (isOn: boolean): string => (isOn ? "1" : "0");
+const withoutLogin = (url: string | undefined): string | null => url?.replace(/\/\/[^/]*@/, "//…@") ?? null;
 const hidden = (value: unknown): string | null => (value ? "(set)" : null);
 
 const ROWS: Row[] = [
@@ -43,7 +44,7 @@ const ROWS: Row[] = [
   ["POSTERN_DNS_VALIDATING", ({ dns_validating }) => flagged(dns_validating)],
   ["POSTERN_DNS_BLOCK_LISTS", ({ dns_block_lists }) => listed(dns_block_lists)],
   ["POSTERN_MASTER_KEY", ({ master_key }) => hidden(master_key)],
-  ["POSTERN_S3_ENDPOINT", ({ s3 }) => s3?.endpoint.replace(/\/\/[^/]*@/, "//…@") ?? null],
+  ["POSTERN_S3_ENDPOINT", ({ s3 }) => withoutLogin(s3?.endpoint)],
   ["POSTERN_S3_REGION", ({ s3 }) => s3?.region ?? null],
   ["POSTERN_S3_BUCKET", ({ s3 }) => s3?.bucket ?? null],
   ["POSTERN_S3_ACCESS_KEY", ({ s3 }) => hidden(s3)],
@@ -51,6 +52,10 @@ const ROWS: Row[] = [
   ["POSTERN_RSPAMD_URL", ({ rspamd_url }) => rspamd_url && `(set: ${new URL(rspamd_url).host})`],
   ["POSTERN_BACKUP_PASSPHRASE", ({ backup }) => hidden(backup.passphrase)],
   ["POSTERN_BACKUP_RECIPIENTS", ({ backup }) => listed(backup.recipients)],
+  ["POSTERN_BACKUP_S3_ENDPOINT", ({ backup }) => withoutLogin(backup.s3?.endpoint)],
+  ["POSTERN_BACKUP_S3_REGION", ({ backup }) => backup.s3?.region ?? null],
+  ["POSTERN_BACKUP_S3_ACCESS_KEY", ({ backup }) => hidden(backup.s3)],
+  ["POSTERN_BACKUP_S3_SECRET_KEY", ({ backup }) => hidden(backup.s3)],
   ["POSTERN_PROXY_PROTOCOL_FROM", ({ proxy_protocol_from }) => listed(proxy_protocol_from)],
   ["POSTERN_TRUSTED_PROXIES", ({ trusted_proxies }) => listed(trusted_proxies)],
   ["POSTERN_ALLOWED_NETWORKS", ({ allowed_networks }) => listed(allowed_networks)],

@@ -9,19 +9,21 @@ import { Readable } from "node:stream";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { Decrypter, generateX25519Identity, identityToRecipient } from "age-encryption";
-import pg from "pg";
 import { open } from "../../src/backup/envelope.ts";
 import { BackupBroken } from "../../src/backup/frames.ts";
 import { takeBackup } from "../../src/backup/read.ts";
 import { type TestDatabase, testDatabase } from "../support/database.ts";
 import { inheritedEnv } from "../support/inherited-env.ts";
+import { hasS3Server, startS3Server } from "../support/s3-server.ts";
 import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
+import { connectToRows, digestTables } from "../support/table-digests.ts";
 import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/main.ts");
 const MASTER_KEY = "5e".repeat(32);
+const LACKING_S3 = hasS3Server() ? false : "versitygw is not installed";
 const LARGE = `${"A body that is not kept in a row. ".repeat(10)}\n`.repeat(1_000);
 
 let s: Scene;
@@ -95,21 +97,10 @@ function readWhole(bytes: Buffer) {
   });
 }
 
-/** Count and digest of every table's rows, whatever their order, and what protects them; without what a restore itself writes. */
+/** Every table's rows, and what protects them. */
 async function rowsOf(url: string): Promise<Record<string, string>> {
-  const client = new pg.Client({ connectionString: url, options: "-c postern.scope=system -c timezone=UTC" });
-  await client.connect();
-  const tables = await client.query<{ name: string }>(
-    `select relname as name from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace
-        and not relispartition and relname not in ('sending_guard', 'schema_migration')`,
-  );
-  const found: Record<string, string> = {};
-  for (const { name } of tables.rows) {
-    const { rows } = await client.query<{ said: string }>(
-      `select count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as said from ${name} t`,
-    );
-    found[name] = rows[0]?.said ?? "";
-  }
+  const client = await connectToRows(url);
+  const found = await digestTables(client);
   const walls = await client.query<{ said: string }>(
     `select string_agg(concat_ws(' ', relname, relrowsecurity, relforcerowsecurity, tgname, tgenabled), '|'
                        order by relname, tgname) as said
@@ -181,9 +172,34 @@ describe("a backup", () => {
     assert.match(await failure(["backup", `${backup}2`]), /set POSTERN_BACKUP_PASSPHRASE/);
   });
 
+  it("is kept in an S3-compatible store as well, and verified and restored from there", {
+    skip: LACKING_S3,
+  }, async () => {
+    const store = await startS3Server();
+    try {
+      const { endpoint, region, access_key, secret_key } = store.access;
+      const env = {
+        ...{ POSTERN_BACKUP_S3_ENDPOINT: endpoint, POSTERN_BACKUP_S3_REGION: region },
+        ...{ POSTERN_BACKUP_S3_ACCESS_KEY: access_key, POSTERN_BACKUP_S3_SECRET_KEY: secret_key },
+      };
+      const address = `s3://${store.bucket}/2026/mail.postern`;
+      const kept = JSON.parse(await command(["backup", address, "--recipient", recipient, "--json"], env));
+      assert.equal(kept.bodies, made.bodies);
+      assert.match(await failure(["backup", address, "--recipient", recipient], env), /is there already/);
+      const found = JSON.parse(await command(["backup", "verify", address, "--identity", identity, "--json"], env));
+      assert.deepEqual([found.ok, found.rows], [true, kept.rows]);
+      const said = await command(["restore", address, "--identity", identity], { ...env, DATABASE_URL: target.url });
+      assert.match(said, /Sending is paused/);
+      assert.match(await failure(["restore", `${address}x`, "--identity", identity], env), /it answered 404/);
+      assert.match(await failure(["backup", address, "--recipient", recipient]), /no store is set/);
+    } finally {
+      await store.stop();
+    }
+  });
+
   it("brings every row and body into another cluster and data folder, where mail waits for the operator", async () => {
     const own = await rowsOf(s.env.DATABASE_URL as string);
-    await command(["restore", backup, "--identity", identity], { DATABASE_URL: target.url });
+    await command(["restore", backup, "--identity", identity, "--replace"], { DATABASE_URL: target.url });
     const difference = Object.entries(await rowsOf(target.url)).filter(([name, said]) => own[name] !== said);
     // The clock went on between backup and stop: what it notes of itself may differ, and lanes without mail go.
     assert.deepEqual(

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
-import { S3mini } from "s3mini";
-import { sleep } from "../clock.ts";
+import type { S3mini } from "s3mini";
+import { openS3, openS3ForPassing, repeated, type S3Options } from "./s3.ts";
 import { describeTrouble, reasonGiven } from "./s3-trouble.ts";
 
 export type Blobs = {
@@ -98,8 +98,6 @@ const ABANDONED_MS = 24 * 60 * 60 * 1000;
  * request with one, an upload of 50 MB over 10 Mbit/s included. What is passed on takes as long as its reader.
  */
 const S3_LIMITS = { answer_ms: 10_000, request_ms: 60_000 };
-/** S3: waits before the second and third try; PUT, GET, HEAD and DELETE of content-addressed keys may be repeated. */
-const S3_RETRY_MS = [100, 500];
 
 /**
  * Blobs as files `<dir>/ab/cd/<key>`, written aside, fsynced, renamed, and the folders fsynced. The folder may be shared by
@@ -253,28 +251,10 @@ async function orAbsent<T>(promise: Promise<T>): Promise<T | null> {
   }
 }
 
-export type S3Options = { endpoint: string; region: string; bucket: string; access_key: string; secret_key: string };
-
-/**
- * Blobs as objects of an S3-compatible bucket, path style. `endpoint` is the operator's own setting and may lie in a
- * private network, so it does not pass the deny-table for addresses that strangers give; redirects are refused.
- */
+/** Blobs as objects of an S3-compatible bucket. */
 export function createS3Blobs(options: S3Options, limits: typeof S3_LIMITS = S3_LIMITS): Blobs {
-  const reached = {
-    accessKeyId: options.access_key,
-    secretAccessKey: options.secret_key,
-    endpoint: `${options.endpoint.replace(/\/+$/, "")}/${options.bucket}`,
-    region: options.region,
-  };
-  const s3 = new S3mini({
-    ...reached,
-    fetch: (input, init) => {
-      const hasBody = init?.method === "PUT" || init?.method === "GET";
-      const signal = AbortSignal.timeout(hasBody ? limits.request_ms : limits.answer_ms);
-      return fetch(input, { ...init, redirect: "error", signal });
-    },
-  });
-  const passing = new S3mini({ ...reached, fetch: (input, init) => beginWithin(limits.answer_ms, input, init) });
+  const s3 = openS3(options, limits);
+  const passing = openS3ForPassing(options, limits.answer_ms);
   const head = (key: string) => repeated(async () => (await s3.objectExists(key)) === true);
   // The answer to HEAD has no body: why it was refused, the answer to GET says.
   const exists = (key: string) =>
@@ -300,17 +280,6 @@ export function createS3Blobs(options: S3Options, limits: typeof S3_LIMITS = S3_
   });
 }
 
-/** As `fetch`, with a limit for the head of the answer alone. */
-async function beginWithin(ms: number, ...[input, init]: Parameters<typeof fetch>): Promise<Response> {
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(new DOMException("no answer in time", "TimeoutError")), ms);
-  try {
-    return await fetch(input, { ...init, redirect: "error", signal: late.signal });
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 // s3mini signs no payload: the checksum header makes the store refuse bytes that changed on the way.
 async function upload(s3: S3mini, key: string, bytes: Buffer): Promise<void> {
   const checksum = Buffer.from(key, "hex").toString("base64");
@@ -327,20 +296,6 @@ function absentIsFine(error: unknown): void {
 function isRefused(error: unknown): boolean {
   const { status } = error as { status?: number };
   return status !== undefined && status >= 400 && status < 500;
-}
-
-/** A store that does not answer at all is not asked again at once: somebody waits for us. */
-async function repeated<T>(attempt: () => Promise<T>): Promise<T> {
-  for (const waitMs of S3_RETRY_MS) {
-    try {
-      return await attempt();
-    } catch (error) {
-      const status = (error as { status?: number }).status ?? 500;
-      if ((status < 500 && status !== 429 && status !== 408) || (error as Error).name === "TimeoutError") throw error;
-      await sleep(waitMs);
-    }
-  }
-  return attempt();
 }
 
 function toBuffer(bytes: ArrayBuffer | null): Buffer | null {

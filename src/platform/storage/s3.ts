@@ -1,0 +1,63 @@
+// How an S3-compatible store is reached: path style, with limits for each request, and a few attempts. Not here: what is kept
+// there (blobs.ts, ../../backup/store-s3.ts).
+import { S3mini } from "s3mini";
+import { sleep } from "../clock.ts";
+
+export type S3Options = { endpoint: string; region: string; bucket: string; access_key: string; secret_key: string };
+
+/** So long for an answer without a body, and for a whole request with one. */
+export type S3Limits = { answer_ms: number; request_ms: number };
+
+/** Waits before the second and third try; PUT, GET, HEAD and DELETE of the same content may be repeated. */
+const RETRY_MS = [100, 500];
+
+/**
+ * `endpoint` is the operator's own setting and may lie in a private network, so it does not pass the deny-table for addresses
+ * that strangers give; redirects are refused.
+ */
+export function openS3(options: S3Options, limits: S3Limits): S3mini {
+  return withFetch(options, (input, init) => {
+    const hasBody = init?.method !== "HEAD" && init?.method !== "DELETE";
+    const signal = AbortSignal.timeout(hasBody ? limits.request_ms : limits.answer_ms);
+    return fetch(input, { ...init, redirect: "error", signal });
+  });
+}
+
+/** The same for answers that are passed on: only their beginning has a limit. */
+export function openS3ForPassing(options: S3Options, answerMs: number): S3mini {
+  return withFetch(options, (input, init) => beginWithin(answerMs, input, init));
+}
+
+function withFetch(options: S3Options, fetchWithin: typeof fetch): S3mini {
+  return new S3mini({
+    accessKeyId: options.access_key,
+    secretAccessKey: options.secret_key,
+    endpoint: `${options.endpoint.replace(/\/+$/, "")}/${options.bucket}`,
+    region: options.region,
+    fetch: fetchWithin,
+  });
+}
+
+async function beginWithin(ms: number, ...[input, init]: Parameters<typeof fetch>): Promise<Response> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(new DOMException("no answer in time", "TimeoutError")), ms);
+  try {
+    return await fetch(input, { ...init, redirect: "error", signal: late.signal });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A store that does not answer at all is not asked again at once: somebody waits for us. */
+export async function repeated<T>(attempt: () => Promise<T>): Promise<T> {
+  for (const waitMs of RETRY_MS) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const status = (error as { status?: number }).status ?? 500;
+      if ((status < 500 && status !== 429 && status !== 408) || (error as Error).name === "TimeoutError") throw error;
+      await sleep(waitMs);
+    }
+  }
+  return attempt();
+}
