@@ -1,5 +1,6 @@
 // The scenarios: what each does, in how many rounds, and that its result has the figures which every last line has.
 import { runAll } from "./all.ts";
+import { runBackup } from "./backup.ts";
 import { runBadMx } from "./bad-mx.ts";
 import { runClocks } from "./clocks.ts";
 import { runCopies } from "./copies.ts";
@@ -95,6 +96,11 @@ const ONES = {
     rounds: 1,
     what: "restored, copied, forked and failed-over databases: who pauses and who goes on",
     run: runCopies,
+  },
+  backup: {
+    rounds: 1,
+    what: "a backup under load, the machine is lost, the backup is restored elsewhere: every row, every body, the pause",
+    run: runBackup,
   },
   "power-cut": { rounds: 3, what: "the disk loses its power; the control run must lose mail", run: runPowerCut },
 } satisfies Record<string, Scenario>;
