@@ -11,3 +11,12 @@ it("takes numbers of windows-1252 for its characters, as HTML does, and never gi
   }
   assert.equal(decodeEntities("&#127;&#160;&#xE9;"), "\x7f\u00a0é");
 });
+
+it("knows every name of HTML, in its own case, and leaves what is no name as it was written", () => {
+  assert.equal(
+    decodeEntities("Dzi&eogon;kuj&eogon;, &Lstrok;ukasz &zcy; &notin; &CounterClockwiseContourIntegral;"),
+    "Dziękuję, Łukasz з ∉ ∳",
+  );
+  assert.equal(decodeEntities("&eacute;&Eacute;&EACUTE; AT&T &amp &nosuchname;"), "éÉ&EACUTE; AT&T &amp &nosuchname;");
+  assert.equal(decodeEntities("&#0;&#xd800;&#x110000;"), "\ufffd\ufffd\ufffd");
+});

@@ -1,5 +1,5 @@
 // What HTML's named character references (HTML Living Standard §13.5) stand for, as far as an address can be written or
-// broken with them: ASCII, letters in other shapes, and what is not seen. Beyond those that ../mime/html-entities.ts has.
+// broken with them: ASCII, letters in other shapes, and what is not seen. In any case of their letters, and where a browser shows another sign than the name stands for.
 
 const SIGNS =
   "commat @ period . lowbar _ underbar _ hyphen - dash - plus + percnt % num # semi ; colon : comma , excl ! dollar $ quest ? " +
