@@ -39,7 +39,7 @@ const PURE_PARTS = new Map([
   ...["dgram", "dns", "dns/promises", "fs", "fs/promises", "http", "http2", "https", "os"].map(none),
   ...["child_process", "cluster", "worker_threads", "sqlite"].map(none),
 ]);
-const PACKAGES_OF_THE_WORLD = /^(pg|undici|fastify|pino|prom-client|s3mini)(\/|$)/;
+const PACKAGES_OF_THE_WORLD = /^(pg|undici|fastify|pino|@prometheus-io\/client|s3mini)(\/|$)/;
 
 function none(module: string): [string, string[]] {
   return [module, []];

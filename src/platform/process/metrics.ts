@@ -1,11 +1,11 @@
 // The process's metrics for Prometheus, on a registry of its own. A metric may be asked for where it is counted, any
 // number of times: the first call registers it. Not here: the HTTP route, and sums over processes (Prometheus does them).
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "@prometheus-io/client";
 
 export type Metrics = {
-  counter(name: string, help: string, labels?: readonly string[]): Counter;
-  gauge(name: string, help: string, labels?: readonly string[]): Gauge;
-  histogram(name: string, help: string, labels?: readonly string[], buckets?: readonly number[]): Histogram;
+  counter(name: string, help: string, labels?: readonly string[]): Counter<string>;
+  gauge(name: string, help: string, labels?: readonly string[]): Gauge<string>;
+  histogram(name: string, help: string, labels?: readonly string[], buckets?: readonly number[]): Histogram<string>;
   /** The whole registry in the text format of Prometheus. */
   text(): Promise<string>;
   content_type: string;
@@ -24,11 +24,11 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   return {
     counter: (name, help, labels = []) =>
-      known(registry, name, Counter) ?? new Counter({ name, help, labelNames: labels, registers: register }),
+      known(registry, name, Counter<string>) ?? new Counter({ name, help, labelNames: labels, registers: register }),
     gauge: (name, help, labels = []) =>
-      known(registry, name, Gauge) ?? new Gauge({ name, help, labelNames: labels, registers: register }),
+      known(registry, name, Gauge<string>) ?? new Gauge({ name, help, labelNames: labels, registers: register }),
     histogram: (name, help, labels = [], buckets = BUCKETS_S) =>
-      known(registry, name, Histogram) ??
+      known(registry, name, Histogram<string>) ??
       new Histogram({ name, help, labelNames: labels, buckets: [...buckets], registers: register }),
     text: () => registry.metrics(),
     content_type: registry.contentType,
