@@ -1,6 +1,7 @@
 // DKIM keys of customers' domains: making, publishing, rotating, ending them, and opening them for the signer. Face of
 // the feature. A key goes pending → active (once DNS shows it) → retiring (7 days) → deactivated. Not here: signing and
 // the form of records (mail/dkim), looking records up (domains).
+import { LRUCache } from "lru-cache";
 import * as domains from "../domains/domains.ts";
 import type { DkimKeys, DkimRecord, DkimVerdict, DnsRecord, DomainPorts, RecordCheck } from "../domains/types.ts";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../mail/dkim/key.ts";
@@ -365,7 +366,7 @@ function untilForgotten(): Promise<void> {
 export function signingKeys(
   world: Pick<World, "db" | "clock" | "seal">,
 ): (orgId: string, domainId: string) => Promise<SigningKey[]> {
-  const kept = new Map<string, Kept>();
+  const kept = new LRUCache<string, Kept>({ max: DOMAINS_KEPT_MAX });
   const lookUp = coalesceListsByOrg<queries.SealedKey>({
     keys_max: 500,
     lanes: 2,
@@ -379,8 +380,6 @@ export function signingKeys(
     const until_ms = world.clock.monotonic() + KEPT_MS;
     const sealed = firstOfEach(await lookUp(orgId, domainId));
     const keys = new Map(sealed.map((row) => [row.id, known?.keys.get(row.id) ?? openKey(world, row)]));
-    kept.delete(name);
-    if (kept.size >= DOMAINS_KEPT_MAX) kept.delete(kept.keys().next().value as string);
     kept.set(name, { keys, until_ms });
     return [...keys.values()];
   };

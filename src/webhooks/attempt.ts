@@ -1,5 +1,6 @@
 // One attempt: signed with the secrets valid now, posted, judged. Any 2xx is success; nothing else is, redirects included.
 // What the receiver does is a value, never an exception. Not here: when, and what follows from it.
+import { LRUCache } from "lru-cache";
 import { failureText } from "../platform/net/safe-fetch.ts";
 import type { World } from "../platform/world.ts";
 import { signatureHeader, standardHeaders } from "./sign.ts";
@@ -89,7 +90,7 @@ function previousSecret(world: Pick<World, "clock" | "seal">, endpoint: Endpoint
 }
 
 const OPENED_MAX = 5_000;
-const opened = new WeakMap<World["seal"], Map<string, string>>();
+const opened = new WeakMap<World["seal"], LRUCache<string, string>>();
 
 /** What a webhook's secret is sealed for: its organization and itself, so that it opens in no other row. */
 export function secretContext(orgId: string, webhookId: string): string {
@@ -103,16 +104,15 @@ function openSecret(world: Pick<World, "seal">, endpoint: EndpointRow, sealed: B
   let secret = known.get(key);
   if (secret === undefined) {
     secret = world.seal.open(sealed, secretContext(endpoint.org_id, endpoint.id)).toString("utf8");
-    if (known.size >= OPENED_MAX) known.clear();
     known.set(key, secret);
   }
   return secret;
 }
 
-function openedOf(seal: World["seal"]): Map<string, string> {
+function openedOf(seal: World["seal"]): LRUCache<string, string> {
   let known = opened.get(seal);
   if (!known) {
-    known = new Map();
+    known = new LRUCache({ max: OPENED_MAX });
     opened.set(seal, known);
   }
   return known;

@@ -1,6 +1,7 @@
 // From events to queued deliveries, inside the producer's own transaction: the outcome and its webhooks commit together.
 // One cheap select when nobody subscribes, else two or three statements for the whole batch. Events of organizations that
 // read them from the API are kept besides (stream/stream.ts). Not here: sending.
+import { LRUCache } from "lru-cache";
 import { compilePattern, type Pattern } from "../mail/glob-pattern.ts";
 import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
@@ -102,7 +103,7 @@ function takes(subscriber: queue.Subscriber, event: OutgoingEvent): boolean {
   return isChosen && acceptsRecipient(subscriber.match_pattern, event.recipient);
 }
 
-const patterns = new Map<string, Pattern | null>();
+const patterns = new LRUCache<string, { pattern: Pattern | null }>({ max: PATTERNS_MAX });
 
 /** Does an endpoint's `match_pattern` take this recipient? No pattern takes all. */
 function acceptsRecipient(pattern: string | null, recipient: string): boolean {
@@ -110,10 +111,9 @@ function acceptsRecipient(pattern: string | null, recipient: string): boolean {
   let compiled = patterns.get(pattern);
   if (compiled === undefined) {
     const result = compilePattern(pattern);
-    compiled = result.kind === "pattern" ? result.pattern : null;
-    if (patterns.size >= PATTERNS_MAX) patterns.clear();
+    compiled = { pattern: result.kind === "pattern" ? result.pattern : null };
     patterns.set(pattern, compiled);
   }
   // A stored pattern was checked when it was set; one that a newer engine refuses takes nothing.
-  return compiled?.matches(recipient.toLowerCase()) ?? false;
+  return compiled.pattern?.matches(recipient.toLowerCase()) ?? false;
 }

@@ -2,6 +2,7 @@
 // asked for each mail (many per round trip), so a change acts at once; compiled they are remembered by revision.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
 import { domainOf } from "../../mail/address.ts";
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import type { Tx } from "../../platform/database/db.ts";
@@ -34,7 +35,7 @@ type Kept = { revision: number; hit: RuleHit; compiled: Compiled };
 /** The step for customers' mail. */
 export function rulesStep(world: Pick<World, "db" | "clock" | "log">): RulesStep {
   const findVersions = versionFinder(world);
-  const kept = new Map<string, Kept>();
+  const kept = new LRUCache<string, Kept>({ max: COMPILED_MAX });
   return async (mail, spam) => {
     const { domain_id, alias_id } = mail.route;
     const isTest = mail.environment === "test";
@@ -85,7 +86,7 @@ function versionFinder(world: Pick<World, "db">) {
 /** In the order of `versions`; a rule deleted a moment ago is left out. */
 async function compiledRules(
   world: Pick<World, "db">,
-  kept: Map<string, Kept>,
+  kept: LRUCache<string, Kept>,
   orgId: string,
   versions: readonly queries.RuleVersion[],
 ): Promise<Kept[]> {
@@ -98,21 +99,13 @@ async function compiledRules(
     await nextTurn();
   }
   const found = versions.flatMap(({ id }) => fresh.get(id) ?? kept.get(id) ?? []);
-  for (const one of found) keep(kept, one);
+  for (const one of found) kept.set(one.hit.rule_id, one);
   return found.filter(({ hit }) => fresh.has(hit.rule_id) || !missing.includes(hit.rule_id));
 }
 
 function compileRule(rule: queries.RuleRecord & { revision: number }): Kept {
   const { id: rule_id, revision, action, forward_to, webhook_ids } = rule;
   return { revision, hit: { rule_id, action, forward_to, webhook_ids }, compiled: compileTree(rule.match) };
-}
-
-/** The least recently asked go first. */
-function keep(kept: Map<string, Kept>, one: Kept): void {
-  kept.delete(one.hit.rule_id);
-  kept.set(one.hit.rule_id, one);
-  const oldest = kept.keys().next().value;
-  if (kept.size > COMPILED_MAX && oldest !== undefined) kept.delete(oldest);
 }
 
 /** What rules may ask of a mail. */

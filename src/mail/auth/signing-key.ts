@@ -1,6 +1,8 @@
 // Public keys of signers (RFC 6376 §3.6, RFC 8463 §4): the records at `selector._domainkey.domain`, read and made ready.
 // Keys of less than 1,024 bits (RFC 8301 §3.2) or more than 4,096 (our time) are not used.
+
 import { createPublicKey, type KeyObject } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import type { LookUps } from "./look-ups.ts";
 import type { KeyType } from "./signature.ts";
 import { colonList, parseTagList, type TagList, withoutFws } from "./tag-list.ts";
@@ -61,8 +63,7 @@ function recordProblem(tags: TagList, wanted: KeyType): string | null {
 }
 
 // Making a key object costs more than verifying with it, and most mail comes from few signers.
-const loaded = new Map<string, KeyObject>();
-const loadedMax = 1_000;
+const loaded = new LRUCache<string, KeyObject>({ max: 1_000 });
 const ed25519Prefix = Buffer.from("302a300506032b6570032100", "hex");
 
 function loadKey(base64: string, type: KeyType): KeyObject | null {
@@ -71,7 +72,6 @@ function loadKey(base64: string, type: KeyType): KeyObject | null {
   if (known) return known;
   const key = makeKey(base64, type);
   if (key === null) return null;
-  if (loaded.size >= loadedMax) loaded.delete(loaded.keys().next().value!);
   loaded.set(id, key);
   return key;
 }

@@ -16,7 +16,7 @@ import { closeIdle, keepIdle, takeIdle } from "./idle.ts";
 import type { Link } from "./link.ts";
 import { type Delivery, fits, hopOf, openLink, reportedFailure, type Source, type Unopened, useLink } from "./links.ts";
 import type { Path, PathParts, PathWorld } from "./path-types.ts";
-import { knownRefusal, rememberRefusal } from "./refusals.ts";
+import { createRefusals, knownRefusal, rememberRefusal } from "./refusals.ts";
 
 /** An attempt tries no more of a plan's addresses. */
 const ADDRESSES_MAX = 4;
@@ -61,7 +61,7 @@ export function createPath(key: string, source: Source, { site, via }: Pick<Plan
     suspensions: 0,
     timer: null,
     usedAtMs: 0,
-    refusals: new Map(),
+    refusals: createRefusals(),
   };
 }
 

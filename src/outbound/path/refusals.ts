@@ -1,13 +1,19 @@
 // Domains whose policy no server of theirs met, by name and demand: their next messages need not try for a while.
 
+import { LRUCache } from "lru-cache";
 import type { Plan } from "../route/tls-policy.ts";
 import type { Outcome } from "../types.ts";
 import type { Delivery } from "./links.ts";
 
-export type Refusals = Map<string, { plan: Plan; outcome: Outcome; untilMs: number }>;
+export type Refusals = LRUCache<string, { plan: Plan; outcome: Outcome; untilMs: number }>;
 
 const REFUSED_FOR_MS = 60_000;
 const REFUSALS_MAX = 1_000;
+
+/** Nothing refused yet. */
+export function createRefusals(): Refusals {
+  return new LRUCache({ max: REFUSALS_MAX });
+}
 
 /** What was told of the delivery's domain a moment ago, while its plan is the same; null: it has to be tried. */
 export function knownRefusal(refusals: Refusals, delivery: Delivery, nowMs: number): Outcome | null {
@@ -18,7 +24,6 @@ export function knownRefusal(refusals: Refusals, delivery: Delivery, nowMs: numb
 
 /** Notes it for a minute from `nowMs` (monotonic). */
 export function rememberRefusal(refusals: Refusals, delivery: Delivery, outcome: Outcome, nowMs: number): void {
-  if (refusals.size >= REFUSALS_MAX) refusals.clear();
   refusals.set(keyOf(delivery), { plan: delivery.plan, outcome, untilMs: nowMs + REFUSED_FOR_MS });
 }
 

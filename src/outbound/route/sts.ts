@@ -1,6 +1,7 @@
 // Which MTA-STS policy holds for a recipient domain now (RFC 8461 §3, §5.1): DNS says whether there is a newer one, HTTPS
 // has it, the database remembers it until it expires. Whoever can block DNS or HTTPS for a while cannot make us forget.
 // Not here: reading the texts (mail/mta-sts.ts), what follows from a policy (tls-policy.ts).
+import { LRUCache } from "lru-cache";
 import { readStsPolicy, readStsRecord, STS_POLICY_BYTES_MAX, type StsMode } from "../../mail/mta-sts.ts";
 import { coalesce } from "../../platform/fair/coalesce.ts";
 import { type FetchResult, failureText } from "../../platform/net/safe-fetch.ts";
@@ -36,7 +37,9 @@ const SWEEP_ROWS_MAX = 5_000;
 
 /** A look-up of policies; how many at once, and to join those for one domain, is the caller's (routes.ts does both). */
 export function stsFinder(world: StsWorld): StsFinder {
-  const failures = new Map<string, { id: string; trouble: StsTrouble; untilMs: number }>();
+  const failures = new LRUCache<string, { id: string; trouble: StsTrouble; untilMs: number }>({
+    max: FAILURES_REMEMBERED_MAX,
+  });
   const stored = coalesce<string, queries.StsRow>({
     keys_max: 500,
     lanes: 1,
@@ -54,7 +57,6 @@ export function stsFinder(world: StsWorld): StsFinder {
       failures.delete(domain);
       return { policy: fetched.policy, trouble: null };
     }
-    if (failures.size >= FAILURES_REMEMBERED_MAX) failures.clear();
     failures.set(domain, { id, trouble: fetched.trouble, untilMs: world.clock.monotonic() + FAILED_FOR_MS });
     return { policy: null, trouble: fetched.trouble };
   }

@@ -1,9 +1,11 @@
 // DNS look-ups as values, with a clear difference between "not there" (final) and "could not ask" (try later): a timeout
 // must never bounce mail. A stub over recursive servers (RFC 1035, 2308, 6840) with a cache of its own. Not here: the
 // validation of DNSSEC, which is the configured server's; SPF, MX order and the like, which are the features'.
+
 import { getServers } from "node:dns";
 import { domainToASCII } from "node:url";
 import ipaddr from "ipaddr.js";
+import { LRUCache } from "lru-cache";
 import { createFairPlaces } from "../fair/fair-gate.ts";
 import { askServer, type Outcome, parseServer, type Server } from "./dns-exchange.ts";
 import { type DnsRecord, type DnsType, type Message, type Mx, type Question, type Tlsa, TYPES } from "./dns-message.ts";
@@ -162,26 +164,22 @@ function cached(
   options: Pick<ResolverOptions, "cache_max" | "now">,
   load: (question: Question, who: string) => Promise<Looked>,
 ): (name: string | null, type: DnsType, how?: AskHow) => Promise<Answer<Value>> {
-  const kept = new Map<string, Kept>();
+  const kept = new LRUCache<string, Kept>({ max: Math.max(1, options.cache_max) });
   const underWay = new Map<string, Promise<Answer<Value>>>();
 
   function recall(key: string): Answer<Value> | null {
     const entry = kept.get(key);
     if (!entry) return null;
-    kept.delete(key);
     const leftS = (entry.expires - options.now()) / 1000;
     // More is left than it ever had: the clock was set back.
     if (leftS <= 0 || leftS > entry.ttl_s) return null;
-    // Put back at the end: the Map's order is the order of use, and the front is forgotten first.
-    kept.set(key, entry);
     return entry.answer.kind === "found" ? { ...entry.answer, ttl_s: Math.ceil(leftS) } : entry.answer;
   }
 
   async function run(key: string, question: Question, who: string): Promise<Answer<Value>> {
     const { answer, ttl_s } = await load(question, who);
-    kept.delete(key);
-    if (ttl_s > 0) kept.set(key, { answer, expires: options.now() + ttl_s * 1000, ttl_s });
-    if (kept.size > options.cache_max) kept.delete(kept.keys().next().value!);
+    if (ttl_s > 0 && options.cache_max > 0) kept.set(key, { answer, expires: options.now() + ttl_s * 1000, ttl_s });
+    else kept.delete(key);
     return answer;
   }
 

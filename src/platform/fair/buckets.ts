@@ -1,5 +1,6 @@
 // Token buckets by name: so many at once, so many a second after that. For limits of one process on what strangers ask;
 // limits of an organization are in accounts/rates.ts.
+import { LRUCache } from "lru-cache";
 
 export type Buckets = {
   /** Takes one; answers 0, or the seconds until there is one again. */
@@ -16,9 +17,9 @@ type Bucket = { tokens: number; at_ms: number };
  */
 export function createBuckets(limits: { per_s: number; burst: number; names_max: number }): Buckets {
   const { per_s, burst, names_max } = limits;
-  const buckets = new Map<string, Bucket>();
+  const buckets = new LRUCache<string, Bucket>({ max: names_max });
   const left = (name: string, nowMs: number): number => {
-    const known = buckets.get(name);
+    const known = buckets.peek(name);
     // A clock that was set back takes nothing away.
     return known ? Math.min(burst, known.tokens + (Math.max(0, nowMs - known.at_ms) / 1000) * per_s) : burst;
   };
@@ -27,10 +28,7 @@ export function createBuckets(limits: { per_s: number; burst: number; names_max:
     take(name, nowMs) {
       const tokens = left(name, nowMs);
       const isOpen = tokens >= 1;
-      // Deleted and set again, so that the Map's order is the order of use.
-      buckets.delete(name);
       buckets.set(name, { tokens: isOpen ? tokens - 1 : tokens, at_ms: nowMs });
-      if (buckets.size > names_max) buckets.delete(buckets.keys().next().value as string);
       return isOpen ? 0 : (1 - tokens) / per_s;
     },
   };
