@@ -110,6 +110,37 @@ AS $function$
   select (substr(h, 1, 8) || '-' || substr(h, 9, 4) || '-0000-0000-000000000000')::uuid
   from (select lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') as h) as hex $function$;
 
+create table acme_account (
+  directory text not null,
+  url text,
+  key bytea not null,
+  created_at timestamp with time zone not null,
+  constraint acme_account_pkey PRIMARY KEY (directory)
+);
+
+create table acme_certificate (
+  directory text not null,
+  names text[] default '{}'::text[] not null,
+  chain text,
+  key bytea,
+  not_before timestamp with time zone,
+  not_after timestamp with time zone,
+  renew_at timestamp with time zone not null,
+  failures integer default 0 not null,
+  failure text,
+  lease_until timestamp with time zone,
+  updated_at timestamp with time zone not null,
+  constraint acme_certificate_pkey PRIMARY KEY (directory)
+);
+
+create table acme_challenge (
+  token text not null,
+  key_authorization text not null,
+  created_at timestamp with time zone not null,
+  constraint acme_challenge_pkey PRIMARY KEY (token)
+);
+CREATE INDEX acme_challenge_age ON acme_challenge USING btree (created_at);
+
 create table alias (
   org_id uuid not null,
   id uuid not null,

@@ -1,4 +1,5 @@
 // All wiring: starts the roles, which mount the features in the order of the mail's way.
+import type { SecureContext } from "node:tls";
 import { authenticateMask } from "./accounts/accounts.ts";
 import { mountAccounts } from "./accounts/routes.ts";
 import { aliasFinder } from "./aliases/aliases.ts";
@@ -12,6 +13,7 @@ import { createHttpServer } from "./api/server.ts";
 import { noteChanges } from "./audit/audit.ts";
 import { startAuditWork } from "./audit/background.ts";
 import { mountAudit } from "./audit/routes.ts";
+import { mountCertificates, startCertificates } from "./certificates/certificates.ts";
 import type { Role } from "./config.ts";
 import { mountDashboard } from "./dashboard/dashboard.ts";
 import { mountDkim } from "./dkim/routes.ts";
@@ -86,7 +88,7 @@ export function createEngine(world: World): Engine {
     tellOthers();
   };
   const sending = sendingParts(world, { findLane, notify, outbound: () => engine.outbound });
-  const engine: Engine = { outbound: null, findLane, notify, sending, spool: createSpool(world) };
+  const engine: Engine = { outbound: null, findLane, notify, sending, spool: createSpool(world), certificates: null };
   return engine;
 }
 
@@ -122,6 +124,7 @@ export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   api.register(async (scope) => mountUnsubscribe(scope as unknown as Api, world));
   api.register(async (scope) => mountForPasswordManagers(scope as unknown as Api, world, engine));
   mountWitness(api, world);
+  mountCertificates(api, world);
   mountDashboard(api, world, (scope) => mountPeople(scope, world));
 }
 
@@ -180,9 +183,15 @@ type Shortages = Pick<Pressure, "shortage" | "room">;
 const NO_SHORTAGE: Shortages = { shortage: () => null, room: () => ({ bytes: Number.POSITIVE_INFINITY, looks: 0 }) };
 
 /** What both SMTP servers take mail in with; while the process is short of something mail is answered 452. */
-function intake(world: World, { spool }: Engine, pressure: Shortages) {
+function intake(world: World, engine: Engine, pressure: Shortages) {
+  const { spool } = engine;
   spool.limitBy(pressure.room);
-  return { spool, hasRoom: () => pressure.shortage() === null, tls: serverTls(world) };
+  return { spool, hasRoom: () => pressure.shortage() === null, tls: tlsOf(world, engine) };
+}
+
+/** The certificate that every listener shows, as it is at each handshake. */
+function tlsOf(world: World, engine: Engine): () => SecureContext {
+  return serverTls(world, () => engine.certificates?.issued() ?? null);
 }
 
 export type Running = { address: string | null; internal: string; stop(): Promise<void> };
@@ -250,7 +259,7 @@ async function startDoors(world: World, roles: readonly Role[], engine: Engine, 
     world,
     (api) => mountFeatures(api, world, engine),
     (api) => mountOpenRoutes(api, world, engine),
-    { pressure, heavy_worker: HEAVY_WORKER },
+    { pressure, heavy_worker: HEAVY_WORKER, ...(world.config.https && { tls: tlsOf(world, engine) }) },
   );
   doors.push(server.stop);
   return await server.listen();
@@ -287,6 +296,9 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
 async function startParts(world: World, roles: readonly Role[], beginning: Beginning): Promise<string | null> {
   const { parts } = beginning;
   const engine = createEngine(world);
+  const certificates = await startCertificates(world, roles);
+  engine.certificates = certificates;
+  if (certificates) parts.push({ name: "certificates", stop: certificates.stop });
   if (roles.includes("mta")) {
     const { stop } = await guardSending(world, (mark) => startSendingOut(world, roles, { engine, mark }));
     parts.push({ name: "mta", stop });

@@ -1,6 +1,6 @@
 // The only reader of the environment. Reports every problem at once, in sentences that name the variable and the
 // remedy, so that a first start on a new machine needs one correction, not five.
-import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 import { normalizeDomain } from "./mail/address.ts";
@@ -9,8 +9,10 @@ import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/databas
 import { parseServer } from "./platform/dns/dns-exchange.ts";
 import { clashesOf, type HostPort, placesOf } from "./platform/net/places.ts";
 import type { S3Options } from "./platform/storage/s3.ts";
+import { type AcmeConfig, certificates } from "./settings/certificates.ts";
 import { ENV_FILE, type Gathered, gatherSettings } from "./settings/gather.ts";
 import { makeIfAbsent, readKey, readKeyFile } from "./settings/master-key-file.ts";
+import { flag, hostPort, isWebAddress, type Reading, wholeNumber, withoutPassword, words } from "./settings/values.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
 export type Role = (typeof ROLES)[number];
@@ -34,6 +36,9 @@ export type Config = {
   mx: HostPort;
   submission: HostPort;
   submissions: HostPort | null;
+  /** The API and the dashboard over TLS. */
+  https: HostPort | null;
+  acme: AcmeConfig | null;
   tls_cert_file: string | null;
   tls_key_file: string | null;
   dns_servers: string[];
@@ -74,7 +79,7 @@ export class ConfigProblems extends Error {
   }
 }
 
-type Reader = { env: NodeJS.ProcessEnv; given: NodeJS.ProcessEnv; problems: string[]; read: Set<string> };
+type Reader = Reading & { given: NodeJS.ProcessEnv; read: Set<string> };
 
 /** Of tests and benchmarks, and what Kubernetes puts into every container beside a service called postern. */
 const NOT_SETTINGS =
@@ -144,20 +149,22 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
   const { env } = reader;
   const hostname = hostName(reader, "POSTERN_HOSTNAME", "postern.localhost");
   const http = hostPort(reader, "POSTERN_HTTP", "127.0.0.1:8080");
+  const https = env.POSTERN_HTTPS ? hostPort(reader, "POSTERN_HTTPS", "") : null;
   return {
     database_url: databaseUrl(reader),
     data_dir: dataFolder(reader),
     hostname,
     ...derivedHosts(reader, hostname),
     public_addresses: publicAddresses(reader),
-    base_url: baseUrl(reader, http),
+    base_url: baseUrl(reader, { hostname, http, https }),
     http,
+    https,
     internal: hostPort(reader, "POSTERN_INTERNAL", "127.0.0.1:9180"),
     internal_is_default: !env.POSTERN_INTERNAL,
     mx: hostPort(reader, "POSTERN_MX", "127.0.0.1:2525"),
     submission: hostPort(reader, "POSTERN_SUBMISSION", "127.0.0.1:2587"),
     submissions: env.POSTERN_SUBMISSIONS ? hostPort(reader, "POSTERN_SUBMISSIONS", "") : null,
-    ...certificate(reader),
+    ...certificates(reader, !isLocalName(hostname)),
     dns_servers: dnsServers(reader),
     dns_validating: flag(reader, "POSTERN_DNS_VALIDATING"),
     dns_block_lists: blockLists(reader),
@@ -180,6 +187,10 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     is_under_npm: env.npm_package_name === "postern" && /^(start|postern)$/.test(env.npm_lifecycle_event ?? ""),
     testing: testingSettings(reader),
   };
+}
+
+function isLocalName(name: string): boolean {
+  return name === "localhost" || name.endsWith(".localhost");
 }
 
 function dataFolder({ env }: Reader): string {
@@ -232,33 +243,18 @@ function publicAddresses(reader: Reader): string[] {
   return addresses;
 }
 
-function hostPort(reader: Reader, variable: string, fallback: string): HostPort {
-  const text = reader.env[variable] || fallback;
-  const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:\s]+)):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  if (match && port <= 65535) return { host: match[1] ?? match[2] ?? "", port };
-  reader.problems.push(`${variable} is "${text}"; write host:port, such as ${fallback || "127.0.0.1:2465"}.`);
-  return { host: "127.0.0.1", port: 0 };
-}
+type Web = { hostname: string; http: HostPort; https: HostPort | null };
 
-function baseUrl(reader: Reader, http: HostPort): string {
-  const text =
-    reader.env.POSTERN_BASE_URL || `http://${http.host.includes(":") ? `[${http.host}]` : http.host}:${http.port}`;
+function baseUrl(reader: Reader, { hostname, http, https }: Web): string {
+  const ofHttps = https && `https://${hostname}${https.port === 443 ? "" : `:${https.port}`}`;
+  const ofHttp = `http://${http.host.includes(":") ? `[${http.host}]` : http.host}:${http.port}`;
+  const text = reader.env.POSTERN_BASE_URL || (ofHttps ?? ofHttp);
   // Paths are put behind it: a query or a fragment would swallow them.
   if (isWebAddress(text) && !/[?#@]/.test(text)) return text.replace(/\/+$/, "");
   reader.problems.push(
     `POSTERN_BASE_URL is "${withoutPassword(text)}"; write the public address alone, such as https://mail.example.eu.`,
   );
   return "http://127.0.0.1:8080";
-}
-
-function isWebAddress(text: string): boolean {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
-}
-
-/** What stands before an @ may be a password, which is not printed. */
-function withoutPassword(text: string): string {
-  return text.replace(/\/\/[^/]*@/, "//…@");
 }
 
 function databaseUrl(reader: Reader): string | null {
@@ -432,48 +428,6 @@ function testingSettings(reader: Reader): Config["testing"] {
   };
 }
 
-function wholeNumber(reader: Reader, variable: string, fallback: number, min: number): number {
-  const text = reader.env[variable];
-  if (!text) return fallback;
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= min && value <= 65535) return value;
-  reader.problems.push(`${variable} is "${text}"; write a whole number from ${min} to 65535.`);
-  return fallback;
-}
-
-function flag(reader: Reader, variable: string): boolean {
-  const text = reader.env[variable] ?? "";
-  if (text === "" || text === "0" || text === "false") return false;
-  if (text === "1" || text === "true") return true;
-  reader.problems.push(`${variable} is "${text}"; write 1 or 0.`);
-  return false;
-}
-
-/** Both files or none: with one of them alone mail servers would be shown another certificate than was meant. */
-function certificate(reader: Reader): Pick<Config, "tls_cert_file" | "tls_key_file"> {
-  const tls_cert_file = readableFile(reader, "POSTERN_TLS_CERT");
-  const tls_key_file = readableFile(reader, "POSTERN_TLS_KEY");
-  if ((tls_cert_file === null) !== (tls_key_file === null)) {
-    const [set, missing] = tls_cert_file ? ["POSTERN_TLS_CERT", "_KEY"] : ["POSTERN_TLS_KEY", "_CERT"];
-    reader.problems.push(
-      `${set} is set without POSTERN_TLS${missing}; a certificate needs both, set the other as well.`,
-    );
-  }
-  return { tls_cert_file, tls_key_file };
-}
-
-function readableFile(reader: Reader, variable: string): string | null {
-  const path = reader.env[variable];
-  if (!path) return null;
-  try {
-    closeSync(openSync(path, "r"));
-  } catch (error) {
-    const why = (error as NodeJS.ErrnoException).code === "ENOENT" ? "does not exist" : "cannot be read by this user";
-    reader.problems.push(`${variable} names ${path}, which ${why}.`);
-  }
-  return path;
-}
-
 /** A key that the operator gives for the first start; wrong ones would be noticed only when they are used. */
 function firstKey(reader: Reader, environment: "live" | "test"): string | null {
   const variable = `POSTERN_BOOTSTRAP_${environment.toUpperCase()}_KEY`;
@@ -486,8 +440,4 @@ function firstKey(reader: Reader, environment: "live" | "test"): string | null {
     );
   }
   return key;
-}
-
-function words(text: string | undefined): string[] {
-  return (text ?? "").split(/[\s,]+/).filter((word) => word !== "");
 }

@@ -2,26 +2,23 @@
 // sentences what is wrong and what to do. It changes nothing and starts nothing; only into an S3 bucket it puts an object of
 // a few bytes, reads it and takes it away. What others see of this installation is looked at in doctor/. Not here: watching a
 // running Postern (metrics, docs/operations.md), and the DNS records of customers' domains (POST /v1/domains/{id}/verify).
-import { X509Certificate } from "node:crypto";
-import { access, constants, readFile, stat, statfs } from "node:fs/promises";
+import { access, constants, stat, statfs } from "node:fs/promises";
 import { get } from "node:http";
 import { createConnection } from "node:net";
 import { join } from "node:path";
-import { createSecureContext } from "node:tls";
 import { ConfigProblems, type FoundConfig, findConfig } from "./config.ts";
 import { type Check, ok, problem, skipped, warning } from "./doctor/check.ts";
 import { checkBlobs } from "./doctor/check-blobs.ts";
+import { checkCertificate, checkWeb } from "./doctor/check-certificate.ts";
 import { checkDatabase } from "./doctor/check-database.ts";
 import { checkSpam } from "./doctor/check-spam.ts";
 import { checkListed } from "./doctor/listed.ts";
-import { isLocal } from "./doctor/local.ts";
 import { checkNames } from "./doctor/names.ts";
 import { knownToDatabase, sendingAddresses } from "./doctor/sending-addresses.ts";
 import { createClock } from "./platform/clock.ts";
 import { createResolver, type Resolver } from "./platform/dns/resolver.ts";
 import { bindError } from "./platform/net/free-places.ts";
 import { type HostPort, type Place, placesOf, portProblem } from "./platform/net/places.ts";
-import { keyFileWords } from "./text/tls-words.ts";
 
 export type DoctorOptions = {
   /** A mail server whose port 25 may be tried; without it the way out is not tried. */
@@ -31,8 +28,6 @@ export type DoctorOptions = {
 const OLDEST_NODE = 24;
 const FREE_BYTES_MIN = 1024 ** 3;
 const ANSWER_MS = 5_000;
-const CERTIFICATE_DAYS_MIN = 14;
-const DAY_MS = 86_400_000;
 
 /** Everything at once; never rejects for what it finds. `read` is where the settings come from. */
 export async function examine(options: DoctorOptions, read: () => FoundConfig = findConfig): Promise<Check[]> {
@@ -58,7 +53,7 @@ export async function examine(options: DoctorOptions, read: () => FoundConfig = 
     checkDatabase(config),
     checkBlobs(config.s3),
     checkPorts(config),
-    checkBaseUrl(config),
+    checkWeb(config),
     checkCertificate(config),
     checkOutside(config, resolver),
     checkSpam(config, resolver),
@@ -205,48 +200,6 @@ async function checkOutside(config: FoundConfig, resolver: Resolver): Promise<Ch
     checkListed(config, resolver, addresses),
   ]);
   return found.flat();
-}
-
-function checkBaseUrl({ base_url }: FoundConfig): Check {
-  const { protocol, hostname } = new URL(base_url);
-  if (protocol === "https:") return ok("base URL", `${base_url} is encrypted.`);
-  if (isLocal(hostname))
-    return warning(
-      "base URL",
-      `${base_url} can be reached from this machine only.`,
-      "For use by others put a TLS proxy before it and set POSTERN_BASE_URL=https://…",
-    );
-  return problem(
-    "base URL",
-    `${base_url} is not encrypted: API keys and mail would cross the network in clear.`,
-    "Put a TLS proxy before POSTERN_HTTP and set POSTERN_BASE_URL=https://…",
-  );
-}
-
-async function checkCertificate({ tls_cert_file, tls_key_file }: FoundConfig): Promise<Check> {
-  const name = "certificate";
-  if (!tls_cert_file || !tls_key_file) {
-    return skipped(
-      name,
-      "POSTERN_TLS_CERT is not set: mail servers are offered a self-signed certificate.",
-      "Set POSTERN_TLS_CERT and POSTERN_TLS_KEY.",
-    );
-  }
-  try {
-    const cert = await readFile(tls_cert_file);
-    const { validTo } = new X509Certificate(cert);
-    createSecureContext({ cert, key: await readFile(tls_key_file) });
-    const days = Math.floor((Date.parse(validTo) - createClock({}).now()) / DAY_MS);
-    if (days >= CERTIFICATE_DAYS_MIN) return ok(name, `${tls_cert_file} is valid for ${days} days, and its key fits.`);
-    const says = days < 0 ? `${tls_cert_file} has expired.` : `${tls_cert_file} expires in ${days} days.`;
-    return (days < 0 ? problem : warning)(name, says, "Renew it; Postern reads it again by itself.");
-  } catch (error) {
-    return problem(
-      name,
-      `${tls_cert_file} with the key ${tls_key_file} cannot be used: ${keyFileWords(error as Error)}.`,
-      "They must be a certificate with its chain and the private key that belongs to it, both in PEM form.",
-    );
-  }
 }
 
 /** The one check that talks to a stranger, hence only when asked for. */

@@ -16,6 +16,7 @@ import {
 import { type Running, startRoles } from "./app.ts";
 import { noteCommand } from "./audit/audit.ts";
 import { addBackupCommands } from "./commands/backup.ts";
+import { addCertificateCommands } from "./commands/certificates.ts";
 import { commandConfig, logBeside } from "./commands/command-config.ts";
 import {
   type Config,
@@ -29,6 +30,7 @@ import {
   useEnvFile,
 } from "./config.ts";
 import { missingPages } from "./dashboard/dashboard.ts";
+import { plainHttp } from "./doctor/check-certificate.ts";
 import { warnOfRole } from "./doctor/check-database.ts";
 import { isLocal } from "./doctor/local.ts";
 import { ownZone } from "./doctor/own-zone.ts";
@@ -100,6 +102,8 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
     world.log.warn({ unused: config.unused }, "these variables are no settings, or have no effect");
   const isEmpty = async () => (await judgeMasterKey(world.db, world.seal)) === "unknown";
   await refuseEmptyDatabase(config.data_dir, isEmpty);
+  const open = roles.includes("api") ? plainHttp(config) : null;
+  if (open) world.log.warn({ remedy: open.remedy }, open.says);
   await warnOfRole(world);
   await keepMasterKey(world);
   await noteDatabase(config.data_dir, await databaseId(world)).catch((err) =>
@@ -378,6 +382,7 @@ program
   .argument("[id]", "print this mail as it came; without it the newest are listed")
   .action(operatorMail);
 addBackupCommands(program, ownVersion());
+addCertificateCommands(program);
 program
   .command("resume")
   .description("send again after a backup was restored: until then its old queue waits")

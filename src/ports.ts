@@ -1,5 +1,6 @@
 // Who lends what to whom: a feature imports only features to its left, and gets from here, as functions, what it needs of those
 // to its right.
+import type { SecureContext } from "node:tls";
 import { hasAliases } from "./aliases/aliases.ts";
 import { refusalBody, shapeRefusal } from "./api/errors.ts";
 import { dkimKeys, signingKeys } from "./dkim/dkim.ts";
@@ -53,6 +54,8 @@ export type Engine = {
   notify(): void;
   sending: SendingRouteDeps;
   spool: Spool;
+  /** The certificate that an ACME server gave; null: none is asked for (POSTERN_ACME). */
+  certificates: { issued(): SecureContext | null } | null;
 };
 
 /** The keys that a domain's mail is signed with: an organization's own, or the service's. */

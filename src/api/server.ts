@@ -2,6 +2,7 @@
 // shape → the feature. What a route declares as schema is validated, served and described.
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import type { SecureContext } from "node:tls";
 import swagger from "@fastify/swagger";
 import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from "fastify";
 import { authenticate, authenticateMask } from "../accounts/accounts.ts";
@@ -10,6 +11,7 @@ import type { Api } from "../http/http.ts";
 import { ErrorBody, RateLimitBody } from "../http/http.ts";
 import { personAccounts } from "../people/people.ts";
 import { isWithin } from "../platform/net/addresses.ts";
+import { listenTls, type TlsListener } from "../platform/net/tls-listener.ts";
 import type { Pressure } from "../platform/process/pressure.ts";
 import type { World } from "../platform/world.ts";
 import { Event } from "../webhooks/types.ts";
@@ -47,9 +49,9 @@ export type HttpServer = {
 
 /**
  * `pressure`: while it says that something is short, changes are put off. `heavy_worker`: the file of the thread
- * that heavy requests are done on; without it they are done here.
+ * that heavy requests are done on; without it they are done here. `tls`: the certificate of POSTERN_HTTPS.
  */
-export type Surroundings = { pressure?: Pick<Pressure, "shortage">; heavy_worker?: URL };
+export type Surroundings = { pressure?: Pick<Pressure, "shortage">; heavy_worker?: URL; tls?: () => SecureContext };
 
 /** Builds the server; `mount` adds every feature's routes below authentication, `mountOpen` those without a key. */
 export async function createHttpServer(
@@ -130,12 +132,17 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   mountKeyless(app);
   await app.ready();
 
+  let https: TlsListener | null = null;
   return {
     app,
-    listen: () => app.listen(placeOf(world)),
+    async listen() {
+      const address = await app.listen(placeOf(world));
+      if (parts.tls) https = await listenTls(world, app.server, parts.tls);
+      return https?.address ?? address;
+    },
     async stop() {
       state.stopping = true;
-      await close();
+      await Promise.all([close(), https?.stop()]);
       await heavy?.stop();
     },
   };

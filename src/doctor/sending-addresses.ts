@@ -19,17 +19,26 @@ export type KnownToDatabase = { pools: PoolAddress[]; masked_key: MaskedKey | nu
 export async function knownToDatabase(
   config: Pick<FoundConfig, "database_url" | "data_dir" | "hostname" | "masked_domain">,
 ): Promise<KnownToDatabase> {
+  const known = await askDatabase(config, (db) => readKnown(db, config));
+  return known ?? { pools: [], masked_key: null };
+}
+
+/** Null where the database of these settings does not answer: the checks of the database say why. */
+export async function askDatabase<T>(
+  config: Pick<FoundConfig, "database_url" | "data_dir">,
+  ask: (db: Query) => Promise<T>,
+): Promise<T | null> {
   try {
     const url = config.database_url ?? (await embeddedUrl(config.data_dir));
-    if (url === null) return { pools: [], masked_key: null };
+    if (url === null) return null;
     const db = openDb(url, { onError: () => undefined });
     try {
-      return await readKnown(db, config);
+      return await ask(db);
     } finally {
       await db.close();
     }
   } catch {
-    return { pools: [], masked_key: null }; // the checks of the database say why
+    return null;
   }
 }
 

@@ -1,6 +1,7 @@
 // Every DNS record that the service's own names need, as rows and as a zone file (RFC 1035 §5). Not here: the records of
 // customers' domains (domains/records.ts), and whether these are published (names.ts).
 import { isIPv4 } from "node:net";
+import { policyHosts, policyRecords } from "../certificates/policy.ts";
 import type { Config } from "../config.ts";
 import { maskedRecords } from "../masked/addresses/service-domain.ts";
 import { isLocal } from "./local.ts";
@@ -9,7 +10,7 @@ import type { MaskedKey, PoolAddress } from "./sending-addresses.ts";
 export type ZoneRecord = { name: string; type: "A" | "AAAA" | "MX" | "TXT"; value: string; priority: number | null };
 export type Hosts = Pick<
   Config,
-  "hostname" | "mx_host" | "bounce_host" | "report_domain" | "masked_domain" | "spf_host"
+  "hostname" | "mx_host" | "bounce_host" | "report_domain" | "masked_domain" | "spf_host" | "https"
 >;
 
 const TTL_S = 3_600;
@@ -28,6 +29,8 @@ export function serviceRecords(
   const records = [
     ...addresses.map(({ ip, ehlo }) => addressOf(ehlo, ip)),
     ...shared.map(({ ip }) => addressOf(mx_host, ip)),
+    ...policyHosts(hosts).flatMap((name) => shared.map(({ ip }) => addressOf(name, ip))),
+    ...policyRecords(hosts).map(({ name, value }) => text(name, value)),
     ...[hostname, ...addresses.map(({ ehlo }) => ehlo)].map((name) => text(name, envelopeSpf(hosts))),
     text(spf_host, spfOf(hosts, ips)),
     mailTo(bounce_host, mx_host),

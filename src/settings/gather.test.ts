@@ -109,7 +109,9 @@ describe("a file of settings", () => {
 
 describe("the settings in force", () => {
   it("are all those that the environment is read for, and docs/settings.md has each", () => {
-    const code = readFileSync(join(ROOT, "src/config.ts"), "utf8");
+    const code = ["src/config.ts", "src/settings/certificates.ts"]
+      .map((path) => readFileSync(join(ROOT, path), "utf8"))
+      .join("\n");
     const read = [...code.matchAll(/"(POSTERN_\w+|DATABASE_URL)"|env\.(POSTERN_\w+|DATABASE_URL)/g)]
       .map((match) => match[1] ?? match[2] ?? "")
       .filter((name) => !name.startsWith("POSTERN_TESTING_"));

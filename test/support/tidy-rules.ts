@@ -116,7 +116,7 @@ const BELOW: Record<Layer, Layer[]> = {
     "platform",
     "text",
   ],
-  app: ["config", "ports", "dashboard", "api", "feature", "http", "parsing", "mail", "platform", "text"],
+  app: ["app", "config", "ports", "dashboard", "api", "feature", "http", "parsing", "mail", "platform", "text"],
   ports: ["api", "feature", "http", "mail", "platform", "text"],
   config: ["config", "mail", "platform", "text"],
   dashboard: ["api", "feature", "http", "mail", "platform", "text"],

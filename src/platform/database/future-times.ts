@@ -9,6 +9,8 @@ const DAY_S = 24 * HOUR_S;
 const RETRY_S = 8 * HOUR_S;
 /** RFC 8461 §3.2: a policy's max_age. */
 const STS_AGE_S = 31_557_600;
+/** Two thirds of the longest life that browsers take: 398 days. */
+const CERTIFICATE_S = 266 * DAY_S;
 /** The fullest bucket of tries to sign in: 100 of 10 seconds each (people/tries.ts). */
 const SIGN_IN_S = 1_000;
 
@@ -51,6 +53,8 @@ export const FUTURE_TIMES: readonly FutureTime[] = [
   due("warming", "next_look_at", DAY_S),
   due("sts_policy", "refresh_at", DAY_S),
   due("masked_trace", "due_at", 2 * HOUR_S),
+  lease("acme_certificate", "lease_until", 15 * MINUTE_S),
+  due("acme_certificate", "renew_at", CERTIFICATE_S),
   end("sts_policy", "expires_at", STS_AGE_S),
   end("dkim_key", "retires_at", 7 * DAY_S),
   end("webhook", "previous_secret_expires_at", 7 * DAY_S),
@@ -58,6 +62,7 @@ export const FUTURE_TIMES: readonly FutureTime[] = [
   end("suppression_import", "expires_at", DAY_S),
   end("person_link", "expires_at", 7 * DAY_S),
   end("sign_in_try", "full_at", SIGN_IN_S),
+  past("acme_challenge", "created_at"),
   past("delivery", "deferred_event_at"),
   past("delivery", "absent_since"),
   past("domain", "watch_since"),

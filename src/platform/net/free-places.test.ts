@@ -15,7 +15,7 @@ test("all addresses that are taken are named at once, of the roles that are star
   t.after(() => [http, internal, mx, submission].map(({ server }) => server.close()));
   const config = {
     ...{ http: http.place, internal: internal.place, mx: mx.place, submission: submission.place },
-    ...{ submissions: { host: "127.0.0.1", port: 0 }, internal_is_default: false },
+    ...{ submissions: { host: "127.0.0.1", port: 0 }, https: null, acme: null, internal_is_default: false },
   };
   const says = async (roles: Parameters<typeof refuseTakenPlaces>[1], change = {}) => {
     const refused = await refuseTakenPlaces({ ...config, ...change }, roles).catch((error: Error) => error.message);

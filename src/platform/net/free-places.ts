@@ -4,11 +4,14 @@ import { createServer } from "node:net";
 import type { Config, Role } from "../../config.ts";
 import { type Place, placesOf, portProblem } from "./places.ts";
 
-const ROLE_OF = new Map<string, Role>([
-  ["POSTERN_HTTP", "api"],
-  ["POSTERN_MX", "mx"],
-  ["POSTERN_SUBMISSION", "submission"],
-  ["POSTERN_SUBMISSIONS", "submission"],
+const ROLES_OF = new Map<string, Role[]>([
+  ["POSTERN_HTTP", ["api"]],
+  ["POSTERN_HTTPS", ["api"]],
+  // The names of all of these are in the certificate, and each may lead to another machine.
+  ["POSTERN_ACME_HTTP", ["api", "mx", "submission"]],
+  ["POSTERN_MX", ["mx"]],
+  ["POSTERN_SUBMISSION", ["submission"]],
+  ["POSTERN_SUBMISSIONS", ["submission"]],
 ]);
 
 type PlaceConfig = Parameters<typeof placesOf>[0] & Pick<Config, "internal_is_default">;
@@ -35,8 +38,8 @@ export function neededPlaces(config: PlaceConfig, roles: readonly Role[]): Place
 /** Metrics whose default place is taken go elsewhere. */
 function isNeeded({ internal_is_default }: PlaceConfig, roles: readonly Role[], { variable, port }: Place): boolean {
   if (port === 0) return false;
-  const role = ROLE_OF.get(variable);
-  return role === undefined ? !internal_is_default : roles.includes(role);
+  const served = ROLES_OF.get(variable);
+  return served === undefined ? !internal_is_default : served.some((role) => roles.includes(role));
 }
 
 /** The system's code where this address cannot be listened on now; null when it can. */

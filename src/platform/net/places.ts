@@ -7,13 +7,17 @@ export type Place = HostPort & { variable: string };
 /** What is wrong, and what to do. */
 export type PortProblem = { says: string; remedy: string };
 
-type Places = Record<"http" | "internal" | "mx" | "submission" | "submissions", HostPort | null>;
+type Places = Record<"http" | "https" | "internal" | "mx" | "submission" | "submissions", HostPort | null> & {
+  acme: { http: HostPort } | null;
+};
 
 /** Every address that is listened on, with the variable that sets it. */
 export function placesOf(settings: Places): Place[] {
-  const { http, internal, mx, submission, submissions } = settings;
+  const { http, https, acme, internal, mx, submission, submissions } = settings;
   const places: [string, HostPort | null][] = [
     ["POSTERN_HTTP", http],
+    ["POSTERN_HTTPS", https],
+    ["POSTERN_ACME_HTTP", acme?.http ?? null],
     ["POSTERN_INTERNAL", internal],
     ["POSTERN_MX", mx],
     ["POSTERN_SUBMISSION", submission],

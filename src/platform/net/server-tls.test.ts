@@ -10,6 +10,7 @@ import { connect, createServer, type SecureContext } from "node:tls";
 import type { Config } from "../../config.ts";
 import { fixedClock } from "../clock.ts";
 import { createLog } from "../process/log.ts";
+import { createMetrics } from "../process/metrics.ts";
 import { makeSelfSigned } from "./self-signed.ts";
 import { serverTls } from "./server-tls.ts";
 
@@ -20,6 +21,7 @@ const clock = fixedClock(Date.now());
 const worldOf = (config: Partial<Config>) => ({
   clock,
   log: createLog({ level: "silent", role: "test" }),
+  metrics: createMetrics(),
   config: {
     data_dir: dir,
     mx_host: "mx.postern.test",

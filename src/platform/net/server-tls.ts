@@ -1,5 +1,6 @@
-// The certificate our servers show: the operator's files, or a self-signed one made at the first start and kept in the
-// data folder. Files that are replaced (a renewal) are read again without a restart.
+// The certificate our servers show: the one that was issued to us, the operator's files, or a self-signed one made at the
+// first start and kept in the data folder. Files that are replaced (a renewal) are read again without a restart.
+import { X509Certificate } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSecureContext, type SecureContext } from "node:tls";
@@ -7,19 +8,26 @@ import type { Config } from "../../config.ts";
 import { keyFileWords } from "../../text/tls-words.ts";
 import type { World } from "../world.ts";
 import { makeSelfSigned } from "./self-signed.ts";
+import { showCertificate } from "./served-certificate.ts";
 
 const LOOK_EVERY_MS = 30_000;
 
-export type TlsWorld = Pick<World, "clock" | "config" | "log">;
+export type TlsWorld = Pick<World, "clock" | "config" | "log" | "metrics">;
 
 type Loaded = { context: SecureContext; stamp: string };
 
-/** The context for handshakes, as new as its files. Throws at the first call when they cannot be read. */
-export function serverTls(world: TlsWorld): () => SecureContext {
+/**
+ * The context for handshakes, as new as its files. Throws at the first call when they cannot be read. What `issued` answers
+ * goes first; until it answers any, the self-signed one stands in.
+ */
+export function serverTls(world: TlsWorld, issued: () => SecureContext | null = () => null): () => SecureContext {
   const files = certificateFiles(world);
   let loaded = world.config.tls_cert_file ? loadGiven(files) : load(files);
+  if (issued() === null) show(world, files);
   let lookedAtMs = world.clock.monotonic();
   return () => {
+    const given = issued();
+    if (given) return given;
     const now = world.clock.monotonic();
     if (now - lookedAtMs > LOOK_EVERY_MS) {
       lookedAtMs = now;
@@ -90,14 +98,22 @@ function load(files: Files): Loaded {
   return { context, stamp };
 }
 
+function show({ metrics }: Pick<World, "metrics">, { cert }: Files): void {
+  const { validFrom, validTo } = new X509Certificate(readFileSync(cert));
+  showCertificate(metrics, { not_before: new Date(validFrom), not_after: new Date(validTo) });
+}
+
 function stampOf(files: Files): string {
   return [files.cert, files.key].map((path) => statSync(path).mtimeMs).join("/");
 }
 
 /** A renewal that is half written keeps the certificate we have. */
-function reload(world: Pick<World, "log">, files: Files, loaded: Loaded): Loaded {
+function reload(world: TlsWorld, files: Files, loaded: Loaded): Loaded {
   try {
-    return stampOf(files) === loaded.stamp ? loaded : load(files);
+    if (stampOf(files) === loaded.stamp) return loaded;
+    const renewed = load(files);
+    show(world, files);
+    return renewed;
   } catch (err) {
     world.log.warn({ err }, "the TLS certificate could not be read again; the old one stays");
     return loaded;
