@@ -357,15 +357,15 @@ export function countActivity(tx: Tx, orgId: string, filter: ActivityFilter): Pr
 }
 
 /**
- * Digests of what a contact sent, the newest first, those of lines (15 octets) apart: it can send any number of lines, and must
+ * Digests of what a contact sent, the newest first, those of lines (not of 16 octets) apart: it can send any number of lines, and must
  * push nothing else out with them. Index: masked_sent_pkey.
  */
 export function findSent(db: Query, orgId: string, contactId: string, limit: number) {
   return db.query<{ digest: Buffer }>(
-    `(select digest from masked_sent where org_id = $1 and contact_id = $2 and octet_length(digest) <> 15
+    `(select digest from masked_sent where org_id = $1 and contact_id = $2 and octet_length(digest) = 16
         order by created_at desc limit $3)
      union all
-     (select digest from masked_sent where org_id = $1 and contact_id = $2 and octet_length(digest) = 15
+     (select digest from masked_sent where org_id = $1 and contact_id = $2 and octet_length(digest) <> 16
         order by created_at desc limit $3)`,
     [orgId, contactId, limit],
   );

@@ -11,7 +11,7 @@ import { withRuns } from "./scrub/encoded-runs.ts";
 import { telling } from "./scrub/own-name.ts";
 import { createReplacer, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
-import { keepingSent, restoring, type SentContent } from "./sent-content.ts";
+import { keepingSent, rejoining, restoring, type SentContent } from "./sent-content.ts";
 import { type Told, type ToldLeak, tellLeaks, type Word, withFiles } from "./tell-leaks.ts";
 import { isLineDigest } from "./wrapped-lines.ts";
 
@@ -108,6 +108,7 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boole
     ...{ replacers, own, own_name, date_ms, mark },
     author: telling(author, own.name),
     token: tokensOf(order.token_seed),
+    rejoined: rejoining(order.sent, order.token_seed),
   };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;

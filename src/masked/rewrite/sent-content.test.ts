@@ -48,6 +48,19 @@ test("nothing that a program fetches is changed on the way in, and what it shows
   assert.equal(hider.html(`<base href="https://evil.example/"><p>x</p>`).text, "<p>x</p>");
 });
 
+test("a token that a program broke anywhere is known again", () => {
+  const hider = createHider([TOKEN], KEY);
+  const token = hider.text(OWNER).text;
+  const sent = { key: KEY, digests: [...hider.digests], tokens: [TOKEN] };
+  const none = createReplacer([]);
+  const keeping = keepingSent(none, { sent, restored: [], seed: "abc", taken: false, others: none });
+  const [head, tail] = [token.slice(0, 9), token.slice(9)];
+  for (const between of ["\n> ", " > ", " ", "\n"]) {
+    const given = `see ${head}${between}${tail} now`;
+    assert.equal(keeping.text(given).text, `see ${OWNER.slice(0, 9)}${between}${OWNER.slice(9)} now`);
+  }
+});
+
 test("a token is let out for whom its spelling came from, and for nobody else", () => {
   const hider = createHider([TOKEN], KEY);
   const spelled = "LENA.Quokka@privat.example";

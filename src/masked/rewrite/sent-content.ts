@@ -112,7 +112,10 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     return { text: hidden, count };
   };
   const lines = new Set<string>();
-  const noted = notingLines(key, found, lines);
+  const noted = (source: string, isHtml: boolean, hidden: Replaced) => {
+    for (const digest of lineDigests(key, source, isHtml)) lines.add(digest);
+    return hidden;
+  };
   return {
     digests,
     lines,
@@ -123,15 +126,6 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     }),
     file: remembered((source) => hide(source, true, exchanger.html)),
     name: remembered((source) => hideName(source, exchanger.name(source), { key, gate, digests })),
-  };
-}
-
-/** Remembers the lines of a text, and which of them tell. */
-function notingLines(key: string, found: Replacer, lines: Set<string>) {
-  return (source: string, isHtml: boolean, replaced: Replaced): Replaced => {
-    const isTold = (line: string) => replaced.count > 0 && found.text(line).count > 0;
-    for (const digest of lineDigests(key, source, isHtml, isTold)) lines.add(digest);
-    return replaced;
   };
 }
 
@@ -190,7 +184,6 @@ export type Keeping = {
 export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, others }: Keeping): Replacer {
   const digests = new Set(sent.digests);
   if (digests.size === 0 && restored.length === 0) return replacer;
-  const joiner = createJoiner(sent.key, digests);
   const readers = sent.tokens.map((token) =>
     tokenReader(token, (spelled) => digests.has(tokenDigest(sent.key, spelled))),
   );
@@ -203,11 +196,7 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
     if (kind === "name" && digests.has(nameDigest(sent.key, shelf.take(told.text)))) {
       return { text: taken ? "" : shelf.take(told.text), count: told.count };
     }
-    const joined =
-      kind === "name" || joiner === null
-        ? told.text
-        : joiner(told.text, isHtml, (line) => (isHtml ? decodeEntities(shelf.take(line)) : shelf.take(line)));
-    const whole = replaceLines(joined, isHtml, (line, plain) =>
+    const whole = replaceLines(told.text, isHtml, (line, plain) =>
       digests.has(sentDigest(sent.key, normalLine(shelf.clear(plain)))) ? shelf.put(others[kind](line).text) : line,
     );
     const words =
@@ -226,6 +215,39 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
     text: (source) => run(source, false, "text"),
     html: (source) => run(source, true, "html"),
     name: (source) => run(source, false, "name"),
+  };
+}
+
+/**
+ * Writes a quoted text in the lines in which it was sent (wrapped-lines.ts), whatever stands for a mailbox in it; tokens stay.
+ * `seed`: letters and digits that no text has.
+ */
+export function rejoining(
+  { key, digests, tokens }: SentContent,
+  seed: string,
+): (text: string, isHtml: boolean) => string {
+  const joiner = createJoiner(key, digests);
+  if (joiner === null) return (text) => text;
+  const known = new Set(digests);
+  return (source, isHtml) => {
+    // The letters of a token as they stand, and with the same marks what each of them reads as.
+    const [units, letters] = [createShelf(seed), createShelf(seed)];
+    const exchanges = tokens.map((token): Exchange => {
+      const reader = tokenReader(token, (spelled) => known.has(tokenDigest(key, spelled)));
+      const write: Exchange["write"] = (given) => {
+        const spelled = reader.write(given, isHtml);
+        if (spelled === null) return null;
+        const last = given.length - 1;
+        return given.map((unit, at) => {
+          letters.put(at === last ? spelled.slice(last).join("") : (spelled[at] ?? ""));
+          return units.put(unit);
+        });
+      };
+      return { ...reader, write };
+    });
+    const { text } = createExchanger(exchanges)[isHtml ? "html" : "text"](source);
+    const plain = (piece: string) => (isHtml ? decodeEntities(letters.take(piece)) : letters.take(piece));
+    return units.take(joiner(text, isHtml, plain));
   };
 }
 

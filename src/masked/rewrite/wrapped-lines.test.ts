@@ -5,7 +5,7 @@ import { createJoiner, isLineDigest, lineDigests } from "./wrapped-lines.ts";
 const KEY = "00";
 const plain = (line: string) => line;
 const joining = (sent: string, isHtml = false) => {
-  const digests = lineDigests(KEY, sent, isHtml, () => false);
+  const digests = lineDigests(KEY, sent, isHtml);
   assert.ok(digests.every(isLineDigest));
   return createJoiner(KEY, digests);
 };
@@ -31,6 +31,26 @@ test("lines that were sent as two stay two, also where one text holds both ways"
   assert.equal(joining(two)?.(`> ${two.replace("\r\n", "\n> ")}`, false, plain), `> ${two.replace("\r\n", "\n> ")}`);
 });
 
+test("a mark that the contact wrote within a line stays, wherever the program broke the line", () => {
+  const line = "one@x.example > two@y.example >three@z.example and nobody";
+  const join = joining(line);
+  const broken = [
+    "> one@x.example >\n> two@y.example >three@z.example and nobody",
+    "> one@x.example\n> > two@y.example >three@z.example and nobody",
+    "> one@x.example > two@y.example\n> >three@z.example and nobody",
+    "> one@x.example\n>  >  two@y.example >three@z.example  and\nnobody",
+  ];
+  for (const given of broken) assert.equal(join?.(given, false, plain), `> ${line}`, given);
+});
+
+test("where the same words stand in one line and in two, one line stands for both", () => {
+  const join = joining("to one@x.example or two\r\n\r\nto one@x.example\r\nor two");
+  for (const given of ["to one@x.example or two", "to one@x.example\nor two"]) {
+    assert.equal(join?.(given, false, plain), "to one@x.example or two");
+  }
+  assert.equal(join?.("to one@x.example\n\nor two", false, plain), "to one@x.example\n\nor two");
+});
+
 test("HTML whose source was broken reads in one line; what is preformatted keeps its lines", () => {
   const html = `<p>Hello</p><p>${LINE}</p><pre>a@b.example one\nc@d.example two</pre>`;
   const join = joining(html, true);
@@ -38,9 +58,6 @@ test("HTML whose source was broken reads in one line; what is preformatted keeps
 });
 
 test("nothing is remembered of what holds no address, and without that nothing is joined", () => {
-  assert.deepEqual(
-    lineDigests(KEY, "Hello, how are you today?\nBye", false, () => false),
-    [],
-  );
+  assert.deepEqual(lineDigests(KEY, "Hello, how are you today?\nBye", false), []);
   assert.equal(createJoiner(KEY, ["AAAAAAAAAAAAAAAAAAAAAA"]), null);
 });

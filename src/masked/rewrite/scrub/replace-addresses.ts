@@ -43,6 +43,7 @@ const BREAKS = /[ \t]?\r?\n(?:[ \t]?[>|])*[ \t]?|\t+/g;
 /** Reverse addresses of any alias; behind `example` letters of another script are other words. */
 const REVERSE =
   /r\.[a-z2-7]{26}(?:\+[a-z0-9._=-]{0,600})?@(?:[\p{L}\p{M}\p{N}-]{1,63}\.){1,10}(?:[a-z0-9-]{1,63}|[\p{L}\p{M}\p{N}-]{1,63})/gu;
+const IS_REVERSE = /^r\.[a-z2-7]{26}@/i;
 /** What RFC 5233 separates from a local part; many characters more than people use. */
 const TAG = '(?:\\+[^\\s@<>()",:;\\[\\]\\\\]{0,64})?';
 /** Of reverse addresses: what stands behind them in tokens (sent-content.ts). */
@@ -157,15 +158,14 @@ export function createReplacer(replacements: readonly Replacement[], reverseTo?:
 
 /** The same where what stands for an address depends on how it is written. */
 export function createExchanger(exchanges: readonly Exchange[]): Replacer {
-  const rules = [...exchanges]
-    .sort((a, b) => b.from.length - a.from.length)
-    .map(({ from, anywhere, write }): Rule => {
-      const found = from.includes("@") ? "address" : "words";
-      const kind = anywhere ? "reverse" : found;
-      return { pattern: patternOf(from), needed: neededOf(from), to: "", kind, kept: new Set(), write };
-    });
-  const replacer = replacerOf(rules);
-  const reverse = rules.filter(({ pattern }) => pattern.source.startsWith("r\\."));
+  const ruleOf = ({ from, anywhere, write }: Exchange): Rule => {
+    const found = from.includes("@") ? "address" : "words";
+    const kind = anywhere ? "reverse" : found;
+    return { pattern: patternOf(from), needed: neededOf(from), to: "", kind, kept: new Set(), write };
+  };
+  const sorted = [...exchanges].sort((a, b) => b.from.length - a.from.length);
+  const replacer = replacerOf(sorted.map(ruleOf));
+  const reverse = sorted.filter(({ from }) => IS_REVERSE.test(from)).map(ruleOf);
   if (reverse.length === 0) return replacer;
   const loosely = (kind: keyof Replacer) => (source: string) => {
     const first = replacer[kind](source);

@@ -33,12 +33,13 @@ import { changedFile, type TextFile, unchangedFile } from "./text-files.ts";
 export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer; files: Replacer };
 
 /**
- * `own` is whom the reply comes from; `author` the name that its author goes by at home, null where it has none to hide.
+ * `rejoined` has the lines of quotes as they were sent. `own` is whom the reply comes from; `author` the name that its author goes by at home, null where it has none to hide.
  * `mark` stands before each address that is written for a mailbox of the owner; `token` gives random letters and digits, new at
  * each call.
  */
 export type ScrubTools = {
   replacers: Replacers;
+  rejoined(text: string, isHtml: boolean): string;
   own: HeaderMailbox;
   author: string | null;
   mark: string;
@@ -228,7 +229,7 @@ function replaceText(text: string, isHtml: boolean, work: Work): string {
   const name = work.own.name ?? work.own.email;
   const unwrapped = unwrapLinks(text, isHtml);
   if (unwrapped !== text) note(work, "text", "link");
-  const replaced = replaceAddresses(unwrapped, isHtml, work);
+  const replaced = replaceAddresses(work.rejoined(unwrapped, isHtml), isHtml, work);
   if (work.author === null) return withoutMark(replaced, work);
   const { own, quoted } =
     work.own_name === "replace" && work.nesting === 0 ? splitQuoted(replaced, isHtml) : { own: "", quoted: replaced };
