@@ -72,6 +72,32 @@ test("what comes back with a reply's Message-ID is answered by that id, never by
   assert.deepEqual(field(last, "References"), [own(1), own(2), own(2)], "the mailbox knows its mails by its own ids");
 });
 
+test("the ids of the mailbox's own mail stand in no reply, however its program quotes them", async () => {
+  const a = await alias();
+  const r = await reverse(a.id);
+  const [first, own, elsewhere] = ["first.1@pc.home.example", "second.2@pc.home.example", "third.3@pc.home.example"];
+  await simulate({ to: r, head: `Message-ID: <${first}>\r\n` });
+  const head = `Message-ID: <${own}>\r\nIn-Reply-To: <${first}>\r\nReferences: <${elsewhere}> <${first}>\r\n`;
+  const html = [
+    `<a href="mid:${encodeURIComponent(first)}">my mail</a>`,
+    `<div id="m_-12${first}" data-id="&lt;${own}&gt;">Message-ID: &lt;${first}&gt;</div>`,
+    `<a href="https://mail.example/#m?id=${encodeURIComponent(`<${elsewhere}>`)}">x</a>`,
+  ].join("");
+  const texts: [string, string][] = [
+    ["", `> Message-ID: <${first}>\r\n> References: <${elsewhere}>\r\nmid:${first}`],
+    ["Content-Type: text/html\r\n", html],
+  ];
+  for (const [type, text] of texts) {
+    const { messages } = await simulate({ to: r, head: head + type, text });
+    assert.equal(messages.length, 1, text);
+    const { raw, mail } = messages[0];
+    assert.doesNotMatch(`${raw}${mail.text}${mail.html}`, /pc\.home|home\.example/);
+    // What it is called outside is what its reader knows it by.
+    const answered = /^In-Reply-To: <(.*)>\r$/m.exec(raw)?.[1] ?? "-";
+    assert.ok(`${mail.text}${decodeURIComponent(mail.html ?? "")}`.includes(answered), raw);
+  }
+});
+
 test("a mail that answers several names all of them on the other side, and a reply those that its reader knows", async () => {
   const a = await alias();
   const r = await reverse(a.id);

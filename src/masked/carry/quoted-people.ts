@@ -42,6 +42,15 @@ export function restoring(people: readonly (Pick<Quoted, "reverse" | "email"> & 
   ]);
 }
 
+/** Ids of the mailbox's own mail as programs write them into quotes and links, and what they are called outside. */
+export function quotedIds(ids: readonly { inner: string; outer: string }[]): Replacement[] {
+  const bare = (id: string) => id.replace(/^<|>$/g, "");
+  return ids.flatMap(({ inner, outer }) => (ID_LIKE_ADDRESS.test(inner) ? { from: bare(inner), to: bare(outer) } : []));
+}
+
+/** One that could not stand in a text by chance. */
+const ID_LIKE_ADDRESS = /^<[^<>\s@]{4,}@[^<>\s@]{4,}>$/;
+
 /** An international domain in codes and in letters, as mail programs show it. */
 export function writtenForms(address: string): string[] {
   const at = address.lastIndexOf("@") + 1;

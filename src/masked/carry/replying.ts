@@ -24,10 +24,10 @@ import { detailOf, makeNotice, type Refusal } from "../settle/notices.ts";
 import { tellSent } from "../settle/reports.ts";
 import type { ActivityType, ContactSecrets } from "../types.ts";
 import * as carry from "./carry.ts";
-import { contactsBehind, restoring, writtenForms } from "./quoted-people.ts";
+import { contactsBehind, quotedIds, restoring, writtenForms } from "./quoted-people.ts";
 import { isNamedBy, isPersonTo, sentBy } from "./sent.ts";
 import { shownName, undecorated } from "./shown-name.ts";
-import { idsForContacts, idsForOwners, outerId, pairOfIds } from "./thread-ids.ts";
+import { idsForReply, outerId, pairOfIds } from "./thread-ids.ts";
 
 /** It was readable and proven when it was taken: what is in the way is a resolver or a parser that is not there now. */
 const KEEP_TRYING_MS = 4 * 3_600_000;
@@ -293,10 +293,12 @@ async function build(
   const id = world.random.uuid();
   const outer = outerId(world, alias, parsed.message_id ?? id);
   const own = addressOf(alias);
-  const idsFor = people.isWithin ? idsForOwners : idsForContacts;
   const given = withoutTokens(people.sent.tokens);
-  const in_reply_to = await idsFor(world, world.db, alias, parsed.answered.map(given));
-  const references = await idsFor(world, world.db, alias, parsed.references.map(given));
+  const ids = await idsForReply(world, world.db, alias, {
+    answered: parsed.answered.map(given),
+    references: parsed.references.map(given),
+    isWithin: people.isWithin,
+  });
   const bytes = await mail.examination.bytes();
   const quoted = await contactsBehind(
     world,
@@ -311,7 +313,12 @@ async function build(
     const seen = people.isWithin ? reverse : email;
     return { reverse, email, to: isHidden(email) ? own : seen };
   });
-  const restored = [...people.restored, ...restoring(others)];
+  const inner = parsed.message_id === null ? [] : [{ inner: parsed.message_id, outer: `<${outer}>` }];
+  const restored = [
+    ...people.restored,
+    ...restoring(others),
+    ...(people.isWithin ? [] : quotedIds([...inner, ...ids.own])),
+  ];
   const named = [...people.owners, ...quoted.filter(({ email }) => isHidden(email))];
   const tokens = [
     ...people.sent.tokens.filter(({ reverse }) => !named.some((one) => one.reverse === reverse)),
@@ -326,8 +333,8 @@ async function build(
     cc: people.cc,
     date_ms: world.clock.now(),
     message_id: outer,
-    in_reply_to,
-    references,
+    in_reply_to: ids.in_reply_to,
+    references: ids.references,
     hidden: hidden.map((email) => ({ from: email, to: own })),
     restored,
     redact: alias.redact,

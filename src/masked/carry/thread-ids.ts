@@ -26,21 +26,30 @@ export function writableId({ seal }: SealWorld, { id, domain }: Omit<Alias, "org
 
 /** Ids in a contact's mail as the mailbox knows them: its own for those of its replies, the rest as they are. */
 export async function idsForMailbox(world: SealWorld, tx: Query, alias: Alias, ids: readonly string[]) {
-  return (await lookUp(world, tx, alias, ids)).map(({ id, sides }) => sides?.inner ?? id);
+  return (await lookUp(world, tx, alias, ids.slice(-IDS_MAX))).map(({ id, sides }) => sides?.inner ?? id);
 }
 
-/** Ids in a reply as contacts know them; those that only the mailbox knows are left out. */
-export async function idsForContacts(world: SealWorld, tx: Query, alias: Alias, ids: readonly string[]) {
-  return onSide("outer", await lookUp(world, tx, alias, ids));
-}
-
-/** Ids in a reply to another mailbox of the alias; those of mails that never came by here are left out. */
-export async function idsForOwners(world: SealWorld, tx: Query, alias: Alias, ids: readonly string[]) {
-  return onSide("inner", await lookUp(world, tx, alias, ids));
-}
-
-function onSide(side: keyof Sides, found: readonly { sides: Sides | null }[]): string[] {
-  return [...new Set(found.flatMap(({ sides }) => sides?.[side] ?? []))];
+/**
+ * What a reply answers as its reader knows it: a contact, or (`isWithin`) another mailbox of the alias. What only the author's
+ * mailbox knows is left out. `own`: the mailbox's ids among them, and what they are called outside.
+ */
+export async function idsForReply(
+  world: SealWorld,
+  tx: Query,
+  alias: Alias,
+  { answered, references, isWithin }: { answered: readonly string[]; references: readonly string[]; isWithin: boolean },
+) {
+  const lists = [answered.slice(-IDS_MAX), references.slice(-IDS_MAX)] as const;
+  const found = await lookUp(world, tx, alias, [...new Set(lists.flat())]);
+  const known = new Map(found.map(({ id, sides }) => [id, sides]));
+  const side = isWithin ? "inner" : "outer";
+  const shown = (ids: readonly string[]) => [...new Set(ids.flatMap((id) => known.get(id)?.[side] ?? []))];
+  const own = found.map(({ id, sides }) => sides ?? { inner: id, outer: `<${outerId(world, alias, id)}>` });
+  return {
+    in_reply_to: shown(lists[0]),
+    references: shown(lists[1]),
+    own: own.filter(({ inner, outer }) => inner !== outer),
+  };
 }
 
 type Sides = { inner: string; outer: string };
@@ -48,7 +57,7 @@ type Sides = { inner: string; outer: string };
 /** The last of the ids, in order; `sides` is null for one that nobody knows. */
 async function lookUp(world: SealWorld, tx: Query, alias: Alias, ids: readonly string[]) {
   if (ids.length === 0) return [];
-  const last = ids.slice(-IDS_MAX);
+  const last = ids.slice(-2 * IDS_MAX);
   const digests = last.map((id) => messageIdDigest(world, alias.id, id));
   const rows = await findMessageIds(tx, alias.org_id, alias.id, digests);
   const known = new Map(rows.map((row) => [row.digest.toString("hex"), row]));
