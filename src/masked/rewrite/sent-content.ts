@@ -112,10 +112,7 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     return { text: hidden, count };
   };
   const lines = new Set<string>();
-  const noted = (source: string, isHtml: boolean, hidden: Replaced) => {
-    for (const digest of lineDigests(key, source, isHtml)) lines.add(digest);
-    return hidden;
-  };
+  const noted = notingLines(key, lines);
   return {
     digests,
     lines,
@@ -126,6 +123,14 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
     }),
     file: remembered((source) => hide(source, true, exchanger.html)),
     name: remembered((source) => hideName(source, exchanger.name(source), { key, gate, digests })),
+  };
+}
+
+/** Remembers the lines of a text. */
+function notingLines(key: string, lines: Set<string>) {
+  return (source: string, isHtml: boolean, hidden: Replaced): Replaced => {
+    for (const digest of lineDigests(key, source, isHtml)) lines.add(digest);
+    return hidden;
   };
 }
 
