@@ -3,8 +3,6 @@
 // a few bytes, reads it and takes it away. What others see of this installation is looked at in doctor/. Not here: watching a
 // running Postern (metrics, docs/operations.md), and the DNS records of customers' domains (POST /v1/domains/{id}/verify).
 import { access, constants, stat, statfs } from "node:fs/promises";
-import { get } from "node:http";
-import { createConnection } from "node:net";
 import { join } from "node:path";
 import { ConfigProblems, type FoundConfig, findConfig } from "./config.ts";
 import { type Check, ok, problem, skipped, warning } from "./doctor/check.ts";
@@ -14,11 +12,13 @@ import { checkDatabase } from "./doctor/check-database.ts";
 import { checkSpam } from "./doctor/check-spam.ts";
 import { checkListed } from "./doctor/listed.ts";
 import { checkNames } from "./doctor/names.ts";
+import { checkWayIn, checkWayOut } from "./doctor/port-25.ts";
+import { answersHealth } from "./doctor/running.ts";
 import { knownToDatabase, sendingAddresses } from "./doctor/sending-addresses.ts";
 import { createClock } from "./platform/clock.ts";
 import { createResolver, type Resolver } from "./platform/dns/resolver.ts";
 import { bindError } from "./platform/net/free-places.ts";
-import { type HostPort, type Place, placesOf, portProblem } from "./platform/net/places.ts";
+import { type Place, placesOf, portProblem } from "./platform/net/places.ts";
 
 export type DoctorOptions = {
   /** A mail server whose port 25 may be tried; without it the way out is not tried. */
@@ -27,7 +27,6 @@ export type DoctorOptions = {
 
 const OLDEST_NODE = 24;
 const FREE_BYTES_MIN = 1024 ** 3;
-const ANSWER_MS = 5_000;
 
 /** Everything at once; never rejects for what it finds. `read` is where the settings come from. */
 export async function examine(options: DoctorOptions, read: () => FoundConfig = findConfig): Promise<Check[]> {
@@ -57,7 +56,8 @@ export async function examine(options: DoctorOptions, read: () => FoundConfig = 
     checkCertificate(config),
     checkOutside(config, resolver),
     checkSpam(config, resolver),
-    checkWayOut(options, config),
+    checkWayOut(options.try_smtp, config),
+    checkWayIn(config, resolver),
   ]);
   return [node, ...checkSettings(config), ...found.flat()];
 }
@@ -177,18 +177,6 @@ async function checkPort(place: Place, isOurs: boolean): Promise<Check> {
   return problem(name, says, remedy);
 }
 
-/** Is it a Postern that answers on the internal listener? */
-function answersHealth({ host, port }: HostPort): Promise<boolean> {
-  return new Promise((resolve) => {
-    const request = get({ host, port, path: "/healthz", timeout: ANSWER_MS }, (response) => {
-      response.resume();
-      resolve(response.statusCode === 200);
-    });
-    request.once("timeout", () => request.destroy());
-    request.once("error", () => resolve(false));
-  });
-}
-
 // The outside world --------------------------------------------------------------------------------------------------
 
 /** What others see: our names, and whether our addresses are on block lists. */
@@ -200,45 +188,4 @@ async function checkOutside(config: FoundConfig, resolver: Resolver): Promise<Ch
     checkListed(config, resolver, addresses),
   ]);
   return found.flat();
-}
-
-/** The one check that talks to a stranger, hence only when asked for. */
-async function checkWayOut({ try_smtp }: DoctorOptions, { testing }: FoundConfig): Promise<Check> {
-  const name = "port 25";
-  if (try_smtp === null) {
-    return skipped(
-      name,
-      "Whether mail can leave through port 25 was not tried: it means calling somebody's server.",
-      "postern doctor --try-smtp <a mail server that may be called>",
-    );
-  }
-  const port = testing.outbound_port ?? 25;
-  const greeting = await readGreeting(try_smtp, port);
-  if (greeting.startsWith("220")) return ok(name, `${try_smtp} answers on port ${port}: ${greeting.slice(0, 100)}`);
-  return problem(
-    name,
-    `${try_smtp} cannot be reached on port ${port}: ${greeting.slice(0, 100)}.`,
-    "Many hosts close port 25: ask them to open it, or send through a relay.",
-  );
-}
-
-function readGreeting(host: string, port: number): Promise<string> {
-  return new Promise((resolve) => {
-    const socket = createConnection({ host, port, timeout: ANSWER_MS * 2 });
-    const end = (text: string): void => {
-      socket.destroy();
-      resolve(text);
-    };
-    socket.once("data", (bytes) =>
-      end(
-        bytes
-          .toString("latin1")
-          .split("\r\n")[0]
-          ?.replace(/[^\x20-\x7e]/g, "?") ?? "",
-      ),
-    );
-    socket.once("timeout", () => end("no answer"));
-    socket.once("error", (error: NodeJS.ErrnoException) => end(error.code ?? error.message));
-    socket.once("close", () => end("the connection was closed"));
-  });
 }

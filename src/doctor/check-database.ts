@@ -16,11 +16,13 @@ import type { World } from "../platform/world.ts";
 import { type Check, ok, problem, skipped, warning } from "./check.ts";
 
 const SKEW_MS_MAX = 1_000;
+/** Receivers refuse signatures that far in the future, and webhooks that far in the past. */
+const SKEW_MS_GRAVE = 300_000;
 /** Two pools of ten, and two that listen. */
 const CONNECTIONS_MIN = 32;
 const ANSWER_MS = 5_000;
 
-type DatabaseConfig = Pick<FoundConfig, "database_url" | "data_dir" | "master_key">;
+type DatabaseConfig = Pick<FoundConfig, "database_url" | "data_dir" | "master_key" | "testing">;
 
 /** Reaches the database of these settings and judges it; a database that is not there is a finding, not a failure. */
 export async function checkDatabase(config: DatabaseConfig): Promise<Check[]> {
@@ -70,7 +72,7 @@ async function judge(url: string, config: DatabaseConfig): Promise<Check[]> {
     });
     client.on("error", () => undefined);
     await client.connect();
-    return [...(await readDatabase(client)), ...(await checkKey(client, config))];
+    return [...(await readDatabase(client, config)), ...(await checkKey(client, config))];
   } catch (error) {
     const { why, remedy } = databaseTrouble(error);
     const otherwise = "Check DATABASE_URL, that the server runs, and that it takes connections from here";
@@ -112,8 +114,8 @@ type Server = {
   at_ms: number;
 };
 
-async function readDatabase(client: pg.Client): Promise<Check[]> {
-  const now = createClock({}).now;
+async function readDatabase(client: pg.Client, { testing }: DatabaseConfig): Promise<Check[]> {
+  const now = createClock({ offsetFile: testing.clock_file }).now;
   const before = now();
   const { rows } = await client.query<Server>(
     `select current_setting('server_version_num')::int as version, current_setting('server_version') as full_version,
@@ -197,10 +199,12 @@ function checkRole({ is_super }: Pick<Server, "is_super">): Check {
 }
 
 function checkClock(skewMs: number): Check {
-  const says = `The database's clock is ${Math.abs(skewMs)} ms ${skewMs < 0 ? "behind" : "ahead of"} this machine's.`;
-  return Math.abs(skewMs) <= SKEW_MS_MAX
-    ? ok("clock", says)
-    : warning("clock", says, "Run chrony or systemd-timesyncd on both: signatures and webhooks carry the time.");
+  const away = Math.abs(skewMs);
+  const amount = away < 10_000 ? `${away} ms` : `${Math.round(away / 1_000)} s`;
+  const says = `The database's clock is ${amount} ${skewMs < 0 ? "behind" : "ahead of"} this machine's.`;
+  const remedy = "Run chrony or systemd-timesyncd on both: signatures, certificates and webhooks carry the time.";
+  if (away <= SKEW_MS_MAX) return ok("clock", says);
+  return (away > SKEW_MS_GRAVE ? problem : warning)("clock", says, remedy);
 }
 
 async function checkSchema(client: pg.Client): Promise<Check> {
