@@ -18,6 +18,7 @@ import { noteCommand } from "./audit/audit.ts";
 import { addBackupCommands } from "./commands/backup.ts";
 import { addCertificateCommands } from "./commands/certificates.ts";
 import { commandConfig, logBeside } from "./commands/command-config.ts";
+import { addUpgradeCommand } from "./commands/upgrade.ts";
 import {
   type Config,
   ConfigProblems,
@@ -383,6 +384,7 @@ program
   .action(operatorMail);
 addBackupCommands(program, ownVersion());
 addCertificateCommands(program);
+addUpgradeCommand(program);
 program
   .command("resume")
   .description("send again after a backup was restored: until then its old queue waits")

@@ -1,11 +1,12 @@
-// `upgrade`: an older version of this repository serves under load; the new one starts beside it on the same database, which
-// brings that up to date; both serve for a while; then the old processes go one by one and new ones come. No request fails
+// `upgrade`: an older version of this repository serves under load, with a receiving server so slow that thousands of mails wait
+// or are under way; the new one starts beside it on the same database, which brings that up to date; both serve for a while; then the old processes go one by one and new ones come. No request fails
 // twice, none with 500, nothing is lost, and no copy is unflagged. The old version comes from git.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { freePort } from "../support/free-port.ts";
+import { until } from "../support/until.ts";
 import { sumUp, type Verdict } from "./drain.ts";
 import { Lacking } from "./lacking.ts";
 import { sleep } from "./load.ts";
@@ -17,13 +18,20 @@ import { type Role, type Stage, setStage } from "./stage.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 /** Before migration 0012; every version from here on upgrades without a pause. */
 const OLD_VERSION = "3f23e4f";
-const SENDS = 3_000;
+const SENDS = 12_500;
+/** Of those: so many are accepted and not delivered when the new version comes. */
+const IN_FLIGHT_SHARE = 0.8;
+/** What the receiving server thinks over each mail until then. */
+const SLOW_MS = 5_000;
+const IN_FLIGHT_WITHIN_MS = 900_000;
 const ALONE_MS = 2_000;
 const TOGETHER_MS = 6_000;
 
 export type UpgradeVerdict = Verdict & {
   old: string;
   migrations: number;
+  /** Accepted and not delivered when the new version came. */
+  in_flight: number;
   failed_with_one_retry: number;
   unclean_exits: number;
   /** Of the mail that came in meanwhile. */
@@ -38,12 +46,13 @@ export async function runUpgrade({ rounds, seed, sends = SENDS, say }: ScenarioO
     for (let round = 1; round <= rounds; round += 1) {
       verdicts.push(await upgradeOnce(old, { round, seed: seed + round, sends, ...(say ? { say } : {}) }));
     }
-    const add = (name: "failed_with_one_retry" | "unclean_exits"): number =>
+    const add = (name: "in_flight" | "failed_with_one_retry" | "unclean_exits"): number =>
       verdicts.reduce((total, verdict) => total + verdict[name], 0);
     return {
       ...sumUp(verdicts),
       old: OLD_VERSION,
       migrations: verdicts[0]?.migrations ?? 0,
+      in_flight: add("in_flight"),
       failed_with_one_retry: add("failed_with_one_retry"),
       unclean_exits: add("unclean_exits"),
       received: sumUpMailIn(verdicts.map(({ received }) => received)),
@@ -76,15 +85,19 @@ async function upgradeOnce(old: string, { round, seed, sends, say }: Options): P
     await startReceiving(stage);
     const before = await migrationsOf(stage);
     const second = await freePort();
-    stage.sink.think(() => chance.between(0, 20));
-    const tally = { unclean_exits: 0 };
+    stage.sink.think(() => SLOW_MS);
+    const tally = { in_flight: 0, unclean_exits: 0 };
     const { verdict, load, received } = await playRound(stage, {
       name: `round-${round}`,
       sends,
-      pause_ms: 80, // 200 a second
+      pause_ms: 40, // 400 a second at most
       base_urls: [stage.settings.base_url, `http://127.0.0.1:${second}`],
       receives: true,
-      during: () => upgrade(stage, second, tally),
+      async during() {
+        tally.in_flight = await untilInFlight(stage, sends * IN_FLIGHT_SHARE);
+        stage.sink.think(() => chance.between(0, 20));
+        await upgrade(stage, second, tally);
+      },
       ...(say ? { say } : {}),
     });
     const migrations = (await migrationsOf(stage)) - before;
@@ -101,6 +114,17 @@ async function upgradeOnce(old: string, { round, seed, sends, say }: Options): P
 async function migrationsOf(stage: Stage): Promise<number> {
   const [row] = await stage.rows<{ total: number }>("select count(*)::int as total from schema_migration");
   return row?.total ?? 0;
+}
+
+async function untilInFlight(stage: Stage, wanted: number): Promise<number> {
+  let waits = 0;
+  const enough = async () => {
+    const [row] = await stage.rows<{ total: number }>("select count(*)::int as total from delivery");
+    waits = row?.total ?? 0;
+    return waits >= wanted;
+  };
+  await until(() => `${wanted} mails are in flight: ${waits}`, enough, IN_FLIGHT_WITHIN_MS);
+  return waits;
 }
 
 async function upgrade(stage: Stage, second: number, tally: { unclean_exits: number }): Promise<void> {

@@ -65,6 +65,31 @@ export async function applyThese(client: pg.Client, wanted: { number: number; ch
   await applyMissing(client, migrations);
 }
 
+/**
+ * The numbers of what is applied to the database, of which nothing is changed. Throws where a start of this version would, and where the
+ * database has what this version does not know.
+ */
+export async function checkDatabase(client: pg.Client, migrations: Migration[]): Promise<Set<number>> {
+  await checkVersion(client);
+  await refuseRestoring(client);
+  const { rows: found } = await client.query("select to_regclass('schema_migration') is not null as is_there");
+  if (!found[0].is_there) return new Set();
+  const { rows: applied } = await client.query<{ number: number; name: string; checksum: string }>(
+    "select number, name, checksum from schema_migration order by number",
+  );
+  const known = new Map(migrations.map((migration) => [migration.number, migration]));
+  for (const { number, name, checksum } of applied) {
+    const own = known.get(number);
+    if (!own) throw new Error(`the database has migration ${number} (${name}): a newer Postern has run on it.`);
+    if (own.checksum !== checksum) throw changed(own);
+  }
+  return new Set(applied.map(({ number }) => number));
+}
+
+function changed({ number, name }: Migration): Error {
+  return new Error(`migration ${number} (${name}) was changed after it had been applied`);
+}
+
 async function refuseRestoring(client: pg.Client): Promise<void> {
   const { rows } = await client.query("select to_regclass($1) is not null as restoring", [RESTORING]);
   if (rows[0].restoring) {
@@ -72,7 +97,8 @@ async function refuseRestoring(client: pg.Client): Promise<void> {
   }
 }
 
-async function applyMissing(client: pg.Client, migrations: Migration[]): Promise<string[]> {
+/** Those that the database has not; answers their names. */
+export async function applyMissing(client: pg.Client, migrations: Migration[]): Promise<string[]> {
   await client.query(`create table if not exists schema_migration (
     number integer primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())`);
   const { rows } = await client.query("select number, checksum from schema_migration");
@@ -84,7 +110,7 @@ async function applyMissing(client: pg.Client, migrations: Migration[]): Promise
       await apply(client, migration);
       done.push(migration.name);
     } else if (checksum !== migration.checksum) {
-      throw new Error(`migration ${migration.number} (${migration.name}) was changed after it had been applied`);
+      throw changed(migration);
     }
   }
   return done;
