@@ -14,6 +14,8 @@ const ENTRIES = [
   "src/platform/process/watchdog-worker.ts",
 ];
 const PAGES = ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md"];
+/** What people and their monitoring read. */
+const SHOWN = ["docs/{,guides/}*.md", "deploy/monitoring/{alerts.yml,board.json}"];
 /** What the program reads by path. */
 const READ = ["clients/cli/operations.json"];
 /** tsc rewrites imports; this is how the program names its threads and itself. */
@@ -44,8 +46,7 @@ export function layOutPackage(folder: string): void {
   mkdirSync(folder, { recursive: true });
   compile(folder);
   for (const file of globSync("migrations/[0-9]*.sql", { cwd: ROOT })) copy(file, folder);
-  for (const file of [...PAGES, ...READ, ...globSync("docs/{,guides/}*.{md,yml}", { cwd: ROOT }), "bin/postern"])
-    copy(file, folder);
+  for (const file of [...PAGES, ...READ, ...globSync(SHOWN, { cwd: ROOT }), "bin/postern"]) copy(file, folder);
   chmodSync(join(folder, "bin/postern"), 0o755);
   execFileSync(process.execPath, [join(ROOT, "dashboard/run.ts"), "build"], { cwd: ROOT, stdio: "inherit" });
   cpSync(join(ROOT, "dashboard/dist"), join(folder, "dashboard/dist"), { recursive: true });

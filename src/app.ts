@@ -45,6 +45,7 @@ import { within } from "./platform/clock.ts";
 import { startHealing } from "./platform/database/heal-times.ts";
 import { startPartitionWork } from "./platform/database/partitions.ts";
 import { serverTls } from "./platform/net/server-tls.ts";
+import { ownVersion } from "./platform/own-version.ts";
 import { type Pressure, watchPressure } from "./platform/process/pressure.ts";
 import { guardEventLoop, watchRoles } from "./platform/process/watchdog.ts";
 import { createSpool } from "./platform/storage/spool.ts";
@@ -270,6 +271,7 @@ type Beginning = { parts: Part[]; pressure: Pressure };
 /** Starts the roles of this process; `stop` ends all of them at once, within 50 s, and rejects when one did not end. */
 export async function startRoles(world: World, roles: readonly Role[]): Promise<Running> {
   const internal = await startInternalServer(world, { sends: roles.includes("mta") });
+  noteBuild(world, roles);
   const pressure = await watchPressure(world);
   const [guard, roleWatch] = [guardEventLoop(world), watchRoles(world)];
   const parts: Part[] = [];
@@ -290,6 +292,12 @@ export async function startRoles(world: World, roles: readonly Role[]): Promise<
     await stop().catch((err) => world.log.error({ err }, "what had been started did not end in good order"));
     throw error;
   }
+}
+
+/** For boards and alerts: which versions run, and as what. */
+function noteBuild({ metrics }: Pick<World, "metrics">, roles: readonly Role[]): void {
+  const labels = { version: ownVersion(), node: process.versions.node, roles: roles.join(",") };
+  metrics.gauge("postern_build_info", "1; its labels say what runs", Object.keys(labels)).set(labels, 1);
 }
 
 /** Answers where the API is, if it is here. What was started is in `parts` even when the rest cannot be. */

@@ -1,5 +1,4 @@
 // The command line: reads the command, the roles and the signals, nothing else. The commands of clients are in clients/cli.
-import { readFileSync } from "node:fs";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import {
   bootstrap,
@@ -44,6 +43,7 @@ import { migrate } from "./platform/database/migrate.ts";
 import { neededPlaces, refuseTakenPlaces } from "./platform/net/free-places.ts";
 import { holdPlaces } from "./platform/net/held-places.ts";
 import { placesOf } from "./platform/net/places.ts";
+import { ownVersion } from "./platform/own-version.ts";
 import { leaveRoot } from "./platform/process/leave-root.ts";
 import { explainStart } from "./platform/process/start-problem.ts";
 import { UsageError } from "./platform/process/usage-error.ts";
@@ -327,10 +327,6 @@ function dnsZone(options: { json?: boolean }): Promise<void> {
     const { records, text } = await ownZone(world);
     console.log(options.json ? JSON.stringify({ records }) : text);
   });
-}
-
-function ownVersion(): string {
-  return JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")).version;
 }
 
 function parseRoles(text: string): Role[] {

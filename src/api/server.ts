@@ -239,6 +239,8 @@ function answerUnknown(app: Api): void {
   });
 }
 
+const CLASSES = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
 function countRequests(app: Api, world: Pick<World, "log" | "metrics">): void {
   app.addHook("onResponse", logAccess(world.log));
   const requests = world.metrics.counter("postern_http_requests_total", "HTTP requests answered", [
@@ -246,10 +248,18 @@ function countRequests(app: Api, world: Pick<World, "log" | "metrics">): void {
     "route",
     "status",
   ]);
-  const seconds = world.metrics.histogram("postern_http_request_seconds", "Time from request to answer", ["route"]);
+  const seconds = world.metrics.histogram("postern_http_request_seconds", "Time from request to answer", [
+    "method",
+    "route",
+    "class",
+  ]);
   app.addHook("onResponse", async (request, reply) => {
     const route = request.routeOptions.url ?? "unknown";
-    requests.inc({ method: request.method, route, status: String(reply.statusCode) });
-    seconds.observe({ route }, reply.elapsedTime / 1000);
+    const status = String(reply.statusCode);
+    requests.inc({ method: request.method, route, status });
+    seconds.observe(
+      { method: request.method, route, class: CLASSES[Number(status[0]) - 1] ?? "5xx" },
+      reply.elapsedTime / 1000,
+    );
   });
 }

@@ -2,7 +2,7 @@
 // or are under way; the new one starts beside it on the same database, which brings that up to date; both serve for a while; then the old processes go one by one and new ones come. No request fails
 // twice, none with 500, nothing is lost, and no copy is unflagged. The old version comes from git.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { freePort } from "../support/free-port.ts";
@@ -62,7 +62,7 @@ export async function runUpgrade({ rounds, seed, sends = SENDS, say }: ScenarioO
   }
 }
 
-/** The tree of a commit, with this version's packages; Lacking where there is no such history. */
+/** The tree of a commit with its packages; Lacking where there is no such history, or no registry that has them. */
 function checkOut(commit: string): string {
   const folder = mkdtempSync(join(tmpdir(), "postern-old-"));
   try {
@@ -72,7 +72,13 @@ function checkOut(commit: string): string {
     rmSync(folder, { recursive: true, force: true });
     throw new Lacking(`the old version ${commit} is not to be had of git: ${(error as Error).message.split("\n")[0]}`);
   }
-  if (!existsSync(join(folder, "node_modules"))) symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  try {
+    const options = ["--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"];
+    execFileSync("npm", ["ci", ...options], { cwd: folder, stdio: "pipe" });
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw new Lacking(`the packages of ${commit} cannot be installed: ${(error as Error).message.split("\n")[0]}`);
+  }
   return folder;
 }
 

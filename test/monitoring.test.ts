@@ -1,8 +1,9 @@
-// docs/alerts.yml against the program: every metric that a rule names is in /metrics of a process with all roles, with the
-// labels it is asked for, and every runbook is a heading of docs/operations.md.
+// deploy/monitoring against the program: every metric that an alert or the board names is in /metrics of a process with all
+// roles, with the labels it is asked for, and every runbook is a heading of docs/operations.md.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { type Running, startRoles } from "../src/app.ts";
@@ -11,7 +12,8 @@ import { type TestApi, testApi } from "./support/api.ts";
 
 const DOCS = join(import.meta.dirname, "../docs");
 const SOURCE = join(import.meta.dirname, "../src");
-const rules = readFileSync(join(DOCS, "alerts.yml"), "utf8");
+const MONITORING = join(import.meta.dirname, "../deploy/monitoring");
+const rules = readFileSync(join(MONITORING, "alerts.yml"), "utf8");
 
 let api: TestApi;
 let running: Running;
@@ -32,6 +34,20 @@ after(async () => {
 });
 
 type Rule = { name: string; expr: string; runbook: string };
+
+/** What Prometheus itself adds to each series. */
+const SCRAPED = ["job", "instance"];
+
+type Panel = { type: string; title: string; targets?: { expr: string; legendFormat: string }[] };
+
+function readBoard(): { name: string; expr: string; legend: string }[] {
+  const { panels } = JSON.parse(readFileSync(join(MONITORING, "board.json"), "utf8")) as { panels: Panel[] };
+  return panels
+    .filter(({ type }) => type !== "row")
+    .flatMap(({ title, targets = [] }) =>
+      targets.map(({ expr, legendFormat }) => ({ name: `board: ${title}`, expr, legend: legendFormat })),
+    );
+}
 
 function readRules(): Rule[] {
   const blocks = rules.split(/^ {6}- alert: /m).slice(1);
@@ -60,13 +76,13 @@ test("every alert has a name of its own, an expression, and a runbook that is th
   );
 });
 
-test("every metric that an alert names is in /metrics", () => {
+test("every metric that an alert or the board names is in /metrics", () => {
   const there = new Set(
     [...metrics.matchAll(/^# TYPE (\w+) (\w+)$/gm)].flatMap(([, name, type]) => namesOf(name!, type!)),
   );
-  for (const { name, expr } of readRules()) {
+  for (const { name, expr } of [...readRules(), ...readBoard()]) {
     const asked = [...expr.matchAll(/\b(?:postern|nodejs|process)_[a-z0-9_]+/g)].map(([metric]) => metric);
-    assert.ok(asked.length > 0 || expr.startsWith("up{"), `${name} asks for no metric of ours`);
+    assert.ok(asked.length > 0 || /\bup\{/.test(expr), `${name} asks for no metric of ours`);
     for (const metric of asked) assert.ok(there.has(metric), `${name}: there is no metric ${metric}`);
   }
 });
@@ -75,17 +91,18 @@ function namesOf(name: string, type: string): string[] {
   return type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name];
 }
 
-test("every label that an alert asks for is one of the metric's, and every value is one the program knows", () => {
+test("every label that an alert or the board asks for is one of the metric's, and every value is one the program knows", () => {
   const kinds = new Map([...metrics.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, kind]) => [name!, kind!]));
   const sources = program();
   let asked = 0;
-  for (const { name, expr } of readRules()) {
+  for (const { name, expr } of [...readRules(), ...readBoard()]) {
     for (const [, metric, matchers] of expr.matchAll(/\b(postern_[a-z0-9_]+)\{([^}]*)\}/g)) {
-      const labels = labelsOf(metric!, kinds);
+      const labels = [...labelsOf(metric!, kinds), ...SCRAPED];
       for (const [, label, operator, value] of matchers!.matchAll(/(\w+)(=~|!~|!=|=)"([^"]*)"/g)) {
         asked += 1;
         assert.ok(labels.includes(label!), `${name}: ${metric} has no label ${label}, it has ${labels.join(", ")}`);
-        if (!operator!.includes("~")) assert.ok(sources.includes(`"${value}"`), `${name}: nothing says ${value}`);
+        if (!operator!.includes("~") && !value!.startsWith("$"))
+          assert.ok(sources.includes(`"${value}"`), `${name}: nothing says ${value}`);
       }
     }
   }
@@ -105,6 +122,37 @@ function program(): string {
   const own = files.filter((path) => path.endsWith(".ts") && !/\.(test|fixture)\.ts$/.test(path));
   return own.map((path) => readFileSync(join(SOURCE, path), "utf8")).join("\n");
 }
+
+test("a legend of the board names labels that its expression keeps", () => {
+  for (const { name, expr, legend } of readBoard()) {
+    const kept = /by \(([^)]*)\)/.exec(expr)?.[1]?.split(", ") ?? (/\b(sum|max|min|count)\(/.test(expr) ? [] : SCRAPED);
+    for (const [, label] of legend.matchAll(/\{\{(\w+)\}\}/g)) assert.ok(kept.includes(label!), `${name}: ${label}`);
+  }
+});
+
+test("every counter and gauge of ours that a process with all roles has is on the board, in an alert, or in docs/operations.md", () => {
+  const told = [rules, readFileSync(join(MONITORING, "board.json")), readFileSync(join(DOCS, "operations.md"))].join();
+  const own = [...metrics.matchAll(/^# TYPE (postern_\w+) (?:counter|gauge)$/gm)].map(([, name]) => name!);
+  assert.ok(own.length > 30);
+  assert.deepEqual(
+    own.filter((name) => !told.includes(name)),
+    [],
+  );
+});
+
+test("promtool reads every expression of the board", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "postern-board-"));
+  const file = join(folder, "board.yml");
+  const written = readBoard().map(({ expr }, index) => ({
+    record: `board:${index}`,
+    expr: expr.replaceAll("$__rate_interval", "5m").replaceAll("$job", "postern"),
+  }));
+  writeFileSync(file, JSON.stringify({ groups: [{ name: "board", rules: written }] }));
+  const { error, status, stdout, stderr } = spawnSync("promtool", ["check", "rules", file], { encoding: "utf8" });
+  rmSync(folder, { recursive: true });
+  if (error) return t.skip("promtool is not installed (Debian: prometheus)");
+  assert.equal(status, 0, stdout + stderr);
+});
 
 test("a metric is compared with another as sums of both, since labels of one would have to be those of the other", () => {
   const shares = readRules().filter(({ expr }) => /[<>]=? *[\d.e]+ *\*/.test(expr));
@@ -136,7 +184,7 @@ test("what is missing when its last process is gone is missed", () => {
 });
 
 test("promtool reads the rules, and they fire in the situations of deploy/monitoring/alerts.test.yml, and only then", (t) => {
-  const cases = join(import.meta.dirname, "../deploy/monitoring/alerts.test.yml");
+  const cases = join(MONITORING, "alerts.test.yml");
   const { error, status, stdout, stderr } = spawnSync("promtool", ["test", "rules", cases], { encoding: "utf8" });
   if (error) return t.skip("promtool is not installed (Debian: prometheus)");
   assert.equal(status, 0, stdout + stderr);
