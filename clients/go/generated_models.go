@@ -3745,6 +3745,12 @@ type MaskedSettings struct {
 	AliasesHour int64 `json:"aliases_hour"`
 	// The same for a day (UTC). 2,000 at first
 	AliasesDay int64 `json:"aliases_day"`
+	// Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn:
+	// it is forwarded, and its From name says so
+	ForgedMail string `json:"forged_mail"`
+	// Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the
+	// oldest says that DMARC passed
+	ARCSealers []string `json:"arc_sealers"`
 	// RFC 3339, UTC
 	UpdatedAt *string `json:"updated_at"`
 	// Extra fields of a request, also nulls.
@@ -5459,6 +5465,12 @@ type UpdateMaskedSettingsRequest struct {
 	AliasesHour *int64 `json:"aliases_hour" postern:"optional"`
 	// The same for a day (UTC). 2,000 at first
 	AliasesDay *int64 `json:"aliases_day" postern:"optional"`
+	// Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn:
+	// it is forwarded, and its From name says so
+	ForgedMail *string `json:"forged_mail" postern:"optional"`
+	// Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the
+	// oldest says that DMARC passed
+	ARCSealers []string `json:"arc_sealers" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage

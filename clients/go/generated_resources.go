@@ -1487,7 +1487,7 @@ type MaskedSettingsResource struct {
 	transport *transport
 }
 
-// Get: The limits of an organization's masked aliases together. The limits at first, as long as nothing was
+// Get: What holds for an organization's masked aliases together. The values at first, as long as nothing was
 // changed; `updated_at` is then null.
 func (r *MaskedSettingsResource) Get(ctx context.Context, options ...RequestOption) (*MaskedSettings, error) {
 	var answer MaskedSettings
@@ -1498,8 +1498,8 @@ func (r *MaskedSettingsResource) Get(ctx context.Context, options ...RequestOpti
 	return &answer, nil
 }
 
-// Update: Change these limits; what is left out stays. With a live key. On the free plan limits may be lowered,
-// not raised above what they are at first.
+// Update: Change these settings; what is left out stays. With a live key. On the free plan limits may be
+// lowered, not raised above what they are at first.
 func (r *MaskedSettingsResource) Update(ctx context.Context, input UpdateMaskedSettingsRequest, options ...RequestOption) (*MaskedSettings, error) {
 	var answer MaskedSettings
 	_, err := r.transport.json(ctx, call{method: "PUT", path: "/v1/masked/settings", input: input}, &answer, options)

@@ -219,6 +219,8 @@ export type DmarcPolicy = { policy: Policy | null; applied: Policy | null };
 /** What receiving and its features ask of authentication; `header` is the Authentication-Results field. */
 export type SenderVerdicts = Pick<AuthSummary, "dkim" | "spf"> & {
   dmarc: AuthSummary["dmarc"] & DmarcPolicy;
+  /** Not of mail that was kept. */
+  arc?: { result: string; sealers: string[]; vouched_domain?: string };
   header: string;
 };
 

@@ -9,10 +9,17 @@ export const LIMITS = [
   "aliases_hour",
   "aliases_day",
 ] as const;
-export type MaskedSettings = Record<(typeof LIMITS)[number], number>;
-type Row = MaskedSettings & { updated_at: Date };
+export const FORGED_MAIL = ["quarantine", "warn"] as const;
+export type MaskedLimits = Record<(typeof LIMITS)[number], number>;
+/** `arc_sealers` is null in the row of an organization that set none. */
+export type MaskedSettings<S = string[]> = MaskedLimits & {
+  forged_mail: (typeof FORGED_MAIL)[number];
+  arc_sealers: S;
+};
+export type Row = MaskedSettings<string[] | null> & { updated_at: Date };
 
-const COLUMNS = [...LIMITS, "updated_at"].join(", ");
+const NAMES = [...LIMITS, "forged_mail", "arc_sealers", "updated_at"] as const;
+const COLUMNS = NAMES.join(", ");
 
 /** Index: masked_settings_pkey. */
 export function findSettings(tx: Query, orgId: string) {
@@ -25,10 +32,9 @@ export function lockSettings(tx: Tx, orgId: string) {
 }
 
 export function putSettings(tx: Tx, orgId: string, row: Row) {
-  const names = [...LIMITS, "updated_at"] as const;
   return tx.execute(
-    `insert into masked_settings (org_id, ${COLUMNS}) values ($1, ${names.map((_, at) => `$${at + 2}`).join(", ")})
-     on conflict (org_id) do update set ${names.map((name) => `${name} = excluded.${name}`).join(", ")}`,
-    [orgId, ...names.map((name) => row[name])],
+    `insert into masked_settings (org_id, ${COLUMNS}) values ($1, ${NAMES.map((_, at) => `$${at + 2}`).join(", ")})
+     on conflict (org_id) do update set ${NAMES.map((name) => `${name} = excluded.${name}`).join(", ")}`,
+    [orgId, ...NAMES.map((name) => row[name])],
   );
 }

@@ -1,11 +1,14 @@
 // /v1/masked/settings
 import { Type } from "typebox";
-import { type Api, answers, Closed, Named, Nullable, Time } from "../http/http.ts";
+import { type Api, answers, Closed, Named, Nullable, OneOf, Time } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import { changeMaskedSettings, showSettings } from "./settings.ts";
+import { FORGED_MAIL } from "./settings-queries.ts";
 
 const LIMIT_MAX = 1_000_000;
 const Limit = (description: string) => Type.Integer({ minimum: 1, maximum: LIMIT_MAX, description });
+
+const DOMAIN = "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z][a-z0-9-]{0,62}$";
 
 const fields = {
   replies_person_hour: Limit("Mails an hour that one mailbox sends through all its aliases together. 40 at first"),
@@ -14,6 +17,15 @@ const fields = {
   replies_day: Limit("The same for a day (UTC). 5,000 at first"),
   aliases_hour: Limit("Aliases that may be created within an hour. 500 at first"),
   aliases_day: Limit("The same for a day (UTC). 2,000 at first"),
+  forged_mail: OneOf(FORGED_MAIL, {
+    description:
+      "Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so",
+  }),
+  arc_sealers: Type.Array(Type.String({ pattern: DOMAIN, maxLength: 253 }), {
+    maxItems: 100,
+    description:
+      "Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the oldest says that DMARC passed",
+  }),
 };
 const Settings = Named("MaskedSettings", Type.Object({ ...fields, updated_at: Nullable(Time) }));
 const tags = ["Masked aliases"];
@@ -26,8 +38,8 @@ export function mountMaskedSettings(api: Api, world: World): void {
       schema: {
         operationId: "getMaskedSettings",
         tags,
-        summary: "The limits of an organization's masked aliases together",
-        description: "The limits at first, as long as nothing was changed; `updated_at` is then null.",
+        summary: "What holds for an organization's masked aliases together",
+        description: "The values at first, as long as nothing was changed; `updated_at` is then null.",
         response: answers({ 200: Settings }),
       },
     },
@@ -40,7 +52,7 @@ export function mountMaskedSettings(api: Api, world: World): void {
       schema: {
         operationId: "updateMaskedSettings",
         tags,
-        summary: "Change these limits; what is left out stays",
+        summary: "Change these settings; what is left out stays",
         description:
           "With a live key. On the free plan limits may be lowered, not raised above what they are at first.",
         body: Type.Partial(Closed(fields), { additionalProperties: false }),

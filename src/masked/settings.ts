@@ -1,5 +1,5 @@
-// What an organization sets for its masked addresses together: how much may leave through them, and how many may be made. The
-// limits of one alias are fixed (windows.ts). On the free plan, which anybody can have, limits may be lowered, not raised.
+// What an organization sets for its masked addresses together: how much may leave through them, how many may be made, and what
+// becomes of mail whose author is not proven. The limits of one alias are fixed (windows.ts). On the free plan, which anybody can have, limits may be lowered, not raised.
 import { protectLive } from "../accounts/accounts.ts";
 import type { Account } from "../http/http.ts";
 import type { Query } from "../platform/database/db.ts";
@@ -8,6 +8,10 @@ import type { World } from "../platform/world.ts";
 import * as queries from "./settings-queries.ts";
 
 export type MaskedSettings = queries.MaskedSettings;
+export type MaskedLimits = queries.MaskedLimits;
+
+const ARC_SEALERS =
+  "google.com gmail.com googlegroups.com microsoft.com messagingengine.com fastmail.com pobox.com topicbox.com forwardemail.net";
 
 /**
  * A person who writes to ten friends an evening has room, and sixty aliases of one mailbox do not make it a mailing machine.
@@ -20,6 +24,9 @@ const DEFAULTS: MaskedSettings = {
   replies_day: 5_000,
   aliases_hour: 500,
   aliases_day: 2_000,
+  forged_mail: "quarantine",
+  // github.com/trusteddomainproject/ARC_Community_Sealers, those that many people use.
+  arc_sealers: ARC_SEALERS.split(" "),
 };
 
 /** What holds for the organization. */
@@ -61,6 +68,6 @@ function refuseMore(changes: Partial<MaskedSettings>): void {
   throw new Refusal("plan_limit_reached", message, { field });
 }
 
-function pick(row: MaskedSettings): MaskedSettings {
-  return Object.fromEntries(queries.LIMITS.map((name) => [name, row[name]])) as MaskedSettings;
+function pick({ updated_at: _, ...row }: queries.Row): MaskedSettings {
+  return { ...row, arc_sealers: row.arc_sealers ?? DEFAULTS.arc_sealers };
 }

@@ -54,7 +54,12 @@ describe("the parse pool", () => {
       forwards: [
         {
           ...{ from: own, to: [own], cc: [], reply_to: [], in_reply_to: [], references: [], calendar: [] },
-          ...{ message_id: { id: "<a@b.example>", is_given: true }, received_ms: 1, loop_mark: "x" },
+          ...{
+            message_id: { id: "<a@b.example>", is_given: true },
+            received_ms: 1,
+            authentication: null,
+            loop_mark: "x",
+          },
           unsubscribe_page: null,
         },
       ],

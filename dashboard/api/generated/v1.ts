@@ -1508,12 +1508,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The limits of an organization's masked aliases together
-         * @description The limits at first, as long as nothing was changed; `updated_at` is then null.
+         * What holds for an organization's masked aliases together
+         * @description The values at first, as long as nothing was changed; `updated_at` is then null.
          */
         get: operations["getMaskedSettings"];
         /**
-         * Change these limits; what is left out stays
+         * Change these settings; what is left out stays
          * @description With a live key. On the free plan limits may be lowered, not raised above what they are at first.
          */
         put: operations["updateMaskedSettings"];
@@ -1984,8 +1984,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_Tv9",
-         *       "last_four": "RKt7",
+         *       "key_prefix": "svc_test_geA",
+         *       "last_four": "rXfu",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2567,7 +2567,7 @@ export interface components {
          *       "selector": "postern2",
          *       "domain": "shop1.example",
          *       "algorithm": "ed25519",
-         *       "public_key": "cToaEyuqgzSEpCIZeoI6aHsSqfc4BLMCUUEd1XgXXyM=",
+         *       "public_key": "KXiNggmjWVF/uOhX2znZZfbfpr18/2Zce7v4+Uxk7Eo=",
          *       "status": "pending",
          *       "active": false,
          *       "verified": false,
@@ -2654,7 +2654,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=cToaEyuqgzSEpCIZeoI6aHsSqfc4BLMCUUEd1XgXXyM=",
+         *       "value": "v=DKIM1; k=ed25519; p=KXiNggmjWVF/uOhX2znZZfbfpr18/2Zce7v4+Uxk7Eo=",
          *       "selector": "postern2"
          *     }
          */
@@ -2675,7 +2675,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=cToaEyuqgzSEpCIZeoI6aHsSqfc4BLMCUUEd1XgXXyM="
+         *       "value": "v=DKIM1; k=ed25519; p=KXiNggmjWVF/uOhX2znZZfbfpr18/2Zce7v4+Uxk7Eo="
          *     }
          */
         DkimRecord: {
@@ -2704,12 +2704,12 @@ export interface components {
         DmarcAddress: {
             /**
              * @description Where reports are sent
-             * @example a942c16baf37583521fe994573c0fe25@reports.postern.example
+             * @example 634c6b6423ebe727076838fa5b34573f@reports.postern.example
              */
             address: string;
             /**
              * @description For the rua= of the domain's DMARC record
-             * @example mailto:a942c16baf37583521fe994573c0fe25@reports.postern.example
+             * @example mailto:634c6b6423ebe727076838fa5b34573f@reports.postern.example
              */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
@@ -3196,7 +3196,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "_dmarc.shop1.example",
-         *       "value": "v=DMARC1; p=none; rua=mailto:a942c16baf37583521fe994573c0fe25@reports.postern.ex"
+         *       "value": "v=DMARC1; p=none; rua=mailto:634c6b6423ebe727076838fa5b34573f@reports.postern.ex"
          *     }
          */
         DmarcSuggestedRecord: {
@@ -4725,8 +4725,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "4a8niffh4u@masked.postern.example",
-         *       "address": "4a8niffh4u",
+         *       "email": "gxapv7hete@masked.postern.example",
+         *       "address": "gxapv7hete",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop27@mailbox.example"
@@ -4842,7 +4842,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.pvjzrhrzsquql72ttyqprahzpm@masked.postern.example",
+         *       "reply_address": "r.l4dmr52dmeqqup2a5mz6g4jw5e@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5001,6 +5001,19 @@ export interface components {
              * @example 2000
              */
             aliases_day: number;
+            /**
+             * @description Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
+             * @example quarantine
+             * @enum {string}
+             */
+            forged_mail: "quarantine" | "warn";
+            /**
+             * @description Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the oldest says that DMARC passed
+             * @example [
+             *       "google.com"
+             *     ]
+             */
+            arc_sealers: string[];
             /**
              * Format: date-time
              * @description RFC 3339, UTC
@@ -5671,7 +5684,7 @@ export interface components {
         };
         /**
          * @example {
-         *       "recipient": "help1795528245819@shop1.example",
+         *       "recipient": "help1795530374316@shop1.example",
          *       "accepted": true,
          *       "smtp_code": 250,
          *       "enhanced_code": "2.0.0",
@@ -6365,6 +6378,13 @@ export interface components {
             aliases_hour?: number;
             /** @description The same for a day (UTC). 2,000 at first */
             aliases_day?: number;
+            /**
+             * @description Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
+             * @enum {string}
+             */
+            forged_mail?: "quarantine" | "warn";
+            /** @description Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the oldest says that DMARC passed */
+            arc_sealers?: string[];
         };
         /**
          * @example {
@@ -6661,7 +6681,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 9,
+         *       "duration_ms": 14,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null

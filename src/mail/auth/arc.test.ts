@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { type Canonicalization, canonicalizeHeader, canonicalSlices, splitFields } from "../dkim/canonicalize.ts";
+import { vouchedDomain } from "./arc.ts";
 import { dataFolder, fixedResolver, type NodeResolver, readJson, withCrlf } from "./look-ups.fixture.ts";
 import { dnsOfExample, judge, plainMail, rsaKey } from "./signed-mail.fixture.ts";
 import { dnsError } from "./spf-suite.fixture.ts";
@@ -93,6 +94,21 @@ function sealed(mode: Canonicalization, c: string, field = "From"): Buffer {
   const seal = signedBy([results, message, `ARC-Seal: ${common} cv=none; b=`], "relaxed");
   return Buffer.concat([Buffer.from(`${seal}\r\n${message}\r\n${results}\r\n`), plainMail]);
 }
+
+describe("what the oldest set says of DMARC", () => {
+  const cases: [string, string | null][] = [
+    ["i=1; mx.example; dmarc=pass (p=REJECT sp=REJECT) header.from=Author.example", "author.example"],
+    ["i=1; mx.example; spf=pass; dmarc=pass policy.dmarc=none header.from=a.example; dkim=none", "a.example"],
+    ["i=1; mx.example; dmarc=fail header.from=a.example", null],
+    ["i=1; mx.example; dmarc=pass", null],
+    ["i=1; mx.example; xdmarc=pass header.from=a.example", null],
+    ['i=1; mx.example; dkim=fail reason="; dmarc=pass header.from=a.example"', null],
+    ["i=1; mx.example; dkim=fail (; dmarc=pass header.from=a.example; (", null],
+    ["i=1; mx.example; dmarc=pass header.from=a.example; dmarc=pass header.from=b.example", null],
+    ["i=1; mx.example; dmarc=pass header.from=a.example header.from=b.example", null],
+  ];
+  for (const [text, want] of cases) it(text, () => assert.equal(vouchedDomain(text), want));
+});
 
 describe("an ARC-Message-Signature", () => {
   const resultOf = async (mail: Buffer, dns: Record<string, unknown[] | string> = dnsOfExample) =>

@@ -8,12 +8,16 @@ import { findKeys } from "./signing-key.ts";
 import { colonList, parseTagList, withoutFws, withoutSignature } from "./tag-list.ts";
 import { isSigned, type Verification, verifySignature } from "./verify-signature.ts";
 
-/** `instances`: how many sets there are. `sealers`: their domains, the oldest first. */
+/**
+ * `instances`: how many sets there are. `sealers`: their domains, the oldest first. `vouched_domain`: the author's domain for
+ * which the oldest says that DMARC passed, of a chain that passes.
+ */
 export type ArcVerdict = {
   result: "none" | "pass" | "fail" | "temperror";
   reason: string;
   instances: number;
   sealers: string[];
+  vouched_domain?: string;
 };
 
 type Seal = { domain: string; selector: string; key_type: KeyType; value: Buffer; cv: string };
@@ -129,7 +133,23 @@ export async function verifyArc(chain: ArcChain, given: Verification): Promise<A
     const problem = await sealProblem(sets.slice(0, instance), given.look_ups);
     if (problem) return { ...about, result: problem.result, reason: `seal ${instance}: ${problem.reason}` };
   }
-  return { ...about, result: "pass", reason: "" };
+  const vouched = vouchedDomain(fieldText((sets[0] as ArcSet).results));
+  return { ...about, result: "pass", reason: "", ...(vouched === null ? {} : { vouched_domain: vouched }) };
+}
+
+const vouchedCharsMax = 20_000;
+
+/** What a field of results says of DMARC: the author's domain where it says once that it passed. */
+export function vouchedDomain(text: string): string | null {
+  const plain = text
+    .slice(0, vouchedCharsMax)
+    .replace(/"(?:[^"\\]|\\.)*"/g, "")
+    .replace(/\([^()]*\)/g, " ");
+  const said = plain.split(";").filter((one) => /^\s*dmarc\s*=/i.test(one));
+  if (said.length !== 1 || /[()"]|header\.from.*header\.from/is.test(said[0] as string)) return null;
+  const [, domain] =
+    /^\s*dmarc\s*=\s*pass\s(?:.*\s)?header\.from\s*=\s*([a-z0-9._-]{1,253})\s*$/is.exec(`${said[0]}`) ?? [];
+  return domain?.toLowerCase() ?? null;
 }
 
 type SealProblem = { result: "fail" | "temperror"; reason: string };

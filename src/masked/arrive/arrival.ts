@@ -25,6 +25,7 @@ import { type AliasRow, DESTINATION_BOUNCING, type Destination } from "../types.
 import { isAnswer, isFromContact } from "./answers.ts";
 import { addressOf, correspondents, everybody, type Named, usable } from "./correspondents.ts";
 import { type Examined, readParts } from "./parts.ts";
+import { policyFor } from "./policy.ts";
 import { type NoteRefusal, refusalNoter } from "./refusals.ts";
 import { canonicalAddress, mayReply, type Proof } from "./sender-proof.ts";
 import { type IsWithin, takeReply, windowCounter } from "./windows.ts";
@@ -219,7 +220,7 @@ async function checkForward(
 ): Promise<Refused | null> {
   const { incoming, examination, counted, isWithin } = checked;
   const verdicts = await examination.verdicts();
-  if (isRefusedByPolicy(verdicts)) return turn(checked, POLICY, "dmarc");
+  if ((await policyFor(world, alias.org_id, verdicts)) === "reject") return turn(checked, POLICY, "dmarc");
   if (!counted.has(alias.id) && !(await isWithin(alias, "forward_minute"))) return turn(checked, LATER, "rate_limited");
   counted.add(alias.id);
   if (!alias.active) return null;
@@ -264,11 +265,6 @@ export function isOwnMail(
 function isReverseOf({ domain }: AliasRow, email: string): boolean {
   const [local = "", host] = untagged(email.toLowerCase()).split("@");
   return REPLY_LOCAL.test(local) && host === domain;
-}
-
-/** Does the author's domain ask to refuse this mail? */
-export function isRefusedByPolicy({ dmarc }: { dmarc: { result: string; applied: string | null } }): boolean {
-  return dmarc.result === "fail" && dmarc.applied === "reject";
 }
 
 /** Would the mail bring more new contacts than a day may? */

@@ -3,12 +3,12 @@
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import { readHead } from "../../mail/mime/read-head.ts";
 import type { ReturnedMail } from "../../mail/returned-mail.ts";
-import type { Proof } from "./sender-proof.ts";
+import type { Policed } from "./policy.ts";
 
 /** The shape of receiving's Examination. */
 export type Examined = {
   bytes(): Promise<Buffer>;
-  verdicts(): Promise<Proof & { dmarc: { result: string; applied: string | null } }>;
+  verdicts(): Promise<Policed>;
   parsed(): Promise<{ kind: "parsed"; mail: ParsedMail } | { kind: "failed"; reason: string }>;
   returned(): Promise<{ kind: "parsed"; returned: ReturnedMail } | { kind: "failed"; reason: string }>;
 };

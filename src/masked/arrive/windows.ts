@@ -3,7 +3,7 @@
 import { coalesce } from "../../platform/fair/coalesce.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
-import type { MaskedSettings } from "../settings.ts";
+import type { MaskedLimits } from "../settings.ts";
 import type { AliasRow } from "../types.ts";
 
 const HOUR_MS = 3_600_000;
@@ -22,6 +22,7 @@ const WINDOWS = {
   reply_hour: { span_ms: HOUR_MS, max: 20 },
   reply_day: { span_ms: 24 * HOUR_MS, max: 100 },
   refusal_hour: { span_ms: HOUR_MS, max: 60 },
+  quarantine_notice_day: { span_ms: 24 * HOUR_MS, max: 5 },
   ...settable("person_reply", "org_reply", "new_alias"),
 };
 const AT_ONCE_MAX = 200;
@@ -73,7 +74,7 @@ type Leaving = { org_id: string; alias: Owner /** Who writes. */; destination_id
  * Counts one more mail that leaves from the alias by its owner's wish, for the alias, and where it is live for the person with
  * all their aliases and for the organization. False when one of them may send no more for now.
  */
-export async function takeReply(isWithin: IsWithin, limits: MaskedSettings, leaving: Leaving): Promise<boolean> {
+export async function takeReply(isWithin: IsWithin, limits: MaskedLimits, leaving: Leaving): Promise<boolean> {
   const { org_id, alias, destination_id, isLive } = leaving;
   if (!(await isWithin(alias, "reply_hour")) || !(await isWithin(alias, "reply_day"))) return false;
   if (!isLive) return true;
@@ -94,7 +95,7 @@ function isNamed(owner: { org_id: string; id: string | null }): owner is Owner {
 }
 
 /** Counts one more alias of the organization; the limit that it is over, else null. */
-export async function takeAlias(isWithin: IsWithin, limits: MaskedSettings, orgId: string) {
+export async function takeAlias(isWithin: IsWithin, limits: MaskedLimits, orgId: string) {
   const owner = { org_id: orgId, id: orgId };
   if (!(await isWithin(owner, "new_alias_hour", limits.aliases_hour))) return "hourly";
   return (await isWithin(owner, "new_alias_day", limits.aliases_day)) ? null : "daily";

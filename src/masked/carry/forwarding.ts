@@ -3,12 +3,14 @@
 
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import { NotNow } from "../../platform/not-now.ts";
-import { addressDigest, openContact, untagged } from "../addresses/addresses.ts";
+import { addressDigest, contactDigest, openContact, untagged } from "../addresses/addresses.ts";
 import { ensureContacts } from "../addresses/contacts.ts";
-import { isOwnMail, isProvenOwn, isRefusedByPolicy, unreachableReason } from "../arrive/arrival.ts";
+import { isOwnMail, isProvenOwn, unreachableReason } from "../arrive/arrival.ts";
 import { addressOf, correspondents, everybody, type Named, type Person } from "../arrive/correspondents.ts";
 import { readParts } from "../arrive/parts.ts";
+import { policyFor } from "../arrive/policy.ts";
 import { canonicalAddress, verdictsOf } from "../arrive/sender-proof.ts";
+import { windowCounter } from "../arrive/windows.ts";
 import { addressFinder, contactFinder, contextFinder, type FindContact } from "../lookups.ts";
 import { findWarnedAt, setWarnedAt } from "../people-queries.ts";
 import { mailtoToLeave } from "../rewrite/forward.ts";
@@ -16,12 +18,13 @@ import type { Replacement } from "../rewrite/scrub/replace-addresses.ts";
 import { personDigest, type Token, tokenDigest } from "../rewrite/sent-content.ts";
 import { isSameMailbox } from "../rewrite/spellings.ts";
 import type { ForwardOrder, GivenId } from "../rewrite/write-forwards.ts";
-import { isSuspicious, type Suspicious, warnOwner } from "../settle/reports.ts";
+import { maskedSettings } from "../settings.ts";
+import { isSuspicious, type Suspicious, tellQuarantined, warnOwner } from "../settle/reports.ts";
 import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "../types.ts";
 import * as carry from "./carry.ts";
 import { isLoop, loopMark } from "./loops.ts";
 import { probingTokens, sentKey, sentRows, tokensOf } from "./sent.ts";
-import { plainName, shownName } from "./shown-name.ts";
+import { plainName, shownName, UNPROVEN } from "./shown-name.ts";
 import { idsForMailbox, pairOfIds, sameIds, writableId } from "./thread-ids.ts";
 import { unsubscribePage } from "./unsubscribing.ts";
 
@@ -42,6 +45,7 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
   const find = contextFinder(world);
   const findAddress = addressFinder(world);
   const findContact = contactFinder(world);
+  const isWithin = windowCounter(world);
   return async (mail: M) => {
     const context = await carry.loadContext(find, mail);
     if (!context) return carry.gone(world, mail);
@@ -60,19 +64,21 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
       const counts = { received, blocked: type === "forward" ? 0 : received };
       return carry.conclude(world, { alias, mail }, { status: "dropped", reason, entries: [entry], counts });
     };
-    const hold = async (reason: string, because = reason) => {
+    const hold = async (reason: string, because = reason, leaving: carry.Leaving[] = []) => {
       const entry = { ...about, type: "quarantine" as const, outcome: "held" as const, reason };
       const held = { status: "quarantined" as const, reason: because, found: await judging.describe(mail, report) };
       return carry.conclude(
         world,
         { alias, mail },
-        { ...held, entries: [entry], counts: { received, blocked: received } },
+        { ...held, entries: [entry], counts: { received, blocked: received }, leaving },
       );
     };
     if (!alias.active && alias.disabled_reason !== DESTINATION_BOUNCING) {
       return mail.released ? hold("alias_disabled") : stop("alias_disabled", "block");
     }
-    if (isRefusedByPolicy(verdicts)) return stop("dmarc", "block");
+    // Who wants what was kept wants it whatever is asked for.
+    const asked = await policyFor(world, alias.org_id, verdicts);
+    if (asked === "reject" && !mail.released) return stop("dmarc", "block");
     const from = canonicalAddress(parsed.from[0]?.email ?? envelope.from).toLowerCase();
     if (await isLoop(world, findAddress, alias, { bytes, from, envelope_from: envelope.from })) return stop("loop");
     const isProven = isProvenOwn(destinations, { parsed, envelope_from: envelope.from }, verdicts);
@@ -81,6 +87,12 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     if (quarantine !== null && !mail.released) return hold("spam", quarantine);
     const unreachable = unreachableReason(context);
     if (unreachable !== null) return hold(unreachable);
+    if (asked !== null && !mail.released && (await isKept(world, alias))) {
+      const contact = await findContact(alias, contactDigest(world, alias.id, from));
+      if (contact?.blocked) return stop("contact_blocked", "block");
+      const told = (await isWithin(alias, "quarantine_notice_day")) ? destinations : [];
+      return hold("dmarc", "dmarc", await tellKept(world, ports, { alias, mail, from }, told));
+    }
     const outsiders = await outside(world, findAddress, destinations);
     const ready = outsiders.filter(({ email }) => own === null || email.toLowerCase() !== from);
     if (ready.length === 0) return stop("loop");
@@ -89,9 +101,32 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     const named = correspondents(alias, given);
     const people = await introduce(world, findContact, alias, { ...named, mailboxes: isProven ? [] : mailboxes });
     if (people.author.blocked) return stop("contact_blocked", "block");
-    const building = { bytes, parsed, mail, people, mailboxes, isOwn: isProven };
+    if (asked !== null) people.from = { ...people.from, name: `${UNPROVEN} ${people.from.name ?? ""}`.trim() };
+    const authentication = isProven ? null : (verdicts.header ?? null);
+    const building = { bytes, parsed, mail, people, mailboxes, isOwn: isProven, authentication };
     return (await forwardAll(world, ports, { alias, building, ready, about, findContact })) ?? hold("too_complex");
   };
+}
+
+async function isKept({ db }: Pick<carry.CarryWorld, "db">, { org_id }: AliasRow): Promise<boolean> {
+  return (await maskedSettings(db, org_id)).forged_mail === "quarantine";
+}
+
+/** Tells the mailboxes that a mail waits for their word. */
+async function tellKept(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  { alias, mail: { environment }, from }: { alias: AliasRow; mail: carry.ArrivedMail; from: string },
+  destinations: readonly Destination[],
+): Promise<carry.Leaving[]> {
+  const ready = destinations.filter(({ status }) => status === "verified");
+  const shown = shownName({ name: null, email: from });
+  return Promise.all(
+    ready.map(async ({ email: to }) => ({
+      raw: await tellQuarantined(world, ports, alias, { to, environment, about_id: null, shown }),
+      trace: { kind: "notice" as const },
+    })),
+  );
 }
 
 type About = { spf: string; dkim: string; dmarc: string; size: number; spam_score: number | null };
@@ -293,13 +328,15 @@ type Building = {
   mailboxes: readonly string[];
   /** Is the author one of them? */
   isOwn: boolean;
+  /** What was found of the mail's origin, as a field; null for the owner's own. */
+  authentication: string | null;
 };
 type Writing = Building & Written & { destination: Destination };
 
 function orderFor(
   world: carry.CarryWorld,
   alias: AliasRow,
-  { people, parsed, mail, threads, own_ids, mailboxes, isOwn, destination }: Writing,
+  { people, parsed, mail, threads, own_ids, mailboxes, isOwn, authentication, destination }: Writing,
 ): ForwardOrder {
   // What is the mailbox's own is known by its own id.
   const idsOf = (known: readonly string[], given: readonly string[]): GivenId[] =>
@@ -314,6 +351,7 @@ function orderFor(
     message_id: idsOf([threads.message_id], [own_ids.message_id])[0] as GivenId,
     received_ms: mail.received_at.getTime(),
     loop_mark: loopMark(world, alias),
+    authentication,
     unsubscribe_page: mailto === null ? null : unsubscribePage(world, alias, author, mailto),
     calendar: [
       ...[addressOf(alias), ...(isOwn ? mailboxes : [])].map((from) => ({ from, to: destination.email })),

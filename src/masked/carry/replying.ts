@@ -26,7 +26,7 @@ import type { ActivityType, ContactSecrets } from "../types.ts";
 import * as carry from "./carry.ts";
 import { contactsBehind, quotedIds, restoring, writtenForms } from "./quoted-people.ts";
 import { isNamedBy, isPersonTo, sentBy } from "./sent.ts";
-import { shownName, undecorated } from "./shown-name.ts";
+import { shownName, UNPROVEN, undecorated } from "./shown-name.ts";
 import { idsForReply, outerId, pairOfIds } from "./thread-ids.ts";
 
 /** It was readable and proven when it was taken: what is in the way is a resolver or a parser that is not there now. */
@@ -318,6 +318,7 @@ async function build(
     ...people.restored,
     ...restoring(others),
     ...(people.isWithin ? [] : quotedIds([...inner, ...ids.own])),
+    { from: `${UNPROVEN} `, to: "" },
   ];
   const named = [...people.owners, ...quoted.filter(({ email }) => isHidden(email))];
   const tokens = [

@@ -12,6 +12,9 @@ export function shownName({ name, email }: Person): string {
   return clean === "" ? readable : `${clean} (${readable})`;
 }
 
+/** Stands before the name of an author whose domain says that this mail is not from it, and is believed. */
+export const UNPROVEN = "[sender not proven]";
+
 /** The name alone; null where there is none besides the address. */
 export function plainName(person: Person): string | null {
   const clean = cleanName(person);
@@ -42,6 +45,6 @@ function cleanName({ name, email }: Person): string {
  */
 export function undecorated(name: string | null, email: string): string | null {
   const readable = shownAddress(email);
-  const clean = (name ?? "").replace(/\s+/g, " ").replace(`(${readable})`, "").trim();
+  const clean = (name ?? "").replace(/\s+/g, " ").replace(UNPROVEN, "").replace(`(${readable})`, "").trim();
   return clean === "" || clean === readable || clean.includes("@") ? null : clean;
 }

@@ -19,6 +19,7 @@ const PARTS: ForwardParts = {
   references: ["<d0@real.example>", "<d1@real.example>"],
   message_id: "c1@example.com",
   received_ms: Date.UTC(2026, 10, 20, 11, 0, 7),
+  authentication: null,
   loop_mark: "mark",
   unsubscribe_page: null,
   hider: null,

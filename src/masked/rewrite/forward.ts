@@ -28,6 +28,8 @@ export type ForwardParts = {
   /** When it came: the date of a mail without one that can be read. */
   received_ms: number;
   loop_mark: string;
+  /** The field Authentication-Results with what was found here; null for the owner's own mail. */
+  authentication: string | null;
   /** Our page for the mailto: List-Unsubscribe; null when there is none. */
   unsubscribe_page: string | null;
   /** What calendar parts say of people, and what the mailbox is to see. */
@@ -52,6 +54,8 @@ export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
   const { headers, text_offset } = splitMessage(bytes);
   const value = fieldReader(bytes);
   const head = [
+    // RFC 8601 §5: on top; what others put into such a field goes with all else.
+    parts.authentication ?? "",
     mailboxHeader("From", [parts.from]),
     parts.to.length > 0 ? mailboxHeader("To", parts.to) : "",
     parts.cc.length > 0 ? mailboxHeader("Cc", parts.cc) : "",

@@ -178,7 +178,7 @@ export function play(seed: () => Dice, owner: string, guess: string, how: How): 
     from: { name: hidden(shownName({ name, email: C })), email: R },
     ...{ to: [{ name: null, email: A }], cc: [], reply_to: [] },
     ...{ in_reply_to: [], references: references.map(hidden), message_id: hidden(message_id).slice(1, -1) },
-    ...{ received_ms: 1_795_000_000_000, loop_mark: "x", unsubscribe_page: null },
+    ...{ received_ms: 1_795_000_000_000, loop_mark: "x", authentication: null, unsubscribe_page: null },
     calendar: [
       { from: A, to: owner },
       { from: C, to: R },

@@ -132,7 +132,7 @@ const maskedForward: Target = {
     if (/\0|\r(?!\n)|(?<!\r)\n/.test(input.toString("latin1"))) return "refused at the door";
     const bytes = buildForward(input, {
       ...{ from: { name: "Shop", email: REVERSE }, to: [{ name: null, email: ALIAS }], cc: [], reply_to: [] },
-      ...{ in_reply_to: [], references: [], message_id: "f1@mask.example", loop_mark: "mark" },
+      ...{ in_reply_to: [], references: [], message_id: "f1@mask.example", authentication: null, loop_mark: "mark" },
       received_ms: 1_795_000_000_000,
       unsubscribe_page: "https://mask.example/unsubscribe/x",
       hider: null,

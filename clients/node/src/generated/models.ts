@@ -1959,6 +1959,16 @@ export type MaskedSettings = {
   aliases_hour: number;
   /** The same for a day (UTC). 2,000 at first */
   aliases_day: number;
+  /**
+   * Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released.
+   * warn: it is forwarded, and its From name says so
+   */
+  forged_mail: "quarantine" | "warn" | (string & {});
+  /**
+   * Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the
+   * oldest says that DMARC passed
+   */
+  arc_sealers: string[];
   /** RFC 3339, UTC */
   updated_at: string | null;
 };
@@ -2719,6 +2729,16 @@ export type UpdateMaskedSettingsRequest = {
   aliases_hour?: number;
   /** The same for a day (UTC). 2,000 at first */
   aliases_day?: number;
+  /**
+   * Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released.
+   * warn: it is forwarded, and its From name says so
+   */
+  forged_mail?: "quarantine" | "warn" | (string & {});
+  /**
+   * Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the
+   * oldest says that DMARC passed
+   */
+  arc_sealers?: string[];
 };
 
 export type UpdateTemplateRequest = {

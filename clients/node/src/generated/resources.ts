@@ -952,12 +952,12 @@ export type Resources = {
     };
     settings: {
       /**
-       * The limits of an organization's masked aliases together. The limits at first, as long as nothing was
+       * What holds for an organization's masked aliases together. The values at first, as long as nothing was
        * changed; `updated_at` is then null.
        */
       get(options?: RequestOptions): Promise<MaskedSettings>;
       /**
-       * Change these limits; what is left out stays. With a live key. On the free plan limits may be lowered,
+       * Change these settings; what is left out stays. With a live key. On the free plan limits may be lowered,
        * not raised above what they are at first.
        */
       update(input?: UpdateMaskedSettingsRequest, options?: RequestOptions): Promise<MaskedSettings>;

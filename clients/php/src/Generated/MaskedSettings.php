@@ -16,8 +16,8 @@ final class MaskedSettings
     }
 
     /**
-     * The limits of an organization's masked aliases together. The limits at first, as long as nothing was
-     * changed; `updated_at` is then null.
+     * What holds for an organization's masked aliases together. The values at first, as long as nothing
+     * was changed; `updated_at` is then null.
      *
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -27,7 +27,7 @@ final class MaskedSettings
     }
 
     /**
-     * Change these limits; what is left out stays. With a live key. On the free plan limits may be
+     * Change these settings; what is left out stays. With a live key. On the free plan limits may be
      * lowered, not raised above what they are at first.
      *
      * @param array{
@@ -43,6 +43,12 @@ final class MaskedSettings
      *     aliases_hour?: int,
      *     // The same for a day (UTC). 2,000 at first
      *     aliases_day?: int,
+     *     // Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
+     *     // released. warn: it is forwarded, and its From name says so
+     *     forged_mail?: string,
+     *     // Domains whose ARC seals are believed, with those under them: mail that only they sealed passes
+     *     // where the oldest says that DMARC passed
+     *     arc_sealers?: list<string>,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

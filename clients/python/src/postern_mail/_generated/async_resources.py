@@ -684,14 +684,14 @@ class AsyncMaskedSettings:
         self._transport = transport
 
     async def get(self, *, options: Optional[RequestOptions] = None) -> m.MaskedSettings:
-        """The limits of an organization's masked aliases together. The limits at first, as long as
+        """What holds for an organization's masked aliases together. The values at first, as long as
         nothing was changed; `updated_at` is then null."""
         answer: m.MaskedSettings = await self._transport.request(Call("GET", "/v1/masked/settings"), options)
         return answer
 
     async def update(self, input: Optional[m.UpdateMaskedSettingsRequest] = None, *, options: Optional[RequestOptions] = None) -> m.MaskedSettings:
-        """Change these limits; what is left out stays. With a live key. On the free plan limits may be
-        lowered, not raised above what they are at first."""
+        """Change these settings; what is left out stays. With a live key. On the free plan limits may
+        be lowered, not raised above what they are at first."""
         answer: m.MaskedSettings = await self._transport.request(Call("PUT", "/v1/masked/settings", json={} if input is None else input, has_json=True), options)
         return answer
 

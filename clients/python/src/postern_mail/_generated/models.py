@@ -2613,6 +2613,12 @@ _MaskedSettingsRequired = TypedDict("_MaskedSettingsRequired", {
     "aliases_hour": "int",
     # The same for a day (UTC). 2,000 at first
     "aliases_day": "int",
+    # Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
+    # released. warn: it is forwarded, and its From name says so
+    "forged_mail": "Union[Literal['quarantine', 'warn'], str]",
+    # Domains whose ARC seals are believed, with those under them: mail that only they sealed passes
+    # where the oldest says that DMARC passed
+    "arc_sealers": "List[str]",
     # RFC 3339, UTC
     "updated_at": "Optional[str]",
 })
@@ -3760,6 +3766,12 @@ _UpdateMaskedSettingsRequestOptional = TypedDict("_UpdateMaskedSettingsRequestOp
     "aliases_hour": "int",
     # The same for a day (UTC). 2,000 at first
     "aliases_day": "int",
+    # Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
+    # released. warn: it is forwarded, and its From name says so
+    "forged_mail": "Union[Literal['quarantine', 'warn'], str]",
+    # Domains whose ARC seals are believed, with those under them: mail that only they sealed passes
+    # where the oldest says that DMARC passed
+    "arc_sealers": "List[str]",
 }, total=False)
 
 

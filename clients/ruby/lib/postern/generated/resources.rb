@@ -1141,14 +1141,14 @@ module Postern
         @transport = transport
       end
 
-      # The limits of an organization's masked aliases together. The limits at first, as long as nothing was
-      # changed; `updated_at` is then null.
+      # What holds for an organization's masked aliases together. The values at first, as long as nothing
+      # was changed; `updated_at` is then null.
       # @return [Record]
       def get(options: {})
         @transport.request("GET", "/v1/masked/settings", options: options)
       end
 
-      # Change these limits; what is left out stays. With a live key. On the free plan limits may be
+      # Change these settings; what is left out stays. With a live key. On the free plan limits may be
       # lowered, not raised above what they are at first.
       # @option input [Integer] :replies_person_hour Mails an hour that one mailbox sends through all its
       #   aliases together. 40 at first
@@ -1158,6 +1158,10 @@ module Postern
       # @option input [Integer] :replies_day The same for a day (UTC). 5,000 at first
       # @option input [Integer] :aliases_hour Aliases that may be created within an hour. 500 at first
       # @option input [Integer] :aliases_day The same for a day (UTC). 2,000 at first
+      # @option input [String] :forged_mail Mail that fails DMARC at a domain that asks for quarantine.
+      #   quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
+      # @option input [Array<String>] :arc_sealers Domains whose ARC seals are believed, with those under
+      #   them: mail that only they sealed passes where the oldest says that DMARC passed
       # @return [Record]
       def update(input = nil, options: {}, **fields)
         @transport.request("PUT", "/v1/masked/settings", json: input || fields, options: options)

@@ -1,0 +1,144 @@
+// Mail to an alias whose author is not proven, over real SMTP: what its domain asks for is done, and the owner has the last word.
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { sealMessage } from "mailauth/lib/arc/index.js";
+import PostalMime from "postal-mime";
+import { dkimRecord, generateDkimKey } from "../../src/mail/dkim/key.ts";
+import { C, D, IP_D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
+
+/** Its domain asks for quarantine, and lets nobody send from here. */
+const FORGED = "bank@asks.example";
+/** Its domain asks to refuse. */
+const STRICT = "bank@strict.example";
+const IP = "127.0.0.9";
+
+let s: MaskedStage;
+before(async () => {
+  s = await startMaskedStage();
+  for (const [domain, policy] of [
+    ["asks.example", "quarantine"],
+    ["strict.example", "reject"],
+  ] as const) {
+    s.dns.set(domain, "TXT", ["v=spf1 -all"]);
+    s.dns.set(domain, "MX", [{ exchange: "mx.contact.example", preference: 10 }]);
+    s.dns.set(`_dmarc.${domain}`, "TXT", [`v=DMARC1; p=${policy}`]);
+  }
+  await s.alias();
+});
+after(() => s.close());
+beforeEach(async () => {
+  await s.settle();
+  s.sink.messages.length = 0;
+});
+
+const letter = (from: string, to: string, head = "") =>
+  `From: "The Bank" <${from}>\r\nTo: ${to}\r\nSubject: your account\r\n${head}\r\nPay now.\r\n`;
+const send = (from: string, to: string, content = letter(from, to)) =>
+  s.send({ from: "bounces@elsewhere.example", to, content, ip: IP });
+const set = (body: object) => s.api.ask("PUT", "/v1/masked/settings", body);
+const read = async (at = 0) => PostalMime.parse((await s.arrived(D, at + 1))[at]?.bytes ?? "");
+
+test("mail that a domain asks to put into quarantine waits there, its owner is told, and has it when they release it", async () => {
+  const a = await s.alias();
+  assert.equal((await send(FORGED, a.full)).code, 250);
+  const notice = await read();
+  assert.match(notice.subject ?? "", /not forwarded: its sender is not proven/);
+  assert.match(notice.text ?? "", /bank at asks\.example/);
+  assert.doesNotMatch(notice.text ?? "", /Pay now/);
+  await s.settle();
+  assert.deepEqual((await s.activity(a.id))[0], "quarantine held dmarc");
+  assert.equal(s.sink.messages.length, 1, "the notice and nothing else");
+  const { body } = await s.api.ask("GET", `/v1/inbound-emails?status=quarantined&to=${a.full}`);
+  assert.deepEqual([body.total, body.emails[0].subject], [1, "your account"]);
+  assert.equal((await s.api.ask("POST", `/v1/inbound-emails/${body.emails[0].id}/release`)).status, 200);
+  const released = await read(1);
+  assert.equal(released.from?.name, "[sender not proven] The Bank (bank at asks.example)");
+  assert.match(released.text ?? "", /Pay now/);
+});
+
+test("there are five such notices a day for an alias, and who is blocked brings none", async () => {
+  const a = await s.alias();
+  for (let n = 0; n < 7; n += 1) await send(FORGED, a.full);
+  await s.settle();
+  assert.equal(s.sink.messages.length, 5);
+  const { body } = await s.api.ask("GET", `/v1/inbound-emails?status=quarantined&to=${a.full}`);
+  assert.equal(body.total, 7, "nothing is lost");
+  const b = await s.alias();
+  const { contact } = (await s.api.ask("POST", `/v1/masked/aliases/${b.id}/contacts`, { email: FORGED })).body;
+  await s.api.ask("PATCH", `/v1/masked/aliases/${b.id}/contacts/${contact.id}`, { blocked: true });
+  await send(FORGED, b.full);
+  await s.settle();
+  assert.equal((await s.activity(b.id))[0], "block dropped contact_blocked");
+  assert.equal(s.sink.messages.length, 5);
+});
+
+test("with forged_mail: warn it is forwarded and says so, and an answer says nothing of that", async () => {
+  assert.equal((await set({ forged_mail: "warn" })).body.forged_mail, "warn");
+  const a = await s.alias();
+  assert.equal((await send(FORGED, a.full)).code, 250);
+  const { from } = await read();
+  const name = "[sender not proven] The Bank (bank at asks.example)";
+  assert.equal(from?.name, name);
+  const r = from?.address as string;
+  const quote = `No.\r\n\r\nOn Monday, ${name} <${r}> wrote:\r\n> Pay now.\r\n`;
+  const reply = `From: ${D}\r\nTo: "${name}" <${r}>\r\nSubject: Re: your account\r\n\r\n${quote}`;
+  assert.equal((await s.send({ from: D, to: r, content: reply, ip: IP_D })).code, 250);
+  const sent = (await s.arrived(FORGED))[0]?.bytes.toString("latin1") ?? "";
+  assert.doesNotMatch(sent, /not proven/);
+  assert.match(sent, /On Monday, The Bank <bank@asks\.example> wrote:/);
+  assert.match(sent, /^To: "?The Bank"? <bank@asks\.example>\r$/m);
+  await set({ forged_mail: "quarantine" });
+});
+
+test("a list that is believed may hand on what a strict domain's people wrote, and vouches for nobody else", async () => {
+  const { private_key_pem, public_key } = await generateDkimKey("rsa");
+  for (const domain of ["lists.example", "evil.example"]) {
+    s.dns.set(`k._domainkey.${domain}`, "TXT", [dkimRecord(public_key, "rsa")]);
+  }
+  const a = await s.alias();
+  const sealedBy = async (signingDomain: string, results: string) => {
+    const content = letter(
+      STRICT,
+      a.full,
+      "Date: Tue, 24 Nov 2026 10:00:00 +0000\r\nMessage-ID: <1@strict.example>\r\n",
+    );
+    const authResults = `mx.${signingDomain};\r\n spf=pass smtp.mailfrom=x.example;\r\n ${results}`;
+    const seal = { i: 1, cv: "none" as const, selector: "k", signingDomain, privateKey: private_key_pem, authResults };
+    return (await sealMessage(Buffer.from(content), seal)).toString("latin1") + content;
+  };
+  const passed = 'dmarc=pass (p=REJECT "x") header.from=strict.example';
+  assert.equal((await send(STRICT, a.full, await sealedBy("lists.example", passed))).text.slice(0, 9), "550 5.7.1");
+  const { body } = await set({ arc_sealers: ["lists.example"] });
+  assert.deepEqual(body.arc_sealers, ["lists.example"]);
+  assert.equal((await send(STRICT, a.full, await sealedBy("lists.example", passed))).code, 250);
+  assert.equal((await read()).from?.name, "The Bank (bank at strict.example)");
+  const refused: [string, string, string][] = [
+    ["somebody else's seal", "evil.example", passed],
+    ["it was not proven there either", "lists.example", "dmarc=fail header.from=strict.example"],
+    ["another author was", "lists.example", "dmarc=pass header.from=contact.example"],
+    [
+      "words that only look like a result",
+      "lists.example",
+      'dkim=fail reason="; dmarc=pass header.from=strict.example"',
+    ],
+    ["two results", "lists.example", "dmarc=fail header.from=strict.example; dmarc=pass header.from=strict.example"],
+  ];
+  for (const [why, sealer, results] of refused) {
+    assert.equal((await send(STRICT, a.full, await sealedBy(sealer, results))).text.slice(0, 9), "550 5.7.1", why);
+  }
+  const changed = (await sealedBy("lists.example", passed)).replace("Pay now", "Pay me");
+  assert.equal((await send(STRICT, a.full, changed)).text.slice(0, 9), "550 5.7.1");
+  assert.equal((await set({ arc_sealers: ["no domain"] })).status, 400);
+});
+
+test("a forward has our results on top, and nobody else's", async () => {
+  const a = await s.alias();
+  const host = s.api.config.mx_host;
+  const lies = `Authentication-Results: ${host}; dmarc=pass header.from=contact.example\r\nAuthentication-Results: mx.example; spf=fail\r\n`;
+  await s.send({ from: C, to: a.full, content: `${lies}${letter(C, a.full)}` });
+  const text = (await s.arrived(D))[0]?.bytes.toString("latin1").replace(/\r\n[ \t]+/g, " ") ?? "";
+  const found = text.match(/^Authentication-Results:.*$/gm) ?? [];
+  assert.equal(found.length, 1, text);
+  assert.ok(found[0]?.startsWith(`Authentication-Results: ${host}; `), found[0]);
+  assert.match(found[0] ?? "", /spf=pass smtp\.mailfrom=contact\.example/);
+});
