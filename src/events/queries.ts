@@ -34,7 +34,8 @@ export function insertEvents(tx: Tx, events: MailEvent[]) {
 /** Index: event_by_message. */
 export function forgetRecipients(tx: Tx, messages: readonly { org_id: string; id: string }[]) {
   return tx.execute(
-    `update event e set recipient = null, message = null from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+    `update event e set recipient = null, message = null, mx_host = null, mx_ip = null
+       from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
       where e.org_id = k.org_id and e.message_id = k.id`,
     [messages.map(({ org_id }) => org_id), messages.map(({ id }) => id)],
   );
