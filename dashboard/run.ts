@@ -10,8 +10,8 @@ const configFile = resolve(import.meta.dirname, "vite.config.ts");
 
 const COMMANDS: Record<string, { what: string; run: () => Promise<number> }> = {
   build: { what: "writes dashboard/dist, as npm ci does", run: build },
-  dev: { what: "serves it while it is changed; POSTERN_BASE_URL and POSTERN_KEY say whose data", run: serve },
-  types: { what: "writes the types of /v1 anew from clients/openapi.json", run: types },
+  dev: { what: "serves it while it is changed, beside the server at POSTERN_BASE_URL", run: serve },
+  types: { what: "writes the types of /v1 and of /dashboard/api", run: types },
   e2e: { what: "plays the stories in Chromium and looks at every page", run: endToEnd },
   budget: { what: "compares what a browser loads with the limits", run: budget },
 };

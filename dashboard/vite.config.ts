@@ -1,14 +1,11 @@
 // How the dashboard is built: into dist/, files named by their content, no inline script. `npm run dashboard -- dev` serves it
-// beside a running server (POSTERN_BASE_URL), with a key in place of a session while POSTERN_KEY is set.
+// beside a running server (POSTERN_BASE_URL), where one signs in as usual.
 import tailwindcss from "@tailwindcss/vite";
 import { defineConfig } from "vite";
 
-const { POSTERN_BASE_URL: target = "http://127.0.0.1:8025", POSTERN_KEY: key } = process.env;
-const toServer = {
-  target,
-  changeOrigin: true,
-  ...(key === undefined ? {} : { headers: { authorization: `Bearer ${key}` } }),
-};
+const { POSTERN_BASE_URL: target = "http://127.0.0.1:8080" } = process.env;
+/** The server takes changes from its own pages only. */
+const toServer = { target, changeOrigin: true, headers: { origin: target } };
 
 /** Libraries that every page needs, in files of their own: they stay in a browser's cache over releases. */
 function chunkOf(id: string): string | undefined {

@@ -7,12 +7,6 @@ import { take, v1 } from "./client.ts";
 export const PAGE_ROWS = 50;
 const LIVE_MS = 4_000;
 
-export const me = queryOptions({
-  queryKey: ["me"],
-  queryFn: ({ signal }) => take(v1.GET("/v1/me", { signal })),
-  staleTime: 60_000,
-});
-
 export const domains = queryOptions({
   queryKey: ["domains"],
   queryFn: ({ signal }) => take(v1.GET("/v1/domains", { params: { query: { limit: 100 } }, signal })),

@@ -12,11 +12,10 @@ const BY_CODE: Record<string, Pick<Said, "title"> & { text?: string }> = {
   invalid_state: { title: "That is no longer possible" },
   already_exists: { title: "That is there already" },
   validation_error: { title: "Something in the form is not right" },
+  proof_needed: { title: "Your password is needed for this" },
+  role_not_allowed: { title: "Your role does not include this" },
+  request_not_allowed: { title: "The server did not take this from here" },
 };
-
-/** Until the pages for signing in are there. */
-const NO_SIGN_IN =
-  "This version has no page for signing in yet. With the source and an API key you can see the dashboard: dashboard/README.md says how.";
 
 /** Never empty, never a code alone. */
 export function sayError(error: unknown): Said {
@@ -25,9 +24,11 @@ export function sayError(error: unknown): Said {
   const sentence = withStop(typeof body.message === "string" ? body.message : error.message);
   if (status === 0)
     return { kind: "error", title: "The server did not answer", text: "Check the connection, then try again." };
-  if (status === 401) return { kind: "signed-out", title: "You are not signed in", text: NO_SIGN_IN };
+  if (body.code === "sign_in_failed") return { kind: "error", title: "That did not match", text: sentence };
+  if (status === 401) return { kind: "signed-out", title: "You are not signed in", text: "Sign in, then go on here." };
   if (status === 404) return { kind: "not-found", title: "Not here", text: sentence };
-  if (status === 429) return { kind: "error", title: "Too many requests", text: waiting(body.retry_after_seconds) };
+  if (status === 429)
+    return { kind: "error", title: tooMany(body.limit_type), text: waiting(body.retry_after_seconds) };
   if (status >= 500) return { kind: "error", title: "The server could not answer", text: serverFault(body.request_id) };
   const title = BY_CODE[String(body.code)]?.title;
   if (status === 403) return { kind: "no-permission", title: title ?? "You may not see this", text: sentence };
@@ -37,6 +38,10 @@ export function sayError(error: unknown): Said {
 function bug(error: unknown): Said {
   const text = error instanceof Error ? error.message : String(error);
   return { kind: "error", title: "This page has a fault", text: withStop(`Load it again. It said: ${text}`) };
+}
+
+function tooMany(limit: unknown): string {
+  return limit === "sign_ins" ? "Too many tries" : "Too many requests";
 }
 
 function waiting(seconds: unknown): string {

@@ -8,6 +8,7 @@ export const PLACES: Record<string, { to: string; name: string }> = {
   w: { to: "/webhooks", name: "Webhooks" },
   u: { to: "/suppressions", name: "Suppressions" },
   k: { to: "/keys", name: "API keys" },
+  o: { to: "/settings/organization", name: "Settings" },
 };
 const SEQUENCE_MS = 1_200;
 

@@ -42,3 +42,12 @@ export function readDeliveryFilters(search: Search): DeliveryFilters {
   const status = oneOf(search, "status", DELIVERY_STATES);
   return dense({ status, event: oneOf(search, "event", EVENTS), after: text(search, "after") });
 }
+
+export type AuditFilters = { operation?: string; from_date?: string; to_date?: string; after?: string };
+
+export function readAuditFilters(search: Search): AuditFilters {
+  const [operation, from_date, to_date, after] = ["operation", "from_date", "to_date", "after"].map((name) =>
+    text(search, name),
+  );
+  return dense({ operation, from_date, to_date, after });
+}

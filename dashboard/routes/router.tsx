@@ -1,11 +1,47 @@
 // The pages and their addresses. Search parameters hold every filter, so that a view is a link; each page is loaded when opened.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { readEmailFilters } from "../lib/email-filters.ts";
-import { readDeliveryFilters, readSuppressionFilters } from "../lib/list-filters.ts";
+import { readAuditFilters, readDeliveryFilters, readSuppressionFilters } from "../lib/list-filters.ts";
+import { LinkPage } from "./link.tsx";
 import { NotHere, PageFault } from "./not-here.tsx";
-import { Shell } from "./shell.tsx";
+import { readSignIn, SignIn } from "./sign-in.tsx";
+import { Top } from "./top.tsx";
 
-const root = createRootRoute({ component: Shell, notFoundComponent: NotHere, errorComponent: PageFault });
+const root = createRootRoute({ component: Top, notFoundComponent: NotHere, errorComponent: PageFault });
+
+const settings = [
+  createRoute({
+    getParentRoute: () => root,
+    path: "/settings/organization",
+    component: lazyRouteComponent(() => import("./organization.tsx"), "OrganizationPage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/settings/people",
+    component: lazyRouteComponent(() => import("./people.tsx"), "PeoplePage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/settings/security",
+    component: lazyRouteComponent(() => import("./security.tsx"), "SecurityPage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/settings/audit-log",
+    validateSearch: readAuditFilters,
+    component: lazyRouteComponent(() => import("./audit-log.tsx"), "AuditLogPage"),
+  }),
+] as const;
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  validateSearch: readSignIn,
+  component: SignIn,
+});
+const welcome = createRoute({ getParentRoute: () => root, path: "/welcome", component: LinkPage });
+const invitation = createRoute({ getParentRoute: () => root, path: "/invitation", component: LinkPage });
+const reset = createRoute({ getParentRoute: () => root, path: "/reset", component: LinkPage });
 
 const start = createRoute({
   getParentRoute: () => root,
@@ -58,7 +94,11 @@ const suppressions = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([start, emails, email, domains, domain, suppressions, webhooks, webhook, keys]),
+  routeTree: root.addChildren([
+    ...[start, emails, email, domains, domain, suppressions, webhooks, webhook, keys],
+    ...settings,
+    ...[signIn, welcome, invitation, reset],
+  ]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });

@@ -1,16 +1,13 @@
-// What stands around every page: navigation, keys, theme, news. It asks who is there; without anybody it says so in place of the page.
-import { useQuery } from "@tanstack/react-query";
+// What stands around every page of somebody who is signed in: navigation, keys, who one is.
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { me } from "../api/queries.ts";
-import { sayError } from "../api/say-error.ts";
+import type { Session } from "../api/people.ts";
 import { listenToKeys, PLACES } from "../lib/keys.ts";
-import { chooseTheme, type Theme, useTheme } from "../lib/theme.ts";
+import { Brand } from "../ui/brand.tsx";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
-import { Failed } from "../ui/states.tsx";
-import { Toasts } from "../ui/toast.tsx";
+import { Who } from "./who.tsx";
 
 const PAGES: readonly { to: string; name: string; icon: IconName }[] = [
   { to: "/", name: "Start", icon: "start" },
@@ -19,9 +16,10 @@ const PAGES: readonly { to: string; name: string; icon: IconName }[] = [
   { to: "/suppressions", name: "Suppressions", icon: "suppressions" },
   { to: "/webhooks", name: "Webhooks", icon: "webhooks" },
   { to: "/keys", name: "API keys", icon: "keys" },
+  { to: "/settings/organization", name: "Settings", icon: "settings" },
 ];
 
-export function Shell() {
+export function Shell({ who }: { who: Session }) {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [areKeysShown, showKeys] = useState(false);
   const navigate = useNavigate();
@@ -57,15 +55,11 @@ export function Shell() {
             {name}
           </Link>
         ))}
-        <div className="mt-auto grid gap-2">
-          <ThemeChoice />
-          <Who />
-        </div>
+        <Who who={who} />
       </nav>
       <main id="page" ref={main} tabIndex={-1}>
-        <Guarded />
+        <Outlet />
       </main>
-      <Toasts />
       <KeysDialog open={areKeysShown} close={() => showKeys(false)} />
     </div>
   );
@@ -80,52 +74,6 @@ function useFocusOnPage(pathname: string) {
     before.current = pathname;
   }, [pathname]);
   return main;
-}
-
-/** The page, once it is known who asks. */
-function Guarded() {
-  const who = useQuery(me);
-  if (who.error && who.data === undefined)
-    return (
-      <div className="panel">
-        <Failed error={who.error} retry={() => void who.refetch()} />
-      </div>
-    );
-  return <Outlet />;
-}
-
-function Brand() {
-  return (
-    <span className="inline-flex items-center gap-2 text-ink">
-      <img src="/icon.svg" alt="" width="22" height="22" />
-      Postern
-    </span>
-  );
-}
-
-function Who() {
-  const { data, error } = useQuery(me);
-  const name = data?.organization.name ?? (error ? sayError(error).title : "");
-  return (
-    <div className="border-t border-line px-2 pt-3 pb-1 text-[13px]">
-      <div className="truncate" title={name}>
-        {name}
-      </div>
-      <div className="dim">{data && (data.environment === "live" ? `${data.organization.plan} plan` : "test key")}</div>
-    </div>
-  );
-}
-
-const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
-
-function ThemeChoice() {
-  const theme = useTheme();
-  return (
-    <Button look="quiet" className="justify-start" onClick={() => chooseTheme(NEXT_THEME[theme])}>
-      <Icon name="sun" />
-      Theme: {theme}
-    </Button>
-  );
 }
 
 function KeysDialog({ open, close }: { open: boolean; close: () => void }) {

@@ -9,11 +9,12 @@ import type { Stage } from "./stage.ts";
 const WIDEST = 2560;
 /** axe looks at the first two: what it knows does not change beyond. */
 const WIDTHS = [360, 1280, WIDEST];
-export type Look = { name: string; path: string; ready: string };
+/** `open`: nobody is signed in. */
+export type Look = { name: string; path: string; ready: string; open?: boolean };
 export type Seen = { pages: number; violations: string[]; faults: string[] };
 
 /** The pages of a stage; `ready` is a text that stands there once it is whole. */
-export function pagesOf({ mails, records }: Stage): Look[] {
+export function pagesOf({ mails, records, links }: Stage): Look[] {
   return [
     { name: "start", path: "/", ready: "Make an API key" },
     { name: "keys", path: "/keys", ready: "read at" },
@@ -34,6 +35,13 @@ export function pagesOf({ mails, records }: Stage): Look[] {
     { name: "suppressions-none", path: "/suppressions?query=nobody@nowhere.example", ready: "is not suppressed" },
     { name: "webhooks", path: "/webhooks", ready: "read at" },
     { name: "webhook", path: `/webhooks/${records.webhook}`, ready: "read at" },
+    { name: "settings-organization", path: "/settings/organization", ready: "left until" },
+    { name: "settings-people", path: "/settings/people", ready: "guest@nordkiosk.example" },
+    { name: "settings-security", path: "/settings/security", ready: "Here" },
+    { name: "settings-audit-log", path: "/settings/audit-log", ready: "read at" },
+    { name: "sign-in", path: "/sign-in", ready: "Password", open: true },
+    { name: "invitation", path: links.invitation, ready: "is invited with the role", open: true },
+    { name: "link-over", path: "/welcome#used", ready: "It was used already", open: true },
     { name: "nowhere", path: "/nowhere", ready: "There is no page at this address" },
   ];
 }
@@ -44,27 +52,37 @@ export async function lookAtPages(stage: Stage, folder: string): Promise<Seen> {
   const pages = pagesOf(stage);
   for (const width of WIDTHS) {
     for (const dark of [false, true]) {
-      const { page, complaints, close } = await stage.open({ width, dark });
-      for (const look of pages) {
-        const where = `${look.name}-${width}-${dark ? "dark" : "light"}`;
-        await page.goto(look.path);
-        await page.getByText(look.ready).first().waitFor();
-        await page.screenshot({ path: join(folder, `${where}.png`) });
-        if (width !== WIDEST) seen.violations.push(...(await violationsOn(page)).map((found) => `${where}: ${found}`));
-        if (await isTooWide(page)) seen.faults.push(`${where}: wider than the window`);
-        const expected = look.name === "email-missing" ? /status of 404/ : /^$/;
-        seen.faults.push(
-          ...complaints
-            .splice(0)
-            .filter((text) => !expected.test(text))
-            .map((text) => `${where}: ${text}`),
-        );
+      for (const isOpen of [false, true]) {
+        const { page, complaints, close } = await stage.open({ width, dark, ...(isOpen ? { as: null } : {}) });
+        for (const look of pages.filter(({ open = false }) => open === isOpen)) {
+          const where = `${look.name}-${width}-${dark ? "dark" : "light"}`;
+          await lookAt(page, look, join(folder, `${where}.png`));
+          if (width !== WIDEST)
+            seen.violations.push(...(await violationsOn(page)).map((found) => `${where}: ${found}`));
+          if (await isTooWide(page)) seen.faults.push(`${where}: wider than the window`);
+          const others = complaints.splice(0).filter((text) => !expectedOn(look).test(text));
+          seen.faults.push(...others.map((text) => `${where}: ${text}`));
+        }
+        await close();
       }
-      await close();
     }
   }
   seen.pages = pages.length;
   return seen;
+}
+
+async function lookAt(page: Page, { path, ready }: Look, picture: string): Promise<void> {
+  // Away first: another token behind # alone loads nothing.
+  await page.goto("about:blank");
+  await page.goto(path);
+  await page.getByText(ready).first().waitFor();
+  await page.screenshot({ path: picture });
+}
+
+/** What the browser says of an answer that the page is about. */
+function expectedOn({ name, open = false }: Look): RegExp {
+  if (name === "email-missing" || name === "link-over") return /status of 40[14]/;
+  return open ? /status of 401/ : /^$/;
 }
 
 /** Frames of mail are left out: their content is not ours. */

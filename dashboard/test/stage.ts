@@ -1,12 +1,11 @@
 // What the stories in the browser stand on: a running Postern with its database, its recipients' server and its name server,
 // with mail of every outcome in it, and the dashboard in a real Chromium beside it.
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { type Scene, setScene } from "../../test/support/scene.ts";
 import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
-import { type Site, startSite } from "./site.ts";
+import { invite, type Person, setUpFirst } from "./persons.ts";
 
 const CHROMIUMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 /** A step of a story; longer than any wait that the dashboard itself has. */
@@ -21,13 +20,18 @@ export type Mails = Record<
 export type Records = { verified: string; pending: string; webhook: string };
 export type Stage = {
   scene: Scene;
-  site: Site;
+  /** Who set it up: owner and operator. Pages are opened for them unless told. */
+  owner: Person;
   mails: Mails;
   records: Records;
+  /** An invitation that nobody uses. */
+  links: { invitation: string };
   /** A page of its own; what it complains of (console errors, policy reports, requests to elsewhere) lands in `complaints`. */
-  open(options?: { width?: number; dark?: boolean }): Promise<Opened>;
+  open(options?: Opening): Promise<Opened>;
   [Symbol.asyncDispose](): Promise<void>;
 };
+/** `as` null: nobody is signed in. `at`: another Postern than the stage's. */
+export type Opening = { width?: number; dark?: boolean; as?: Person | null; at?: string };
 export type Opened = { page: Page; complaints: string[]; close(): Promise<void> };
 
 /** The Chromium of this machine, or null. */
@@ -40,35 +44,17 @@ export async function setStage(executablePath: string): Promise<Stage> {
   try {
     const scene = undo.adopt(await setScene({ embedded: true }), (one) => one.close());
     await scene.start();
+    const owner = await setUpFirst(scene, { email: "ines@nordkiosk.example", name: "Ines Brandt" });
     const records = await fillRecords(scene);
     const mails = await fillWithMail(scene);
-    const site = undo.adopt(await startSite(scene.base_url), (one) => one.stop());
-    site.giveKey(scene.live_key);
-    site.giveSession(await becomeOwner(scene));
+    const links = { invitation: await invite(scene, owner, { email: "guest@nordkiosk.example", role: "viewer" }) };
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
-    const open: Stage["open"] = (options) => openPage(browser, site, options);
-    return { scene, site, mails, records, open, [Symbol.asyncDispose]: () => undo.disposeAsync() };
+    const open: Stage["open"] = (options) => openPage(browser, { as: owner, at: scene.base_url, ...options });
+    return { scene, owner, links, mails, records, open, [Symbol.asyncDispose]: () => undo.disposeAsync() };
   } catch (error) {
     await undo.disposeAsync();
     throw error;
   }
-}
-
-/** The cookie of the installation's first person, who used the link of its first start. */
-async function becomeOwner(scene: Scene): Promise<string> {
-  const link = readFileSync(join(scene.dir, "data/set-up-link"), "utf8").trim();
-  const response = await fetch(`${scene.base_url}/dashboard/api/links/use`, {
-    method: "POST",
-    headers: { "content-type": "application/json", origin: scene.base_url, "x-postern-dashboard": "1" },
-    body: JSON.stringify({
-      token: link.split("#")[1],
-      email: "ines@nordkiosk.example",
-      name: "Ines Falk",
-      password: "a password of the stage",
-    }),
-  });
-  if (!response.ok) throw new Error(`nobody is set up: ${await response.text()}`);
-  return (response.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
 }
 
 function launch(executablePath: string): Promise<Browser> {
@@ -77,24 +63,23 @@ function launch(executablePath: string): Promise<Browser> {
 
 async function openPage(
   browser: Browser,
-  site: Site,
-  options: { width?: number; dark?: boolean } = {},
+  { width = 1280, dark = false, as = null, at: baseURL }: Opening & { at: string },
 ): Promise<Opened> {
-  const { width = 1280, dark = false } = options;
   const context = await browser.newContext({
-    baseURL: site.url,
+    baseURL,
     viewport: { width, height: width < 600 ? 760 : 900 },
     colorScheme: dark ? "dark" : "light",
     locale: "en-GB",
   });
   context.setDefaultTimeout(STEP_MS);
+  if (as !== null) await context.addCookies([{ name: "postern", value: as.token, url: baseURL }]);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("request", (request) => {
     const { protocol, origin } = new URL(request.url());
-    if (protocol.startsWith("http") && origin !== site.url) complaints.push(`a request to ${request.url()}`);
+    if (protocol.startsWith("http") && origin !== baseURL) complaints.push(`a request to ${request.url()}`);
   });
   return { page, complaints, close: () => context.close() };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, it } from "node:test";
@@ -107,6 +107,13 @@ it("the dashboard's API has a description of its own, and the public one knows n
   );
   const open = await api.ask("GET", "/openapi.json");
   assert.ok(!JSON.stringify(open.body.paths).includes("/dashboard/"));
+});
+
+it("the dashboard's types are made of the description that this server gives (node test/clients/write-description.ts)", async () => {
+  const { servers: _here, ...said } = (await api.ask("GET", "/dashboard/api/openapi.json", undefined, { key: null }))
+    .body;
+  const kept = readFileSync(join(import.meta.dirname, "../../dashboard/api/generated/people.json"), "utf8");
+  assert.deepEqual(JSON.parse(kept), JSON.parse(JSON.stringify(said)));
 });
 
 it("an API key is nobody there", async () => {

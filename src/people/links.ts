@@ -10,6 +10,8 @@ import type { LinkKind, PersonRole, PersonRow } from "./types.ts";
 
 const DAY_MS = 86_400_000;
 const VALID_MS: Record<LinkKind, number> = { set_up: DAY_MS, reset: DAY_MS, invitation: 7 * DAY_MS };
+/** The dashboard's page for each. */
+const PAGES: Record<LinkKind, string> = { set_up: "welcome", reset: "reset", invitation: "invitation" };
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
 type LinkWorld = Pick<World, "db" | "clock" | "random" | "config">;
@@ -77,7 +79,7 @@ function prepare(world: LinkWorld, what: NewLink): { row: queries.LinkRow; link:
     ...{ drops_factors: false, created_at: new Date(now), expires_at: new Date(now + VALID_MS[what.kind]) },
     ...what,
   };
-  return { row, link: `${world.config.base_url}/welcome#${token}` };
+  return { row, link: `${world.config.base_url}/${PAGES[what.kind]}#${token}` };
 }
 
 /** What a link is about; 404 once it was used, or is over. */

@@ -70,6 +70,7 @@ export const Link = Named(
   "Link",
   Type.Object({
     kind: OneOf(["set_up", "invitation", "reset"]),
+    organization_id: Nullable(Id),
     organization_name: Nullable(Type.String({ description: "Where the person would belong; null for a reset" })),
     email: Nullable(Type.String({ description: "Whom it is for; null: who sets the installation up says it" })),
     role: Nullable(Role),

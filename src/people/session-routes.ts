@@ -113,7 +113,7 @@ function mountLinks(api: Api, world: World): void {
     async ({ body }) => {
       const { org_id, ...link } = await readLink(world, body.token);
       const organization = org_id === null ? undefined : (await organizationAccounts(world, [org_id])).get(org_id);
-      return { link: { ...link, organization_name: organization?.name ?? null } };
+      return { link: { ...link, organization_id: org_id, organization_name: organization?.name ?? null } };
     },
   );
 

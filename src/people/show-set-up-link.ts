@@ -4,15 +4,13 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const FILE = "set-up-link";
-/** The dashboard has no page for signing in yet. */
-const HOW = "There is no page for it yet: docs/dashboard.md shows the request.";
 
 /** Writes the file where it is needed, and answers what to print. */
 export function showSetUpLink(dataDir: string, link: string, isTerminal: boolean): string {
-  if (isTerminal) return `This link makes the first person, once, within 24 hours. ${HOW}\n  ${link}`;
+  if (isTerminal) return `Open this link in a browser to set Postern up. It works once, within 24 hours.\n  ${link}`;
   const file = join(dataDir, FILE);
   // Never through a link, nor into a file that somebody else has open.
   rmSync(file, { force: true });
   writeFileSync(file, `${link}\n`, { mode: 0o600, flag: "wx", flush: true });
-  return `The link in ${file} makes the first person, once, within 24 hours. ${HOW}`;
+  return `Open the link in ${file} in a browser to set Postern up. It works once, within 24 hours.`;
 }

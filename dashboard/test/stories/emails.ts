@@ -134,21 +134,6 @@ export const EMAIL_STORIES: readonly Story[] = [
       await page.getByRole("cell", { name: "Sent while you look" }).last().waitFor({ timeout: 15_000 });
     },
   },
-  {
-    name: "who may not read is told so in a sentence, without a dead end",
-    async play({ site, scene, mails }, page) {
-      try {
-        site.giveKey(scene.test_key);
-        await page.goto(`/emails/${mails.delivered}`);
-        await page.getByText("A test key may not do this").waitFor();
-        site.giveKey(null);
-        await page.goto("/emails");
-        await page.getByRole("heading", { name: "You are not signed in" }).waitFor();
-      } finally {
-        site.giveKey(scene.live_key);
-      }
-    },
-  },
 ];
 
 function rows(page: Page): Promise<number> {

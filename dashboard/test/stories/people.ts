@@ -1,0 +1,228 @@
+// Stories of people: signing in and out, second factors, invitations, organizations, sessions that end.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { resolve } from "node:path";
+import { Secret, TOTP } from "otpauth";
+import type { Page } from "playwright-core";
+import type { Scene } from "../../../test/support/scene.ts";
+import { addMember, askAs, invite, PASSWORD } from "../persons.ts";
+import type { Story } from "../story.ts";
+
+const MAIN = resolve(import.meta.dirname, "../../../src/main.ts");
+
+export const PEOPLE_STORIES: readonly Story[] = [
+  {
+    name: "who is not signed in is asked to, and comes back to the page they wanted; signed out, the cookie is worth nothing",
+    async play({ scene, owner, open }) {
+      const { email } = await addMember(scene, owner, { email: "maja@nordkiosk.example", name: "Maja", role: "admin" });
+      const { page, close } = await open({ as: null });
+      await page.goto("/emails?status=bounced");
+      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+      await signIn(page, email, "wrong password");
+      await page.getByText("The address or the password is not right").waitFor();
+      await signIn(page, "nobody@nordkiosk.example", "wrong password");
+      await page.getByText("The address or the password is not right").waitFor();
+      await signIn(page, email, PASSWORD);
+      await page.getByRole("heading", { name: "E-mails" }).waitFor();
+      assert.match(page.url(), /\/emails\?status=bounced$/);
+      const [cookie] = await page.context().cookies();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+      assert.equal((await askAs(scene, cookie?.value ?? "", ["GET", "session"])).status, 401);
+      await page.goto("/sign-in?to=//evil.example/");
+      await signIn(page, email, PASSWORD);
+      await page.getByRole("heading", { name: "Start" }).waitFor();
+      await close();
+    },
+  },
+  {
+    name: "a session that ends meanwhile: the page asks for the password, and the act goes on",
+    async play({ scene, owner, open }) {
+      const who = await addMember(scene, owner, { email: "tom@nordkiosk.example", name: "Tom", role: "developer" });
+      const { page, close } = await open({ as: who });
+      await page.goto("/suppressions");
+      await page.getByRole("button", { name: "Add an address" }).click();
+      await page.getByRole("textbox", { name: "Address" }).fill("ended@posteo.example");
+      await askAs(scene, who.token, ["POST", "sign-out-everywhere"]);
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      const again = page.getByRole("dialog", { name: "Your session has ended" });
+      await again.getByLabel("Password").fill(PASSWORD);
+      await again.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page.getByRole("cell", { name: "ended@posteo.example", exact: true }).waitFor();
+      await close();
+    },
+  },
+  {
+    name: "with a second factor the password is not enough: a code or a recovery code lets in, once",
+    async play({ scene, owner, open }) {
+      const who = await addMember(scene, owner, { email: "aino@nordkiosk.example", name: "Aino", role: "viewer" });
+      const offered = await askAs(scene, who.token, ["POST", "person/totp"]);
+      const app = new TOTP({ secret: Secret.fromBase32(String(offered.body.secret)) });
+      const before = app.generate({ timestamp: Date.now() - 30_000 });
+      const confirmed = await askAs(scene, who.token, ["POST", "person/totp/confirm"], { code: before });
+      const [recovery = ""] = confirmed.body.recovery_codes as string[];
+      const { page, close } = await open({ as: null });
+      await page.goto("/");
+      await signIn(page, who.email, PASSWORD);
+      await page.getByRole("textbox", { name: "Code of your authenticator app" }).fill("000000");
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page.getByText("The code is not right").waitFor();
+      await page.getByRole("textbox", { name: "Code of your authenticator app" }).fill(app.generate());
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page.getByRole("heading", { name: "Start" }).waitFor();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+      await signIn(page, who.email, PASSWORD);
+      await page.getByRole("button", { name: "Use a recovery code" }).click();
+      await page.getByRole("textbox", { name: "Recovery code" }).fill(recovery);
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page.getByRole("heading", { name: "Start" }).waitFor();
+      await close();
+    },
+  },
+  {
+    name: "an invitation lets somebody new in, once; who has an account signs in with it, and then chooses the organization",
+    async play({ scene, owner, open }) {
+      const link = await invite(scene, owner, { email: "noor@nordkiosk.example", role: "developer" });
+      const { page, close } = await open({ as: null });
+      await page.goto(link);
+      await page.getByText("noor@nordkiosk.example is invited with the role “developer”").waitFor();
+      await page.getByRole("textbox", { name: "Your name" }).fill("Noor");
+      await page.getByLabel("New password").fill(PASSWORD);
+      await page.getByRole("button", { name: "Join" }).click();
+      await page.getByRole("heading", { name: "Start" }).waitFor();
+      await page.goto("/nowhere");
+      await page.goto(link);
+      await page.getByRole("heading", { name: "This link is over" }).waitFor();
+      await page.goto("/");
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+      const { organization } = command(scene, ["organizations", "create", "Atelier Brun"]) as {
+        organization: { id: string };
+      };
+      const other = command(scene, ["people", "invite", "--organization", organization.id]) as { link: string };
+      await page.goto(other.link);
+      await page.getByRole("button", { name: "I have an account already" }).click();
+      await signIn(page, "noor@nordkiosk.example", PASSWORD);
+      await page.getByText("You are signed in as noor@nordkiosk.example").waitFor();
+      await page.getByRole("button", { name: "Join" }).click();
+      await page.getByRole("combobox", { name: "Organization" }).waitFor();
+      await page.getByText("Add a domain to send from (to do)").waitFor();
+      await page.getByRole("combobox", { name: "Organization" }).selectOption("My organization");
+      await page.getByText("Add a domain to send from (done)").waitFor();
+      await close();
+    },
+  },
+  {
+    name: "a lost password: the link of `postern people reset` sets a new one, and other sessions end",
+    async play({ scene, owner, open }) {
+      const who = await addMember(scene, owner, { email: "per@nordkiosk.example", name: "Per", role: "viewer" });
+      const { link } = command(scene, ["people", "reset", who.email]) as { link: string };
+      const { page, close } = await open({ as: null });
+      await page.goto(link);
+      await page.getByRole("button", { name: "Show" }).click();
+      await page.getByLabel("New password").fill("another long password");
+      await page.getByRole("button", { name: "Set the password" }).click();
+      await page.getByRole("heading", { name: "Start" }).waitFor();
+      assert.equal((await askAs(scene, who.token, ["GET", "session"])).status, 401);
+      await close();
+    },
+  },
+  {
+    name: "who may not do something is told so in a sentence, without a dead end",
+    async play({ scene, owner, mails, open }) {
+      const who = await addMember(scene, owner, { email: "lea@nordkiosk.example", name: "Lea", role: "viewer" });
+      const { page, close } = await open({ as: who });
+      await page.goto(`/emails/${mails.delivered}`);
+      await page.getByText("Your role does not include this").waitFor();
+      await page.goto("/suppressions");
+      await page.getByRole("button", { name: "Add an address" }).click();
+      await page.getByRole("textbox", { name: "Address" }).fill("x@posteo.example");
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.getByText("Your role does not include this").waitFor();
+      await close();
+    },
+  },
+  {
+    name: "settings: somebody is invited, joins, gets another role and is removed, and the audit log shows who did it",
+    async play({ scene, open }, page) {
+      await page.goto("/settings/people");
+      await page.getByRole("button", { name: "Invite somebody" }).click();
+      await page.getByRole("textbox", { name: "E-mail address" }).fill("no address");
+      await page.getByRole("button", { name: "Invite", exact: true }).click();
+      await page.locator(".field .problem").waitFor();
+      await page.getByRole("textbox", { name: "E-mail address" }).fill("ivo@nordkiosk.example");
+      await page.getByLabel("Role").selectOption("viewer");
+      await page.getByRole("button", { name: "Invite", exact: true }).click();
+      const link = await page.locator("dialog .said").innerText();
+      await page.getByRole("button", { name: "I have it" }).click();
+      await page.getByRole("cell", { name: "ivo@nordkiosk.example", exact: true }).waitFor();
+      const theirs = await open({ as: null });
+      await theirs.page.goto(link);
+      await theirs.page.getByLabel("New password").fill(PASSWORD);
+      await theirs.page.getByRole("button", { name: "Join" }).click();
+      await theirs.page.getByRole("heading", { name: "Start" }).waitFor();
+      await page.reload();
+      await page.getByRole("button", { name: "Change ivo@nordkiosk.example" }).click();
+      await page.getByRole("dialog").getByLabel("Role").selectOption("admin");
+      await page.getByRole("dialog").getByRole("button", { name: "Change" }).click();
+      await page.getByText("ivo@nordkiosk.example is admin now.").waitFor();
+      await page.getByRole("button", { name: "Remove ivo@nordkiosk.example" }).click();
+      await page.getByRole("button", { name: "Remove the person" }).click();
+      await page.getByText("ivo@nordkiosk.example belongs to My organization no longer.").waitFor();
+      await theirs.page.reload();
+      await theirs.page.getByText("belong to no organization").waitFor();
+      await theirs.close();
+      await page.goto("/settings/audit-log?operation=removeMember");
+      await page.getByRole("cell", { name: "ines@nordkiosk.example" }).waitFor();
+      await page.getByRole("cell", { name: /^Remove member/ }).waitFor();
+      assert.equal((await askAs(scene, null, ["GET", "session"])).status, 401);
+    },
+  },
+  {
+    name: "settings: a second factor is set up by its picture, shown as on, and turned off; other sessions are ended",
+    async play({ scene, owner, open }) {
+      const who = await addMember(scene, owner, { email: "kim@nordkiosk.example", name: "Kim", role: "developer" });
+      const other = await askAs(scene, null, ["POST", "sign-in"], { email: who.email, password: PASSWORD });
+      const { page, close } = await open({ as: who });
+      await page.goto("/settings/security");
+      await page.getByRole("button", { name: "Set up an authenticator app" }).click();
+      await page.getByRole("img", { name: "The secret as a QR code" }).waitFor();
+      const app = new TOTP({ secret: Secret.fromBase32(await page.locator("dialog .copy code").innerText()) });
+      await page.getByRole("textbox", { name: "Code of your authenticator app" }).fill(app.generate());
+      await page.getByRole("button", { name: "Turn it on" }).click();
+      assert.equal(await page.locator("dialog .said li").count(), 10);
+      await page.getByRole("button", { name: "I have them" }).click();
+      await page.getByText("10 of 10 recovery codes left").waitFor();
+      await page.getByRole("button", { name: "Turn it off" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Turn it off" }).click();
+      await page.getByText("The second factor is off").waitFor();
+      await page.getByRole("button", { name: /^End the session/ }).click();
+      await page.getByText("That session has ended.").waitFor();
+      assert.equal((await askAs(scene, other.token, ["GET", "session"])).status, 401);
+      await page.getByLabel("New password").fill("a brand new password");
+      await page.getByRole("button", { name: "Set the password" }).click();
+      await page.getByText("Your new password is set.").waitFor();
+      await page.getByRole("button", { name: "Sign out everywhere" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Sign out everywhere" }).click();
+      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+      await close();
+    },
+  },
+];
+
+async function signIn(page: Page, email: string, password: string): Promise<void> {
+  await page.getByRole("textbox", { name: "E-mail address" }).fill(email);
+  await page.getByLabel("Password").fill(password);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+}
+
+/** What `postern … --json` prints, run beside the server as its operator does. */
+function command({ env }: Scene, words: string[]): unknown {
+  const ended = spawnSync(process.execPath, [MAIN, ...words, "--json"], {
+    env: { ...process.env, ...env },
+    encoding: "utf8",
+  });
+  assert.equal(ended.status, 0, ended.stderr);
+  return JSON.parse(ended.stdout.slice(ended.stdout.indexOf("{")));
+}

@@ -1,0 +1,27 @@
+// The head of the settings: which of them is shown.
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { PageHead } from "./page.tsx";
+
+const TABS = [
+  { to: "/settings/organization", name: "Organization" },
+  { to: "/settings/people", name: "People" },
+  { to: "/settings/security", name: "Security" },
+  { to: "/keys", name: "API keys" },
+  { to: "/settings/audit-log", name: "Audit log" },
+] as const;
+
+export function SettingsHead({ title, acts }: { title: string; acts?: ReactNode }) {
+  return (
+    <>
+      <PageHead title={title} acts={acts} />
+      <nav className="tabs" aria-label="Settings">
+        {TABS.map(({ to, name }) => (
+          <Link key={to} to={to}>
+            {name}
+          </Link>
+        ))}
+      </nav>
+    </>
+  );
+}
