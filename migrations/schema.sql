@@ -1097,6 +1097,37 @@ alter table organization enable row level security;
 alter table organization force row level security;
 create policy tenant on organization as permissive for all using ((( SELECT postern_system() AS postern_system) OR (id = ( SELECT postern_org() AS postern_org))));
 
+create table passkey (
+  credential_id bytea not null,
+  id uuid not null,
+  person_id uuid not null,
+  public_key bytea not null,
+  counter bigint not null,
+  transports text[] not null,
+  name text not null,
+  created_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint passkey_pkey PRIMARY KEY (credential_id),
+  constraint passkey_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE
+);
+CREATE INDEX passkey_person ON passkey USING btree (person_id);
+alter table passkey enable row level security;
+alter table passkey force row level security;
+create policy system on passkey as permissive for all using (( SELECT postern_system() AS postern_system));
+
+create table passkey_challenge (
+  digest bytea not null,
+  kind text not null,
+  person_id uuid,
+  expires_at timestamp with time zone not null,
+  constraint passkey_challenge_pkey PRIMARY KEY (digest),
+  constraint passkey_challenge_kind_check CHECK ((kind = ANY (ARRAY['new'::text, 'sign_in'::text, 'first'::text])))
+);
+CREATE INDEX passkey_challenge_age ON passkey_challenge USING btree (expires_at);
+alter table passkey_challenge enable row level security;
+alter table passkey_challenge force row level security;
+create policy system on passkey_challenge as permissive for all using (( SELECT postern_system() AS postern_system));
+
 create table person (
   id uuid not null,
   email text not null,
@@ -1107,9 +1138,11 @@ create table person (
   totp_confirmed_at timestamp with time zone,
   totp_step bigint default 0 not null,
   created_at timestamp with time zone not null,
+  oidc_subject text,
   constraint person_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX person_email ON person USING btree (email);
+CREATE UNIQUE INDEX person_oidc ON person USING btree (oidc_subject) WHERE (oidc_subject IS NOT NULL);
 alter table person enable row level security;
 alter table person force row level security;
 create policy tenant on person as permissive for all using ((( SELECT postern_system() AS postern_system) OR (EXISTS ( SELECT 1

@@ -12,6 +12,7 @@ import type { S3Options } from "./platform/storage/s3.ts";
 import { type AcmeConfig, certificates } from "./settings/certificates.ts";
 import { ENV_FILE, type Gathered, gatherSettings } from "./settings/gather.ts";
 import { makeIfAbsent, readKey, readKeyFile } from "./settings/master-key-file.ts";
+import { type OidcSettings, oidcSettings } from "./settings/sign-in.ts";
 import { flag, hostPort, isWebAddress, type Reading, wholeNumber, withoutPassword, words } from "./settings/values.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
@@ -49,6 +50,8 @@ export type Config = {
   /** What `postern backup` encrypts with: a passphrase, or age public keys; and the store behind s3://bucket/key. */
   backup: { passphrase: string | null; recipients: string[]; s3: Omit<S3Options, "bucket"> | null };
   rspamd_url: string | null;
+  /** Where people may sign in besides. */
+  oidc: OidcSettings | null;
   proxy_protocol_from: string[];
   trusted_proxies: string[];
   allowed_networks: string[];
@@ -171,6 +174,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     s3: s3Store(reader),
     backup: backupKeys(reader),
     rspamd_url: rspamdUrl(reader),
+    oidc: oidcSettings(reader),
     proxy_protocol_from: networks(reader, "POSTERN_PROXY_PROTOCOL_FROM", "load balancers"),
     trusted_proxies: networks(reader, "POSTERN_TRUSTED_PROXIES", "reverse proxies"),
     allowed_networks: networks(
@@ -200,9 +204,10 @@ function dataFolder({ env }: Reader): string {
 /** The values that may be printed at start: no key, no password, no database credential. */
 export function printableConfig(config: Config): Record<string, unknown> {
   const { master_key: _key, s3, database_url, backup: _backup, ...shown } = config;
-  const { bootstrap_live_key: _live, bootstrap_test_key: _test, ...open } = shown;
+  const { bootstrap_live_key: _live, bootstrap_test_key: _test, oidc, ...open } = shown;
   return {
     ...open,
+    oidc: oidc && { ...oidc, client_secret: undefined },
     database: database_url ? databaseHost(database_url) : "embedded",
     s3: s3 ? { endpoint: s3.endpoint, bucket: s3.bucket } : null,
   };

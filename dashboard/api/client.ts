@@ -56,6 +56,9 @@ export class Declined extends Error {
   }
 }
 
+/** What the browser did not do, in words for people: it says little of why, on purpose. */
+export class NoPasskey extends Error {}
+
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
 /** The answer of a call, or throws Declined. A call without an answer is Declined with status 0. */

@@ -37,9 +37,21 @@ export function become(queries: QueryClient, found: Session | null): void {
   queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== session.queryKey[0] });
 }
 
+/** How one may sign in here. */
+export const waysIn = queryOptions({
+  queryKey: ["ways-in"],
+  queryFn: ({ signal }) => take(door.GET("/dashboard/api/ways-in", { signal })),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
 export const sessions = queryOptions({
   queryKey: ["sessions"],
   queryFn: ({ signal }) => take(people.GET("/dashboard/api/sessions", { signal })),
+});
+
+export const passkeys = queryOptions({
+  queryKey: ["passkeys"],
+  queryFn: ({ signal }) => take(people.GET("/dashboard/api/person/passkeys", { signal })),
 });
 
 export function members(org_id: string) {

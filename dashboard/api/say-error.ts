@@ -1,5 +1,5 @@
 // What went wrong, as a person would say it: a title, a sentence, and what can be done. The only place that knows codes.
-import { Declined } from "./client.ts";
+import { Declined, NoPasskey } from "./client.ts";
 
 export type Said = { kind: "error" | "no-permission" | "signed-out" | "not-found"; title: string; text: string };
 
@@ -19,6 +19,7 @@ const BY_CODE: Record<string, Pick<Said, "title"> & { text?: string }> = {
 
 /** Never empty, never a code alone. */
 export function sayError(error: unknown): Said {
+  if (error instanceof NoPasskey) return { kind: "error", title: "No passkey", text: error.message };
   if (!(error instanceof Declined)) return bug(error);
   const { status, body } = error;
   const sentence = withStop(typeof body.message === "string" ? body.message : error.message);

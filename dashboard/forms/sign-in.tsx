@@ -3,9 +3,11 @@ import { type FormEvent, useState } from "react";
 import { Declined, door, take } from "../api/client.ts";
 import type { Session } from "../api/people.ts";
 import { useAttempt } from "../lib/attempt.ts";
+import { showPasskey } from "../lib/passkeys.ts";
 import { Button } from "../ui/button.tsx";
 import { CodeField } from "../ui/code-field.tsx";
 import { Field } from "../ui/field.tsx";
+import { PasskeyButton } from "../ui/passkey-button.tsx";
 import { Problem } from "../ui/problem.tsx";
 
 type Proof = { email: string; password: string };
@@ -25,6 +27,10 @@ export function SignInForm({ signedIn, email }: Given) {
       keep({ email: sent.email, password: sent.password });
     }
   });
+  const withPasskey = useAttempt(async () => {
+    const passkey = await showPasskey();
+    await signedIn(await take(door.POST("/dashboard/api/passkeys/sign-in", { body: { passkey } })));
+  });
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
@@ -35,12 +41,16 @@ export function SignInForm({ signedIn, email }: Given) {
   return (
     <form onSubmit={submit} className="form" noValidate>
       {proof === null ? <PasswordFields email={email} /> : <CodeField />}
-      <Problem error={error} />
+      <Problem error={error ?? withPasskey.error} />
       <div className="acts">
         <Button look="primary" type="submit" busy={isBusy && "One moment…"}>
           Sign in
         </Button>
-        {proof !== null && <Button onClick={() => keep(null)}>Back</Button>}
+        {proof === null ? (
+          <PasskeyButton label="Use a passkey" isBusy={withPasskey.isBusy} use={() => withPasskey.attempt(undefined)} />
+        ) : (
+          <Button onClick={() => keep(null)}>Back</Button>
+        )}
       </div>
     </form>
   );

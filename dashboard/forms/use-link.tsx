@@ -4,6 +4,7 @@ import { Declined, door, type PeopleSchemas, take } from "../api/client.ts";
 import type { Session } from "../api/people.ts";
 import { fieldProblem } from "../lib/act.ts";
 import { useAttempt } from "../lib/attempt.ts";
+import { canUsePasskeys, makePasskey, type PasskeyAnswer } from "../lib/passkeys.ts";
 import { Button } from "../ui/button.tsx";
 import { Field } from "../ui/field.tsx";
 import { NewPassword } from "../ui/new-password.tsx";
@@ -16,12 +17,19 @@ type Given = {
   used: (session: Session) => void;
   hasAccount: () => void;
 };
-type Sent = { token: string; email?: string; name?: string; password: string };
+type Sent = { token: string; email?: string; name?: string; password: string; byPasskey: boolean };
+
+async function newPasskey({ token, email, name = "" }: Omit<Sent, "byPasskey">): Promise<PasskeyAnswer> {
+  const body = { token, name, ...(email === undefined ? {} : { email }) };
+  const { options } = await take(door.POST("/dashboard/api/links/passkey-options", { body }));
+  return makePasskey(options);
+}
 
 export function UseLinkForm({ token, link, used, hasAccount }: Given) {
-  const { attempt, isBusy, error } = useAttempt(async (body: Sent) => {
+  const { attempt, isBusy, error } = useAttempt(async ({ byPasskey, ...body }: Sent) => {
     try {
-      used(await take(door.POST("/dashboard/api/links/use", { body })));
+      const proof = byPasskey ? { passkey: await newPasskey(body), password: undefined } : {};
+      used(await take(door.POST("/dashboard/api/links/use", { body: { ...body, ...proof } })));
     } catch (declined) {
       const said = saidOf(declined);
       if (said === undefined) throw declined;
@@ -32,10 +40,12 @@ export function UseLinkForm({ token, link, used, hasAccount }: Given) {
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
+    const { submitter } = event.nativeEvent as SubmitEvent;
+    const byPasskey = submitter?.getAttribute("value") === "passkey";
     const text = (name: string) => String(form.get(name) ?? "").trim();
     const who = link.kind === "reset" ? {} : { name: text("name") };
     const email = link.email === null ? { email: text("email") } : {};
-    attempt({ token, ...email, ...who, password: String(form.get("password") ?? "") });
+    attempt({ token, ...email, ...who, password: String(form.get("password") ?? ""), byPasskey });
   };
   const problems = ["email", "name", "password"].map((field) => fieldProblem(error, field));
   return (
@@ -57,6 +67,11 @@ export function UseLinkForm({ token, link, used, hasAccount }: Given) {
         <Button look="primary" type="submit" busy={isBusy && "One moment…"}>
           {link.kind === "reset" ? "Set the password" : link.kind === "set_up" ? "Begin" : "Join"}
         </Button>
+        {link.kind !== "reset" && canUsePasskeys() && (
+          <Button type="submit" value="passkey" disabled={isBusy}>
+            Use a passkey instead
+          </Button>
+        )}
       </div>
     </form>
   );

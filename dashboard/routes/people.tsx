@@ -62,7 +62,7 @@ function Rows({ people, own }: { people: Member[]; own: Own }) {
             <th className="w-[104px] sm:w-[130px]">Role</th>
             <th className="hide-s w-[150px]">Second factor</th>
             <th className="r hide-s w-[130px]">Since</th>
-            <th className="w-[100px] sm:w-[190px]">
+            <th className="w-[100px] sm:w-[220px]">
               <span className="sr-only">Acts</span>
             </th>
           </tr>

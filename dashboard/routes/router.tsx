@@ -100,6 +100,8 @@ export const router = createRouter({
     ...[signIn, welcome, invitation, reset],
   ]),
   defaultPreload: "intent",
+  // What a page did not read out of its address is not passed on to it.
+  search: { strict: true },
   scrollRestoration: true,
 });
 

@@ -5,6 +5,7 @@ import { type PeopleSchemas, people, take } from "../api/client.ts";
 import { sessions } from "../api/people.ts";
 import { ChangeName } from "../forms/change-name.tsx";
 import { ChangePassword } from "../forms/change-password.tsx";
+import { Passkeys } from "../forms/passkeys.tsx";
 import { SecondFactor } from "../forms/second-factor.tsx";
 import { useAct } from "../lib/act.ts";
 import { sayBrowser } from "../lib/browsers.ts";
@@ -42,6 +43,13 @@ export function SecurityPage() {
             <p className="dim">A code of an app on your telephone, besides the password.</p>
           </div>
           <SecondFactor person={person} />
+        </section>
+        <section className="panel pad settings">
+          <div>
+            <h2>Passkeys</h2>
+            <p className="dim">Your device or password manager lets you in, without password and code.</p>
+          </div>
+          <Passkeys />
         </section>
         <Sessions />
       </div>

@@ -53,8 +53,8 @@ async function playStory(stage: Stage, { name, play, expected }: Story): Promise
     console.log(`✔ ${name}`);
     return true;
   } catch (error) {
-    await page.screenshot({ path: join(SCREENSHOTS, "failed.png") }).catch(() => undefined);
-    console.log(`✖ ${name}\n  at ${page.url()}\n  ${error instanceof Error ? error.message : error}`);
+    const places = await stage.picture(join(SCREENSHOTS, "failed"));
+    console.log(`✖ ${name}\n  at ${places.join(", ")}\n  ${error instanceof Error ? error.message : error}`);
     return false;
   } finally {
     await close();

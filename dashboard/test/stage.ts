@@ -28,6 +28,8 @@ export type Stage = {
   links: { invitation: string };
   /** A page of its own; what it complains of (console errors, policy reports, requests to elsewhere) lands in `complaints`. */
   open(options?: Opening): Promise<Opened>;
+  /** Pictures of all pages that are open, `<path>-1.png` and so on; answers where they are. */
+  picture(path: string): Promise<string[]>;
   [Symbol.asyncDispose](): Promise<void>;
 };
 /** `as` null: nobody is signed in. `at`: another Postern than the stage's. */
@@ -50,7 +52,13 @@ export async function setStage(executablePath: string): Promise<Stage> {
     const links = { invitation: await invite(scene, owner, { email: "guest@nordkiosk.example", role: "viewer" }) };
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
     const open: Stage["open"] = (options) => openPage(browser, { as: owner, at: scene.base_url, ...options });
-    return { scene, owner, links, mails, records, open, [Symbol.asyncDispose]: () => undo.disposeAsync() };
+    const picture = async (path: string) => {
+      const pages = browser.contexts().flatMap((context) => context.pages());
+      for (const [place, page] of pages.entries())
+        await page.screenshot({ path: `${path}-${place + 1}.png` }).catch(() => undefined);
+      return pages.map((page) => page.url());
+    };
+    return { scene, owner, links, mails, records, open, picture, [Symbol.asyncDispose]: () => undo.disposeAsync() };
   } catch (error) {
     await undo.disposeAsync();
     throw error;

@@ -1,6 +1,7 @@
 // What the clock role does for people: forgets sessions, links and tries that are over.
 import { type RoundsWorld, startRounds, sweep } from "../platform/process/rounds.ts";
 import type { World } from "../platform/world.ts";
+import { purgeChallenges } from "./proof/passkey-queries.ts";
 import * as queries from "./queries.ts";
 import { sessionBounds } from "./sessions.ts";
 
@@ -23,5 +24,6 @@ async function sweepPeople(world: Worker, signal?: AbortSignal): Promise<void> {
   const now = new Date(world.clock.now());
   await sweep(signal, () => queries.purgeSessions(world.db, sessionBounds(world), BATCH));
   await sweep(signal, () => queries.purgeLinks(world.db, now, BATCH));
+  await sweep(signal, () => purgeChallenges(world.db, now, BATCH));
   await sweep(signal, () => queries.purgeTries(world.db, now, BATCH));
 }

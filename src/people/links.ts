@@ -1,8 +1,11 @@
 // Links that are good for once: the first person sets the installation up, others are invited, a lost password is set anew. The token
 // stands behind the #, which browsers send to nobody; only its SHA-256 is kept.
+import type { RegistrationResponseJSON } from "@simplewebauthn/server";
 import { isDuplicate, type Tx } from "../platform/database/db.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import { dropPasskeys } from "./proof/passkey-queries.ts";
+import { keepPasskey, type NewPasskey, offerPasskey, readNewPasskey, type Site } from "./proof/passkeys.ts";
 import { hashPassword, judgePassword } from "./proof/passwords.ts";
 import * as queries from "./queries.ts";
 import { newToken, tokenDigest } from "./sessions.ts";
@@ -99,7 +102,14 @@ function gone(): Refusal {
   return new Refusal("not_found", "this link was used already, or is over: ask for another one");
 }
 
-export type LinkUse = { token: string; email?: string; name?: string; password?: string };
+export type LinkUse = {
+  token: string;
+  email?: string;
+  name?: string;
+  password?: string;
+  /** Of somebody new, in place of the password. */
+  passkey?: { site: Site; answer: RegistrationResponseJSON };
+};
 /** `changed`: the organization that somebody joined, for its audit log. */
 export type UsedLink = { person_id: string; kind: LinkKind; joined: string | null };
 
@@ -115,6 +125,7 @@ export async function useLink(world: LinkWorld, use: LinkUse, as: PersonRow | nu
     return await world.db.transaction(async (tx) => {
       if ((await queries.useLink(tx, link.digest, new Date(world.clock.now()))) === 0) throw gone();
       const person_id = plan.person_id ?? (await makePerson(world, tx, plan));
+      if (plan.passkey !== null) await keepPasskey(tx, plan.passkey, "First passkey");
       if (password !== null) await queries.setPassword(tx, person_id, password);
       if (link.kind === "reset") await afterReset(tx, link, person_id);
       else await join(world, tx, link, person_id);
@@ -126,20 +137,62 @@ export async function useLink(world: LinkWorld, use: LinkUse, as: PersonRow | nu
   }
 }
 
-/** `person_id` null: a new person. `password` null: it stays. */
-type Plan = { person_id: string | null; email: string; name: string; password: string | null };
+/** `person_id` null: a new person. `password` null: it stays, or there is a passkey in its place. */
+type Plan = {
+  person_id: string | null;
+  email: string;
+  name: string;
+  password: string | null;
+  passkey: NewPasskey | null;
+};
 
 async function planReset({ person_id, email }: queries.LinkRow, use: LinkUse): Promise<Plan> {
   const address = email ?? "";
-  return { person_id, email: address, name: "", password: neededPassword(use, address) };
+  return { person_id, email: address, name: "", password: neededPassword(use, address), passkey: null };
 }
 
 async function planJoin(world: LinkWorld, link: queries.LinkRow, use: LinkUse, as: PersonRow | null): Promise<Plan> {
   const email = link.email ?? as?.email ?? checkAddress("email", use.email ?? "");
-  if (as && as.email === email) return { person_id: as.id, email, name: as.name, password: null };
+  if (as && as.email === email) return { person_id: as.id, email, name: as.name, password: null, passkey: null };
   const [known] = await queries.findPersonByEmail(world.db, email);
   if (known) throw signInFirst();
-  return { person_id: null, email, name: checkName(use.name ?? ""), password: neededPassword(use, email) };
+  const who = { person_id: null, email, name: checkName(use.name ?? "") };
+  if (!use.passkey) return { ...who, password: neededPassword(use, email), passkey: null };
+  const passkey = await readNewPasskey(world, use.passkey.site, use.passkey.answer, null);
+  return { ...who, password: null, passkey };
+}
+
+/** What a browser makes the passkey of somebody new with, whom the link lets in. */
+export async function offerFirstPasskey(
+  world: LinkWorld,
+  site: Site,
+  { token, email, name }: { token: string; email?: string; name: string },
+): ReturnType<typeof offerPasskey> {
+  const link = await findLink(world, token);
+  if (link.kind === "reset") throw new Refusal("invalid_state", "this link sets a new password");
+  const address = link.email ?? checkAddress("email", email ?? "");
+  const [known] = await queries.findPersonByEmail(world.db, address);
+  if (known) throw signInFirst();
+  return offerPasskey(world, site, { id: world.random.uuid(), email: address, name: checkName(name) }, true);
+}
+
+/** Somebody new whom a provider vouches for takes the invitation of their address; null: there is none. */
+export async function joinByInvitation(
+  world: LinkWorld,
+  email: string,
+  { subject, name }: { subject: string; name: string },
+): Promise<{ person_id: string; org_id: string } | null> {
+  const [link] = await queries.findInvitation(world.db, email, new Date(world.clock.now()));
+  if (!link || link.org_id === null) return null;
+  const { org_id } = link;
+  const plan = { person_id: null, email, name: checkName(name), password: null, passkey: null };
+  return world.db.transaction(async (tx) => {
+    if ((await queries.useLink(tx, link.digest, new Date(world.clock.now()))) === 0) throw gone();
+    const person_id = await makePerson(world, tx, plan);
+    await queries.setOidcSubject(tx, person_id, subject);
+    await join(world, tx, link, person_id);
+    return { person_id, org_id };
+  });
 }
 
 function signInFirst(): Refusal {
@@ -152,8 +205,8 @@ function neededPassword({ password }: LinkUse, email: string): string {
   return password;
 }
 
-async function makePerson(world: LinkWorld, tx: Tx, { email, name }: Plan): Promise<string> {
-  const id = world.random.uuid();
+async function makePerson(world: LinkWorld, tx: Tx, { email, name, passkey }: Plan): Promise<string> {
+  const id = passkey?.person_id ?? world.random.uuid();
   await queries.insertPerson(tx, { id, email, name, is_operator: false, created_at: new Date(world.clock.now()) });
   return id;
 }
@@ -164,6 +217,7 @@ async function afterReset(tx: Tx, { drops_factors }: queries.LinkRow, personId: 
   if (!drops_factors) return;
   await queries.setTotp(tx, personId, null);
   await queries.dropRecoveryCodes(tx, personId);
+  await dropPasskeys(tx, personId);
 }
 
 async function join(world: LinkWorld, tx: Tx, { kind, org_id, role }: queries.LinkRow, person_id: string) {

@@ -3,7 +3,7 @@
 import type { Query, Tx } from "../platform/database/db.ts";
 import type { LinkKind, PersonRole, PersonRow } from "./types.ts";
 
-const PERSON = "id, email, name, password, is_operator, totp, totp_confirmed_at, totp_step, created_at";
+const PERSON = "id, email, name, password, is_operator, totp, totp_confirmed_at, totp_step, oidc_subject, created_at";
 const PERSON_OF_P = PERSON.replaceAll(/\b[a-z_]+\b/g, "p.$&");
 
 // People -------------------------------------------------------------------------------------------------------------
@@ -25,6 +25,19 @@ export function insertPerson(tx: Tx, row: Pick<PersonRow, "id" | "email" | "name
   return tx.execute("insert into person (id, email, name, is_operator, created_at) values ($1, $2, $3, $4, $5)", [
     ...[row.id, row.email, row.name, row.is_operator, row.created_at],
   ]);
+}
+
+/** Index: person_oidc. */
+export function findPersonByOidc(db: Query, subject: string) {
+  return db.query<PersonRow>(`select ${PERSON} from person where oidc_subject = $1`, [subject]);
+}
+
+/** Touches no row when the provider knew the person as another. */
+export function setOidcSubject(db: Query, personId: string, subject: string) {
+  return db.execute(
+    "update person set oidc_subject = $2 where id = $1 and (oidc_subject is null or oidc_subject = $2)",
+    [personId, subject],
+  );
 }
 
 export function setPassword(db: Query, personId: string, password: string) {
@@ -233,6 +246,15 @@ export function findLink(db: Query, digest: Buffer, now: Date) {
   return db.query<LinkRow>(
     `select ${LINK} from person_link where digest = $1 and used_at is null and expires_at > $2`,
     [digest, now],
+  );
+}
+
+/** The invitation of this address that was made last, if one may still be used. */
+export function findInvitation(db: Query, email: string, now: Date) {
+  return db.query<LinkRow>(
+    `select ${LINK} from person_link
+      where email = $1 and kind = 'invitation' and used_at is null and expires_at > $2 order by id desc limit 1`,
+    [email, now],
   );
 }
 

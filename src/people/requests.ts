@@ -3,6 +3,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import type { Site } from "./proof/passkeys.ts";
 import { SESSION_MS } from "./sessions.ts";
 import type { Client } from "./types.ts";
 
@@ -10,13 +11,17 @@ const COOKIE = "postern";
 /** Browsers take a cookie of this name only from the host itself, over TLS and for all its paths (RFC 6265bis §4.1.3.2). */
 const HOST_COOKIE = `__Host-${COOKIE}`;
 const CHANGE_HEADER = "x-postern-dashboard";
+const KEPT_S = 600;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
 type ConfigPart = { config: Pick<World["config"], "base_url"> };
 
 /** The session's token as the browser sent it, or null. */
 export function readCookie(request: FastifyRequest): string | null {
-  const wanted = cookieName(request);
+  return readNamed(request, cookieName(request));
+}
+
+function readNamed(request: FastifyRequest, wanted: string): string | null {
   for (const pair of (request.headers.cookie ?? "").split(";")) {
     const at = pair.indexOf("=");
     if (at > 0 && pair.slice(0, at).trim() === wanted) return pair.slice(at + 1).trim();
@@ -32,6 +37,19 @@ export function setCookie(request: FastifyRequest, reply: FastifyReply, token: s
     "set-cookie",
     `${cookieName(request)}=${token ?? ""}; Path=/; Max-Age=${age}; HttpOnly${secure}; SameSite=Lax`,
   );
+}
+
+/** What the way to a provider and back needs to find again; null takes it away. */
+export function setKept(request: FastifyRequest, reply: FastifyReply, kept: string | null): void {
+  const secure = isOnLoopback(request) ? "" : "; Secure";
+  const age = kept === null ? 0 : KEPT_S;
+  const cookie = `${cookieName(request)}-oidc=${kept ?? ""}; Path=/; Max-Age=${age}; HttpOnly${secure}; SameSite=Lax`;
+  const before = reply.getHeader("set-cookie");
+  reply.header("set-cookie", before === undefined ? cookie : [before, cookie].flat());
+}
+
+export function readKept(request: FastifyRequest): string | null {
+  return readNamed(request, `${cookieName(request)}-oidc`);
 }
 
 /** 403 for a change that no page of ours asked for. */
@@ -61,6 +79,11 @@ export function requireTls({ config }: ConfigPart, request: FastifyRequest): voi
     "request_not_allowed",
     "signing in needs https: put a certificate or a proxy with TLS before Postern, and set POSTERN_BASE_URL",
   );
+}
+
+/** The site as the browser says it, once requireOwnPage has compared it. */
+export function siteOf({ headers }: FastifyRequest): Site {
+  return { origin: String(headers.origin) };
 }
 
 /** Where the request comes from, for the list of sessions and for limits. */

@@ -1,5 +1,6 @@
 // The records of /dashboard/api as its description has them.
-import { Type } from "typebox";
+import type { RegistrationResponseJSON } from "@simplewebauthn/server";
+import { type Static, Type } from "typebox";
 import { Id, Named, Nullable, OneOf, Time } from "../http/http.ts";
 import { PERSON_ROLES } from "./types.ts";
 
@@ -20,6 +21,9 @@ const Person = Named(
     is_operator: Type.Boolean({ description: "Looks after the installation: reviews, plans, states, health" }),
     has_totp: Type.Boolean({ description: "Signing in needs a code of an authenticator app" }),
     recovery_codes_left: Type.Integer(),
+    has_password: Type.Boolean(),
+    has_passkey: Type.Boolean(),
+    has_provider: Type.Boolean({ description: "Signs in at the OpenID Connect provider" }),
   }),
 );
 
@@ -102,3 +106,24 @@ export const Code = Type.String({
   maxLength: 40,
   description: "Six digits of the authenticator app, or a recovery code",
 });
+export const Token = Type.String({ minLength: 1, maxLength: 200, description: "What stands behind the # of the link" });
+
+const Bytes = Type.String({ maxLength: 20_000, pattern: "^[A-Za-z0-9_-]*={0,2}$" });
+export const PasskeyAnswer = Type.Object(
+  {
+    id: Bytes,
+    rawId: Bytes,
+    type: OneOf(["public-key"]),
+    response: Type.Object({ clientDataJSON: Bytes }, { additionalProperties: true }),
+    clientExtensionResults: Type.Object({}, { additionalProperties: true }),
+  },
+  {
+    additionalProperties: true,
+    description: "What the browser answers, in its JSON form (PublicKeyCredential.toJSON)",
+  },
+);
+
+/** The browser's own JSON form; what is in it is looked at by the library. */
+export function newPasskeyIn(answer: Static<typeof PasskeyAnswer>): RegistrationResponseJSON {
+  return answer as unknown as RegistrationResponseJSON;
+}

@@ -10,17 +10,27 @@ import { notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { readLink, useLink } from "./links.ts";
 import { organizationsOf } from "./people.ts";
+import { listPasskeys } from "./proof/passkey-queries.ts";
 import { hasSecondFactor } from "./proof/second-factor.ts";
 import * as queries from "./queries.ts";
-import { clientOf, readCookie, requireTls, setCookie } from "./requests.ts";
-import { Code, Email, Link, ListedSession, Password, SessionShown } from "./schemas.ts";
+import { clientOf, readCookie, requireTls, setCookie, siteOf } from "./requests.ts";
+import {
+  Code,
+  Email,
+  Link,
+  ListedSession,
+  newPasskeyIn,
+  PasskeyAnswer,
+  Password,
+  SessionShown,
+  Token,
+} from "./schemas.ts";
 import { findSession, provedUntil, sessionBounds, startSession, tokenDigest } from "./sessions.ts";
 import { proveAgain, signIn } from "./sign-in.ts";
 import type { Session } from "./types.ts";
 
 const tags = ["Sign-in"];
 const OPEN = { needs: "nobody" } as const;
-const Token = Type.String({ minLength: 1, maxLength: 200, description: "What stands behind the # of the link" });
 const Done = Named("Done", Type.Object({ done: Type.Boolean({ description: "Always true" }) }));
 
 /** Mounts them. */
@@ -126,13 +136,15 @@ function mountLinks(api: Api, world: World): void {
         tags,
         summary: "Use a link once, and be signed in",
         description:
-          "set_up: `email`, `name`, `password`. invitation: `name`, `password`. reset: `password`. Who has an account already signs in " +
+          "set_up: `email`, `name`, `password`. invitation: `name`, `password`. reset: `password`. A `passkey` (offerFirstPasskey) stands for the " +
+          "password of somebody new. Who has an account already signs in " +
           "first, and sends the token alone: 409 `invalid_state` says so.",
         body: Closed({
           token: Token,
           email: Type.Optional(Email),
           name: Type.Optional(Type.String({ maxLength: 191 })),
           password: Type.Optional(Password),
+          passkey: Type.Optional(PasskeyAnswer),
         }),
         response: answers({ 200: SessionShown }, [404, 409]),
       },
@@ -141,7 +153,9 @@ function mountLinks(api: Api, world: World): void {
       requireTls(world, request);
       const cookie = readCookie(request);
       const session = cookie === null ? null : await findSession(world, cookie);
-      const used = await useLink(world, request.body, session?.person ?? null);
+      const { passkey, ...body } = request.body;
+      const use = { ...body, passkey: passkey && { site: siteOf(request), answer: newPasskeyIn(passkey) } };
+      const used = await useLink(world, use, session?.person ?? null);
       const [person] = await queries.findPerson(world.db, used.person_id);
       if (used.joined !== null && person)
         await notePerson(world, used.joined, {
@@ -215,7 +229,7 @@ function mountList(api: Api, world: World): void {
 }
 
 /** A new session in place of the one that the browser may have had. */
-async function begin(world: World, request: FastifyRequest, reply: FastifyReply, personId: string) {
+export async function begin(world: World, request: FastifyRequest, reply: FastifyReply, personId: string) {
   const old = readCookie(request);
   if (old !== null) await queries.endSession(world.db, tokenDigest(old));
   const token = await startSession(world, personId, clientOf(request));
@@ -229,10 +243,13 @@ async function begin(world: World, request: FastifyRequest, reply: FastifyReply,
 export async function shown(world: Pick<World, "db">, session: Session) {
   const { person, id, created_at } = session;
   const [codes] = await queries.countRecoveryCodes(world.db, person.id);
+  const passkeys = await listPasskeys(world.db, person.id);
   return {
     person: {
       ...{ id: person.id, email: person.email, name: person.name, is_operator: person.is_operator },
       ...{ has_totp: hasSecondFactor(person), recovery_codes_left: codes?.total ?? 0 },
+      ...{ has_password: person.password !== null, has_passkey: passkeys.length > 0 },
+      has_provider: person.oidc_subject !== null,
     },
     organizations: await organizationsOf(world, person),
     session: { id, created_at, proved_until: provedUntil(session) },

@@ -11,6 +11,7 @@ export type PersonRow = {
   totp: Buffer | null;
   totp_confirmed_at: Date | null;
   totp_step: number;
+  oidc_subject: string | null;
   created_at: Date;
 };
 

@@ -26,23 +26,26 @@ export function browserOf(
   api: TestApi,
   { ip, host = "api.postern.test", origin = `https://${host}` }: { ip?: string; host?: string; origin?: string } = {},
 ): Browser {
-  let cookie: string | null = null;
+  const cookies = new Map<string, string>();
   const name = host.startsWith("127.") ? "postern" : "__Host-postern";
   const send = async (method: string, path: string, body: unknown, more: Record<string, string>): Promise<Answer> => {
     const all: Record<string, string> = { host, ...more };
     if (method !== "GET") Object.assign(all, { origin, "x-postern-dashboard": "1", ...more });
-    if (cookie !== null) all.cookie = `${name}=${cookie}`;
+    if (cookies.size > 0) all.cookie = [...cookies].map((pair) => pair.join("=")).join("; ");
     const headers = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ""));
     const answer = await api.ask(method, path, body, { key: null, headers, ...(ip ? { ip } : {}) });
-    const set = /^[\w-]+=([^;]*);/.exec(String(answer.headers["set-cookie"] ?? ""));
-    if (set) cookie = set[1] || null;
+    for (const set of [answer.headers["set-cookie"] ?? []].flat()) {
+      const [, named = "", value = ""] = /^([\w-]+)=([^;]*);/.exec(String(set)) ?? [];
+      if (value === "") cookies.delete(named);
+      else cookies.set(named, value);
+    }
     return answer;
   };
   const age = async (column: string, interval: string): Promise<void> => {
     const at = new Date(api.world.clock.now());
     const touched = await api.world.db.execute(
       `update person_session set ${column} = $2::timestamptz - interval '${interval}' where digest = $1`,
-      [tokenDigest(cookie ?? ""), at],
+      [tokenDigest(cookies.get(name) ?? ""), at],
     );
     assert.equal(touched, 1);
   };
@@ -54,9 +57,9 @@ export function browserOf(
         "x-postern-environment": environment,
         ...headers,
       }),
-    token: () => cookie,
+    token: () => cookies.get(name) ?? null,
     plant: (token) => {
-      cookie = token;
+      cookies.set(name, token);
     },
     age,
     forgetProof: () => age("proved_at", "11 minutes"),

@@ -6,7 +6,7 @@ import { Secret, TOTP } from "otpauth";
 import type { Page } from "playwright-core";
 import type { Scene } from "../../../test/support/scene.ts";
 import { addMember, askAs, invite, PASSWORD } from "../persons.ts";
-import type { Story } from "../story.ts";
+import { type Story, unexpected } from "../story.ts";
 
 const MAIN = resolve(import.meta.dirname, "../../../src/main.ts");
 
@@ -97,7 +97,7 @@ export const PEOPLE_STORIES: readonly Story[] = [
       await page.goto("/");
       await page.getByRole("button", { name: "Sign out" }).click();
       await page.getByRole("heading", { name: "Sign in" }).waitFor();
-      const { organization } = command(scene, ["organizations", "create", "Atelier Brun"]) as {
+      const { organization } = command(scene, ["organizations", "create", "--name", "Atelier Brun"]) as {
         organization: { id: string };
       };
       const other = command(scene, ["people", "invite", "--organization", organization.id]) as { link: string };
@@ -191,6 +191,7 @@ export const PEOPLE_STORIES: readonly Story[] = [
       const app = new TOTP({ secret: Secret.fromBase32(await page.locator("dialog .copy code").innerText()) });
       await page.getByRole("textbox", { name: "Code of your authenticator app" }).fill(app.generate());
       await page.getByRole("button", { name: "Turn it on" }).click();
+      await page.getByRole("dialog", { name: "Your recovery codes" }).waitFor();
       assert.equal(await page.locator("dialog .said li").count(), 10);
       await page.getByRole("button", { name: "I have them" }).click();
       await page.getByText("10 of 10 recovery codes left").waitFor();
@@ -209,7 +210,48 @@ export const PEOPLE_STORIES: readonly Story[] = [
       await close();
     },
   },
+  {
+    name: "a passkey: made at set-up in place of a password, lets in alone, and is removed once there is another way in",
+    async play({ scene, owner, open }) {
+      const link = await invite(scene, owner, { email: "key@nordkiosk.example", role: "admin" });
+      const at = scene.base_url.replace("127.0.0.1", "localhost");
+      const { page, complaints, close } = await open({ as: null, at });
+      await addAuthenticator(page);
+      await page.goto(link.replace("127.0.0.1", "localhost"));
+      await page.getByRole("textbox", { name: "Your name" }).fill("Key");
+      await page.getByRole("button", { name: "Use a passkey instead" }).click();
+      await page.getByRole("heading", { name: "Start" }).waitFor();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByRole("button", { name: "Use a passkey" }).click();
+      await page.getByRole("heading", { name: "Start" }).waitFor();
+      await page.goto("/settings/security");
+      await page.getByText("First passkey").waitFor();
+      await page.getByRole("button", { name: "Remove the passkey First passkey" }).click();
+      await page.getByRole("button", { name: "Remove the passkey", exact: true }).click();
+      await page.getByText("This is the only way to sign in").waitFor();
+      await page.getByLabel("New password").fill("a brand new password");
+      await page.getByRole("button", { name: "Set the password" }).click();
+      await page.getByText("Your new password is set.").waitFor();
+      await page.getByRole("button", { name: "Remove the passkey First passkey" }).click();
+      await page.getByRole("button", { name: "Remove the passkey", exact: true }).click();
+      await page.getByText("lets nobody in any more").waitFor();
+      await close();
+      assert.deepEqual(unexpected(complaints), []);
+    },
+  },
 ];
+
+/** A device with a finger print, as Chromium plays it. */
+async function addAuthenticator(page: Page): Promise<void> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("WebAuthn.enable");
+  await session.send("WebAuthn.addVirtualAuthenticator", {
+    options: {
+      ...{ protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true },
+      ...{ isUserVerified: true, automaticPresenceSimulation: true },
+    },
+  });
+}
 
 async function signIn(page: Page, email: string, password: string): Promise<void> {
   await page.getByRole("textbox", { name: "E-mail address" }).fill(email);

@@ -17,9 +17,14 @@ type TriesWorld = Pick<World, "db" | "clock" | "seal">;
 /** Counts a try; 429 with the seconds to wait where there were too many. The same for addresses that nobody has. */
 export async function countTry(world: TriesWorld, email: string, ip: string): Promise<void> {
   const client = clientKey(ip);
-  await take(world, `client ${client}`, CLIENT);
+  await countClientTry(world, ip);
   await take(world, `own ${email} ${client}`, OWN);
   await take(world, `account ${email}`, ACCOUNT);
+}
+
+/** Where no account is named: counts a try of the client at all accounts. */
+export async function countClientTry(world: TriesWorld, ip: string): Promise<void> {
+  await take(world, `client ${clientKey(ip)}`, CLIENT);
 }
 
 /** After the right password: what was counted of this client at this account is forgotten. */

@@ -61,6 +61,7 @@ export const FUTURE_TIMES: readonly FutureTime[] = [
   end("event_listener", "until", 7 * DAY_S),
   end("suppression_import", "expires_at", DAY_S),
   end("person_link", "expires_at", 7 * DAY_S),
+  end("passkey_challenge", "expires_at", 5 * MINUTE_S),
   end("sign_in_try", "full_at", SIGN_IN_S),
   past("acme_challenge", "created_at"),
   past("delivery", "deferred_event_at"),

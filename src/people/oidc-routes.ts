@@ -1,0 +1,159 @@
+// The way to an OpenID Connect provider and back, as the browser goes it; and who may come in by it: who is known, who is invited, and who
+// has an address of the domains that the settings name.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { Type } from "typebox";
+import { organizationNamed } from "../accounts/accounts.ts";
+import { notePerson } from "../audit/audit.ts";
+import { type Api, answers, Named, Nullable } from "../http/http.ts";
+import { isDuplicate } from "../platform/database/db.ts";
+import { Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+import { joinByInvitation } from "./links.ts";
+import { type Asking, type Claims, createOidc, type Oidc } from "./proof/oidc.ts";
+import { countClientTry } from "./proof/tries.ts";
+import * as queries from "./queries.ts";
+import { readCookie, readKept, requireTls, setKept } from "./requests.ts";
+import { begin } from "./session-routes.ts";
+import { findSession } from "./sessions.ts";
+import type { PersonRow } from "./types.ts";
+
+const OPEN = { needs: "nobody" } as const;
+const HIDDEN = { hide: true } as const;
+const Ways = Named(
+  "WaysIn",
+  Type.Object({
+    oidc: Nullable(Type.Object({ name: Type.String({ description: "What the button says" }) })),
+  }),
+);
+
+/** Mounts them. */
+export function mountOidc(api: Api, world: World): void {
+  const settings = world.config.oidc;
+  api.get(
+    "/dashboard/api/ways-in",
+    {
+      config: OPEN,
+      schema: {
+        operationId: "getWaysIn",
+        tags: ["Sign-in"],
+        summary: "Get how one may sign in here",
+        response: answers({ 200: Ways }),
+      },
+    },
+    async () => ({ oidc: settings && { name: settings.name } }),
+  );
+  if (settings === null) return;
+  const oidc = createOidc(world, settings);
+
+  api.get(
+    "/dashboard/api/oidc/start",
+    {
+      config: OPEN,
+      schema: {
+        ...HIDDEN,
+        querystring: Type.Object({
+          to: Type.Optional(Type.String({ maxLength: 2_000 })),
+          proves: Type.Optional(Type.Literal("1")),
+        }),
+      },
+    },
+    async (request, reply) => {
+      await countClientTry(world, request.ip);
+      const { to = "/", proves } = request.query;
+      const session = proves === undefined ? null : await sessionOf(world, request);
+      const { url, kept } = await oidc.ask({ to: pathOf(to), proves: session?.person.id ?? null });
+      setKept(request, reply, kept);
+      return reply.redirect(url, 303);
+    },
+  );
+
+  api.get("/dashboard/api/oidc/callback", { config: OPEN, schema: HIDDEN }, async (request, reply) => {
+    try {
+      return reply.redirect(await comeBack(world, oidc, request, reply), 303);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      world.log.info({ why: error.message }, "a sign-in at the provider was refused");
+      return reply.redirect(`/sign-in?problem=${PROBLEMS.get(error.kind) ?? "oidc_failed"}`, 303);
+    }
+  });
+}
+
+/** What the sign-in page makes a sentence of. */
+const PROBLEMS = new Map([
+  ["role_not_allowed", "oidc_uninvited"],
+  ["invalid_state", "oidc_unverified"],
+  ["unavailable", "oidc_unavailable"],
+]);
+
+/** Signs in, or notes the proof; answers where to go on. */
+async function comeBack(world: World, oidc: Oidc, request: FastifyRequest, reply: FastifyReply): Promise<string> {
+  requireTls(world, request);
+  await countClientTry(world, request.ip);
+  const kept = readKept(request);
+  setKept(request, reply, null);
+  const { claims, asking } = await oidc.read(request.url.split("?")[1] ?? "", kept);
+  const personId = await personOf(world, request, claims);
+  if (asking.proves === null) await begin(world, request, reply, personId);
+  else await prove(world, request, asking, personId);
+  return asking.to;
+}
+
+async function prove(world: World, request: FastifyRequest, { proves }: Asking, personId: string): Promise<void> {
+  const session = await sessionOf(world, request);
+  if (session?.person.id !== proves || personId !== proves)
+    throw new Refusal("sign_in_failed", "somebody else signed in at the provider");
+  await queries.proveSession(world.db, session.digest, new Date(world.clock.now()));
+}
+
+async function sessionOf(world: World, request: FastifyRequest) {
+  const token = readCookie(request);
+  return token === null ? null : findSession(world, token);
+}
+
+async function personOf(world: World, request: FastifyRequest, claims: Claims): Promise<string> {
+  const [known] = await queries.findPersonByOidc(world.db, claims.subject);
+  if (known) return known.id;
+  const { email } = claims;
+  if (email === null || !claims.is_verified)
+    throw new Refusal("invalid_state", "the provider does not say that the address is verified");
+  const [person] = await queries.findPersonByEmail(world.db, email);
+  if (person) return bind(world, person, claims);
+  const joined = (await joinByInvitation(world, email, claims)) ?? (await joinByDomain(world, email, claims));
+  if (joined === null) throw new Refusal("role_not_allowed", `nobody invited ${email}`);
+  await notePerson(world, joined.org_id, {
+    ...{ person: { id: joined.person_id, email }, request, operation: "joinOrganization" },
+    target: { id: joined.person_id },
+  });
+  return joined.person_id;
+}
+
+/** The person of a verified address is the provider's from now on; who is another's already is not. */
+async function bind(world: World, { id, email }: PersonRow, { subject }: Claims): Promise<string> {
+  if ((await queries.setOidcSubject(world.db, id, subject)) > 0) return id;
+  throw new Refusal("sign_in_failed", `the provider knew ${email} as somebody else`);
+}
+
+async function joinByDomain(world: World, email: string, { subject, name }: Claims) {
+  const { domains = [], role = "viewer" } = world.config.oidc ?? {};
+  if (!domains.includes(email.split("@")[1] ?? "")) return null;
+  const org_id = await organizationNamed(world, null);
+  const person_id = world.random.uuid();
+  const at = new Date(world.clock.now());
+  try {
+    await world.db.transaction(async (tx) => {
+      await queries.insertPerson(tx, { id: person_id, email, name, is_operator: false, created_at: at });
+      await queries.setOidcSubject(tx, person_id, subject);
+      await queries.insertMembership(tx, { org_id, person_id, role, at });
+    });
+  } catch (error) {
+    if (isDuplicate(error, "person_email")) throw new Refusal("sign_in_failed", "somebody signs in twice at once");
+    throw error;
+  }
+  return { org_id, person_id };
+}
+
+/** A page of this site, whatever was asked for. */
+function pathOf(to: string): string {
+  return /^\/(?![/\\])[\x21-\x7e]*$/.test(to) ? to : "/";
+}

@@ -1,0 +1,122 @@
+// Signing in at an OpenID Connect provider (the npm package oidc-provider, on loopback): who comes in, who does not, and what an answer
+// must be to count.
+import assert from "node:assert/strict";
+import { after, before, it } from "node:test";
+import { type Answer, type TestApi, testApi } from "../../test/support/api.ts";
+import { startOidcProvider, type TestProvider } from "../../test/support/oidc-provider.ts";
+import { type Browser, browserOf, PASSWORD, setUp } from "../../test/support/people.ts";
+
+const CALLBACK = "https://api.postern.test/dashboard/api/oidc/callback";
+let provider: TestProvider;
+let api: TestApi;
+let owner: Browser;
+
+before(async () => {
+  provider = await startOidcProvider(CALLBACK);
+  api = await testApi({
+    ...{ POSTERN_OIDC_ISSUER: provider.issuer, POSTERN_OIDC_CLIENT_ID: provider.client_id },
+    ...{ POSTERN_OIDC_CLIENT_SECRET: provider.client_secret, POSTERN_OIDC_NAME: "Nordkiosk" },
+    ...{ POSTERN_OIDC_DOMAINS: "staff.example", POSTERN_OIDC_ROLE: "developer" },
+  });
+  owner = await setUp(api, "ann@example.net");
+});
+after(async () => {
+  await api.close();
+  await provider.stop();
+});
+
+let people = 0;
+/** Somebody new at the provider. */
+function become(email: string, is: { email_verified?: boolean; sub?: string } = {}): void {
+  people += 1;
+  provider.become({ sub: `person-${people}`, email, email_verified: true, name: "Somebody", ...is });
+}
+
+/** To the provider and back; `change` may alter what comes back. */
+async function goThere(browser: Browser, query = "?to=/emails", change = (url: string) => url): Promise<Answer> {
+  const started = await browser.ask("GET", `/dashboard/api/oidc/start${query}`);
+  assert.equal(started.status, 303, JSON.stringify(started.body));
+  const back = change(await provider.visit(String(started.headers.location)));
+  return browser.ask("GET", back.slice(back.indexOf("/dashboard/")));
+}
+
+const placeOf = (answer: Answer) => [answer.status, answer.headers.location];
+const whoIs = async (browser: Browser) => (await browser.ask("GET", "/dashboard/api/session")).body;
+
+it("somebody whose address is verified and known comes in, and is known by the provider's name for them afterwards", async () => {
+  assert.deepEqual((await owner.ask("GET", "/dashboard/api/ways-in")).body, { oidc: { name: "Nordkiosk" } });
+  become("ann@example.net", { sub: "ann" });
+  const browser = browserOf(api);
+  assert.deepEqual(placeOf(await goThere(browser)), [303, "/emails"]);
+  assert.equal((await whoIs(browser)).person.email, "ann@example.net");
+  become("ann.new@example.net", { sub: "ann", email_verified: false });
+  const later = browserOf(api);
+  assert.deepEqual(placeOf(await goThere(later)), [303, "/emails"]);
+  assert.equal((await whoIs(later)).person.email, "ann@example.net");
+  become("ann@example.net", { sub: "another" });
+  assert.deepEqual(placeOf(await goThere(browserOf(api))), [303, "/sign-in?problem=oidc_failed"]);
+});
+
+it("an address that is not verified opens nothing, nor one that nobody invited", async () => {
+  become("ann@example.net", { email_verified: false });
+  assert.deepEqual(placeOf(await goThere(browserOf(api))), [303, "/sign-in?problem=oidc_unverified"]);
+  become("stranger@elsewhere.example");
+  const stranger = browserOf(api);
+  assert.deepEqual(placeOf(await goThere(stranger)), [303, "/sign-in?problem=oidc_uninvited"]);
+  assert.equal((await whoIs(stranger)).code, "not_signed_in");
+});
+
+it("who is invited takes the invitation with it, and who has an address of the domain joins without one", async () => {
+  const path = `/dashboard/api/organizations/${api.org_id}/invitations`;
+  await owner.ask("POST", path, { email: "guest@elsewhere.example", role: "viewer" });
+  become("guest@elsewhere.example");
+  const guest = browserOf(api);
+  await goThere(guest);
+  const { person, organizations } = await whoIs(guest);
+  assert.deepEqual([organizations[0].role, person.has_password, person.has_provider], ["viewer", false, true]);
+  assert.deepEqual((await owner.ask("GET", path)).body.invitations, []);
+  become("Kim@staff.example");
+  const kim = browserOf(api);
+  await goThere(kim);
+  const joined = await whoIs(kim);
+  assert.deepEqual([joined.person.email, joined.organizations[0].role], ["kim@staff.example", "developer"]);
+  const { entries } = (await api.ask("GET", "/v1/audit-log?operation=joinOrganization")).body;
+  assert.equal(entries[0].name, "kim@staff.example");
+});
+
+it("an answer counts once, in the browser that asked, with its state, and leads to a page of this site only", async () => {
+  become("ann@example.net", { sub: "ann" });
+  const victim = browserOf(api);
+  const attacker = browserOf(api);
+  const started = await attacker.ask("GET", "/dashboard/api/oidc/start");
+  const back = await provider.visit(String(started.headers.location));
+  const path = back.slice(back.indexOf("/dashboard/"));
+  assert.deepEqual(placeOf(await victim.ask("GET", path)), [303, "/sign-in?problem=oidc_failed"], "login CSRF");
+  assert.equal((await whoIs(victim)).code, "not_signed_in");
+  const other = await goThere(browserOf(api), "", (url) => url.replace(/state=[^&]+/, "state=other"));
+  assert.deepEqual(placeOf(other), [303, "/sign-in?problem=oidc_failed"]);
+  const denied = await goThere(browserOf(api), "", (url) => `${url.split("?")[0]}?error=access_denied`);
+  assert.deepEqual(placeOf(denied), [303, "/sign-in?problem=oidc_failed"]);
+  for (const to of ["//evil.example", "https://evil.example", "/\\evil.example"]) {
+    const led = await goThere(browserOf(api), `?to=${encodeURIComponent(to)}`);
+    assert.deepEqual(placeOf(led), [303, "/"], to);
+  }
+  const { url } = { url: String((await browserOf(api).ask("GET", "/dashboard/api/oidc/start")).headers.location) };
+  const asked = new URL(url).searchParams;
+  assert.deepEqual([asked.get("code_challenge_method"), asked.get("response_type")], ["S256", "code"]);
+});
+
+it("who signs in there shows again who they are there, and nobody else does it for them", async () => {
+  become("kim2@staff.example", { sub: "kim2" });
+  const kim = browserOf(api);
+  await goThere(kim);
+  await kim.forgetProof();
+  const dangerous = () => kim.ask("PUT", "/dashboard/api/person/password", { password: PASSWORD });
+  assert.equal((await dangerous()).body.code, "proof_needed");
+  become("lea@staff.example", { sub: "lea" });
+  assert.deepEqual(placeOf(await goThere(kim, "?proves=1")), [303, "/sign-in?problem=oidc_failed"]);
+  assert.equal((await dangerous()).body.code, "proof_needed");
+  become("kim2@staff.example", { sub: "kim2" });
+  assert.deepEqual(placeOf(await goThere(kim, "?proves=1&to=/settings/security")), [303, "/settings/security"]);
+  assert.equal((await dangerous()).status, 200);
+});

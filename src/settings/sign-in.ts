@@ -1,0 +1,60 @@
+// The settings of signing in to the dashboard: an OpenID Connect provider.
+const ROLES = ["admin", "developer", "viewer"] as const;
+
+export type OidcSettings = {
+  issuer: string;
+  client_id: string;
+  client_secret: string;
+  /** What the button says. */
+  name: string;
+  /** Who has an address of these comes in without an invitation; none: invited people only. */
+  domains: string[];
+  /** What they are then. */
+  role: (typeof ROLES)[number];
+};
+
+type Reader = { env: NodeJS.ProcessEnv; problems: string[] };
+
+/** Null where none is set. */
+export function oidcSettings({ env, problems }: Reader): OidcSettings | null {
+  const {
+    POSTERN_OIDC_ISSUER: issuer,
+    POSTERN_OIDC_CLIENT_ID: client_id,
+    POSTERN_OIDC_CLIENT_SECRET: client_secret,
+    POSTERN_OIDC_NAME: name,
+    POSTERN_OIDC_DOMAINS: domains = "",
+    POSTERN_OIDC_ROLE: role = "viewer",
+  } = env;
+  if (!issuer && !client_id && !client_secret) return null;
+  if (!issuer || !client_id || !client_secret) {
+    problems.push("POSTERN_OIDC_ISSUER, _CLIENT_ID and _CLIENT_SECRET belong together; set all three or none.");
+    return null;
+  }
+  if (!isIssuer(issuer))
+    problems.push(
+      `POSTERN_OIDC_ISSUER is "${issuer}"; write the provider's https address, such as https://login.example.com.`,
+    );
+  const known = ROLES.find((word) => word === role);
+  if (known === undefined) problems.push(`POSTERN_OIDC_ROLE is "${role}"; write admin, developer or viewer.`);
+  return {
+    ...{ issuer, client_id, client_secret, name: name || hostOf(issuer) },
+    ...{
+      domains: domains
+        .toLowerCase()
+        .split(/[\s,]+/)
+        .filter(Boolean),
+      role: known ?? "viewer",
+    },
+  };
+}
+
+function hostOf(issuer: string): string {
+  return URL.canParse(issuer) ? new URL(issuer).host : issuer;
+}
+
+/** Over http nobody would know who answers; on this machine it is for tests. */
+function isIssuer(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  return protocol === "https:" || (protocol === "http:" && hostname === "127.0.0.1");
+}
