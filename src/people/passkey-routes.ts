@@ -45,14 +45,17 @@ const Passkey = Named(
 
 /** Mounts them. */
 export function mountPasskeys(api: Api, world: World): void {
-  mountOwn(api, world);
+  mountKept(api, world);
+  mountNew(api, world);
   mountSigningIn(api, world);
+  mountProof(api, world);
 }
 
-function mountOwn(api: Api, world: World): void {
-  const path = "/dashboard/api/person/passkeys";
+const PATH = "/dashboard/api/person/passkeys";
+
+function mountKept(api: Api, world: World): void {
   api.get(
-    path,
+    PATH,
     {
       schema: {
         operationId: "listPasskeys",
@@ -67,8 +70,30 @@ function mountOwn(api: Api, world: World): void {
     },
   );
 
+  api.delete(
+    `${PATH}/:id`,
+    {
+      config: PROVED,
+      schema: {
+        operationId: "removePasskey",
+        tags,
+        summary: "Remove a passkey",
+        description: "409 when it is the only way to sign in.",
+        params: IdParams,
+        response: answers({ 200: Deleted }, [404, 409]),
+      },
+    },
+    async ({ session, params: { id } }) => {
+      if (!isUuid(id)) throw notFound("passkey");
+      await removePasskey(world, session.person, id);
+      return { deleted: true, id };
+    },
+  );
+}
+
+function mountNew(api: Api, world: World): void {
   api.post(
-    `${path}/options`,
+    `${PATH}/options`,
     {
       config: PROVED,
       schema: {
@@ -82,7 +107,7 @@ function mountOwn(api: Api, world: World): void {
   );
 
   api.post(
-    path,
+    PATH,
     {
       config: PROVED,
       schema: {
@@ -100,26 +125,6 @@ function mountOwn(api: Api, world: World): void {
       await keepPasskey(world.db, made, name);
       const { id, created_at } = made;
       return reply.code(201).send({ passkey: { id, name, created_at, used_at: null } });
-    },
-  );
-
-  api.delete(
-    `${path}/:id`,
-    {
-      config: PROVED,
-      schema: {
-        operationId: "removePasskey",
-        tags,
-        summary: "Remove a passkey",
-        description: "409 when it is the only way to sign in.",
-        params: IdParams,
-        response: answers({ 200: Deleted }, [404, 409]),
-      },
-    },
-    async ({ session, params: { id } }) => {
-      if (!isUuid(id)) throw notFound("passkey");
-      await removePasskey(world, session.person, id);
-      return { deleted: true, id };
     },
   );
 }
@@ -158,10 +163,12 @@ function mountSigningIn(api: Api, world: World): void {
     },
     async (request, reply) => {
       requireTls(world, request);
-      return begin(world, request, reply, await personBehind(request, request.body.passkey));
+      return begin(world, request, reply, await personBehind(world, request, request.body.passkey));
     },
   );
+}
 
+function mountProof(api: Api, world: World): void {
   api.post(
     "/dashboard/api/proof/passkey",
     {
@@ -176,7 +183,7 @@ function mountSigningIn(api: Api, world: World): void {
     },
     async (request) => {
       const { session } = request;
-      if ((await personBehind(request, request.body.passkey)) !== session.person.id) throw notKnown();
+      if ((await personBehind(world, request, request.body.passkey)) !== session.person.id) throw notKnown();
       const now = new Date(world.clock.now());
       await queries.proveSession(world.db, session.digest, now);
       return shown(world, { ...session, proved_at: now });
@@ -198,14 +205,18 @@ function mountSigningIn(api: Api, world: World): void {
     },
     async (request) => ({ options: await offerFirstPasskey(world, siteOf(request), request.body) }),
   );
+}
 
-  async function personBehind(request: FastifyRequest, passkey: Static<typeof PasskeyAnswer>): Promise<string> {
-    await countClientTry(world, request.ip);
-    const answer = passkey as unknown as AuthenticationResponseJSON;
-    const personId = await personOfPasskey(world, siteOf(request), answer);
-    if (personId === null) throw notKnown();
-    return personId;
-  }
+async function personBehind(
+  world: World,
+  request: FastifyRequest,
+  passkey: Static<typeof PasskeyAnswer>,
+): Promise<string> {
+  await countClientTry(world, request.ip);
+  const answer = passkey as unknown as AuthenticationResponseJSON;
+  const personId = await personOfPasskey(world, siteOf(request), answer);
+  if (personId === null) throw notKnown();
+  return personId;
 }
 
 function notKnown(): Refusal {

@@ -3,7 +3,6 @@
 import type { Configuration } from "openid-client";
 import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
-import type { OidcSettings } from "../../settings/sign-in.ts";
 
 const CONTEXT = "oidc-asked";
 const ANSWER_WITHIN_MS = 10 * 60_000;
@@ -11,6 +10,7 @@ const TIMEOUT_S = 10;
 /** A person who shows again who they are signed in there so long ago at most. */
 const PROVED_WITHIN_S = 120;
 
+type OidcSettings = NonNullable<World["config"]["oidc"]>;
 /** What is kept meanwhile. `proves`: the person who is to show again who they are. */
 type Kept = { state: string; nonce: string; verifier: string; to: string; proves: string | null; until: number };
 export type Asking = { to: string; proves: string | null };
