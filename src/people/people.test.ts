@@ -43,6 +43,7 @@ describe("the set-up link", () => {
     const looked = await browser.ask("POST", "/dashboard/api/links/look-up", { token });
     assert.deepEqual(looked.body.link, {
       kind: "set_up",
+      organization_id: api.org_id,
       organization_name: "My organization",
       email: null,
       role: "owner",
