@@ -29,7 +29,7 @@ import { mountInbound } from "./inbound/routes.ts";
 import { addDestination } from "./masked/addresses/destinations.ts";
 import { startMaskedWork } from "./masked/background.ts";
 import { mountForwarders } from "./masked/forwarders/forwarders.ts";
-import { maskedAddresses } from "./masked/masked.ts";
+import { maskedAddresses, serviceMailer } from "./masked/masked.ts";
 import { mountMaskedPages } from "./masked/open-routes.ts";
 import { mountMasked } from "./masked/routes.ts";
 import { startOutboundWork } from "./outbound/background.ts";
@@ -126,7 +126,7 @@ export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   api.register(async (scope) => mountForPasswordManagers(scope as unknown as Api, world, engine));
   mountWitness(api, world);
   mountCertificates(api, world);
-  mountDashboard(api, world, (scope) => mountPeople(scope, world));
+  mountDashboard(api, world, (scope) => mountPeople(scope, { ...world, mailer: serviceMailer(world, engine) }));
 }
 
 /** What password managers ask for: other services' operations, by mask keys alone. */

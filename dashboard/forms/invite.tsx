@@ -63,16 +63,27 @@ function Form({ organization, close, made }: Omit<Given, "open"> & { made: (made
   );
 }
 
-function TheLink({ made, done }: { made: Made; done: () => void }) {
+function TheLink({ made: { invitation, link }, done }: { made: Made; done: () => void }) {
+  if (link === null)
+    return (
+      <>
+        <p>A link is on its way to {invitation.email}. It works once, and for seven days.</p>
+        <div className="acts">
+          <Button look="primary" onClick={done}>
+            Done
+          </Button>
+        </div>
+      </>
+    );
   return (
     <>
       <p>
-        Hand this link to {made.invitation.email}. It is shown only now, works once, and for seven days. Whoever has it
-        can join.
+        Hand this link to {invitation.email}. It is shown only now, works once, and for seven days. Whoever has it can
+        join.
       </p>
-      <code className="said">{made.link}</code>
+      <code className="said">{link}</code>
       <div className="acts">
-        <CopyButton text={made.link} what="the link" />
+        <CopyButton text={link} what="the link" />
         <Button look="primary" onClick={done}>
           I have it
         </Button>

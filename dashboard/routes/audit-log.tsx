@@ -22,7 +22,7 @@ export function AuditLogPage() {
     void navigate({ search: (before) => ({ ...before, after: undefined, ...change }) });
   return (
     <>
-      <SettingsHead title="Settings" />
+      <SettingsHead title="Audit log" />
       <div className="filters">
         <SearchField
           label="Act, such as createApiKey"

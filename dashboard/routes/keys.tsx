@@ -8,7 +8,7 @@ import { useAct } from "../lib/act.ts";
 import { Button } from "../ui/button.tsx";
 import { Confirm } from "../ui/confirm.tsx";
 import { ListFoot } from "../ui/list-foot.tsx";
-import { PageHead } from "../ui/page.tsx";
+import { SettingsHead } from "../ui/settings-head.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
 import { Tag } from "../ui/tag.tsx";
 import { When } from "../ui/when.tsx";
@@ -20,7 +20,7 @@ export function Keys() {
   const list = useQuery(apiKeys);
   return (
     <>
-      <PageHead
+      <SettingsHead
         title="API keys"
         acts={
           <Button look="primary" onClick={() => make(true)}>

@@ -1,11 +1,12 @@
 // The pages behind links: /welcome sets the installation up, /invitation lets somebody in, /reset sets a new password. The token stands
 // behind the #, which browsers send to nobody; it leaves the address as soon as it is read.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { Declined, door, type PeopleSchemas, take } from "../api/client.ts";
 import { become, type Session, session } from "../api/people.ts";
 import { sayError } from "../api/say-error.ts";
+import { AskForReset } from "../forms/ask-for-reset.tsx";
 import { JoinAsMe } from "../forms/join-as-me.tsx";
 import { SignInForm } from "../forms/sign-in.tsx";
 import { UseLinkForm } from "../forms/use-link.tsx";
@@ -19,6 +20,17 @@ type About = PeopleSchemas["Link"];
 
 export function LinkPage() {
   const token = useToken();
+  const isReset = useRouterState({ select: ({ location }) => location.pathname === "/reset" });
+  if (token === "" && isReset)
+    return (
+      <Door title="A new password" below={<Link to="/sign-in">To the sign-in page</Link>}>
+        <AskForReset />
+      </Door>
+    );
+  return <LookedUp key={token} token={token} />;
+}
+
+function LookedUp({ token }: { token: string }) {
   const [found, set] = useState<{ link?: About; error?: unknown }>({});
   useEffect(() => {
     let isGone = false;
@@ -40,12 +52,15 @@ export function LinkPage() {
   return <Found token={token} link={found.link} />;
 }
 
-/** Once per opening of the link: later the address has it no more. */
+/** What stands behind the #, once it is read: later the address has it no more. */
 function useToken(): string {
-  const [token] = useState(() => location.hash.slice(1));
+  const hash = useRouterState({ select: ({ location }) => location.hash });
+  const [token, keep] = useState(hash);
   useEffect(() => {
-    if (location.hash !== "") history.replaceState(history.state, "", location.pathname);
-  }, []);
+    if (hash === "") return;
+    keep(hash);
+    history.replaceState(history.state, "", location.pathname);
+  }, [hash]);
   return token;
 }
 

@@ -15,7 +15,7 @@ export function OrganizationPage() {
   const used = useQuery(usage);
   return (
     <>
-      <SettingsHead title="Settings" />
+      <SettingsHead title="Organization" />
       <div className="stack">
         {organization.state !== "active" && <Waiting state={organization.state} />}
         <section className="panel pad">

@@ -25,7 +25,7 @@ export function PeoplePage() {
   return (
     <>
       <SettingsHead
-        title="Settings"
+        title="People"
         acts={
           isOwner && (
             <Button look="primary" onClick={() => invite(true)}>

@@ -21,7 +21,7 @@ export function SecurityPage() {
   const { person } = useOwn();
   return (
     <>
-      <SettingsHead title="Settings" />
+      <SettingsHead title="Security" />
       <div className="stack">
         <section className="panel pad settings">
           <div>

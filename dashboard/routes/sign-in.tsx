@@ -1,7 +1,7 @@
 // The sign-in page. `to` is where the person wanted to go.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Navigate, useRouter, useSearch } from "@tanstack/react-router";
-import { become, session } from "../api/people.ts";
+import { Link, Navigate, useRouter, useSearch } from "@tanstack/react-router";
+import { become, session, waysIn } from "../api/people.ts";
 import { SignInForm } from "../forms/sign-in.tsx";
 import { Door } from "../ui/door.tsx";
 import { ProviderLink } from "../ui/provider-link.tsx";
@@ -21,11 +21,18 @@ export function SignIn() {
   const queries = useQueryClient();
   const router = useRouter();
   const who = useQuery(session);
+  const mails = useQuery(waysIn).data?.mails ?? false;
   if (who.data) return <Navigate to={to} replace />;
   return (
     <Door
       title="Sign in"
-      below="No way in any more? An owner, or who runs this server, can make you a link for a new password."
+      below={
+        mails ? (
+          <Link to="/reset">I do not know my password</Link>
+        ) : (
+          "No way in any more? Who runs this server can make you a link for a new password."
+        )
+      }
     >
       <Loaded of={who} rows={3}>
         {() => (

@@ -2,6 +2,7 @@
 // Face of the feature: what app.ts wires and what features to the right may ask.
 export { maskedAddresses } from "./addresses/aliases.ts";
 export { withMaskedKey } from "./addresses/service-domain.ts";
+export { serviceMailer } from "./addresses/service-mail.ts";
 export { maskedCheck, maskedDecider, withActivity } from "./arrive/arrival.ts";
 export type { CarryPorts } from "./carry/carry.ts";
 export { forwardHandler } from "./carry/forwarding.ts";

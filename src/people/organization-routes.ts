@@ -4,14 +4,16 @@
 import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { notePerson } from "../audit/audit.ts";
-import { AnswerOf, type Api, answers, Closed, Deleted, Named } from "../http/http.ts";
+import { AnswerOf, type Api, answers, Closed, Deleted, Named, Nullable } from "../http/http.ts";
 import { isUuid } from "../platform/database/db.ts";
 import { notFound, Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
 import { invite } from "./links.ts";
+import { mailInvitation } from "./mails.ts";
 import { changeMember, listMembers, removeMember } from "./members.ts";
+import { countMail } from "./proof/tries.ts";
 import * as queries from "./queries.ts";
 import { Email, Invitation, Member, Role } from "./schemas.ts";
+import type { PeopleWorld } from "./types.ts";
 
 const tags = ["People"];
 const PROVED = { dangerous: true } as const;
@@ -19,12 +21,13 @@ const OrgParams = Type.Object({ org_id: Type.String({ maxLength: 100 }) });
 const RecordParams = Type.Object({ org_id: Type.String({ maxLength: 100 }), id: Type.String({ maxLength: 100 }) });
 
 /** Mounts them. */
-export function mountOrganizationPeople(api: Api, world: World): void {
+export function mountOrganizationPeople(api: Api, world: PeopleWorld): void {
   mountMembers(api, world);
   mountInvitations(api, world);
+  mountTakingBack(api, world);
 }
 
-function mountMembers(api: Api, world: World): void {
+function mountMembers(api: Api, world: PeopleWorld): void {
   const path = "/dashboard/api/organizations/:org_id/people";
   api.get(
     path,
@@ -85,10 +88,11 @@ function mountMembers(api: Api, world: World): void {
   );
 }
 
-function mountInvitations(api: Api, world: World): void {
-  const path = "/dashboard/api/organizations/:org_id/invitations";
+const INVITATIONS = "/dashboard/api/organizations/:org_id/invitations";
+
+function mountInvitations(api: Api, world: PeopleWorld): void {
   api.get(
-    path,
+    INVITATIONS,
     {
       schema: {
         operationId: "listInvitations",
@@ -109,32 +113,46 @@ function mountInvitations(api: Api, world: World): void {
   );
 
   api.post(
-    path,
+    INVITATIONS,
     {
       config: PROVED,
       schema: {
         operationId: "createInvitation",
         tags,
         summary: "Invite somebody",
-        description: "Owners only. The link is shown once, to be handed on; it works once, for seven days.",
+        description:
+          "Owners only. The link works once, for seven days. It is mailed where the service's own domain is ready, and " +
+          "else shown once, to be handed on.",
         params: OrgParams,
         body: Closed({ email: Email, role: Role }),
         response: answers(
-          { 201: Named("NewInvitation", Type.Object({ invitation: Invitation, link: Type.String() })) },
+          {
+            201: Named(
+              "NewInvitation",
+              Type.Object({
+                invitation: Invitation,
+                link: Nullable(Type.String({ description: "null: it was mailed" })),
+              }),
+            ),
+          },
           [404, 409],
         ),
       },
     },
     async (request, reply) => {
       const orgId = await ownOrganization(world, request, "owner");
-      const made = await invite(world, orgId, request.body);
-      await noteAct(world, request, { org_id: orgId, operation: "createInvitation", id: made.invitation.id });
-      return reply.code(201).send(made);
+      await countMail(world, `invitations ${orgId}`);
+      const { invitation, link } = await invite(world, orgId, request.body);
+      await noteAct(world, request, { org_id: orgId, operation: "createInvitation", id: invitation.id });
+      const isMailed = await mailInvitation(world, { ...invitation, org_id: orgId, link, by: request.session.person });
+      return reply.code(201).send({ invitation, link: isMailed ? null : link });
     },
   );
+}
 
+function mountTakingBack(api: Api, world: PeopleWorld): void {
   api.delete(
-    `${path}/:id`,
+    `${INVITATIONS}/:id`,
     {
       schema: {
         operationId: "deleteInvitation",
@@ -156,7 +174,11 @@ function mountInvitations(api: Api, world: World): void {
 }
 
 /** The organization of the path, if the person belongs to it, with that role where one is needed. */
-async function ownOrganization(world: World, request: FastifyRequest, role: "owner" | null = null): Promise<string> {
+async function ownOrganization(
+  world: PeopleWorld,
+  request: FastifyRequest,
+  role: "owner" | null = null,
+): Promise<string> {
   const { org_id } = request.params as { org_id: string };
   const { id } = request.session.person;
   const [member] = isUuid(org_id) ? await queries.findMembership(world.db, org_id, id) : [];
@@ -167,7 +189,11 @@ async function ownOrganization(world: World, request: FastifyRequest, role: "own
 
 type PeopleAct = { org_id: string; operation: string; id: string };
 
-async function noteAct(world: World, request: FastifyRequest, { org_id, operation, id }: PeopleAct): Promise<void> {
+async function noteAct(
+  world: PeopleWorld,
+  request: FastifyRequest,
+  { org_id, operation, id }: PeopleAct,
+): Promise<void> {
   const fields = Object.keys((request.body ?? {}) as object);
   await notePerson(world, org_id, { person: request.session.person, request, operation, target: { id }, fields });
 }

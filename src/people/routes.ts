@@ -4,17 +4,16 @@ import type { Api } from "../http/http.ts";
 import { clientKey } from "../mail/smtp-server/client-limits.ts";
 import { createBuckets } from "../platform/fair/buckets.ts";
 import { Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
-import { mountOidc } from "./oidc-routes.ts";
 import { mountOperator } from "./operator-routes.ts";
 import { mountOrganizationPeople } from "./organization-routes.ts";
-import { mountPasskeys } from "./passkey-routes.ts";
 import { proofNeeded } from "./people.ts";
 import { mountPerson } from "./person-routes.ts";
+import { mountOidc } from "./proof/oidc-routes.ts";
+import { mountPasskeys } from "./proof/passkey-routes.ts";
 import { readCookie, requireOwnPage } from "./requests.ts";
 import { mountSessions } from "./session-routes.ts";
 import { findSession, provedUntil } from "./sessions.ts";
-import type { Session } from "./types.ts";
+import type { PeopleWorld, Session } from "./types.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -35,7 +34,7 @@ declare module "fastify" {
 const RATE = { per_s: 50, burst: 300, names_max: 10_000 };
 
 /** Mounts them on a scope of their own, and what every request passes on its way. */
-export function mountPeople(api: Api, world: World): void {
+export function mountPeople(api: Api, world: PeopleWorld): void {
   api.decorateRequest("session");
   api.addHook("onRequest", limitClients(world));
   api.addHook("onRequest", async (request, reply) => {
@@ -51,7 +50,7 @@ export function mountPeople(api: Api, world: World): void {
   mountOperator(api, world);
 }
 
-async function requireSession(world: World, request: FastifyRequest): Promise<void> {
+async function requireSession(world: PeopleWorld, request: FastifyRequest): Promise<void> {
   const { needs, dangerous } = request.routeOptions.config;
   if (needs === "nobody") return;
   const token = readCookie(request);
@@ -63,7 +62,7 @@ async function requireSession(world: World, request: FastifyRequest): Promise<vo
   if (dangerous && world.clock.now() >= provedUntil(session).getTime()) throw proofNeeded();
 }
 
-function limitClients({ clock }: Pick<World, "clock">) {
+function limitClients({ clock }: Pick<PeopleWorld, "clock">) {
   const buckets = createBuckets(RATE);
   return async ({ ip }: FastifyRequest): Promise<void> => {
     const waitS = buckets.take(clientKey(ip), clock.monotonic());

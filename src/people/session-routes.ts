@@ -7,11 +7,12 @@ import { notePerson } from "../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, IdParams, Named } from "../http/http.ts";
 import { isUuid } from "../platform/database/db.ts";
 import { notFound, Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
 import { readLink, useLink } from "./links.ts";
+import { mailNewSignIn, mailReset } from "./mails.ts";
 import { organizationsOf } from "./people.ts";
 import { listPasskeys } from "./proof/passkey-queries.ts";
 import { hasSecondFactor } from "./proof/second-factor.ts";
+import { countClientTry, countMail } from "./proof/tries.ts";
 import * as queries from "./queries.ts";
 import { clientOf, readCookie, requireTls, setCookie, siteOf } from "./requests.ts";
 import {
@@ -27,20 +28,21 @@ import {
 } from "./schemas.ts";
 import { findSession, provedUntil, sessionBounds, startSession, tokenDigest } from "./sessions.ts";
 import { proveAgain, signIn } from "./sign-in.ts";
-import type { Session } from "./types.ts";
+import type { PeopleWorld, Session } from "./types.ts";
 
 const tags = ["Sign-in"];
 const OPEN = { needs: "nobody" } as const;
 const Done = Named("Done", Type.Object({ done: Type.Boolean({ description: "Always true" }) }));
 
 /** Mounts them. */
-export function mountSessions(api: Api, world: World): void {
+export function mountSessions(api: Api, world: PeopleWorld): void {
   mountSignIn(api, world);
   mountLinks(api, world);
+  mountReset(api, world);
   mountList(api, world);
 }
 
-function mountSignIn(api: Api, world: World): void {
+function mountSignIn(api: Api, world: PeopleWorld): void {
   api.post(
     "/dashboard/api/sign-in",
     {
@@ -59,7 +61,7 @@ function mountSignIn(api: Api, world: World): void {
     async (request, reply) => {
       requireTls(world, request);
       const { id } = await signIn(world, request.body, request.ip);
-      return begin(world, request, reply, id);
+      return beginAndTell(world, request, reply, id);
     },
   );
 
@@ -106,7 +108,7 @@ function mountSignIn(api: Api, world: World): void {
   );
 }
 
-function mountLinks(api: Api, world: World): void {
+function mountLinks(api: Api, world: PeopleWorld): void {
   api.post(
     "/dashboard/api/links/look-up",
     {
@@ -173,7 +175,36 @@ function mountLinks(api: Api, world: World): void {
   );
 }
 
-function mountList(api: Api, world: World): void {
+function mountReset(api: Api, world: PeopleWorld): void {
+  api.post(
+    "/dashboard/api/links/reset",
+    {
+      config: OPEN,
+      schema: {
+        operationId: "askForReset",
+        tags,
+        summary: "Ask for a link that sets a new password",
+        description:
+          "It is mailed to whoever has the address. The answer is the same where nobody has. 409 where the service's own domain is not " +
+          "ready: then `postern people reset` makes a link.",
+        body: Closed({ email: Email }),
+        response: answers({ 202: Done }, [409]),
+      },
+    },
+    async (request, reply) => {
+      const { email } = request.body;
+      await countClientTry(world, request.ip);
+      await countMail(world, `reset ${email.trim().toLowerCase()}`);
+      if (!(await world.mailer.isReady()))
+        throw new Refusal("invalid_state", "this service mails no links yet; ask who runs it");
+      // Not waited for: how long it takes would tell whether somebody has the address.
+      mailReset(world, email).catch((err) => world.log.warn({ err }, "a reset could not be mailed"));
+      return reply.code(202).send({ done: true });
+    },
+  );
+}
+
+function mountList(api: Api, world: PeopleWorld): void {
   api.get(
     "/dashboard/api/sessions",
     {
@@ -228,8 +259,21 @@ function mountList(api: Api, world: World): void {
   );
 }
 
+/** The same for somebody who signs in, and is mailed where it is from a place that is new. */
+export async function beginAndTell(world: PeopleWorld, request: FastifyRequest, reply: FastifyReply, personId: string) {
+  const client = clientOf(request);
+  const known = await queries.listSessions(world.db, personId, sessionBounds(world));
+  const begun = await begin(world, request, reply, personId);
+  const isKnown = known.some(
+    ({ ip, user_agent }) => ip === client.ip && user_agent === client.user_agent.slice(0, 300),
+  );
+  const [person] = isKnown ? [] : await queries.findPerson(world.db, personId);
+  if (person) mailNewSignIn(world, person, client).catch((err) => world.log.warn({ err }, "no mail about a sign-in"));
+  return begun;
+}
+
 /** A new session in place of the one that the browser may have had. */
-export async function begin(world: World, request: FastifyRequest, reply: FastifyReply, personId: string) {
+async function begin(world: PeopleWorld, request: FastifyRequest, reply: FastifyReply, personId: string) {
   const old = readCookie(request);
   if (old !== null) await queries.endSession(world.db, tokenDigest(old));
   const token = await startSession(world, personId, clientOf(request));
@@ -240,7 +284,7 @@ export async function begin(world: World, request: FastifyRequest, reply: Fastif
 }
 
 /** A session as the dashboard shows it. */
-export async function shown(world: Pick<World, "db">, session: Session) {
+export async function shown(world: Pick<PeopleWorld, "db">, session: Session) {
   const { person, id, created_at } = session;
   const [codes] = await queries.countRecoveryCodes(world.db, person.id);
   const passkeys = await listPasskeys(world.db, person.id);

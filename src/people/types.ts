@@ -1,4 +1,6 @@
 // People as rows, and what the rest knows of them.
+import type { World } from "../platform/world.ts";
+
 export const PERSON_ROLES = ["owner", "admin", "developer", "viewer"] as const;
 export type PersonRole = (typeof PERSON_ROLES)[number];
 
@@ -29,3 +31,12 @@ export type Session = {
 export type Client = { ip: string; user_agent: string };
 
 export type LinkKind = "set_up" | "invitation" | "reset";
+
+/** Mail of the service itself. `send` queues it; false where the service's own domain is not ready. */
+export type Mailer = {
+  isReady(): Promise<boolean>;
+  send(mail: { org_id: string; to: string; subject: string; text: string }): Promise<boolean>;
+};
+
+/** What people's routes have besides. */
+export type PeopleWorld = World & { mailer: Mailer };

@@ -117,6 +117,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/api/links/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a link that sets a new password
+         * @description It is mailed to whoever has the address. The answer is the same where nobody has. 409 where the service's own domain is not ready: then `postern people reset` makes a link.
+         */
+        post: operations["askForReset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/api/sessions": {
         parameters: {
             query?: never;
@@ -448,7 +468,7 @@ export interface paths {
         put?: never;
         /**
          * Invite somebody
-         * @description Owners only. The link is shown once, to be handed on; it works once, for seven days.
+         * @description Owners only. The link works once, for seven days. It is mailed where the service's own domain is ready, and else shown once, to be handed on.
          */
         post: operations["createInvitation"];
         delete?: never;
@@ -534,6 +554,9 @@ export interface components {
                 [key: string]: unknown;
             };
             name: string;
+        };
+        AskForResetRequest: {
+            email: string;
         };
         /** @description null: the plan's limit again */
         ChangeOrganizationRequest: {
@@ -668,7 +691,8 @@ export interface components {
         };
         NewInvitation: {
             invitation: components["schemas"]["Invitation"];
-            link: string;
+            /** @description null: it was mailed */
+            link: string | null;
         };
         OfferFirstPasskeyRequest: {
             /** @description What stands behind the # of the link */
@@ -878,6 +902,8 @@ export interface components {
             };
         };
         WaysIn: {
+            /** @description Links are mailed: a reset can be asked for */
+            mails: boolean;
             oidc: {
                 /** @description What the button says */
                 name: string;
@@ -1334,6 +1360,93 @@ export interface operations {
             };
             /** @description No such resource */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Already exists, or not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    askForReset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AskForResetRequest"];
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,7 +1,6 @@
 // The mail that asks a mailbox's owner for consent, and the signed link in it. The link names organization and
 // destination, ends after 7 days, and holds no address. Opening it changes nothing (mail scanners do that); its button does.
 import { consentMailsPerDay } from "../../accounts/accounts.ts";
-import { buildMessage } from "../../mail/mime/write/build-message.ts";
 import { isSame, uuidBytes, uuidText } from "../../mail/token-bytes.ts";
 import type { Tx } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
@@ -11,7 +10,8 @@ import { countConfirmations, type DayOfAddress, noteConfirmationSent, takeConfir
 import { insertTraces } from "../settle/traces.ts";
 import type { ConfirmationWorld, DestinationRow, MaskedPorts, Who } from "../types.ts";
 import { mailboxDigest, openText } from "./addresses.ts";
-import { ensureMaskedKey, MASKED_DOMAIN_ID } from "./service-domain.ts";
+import { ensureMaskedKey } from "./service-domain.ts";
+import { composeOwnMail } from "./service-mail.ts";
 
 /** A mailbox gets so many on a day, of whichever organizations: nobody is flooded through us. */
 export const CONFIRMATIONS_DAY_MAX = 3;
@@ -112,44 +112,11 @@ async function queueAllowed(
 }
 
 function compose(world: ConfirmationWorld, row: DestinationRow, email: string) {
-  const { masked_domain, base_url, bounce_host } = world.config;
-  const id = world.random.uuid();
-  const nowMs = world.clock.now();
-  const from = { name: "Masked addresses", email: `no-reply@${masked_domain}` };
-  const subject = "May masked addresses forward mail to you?";
-  const link = `${base_url}/masked/confirm/${confirmationToken(world, row)}`;
-  const { bytes } = buildMessage({
-    from,
-    to: [{ name: null, email }],
-    cc: [],
-    reply_to: [],
-    subject,
-    date: nowMs,
-    message_id: `${id}@${masked_domain}`,
-    headers: [{ name: "Auto-Submitted", value: "auto-generated" }],
-    html: null,
-    text: confirmationText(link),
-    attachments: [],
-    boundary_seed: world.random.token(24),
+  const link = `${world.config.base_url}/masked/confirm/${confirmationToken(world, row)}`;
+  return composeOwnMail(world, {
+    ...{ org_id: row.org_id, environment: row.environment, from_name: "Masked addresses", to: email },
+    ...{ subject: "May masked addresses forward mail to you?", text: confirmationText(link) },
   });
-  return {
-    org_id: row.org_id,
-    id,
-    environment: row.environment,
-    domain_id: MASKED_DOMAIN_ID,
-    origin: "masked" as const,
-    message_id: `${id}@${masked_domain}`,
-    from_address: from.email,
-    from_header: from.email,
-    subject,
-    metadata: {},
-    recipient: email,
-    envelope_from: null,
-    return_path_host: bounce_host,
-    mime: bytes,
-    blob_key: null,
-    created_at: new Date(nowMs),
-  };
 }
 
 function confirmationText(link: string): string {

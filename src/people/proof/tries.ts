@@ -11,6 +11,8 @@ type Limit = { burst: number; each_s: number };
 const OWN: Limit = { burst: 6, each_s: 60 };
 const ACCOUNT: Limit = { burst: 100, each_s: 10 };
 const CLIENT: Limit = { burst: 50, each_s: 5 };
+/** Mails that somebody can cause: of one organization's invitations; of resets to one address. */
+const MAILS: Limit = { burst: 20, each_s: 300 };
 
 type TriesWorld = Pick<World, "db" | "clock" | "seal">;
 
@@ -27,6 +29,11 @@ export async function countClientTry(world: TriesWorld, ip: string): Promise<voi
   await take(world, `client ${clientKey(ip)}`, CLIENT);
 }
 
+/** Counts a mail that somebody else may not want. */
+export async function countMail(world: TriesWorld, name: string): Promise<void> {
+  await take(world, `mail ${name}`, MAILS);
+}
+
 /** After the right password: what was counted of this client at this account is forgotten. */
 export async function forgetTries(world: TriesWorld, email: string, ip: string): Promise<void> {
   await queries.forgetTries(world.db, nameOf(world, `own ${email} ${clientKey(ip)}`));
@@ -37,7 +44,7 @@ async function take(world: TriesWorld, name: string, { burst, each_s }: Limit): 
   const at = { now: new Date(now), next: new Date(now + each_s * 1000), latest: new Date(now + burst * each_s * 1000) };
   const taken = await queries.takeTry(world.db, nameOf(world, name), { ...at, each_s });
   if (taken > 0) return;
-  throw new Refusal("rate_limit_exceeded", `too many tries to sign in; wait ${each_s} seconds and try again`, {
+  throw new Refusal("rate_limit_exceeded", `too many tries; wait ${each_s} seconds and try again`, {
     retry_after_seconds: each_s,
     body: { limit_type: "sign_ins", limit: burst, used: burst, retry_after_seconds: each_s, warming_phase: "" },
   });

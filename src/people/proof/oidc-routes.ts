@@ -3,32 +3,32 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
-import { organizationNamed } from "../accounts/accounts.ts";
-import { notePerson } from "../audit/audit.ts";
-import { type Api, answers, Named, Nullable } from "../http/http.ts";
-import { isDuplicate } from "../platform/database/db.ts";
-import { Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
-import { joinByInvitation } from "./links.ts";
-import { type Asking, type Claims, createOidc, type Oidc } from "./proof/oidc.ts";
-import { countClientTry } from "./proof/tries.ts";
-import * as queries from "./queries.ts";
-import { readCookie, readKept, requireTls, setKept } from "./requests.ts";
-import { begin } from "./session-routes.ts";
-import { findSession } from "./sessions.ts";
-import type { PersonRow } from "./types.ts";
+import { organizationNamed } from "../../accounts/accounts.ts";
+import { notePerson } from "../../audit/audit.ts";
+import { type Api, answers, Named, Nullable } from "../../http/http.ts";
+import { isDuplicate } from "../../platform/database/db.ts";
+import { Refusal } from "../../platform/refusal.ts";
+import { joinByInvitation } from "../links.ts";
+import * as queries from "../queries.ts";
+import { readCookie, readKept, requireTls, setKept } from "../requests.ts";
+import { beginAndTell } from "../session-routes.ts";
+import { findSession } from "../sessions.ts";
+import type { PeopleWorld, PersonRow } from "../types.ts";
+import { type Asking, type Claims, createOidc, type Oidc } from "./oidc.ts";
+import { countClientTry } from "./tries.ts";
 
 const OPEN = { needs: "nobody" } as const;
 const HIDDEN = { hide: true } as const;
 const Ways = Named(
   "WaysIn",
   Type.Object({
+    mails: Type.Boolean({ description: "Links are mailed: a reset can be asked for" }),
     oidc: Nullable(Type.Object({ name: Type.String({ description: "What the button says" }) })),
   }),
 );
 
 /** Mounts them. */
-export function mountOidc(api: Api, world: World): void {
+export function mountOidc(api: Api, world: PeopleWorld): void {
   const settings = world.config.oidc;
   api.get(
     "/dashboard/api/ways-in",
@@ -41,7 +41,7 @@ export function mountOidc(api: Api, world: World): void {
         response: answers({ 200: Ways }),
       },
     },
-    async () => ({ oidc: settings && { name: settings.name } }),
+    async () => ({ mails: await world.mailer.isReady(), oidc: settings && { name: settings.name } }),
   );
   if (settings === null) return;
   const oidc = createOidc(world, settings);
@@ -87,31 +87,31 @@ const PROBLEMS = new Map([
 ]);
 
 /** Signs in, or notes the proof; answers where to go on. */
-async function comeBack(world: World, oidc: Oidc, request: FastifyRequest, reply: FastifyReply): Promise<string> {
+async function comeBack(world: PeopleWorld, oidc: Oidc, request: FastifyRequest, reply: FastifyReply): Promise<string> {
   requireTls(world, request);
   await countClientTry(world, request.ip);
   const kept = readKept(request);
   setKept(request, reply, null);
   const { claims, asking } = await oidc.read(request.url.split("?")[1] ?? "", kept);
   const personId = await personOf(world, request, claims);
-  if (asking.proves === null) await begin(world, request, reply, personId);
+  if (asking.proves === null) await beginAndTell(world, request, reply, personId);
   else await prove(world, request, asking, personId);
   return asking.to;
 }
 
-async function prove(world: World, request: FastifyRequest, { proves }: Asking, personId: string): Promise<void> {
+async function prove(world: PeopleWorld, request: FastifyRequest, { proves }: Asking, personId: string): Promise<void> {
   const session = await sessionOf(world, request);
   if (session?.person.id !== proves || personId !== proves)
     throw new Refusal("sign_in_failed", "somebody else signed in at the provider");
   await queries.proveSession(world.db, session.digest, new Date(world.clock.now()));
 }
 
-async function sessionOf(world: World, request: FastifyRequest) {
+async function sessionOf(world: PeopleWorld, request: FastifyRequest) {
   const token = readCookie(request);
   return token === null ? null : findSession(world, token);
 }
 
-async function personOf(world: World, request: FastifyRequest, claims: Claims): Promise<string> {
+async function personOf(world: PeopleWorld, request: FastifyRequest, claims: Claims): Promise<string> {
   const [known] = await queries.findPersonByOidc(world.db, claims.subject);
   if (known) return known.id;
   const { email } = claims;
@@ -129,12 +129,12 @@ async function personOf(world: World, request: FastifyRequest, claims: Claims): 
 }
 
 /** The person of a verified address is the provider's from now on; who is another's already is not. */
-async function bind(world: World, { id, email }: PersonRow, { subject }: Claims): Promise<string> {
+async function bind(world: PeopleWorld, { id, email }: PersonRow, { subject }: Claims): Promise<string> {
   if ((await queries.setOidcSubject(world.db, id, subject)) > 0) return id;
   throw new Refusal("sign_in_failed", `the provider knew ${email} as somebody else`);
 }
 
-async function joinByDomain(world: World, email: string, { subject, name }: Claims) {
+async function joinByDomain(world: PeopleWorld, email: string, { subject, name }: Claims) {
   const { domains = [], role = "viewer" } = world.config.oidc ?? {};
   if (!domains.includes(email.split("@")[1] ?? "")) return null;
   const org_id = await organizationNamed(world, null);

@@ -2,25 +2,18 @@
 import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
 import type { FastifyRequest } from "fastify";
 import { type Static, Type } from "typebox";
-import { AnswerOf, type Api, answers, Closed, Deleted, Id, IdParams, Named, Nullable, Time } from "../http/http.ts";
-import { isUuid } from "../platform/database/db.ts";
-import { notFound, Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
-import { checkName, offerFirstPasskey } from "./links.ts";
-import * as passkeyQueries from "./proof/passkey-queries.ts";
-import {
-  askPasskey,
-  keepPasskey,
-  offerPasskey,
-  personOfPasskey,
-  readNewPasskey,
-  removePasskey,
-} from "./proof/passkeys.ts";
-import { countClientTry } from "./proof/tries.ts";
-import * as queries from "./queries.ts";
-import { requireTls, siteOf } from "./requests.ts";
-import { Email, newPasskeyIn, PasskeyAnswer, SessionShown, Token } from "./schemas.ts";
-import { begin, shown } from "./session-routes.ts";
+import { AnswerOf, type Api, answers, Closed, Deleted, Id, IdParams, Named, Nullable, Time } from "../../http/http.ts";
+import { isUuid } from "../../platform/database/db.ts";
+import { notFound, Refusal } from "../../platform/refusal.ts";
+import { checkName, offerFirstPasskey } from "../links.ts";
+import * as queries from "../queries.ts";
+import { requireTls, siteOf } from "../requests.ts";
+import { Email, newPasskeyIn, PasskeyAnswer, SessionShown, Token } from "../schemas.ts";
+import { beginAndTell, shown } from "../session-routes.ts";
+import type { PeopleWorld } from "../types.ts";
+import * as passkeyQueries from "./passkey-queries.ts";
+import { askPasskey, keepPasskey, offerPasskey, personOfPasskey, readNewPasskey, removePasskey } from "./passkeys.ts";
+import { countClientTry } from "./tries.ts";
 
 const tags = ["Passkeys"];
 const OPEN = { needs: "nobody" } as const;
@@ -44,7 +37,7 @@ const Passkey = Named(
 );
 
 /** Mounts them. */
-export function mountPasskeys(api: Api, world: World): void {
+export function mountPasskeys(api: Api, world: PeopleWorld): void {
   mountKept(api, world);
   mountNew(api, world);
   mountSigningIn(api, world);
@@ -53,7 +46,7 @@ export function mountPasskeys(api: Api, world: World): void {
 
 const PATH = "/dashboard/api/person/passkeys";
 
-function mountKept(api: Api, world: World): void {
+function mountKept(api: Api, world: PeopleWorld): void {
   api.get(
     PATH,
     {
@@ -91,7 +84,7 @@ function mountKept(api: Api, world: World): void {
   );
 }
 
-function mountNew(api: Api, world: World): void {
+function mountNew(api: Api, world: PeopleWorld): void {
   api.post(
     `${PATH}/options`,
     {
@@ -129,7 +122,7 @@ function mountNew(api: Api, world: World): void {
   );
 }
 
-function mountSigningIn(api: Api, world: World): void {
+function mountSigningIn(api: Api, world: PeopleWorld): void {
   api.post(
     "/dashboard/api/passkeys/options",
     {
@@ -163,12 +156,12 @@ function mountSigningIn(api: Api, world: World): void {
     },
     async (request, reply) => {
       requireTls(world, request);
-      return begin(world, request, reply, await personBehind(world, request, request.body.passkey));
+      return beginAndTell(world, request, reply, await personBehind(world, request, request.body.passkey));
     },
   );
 }
 
-function mountProof(api: Api, world: World): void {
+function mountProof(api: Api, world: PeopleWorld): void {
   api.post(
     "/dashboard/api/proof/passkey",
     {
@@ -208,7 +201,7 @@ function mountProof(api: Api, world: World): void {
 }
 
 async function personBehind(
-  world: World,
+  world: PeopleWorld,
   request: FastifyRequest,
   passkey: Static<typeof PasskeyAnswer>,
 ): Promise<string> {
