@@ -8,11 +8,13 @@ import { readBlockList } from "./mail/spam/block-lists.ts";
 import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/database/database-url.ts";
 import { parseServer } from "./platform/dns/dns-exchange.ts";
 import { clashesOf, type HostPort, placesOf } from "./platform/net/places.ts";
+import type { TraceOptions } from "./platform/process/traces.ts";
 import type { S3Options } from "./platform/storage/s3.ts";
 import { type AcmeConfig, certificates } from "./settings/certificates.ts";
 import { ENV_FILE, type Gathered, gatherSettings } from "./settings/gather.ts";
 import { makeIfAbsent, readKey, readKeyFile } from "./settings/master-key-file.ts";
 import { type OidcSettings, oidcSettings } from "./settings/sign-in.ts";
+import { traceOptions } from "./settings/traces.ts";
 import { flag, hostPort, isWebAddress, type Reading, wholeNumber, withoutPassword, words } from "./settings/values.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
@@ -47,6 +49,8 @@ export type Config = {
   dns_block_lists: string[];
   master_key: Buffer;
   s3: S3Options | null;
+  /** Where traces go; null: there are none. */
+  traces: TraceOptions | null;
   /** What `postern backup` encrypts with: a passphrase, or age public keys; and the store behind s3://bucket/key. */
   backup: { passphrase: string | null; recipients: string[]; s3: Omit<S3Options, "bucket"> | null };
   rspamd_url: string | null;
@@ -172,6 +176,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     dns_validating: flag(reader, "POSTERN_DNS_VALIDATING"),
     dns_block_lists: blockLists(reader),
     s3: s3Store(reader),
+    traces: traceOptions(reader),
     backup: backupKeys(reader),
     rspamd_url: rspamdUrl(reader),
     oidc: oidcSettings(reader),
@@ -203,12 +208,13 @@ function dataFolder({ env }: Reader): string {
 
 /** The values that may be printed at start: no key, no password, no database credential. */
 export function printableConfig(config: Config): Record<string, unknown> {
-  const { master_key: _key, s3, database_url, backup: _backup, ...shown } = config;
+  const { master_key: _key, s3, database_url, backup: _backup, traces, ...shown } = config;
   const { bootstrap_live_key: _live, bootstrap_test_key: _test, oidc, ...open } = shown;
   return {
     ...open,
     oidc: oidc && { ...oidc, client_secret: undefined },
     database: database_url ? databaseHost(database_url) : "embedded",
+    traces: traces && withoutPassword(traces.url),
     s3: s3 ? { endpoint: s3.endpoint, bucket: s3.bucket } : null,
   };
 }

@@ -110,6 +110,7 @@ function openOwnWorld(): World {
 async function stop(): Promise<void> {
   const server = await opened?.catch(() => null);
   await server?.app.close();
+  await world.traces?.stop();
   await world.db.close();
   process.exit(0);
 }

@@ -13,6 +13,7 @@ import { openOwnDatabase } from "./platform/postgres/own-database.ts";
 import { processEnder } from "./platform/process/end-process.ts";
 import { createLog, type Log } from "./platform/process/log.ts";
 import { createMetrics } from "./platform/process/metrics.ts";
+import { createTraces } from "./platform/process/traces.ts";
 import { createRandom } from "./platform/random.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/storage/blobs.ts";
 import { createSeal } from "./platform/storage/seal.ts";
@@ -41,6 +42,7 @@ export async function openWorld(
     database_url,
     async close() {
       clearInterval(timer);
+      await world.traces?.stop();
       await world.db.close();
       await embedded?.stop();
     },
@@ -72,6 +74,7 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string): World
     validating: config.dns_validating,
     now: () => clock.now(),
   });
+  const random = createRandom(clock);
   return {
     config,
     database_url: databaseUrl,
@@ -79,11 +82,12 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string): World
     resolver,
     log,
     db: openDb(databaseUrl, { onError: (err) => log.warn({ err }, "a database connection was lost") }),
-    random: createRandom(clock),
+    random,
     fetch: createSafeFetch({ resolver, inside: insideOf(config) }),
     blobs: config.s3 ? createS3Blobs(config.s3) : createFolderBlobs(join(config.data_dir, "blobs"), processEnder(log)),
     seal: createSeal(config.master_key),
     metrics: createMetrics(),
+    ...(config.traces ? { traces: createTraces(config.traces, random) } : {}),
     held: NONE_HELD,
   };
 }

@@ -8,6 +8,7 @@ import type { HeldPlaces } from "./net/held-places.ts";
 import type { SafeFetch } from "./net/safe-fetch.ts";
 import type { Log } from "./process/log.ts";
 import type { Metrics } from "./process/metrics.ts";
+import type { Traces } from "./process/traces.ts";
 import type { Random } from "./random.ts";
 import type { Blobs } from "./storage/blobs.ts";
 import type { Seal } from "./storage/seal.ts";
@@ -25,6 +26,8 @@ export type World = {
   seal: Seal;
   log: Log;
   metrics: Metrics;
+  /** Only where somebody takes them. */
+  traces?: Traces;
   /** Sockets that were opened as root. */
   held: HeldPlaces;
 };

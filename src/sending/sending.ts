@@ -90,7 +90,26 @@ async function commit(context: Context, items: Prepared[], idempotency: Idempote
   if (context.acceptor.isFull()) {
     throw new Refusal("unavailable", "too many requests are waiting to be stored; try again shortly");
   }
-  return context.acceptor.accept({ items, idempotency });
+  const accepted = await context.acceptor.accept({ items, idempotency });
+  if (accepted === "accepted") traceAccepted(context.world, items);
+  return accepted;
+}
+
+/** From the moment at which the request was read to its commit. */
+function traceAccepted({ traces, clock }: Pick<World, "traces" | "clock">, items: Prepared[]): void {
+  if (!traces) return;
+  const ended_ms = clock.now();
+  for (const { id, org_id, created_at, status, environment, recipients, mime } of items) {
+    traces.add(id, {
+      ...{ name: "accept", place: "first", kind: "server", ended_ms, error: null },
+      duration_ms: Math.max(0, ended_ms - created_at.getTime()),
+      attributes: {
+        ...{ "postern.email.id": id, "postern.organization.id": org_id, "postern.email.status": status },
+        ...{ "postern.environment": environment, "postern.email.recipients": recipients.length },
+        "postern.email.bytes": mime.length,
+      },
+    });
+  }
 }
 
 async function accept(context: Context, items: Prepared[], idempotency: IdempotencyRow | null) {

@@ -3,6 +3,7 @@
 // an attempt is made twice only when a process dies in the middle of it. Every schedule is read from `world.clock`.
 import { sleep } from "../platform/clock.ts";
 import { coalesceByOrg } from "../platform/fair/coalesce.ts";
+import type { Traces } from "../platform/process/traces.ts";
 import { beatOf } from "../platform/process/watchdog.ts";
 import type { World } from "../platform/world.ts";
 import { ATTEMPT_TIMEOUT_MS, makeAttempt } from "./attempt.ts";
@@ -16,7 +17,7 @@ import { delayAfterMs } from "./schedule.ts";
 import type { AttemptResult, ClaimedRow, EndpointRow } from "./types.ts";
 import { type Bell, CHANNEL, createBell, listenInProcess } from "./wake.ts";
 
-export type HooksWorld = Pick<World, "db" | "clock" | "random" | "seal" | "fetch" | "log" | "metrics">;
+export type HooksWorld = Pick<World, "db" | "clock" | "random" | "seal" | "fetch" | "log" | "metrics" | "traces">;
 
 export type HooksOptions = {
   /** What the receiver has for its answer. */
@@ -346,7 +347,27 @@ async function attempt(hooks: Hooks, row: ClaimedRow): Promise<Outcome | null> {
     attempt: row.attempt + 1,
     timeout_ms: hooks.options.attempt_timeout_ms,
   });
+  if (world.traces) traceAttempt(world.traces, world.clock.now(), { row, result, body: event.body });
   return judge(world, row, result);
+}
+
+const EMAIL_ID = /"email_id":"([0-9a-f-]{36})"/;
+
+function traceAttempt(
+  traces: Traces,
+  ended_ms: number,
+  { row, result, body }: { row: ClaimedRow; result: AttemptResult; body: Buffer },
+): void {
+  const [, emailId] = EMAIL_ID.exec(body.toString("utf8", 0, 1_000)) ?? [];
+  if (!emailId) return;
+  traces.add(emailId, {
+    ...{ name: "webhook", place: "below", kind: "client", ended_ms, duration_ms: result.duration_ms ?? 0 },
+    error: result.error,
+    attributes: {
+      ...{ "postern.event": row.event, "postern.event.id": row.event_id, "postern.webhook.id": row.webhook_id },
+      ...{ "postern.attempt": row.attempt + 1, "http.response.status_code": result.status_code ?? 0 },
+    },
+  });
 }
 
 function unsent(world: Pick<World, "clock">, row: ClaimedRow, error: string): Outcome {

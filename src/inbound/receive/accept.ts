@@ -2,6 +2,7 @@
 // commit. Batches grow with load; an idle message waits for one commit. When a batch fails its messages are tried singly.
 import { isShortage, isUnavailable, isUnreached, whileUnavailable } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
+import type { Traces } from "../../platform/process/traces.ts";
 import type { World } from "../../platform/world.ts";
 import { keepIfLarge } from "../blobs/blob-references.ts";
 import type { Examined } from "../process/examination.ts";
@@ -17,7 +18,7 @@ const SECOND_WRITER_FROM = 20;
 const ASK_AGAIN_MS = 200;
 const ASK_AGAIN_FOR_MS = 20_000;
 
-export type AcceptWorld = Pick<World, "db" | "clock" | "random" | "config" | "blobs" | "metrics">;
+export type AcceptWorld = Pick<World, "db" | "clock" | "random" | "config" | "blobs" | "metrics" | "traces">;
 
 export type Accepted = {
   /** One for each recipient, in their order. */
@@ -82,9 +83,24 @@ export function createAcceptor(world: AcceptWorld, processor: Processor, loadByt
       // From here on a large message is in memory only while somebody works on it.
       if (prepared.isLarge && first) examination.forget(() => loadBytes(first.org_id, first.raw_id));
       const processed = prepared.jobs ? processor.offer(prepared.jobs) : null;
+      if (world.traces) traceReceived(world.traces, world.clock.now(), incoming, prepared.emails);
       return { ids: prepared.emails.map(({ id }) => id), processed };
     },
   };
+}
+
+/** From the end of the message to its commit; each recipient's mail is one of its own. */
+function traceReceived(traces: Traces, ended_ms: number, incoming: Incoming, emails: { id: string; org_id: string }[]) {
+  for (const { id, org_id } of emails) {
+    traces.add(id, {
+      ...{ name: "receive", place: "first", kind: "server", ended_ms, error: null },
+      duration_ms: Math.max(0, ended_ms - incoming.received_at.getTime()),
+      attributes: {
+        ...{ "postern.email.id": id, "postern.organization.id": org_id, "postern.email.bytes": incoming.bytes.length },
+        "postern.environment": incoming.environment,
+      },
+    });
+  }
 }
 
 async function prepare(

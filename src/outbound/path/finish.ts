@@ -6,6 +6,7 @@ import { SIMULATOR, simulatedKind } from "../../mail/simulated.ts";
 import { sleep } from "../../platform/clock.ts";
 import { type Tx, whileUnavailable } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
+import type { Traces } from "../../platform/process/traces.ts";
 import type { World } from "../../platform/world.ts";
 import { addSuppressed } from "../../stats/stats.ts";
 import * as queries from "../queries.ts";
@@ -28,7 +29,7 @@ const ASK_AGAIN_MS = ABSENT_FOR_MS + 60_000;
 const LAST_BEFORE_END_MS = 15_000;
 const LAST_AFTER_MS = 60_000;
 
-export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log" | "metrics" | "seal">;
+export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log" | "metrics" | "seal" | "traces">;
 
 export type Finisher = {
   push(job: Job, outcome: Outcome): void;
@@ -77,6 +78,7 @@ export function createFinisher(world: FinishWorld, on: FinisherHooks): Finisher 
     const decided = decide(world, job, outcome);
     counter.inc({ outcome: decided.event.event_type });
     if (outcome.kind !== "delivered") troubles.inc({ class: outcome.class ?? "other" });
+    if (world.traces && !outcome.unattempted) traceAttempt(world.traces, world.clock.now(), { job, outcome, decided });
     waiting.push(decided);
     unrecorded.add(ownedName(job));
     on.done(job);
@@ -134,6 +136,21 @@ export function createFinisher(world: FinishWorld, on: FinisherHooks): Finisher 
     holds: (key) => unrecorded.has(ownedName(key)),
     drain: () => idle.promise,
   };
+}
+
+type Concluded = { job: Job; outcome: Outcome; decided: Result };
+
+/** To the answer behind the final dot, or to where it failed before. */
+function traceAttempt(traces: Traces, ended_ms: number, { job, outcome, decided }: Concluded): void {
+  traces.add(job.message_id, {
+    ...{ name: "deliver", place: "below", kind: "client", ended_ms, duration_ms: outcome.duration_ms ?? 0 },
+    error: outcome.kind === "delivered" ? null : (outcome.class ?? "other"),
+    attributes: {
+      ...{ "postern.recipient.position": job.position, "postern.attempt": decided.row.attempts },
+      ...{ "postern.outcome": decided.event.event_type, "server.address": outcome.mx_host ?? "" },
+      "smtp.response.status_code": outcome.smtp_code ?? 0,
+    },
+  });
 }
 
 async function commit(world: FinishWorld, batch: Result[], on: FinisherHooks): Promise<void> {
