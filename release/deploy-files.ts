@@ -1,13 +1,16 @@
 // What is not a program but says how to run the image: the compose files and the Helm chart. Both are packed with even times
 // and owners. Neither is started here, as that takes Docker and Kubernetes: they are checked by the tools that read them.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, readFileSync } from "node:fs";
+import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
+import { ROLES } from "../src/config.ts";
 import { ownVersion, ROOT } from "./package.ts";
 import { scratchFolder, type Tried } from "./try.ts";
 
 const DEPLOY = join(ROOT, "deploy");
+const SCALE = "compose.scale.yaml";
+const COMPOSE_FILES = ["compose.yaml", SCALE];
 const EVEN = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"];
 const NAMES = ["--set", "hostname=mail.example.eu", "--set", "baseUrl=https://mail.example.eu"];
 const STORE = ["--set", "s3.endpoint=https://s3.example.eu", "--set", "s3.bucket=mail"];
@@ -34,8 +37,9 @@ const REFUSED: [string, RegExp, string[]][] = [
 /** `postern-compose-<version>.tgz`. */
 export function buildCompose(out: string): string {
   refuseOtherTag(join(DEPLOY, "compose.yaml"), `localhost/postern:${ownVersion()}}`);
+  refuseOtherTag(join(DEPLOY, "compose.scale.yaml"), `localhost/postern:${ownVersion()}}`);
   return pack(join(out, `postern-compose-${ownVersion()}.tgz`), DEPLOY, [
-    "compose.yaml",
+    ...COMPOSE_FILES,
     "compose-role.sh",
     ".env.example",
   ]);
@@ -58,25 +62,43 @@ function pack(file: string, folder: string, names: string[]): string {
   return file;
 }
 
-/** Read by podman-compose with the example's settings, and refused without a password. */
+/** Both are read by podman-compose with the example's settings, and refused without a password. Of the one with two nodes, who does what is looked at. */
 export async function tryCompose(file: string): Promise<Tried> {
   using undo = new DisposableStack();
   const folder = scratchFolder(undo);
   execFileSync("tar", ["-xf", file], { cwd: folder });
   copyFileSync(join(folder, ".env.example"), join(folder, ".env"));
-  if (compose(folder) !== null) throw new Error("compose.yaml is accepted without DATABASE_PASSWORD");
+  for (const file of COMPOSE_FILES) {
+    if (compose(folder, file) !== null) throw new Error(`${file} is accepted without DATABASE_PASSWORD`);
+  }
   execFileSync("sed", ["-i", "s/^DATABASE_PASSWORD=.*/DATABASE_PASSWORD=secret/", join(folder, ".env")]);
-  const read = compose(folder);
-  if (!read?.includes("postgresql://postern:secret@database:5432/postern"))
-    throw new Error(`compose.yaml is read as ${read}`);
+  if (compose(folder, SCALE) !== null) throw new Error(`${SCALE} is accepted without POSTERN_MASTER_KEY`);
+  appendFileSync(join(folder, ".env"), "POSTERN_MASTER_KEY=of-both\nSTORE_PASSWORD=of-the-store\n");
+  for (const file of COMPOSE_FILES) {
+    const read = compose(folder, file);
+    if (!read?.includes("postgresql://postern:secret@database:5432/postern"))
+      throw new Error(`${file} is read as ${read}`);
+  }
+  refuseOtherRoles(compose(folder, SCALE) ?? "");
   return { checked: "podman-compose config" };
 }
 
+/** Each role is somewhere, and nodes have the same key, database and store. */
+function refuseOtherRoles(text: string): void {
+  type Service = { command?: string[]; environment?: Record<string, string> };
+  const { services } = parse(text) as { services: Record<string, Service> };
+  const nodes = Object.values(services).filter(({ command }) => command?.[0] === "start");
+  const roles = nodes.flatMap(({ command = [] }) => command[2]?.split(",") ?? []).sort();
+  if (roles.join() !== [...ROLES].sort().join()) throw new Error(`${SCALE} has the roles ${roles.join(", ")}`);
+  const settings = new Set(nodes.map(({ environment }) => JSON.stringify(environment)));
+  if (settings.size !== 1) throw new Error(`${SCALE}: its nodes have different settings`);
+}
+
 /** Null when it was refused. */
-function compose(folder: string): string | null {
+function compose(folder: string, file: string): string | null {
   try {
     const options = { cwd: folder, stdio: ["ignore", "pipe", "ignore"] as ("ignore" | "pipe")[] };
-    return execFileSync("podman-compose", ["-f", "compose.yaml", "config"], options)?.toString() ?? null;
+    return execFileSync("podman-compose", ["-f", file, "config"], options)?.toString() ?? null;
   } catch {
     return null;
   }

@@ -85,7 +85,7 @@ export function secondsSince(beganMs: number): number {
 
 /** The page at `/` is there, and so is the program that it names. */
 async function refuseWithoutDashboard(baseUrl: string): Promise<void> {
-  const page = await fetch(baseUrl);
+  const page = await fetch(baseUrl, { headers: { accept: "text/html" } }); // as a browser asks
   const text = await page.text();
   const script = /<script type="module"[^>]* src="([^"]+)"/.exec(text)?.[1];
   if (page.status !== 200 || !script) throw new Error(`GET / answered ${page.status} without the dashboard: ${text}`);
