@@ -15,8 +15,9 @@ import { addressFinder, contactFinder, contextFinder, type FindContact } from ".
 import { findWarnedAt, setWarnedAt } from "../people-queries.ts";
 import { mailtoToLeave } from "../rewrite/forward.ts";
 import type { Replacement } from "../rewrite/scrub/replace-addresses.ts";
-import { personDigest, type Token, tokenDigest } from "../rewrite/sent-content.ts";
+import { personDigest, tokenDigest } from "../rewrite/sent-content.ts";
 import { isSameMailbox } from "../rewrite/spellings.ts";
+import type { Token } from "../rewrite/tokens.ts";
 import type { ForwardOrder, GivenId } from "../rewrite/write-forwards.ts";
 import { maskedSettings } from "../settings.ts";
 import { isSuspicious, type Suspicious, tellQuarantined, warnOwner } from "../settle/reports.ts";

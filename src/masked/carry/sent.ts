@@ -6,7 +6,8 @@ import { contactDigest, openContact } from "../addresses/addresses.ts";
 import { ensureContacts } from "../addresses/contacts.ts";
 import type { FindContact } from "../lookups.ts";
 import { findContactsByDigest, findSent } from "../people-queries.ts";
-import { personDigest, type SentContent, type Token, tokenDigest } from "../rewrite/sent-content.ts";
+import { personDigest, type SentContent, tokenDigest } from "../rewrite/sent-content.ts";
+import type { Token } from "../rewrite/tokens.ts";
 import type { AliasRow } from "../types.ts";
 
 type SentWorld = Pick<World, "db" | "clock" | "random" | "seal">;

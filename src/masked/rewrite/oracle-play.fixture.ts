@@ -75,6 +75,8 @@ function written(dice: Dice, guess: string): string {
     () => disguise(dice, guess),
     () => disguise(dice, guess),
     () => shownAddress(guess),
+    () => shownAddress(guess).replace(/ /g, "  "),
+    () => guess.replace("@", pick(dice, ["  @", " @ ", "<!-- > -->@", "<!-- -->@"])),
     () => guess.replace("@", " [at] "),
     () => guess.replace("@", "=").replace(/^/, "bounce-"),
     () => `https://evil.example/?e=${guess}`,

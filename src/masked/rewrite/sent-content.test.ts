@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { differenceOf, KINDS, PAIRS, play } from "./oracle-play.fixture.ts";
 import { diceOf } from "./random-tree.fixture.ts";
 import { createReplacer } from "./scrub/replace-addresses.ts";
-import { createHider, keepingSent, tokenDigest } from "./sent-content.ts";
+import { createHider, keepingSent, rejoining, tokenDigest } from "./sent-content.ts";
 
 const COUNT = Number(process.env.POSTERN_ORACLE_PAIRS ?? 150);
 
@@ -58,6 +58,30 @@ test("a token that a program broke anywhere is known again", () => {
   for (const between of ["\n> ", " > ", " ", "\n"]) {
     const given = `see ${head}${between}${tail} now`;
     assert.equal(keeping.text(given).text, `see ${OWNER.slice(0, 9)}${between}${OWNER.slice(9)} now`);
+  }
+});
+
+test("the blanks and marks within a guess come back alike, whether it was the mailbox or not, however lines were broken", () => {
+  const ways = [
+    "lena.quokka  at  privat.example",
+    "lena.quokka<!-- > -->@privat.example",
+    "lena.quokka @privat.example",
+  ];
+  const body = `to ${ways.join(" or ")} or nobody`;
+  const back = (guess: string, width: number) => {
+    const hider = createHider([TOKEN], KEY);
+    const forwarded = hider.text(body.replaceAll("quokka", guess)).text;
+    assert.equal(forwarded.includes("quokka"), false);
+    const quoted = forwarded.split(" ").map((word, at) => (at > 0 && at % width === 0 ? `\n> ${word}` : ` ${word}`));
+    const sent = { key: KEY, digests: [...hider.digests, ...hider.lines], tokens: [TOKEN] };
+    const none = createReplacer([]);
+    const keeping = keepingSent(none, { sent, restored: [], seed: "abc", taken: false, others: none });
+    return keeping.text(rejoining(sent, "abc")(`>${quoted.join("")}`, false)).text.replaceAll(guess, "GUESS");
+  };
+  for (const width of [2, 3, 4, 50]) {
+    const want = back("quokkb", width);
+    assert.doesNotMatch(want, /\n/);
+    assert.equal(back("quokka", width), want, String(width));
   }
 });
 

@@ -18,14 +18,8 @@ import {
   type Replacer,
 } from "./scrub/replace-addresses.ts";
 import { linkForms } from "./scrub/rewritten-links.ts";
-import { shownAddress } from "./scrub/shown-address.ts";
+import { joinedToken, spelledIn, type Token, tokenFor, tokenReader, withSeparator } from "./tokens.ts";
 import { createJoiner, lineDigests } from "./wrapped-lines.ts";
-
-/**
- * A mailbox of the owner and its reverse address at the alias, which tokens are made of. `shown`: the reply names it as a
- * correspondent, and the words for a correspondent become its address wherever they stand.
- */
-export type Token = { reverse: string; email: string; shown?: boolean };
 
 /** What the reader of a reply has sent so far: digests of strings, and the tokens that may stand for parts of it. */
 export type SentContent = { key: string; digests: readonly string[]; tokens: readonly Token[] };
@@ -172,7 +166,7 @@ const BASE = /<base\b[^<>]*>/gi;
 
 /** The spellings behind the tokens in a Message-ID, from every sender. */
 export function withoutTokens(tokens: readonly Token[]): (text: string) => string {
-  const exchanger = createExchanger(tokens.map((token) => tokenReader(token, () => true)));
+  const exchanger = createExchanger(tokens.map((token) => tokenReader(token, () => true, null)));
   return (text) => exchanger.text(text).text;
 }
 
@@ -189,9 +183,8 @@ export type Keeping = {
 export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, others }: Keeping): Replacer {
   const digests = new Set(sent.digests);
   if (digests.size === 0 && restored.length === 0) return replacer;
-  const readers = sent.tokens.map((token) =>
-    tokenReader(token, (spelled) => digests.has(tokenDigest(sent.key, spelled))),
-  );
+  const isSent = (spelled: string) => digests.has(tokenDigest(sent.key, spelled));
+  const readers = sent.tokens.map((token) => tokenReader(token, isSent, seed));
   const run = (source: string, isHtml: boolean, kind: keyof Replacer): Replaced => {
     const shelf = createShelf(seed);
     const exchanger = createExchanger(
@@ -238,20 +231,24 @@ export function rejoining(
     // The letters of a token as they stand, and with the same marks what each of them reads as.
     const [units, letters] = [createShelf(seed), createShelf(seed)];
     const exchanges = tokens.map((token): Exchange => {
-      const reader = tokenReader(token, (spelled) => known.has(tokenDigest(key, spelled)));
+      const isSent = (spelled: string) => known.has(tokenDigest(key, spelled));
       const write: Exchange["write"] = (given) => {
-        const spelled = reader.write(given, isHtml);
+        const spelled = spelledIn(token, given, { isHtml, isSent, seed });
         if (spelled === null) return null;
-        const last = given.length - 1;
-        return given.map((unit, at) => {
-          letters.put(at === last ? spelled.slice(last).join("") : (spelled[at] ?? ""));
+        // Its words have gaps as all others have.
+        const joined = isHtml ? spelled.replace(/\s+/g, " ") : joiner(spelled, false, (text) => text);
+        const written = joined === spelled ? given : [...joinedToken(token, joined, seed)];
+        const read = [...joined];
+        const last = written.length - 1;
+        return written.map((unit, at) => {
+          letters.put(at === last ? read.slice(last).join("") : (read[at] ?? ""));
           return units.put(unit);
         });
       };
-      return { ...reader, write };
+      return { from: token.reverse, anywhere: true, write };
     });
     const { text } = createExchanger(exchanges)[isHtml ? "html" : "text"](source);
-    const plain = (piece: string) => (isHtml ? decodeEntities(letters.take(piece)) : letters.take(piece));
+    const plain = (piece: string) => letters.take(isHtml ? decodeEntities(piece) : piece);
     return units.take(joiner(text, isHtml, plain));
   };
 }
@@ -263,75 +260,6 @@ export function restoring(reverse: string, email: string): Exchange {
 
 function shelved(write: Exchange["write"], shelf: Shelf): Exchange["write"] {
   return (units, isHtml) => write(units, isHtml)?.map((unit) => shelf.put(unit)) ?? null;
-}
-
-// --- tokens -----------------------------------------------------------------------------------------------------------------
-
-const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
-const TAG_CHARS_MAX = 600;
-
-/** The reverse address, with what is special about the spelling as its tag; null for a spelling that no tag has room for. */
-function tokenFor({ reverse, email }: Token, spelled: string): string | null {
-  if (spelled === email) return reverse;
-  const isCase = spelled.length === email.length && spelled.toLowerCase() === email.toLowerCase();
-  const tag = isCase ? `c${toBase32(caseBits(spelled))}` : `s${toBase32(bitsOf(Buffer.from(spelled)))}`;
-  if (tag.length > TAG_CHARS_MAX || spelledBy(email, tag) !== spelled) return null;
-  return reverse.replace("@", `+${tag}@`);
-}
-
-/** The spelling that a tag stands for; null for a tag of somebody else's. */
-function spelledBy(email: string, tag: string): string | null {
-  if (tag === "") return email;
-  const bits = [...tag.slice(1)].map((char) => BASE32.indexOf(char).toString(2).padStart(5, "0")).join("");
-  if (tag[0] === "c")
-    return [...email].map((char, at) => (bits[at] === "1" ? char.toUpperCase() : char.toLowerCase())).join("");
-  if (tag[0] !== "s") return null;
-  const bytes = bits.match(/.{8}/g)?.map((byte) => Number.parseInt(byte, 2)) ?? [];
-  return Buffer.from(bytes).toString();
-}
-
-function tokenReader(token: Token, isSent: (spelled: string) => boolean): Exchange {
-  return {
-    from: token.reverse,
-    anywhere: true,
-    write(units, isHtml) {
-      const address = units
-        .map((unit) => (isHtml ? decodeEntities(unit) : unit))
-        .join("")
-        .toLowerCase();
-      const [, tag = ""] = /\+([a-z2-7]*)/.exec(address) ?? [];
-      const spelled = spelledBy(token.email, tag);
-      if (spelled === null || !isSent(spelled)) return null;
-      const isWords =
-        token.shown === true && spelled.toLowerCase().replace(/\s+/g, " ") === shownAddress(token.email).toLowerCase();
-      const written = withSeparator(units, isWords ? token.email : spelled);
-      return isHtml ? written.map(escaped) : written;
-    },
-  };
-}
-
-/** The address's letters; where the `@` of what it stands for became a code (`%40` in a link), its own does. */
-function withSeparator(units: readonly string[], email: string): string[] {
-  const separator = units.find((unit) => unit === "@" || /^[%&]/.test(unit)) ?? "@";
-  return [...email].map((char) => (char === "@" ? separator : char));
-}
-
-const MARKUP: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
-
-function escaped(unit: string): string {
-  return MARKUP[unit] ?? unit;
-}
-
-function caseBits(text: string): string {
-  return [...text].map((char) => (char === char.toLowerCase() ? "0" : "1")).join("");
-}
-
-function bitsOf(bytes: Buffer): string {
-  return [...bytes].map((byte) => byte.toString(2).padStart(8, "0")).join("");
-}
-
-function toBase32(bits: string): string {
-  return (bits.match(/.{1,5}/g) ?? []).map((five) => BASE32[Number.parseInt(five.padEnd(5, "0"), 2)]).join("");
 }
 
 // --- strings that stay as they are ------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 // The forwards of a mail to each mailbox of an alias, from an order that can be handed to a worker: it holds no functions.
 import { buildForward, type ForwardParts } from "./forward.ts";
 import { countingAddresses } from "./named-addresses.ts";
-import { type ContentHider, createHider, type Token } from "./sent-content.ts";
+import { type ContentHider, createHider } from "./sent-content.ts";
+import type { Token } from "./tokens.ts";
 
 /** `is_given`: as the contact wrote it, so that the mailbox in it becomes a token. */
 export type GivenId = { id: string; is_given: boolean };

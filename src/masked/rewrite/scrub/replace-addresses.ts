@@ -42,12 +42,12 @@ const TAGS = /<[^<>]{0,5000}>/g;
 const BREAKS = /[ \t]?\r?\n(?:[ \t]?[>|])*[ \t]?|\t+/g;
 /** Reverse addresses of any alias; behind `example` letters of another script are other words. */
 const REVERSE =
-  /r\.[a-z2-7]{26}(?:\+[a-z0-9._=-]{0,600})?@(?:[\p{L}\p{M}\p{N}-]{1,63}\.){1,10}(?:[a-z0-9-]{1,63}|[\p{L}\p{M}\p{N}-]{1,63})/gu;
+  /r\.[a-z2-7]{26}(?:\+[a-z0-9._=-]{0,640})?@(?:[\p{L}\p{M}\p{N}-]{1,63}\.){1,10}(?:[a-z0-9-]{1,63}|[\p{L}\p{M}\p{N}-]{1,63})/gu;
 const IS_REVERSE = /^r\.[a-z2-7]{26}@/i;
 /** What RFC 5233 separates from a local part; many characters more than people use. */
 const TAG = '(?:\\+[^\\s@<>()",:;\\[\\]\\\\]{0,64})?';
 /** Of reverse addresses: what stands behind them in tokens (sent-content.ts). */
-const TOKEN_TAG = "(?:\\+[a-z0-9._=-]{0,600})?";
+const TOKEN_TAG = "(?:\\+[a-z0-9._=-]{0,640})?";
 
 /** RFC 5321 §4.1.2 allows the quotes; the rest are what people and list programs write for it. */
 const AT =
