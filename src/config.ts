@@ -381,10 +381,11 @@ function s3Store(reader: Reader): Config["s3"] {
   for (const name of names) {
     if (!env[name]) reader.problems.push(`${name} is missing; an S3 store needs all of ${names.join(", ")}.`);
   }
-  return { ...s3Access(reader, "POSTERN_S3"), bucket: env.POSTERN_S3_BUCKET ?? "" };
+  return { ...s3Access(reader, "S3"), bucket: env.POSTERN_S3_BUCKET ?? "" };
 }
 
-function s3Access({ env, problems }: Reader, prefix: string): Omit<S3Options, "bucket"> {
+function s3Access({ env, problems }: Reading, which: "S3" | "BACKUP_S3"): Omit<S3Options, "bucket"> {
+  const prefix = `POSTERN_${which}`;
   const endpoint = env[`${prefix}_ENDPOINT`];
   if (endpoint && !isWebAddress(endpoint)) {
     problems.push(
@@ -402,11 +403,12 @@ function s3Access({ env, problems }: Reader, prefix: string): Omit<S3Options, "b
 /** The store of large bodies is also that of backups, unless another is set. */
 function backupStore(reader: Reader): Config["backup"]["s3"] {
   const { env } = reader;
-  if (!env.POSTERN_BACKUP_S3_ENDPOINT) return env.POSTERN_S3_ENDPOINT ? s3Access(reader, "POSTERN_S3") : null;
+  // What is wrong with that one has been said.
+  if (!env.POSTERN_BACKUP_S3_ENDPOINT) return env.POSTERN_S3_ENDPOINT ? s3Access({ env, problems: [] }, "S3") : null;
   for (const name of ["POSTERN_BACKUP_S3_ACCESS_KEY", "POSTERN_BACKUP_S3_SECRET_KEY"]) {
     if (!env[name]) reader.problems.push(`${name} is missing; POSTERN_BACKUP_S3_ENDPOINT needs it.`);
   }
-  return s3Access(reader, "POSTERN_BACKUP_S3");
+  return s3Access(reader, "BACKUP_S3");
 }
 
 function backupKeys(reader: Reader): Config["backup"] {
