@@ -10,6 +10,7 @@ import { checkBlobs } from "./doctor/check-blobs.ts";
 import { checkCertificate, checkWeb } from "./doctor/check-certificate.ts";
 import { checkDatabase } from "./doctor/check-database.ts";
 import { checkSpam } from "./doctor/check-spam.ts";
+import { counted, printLine } from "./doctor/lines.ts";
 import { checkListed } from "./doctor/listed.ts";
 import { checkNames } from "./doctor/names.ts";
 import { checkWayIn, checkWayOut } from "./doctor/port-25.ts";
@@ -25,6 +26,8 @@ export type DoctorOptions = {
   try_smtp: string | null;
 };
 
+/** Of state and name. */
+const COLUMNS: [number, number] = [9, 17];
 const OLDEST_NODE = 24;
 const FREE_BYTES_MIN = 1024 ** 3;
 
@@ -72,15 +75,12 @@ function checkSettings({ unused }: FoundConfig): Check[] {
 
 /** The lines for people; the last one sums up. */
 export function printable(checks: Check[]): string {
-  const lines = checks.flatMap(({ status, name, says, remedy }) => [
-    `${status.padEnd(8)} ${name.padEnd(13)} ${says}`,
-    ...(remedy === null ? [] : [`${" ".repeat(23)}→ ${remedy}`]),
-  ]);
+  const lines = checks.map((check) => printLine(check, COLUMNS));
   const count = (status: Check["status"]): number => checks.filter((check) => check.status === status).length;
   return [
     ...lines,
     "",
-    `${count("problem")} problems, ${count("warning")} warnings, ${count("skipped")} not looked at`,
+    `${counted(count("problem"), "problem")}, ${counted(count("warning"), "warning")}, ${count("skipped")} not looked at`,
   ].join("\n");
 }
 

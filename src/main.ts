@@ -17,6 +17,7 @@ import { noteCommand } from "./audit/audit.ts";
 import { addBackupCommands } from "./commands/backup.ts";
 import { addCertificateCommands } from "./commands/certificates.ts";
 import { commandConfig, logBeside } from "./commands/command-config.ts";
+import { addSetupCommand } from "./commands/setup.ts";
 import { addUpgradeCommand } from "./commands/upgrade.ts";
 import {
   type Config,
@@ -381,6 +382,7 @@ program
 addBackupCommands(program, ownVersion());
 addCertificateCommands(program);
 addUpgradeCommand(program);
+addSetupCommand(program);
 program
   .command("resume")
   .description("send again after a backup was restored: until then its old queue waits")

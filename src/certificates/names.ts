@@ -3,12 +3,9 @@
 import { isIP } from "node:net";
 import type { Config } from "../config.ts";
 import type { Resolver } from "../platform/dns/resolver.ts";
-import { policyHosts } from "./policy.ts";
+import { type PolicyConfig, policyHosts } from "./policy.ts";
 
-export type NamesConfig = Pick<
-  Config,
-  "hostname" | "mx_host" | "base_url" | "https" | "bounce_host" | "report_domain" | "masked_domain"
->;
+export type NamesConfig = PolicyConfig & Pick<Config, "base_url">;
 
 /** `absent`: wanted, but without an address in DNS. */
 export type WantedNames = { names: string[]; absent: string[] };

@@ -5,8 +5,8 @@ import type { Config } from "../config.ts";
 
 export type PolicyConfig = Pick<
   Config,
-  "https" | "mx_host" | "bounce_host" | "report_domain" | "masked_domain" | "hostname"
->;
+  "https" | "mx_host" | "bounce_host" | "report_domain" | "masked_domain" | "hostname" | "tls_cert_file"
+> & { acme: object | null };
 
 /** A week: as long as senders go on demanding TLS when they cannot ask any more. */
 const MAX_AGE_S = 604_800;
@@ -16,9 +16,14 @@ function receivingDomains(config: PolicyConfig): string[] {
   return [...new Set([config.bounce_host, config.report_domain, config.masked_domain])];
 }
 
-/** Where senders ask; none where nothing is served over HTTPS. */
+/** It demands a certificate that senders believe, of the MX and of where they ask. */
+function hasPolicy({ https, acme, tls_cert_file }: PolicyConfig): boolean {
+  return https !== null && (acme !== null || tls_cert_file !== null);
+}
+
+/** Where senders ask; none where no policy is served. */
 export function policyHosts(config: PolicyConfig): string[] {
-  return config.https === null ? [] : receivingDomains(config).map((domain) => `mta-sts.${domain}`);
+  return !hasPolicy(config) ? [] : receivingDomains(config).map((domain) => `mta-sts.${domain}`);
 }
 
 /** RFC 8461 §3.2. */
@@ -28,7 +33,7 @@ export function policyText({ mx_host }: PolicyConfig): string {
 
 /** The TXT records, by name; the id changes with the policy. */
 export function policyRecords(config: PolicyConfig): { name: string; value: string }[] {
-  if (config.https === null) return [];
+  if (!hasPolicy(config)) return [];
   const id = createHash("sha256").update(policyText(config)).digest("hex").slice(0, 20);
   return receivingDomains(config).flatMap((domain) => [
     { name: `_mta-sts.${domain}`, value: `v=STSv1; id=${id};` },

@@ -1,7 +1,7 @@
 // Every DNS record that the service's own names need, as rows and as a zone file (RFC 1035 §5). Not here: the records of
 // customers' domains (domains/records.ts), and whether these are published (names.ts).
 import { isIPv4 } from "node:net";
-import { policyHosts, policyRecords } from "../certificates/policy.ts";
+import { type PolicyConfig, policyHosts, policyRecords } from "../certificates/policy.ts";
 import type { Config } from "../config.ts";
 import { maskedRecords } from "../masked/addresses/service-domain.ts";
 import { isLocal } from "./local.ts";
@@ -10,8 +10,9 @@ import type { MaskedKey, PoolAddress } from "./sending-addresses.ts";
 export type ZoneRecord = { name: string; type: "A" | "AAAA" | "MX" | "TXT"; value: string; priority: number | null };
 export type Hosts = Pick<
   Config,
-  "hostname" | "mx_host" | "bounce_host" | "report_domain" | "masked_domain" | "spf_host" | "https"
->;
+  "hostname" | "mx_host" | "bounce_host" | "report_domain" | "masked_domain" | "spf_host"
+> &
+  PolicyConfig;
 
 const TTL_S = 3_600;
 const MX_PRIORITY = 10;

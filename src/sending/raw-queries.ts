@@ -55,3 +55,13 @@ export function findMessageOwner(db: Query, id: string, position = 0) {
     [id, position],
   );
 }
+
+/** The newest of the service's own mails to this address. Reads all of them: for commands. */
+export async function findServiceMail(db: Query, email: string): Promise<{ org_id: string; id: string } | null> {
+  const [row] = await db.query<{ org_id: string; id: string }>(
+    `select m.org_id, m.id from message m join recipient r on r.org_id = m.org_id and r.message_id = m.id
+      where m.origin = 'system' and r.email = $1 order by m.id desc limit 1`,
+    [email],
+  );
+  return row ?? null;
+}

@@ -1,0 +1,227 @@
+// `postern setup`: asks what it has to know, or takes it from options, and prints what became of each step.
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import { resolve } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { parseEnv } from "node:util";
+import type { Command } from "commander";
+import { ConfigProblems, type FoundConfig, findConfig } from "../config.ts";
+import { printLine } from "../doctor/lines.ts";
+import { isLocal } from "../doctor/local.ts";
+import { machineAddresses } from "../doctor/sending-addresses.ts";
+import { becomeOwner } from "../platform/process/leave-root.ts";
+import { createLog } from "../platform/process/log.ts";
+import { UsageError } from "../platform/process/usage-error.ts";
+import { ENV_FILE } from "../settings/gather.ts";
+import type { Settings } from "../setup/env-file.ts";
+import { type SetUpResult, setUp, type Teller } from "../setup/setup.ts";
+
+type Options = {
+  host?: string;
+  addresses?: string;
+  dns?: string;
+  database?: string;
+  notices?: string;
+  data?: string;
+  listen?: string;
+  acme?: string;
+  yes?: boolean;
+  json?: boolean;
+  wait: boolean;
+  waitMinutes: string;
+};
+
+const DEFAULT_FILE = "postern.env";
+/** Of the Debian package. */
+const SYSTEM_FILE = "/etc/postern/postern.env";
+const MINUTE_MS = 60_000;
+const PORTS = { POSTERN_MX: 25, POSTERN_SUBMISSION: 587, POSTERN_SUBMISSIONS: 465, POSTERN_HTTPS: 443 };
+
+/** Where a zone file is taken in, for providers that do. */
+const PROVIDERS = new Map([
+  ["by-hand", "Publish these records where the DNS of your domain is kept:"],
+  ["cloudflare", "At Cloudflare: DNS, Records, Import and Export, Import. Then set every record to «DNS only»:"],
+  ["route53", "At Route 53: the hosted zone, Import zone file:"],
+]);
+
+/** Puts the command into the program. */
+export function addSetupCommand(program: Command): void {
+  program
+    .command("setup")
+    .description("set up this installation step by step; run it again at any time, what is right stays")
+    .option("--host <name>", "the host name, such as mail.example.eu")
+    .option("--addresses <list>", "the addresses that others see, separated by commas")
+    .option("--dns <provider>", `${[...PROVIDERS.keys()].join(", ")}: how the records get into DNS`)
+    .option("--database <url>", "embedded, or the URL of a PostgreSQL of your own")
+    .option("--notices <address>", "your address: the first mail goes there, and the ACME server writes there")
+    .option("--data <folder>", "the data folder")
+    .option("--listen <address>", "the address to listen on; all of them without it")
+    .option("--acme <how>", "on (Let's Encrypt, whose terms you agree to), off, or the address of a directory")
+    .option("--no-wait", "do not wait until the records are in DNS")
+    .option("--wait-minutes <n>", "how long to wait for them", "60")
+    .option("--yes", "ask nothing: options, what is set already, and defaults")
+    .option("--json", "one JSON object; implies --yes")
+    .action(setupCommand);
+}
+
+async function setupCommand(options: Options): Promise<void> {
+  const env_file = resolve(process.env[ENV_FILE] ?? DEFAULT_FILE);
+  const isQuiet = options.json === true;
+  const known = existing(env_file);
+  const isSet = namesIn(env_file);
+  const asks = options.yes !== true && !isQuiet && process.stdin.isTTY;
+  const answers = asks ? await askAll(options, known) : options;
+  const settings = settingsFrom(answers, known, isSet);
+  const provider = answers.dns ?? "by-hand";
+  const hint = PROVIDERS.get(provider);
+  if (!hint) throw new UsageError(`--dns is one of ${[...PROVIDERS.keys()].join(", ")}`);
+  const result = await setUp({
+    env_file,
+    env: process.env,
+    settings,
+    notices: answers.notices ?? known?.acme?.email ?? null,
+    wait_ms: options.wait ? minutes(options.waitMinutes) * MINUTE_MS : 0,
+    is_terminal: !isQuiet && process.stdout.isTTY,
+    prepare: becomeOwner,
+    // What goes wrong is told by the steps.
+    log: () => createLog({ level: "fatal", role: "postern" }),
+    tell: {
+      step: isQuiet ? () => undefined : (step) => console.log(printLine(step, COLUMNS)),
+      records: (zone) => showRecords(zone, { hint, isQuiet, waits: options.wait }),
+      secrets: isQuiet ? () => undefined : (text) => console.log(indented(text)),
+    },
+  });
+  if (isQuiet) console.log(JSON.stringify({ env_file, ...result }));
+  else print(env_file, result);
+  process.exitCode = result.ok ? 0 : 1;
+}
+
+/** What is set already, in the file or in the environment; null where that cannot be read. */
+function existing(envFile: string): FoundConfig | null {
+  try {
+    return findConfig({ ...process.env, ...(existsSync(envFile) ? { [ENV_FILE]: envFile } : {}) });
+  } catch (error) {
+    if (error instanceof ConfigProblems) return null;
+    throw error;
+  }
+}
+
+function minutes(text: string): number {
+  const value = Number(text);
+  if (Number.isFinite(value) && value >= 0 && value <= 10_080) return value;
+  throw new UsageError("--wait-minutes is a number of minutes, at most 10080");
+}
+
+// Answers -------------------------------------------------------------------------------------------------------------
+
+/** What was not given by an option is asked for; an empty line takes what stands in brackets. */
+async function askAll(options: Options, known: FoundConfig | null): Promise<Options> {
+  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  const ask = async (given: string | undefined, question: string, preset: string): Promise<string> => {
+    if (given !== undefined) return given;
+    const answer = (await lines.question(`${question}${preset === "" ? "" : ` [${preset}]`}: `)).trim();
+    return answer === "" ? preset : answer;
+  };
+  try {
+    const hostname = known && !isLocal(known.hostname) ? known.hostname : "";
+    return {
+      ...options,
+      host: await ask(options.host, "Host name of this machine in DNS", hostname),
+      addresses: await ask(options.addresses, "Addresses that others see", presetAddresses(known)),
+      database: await ask(
+        options.database,
+        "PostgreSQL: embedded, or its URL",
+        known?.database_url ? "as it is" : "embedded",
+      ),
+      notices: await ask(options.notices, "Your address, for the first mail", known?.acme?.email ?? ""),
+      acme: await ask(options.acme, "Certificates from Let's Encrypt, to whose terms you agree: on or off", "on"),
+      dns: await ask(options.dns, `DNS: ${[...PROVIDERS.keys()].join(", ")}`, "by-hand"),
+    };
+  } finally {
+    lines.close();
+  }
+}
+
+function presetAddresses(known: FoundConfig | null): string {
+  const set = known?.public_addresses ?? [];
+  return (set.length > 0 ? set : machineAddresses()).join(",");
+}
+
+/** The settings to write: what an option says, and what is not set yet. */
+function settingsFrom(options: Options, known: FoundConfig | null, isSet: (name: string) => boolean): Settings {
+  const { host, notices } = options;
+  const hostname = host || (known && !isLocal(known.hostname) ? known.hostname : "");
+  if (hostname === "")
+    throw new UsageError("--host is needed: the name of this machine in DNS, such as mail.example.eu");
+  const addresses = options.addresses ?? presetAddresses(known);
+  const settings: Settings = {};
+  const set = (name: string, value: string, given: boolean): void => {
+    if (value !== "" && (given || !isSet(name))) settings[name] = value;
+  };
+  set("POSTERN_DATA", resolve(options.data ?? "data"), options.data !== undefined);
+  set("POSTERN_HOSTNAME", hostname, host !== undefined);
+  set("POSTERN_PUBLIC_ADDRESSES", addresses, options.addresses !== undefined);
+  const at = options.listen ?? (hasIpv6() ? "[::]" : "0.0.0.0");
+  // Without a certificate a proxy has HTTPS.
+  const isBehindProxy = options.acme === "off" && !known?.tls_cert_file;
+  if (isBehindProxy) set("POSTERN_BASE_URL", `https://${hostname}`, false);
+  const ports = Object.entries(PORTS).filter(([name]) => !(isBehindProxy && name === "POSTERN_HTTPS"));
+  for (const [name, port] of ports) set(name, `${at}:${port}`, options.listen !== undefined);
+  const { database = "as it is" } = options;
+  if (database !== "embedded" && database !== "as it is") set("DATABASE_URL", database, true);
+  if (!known?.tls_cert_file) {
+    set("POSTERN_ACME", options.acme ?? "on", options.acme !== undefined);
+    set("POSTERN_ACME_EMAIL", notices ?? "", notices !== undefined);
+    set("POSTERN_ACME_HTTP", `${at}:80`, options.listen !== undefined);
+  }
+  return settings;
+}
+
+/** Whether a setting is in the environment or in the file. */
+function namesIn(envFile: string): (name: string) => boolean {
+  const filed = existsSync(envFile) ? parseEnv(readFileSync(envFile, "utf8")) : {};
+  return (name) => Boolean(process.env[name] || filed[name]);
+}
+
+function hasIpv6(): boolean {
+  const all = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return all.some(({ family, internal }) => family === "IPv6" && !internal);
+}
+
+// Words ---------------------------------------------------------------------------------------------------------------
+
+/** Of the state and of the step. */
+const COLUMNS: [number, number] = [11, 14];
+/** Of the doctor's findings, below the last step. */
+const FOUND_COLUMNS: [number, number] = [11, 17];
+
+function indented(text: string): string {
+  return text.replace(/^/gm, " ".repeat(COLUMNS[0]));
+}
+
+type Zone = Parameters<Teller["records"]>[0];
+
+/** As text for people; always as a file too, for whoever publishes them. */
+function showRecords(
+  { text, file }: Zone,
+  { hint, isQuiet, waits }: { hint: string; isQuiet: boolean; waits: boolean },
+): void {
+  rmSync(file, { force: true });
+  writeFileSync(file, `${text}\n`, { mode: 0o644, flag: "wx" });
+  if (isQuiet) return;
+  console.log(
+    `\n${hint}\n\n${text}\n\nThey are in ${file} as well.${waits ? " Waiting until they are in DNS (Ctrl-C ends it; run this again at any time) …" : ""}\n`,
+  );
+}
+
+function print(env_file: string, result: SetUpResult): void {
+  const isDone = result.steps.at(-1)?.name === "doctor";
+  const problems = isDone ? result.checks.filter(({ status }) => status === "problem") : [];
+  for (const check of problems) console.log(printLine(check, FOUND_COLUMNS));
+  const start =
+    env_file === SYSTEM_FILE ? "systemctl enable --now postern" : `bin/postern start --env-file ${env_file}`;
+  const mend = "Not all is well yet. Mend what is named above, and run postern setup again: what is right stays.";
+  console.log(
+    `\n${result.ok ? "All is well." : mend}${isDone ? `\nStart Postern, or restart it after a change: ${start}` : ""}`,
+  );
+}
