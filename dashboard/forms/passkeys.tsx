@@ -31,7 +31,7 @@ export function Passkeys() {
         {({ passkeys: known }) => (
           <ul className="grid gap-1">
             {known.map((passkey) => (
-              <li key={passkey.id} className="row justify-between gap-2">
+              <li key={passkey.id} className="flex items-center justify-between gap-2">
                 <span className="min-w-0 truncate">
                   {passkey.name}
                   <span className="dim">

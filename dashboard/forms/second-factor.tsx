@@ -70,7 +70,7 @@ function IsOn({ person: { recovery_codes_left } }: Given) {
   });
   return (
     <>
-      <div className="row gap-2">
+      <div className="flex items-center gap-2">
         <Tag tone="good">On</Tag>
         <span className="dim">{recovery_codes_left} of 10 recovery codes left</span>
       </div>

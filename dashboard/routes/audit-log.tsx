@@ -49,7 +49,7 @@ export function AuditLogPage() {
 
 function Day({ label, value, pick }: { label: string; value?: string; pick: (day?: string) => void }) {
   return (
-    <label className="row gap-2 text-[13px] text-ink-2">
+    <label className="flex items-center gap-2 text-[13px] text-ink-2">
       {label}
       <input
         type="date"

@@ -36,7 +36,7 @@ export function Invitations({ organization }: Pick<Own, "organization">) {
                   <th>Invited</th>
                   <th className="w-[104px] sm:w-[130px]">Role</th>
                   <th className="r hide-s w-[150px]">Works until</th>
-                  <th className="w-[112px]">
+                  <th className="w-[124px]">
                     <span className="sr-only">Acts</span>
                   </th>
                 </tr>

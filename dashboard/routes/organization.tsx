@@ -85,7 +85,7 @@ function Quota({ used }: { used: Schemas["Usage"] }) {
   const figure = (number: number) => number.toLocaleString("en-GB");
   return (
     <>
-      <div className="row items-baseline gap-2 num">
+      <div className="flex items-baseline gap-2 num">
         <b className="text-[21px] font-semibold tracking-tight">{figure(quota_used)}</b>
         <span className="dim">of {figure(quota_limit)} recipients of live mail</span>
       </div>

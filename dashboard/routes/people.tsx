@@ -94,7 +94,7 @@ function Rows({ people, own }: { people: Member[]; own: Own }) {
                   <Button
                     look="quiet"
                     className={isOwner ? "hide-s" : ""}
-                    aria-label={`Remove ${member.email}`}
+                    aria-label={member.id === own.person.id ? undefined : `Remove ${member.email}`}
                     onClick={() => remove(member)}
                   >
                     {member.id === own.person.id ? "Leave" : "Remove"}

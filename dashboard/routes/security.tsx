@@ -74,7 +74,7 @@ function Sessions() {
   });
   return (
     <section className="panel">
-      <div className="pad row justify-between gap-3">
+      <div className="pad flex items-center justify-between gap-3">
         <div>
           <h2>Where you are signed in</h2>
           <p className="dim">A session ends 12 hours after its last use, and after 30 days.</p>

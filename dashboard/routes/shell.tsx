@@ -50,7 +50,7 @@ export function Shell({ who }: { who: Session }) {
           <Brand />
         </div>
         {PAGES.map(({ to, name, icon }) => (
-          <Link key={to} to={to} activeOptions={{ exact: to === "/" }}>
+          <Link key={to} to={to} activeOptions={{ exact: to === "/" }} {...(isWithin(to, pathname) ? HERE : {})}>
             <Icon name={icon} />
             {name}
           </Link>
@@ -63,6 +63,13 @@ export function Shell({ who }: { who: Session }) {
       <KeysDialog open={areKeysShown} close={() => showKeys(false)} />
     </div>
   );
+}
+
+const HERE = { "aria-current": "page" } as const;
+
+/** The settings are several pages behind one name. */
+function isWithin(to: string, pathname: string): boolean {
+  return to.startsWith("/settings/") && pathname.startsWith("/settings/");
 }
 
 /** After a change of page the focus is on it, not on what is gone. */

@@ -8,7 +8,7 @@ export function Door({ title, children, below }: { title: string; children: Reac
   }, [title]);
   return (
     <main className="door">
-      <div className="row justify-center font-semibold">
+      <div className="flex items-center justify-center font-semibold">
         <Brand />
       </div>
       <div className="panel">

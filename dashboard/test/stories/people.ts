@@ -3,13 +3,14 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { resolve } from "node:path";
 import { Secret, TOTP } from "otpauth";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import type { Scene } from "../../../test/support/scene.ts";
 import { until } from "../../../test/support/until.ts";
 import { publish, type ShownRecord } from "../../../test/support/verified-domain.ts";
 import { addMember, askAs, invite, PASSWORD } from "../persons.ts";
 import { type Story, unexpected } from "../story.ts";
 
+const TABS_MAX = 80;
 const MAIN = resolve(import.meta.dirname, "../../../src/main.ts");
 
 export const PEOPLE_STORIES: readonly Story[] = [
@@ -286,7 +287,59 @@ export const PEOPLE_STORIES: readonly Story[] = [
       assert.deepEqual(listed.body.emails, []);
     },
   },
+  {
+    name: "by keyboard alone: signed in, a domain added, a key made, signed out",
+    async play({ scene, owner, open }) {
+      const who = await addMember(scene, owner, { email: "keys@nordkiosk.example", name: "Keys", role: "admin" });
+      const { page, close } = await open({ as: null });
+      await page.goto("/");
+      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+      await tabTo(page, page.getByRole("textbox", { name: "E-mail address" }));
+      await page.keyboard.type(who.email);
+      await page.keyboard.press("Tab");
+      await page.keyboard.type(PASSWORD);
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "Start" }).waitFor();
+      await page.keyboard.type("gd");
+      await page.getByRole("heading", { name: "Domains" }).waitFor();
+      await tabTo(page, page.getByRole("button", { name: "Add a domain" }));
+      await page.keyboard.press("Enter");
+      await tabTo(page, page.getByRole("textbox", { name: "Domain" }));
+      await page.keyboard.type("keys.nordkiosk.example");
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "keys.nordkiosk.example" }).waitFor();
+      await page.keyboard.type("gk");
+      await page.getByRole("heading", { name: "API keys" }).waitFor();
+      await tabTo(page, page.getByRole("button", { name: "Make a key" }));
+      await page.keyboard.press("Enter");
+      await tabTo(page, page.getByRole("textbox", { name: "Name" }));
+      await page.keyboard.type("by keyboard");
+      await page.keyboard.press("Enter");
+      await tabTo(page, page.getByRole("button", { name: "I have it" }));
+      await page.keyboard.press("Enter");
+      await page.getByRole("cell", { name: "by keyboard", exact: true }).waitFor();
+      await tabTo(page, page.getByRole("button", { name: "Sign out" }));
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "Sign in" }).waitFor();
+      await close();
+    },
+  },
 ];
+
+/** In the page. */
+function hasFocus(element: unknown): boolean {
+  return (element as { ownerDocument: { activeElement: unknown } }).ownerDocument.activeElement === element;
+}
+
+/** Presses Tab until the focus is there, once around the page at most. */
+async function tabTo(page: Page, goal: Locator): Promise<void> {
+  await goal.waitFor();
+  for (let steps = 0; steps < TABS_MAX; steps += 1) {
+    if (await goal.evaluate(hasFocus)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`Tab never comes to ${goal}`);
+}
 
 /** A device with a finger print, as Chromium plays it. */
 async function addAuthenticator(page: Page): Promise<void> {
