@@ -378,6 +378,28 @@ func (r *BounceReason) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r BounceReason) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
+// CheckMaskedReplyRequest is a record of the API.
+type CheckMaskedReplyRequest struct {
+	// The mail
+	RawBase64 string `json:"raw_base64"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *CheckMaskedReplyRequest) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *CheckMaskedReplyRequest) UnmarshalJSON(data []byte) error {
+	type plain CheckMaskedReplyRequest
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r CheckMaskedReplyRequest) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // CheckSuppressionAnswer is a record of the API.
 type CheckSuppressionAnswer struct {
 	// Whether a mail would be held back
@@ -3623,6 +3645,94 @@ func (r *MaskedAlias) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the fields that are there.
 func (r MaskedAlias) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// MaskedCheck is a record of the API.
+type MaskedCheck struct {
+	// What became of it
+	Outcome string `json:"outcome"`
+	// Why
+	Reason *string `json:"reason"`
+	// What would leave
+	RawBase64 *string `json:"raw_base64"`
+	// Against the mail
+	Changes []MaskedCheckChange `json:"changes"`
+	// What was not looked into
+	Unopened []MaskedCheckPlace `json:"unopened"`
+	// Why it would be held
+	Leaks []MaskedCheckPlace `json:"leaks"`
+	// What was found, masked
+	Words []string `json:"words"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *MaskedCheck) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *MaskedCheck) UnmarshalJSON(data []byte) error {
+	type plain MaskedCheck
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r MaskedCheck) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// MaskedCheckChange is a record of the API.
+type MaskedCheckChange struct {
+	// Such as `part 2 of the message`
+	Where string `json:"where"`
+	// header, text, file, file_name or part
+	Place string `json:"place"`
+	// address, name, reply_address, link, left_out or written_anew
+	Kind string `json:"kind"`
+	// The field, or the type of the part
+	Detail *string `json:"detail"`
+	// How many
+	Count int64 `json:"count"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *MaskedCheckChange) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *MaskedCheckChange) UnmarshalJSON(data []byte) error {
+	type plain MaskedCheckChange
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r MaskedCheckChange) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// MaskedCheckPlace is a record of the API.
+type MaskedCheckPlace struct {
+	// Such as `part 2 of the message`
+	Where string `json:"where"`
+	// The file
+	File *string `json:"file"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *MaskedCheckPlace) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *MaskedCheckPlace) UnmarshalJSON(data []byte) error {
+	type plain MaskedCheckPlace
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r MaskedCheckPlace) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // MaskedContact is a record of the API.
 type MaskedContact struct {

@@ -1281,6 +1281,17 @@ func (r *MaskedAliasesResource) Activity(ctx context.Context, id string, query L
 	return listPage[MaskedActivity](ctx, r.transport, call{method: "GET", path: "/v1/masked/aliases/" + segment(id) + "/activity", query: query}, listing{"activity", true}, options)
 }
 
+// Check: What would leave if this mail were sent. Nothing is sent. Not judged: proof of the author, spam,
+// limits.
+func (r *MaskedAliasesResource) Check(ctx context.Context, id string, input CheckMaskedReplyRequest, options ...RequestOption) (*MaskedCheck, error) {
+	var answer MaskedCheck
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/aliases/" + segment(id) + "/check", input: input}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
 // Create: Create a masked alias. Mail to it is forwarded to mailboxes that have confirmed; replies from there
 // leave from the alias. Mailboxes that are new get a mail with a link.
 func (r *MaskedAliasesResource) Create(ctx context.Context, input CreateMaskedAliasRequest, options ...RequestOption) (*MaskedAlias, error) {

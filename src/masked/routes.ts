@@ -22,6 +22,7 @@ import type { World } from "../platform/world.ts";
 import * as aliases from "./addresses/aliases.ts";
 import { mountPeople } from "./addresses/people-routes.ts";
 import { maskedDomain } from "./addresses/service-domain.ts";
+import { mountCheck } from "./check-routes.ts";
 import { mountMaskedSettings } from "./settings-routes.ts";
 import { FORMATS, ON_DISABLED, OWN_NAME, REDACT, REPLY_REPORT, UNOPENED_FILES } from "./types.ts";
 
@@ -116,6 +117,7 @@ export function mountMasked(api: Api, world: World, ports: aliases.AliasPorts): 
   mountAlias(api, world, ports);
   mountPeople(api, world, ports);
   mountMaskedSettings(api, world);
+  mountCheck(api, world);
   api.get(
     "/v1/masked/domain",
     {

@@ -43,6 +43,7 @@ export const REQUESTS: Record<string, unknown> = {
   createAlias: { domain_id: "{domain_id}", local_part: "support*", action: "store", description: "The help desk" },
   updateAlias: { active: false },
   createMaskedAlias: { forward_to: ["anna@mailbox.example"], description: "For the shop" },
+  checkMaskedReply: { raw_base64: "RnJvbTogbWVAbWFpbGJveC5leGFtcGxlDQoNCkhlbGxv" },
   updateMaskedAlias: { description: "For the newsletter", active: false },
   updateMaskedSettings: { replies_person_day: 100 },
   createMaskedDestination: { email: "anna@mailbox.example" },

@@ -263,6 +263,9 @@ export const BODIES: Record<string, Body> = {
   "POST /v1/inbound-rules/reorder": async (owner) => ({ ids: (await makeRule(owner)).map(({ id }) => id) }),
   "POST /v1/inbound-rules/test": async (owner) => ({ rule_id: (await makeRule(owner))[0]?.id }),
   "POST /v1/masked/aliases": (owner) => ({ forward_to: [`${fresh(owner)}@mailbox.example`] }),
+  "POST /v1/masked/aliases/{id}/check": () => ({
+    raw_base64: Buffer.from("From: me@mailbox.example\r\n\r\nHello").toString("base64"),
+  }),
   "PUT /v1/masked/aliases/{id}": ({ mark }) => ({ description: mark }),
   "POST /v1/masked/aliases/{id}/contacts": (owner) => ({ email: `${fresh(owner)}@contact.example` }),
   "PATCH /v1/masked/aliases/{id}/contacts/{contact_id}": () => ({ blocked: true }),

@@ -1508,16 +1508,36 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What holds for an organization's masked aliases together
-         * @description The values at first, as long as nothing was changed; `updated_at` is then null.
+         * The limits of an organization's masked aliases together
+         * @description The limits at first, as long as nothing was changed; `updated_at` is then null.
          */
         get: operations["getMaskedSettings"];
         /**
-         * Change these settings; what is left out stays
+         * Change these limits; what is left out stays
          * @description With a live key. On the free plan limits may be lowered, not raised above what they are at first.
          */
         put: operations["updateMaskedSettings"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/masked/aliases/{id}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What would leave if this mail were sent
+         * @description Nothing is sent. Not judged: proof of the author, spam, limits.
+         */
+        post: operations["checkMaskedReply"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1975,7 +1995,8 @@ export interface components {
             aliases: components["schemas"]["Alias"][];
         };
         AllSuppressed: components["schemas"]["Error"] & {
-            suppressed: components["schemas"]["SuppressedRecipients"];
+            /** @description Recipients that are left out, because their addresses are suppressed */
+            suppressed: components["schemas"]["SuppressedRecipient"][];
         };
         /**
          * @example {
@@ -1984,8 +2005,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_geA",
-         *       "last_four": "rXfu",
+         *       "key_prefix": "svc_test_0M7",
+         *       "last_four": "KuLi",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2115,7 +2136,8 @@ export interface components {
             id: components["schemas"]["RecordId"];
             /** @description The Message-ID, without angle brackets */
             message_id: string;
-            suppressed: components["schemas"]["SuppressedRecipients"];
+            /** @description Recipients that are left out, because their addresses are suppressed */
+            suppressed: components["schemas"]["SuppressedRecipient"][];
         } & {
             [key: string]: unknown;
         };
@@ -2145,7 +2167,8 @@ export interface components {
             /** @description How many e-mails were declined */
             rejected: number;
             environment: components["schemas"]["Environment"];
-            results: components["schemas"]["BatchResults"];
+            /** @description One for each e-mail, in the order of the request */
+            results: components["schemas"]["BatchResult"][];
             /** @description Recipients a month; 0 for test keys */
             quota_limit: number;
             /** @description Recipients accepted this month, these included; 0 for test keys */
@@ -2158,14 +2181,16 @@ export interface components {
             accepted?: number;
             /** @description How many e-mails were declined */
             rejected?: number;
-            results?: components["schemas"]["BatchResults"];
+            /** @description One for each e-mail, in the order of the request */
+            results?: components["schemas"]["BatchResult"][];
         };
         BatchLimited: components["schemas"]["RateLimit"] & {
             /** @description How many e-mails were accepted */
             accepted?: number;
             /** @description How many e-mails were declined */
             rejected?: number;
-            results?: components["schemas"]["BatchResults"];
+            /** @description One for each e-mail, in the order of the request */
+            results?: components["schemas"]["BatchResult"][];
         };
         /** @description An e-mail of a batch that was declined, with the error that a single send would answer. batch_rejected: another e-mail of a strict batch is at fault */
         BatchRejected: {
@@ -2181,19 +2206,19 @@ export interface components {
             code: components["schemas"]["ErrorCode"];
             /** @description Path of the field at fault, such as attachments[0].filename */
             field?: string;
-            suppressed?: components["schemas"]["SuppressedRecipients"];
+            /** @description Recipients that are left out, because their addresses are suppressed */
+            suppressed?: components["schemas"]["SuppressedRecipient"][];
         } & {
             [key: string]: unknown;
         };
         BatchResult: components["schemas"]["BatchAccepted"] | components["schemas"]["BatchRejected"];
-        /** @description One for each e-mail, in the order of the request */
-        BatchResults: components["schemas"]["BatchResult"][];
         BatchSuppressed: components["schemas"]["AllSuppressed"] & {
             /** @description How many e-mails were accepted */
             accepted?: number;
             /** @description How many e-mails were declined */
             rejected?: number;
-            results?: components["schemas"]["BatchResults"];
+            /** @description One for each e-mail, in the order of the request */
+            results?: components["schemas"]["BatchResult"][];
         };
         BounceReason: {
             /** @description The bounce class, such as invalid_recipient */
@@ -2203,11 +2228,54 @@ export interface components {
             /** @description How many */
             count: number;
         };
+        /**
+         * @example {
+         *       "raw_base64": "RnJvbTogbWVAbWFpbGJveC5leGFtcGxlDQoNCkhlbGxv"
+         *     }
+         */
+        CheckMaskedReplyRequest: {
+            /** @description The mail */
+            raw_base64: string;
+        };
+        /**
+         * @example {
+         *       "suppressed": true,
+         *       "entry": {
+         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *         "email": "x@recipient.example",
+         *         "reason": "manual",
+         *         "scope_type": "org",
+         *         "scope_id": null,
+         *         "source": "manual",
+         *         "source_message_id": null,
+         *         "bounce_code": null,
+         *         "diag_code": null,
+         *         "feedback_type": null,
+         *         "note": "asked by phone",
+         *         "expires_at": null,
+         *         "created_at": "2026-11-24T09:30:00.000Z"
+         *       },
+         *       "entries": [
+         *         {
+         *           "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *           "email": "x@recipient.example",
+         *           "reason": "manual",
+         *           "scope_type": "org",
+         *           "scope_id": null,
+         *           "source": "manual",
+         *           "source_message_id": null,
+         *           "bounce_code": null,
+         *           "diag_code": null,
+         *           "feedback_type": null,
+         *           "note": "asked by phone",
+         *           "expires_at": null,
+         *           "created_at": "2026-11-24T09:30:00.000Z"
+         *         }
+         *       ]
+         *     }
+         */
         CheckSuppressionAnswer: {
-            /**
-             * @description Whether a mail would be held back
-             * @example true
-             */
+            /** @description Whether a mail would be held back */
             suppressed: boolean;
             /** @description The strongest entry that applies; null: none */
             entry: components["schemas"]["Suppression"] | null;
@@ -2246,12 +2314,26 @@ export interface components {
             /** @description false: mail is refused with 550, also where there is a catch-all */
             active?: boolean | null;
         };
+        /**
+         * @example {
+         *       "key": {
+         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *         "name": "Shop in production",
+         *         "environment": "test",
+         *         "kind": "full",
+         *         "destination_id": null,
+         *         "key_prefix": "svc_test_0M7",
+         *         "last_four": "KuLi",
+         *         "created_at": "2026-11-24T09:30:00.000Z",
+         *         "last_used_at": null,
+         *         "revoked_at": null
+         *       },
+         *       "secret": "svc_test_0000000000000000000000000000000000EXAMPLE"
+         *     }
+         */
         CreateApiKeyAnswer: {
             key: components["schemas"]["ApiKey"];
-            /**
-             * @description The key itself, svc_live_… or svc_test_…; shown only here
-             * @example svc_test_0000000000000000000000000000000000EXAMPLE
-             */
+            /** @description The key itself, svc_live_… or svc_test_…; shown only here */
             secret: string;
         };
         /**
@@ -2341,7 +2423,11 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"] | null;
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][] | null;
-            action: components["schemas"]["InboundRuleAction"];
+            /**
+             * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
+             * @enum {string}
+             */
+            action: "webhook" | "forward" | "store" | "drop";
             /** @description Low runs first; left out: last */
             priority?: number | null;
             /** @description false: switched off */
@@ -2373,7 +2459,11 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"] | null;
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][] | null;
-            action: components["schemas"]["InboundRuleAction"];
+            /**
+             * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
+             * @enum {string}
+             */
+            action: "webhook" | "forward" | "store" | "drop";
             /** @description Low runs first; left out: last */
             priority?: number | null;
             /** @description false: switched off */
@@ -2506,12 +2596,31 @@ export interface components {
              */
             active?: boolean | null;
         };
+        /**
+         * @example {
+         *       "webhook": {
+         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *         "webhook_url": "https://shop.example/hooks/mail",
+         *         "event_types": [
+         *           "email.delivered"
+         *         ],
+         *         "has_secret": true,
+         *         "domain_id": null,
+         *         "match_pattern": null,
+         *         "enabled": true,
+         *         "environment": "live",
+         *         "previous_secret_expires_at": null,
+         *         "consecutive_failures": 0,
+         *         "last_success_at": null,
+         *         "created_at": "2026-11-24T09:30:00.000Z",
+         *         "updated_at": "2026-11-24T09:30:00.000Z"
+         *       },
+         *       "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+         *     }
+         */
         CreateWebhookAnswer: {
             webhook: components["schemas"]["Webhook"];
-            /**
-             * @description The signing secret, prefix whsec_; shown only here
-             * @example whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD
-             */
+            /** @description The signing secret, prefix whsec_; shown only here */
             secret: string;
         };
         /**
@@ -2536,16 +2645,29 @@ export interface components {
             /** @description Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000 instructions together (some 80 of the usual size) */
             match_pattern?: string | null;
         };
+        /**
+         * @example {
+         *       "deleted": true,
+         *       "id": "shop2",
+         *       "key": {
+         *         "selector": "shop2",
+         *         "domain": "shop1.example",
+         *         "algorithm": "ed25519",
+         *         "public_key": "3D1Oym7kO64lfyl1J20SJbWFnHX+hd7xjg+Py5BDx7A=",
+         *         "status": "deactivated",
+         *         "active": false,
+         *         "verified": false,
+         *         "created_at": "2026-11-24T09:30:00.000Z",
+         *         "activated_at": null,
+         *         "retires_at": null,
+         *         "deactivated_at": "2026-11-24T09:30:00.000Z"
+         *       }
+         *     }
+         */
         DeactivateDkimKeyAnswer: {
-            /**
-             * @description Always true
-             * @example true
-             */
+            /** @description Always true */
             deleted: boolean;
-            /**
-             * @description The key's selector
-             * @example shop2
-             */
+            /** @description The key's selector */
             id: string;
             key: components["schemas"]["DkimKey"];
         };
@@ -2562,21 +2684,6 @@ export interface components {
             /** @description What was deleted */
             id: string;
         };
-        /**
-         * @example {
-         *       "selector": "postern2",
-         *       "domain": "shop1.example",
-         *       "algorithm": "ed25519",
-         *       "public_key": "KXiNggmjWVF/uOhX2znZZfbfpr18/2Zce7v4+Uxk7Eo=",
-         *       "status": "pending",
-         *       "active": false,
-         *       "verified": false,
-         *       "created_at": "2026-11-24T09:30:00.000Z",
-         *       "activated_at": null,
-         *       "retires_at": null,
-         *       "deactivated_at": null
-         *     }
-         */
         DkimKey: {
             /** @description The key's selector, the first part of its DNS name */
             selector: string;
@@ -2615,26 +2722,35 @@ export interface components {
              */
             deactivated_at: string | null;
         };
+        /**
+         * @example {
+         *       "key": {
+         *         "selector": "postern2",
+         *         "domain": "shop1.example",
+         *         "algorithm": "ed25519",
+         *         "public_key": "6gR5/xRd2q+VjSr71YwzH/PlRy8fH8XlNadXOUOs3tE=",
+         *         "status": "pending",
+         *         "active": false,
+         *         "verified": false,
+         *         "created_at": "2026-11-24T09:30:00.000Z",
+         *         "activated_at": null,
+         *         "retires_at": null,
+         *         "deactivated_at": null
+         *       },
+         *       "dns_record": {
+         *         "type": "TXT",
+         *         "name": "postern2._domainkey.shop1.example",
+         *         "value": "v=DKIM1; k=ed25519; p=6gR5/xRd2q+VjSr71YwzH/PlRy8fH8XlNadXOUOs3tE="
+         *       },
+         *       "message": "Publish the TXT record postern2._domainkey.shop1.example; it signs as soon as DN"
+         *     }
+         */
         DkimKeyAnswer: {
             key: components["schemas"]["DkimKey"];
             dns_record: components["schemas"]["DkimRecord"];
-            /**
-             * @description A sentence for people
-             * @example Publish the TXT record postern2._domainkey.shop1.example; it signs as soon as DN
-             */
+            /** @description A sentence for people */
             message: string;
         };
-        /**
-         * @example {
-         *       "selector": "postern1",
-         *       "verified": true,
-         *       "status": "ok",
-         *       "found": [
-         *         "v=DKIM1; k=rsa; p=MCowBQYDK2VwAyEA"
-         *       ],
-         *       "hint": null
-         *     }
-         */
         DkimKeyCheck: {
             /** @description The key's selector, the first part of its DNS name */
             selector: string;
@@ -2650,14 +2766,6 @@ export interface components {
             /** @description What to do, in plain words */
             hint: string | null;
         };
-        /**
-         * @example {
-         *       "type": "TXT",
-         *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=KXiNggmjWVF/uOhX2znZZfbfpr18/2Zce7v4+Uxk7Eo=",
-         *       "selector": "postern2"
-         *     }
-         */
         DkimKeyRecord: {
             /**
              * @description The type
@@ -2671,13 +2779,6 @@ export interface components {
             /** @description The key's selector, the first part of its DNS name */
             selector: string;
         };
-        /**
-         * @example {
-         *       "type": "TXT",
-         *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=KXiNggmjWVF/uOhX2znZZfbfpr18/2Zce7v4+Uxk7Eo="
-         *     }
-         */
         DkimRecord: {
             /**
              * @description The type
@@ -2701,21 +2802,33 @@ export interface components {
             /** @description Whether it agrees with the domain in From */
             from_aligned: boolean;
         };
+        /**
+         * @example {
+         *       "address": "6697fd7d30ea77602efbf4c9eded1125@reports.postern.example",
+         *       "rua": "mailto:6697fd7d30ea77602efbf4c9eded1125@reports.postern.example",
+         *       "suggested_record": {
+         *         "type": "TXT",
+         *         "name": "_dmarc.shop1.example",
+         *         "value": "v=DMARC1; p=none; rua=mailto:6697fd7d30ea77602efbf4c9eded1125@reports.postern.ex"
+         *       },
+         *       "external_authorization": {
+         *         "required": true,
+         *         "name": "shop1.example._report._dmarc.reports.postern.example",
+         *         "type": "TXT",
+         *         "value": "v=DMARC1",
+         *         "status": "ok"
+         *       }
+         *     }
+         */
         DmarcAddress: {
-            /**
-             * @description Where reports are sent
-             * @example 634c6b6423ebe727076838fa5b34573f@reports.postern.example
-             */
+            /** @description Where reports are sent */
             address: string;
-            /**
-             * @description For the rua= of the domain's DMARC record
-             * @example mailto:634c6b6423ebe727076838fa5b34573f@reports.postern.example
-             */
+            /** @description For the rua= of the domain's DMARC record */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
             external_authorization: components["schemas"]["DmarcExternalAuthorization"];
         };
-        DmarcDay: components["schemas"]["DmarcShares"] & {
+        DmarcDay: {
             /**
              * Format: date
              * @description The day (UTC)
@@ -2723,21 +2836,19 @@ export interface components {
             date: string;
             /** @description How many messages */
             total: number;
+            /** @description Messages with an aligned DKIM signature */
+            pass_dkim: number;
+            /** @description Messages with SPF passed and aligned */
+            pass_spf: number;
+            /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
+            aligned: number;
             /** @description Mail that passes DMARC, as a part of all */
             alignment_rate: number;
             disposition: components["schemas"]["DmarcDispositions"];
             /** @description Reports with a part on this day */
             reports: number;
         };
-        /**
-         * @description Messages by what the receivers did; pass is a word of RFC 9990 for what older reports call none
-         * @example {
-         *       "none": 3,
-         *       "pass": 0,
-         *       "quarantine": 0,
-         *       "reject": 0
-         *     }
-         */
+        /** @description Messages by what the receivers did; pass is a word of RFC 9990 for what older reports call none */
         DmarcDispositions: {
             /** @description Delivered as usual */
             none: number;
@@ -2758,16 +2869,7 @@ export interface components {
             /** @description The reporter's own words */
             human_result: string | null;
         };
-        /**
-         * @description To be published by the operator of this service (a wildcard serves all domains); RFC 7489 §7.1
-         * @example {
-         *       "required": true,
-         *       "name": "shop1.example._report._dmarc.reports.postern.example",
-         *       "type": "TXT",
-         *       "value": "v=DMARC1",
-         *       "status": "ok"
-         *     }
-         */
+        /** @description To be published by the operator of this service (a wildcard serves all domains); RFC 7489 §7.1 */
         DmarcExternalAuthorization: {
             /** @description The address is of another organizational domain */
             required: boolean;
@@ -2786,21 +2888,7 @@ export interface components {
              */
             status: "not_required" | "ok" | "missing" | "mismatch" | "error";
         };
-        /**
-         * @description As the reporter saw it; null is what the report does not say
-         * @example {
-         *       "domain": "shop1.example",
-         *       "p": "none",
-         *       "sp": null,
-         *       "np": null,
-         *       "adkim": null,
-         *       "aspf": null,
-         *       "pct": null,
-         *       "fo": null,
-         *       "testing": null,
-         *       "discovery_method": null
-         *     }
-         */
+        /** @description As the reporter saw it; null is what the report does not say */
         DmarcPublishedPolicy: {
             /** @description The domain's name */
             domain: string;
@@ -2838,13 +2926,6 @@ export interface components {
             /** @description How the policy was found (RFC 9990) */
             discovery_method: string | null;
         };
-        /**
-         * @example {
-         *       "next_policy": "none",
-         *       "reason": "Too little to judge by: 3 messages in 1 day; at least 100 messages in 14 days ar",
-         *       "blocking_sources": []
-         *     }
-         */
         DmarcRecommendation: {
             /**
              * @description The policy to publish next; the present one while nothing should change
@@ -2897,9 +2978,6 @@ export interface components {
         };
         /**
          * @example {
-         *       "pass_dkim": 3,
-         *       "pass_spf": 3,
-         *       "aligned": 3,
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "status": "counted",
          *       "reason": null,
@@ -2928,6 +3006,9 @@ export interface components {
          *       "begin_at": "2026-11-24T09:30:00.000Z",
          *       "end_at": "2026-11-24T09:30:00.000Z",
          *       "total_messages": 3,
+         *       "pass_dkim": 3,
+         *       "pass_spf": 3,
+         *       "aligned": 3,
          *       "both_aligned": 3,
          *       "disposition": {
          *         "none": 3,
@@ -2941,7 +3022,7 @@ export interface components {
          *       "errors": []
          *     }
          */
-        DmarcReport: components["schemas"]["DmarcShares"] & {
+        DmarcReport: {
             id: components["schemas"]["RecordId"];
             /**
              * @description counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out. unreadable: something came that is no report on this domain
@@ -2989,6 +3070,12 @@ export interface components {
             end_at: string | null;
             /** @description How many messages */
             total_messages: number;
+            /** @description Messages with an aligned DKIM signature */
+            pass_dkim: number;
+            /** @description Messages with SPF passed and aligned */
+            pass_spf: number;
+            /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
+            aligned: number;
             /** @description Messages with both DKIM and SPF aligned */
             both_aligned: number;
             disposition: components["schemas"]["DmarcDispositions"];
@@ -3010,9 +3097,6 @@ export interface components {
         };
         /**
          * @example {
-         *       "pass_dkim": 3,
-         *       "pass_spf": 3,
-         *       "aligned": 3,
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "status": "counted",
          *       "reason": null,
@@ -3041,6 +3125,9 @@ export interface components {
          *       "begin_at": "2026-11-24T09:30:00.000Z",
          *       "end_at": "2026-11-24T09:30:00.000Z",
          *       "total_messages": 3,
+         *       "pass_dkim": 3,
+         *       "pass_spf": 3,
+         *       "aligned": 3,
          *       "both_aligned": 3,
          *       "disposition": {
          *         "none": 3,
@@ -3083,13 +3170,6 @@ export interface components {
         DmarcReportWithRecordsAnswer: {
             report: components["schemas"]["DmarcReportWithRecords"];
         };
-        /**
-         * @example {
-         *       "org_name": "shop",
-         *       "reports": 1,
-         *       "messages": 3
-         *     }
-         */
         DmarcReporter: {
             /** @description The reporting organization */
             org_name: string;
@@ -3108,19 +3188,17 @@ export interface components {
             /** @description Whether SPF passed for a domain that agrees with From */
             spf_aligned: boolean;
         };
-        DmarcShares: {
+        DmarcSource: {
+            /** @description The sending address */
+            source_ip: string;
+            /** @description How many messages came from it */
+            total: number;
             /** @description Messages with an aligned DKIM signature */
             pass_dkim: number;
             /** @description Messages with SPF passed and aligned */
             pass_spf: number;
             /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
             aligned: number;
-        };
-        DmarcSource: components["schemas"]["DmarcShares"] & {
-            /** @description The sending address */
-            source_ip: string;
-            /** @description How many messages came from it */
-            total: number;
             /** @description Mail with an aligned DKIM signature, as a part of all */
             dkim_rate: number;
             /** @description Mail with SPF passed and aligned, as a part of all */
@@ -3147,41 +3225,6 @@ export interface components {
              */
             last_seen: string;
         };
-        /**
-         * @example {
-         *       "sources": [
-         *         {
-         *           "pass_dkim": 3,
-         *           "pass_spf": 3,
-         *           "aligned": 3,
-         *           "source_ip": "192.0.2.9",
-         *           "total": 3,
-         *           "dkim_rate": 1,
-         *           "spf_rate": 1,
-         *           "classification": "authorised",
-         *           "dkim_domains": [
-         *             "shop1.example"
-         *           ],
-         *           "spf_domains": [],
-         *           "reporters": [
-         *             "shop"
-         *           ],
-         *           "first_seen": "2026-11-24",
-         *           "last_seen": "2026-11-24"
-         *         }
-         *       ],
-         *       "days": 30,
-         *       "total": 1,
-         *       "limit": 20,
-         *       "offset": 0
-         *     }
-         */
-        DmarcSourceList: components["schemas"]["Page"] & {
-            /** @description The sources */
-            sources: components["schemas"]["DmarcSource"][];
-            /** @description How many days the figures cover */
-            days: number;
-        };
         DmarcSpfResult: {
             /** @description The domain's name */
             domain: string;
@@ -3192,13 +3235,6 @@ export interface components {
             /** @description The reporter's own words */
             human_result: string | null;
         };
-        /**
-         * @example {
-         *       "type": "TXT",
-         *       "name": "_dmarc.shop1.example",
-         *       "value": "v=DMARC1; p=none; rua=mailto:634c6b6423ebe727076838fa5b34573f@reports.postern.ex"
-         *     }
-         */
         DmarcSuggestedRecord: {
             /**
              * @description The type
@@ -3212,14 +3248,14 @@ export interface components {
         };
         /**
          * @example {
-         *       "pass_dkim": 3,
-         *       "pass_spf": 3,
-         *       "aligned": 3,
          *       "domain": "shop1.example",
          *       "days": 30,
          *       "from": "2026-11-24",
          *       "to": "2026-11-24",
          *       "total_messages": 3,
+         *       "pass_dkim": 3,
+         *       "pass_spf": 3,
+         *       "aligned": 3,
          *       "both_aligned": 3,
          *       "dkim_rate": 1,
          *       "spf_rate": 1,
@@ -3257,7 +3293,7 @@ export interface components {
          *       }
          *     }
          */
-        DmarcSummary: components["schemas"]["DmarcShares"] & {
+        DmarcSummary: {
             /** @description The domain's name */
             domain: string;
             /** @description How many days the figures cover */
@@ -3274,6 +3310,12 @@ export interface components {
             to: string;
             /** @description How many messages */
             total_messages: number;
+            /** @description Messages with an aligned DKIM signature */
+            pass_dkim: number;
+            /** @description Messages with SPF passed and aligned */
+            pass_spf: number;
+            /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
+            aligned: number;
             /** @description Messages with both DKIM and SPF aligned */
             both_aligned: number;
             /** @description Mail with an aligned DKIM signature, as a part of all */
@@ -3291,23 +3333,6 @@ export interface components {
             published_policy: components["schemas"]["DmarcPublishedPolicy"] | null;
             recommendation: components["schemas"]["DmarcRecommendation"];
         };
-        /**
-         * @example {
-         *       "purpose": "ownership",
-         *       "type": "TXT",
-         *       "name": "_postern.shop1.example",
-         *       "value": "postern-verify=0example0",
-         *       "priority": null,
-         *       "ttl": 3600,
-         *       "required": true,
-         *       "status": "ok",
-         *       "found": [
-         *         "postern-verify=0example0"
-         *       ],
-         *       "hint": null,
-         *       "checked_at": "2026-11-24T09:30:00.000Z"
-         *     }
-         */
         DnsRecord: {
             /**
              * @description What the record is for
@@ -3427,15 +3452,6 @@ export interface components {
             /** @description How much the domain may send now; null: it does not send */
             warming: components["schemas"]["DomainLimits"] | null;
         };
-        /**
-         * @example {
-         *       "phase": "phase_1",
-         *       "daily_limit": 50,
-         *       "hourly_limit": 5,
-         *       "per_minute_limit": 10,
-         *       "hint": "Warming, phase_1: it may send to 50 recipients today, 5 an hour and 10 a minute;"
-         *     }
-         */
         DomainLimits: {
             /** @description The phase */
             phase: string;
@@ -3717,12 +3733,39 @@ export interface components {
             size: number;
         };
         /** @description The mail was refused for good, or could not be delivered in time */
-        EmailBouncedEvent: components["schemas"]["OutboundEvent"] & {
+        EmailBouncedEvent: {
             /**
-             * @description The event's type
+             * @description The event's type (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             event: "email.bounced";
+            /**
+             * Format: date-time
+             * @description When the event was made
+             */
+            timestamp: string;
+            /**
+             * Format: uuid
+             * @description The same on every attempt; deduplicate by it
+             */
+            event_id: string;
+            /**
+             * Format: uuid
+             * @description The e-mail's id
+             */
+            email_id: string;
+            /** @description The Message-ID, without angle brackets */
+            message_id: string;
+            environment: components["schemas"]["Environment"];
+            /** @description The tags given when sending */
+            tags: string[];
+            metadata: components["schemas"]["Metadata"];
+            /** @description The From field */
+            from: string;
+            /** @description The recipient that it is about */
+            recipient: string;
+            /** @description The Subject field */
+            subject: string;
             /**
              * @description hard: the address is at fault. soft: anything else
              * @enum {string}
@@ -3737,19 +3780,42 @@ export interface components {
             /** @description Why, in one word such as invalid_recipient */
             bounce_class: string | null;
         } & {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            event: "email.bounced";
+            [key: string]: unknown;
         };
         /** @description The recipient marked the mail as spam */
-        EmailComplainedEvent: components["schemas"]["OutboundEvent"] & {
+        EmailComplainedEvent: {
             /**
-             * @description The event's type
+             * @description The event's type (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             event: "email.complained";
+            /**
+             * Format: date-time
+             * @description When the event was made
+             */
+            timestamp: string;
+            /**
+             * Format: uuid
+             * @description The same on every attempt; deduplicate by it
+             */
+            event_id: string;
+            /**
+             * Format: uuid
+             * @description The e-mail's id
+             */
+            email_id: string;
+            /** @description The Message-ID, without angle brackets */
+            message_id: string;
+            environment: components["schemas"]["Environment"];
+            /** @description The tags given when sending */
+            tags: string[];
+            metadata: components["schemas"]["Metadata"];
+            /** @description The From field */
+            from: string;
+            /** @description The recipient that it is about */
+            recipient: string;
+            /** @description The Subject field */
+            subject: string;
             /** @description As the report has it (RFC 5965), such as abuse */
             feedback_type: string;
             /** @description The address that the mail came from */
@@ -3757,11 +3823,7 @@ export interface components {
             /** @description When the mail arrived, in the report's own words */
             arrival_date: string | null;
         } & {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            event: "email.complained";
+            [key: string]: unknown;
         };
         /**
          * @example {
@@ -3795,12 +3857,39 @@ export interface components {
             content: components["schemas"]["EmailContent"];
         };
         /** @description The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours */
-        EmailDeferredEvent: components["schemas"]["OutboundEvent"] & {
+        EmailDeferredEvent: {
             /**
-             * @description The event's type
+             * @description The event's type (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             event: "email.deferred";
+            /**
+             * Format: date-time
+             * @description When the event was made
+             */
+            timestamp: string;
+            /**
+             * Format: uuid
+             * @description The same on every attempt; deduplicate by it
+             */
+            event_id: string;
+            /**
+             * Format: uuid
+             * @description The e-mail's id
+             */
+            email_id: string;
+            /** @description The Message-ID, without angle brackets */
+            message_id: string;
+            environment: components["schemas"]["Environment"];
+            /** @description The tags given when sending */
+            tags: string[];
+            metadata: components["schemas"]["Metadata"];
+            /** @description The From field */
+            from: string;
+            /** @description The recipient that it is about */
+            recipient: string;
+            /** @description The Subject field */
+            subject: string;
             /** @description SMTP reply code, such as 550 */
             bounce_code: string | null;
             /** @description Enhanced status code (RFC 3463), such as 5.1.1 */
@@ -3815,25 +3904,44 @@ export interface components {
              */
             next_attempt_at: string | null;
         } & {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            event: "email.deferred";
+            [key: string]: unknown;
         };
         /** @description The recipient's server accepted the mail */
-        EmailDeliveredEvent: components["schemas"]["OutboundEvent"] & {
+        EmailDeliveredEvent: {
             /**
-             * @description The event's type
+             * @description The event's type (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             event: "email.delivered";
+            /**
+             * Format: date-time
+             * @description When the event was made
+             */
+            timestamp: string;
+            /**
+             * Format: uuid
+             * @description The same on every attempt; deduplicate by it
+             */
+            event_id: string;
+            /**
+             * Format: uuid
+             * @description The e-mail's id
+             */
+            email_id: string;
+            /** @description The Message-ID, without angle brackets */
+            message_id: string;
+            environment: components["schemas"]["Environment"];
+            /** @description The tags given when sending */
+            tags: string[];
+            metadata: components["schemas"]["Metadata"];
+            /** @description The From field */
+            from: string;
+            /** @description The recipient that it is about */
+            recipient: string;
+            /** @description The Subject field */
+            subject: string;
         } & {
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            event: "email.delivered";
+            [key: string]: unknown;
         };
         /**
          * @example {
@@ -4015,40 +4123,57 @@ export interface components {
              */
             next: string;
         };
+        /**
+         * @example {
+         *       "email": "x@recipient.example",
+         *       "destination": {
+         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *         "email": "x@recipient.example",
+         *         "environment": "live",
+         *         "status": "pending",
+         *         "suspended_reason": null,
+         *         "aliases": 0,
+         *         "confirmation_sent_at": "2026-11-24T09:30:00.000Z",
+         *         "confirmed_at": null,
+         *         "created_at": "2026-11-24T09:30:00.000Z",
+         *         "updated_at": "2026-11-24T09:30:00.000Z"
+         *       },
+         *       "alias_ids": [],
+         *       "contacts": [],
+         *       "activity": [],
+         *       "truncated": false
+         *     }
+         */
         ExportMaskedPersonAnswer: {
-            /**
-             * @description The address
-             * @example x@recipient.example
-             */
+            /** @description The address */
             email: string;
             /** @description The person as a destination; null: not one */
             destination: components["schemas"]["MaskedDestination"] | null;
-            /**
-             * @description The aliases that forward to the person, deleted ones too
-             * @example []
-             */
+            /** @description The aliases that forward to the person, deleted ones too */
             alias_ids: components["schemas"]["RecordId"][];
-            /**
-             * @description The contacts
-             * @example []
-             */
+            /** @description The contacts */
             contacts: components["schemas"]["MaskedContact"][];
-            /**
-             * @description What happened, newest first
-             * @example []
-             */
+            /** @description What happened, newest first */
             activity: components["schemas"]["MaskedActivity"][];
-            /**
-             * @description There is more: 1,000 contacts and 1,000 entries are shown
-             * @example false
-             */
+            /** @description There is more: 1,000 contacts and 1,000 entries are shown */
             truncated: boolean;
         };
+        /**
+         * @example {
+         *       "domain": "masked.postern.example",
+         *       "records": [
+         *         {
+         *           "purpose": "mx",
+         *           "type": "MX",
+         *           "name": "masked.postern.example",
+         *           "value": "mx.postern.example",
+         *           "priority": 10
+         *         }
+         *       ]
+         *     }
+         */
         GetMaskedDomainAnswer: {
-            /**
-             * @description The domain's name
-             * @example masked.postern.example
-             */
+            /** @description The domain's name */
             domain: string;
             /** @description The DNS records */
             records: components["schemas"]["MaskedDomainRecord"][];
@@ -4112,8 +4237,6 @@ export interface components {
          *       "spam_score": 0,
          *       "received_at": "2026-11-24T09:30:00.000Z",
          *       "processed_at": "2026-11-24T09:30:00.000Z",
-         *       "domain_id": "0193a5c0-7b1e-7000-8000-000000000004",
-         *       "size": 275,
          *       "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "reason": null,
          *       "from": "anna@contact.example",
@@ -4140,7 +4263,7 @@ export interface components {
          *         "tls": false
          *       },
          *       "thread": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000005",
+         *         "id": "0193a5c0-7b1e-7000-8000-000000000004",
          *         "in_reply_to": null,
          *         "references": [],
          *         "matched_email_id": null
@@ -4152,7 +4275,9 @@ export interface components {
          *       },
          *       "auto_submitted": false,
          *       "recipient_tag": null,
+         *       "domain_id": "0193a5c0-7b1e-7000-8000-000000000005",
          *       "raw_url": "https://api.postern.example/v1/inbound-emails/0193a5c0-7b1e-7000-8000-0000000000",
+         *       "size": 275,
          *       "truncated": false,
          *       "defects": [],
          *       "rule_ids": [],
@@ -4181,7 +4306,38 @@ export interface components {
          *       }
          *     }
          */
-        InboundEmail: components["schemas"]["ReceivedMail"] & {
+        InboundEmail: {
+            id: components["schemas"]["RecordId"];
+            /** @description With angle brackets */
+            message_id: string | null;
+            /** @description The From field as it reads */
+            from_address: string | null;
+            /** @description The envelope recipient */
+            to_address: string;
+            /** @description The Subject field */
+            subject: string | null;
+            /**
+             * @description received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on
+             * @enum {string}
+             */
+            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
+            /** @description test: simulated */
+            environment: components["schemas"]["Environment"];
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            alias_id: string | null;
+            /** @description Whether files are attached */
+            has_attachments: boolean;
+            /** @description The sum of the spam symbols; null when nobody judged */
+            spam_score: number | null;
+            received_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            processed_at: string | null;
             /**
              * Format: uuid
              * @description The same as `id`: as the event names it
@@ -4223,8 +4379,15 @@ export interface components {
             auto_submitted: boolean;
             /** @description What stands after a + in the recipient's address */
             recipient_tag: string | null;
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            domain_id: string | null;
             /** @description Where the message as stored can be downloaded */
             raw_url: string;
+            /** @description Size in bytes */
+            size: number;
             /** @description Always false here: the record holds all */
             truncated: boolean;
             /** @description What was wrong with the message */
@@ -4244,12 +4407,50 @@ export interface components {
         InboundEmailAnswer: {
             email: components["schemas"]["InboundEmail"];
         };
-        InboundEmailRow: components["schemas"]["ReceivedMail"] & {
+        InboundEmailRow: {
+            id: components["schemas"]["RecordId"];
+            /** @description With angle brackets */
+            message_id: string | null;
+            /** @description The From field as it reads */
+            from_address: string | null;
+            /** @description The envelope recipient */
+            to_address: string;
+            /** @description The Subject field */
+            subject: string | null;
+            /**
+             * @description received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on
+             * @enum {string}
+             */
+            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
+            /** @description test: simulated */
+            environment: components["schemas"]["Environment"];
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            alias_id: string | null;
+            /** @description Whether files are attached */
+            has_attachments: boolean;
+            /** @description The sum of the spam symbols; null when nobody judged */
+            spam_score: number | null;
+            received_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            processed_at: string | null;
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            domain_id: string | null;
             /**
              * Format: uuid
              * @description The conversation it belongs to
              */
             thread_id: string | null;
+            /** @description Size in bytes */
+            size: number;
         };
         /**
          * @example {
@@ -4334,11 +4535,6 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
-        /**
-         * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
-         * @enum {string}
-         */
-        InboundRuleAction: "webhook" | "forward" | "store" | "drop";
         InboundRuleAnswer: {
             rule: components["schemas"]["InboundRule"];
         };
@@ -4350,18 +4546,6 @@ export interface components {
         InboundRuleMatch: {
             [key: string]: unknown;
         };
-        /**
-         * @example {
-         *       "path": "match.all[0]",
-         *       "field": "subject",
-         *       "comparator": "equals",
-         *       "found": [
-         *         "Where is my order?"
-         *       ],
-         *       "matched": false,
-         *       "value": "shop"
-         *     }
-         */
         InboundRuleStep: {
             /** @description Of the condition, such as match.all[1] */
             path: string;
@@ -4376,24 +4560,6 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /**
-         * @example {
-         *       "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *       "matched": false,
-         *       "steps": [
-         *         {
-         *           "path": "match.all[0]",
-         *           "field": "subject",
-         *           "comparator": "equals",
-         *           "found": [
-         *             "Where is my order?"
-         *           ],
-         *           "matched": false,
-         *           "value": "shop"
-         *         }
-         *       ]
-         *     }
-         */
         InboundRuleTrial: {
             email_id: components["schemas"]["RecordId"];
             /** @description Whether it held */
@@ -4549,12 +4715,6 @@ export interface components {
             /** @description The five most frequent */
             top_bounce_reasons: components["schemas"]["BounceReason"][];
         };
-        /**
-         * @example {
-         *       "id": "0193a5c0-7b1e-7000-8000-000000000002",
-         *       "name": "First live key"
-         *     }
-         */
         KeyInUse: {
             id: components["schemas"]["RecordId"];
             /** @description The key's name */
@@ -4565,11 +4725,71 @@ export interface components {
          * @enum {string}
          */
         LimitType: "daily" | "hourly" | "per_minute" | "monthly_quota" | "requests_per_second" | "processor_time";
-        ListDkimKeysAnswer: {
+        /**
+         * @example {
+         *       "deliveries": [],
+         *       "total": 0,
+         *       "limit": 50,
+         *       "offset": 0,
+         *       "warnings": []
+         *     }
+         */
+        ListDeliveriesOfWebhookAnswer: {
+            /** @description The deliveries */
+            deliveries: components["schemas"]["WebhookDelivery"][];
             /**
-             * @description The domain's name
-             * @example shop1.example
+             * @description Exact up to 100,000; above it total_is_at_least stands beside it
+             * @example 1
              */
+            total: number;
+            /**
+             * @description There are this many or more
+             * @enum {boolean}
+             */
+            total_is_at_least?: true;
+            /**
+             * @description How many rows a page has at most
+             * @example 50
+             */
+            limit: number;
+            /**
+             * @description How many rows were skipped
+             * @example 0
+             */
+            offset: number;
+            /** @description What should be looked at */
+            warnings: string[];
+        };
+        /**
+         * @example {
+         *       "domain": "shop1.example",
+         *       "keys": [
+         *         {
+         *           "selector": "postern2",
+         *           "domain": "shop1.example",
+         *           "algorithm": "ed25519",
+         *           "public_key": "6gR5/xRd2q+VjSr71YwzH/PlRy8fH8XlNadXOUOs3tE=",
+         *           "status": "pending",
+         *           "active": false,
+         *           "verified": false,
+         *           "created_at": "2026-11-24T09:30:00.000Z",
+         *           "activated_at": null,
+         *           "retires_at": null,
+         *           "deactivated_at": null
+         *         }
+         *       ],
+         *       "dns_records": [
+         *         {
+         *           "type": "TXT",
+         *           "name": "postern2._domainkey.shop1.example",
+         *           "value": "v=DKIM1; k=ed25519; p=6gR5/xRd2q+VjSr71YwzH/PlRy8fH8XlNadXOUOs3tE=",
+         *           "selector": "postern2"
+         *         }
+         *       ]
+         *     }
+         */
+        ListDkimKeysAnswer: {
+            /** @description The domain's name */
             domain: string;
             /** @description The keys */
             keys: components["schemas"]["DkimKey"][];
@@ -4580,11 +4800,11 @@ export interface components {
          * @example {
          *       "daily": [
          *         {
+         *           "date": "2026-11-24",
+         *           "total": 0,
          *           "pass_dkim": 0,
          *           "pass_spf": 0,
          *           "aligned": 0,
-         *           "date": "2026-11-24",
-         *           "total": 0,
          *           "alignment_rate": 0,
          *           "disposition": {
          *             "none": 0,
@@ -4604,11 +4824,85 @@ export interface components {
             /** @description How many days the figures cover */
             days: number;
         };
-        ListDomainDnsRecordsAnswer: {
+        /**
+         * @example {
+         *       "sources": [
+         *         {
+         *           "source_ip": "192.0.2.9",
+         *           "total": 3,
+         *           "pass_dkim": 3,
+         *           "pass_spf": 3,
+         *           "aligned": 3,
+         *           "dkim_rate": 1,
+         *           "spf_rate": 1,
+         *           "classification": "authorised",
+         *           "dkim_domains": [
+         *             "shop1.example"
+         *           ],
+         *           "spf_domains": [],
+         *           "reporters": [
+         *             "shop"
+         *           ],
+         *           "first_seen": "2026-11-24",
+         *           "last_seen": "2026-11-24"
+         *         }
+         *       ],
+         *       "total": 1,
+         *       "limit": 20,
+         *       "offset": 0,
+         *       "days": 30
+         *     }
+         */
+        ListDmarcSourcesAnswer: {
+            /** @description The sources */
+            sources: components["schemas"]["DmarcSource"][];
             /**
-             * @description The domain's name
-             * @example shop1.example
+             * @description Exact up to 100,000; above it total_is_at_least stands beside it
+             * @example 1
              */
+            total: number;
+            /**
+             * @description There are this many or more
+             * @enum {boolean}
+             */
+            total_is_at_least?: true;
+            /**
+             * @description How many rows a page has at most
+             * @example 50
+             */
+            limit: number;
+            /**
+             * @description How many rows were skipped
+             * @example 0
+             */
+            offset: number;
+            /** @description How many days the figures cover */
+            days: number;
+        };
+        /**
+         * @example {
+         *       "domain": "shop1.example",
+         *       "records": [
+         *         {
+         *           "purpose": "ownership",
+         *           "type": "TXT",
+         *           "name": "_postern.shop1.example",
+         *           "value": "postern-verify=0example0",
+         *           "priority": null,
+         *           "ttl": 3600,
+         *           "required": true,
+         *           "status": "ok",
+         *           "found": [
+         *             "postern-verify=0example0"
+         *           ],
+         *           "hint": null,
+         *           "checked_at": "2026-11-24T09:30:00.000Z"
+         *         }
+         *       ]
+         *     }
+         */
+        ListDomainDnsRecordsAnswer: {
+            /** @description The domain's name */
             domain: string;
             /** @description The DNS records */
             records: components["schemas"]["DnsRecord"][];
@@ -4633,6 +4927,56 @@ export interface components {
         ListEmailEventsAnswer: {
             /** @description The events */
             events: components["schemas"]["EmailEvent"][];
+        };
+        /**
+         * @example {
+         *       "deliveries": [
+         *         {
+         *           "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *           "endpoint_id": "0193a5c0-7b1e-7000-8000-000000000002",
+         *           "event_id": "0193a5c0-7b1e-7000-8000-000000000003",
+         *           "event": "email.bounced",
+         *           "attempt": 1,
+         *           "status": "failed",
+         *           "status_code": null,
+         *           "error": "dns: the host has no address on the public internet",
+         *           "duration_ms": 18,
+         *           "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
+         *           "created_at": "2026-11-24T09:30:00.000Z",
+         *           "next_attempt_at": null
+         *         }
+         *       ],
+         *       "total": 1,
+         *       "limit": 50,
+         *       "offset": 0,
+         *       "warnings": []
+         *     }
+         */
+        ListWebhookDeliveriesAnswer: {
+            /** @description The deliveries */
+            deliveries: components["schemas"]["WebhookDelivery"][];
+            /**
+             * @description Exact up to 100,000; above it total_is_at_least stands beside it
+             * @example 1
+             */
+            total: number;
+            /**
+             * @description There are this many or more
+             * @enum {boolean}
+             */
+            total_is_at_least?: true;
+            /**
+             * @description How many rows a page has at most
+             * @example 50
+             */
+            limit: number;
+            /**
+             * @description How many rows were skipped
+             * @example 0
+             */
+            offset: number;
+            /** @description What should be looked at */
+            warnings: string[];
         };
         MailFigures: {
             /** @description Recipients whose first attempt has an outcome; sending again by hand counts */
@@ -4725,8 +5069,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "gxapv7hete@masked.postern.example",
-         *       "address": "gxapv7hete",
+         *       "email": "zy9ttfi779@masked.postern.example",
+         *       "address": "zy9ttfi779",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop27@mailbox.example"
@@ -4838,11 +5182,59 @@ export interface components {
         };
         /**
          * @example {
+         *       "outcome": "refused",
+         *       "reason": "unauthorised_sender",
+         *       "raw_base64": null,
+         *       "changes": [],
+         *       "unopened": [],
+         *       "leaks": [],
+         *       "words": []
+         *     }
+         */
+        MaskedCheck: {
+            /**
+             * @description What became of it
+             * @enum {string}
+             */
+            outcome: "sent" | "held" | "refused";
+            /** @description Why */
+            reason: string | null;
+            /** @description What would leave */
+            raw_base64: string | null;
+            /** @description Against the mail */
+            changes: components["schemas"]["MaskedCheckChange"][];
+            /** @description What was not looked into */
+            unopened: components["schemas"]["MaskedCheckPlace"][];
+            /** @description Why it would be held */
+            leaks: components["schemas"]["MaskedCheckPlace"][];
+            /** @description What was found, masked */
+            words: string[];
+        };
+        MaskedCheckChange: {
+            /** @description Such as `part 2 of the message` */
+            where: string;
+            /** @description header, text, file, file_name or part */
+            place: string;
+            /** @description address, name, reply_address, link, left_out or written_anew */
+            kind: string;
+            /** @description The field, or the type of the part */
+            detail: string | null;
+            /** @description How many */
+            count: number;
+        };
+        MaskedCheckPlace: {
+            /** @description Such as `part 2 of the message` */
+            where: string;
+            /** @description The file */
+            file: string | null;
+        };
+        /**
+         * @example {
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.l4dmr52dmeqqup2a5mz6g4jw5e@masked.postern.example",
+         *       "reply_address": "r.uizbilwne63zpkw55b52abwhwi@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -4943,15 +5335,6 @@ export interface components {
             /** @description The destinations */
             destinations: components["schemas"]["MaskedDestination"][];
         };
-        /**
-         * @example {
-         *       "purpose": "mx",
-         *       "type": "MX",
-         *       "name": "masked.postern.example",
-         *       "value": "mx.postern.example",
-         *       "priority": 10
-         *     }
-         */
         MaskedDomainRecord: {
             /**
              * @description What the record is for
@@ -4970,54 +5353,33 @@ export interface components {
             /** @description Low runs first */
             priority: number | null;
         };
+        /**
+         * @example {
+         *       "replies_person_hour": 40,
+         *       "replies_person_day": 100,
+         *       "replies_hour": 1000,
+         *       "replies_day": 5000,
+         *       "aliases_hour": 500,
+         *       "aliases_day": 2000,
+         *       "updated_at": "2026-11-24T09:30:00.000Z"
+         *     }
+         */
         MaskedSettings: {
-            /**
-             * @description Mails an hour that one mailbox sends through all its aliases together. 40 at first
-             * @example 40
-             */
+            /** @description Mails an hour that one mailbox sends through all its aliases together. 40 at first */
             replies_person_hour: number;
-            /**
-             * @description The same for a day (UTC). 200 at first
-             * @example 100
-             */
+            /** @description The same for a day (UTC). 200 at first */
             replies_person_day: number;
-            /**
-             * @description Mails an hour that leave through all aliases of the organization. 1,000 at first
-             * @example 1000
-             */
+            /** @description Mails an hour that leave through all aliases of the organization. 1,000 at first */
             replies_hour: number;
-            /**
-             * @description The same for a day (UTC). 5,000 at first
-             * @example 5000
-             */
+            /** @description The same for a day (UTC). 5,000 at first */
             replies_day: number;
-            /**
-             * @description Aliases that may be created within an hour. 500 at first
-             * @example 500
-             */
+            /** @description Aliases that may be created within an hour. 500 at first */
             aliases_hour: number;
-            /**
-             * @description The same for a day (UTC). 2,000 at first
-             * @example 2000
-             */
+            /** @description The same for a day (UTC). 2,000 at first */
             aliases_day: number;
-            /**
-             * @description Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
-             * @example quarantine
-             * @enum {string}
-             */
-            forged_mail: "quarantine" | "warn";
-            /**
-             * @description Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the oldest says that DMARC passed
-             * @example [
-             *       "google.com"
-             *     ]
-             */
-            arc_sealers: string[];
             /**
              * Format: date-time
              * @description RFC 3339, UTC
-             * @example 2026-11-24T09:30:00.000Z
              */
             updated_at: string | null;
         };
@@ -5045,14 +5407,6 @@ export interface components {
         Metadata: {
             [key: string]: unknown;
         };
-        /**
-         * @example {
-         *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *       "name": "My organization",
-         *       "plan": "enterprise",
-         *       "state": "active"
-         *     }
-         */
         Organization: {
             id: components["schemas"]["RecordId"];
             /** @description The organization's name */
@@ -5063,35 +5417,6 @@ export interface components {
              * @enum {string}
              */
             state: "pending_review" | "active" | "suspended";
-        };
-        OutboundEvent: {
-            /**
-             * Format: date-time
-             * @description When the event was made
-             */
-            timestamp: string;
-            /**
-             * Format: uuid
-             * @description The same on every attempt; deduplicate by it
-             */
-            event_id: string;
-            /**
-             * Format: uuid
-             * @description The e-mail's id
-             */
-            email_id: string;
-            /** @description The Message-ID, without angle brackets */
-            message_id: string;
-            environment: components["schemas"]["Environment"];
-            /** @description The tags given when sending */
-            tags: string[];
-            metadata: components["schemas"]["Metadata"];
-            /** @description The From field */
-            from: string;
-            /** @description The recipient that it is about */
-            recipient: string;
-            /** @description The Subject field */
-            subject: string;
         };
         Page: {
             /**
@@ -5207,46 +5532,6 @@ export interface components {
             timestamp: components["schemas"]["Timestamp"];
             /** @description An Event as JSON: the very bytes that a webhook gets */
             body: string;
-        };
-        ReceivedMail: {
-            id: components["schemas"]["RecordId"];
-            /** @description With angle brackets */
-            message_id: string | null;
-            /** @description The From field as it reads */
-            from_address: string | null;
-            /** @description The envelope recipient */
-            to_address: string;
-            /** @description The Subject field */
-            subject: string | null;
-            /**
-             * @description received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on
-             * @enum {string}
-             */
-            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
-            /** @description test: simulated */
-            environment: components["schemas"]["Environment"];
-            /**
-             * Format: uuid
-             * @description UUIDv7
-             */
-            alias_id: string | null;
-            /** @description Whether files are attached */
-            has_attachments: boolean;
-            /** @description The sum of the spam symbols; null when nobody judged */
-            spam_score: number | null;
-            received_at: components["schemas"]["Timestamp"];
-            /**
-             * Format: date-time
-             * @description RFC 3339, UTC
-             */
-            processed_at: string | null;
-            /**
-             * Format: uuid
-             * @description UUIDv7
-             */
-            domain_id: string | null;
-            /** @description Size in bytes */
-            size: number;
         };
         Recipient: {
             /** @description The recipient's address */
@@ -5452,7 +5737,8 @@ export interface components {
             message_id: string;
             status: components["schemas"]["AcceptedStatus"];
             environment: components["schemas"]["Environment"];
-            suppressed: components["schemas"]["SuppressedRecipients"];
+            /** @description Recipients that are left out, because their addresses are suppressed */
+            suppressed: components["schemas"]["SuppressedRecipient"][];
             /** @description Recipients a month; 0 for test keys */
             quota_limit: number;
             /** @description Recipients accepted this month, these included; 0 for test keys */
@@ -5602,20 +5888,111 @@ export interface components {
             /** @default always */
             mode?: components["schemas"]["RelayMode"];
         };
+        /**
+         * @example {
+         *       "accepted": true,
+         *       "results": [
+         *         {
+         *           "recipient": "help1795528871562@shop1.example",
+         *           "accepted": true,
+         *           "smtp_code": 250,
+         *           "enhanced_code": "2.0.0",
+         *           "message": "taken",
+         *           "email_id": "0193a5c0-7b1e-7000-8000-000000000001"
+         *         }
+         *       ],
+         *       "email": {
+         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *         "message_id": "<0193a5c0-7b1e-7000-8000-000000000002@simulated.invalid>",
+         *         "from_address": "Anna <anna@contact.example>",
+         *         "to_address": "help1795528871562@shop1.example",
+         *         "subject": "Where is my order?",
+         *         "status": "delivered",
+         *         "environment": "test",
+         *         "alias_id": "0193a5c0-7b1e-7000-8000-000000000003",
+         *         "has_attachments": false,
+         *         "spam_score": 0,
+         *         "received_at": "2026-11-24T09:30:00.000Z",
+         *         "processed_at": "2026-11-24T09:30:00.000Z",
+         *         "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *         "reason": null,
+         *         "from": "Anna <anna@contact.example>",
+         *         "to": "help1795528871562@shop1.example",
+         *         "cc": [],
+         *         "reply_to": null,
+         *         "date": "2026-11-24T09:30:00.000Z",
+         *         "text": "It has not come.\n",
+         *         "html": null,
+         *         "headers": [
+         *           {
+         *             "name": "From",
+         *             "value": "Anna <anna@contact.example>"
+         *           }
+         *         ],
+         *         "attachments": [],
+         *         "spf": "none",
+         *         "dkim": "none",
+         *         "envelope": {
+         *           "from": "anna@contact.example",
+         *           "to": "help1795528871562@shop1.example",
+         *           "remote_ip": "192.0.2.1",
+         *           "helo": "simulated.invalid",
+         *           "tls": false
+         *         },
+         *         "thread": {
+         *           "id": "0193a5c0-7b1e-7000-8000-000000000004",
+         *           "in_reply_to": null,
+         *           "references": [],
+         *           "matched_email_id": null
+         *         },
+         *         "spam": {
+         *           "score": 0,
+         *           "verdict": "ham",
+         *           "symbols": []
+         *         },
+         *         "auto_submitted": false,
+         *         "recipient_tag": null,
+         *         "domain_id": "0193a5c0-7b1e-7000-8000-000000000005",
+         *         "raw_url": "https://api.postern.example/v1/inbound-emails/0193a5c0-7b1e-7000-8000-0000000000",
+         *         "size": 323,
+         *         "truncated": false,
+         *         "defects": [],
+         *         "rule_ids": [],
+         *         "forwards": [],
+         *         "deliveries": [],
+         *         "released_at": null,
+         *         "auth_results": {
+         *           "dkim": {
+         *             "result": "none",
+         *             "domain": null,
+         *             "selector": null,
+         *             "passed_domains": [],
+         *             "from_aligned": false
+         *           },
+         *           "spf": {
+         *             "result": "none",
+         *             "domain": "contact.example",
+         *             "from_aligned": false
+         *           },
+         *           "dmarc": {
+         *             "result": "none",
+         *             "from_domain": "contact.example",
+         *             "dkim_aligned": false,
+         *             "spf_aligned": false
+         *           }
+         *         }
+         *       },
+         *       "messages": []
+         *     }
+         */
         SimulateInboundEmailAnswer: {
-            /**
-             * @description By at least one recipient
-             * @example true
-             */
+            /** @description By at least one recipient */
             accepted: boolean;
             /** @description What SMTP would have said, in the order of `to` */
             results: components["schemas"]["SimulatedReply"][];
             /** @description The address */
             email: components["schemas"]["InboundEmail"] | null;
-            /**
-             * @description What would have left: forwards, replies of masked addresses, notices about those
-             * @example []
-             */
+            /** @description What would have left: forwards, replies of masked addresses, notices about those */
             messages: components["schemas"]["SimulatedMessage"][];
         };
         /**
@@ -5682,16 +6059,6 @@ export interface components {
             /** @description The same, byte for byte */
             raw_base64: string;
         };
-        /**
-         * @example {
-         *       "recipient": "help1795530374316@shop1.example",
-         *       "accepted": true,
-         *       "smtp_code": 250,
-         *       "enhanced_code": "2.0.0",
-         *       "message": "taken",
-         *       "email_id": "0193a5c0-7b1e-7000-8000-000000000001"
-         *     }
-         */
         SimulatedReply: {
             /** @description The recipient's address */
             recipient: string;
@@ -5709,12 +6076,6 @@ export interface components {
              */
             email_id: string | null;
         };
-        /**
-         * @example {
-         *       "reject": "tag",
-         *       "quarantine": "tag"
-         *     }
-         */
         SpamDmarcAction: {
             /**
              * @description With mail that fails DMARC where the author's domain asks to reject it; tag at first
@@ -5757,13 +6118,6 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /**
-         * @example {
-         *       "tag": 5,
-         *       "quarantine": 8,
-         *       "reject": 15
-         *     }
-         */
         SpamThresholds: {
             /** @description From this score on mail is marked: X-Spam fields on its copies, `spam.verdict` tag. 5 at first; null: never */
             tag: number | null;
@@ -5808,8 +6162,6 @@ export interface components {
             /** @description Why: hard_bounce, complaint, manual or unsubscribe */
             reason: string;
         };
-        /** @description Recipients that are left out, because their addresses are suppressed */
-        SuppressedRecipients: components["schemas"]["SuppressedRecipient"][];
         /**
          * @example {
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
@@ -6061,31 +6413,32 @@ export interface components {
             /** @description The templates */
             templates: components["schemas"]["Template"][];
         };
+        /**
+         * @example {
+         *       "subject": "shop Anna",
+         *       "html_body": "<p>shop</p>",
+         *       "text_body": null,
+         *       "missing_variables": [],
+         *       "unused_variables": [],
+         *       "warnings": [
+         *         {
+         *           "code": "no_text_part",
+         *           "field": "text_body",
+         *           "message": "there is no text part; one is made from the HTML when the e-mail is sent"
+         *         }
+         *       ]
+         *     }
+         */
         TemplatePreview: {
-            /**
-             * @description The Subject field
-             * @example shop Anna
-             */
+            /** @description The Subject field */
             subject: string;
-            /**
-             * @description The HTML body
-             * @example <p>shop</p>
-             */
+            /** @description The HTML body */
             html_body: string | null;
-            /**
-             * @description The plain text body
-             * @example null
-             */
+            /** @description The plain text body */
             text_body: string | null;
-            /**
-             * @description Required, without default, not given; shown empty here
-             * @example []
-             */
+            /** @description Required, without default, not given; shown empty here */
             missing_variables: string[];
-            /**
-             * @description Given, but no source reads them
-             * @example []
-             */
+            /** @description Given, but no source reads them */
             unused_variables: string[];
             /** @description What should be looked at */
             warnings: components["schemas"]["TemplateWarning"][];
@@ -6118,13 +6471,6 @@ export interface components {
         TemplateVariables: {
             [key: string]: unknown;
         };
-        /**
-         * @example {
-         *       "code": "no_text_part",
-         *       "field": "text_body",
-         *       "message": "there is no text part; one is made from the HTML when the e-mail is sent"
-         *     }
-         */
         TemplateWarning: {
             /** @description empty_subject, gmail_clipping, no_text_part, unescaped_output or broken_link */
             code: string;
@@ -6133,18 +6479,36 @@ export interface components {
             /** @description A sentence for people */
             message: string;
         };
+        /**
+         * @example {
+         *       "results": [
+         *         {
+         *           "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *           "matched": false,
+         *           "steps": [
+         *             {
+         *               "path": "match.all[0]",
+         *               "field": "subject",
+         *               "comparator": "equals",
+         *               "found": [
+         *                 "Where is my order?"
+         *               ],
+         *               "matched": false,
+         *               "value": "shop"
+         *             }
+         *           ]
+         *         }
+         *       ],
+         *       "tested": 5,
+         *       "matched": 3
+         *     }
+         */
         TestInboundRuleAnswer: {
             /** @description The results */
             results: components["schemas"]["InboundRuleTrial"][];
-            /**
-             * @description How many mails were looked at
-             * @example 5
-             */
+            /** @description How many mails were looked at */
             tested: number;
-            /**
-             * @description For how many mails the rule held
-             * @example 3
-             */
+            /** @description For how many mails the rule held */
             matched: number;
         };
         /**
@@ -6198,21 +6562,21 @@ export interface components {
          *     }
          */
         UpdateAliasRequest: {
-            /** @description As in createAlias */
+            /** @description Exact (`support`), a glob (`support*`, `?` is one character), or `*`. Compared without regard to case. An exact alias goes before globs, a longer glob before a shorter one */
             local_part?: string;
             /**
-             * @description As in createAlias
+             * @description webhook: event to `webhook_ids`, or to the endpoints of the domain when that is empty. forward: to `forward_to`. store: kept, no event. drop: accepted and put aside
              * @enum {string}
              */
             action?: "webhook" | "forward" | "store" | "drop";
             /** @description The mailboxes that mail is forwarded to */
             forward_to?: string[];
             /**
-             * @description As in createAlias
+             * @description preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the alias, the sender's address is in Reply-To
              * @enum {string}
              */
             forward_mode?: "preserve_from" | "masked";
-            /** @description As in createAlias */
+            /** @description One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
             webhook_ids?: components["schemas"]["RecordId"][];
             /** @description For yourself; recipients do not see it */
             description?: string | null;
@@ -6280,14 +6644,18 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"];
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][];
-            action?: components["schemas"]["InboundRuleAction"];
+            /**
+             * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
+             * @enum {string}
+             */
+            action?: "webhook" | "forward" | "store" | "drop";
             /** @description Low runs first; left out: last */
             priority?: number;
             /** @description false: switched off */
             active?: boolean;
             /** @description The mailboxes that mail is forwarded to */
             forward_to?: string[];
-            /** @description As in createInboundRule */
+            /** @description One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
             webhook_ids?: components["schemas"]["RecordId"][];
         };
         /**
@@ -6329,17 +6697,17 @@ export interface components {
             /** @description false: nothing can be sent from the alias */
             reply_enabled?: boolean;
             /**
-             * @description As in createMaskedAlias
+             * @description Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where it must not is held, and its author is told
              * @enum {string}
              */
             redact?: "all" | "quoted" | "off";
             /**
-             * @description As in createMaskedAlias
+             * @description What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the activity says where it is, and its author is told which file
              * @enum {string}
              */
             unopened_files?: "hold" | "send";
             /**
-             * @description As in createMaskedAlias
+             * @description The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace: display_name, or the alias, stands there
              * @enum {string}
              */
             own_name?: "leave" | "replace";
@@ -6378,13 +6746,6 @@ export interface components {
             aliases_hour?: number;
             /** @description The same for a day (UTC). 2,000 at first */
             aliases_day?: number;
-            /**
-             * @description Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
-             * @enum {string}
-             */
-            forged_mail?: "quarantine" | "warn";
-            /** @description Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the oldest says that DMARC passed */
-            arc_sealers?: string[];
         };
         /**
          * @example {
@@ -6400,7 +6761,7 @@ export interface components {
             slug?: string;
             /** @description For yourself; recipients do not see it */
             description?: string | null;
-            /** @description As in createTemplate */
+            /** @description Handlebars-style: {{name}}, {{{unescaped}}}, {{user.name}}, {{items[0].name}}, {{#if}}…{{else if}}…{{else}}…{{/if}}, {{#unless}}, {{#each}} with this, @index, @first, @last, @key and ../, {{default name "friend"}}. At most 512 KiB */
             html_body?: string | null;
             /** @description The same language without escaping. When null, made from the HTML on sending */
             text_body?: string | null;
@@ -6422,7 +6783,7 @@ export interface components {
             url?: string;
             /** @description The events */
             events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained")[];
-            /** @description As in createWebhook */
+            /** @description Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000 instructions together (some 80 of the usual size) */
             match_pattern?: string | null;
             /** @description false: switched off */
             enabled?: boolean;
@@ -6459,20 +6820,79 @@ export interface components {
             /** @description Requests that the API takes from the organization */
             requests_per_second: number;
         };
+        /**
+         * @example {
+         *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *       "domain": "shop1.example",
+         *       "type": "both",
+         *       "verified": true,
+         *       "ownership_verified": true,
+         *       "mx_verified": true,
+         *       "spf_verified": true,
+         *       "dkim_verified": true,
+         *       "dmarc_verified": true,
+         *       "return_path_verified": true,
+         *       "status": "verified",
+         *       "catch_all_enabled": true,
+         *       "catch_all_webhook_ids": [],
+         *       "active": true,
+         *       "tls_policy": "opportunistic",
+         *       "ip_pool": null,
+         *       "last_dns_check": "2026-11-24T09:30:00.000Z",
+         *       "verified_at": "2026-11-24T09:30:00.000Z",
+         *       "created_at": "2026-11-24T09:30:00.000Z",
+         *       "updated_at": "2026-11-24T09:30:00.000Z",
+         *       "warming": {
+         *         "phase": "warmed",
+         *         "daily_limit": null,
+         *         "hourly_limit": null,
+         *         "per_minute_limit": null,
+         *         "hint": null
+         *       },
+         *       "summary": "shop1.example is verified: 4 of 4 required records are in place.",
+         *       "records": [
+         *         {
+         *           "purpose": "ownership",
+         *           "type": "TXT",
+         *           "name": "_postern.shop1.example",
+         *           "value": "postern-verify=0example0",
+         *           "priority": null,
+         *           "ttl": 3600,
+         *           "required": true,
+         *           "status": "ok",
+         *           "found": [
+         *             "postern-verify=0example0"
+         *           ],
+         *           "hint": null,
+         *           "checked_at": "2026-11-24T09:30:00.000Z"
+         *         }
+         *       ]
+         *     }
+         */
         VerifiedDomain: components["schemas"]["Domain"] & {
-            /**
-             * @description Where the domain stands, in a sentence or two
-             * @example shop1.example is verified: 4 of 4 required records are in place.
-             */
+            /** @description Where the domain stands, in a sentence or two */
             summary: string;
             /** @description The DNS records */
             records: components["schemas"]["DnsRecord"][];
         };
+        /**
+         * @example {
+         *       "domain": "shop1.example",
+         *       "keys": [
+         *         {
+         *           "selector": "postern1",
+         *           "verified": true,
+         *           "status": "ok",
+         *           "found": [
+         *             "v=DKIM1; k=rsa; p=MCowBQYDK2VwAyEA"
+         *           ],
+         *           "hint": null
+         *         }
+         *       ]
+         *     }
+         */
         VerifyDkimKeysAnswer: {
-            /**
-             * @description The domain's name
-             * @example shop1.example
-             */
+            /** @description The domain's name */
             domain: string;
             /** @description The keys */
             keys: components["schemas"]["DkimKeyCheck"][];
@@ -6600,13 +7020,6 @@ export interface components {
             /** @description The days, newest first */
             history: components["schemas"]["WarmingDay"][];
         };
-        /**
-         * @example {
-         *       "daily_limit": 50,
-         *       "hourly_limit": 5,
-         *       "per_minute_limit": 10
-         *     }
-         */
         WarmingLimits: {
             /** @description Recipients a UTC day; null: no limit; 0 while paused */
             daily_limit: number | null;
@@ -6681,7 +7094,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 14,
+         *       "duration_ms": 18,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null
@@ -6728,21 +7141,6 @@ export interface components {
         WebhookDeliveryAnswer: {
             delivery: components["schemas"]["WebhookDelivery"];
         };
-        /**
-         * @example {
-         *       "deliveries": [],
-         *       "warnings": [],
-         *       "total": 0,
-         *       "limit": 50,
-         *       "offset": 0
-         *     }
-         */
-        WebhookDeliveryList: components["schemas"]["Page"] & {
-            /** @description The deliveries */
-            deliveries: components["schemas"]["WebhookDelivery"][];
-            /** @description What should be looked at */
-            warnings: string[];
-        };
         WebhookList: components["schemas"]["Page"] & {
             /** @description The endpoints */
             webhooks: components["schemas"]["Webhook"][];
@@ -6768,18 +7166,6 @@ export interface components {
                 "application/json": components["schemas"]["AllSuppressed"];
             };
         };
-        /** @description Any other answer is an error. 400: invalid parameters. 401: no valid API key. 403: not allowed. 404: what the path names is not there. 500: an internal error. 503: starting, stopping or shedding load */
-        AnyError: {
-            headers: {
-                "X-Request-ID": components["headers"]["RequestId"];
-                "Retry-After": components["headers"]["RetryAfter"];
-                "WWW-Authenticate": components["headers"]["Challenge"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
         /** @description Success */
         ApiKeyAnswer: {
             headers: {
@@ -6787,6 +7173,17 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["ApiKeyAnswer"];
+            };
+        };
+        /** @description 400: invalid parameters. 401: no valid API key. 403: not allowed */
+        ClientError: {
+            headers: {
+                "X-Request-ID": components["headers"]["RequestId"];
+                "WWW-Authenticate": components["headers"]["Challenge"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
             };
         };
         /** @description Already exists, or not possible in this state */
@@ -6908,6 +7305,16 @@ export interface components {
                 "application/json": components["schemas"]["MaskedSettings"];
             };
         };
+        /** @description No such resource */
+        NotFound: {
+            headers: {
+                "X-Request-ID": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description A rate or sending limit is exceeded */
         RateLimited: {
             headers: {
@@ -6929,6 +7336,17 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["RelayAnswer"];
+            };
+        };
+        /** @description 500: an internal error. 503: starting, stopping or shedding load */
+        ServerError: {
+            headers: {
+                "X-Request-ID": components["headers"]["RequestId"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
             };
         };
         /** @description Accepted */
@@ -6965,15 +7383,6 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["WebhookAnswer"];
-            };
-        };
-        /** @description Success */
-        WebhookDeliveryList: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["WebhookDeliveryList"];
             };
         };
     };
@@ -7075,7 +7484,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getUsage: {
@@ -7097,7 +7507,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listApiKeys: {
@@ -7126,7 +7537,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createApiKey: {
@@ -7157,7 +7569,8 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getApiKey: {
@@ -7173,8 +7586,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["ApiKeyAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     renameApiKey: {
@@ -7194,8 +7609,10 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["ApiKeyAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     revokeApiKey: {
@@ -7211,8 +7628,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listAuditLog: {
@@ -7249,7 +7668,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDomains: {
@@ -7278,7 +7698,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createDomain: {
@@ -7309,7 +7730,8 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getDomain: {
@@ -7325,8 +7747,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Domain"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     updateDomain: {
@@ -7346,8 +7770,10 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Domain"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteDomain: {
@@ -7366,9 +7792,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDomainDnsRecords: {
@@ -7392,8 +7820,10 @@ export interface operations {
                     "application/json": components["schemas"]["ListDomainDnsRecordsAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     verifyDomain: {
@@ -7417,9 +7847,11 @@ export interface operations {
                     "application/json": components["schemas"]["VerifiedDomain"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDkimKeys: {
@@ -7443,8 +7875,10 @@ export interface operations {
                     "application/json": components["schemas"]["ListDkimKeysAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createDkimKey: {
@@ -7476,9 +7910,11 @@ export interface operations {
                     "application/json": components["schemas"]["DkimKeyAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     rotateDkimKey: {
@@ -7506,9 +7942,11 @@ export interface operations {
                     "application/json": components["schemas"]["DkimKeyAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deactivateDkimKey: {
@@ -7537,9 +7975,11 @@ export interface operations {
                     "application/json": components["schemas"]["DeactivateDkimKeyAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     verifyDkimKeys: {
@@ -7563,8 +8003,10 @@ export interface operations {
                     "application/json": components["schemas"]["VerifyDkimKeysAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listWebhooks: {
@@ -7593,7 +8035,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createWebhook: {
@@ -7622,9 +8065,11 @@ export interface operations {
                     "application/json": components["schemas"]["CreateWebhookAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getWebhook: {
@@ -7640,8 +8085,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["WebhookAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     updateWebhook: {
@@ -7661,8 +8108,10 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["WebhookAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteWebhook: {
@@ -7678,8 +8127,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     rotateWebhookSecret: {
@@ -7707,8 +8158,10 @@ export interface operations {
                     "application/json": components["schemas"]["RotateWebhookSecretAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     testWebhook: {
@@ -7736,9 +8189,11 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listWebhookDeliveries: {
@@ -7765,9 +8220,18 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            200: components["responses"]["WebhookDeliveryList"];
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListWebhookDeliveriesAnswer"];
+                };
+            };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDeliveriesOfWebhook: {
@@ -7795,9 +8259,19 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            200: components["responses"]["WebhookDeliveryList"];
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListDeliveriesOfWebhookAnswer"];
+                };
+            };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listEvents: {
@@ -7828,7 +8302,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     replayWebhookDelivery: {
@@ -7852,9 +8327,11 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     replayWebhookRange: {
@@ -7882,9 +8359,11 @@ export interface operations {
                     "application/json": components["schemas"]["ReplayWebhookRangeAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listTemplates: {
@@ -7917,7 +8396,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createTemplate: {
@@ -7948,7 +8428,8 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getTemplate: {
@@ -7964,8 +8445,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["TemplateAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     updateTemplate: {
@@ -7985,9 +8468,11 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["TemplateAnswer"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteTemplate: {
@@ -8003,8 +8488,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     previewTemplate: {
@@ -8032,8 +8519,10 @@ export interface operations {
                     "application/json": components["schemas"]["TemplatePreview"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listSuppressions: {
@@ -8072,7 +8561,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     addSuppression: {
@@ -8113,7 +8603,8 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     checkSuppression: {
@@ -8146,7 +8637,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     exportSuppressions: {
@@ -8179,7 +8671,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     removeSuppression: {
@@ -8195,8 +8688,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getSuppressionImport: {
@@ -8220,8 +8715,10 @@ export interface operations {
                     "application/json": components["schemas"]["SuppressionImportAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     commitSuppressionImport: {
@@ -8237,9 +8734,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             202: components["responses"]["SuppressionImportAnswer202"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getWarming: {
@@ -8255,8 +8754,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Warming"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listWarmingHistory: {
@@ -8285,8 +8786,10 @@ export interface operations {
                     "application/json": components["schemas"]["WarmingDayList"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     startWarming: {
@@ -8306,9 +8809,11 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Warming"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     pauseWarming: {
@@ -8328,9 +8833,11 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Warming"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     resumeWarming: {
@@ -8346,9 +8853,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Warming"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getDomainStats: {
@@ -8375,8 +8884,10 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStats"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDomainStatsDaily: {
@@ -8403,8 +8914,10 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStatsDaily"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDomainStatsHourly: {
@@ -8431,8 +8944,10 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStatsHourly"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDomainStatsByIsp: {
@@ -8459,8 +8974,10 @@ export interface operations {
                     "application/json": components["schemas"]["ListDomainStatsByIspAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getDomainRelay: {
@@ -8476,8 +8993,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["RelayAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     setDomainRelay: {
@@ -8497,8 +9016,10 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["RelayAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteDomainRelay: {
@@ -8514,8 +9035,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listIpPools: {
@@ -8544,7 +9067,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createIpPool: {
@@ -8575,7 +9099,8 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getIpPool: {
@@ -8591,8 +9116,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["IpPoolAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     updateIpPool: {
@@ -8612,9 +9139,11 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["IpPoolAnswer"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteIpPool: {
@@ -8633,9 +9162,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     sendEmail: {
@@ -8664,10 +9195,12 @@ export interface operations {
                     "application/json": components["schemas"]["SendAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["AllSuppressed"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     sendBatch: {
@@ -8731,11 +9264,10 @@ export interface operations {
                     "application/json": components["schemas"]["BatchLimited"];
                 };
             };
-            /** @description Any other answer is an error. 400: invalid parameters. 401: no valid API key. 403: not allowed. 404: what the path names is not there. 500: an internal error. 503: starting, stopping or shedding load */
-            default: {
+            /** @description 400: invalid parameters. 401: no valid API key. 403: not allowed */
+            "4XX": {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestId"];
-                    "Retry-After": components["headers"]["RetryAfter"];
                     "WWW-Authenticate": components["headers"]["Challenge"];
                     [name: string]: unknown;
                 };
@@ -8743,6 +9275,7 @@ export interface operations {
                     "application/json": components["schemas"]["BatchError"];
                 };
             };
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listEmails: {
@@ -8791,7 +9324,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getEmail: {
@@ -8807,8 +9341,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EmailAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listEmailEvents: {
@@ -8832,8 +9368,10 @@ export interface operations {
                     "application/json": components["schemas"]["ListEmailEventsAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getEmailContent: {
@@ -8858,9 +9396,11 @@ export interface operations {
                     "message/rfc822": string;
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     retryEmail: {
@@ -8876,10 +9416,12 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EmailAnswer"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["AllSuppressed"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     cancelEmail: {
@@ -8895,9 +9437,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EmailAnswer"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listAliases: {
@@ -8934,7 +9478,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createAlias: {
@@ -8963,9 +9508,11 @@ export interface operations {
                     "application/json": components["schemas"]["AliasAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getAlias: {
@@ -8981,8 +9528,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["AliasAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteAlias: {
@@ -8998,8 +9547,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     updateAlias: {
@@ -9019,9 +9570,11 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["AliasAnswer"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getDmarcSummary: {
@@ -9048,8 +9601,10 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcSummary"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDmarcSources: {
@@ -9077,11 +9632,13 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["DmarcSourceList"];
+                    "application/json": components["schemas"]["ListDmarcSourcesAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDmarcDaily: {
@@ -9108,8 +9665,10 @@ export interface operations {
                     "application/json": components["schemas"]["ListDmarcDailyAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDmarcReports: {
@@ -9140,8 +9699,10 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcReportList"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getDmarcReport: {
@@ -9172,8 +9733,10 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcReportWithRecordsAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getDmarcAddress: {
@@ -9197,8 +9760,10 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcAddress"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listMaskedAliases: {
@@ -9237,7 +9802,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createMaskedAlias: {
@@ -9266,9 +9832,11 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedAliasAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getMaskedAlias: {
@@ -9284,8 +9852,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     updateMaskedAlias: {
@@ -9305,9 +9875,11 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteMaskedAlias: {
@@ -9323,8 +9895,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     restoreMaskedAlias: {
@@ -9340,9 +9914,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listMaskedDestinations: {
@@ -9375,7 +9951,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createMaskedDestination: {
@@ -9416,7 +9993,8 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getMaskedDestination: {
@@ -9432,8 +10010,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedDestinationAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteMaskedDestination: {
@@ -9449,9 +10029,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     resendMaskedConfirmation: {
@@ -9467,9 +10049,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedDestinationAnswer"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listMaskedContacts: {
@@ -9504,8 +10088,10 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactList"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createMaskedContact: {
@@ -9547,9 +10133,11 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteMaskedContact: {
@@ -9567,8 +10155,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     updateMaskedContact: {
@@ -9598,8 +10188,10 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listMaskedActivity: {
@@ -9634,8 +10226,10 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedActivityList"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     exportMaskedPerson: {
@@ -9660,7 +10254,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     eraseMaskedPerson: {
@@ -9685,7 +10280,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getMaskedSettings: {
@@ -9699,7 +10295,8 @@ export interface operations {
         responses: {
             200: components["responses"]["MaskedSettings"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     updateMaskedSettings: {
@@ -9717,7 +10314,39 @@ export interface operations {
         responses: {
             200: components["responses"]["MaskedSettings"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
+        };
+    };
+    checkMaskedReply: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The record's id */
+                id: components["parameters"]["IdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckMaskedReplyRequest"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MaskedCheck"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getMaskedDomain: {
@@ -9739,7 +10368,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listInboundEmails: {
@@ -9798,7 +10428,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getInboundEmail: {
@@ -9814,8 +10445,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteInboundEmail: {
@@ -9831,8 +10464,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getInboundEmailRaw: {
@@ -9856,8 +10491,10 @@ export interface operations {
                     "message/rfc822": string;
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     downloadInboundAttachment: {
@@ -9883,8 +10520,10 @@ export interface operations {
                     "*/*": string;
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     replayInboundEmail: {
@@ -9900,9 +10539,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     releaseInboundEmail: {
@@ -9918,9 +10559,11 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     simulateInboundEmail: {
@@ -9946,7 +10589,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listInboundRules: {
@@ -9971,7 +10615,8 @@ export interface operations {
         responses: {
             200: components["responses"]["InboundRuleList"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createInboundRule: {
@@ -9991,9 +10636,11 @@ export interface operations {
         };
         responses: {
             201: components["responses"]["InboundRuleAnswer201"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getInboundRule: {
@@ -10009,8 +10656,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundRuleAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     deleteInboundRule: {
@@ -10026,8 +10675,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     updateInboundRule: {
@@ -10047,8 +10698,10 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["InboundRuleAnswer"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     reorderInboundRules: {
@@ -10073,8 +10726,10 @@ export interface operations {
                     "application/json": components["schemas"]["ReorderInboundRulesAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     testInboundRule: {
@@ -10099,8 +10754,10 @@ export interface operations {
                     "application/json": components["schemas"]["TestInboundRuleAnswer"];
                 };
             };
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     listDomainRules: {
@@ -10121,8 +10778,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundRuleList"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     createDomainRule: {
@@ -10145,9 +10804,11 @@ export interface operations {
         };
         responses: {
             201: components["responses"]["InboundRuleAnswer201"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     getDomainSpam: {
@@ -10163,8 +10824,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["DomainSpam"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     updateDomainSpam: {
@@ -10184,8 +10847,10 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["DomainSpam"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     previewSuppressionImport: {
@@ -10213,7 +10878,8 @@ export interface operations {
             };
             202: components["responses"]["SuppressionImportAnswer202"];
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
     uploadDmarcReport: {
@@ -10226,6 +10892,9 @@ export interface operations {
         requestBody: {
             content: {
                 "application/octet-stream": string;
+                "application/xml": string;
+                "application/gzip": string;
+                "application/zip": string;
                 "multipart/form-data": components["schemas"]["UploadDmarcReportUpload"];
             };
         };
@@ -10249,7 +10918,8 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            default: components["responses"]["AnyError"];
+            "4XX": components["responses"]["ClientError"];
+            "5XX": components["responses"]["ServerError"];
         };
     };
 }

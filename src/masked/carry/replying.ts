@@ -10,7 +10,7 @@ import { addressOf, type Person, usable } from "../arrive/correspondents.ts";
 import { readParts } from "../arrive/parts.ts";
 import { canonicalAddress, mayReply, verdictsOf } from "../arrive/sender-proof.ts";
 import { keepHeld } from "../held/held.ts";
-import { contextFinder } from "../lookups.ts";
+import { type AliasContext, contextFinder } from "../lookups.ts";
 import { findContacts } from "../people-queries.ts";
 import { findAddresses } from "../queries.ts";
 import { automaticKind } from "../rewrite/automatic-reply.ts";
@@ -95,14 +95,40 @@ type Reply = {
   about: About;
 };
 
-async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, reply: Reply) {
-  const { context, mail, parsed, about } = reply;
-  const { alias } = context;
+/** What a reply is made from; `write` writes it from its order. */
+export type Composing = {
+  context: AliasContext;
+  contact_id: string | null;
+  parsed: ParsedMail;
+  /** As From has it. */
+  author: string;
+  bytes: Buffer;
+  origin: carry.ArrivedMail["origin"];
+  write: carry.ArrivedMail["examination"]["reply"];
+};
+
+export type Composed = { refusal: Refusal } | { people: People; built: Awaited<ReturnType<typeof build>> };
+
+/** The reply as it leaves, with whom it leaves for; or why it cannot be made. Changes nothing. */
+export async function composeReply(world: carry.CarryWorld, composing: Composing): Promise<Composed> {
+  const { context, contact_id, parsed } = composing;
   const mailboxes = context.destinations.map(({ email }) => email);
-  const sent = await sentBy(world, alias, about.contact_id as string, mailboxes);
-  const people = await readPeople(world, context, { contact_id: about.contact_id, sent }, parsed);
-  if ("kind" in people) return turnBack(world, ports, reply, { refusal: people });
-  const built = await build(world, reply, { ...people, sent });
+  const sent = await sentBy(world, context.alias, contact_id as string, mailboxes);
+  const people = await readPeople(world, context, { contact_id, sent }, parsed);
+  if ("kind" in people) return { refusal: people };
+  return { people, built: await build(world, composing, { ...people, sent }) };
+}
+
+async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, reply: Reply) {
+  const { context, mail, parsed, author, about } = reply;
+  const { alias } = context;
+  const composed = await composeReply(world, {
+    ...{ context, parsed, author, contact_id: about.contact_id, origin: mail.origin },
+    bytes: await mail.examination.bytes(),
+    write: (order) => mail.examination.reply(order),
+  });
+  if ("refusal" in composed) return turnBack(world, ports, reply, composed);
+  const { people, built } = composed;
   // In a bounded worker: what is too much for it is not sent.
   if (built.kind === "failed") {
     if (ageOf(world, mail) < KEEP_BUILDING_MS) throw new NotNow(`a reply waits, ${built.reason}`);
@@ -232,7 +258,7 @@ type People = {
  */
 async function readPeople(
   world: carry.CarryWorld,
-  { alias, destinations }: carry.Context,
+  { alias, destinations }: AliasContext,
   { contact_id: contactId, sent }: { contact_id: string | null; sent: SentContent },
   parsed: ParsedMail,
 ): Promise<People | Refusal> {
@@ -287,7 +313,7 @@ function inWrittenForms(token: Token): Token[] {
 
 async function build(
   world: carry.CarryWorld,
-  { context, mail, parsed, author }: Reply,
+  { context, parsed, author, bytes, origin, write }: Composing,
   people: People & { sent: SentContent },
 ) {
   const { alias, destinations } = context;
@@ -300,7 +326,6 @@ async function build(
     references: parsed.references.map(given),
     isWithin: people.isWithin,
   });
-  const bytes = await mail.examination.bytes();
   const quoted = await contactsBehind(
     world,
     alias,
@@ -329,7 +354,7 @@ async function build(
   const shown = restored.map(({ to }) => to);
   const { hostname, mx_host, bounce_host } = world.config;
   const ours = [hostname, mx_host, bounce_host, alias.domain];
-  const built = await mail.examination.reply({
+  const built = await write({
     from: { name: alias.display_name, email: own },
     to: people.to,
     cc: people.cc,
@@ -344,7 +369,7 @@ async function build(
     own_name: alias.own_name,
     names: [
       ...people.reverse.filter((one) => !shown.includes(one)),
-      ...serverNames(bytes, { ...mail.origin, ours, given: shown }),
+      ...serverNames(bytes, { ...origin, ours, given: shown }),
     ],
     sent: { ...people.sent, tokens: tokens.flatMap(inWrittenForms) },
     token_seed: world.random.token(20),

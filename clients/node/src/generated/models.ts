@@ -170,6 +170,11 @@ export type BounceReason = {
   count: number;
 };
 
+export type CheckMaskedReplyRequest = {
+  /** The mail */
+  raw_base64: string;
+};
+
 export type CheckSuppressionAnswer = {
   /** Whether a mail would be held back */
   suppressed: boolean;
@@ -1886,6 +1891,43 @@ export type MaskedAlias = {
   last_activity_at: string | null;
   created_at: Timestamp;
   updated_at: Timestamp;
+};
+
+export type MaskedCheck = {
+  /** What became of it */
+  outcome: "sent" | "held" | "refused" | (string & {});
+  /** Why */
+  reason: string | null;
+  /** What would leave */
+  raw_base64: string | null;
+  /** Against the mail */
+  changes: MaskedCheckChange[];
+  /** What was not looked into */
+  unopened: MaskedCheckPlace[];
+  /** Why it would be held */
+  leaks: MaskedCheckPlace[];
+  /** What was found, masked */
+  words: string[];
+};
+
+export type MaskedCheckChange = {
+  /** Such as `part 2 of the message` */
+  where: string;
+  /** header, text, file, file_name or part */
+  place: string;
+  /** address, name, reply_address, link, left_out or written_anew */
+  kind: string;
+  /** The field, or the type of the part */
+  detail: string | null;
+  /** How many */
+  count: number;
+};
+
+export type MaskedCheckPlace = {
+  /** Such as `part 2 of the message` */
+  where: string;
+  /** The file */
+  file: string | null;
 };
 
 export type MaskedContact = {

@@ -8,6 +8,7 @@ import type {
   ApiKey,
   AuditEntry,
   BatchAnswer,
+  CheckMaskedReplyRequest,
   CheckSuppressionAnswer,
   CreateAliasRequest,
   CreateApiKeyAnswer,
@@ -55,6 +56,7 @@ import type {
   ListEmailEventsAnswer,
   MaskedActivity,
   MaskedAlias,
+  MaskedCheck,
   MaskedContact,
   MaskedDestination,
   MaskedSettings,
@@ -876,6 +878,8 @@ export type Resources = {
        * back, each with why.
        */
       activity(id: string, query?: ListMaskedActivityQuery, options?: RequestOptions): PagePromise<MaskedActivity>;
+      /** What would leave if this mail were sent. Nothing is sent. Not judged: proof of the author, spam, limits. */
+      check(id: string, input: CheckMaskedReplyRequest, options?: RequestOptions): Promise<MaskedCheck>;
       /**
        * Create a masked alias. Mail to it is forwarded to mailboxes that have confirmed; replies from there
        * leave from the alias. Mailboxes that are new get a mail with a link.
@@ -1318,6 +1322,8 @@ export function bindResources(transport: Transport): Resources {
       aliases: {
         activity: (id, query, options) =>
           listPages((page) => transport.request({ method: "GET", path: `/v1/masked/aliases/${segment(id)}/activity`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "activity", cursor: true }, query),
+        check: (id, input, options) =>
+          transport.request({ method: "POST", path: `/v1/masked/aliases/${segment(id)}/check`, body: { json: input }, answer: "json", idempotent: false }, options) as Promise<never>,
         create: (input, options) =>
           inside(transport.request({ method: "POST", path: "/v1/masked/aliases", body: { json: input }, answer: "json", idempotent: true }, options), "alias"),
         delete: (id, options) =>

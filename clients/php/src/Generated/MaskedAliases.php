@@ -45,6 +45,21 @@ final class MaskedAliases
     }
 
     /**
+     * What would leave if this mail were sent. Nothing is sent. Not judged: proof of the author, spam,
+     * limits.
+     *
+     * @param array{
+     *     // The mail
+     *     raw_base64: string,
+     * } $input
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     */
+    public function check(string $id, array $input, array $options = []): Record
+    {
+        return $this->transport->request('POST', '/v1/masked/aliases/' . Transport::segment($id) . '/check', ['json' => $input], $options);
+    }
+
+    /**
      * Create a masked alias. Mail to it is forwarded to mailboxes that have confirmed; replies from there
      * leave from the alias. Mailboxes that are new get a mail with a link.
      *

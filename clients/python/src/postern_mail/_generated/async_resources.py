@@ -551,6 +551,12 @@ class AsyncMaskedAliases:
             {"limit": limit, "offset": offset, "after": after, "type": type, "outcome": outcome},
         )
 
+    async def check(self, id: str, input: m.CheckMaskedReplyRequest, *, options: Optional[RequestOptions] = None) -> m.MaskedCheck:
+        """What would leave if this mail were sent. Nothing is sent. Not judged: proof of the author,
+        spam, limits."""
+        answer: m.MaskedCheck = await self._transport.request(Call("POST", f"/v1/masked/aliases/{segment(id)}/check", json=input, has_json=True), options)
+        return answer
+
     async def create(self, input: m.CreateMaskedAliasRequest, *, options: Optional[RequestOptions] = None) -> m.MaskedAlias:
         """Create a masked alias. Mail to it is forwarded to mailboxes that have confirmed; replies
         from there leave from the alias. Mailboxes that are new get a mail with a link."""

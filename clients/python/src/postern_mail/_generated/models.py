@@ -238,6 +238,18 @@ class BounceReason(_BounceReasonRequired, _BounceReasonOptional):
     """A record."""
 
 
+_CheckMaskedReplyRequestRequired = TypedDict("_CheckMaskedReplyRequestRequired", {
+    # The mail
+    "raw_base64": "str",
+})
+_CheckMaskedReplyRequestOptional = TypedDict("_CheckMaskedReplyRequestOptional", {
+}, total=False)
+
+
+class CheckMaskedReplyRequest(_CheckMaskedReplyRequestRequired, _CheckMaskedReplyRequestOptional):
+    """A record."""
+
+
 _CheckSuppressionAnswerRequired = TypedDict("_CheckSuppressionAnswerRequired", {
     # Whether a mail would be held back
     "suppressed": "bool",
@@ -2519,6 +2531,64 @@ _MaskedAliasOptional = TypedDict("_MaskedAliasOptional", {
 
 
 class MaskedAlias(_MaskedAliasRequired, _MaskedAliasOptional):
+    """A record."""
+
+
+_MaskedCheckRequired = TypedDict("_MaskedCheckRequired", {
+    # What became of it
+    "outcome": "Union[Literal['sent', 'held', 'refused'], str]",
+    # Why
+    "reason": "Optional[str]",
+    # What would leave
+    "raw_base64": "Optional[str]",
+    # Against the mail
+    "changes": "List[MaskedCheckChange]",
+    # What was not looked into
+    "unopened": "List[MaskedCheckPlace]",
+    # Why it would be held
+    "leaks": "List[MaskedCheckPlace]",
+    # What was found, masked
+    "words": "List[str]",
+})
+_MaskedCheckOptional = TypedDict("_MaskedCheckOptional", {
+}, total=False)
+
+
+class MaskedCheck(_MaskedCheckRequired, _MaskedCheckOptional):
+    """A record."""
+
+
+_MaskedCheckChangeRequired = TypedDict("_MaskedCheckChangeRequired", {
+    # Such as `part 2 of the message`
+    "where": "str",
+    # header, text, file, file_name or part
+    "place": "str",
+    # address, name, reply_address, link, left_out or written_anew
+    "kind": "str",
+    # The field, or the type of the part
+    "detail": "Optional[str]",
+    # How many
+    "count": "int",
+})
+_MaskedCheckChangeOptional = TypedDict("_MaskedCheckChangeOptional", {
+}, total=False)
+
+
+class MaskedCheckChange(_MaskedCheckChangeRequired, _MaskedCheckChangeOptional):
+    """A record."""
+
+
+_MaskedCheckPlaceRequired = TypedDict("_MaskedCheckPlaceRequired", {
+    # Such as `part 2 of the message`
+    "where": "str",
+    # The file
+    "file": "Optional[str]",
+})
+_MaskedCheckPlaceOptional = TypedDict("_MaskedCheckPlaceOptional", {
+}, total=False)
+
+
+class MaskedCheckPlace(_MaskedCheckPlaceRequired, _MaskedCheckPlaceOptional):
     """A record."""
 
 

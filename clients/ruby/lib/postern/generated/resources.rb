@@ -908,6 +908,15 @@ module Postern
         end
       end
 
+      # What would leave if this mail were sent. Nothing is sent. Not judged: proof of the author, spam,
+      # limits.
+      # @param id [String]
+      # @option input [String] :raw_base64 (required) The mail
+      # @return [Record]
+      def check(id, input = nil, options: {}, **fields)
+        @transport.request("POST", "/v1/masked/aliases/#{Transport.segment(id)}/check", json: input || fields, options: options)
+      end
+
       # Create a masked alias. Mail to it is forwarded to mailboxes that have confirmed; replies from there
       # leave from the alias. Mailboxes that are new get a mail with a link.
       # @option input [Array<String>] :forward_to (required) Real mailboxes. Nothing is forwarded to one
