@@ -793,13 +793,17 @@ create table masked_alias (
   unopened_files text default 'hold'::text not null,
   own_name text default 'leave'::text not null,
   reply_report text default 'hidden'::text not null,
+  tracking_pixels text default 'leave'::text not null,
+  list_unsubscribe text default 'original'::text not null,
   constraint masked_alias_pkey PRIMARY KEY (org_id, id),
   constraint masked_alias_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
+  constraint masked_alias_list_unsubscribe_check CHECK ((list_unsubscribe = ANY (ARRAY['original'::text, 'disable_alias'::text, 'block_sender'::text]))),
   constraint masked_alias_on_disabled_check CHECK ((on_disabled = ANY (ARRAY['drop'::text, 'reject'::text]))),
   constraint masked_alias_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
   constraint masked_alias_own_name_check CHECK ((own_name = ANY (ARRAY['leave'::text, 'replace'::text]))),
   constraint masked_alias_redact_check CHECK ((redact = ANY (ARRAY['all'::text, 'quoted'::text, 'off'::text]))),
   constraint masked_alias_reply_report_check CHECK ((reply_report = ANY (ARRAY['never'::text, 'hidden'::text, 'always'::text]))),
+  constraint masked_alias_tracking_pixels_check CHECK ((tracking_pixels = ANY (ARRAY['leave'::text, 'cut'::text]))),
   constraint masked_alias_unopened_files_check CHECK ((unopened_files = ANY (ARRAY['hold'::text, 'send'::text])))
 ) with (fillfactor=70);
 CREATE INDEX masked_alias_by_domain ON masked_alias USING btree (org_id, domain_id) WHERE (domain_id IS NOT NULL);

@@ -704,6 +704,10 @@ type CreateMaskedAliasRequest struct {
 	OwnName *string `json:"own_name" postern:"optional"`
 	// When the author of a sent reply is mailed what was changed in it
 	ReplyReport *string `json:"reply_report" postern:"optional"`
+	// cut: forwards have no pictures that nobody is to see
+	TrackingPixels *string `json:"tracking_pixels" postern:"optional"`
+	// What unsubscribing in a forward does. original: what its author set
+	ListUnsubscribe *string `json:"list_unsubscribe" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage
@@ -3616,6 +3620,10 @@ type MaskedAlias struct {
 	OwnName string `json:"own_name"`
 	// When a reply's author is told of changes
 	ReplyReport string `json:"reply_report"`
+	// Whether forwards keep pictures that track
+	TrackingPixels string `json:"tracking_pixels"`
+	// What unsubscribing in a forward does
+	ListUnsubscribe string `json:"list_unsubscribe"`
 	// Mails received
 	EmailsReceived int64 `json:"emails_received"`
 	// Mails passed on to the destinations
@@ -5519,6 +5527,10 @@ type UpdateMaskedAliasRequest struct {
 	OwnName *string `json:"own_name" postern:"optional"`
 	// When the author of a sent reply is mailed what was changed in it
 	ReplyReport *string `json:"reply_report" postern:"optional"`
+	// cut: forwards have no pictures that nobody is to see
+	TrackingPixels *string `json:"tracking_pixels" postern:"optional"`
+	// What unsubscribing in a forward does. original: what its author set
+	ListUnsubscribe *string `json:"list_unsubscribe" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage

@@ -190,6 +190,8 @@ const SHARED: Record<string, string> = {
   type: "The type",
   updated_at: "When it was last changed",
   url: "The URL",
+  list_unsubscribe: "What unsubscribing in a forward does",
+  tracking_pixels: "Whether forwards keep pictures that track",
   reply_report: "When a reply's author is told of changes",
   own_name: "Whether replies may show the name of the destination's owner",
   unopened_files: "What happens to a reply with files that cannot be looked into",

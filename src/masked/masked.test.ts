@@ -63,6 +63,8 @@ test("a new alias has every field and the defaults", async () => {
     unopened_files: "hold",
     own_name: "leave",
     reply_report: "hidden",
+    tracking_pixels: "leave",
+    list_unsubscribe: "original",
     emails_received: 0,
     emails_forwarded: 0,
     emails_replied: 0,

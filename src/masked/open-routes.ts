@@ -5,7 +5,9 @@ import type { Api } from "../http/http.ts";
 import { openPages, page, sendPage } from "../http/public-page.ts";
 import { readConfirmationToken } from "./addresses/confirmation.ts";
 import { confirmDestination } from "./addresses/destinations.ts";
+import type { StopAct } from "./arrive/stop-subject.ts";
 import type { CarryWorld } from "./carry/carry.ts";
+import { readStop, stop } from "./carry/stopping.ts";
 import { leaveList, readLeave } from "./carry/unsubscribing.ts";
 import { mountHeldPages } from "./held/held-pages.ts";
 import { OFF, OVER, ofToken } from "./open-pages.ts";
@@ -16,6 +18,7 @@ export function mountMaskedPages(api: Api, world: CarryWorld, ports: TracePorts)
   openPages(api, world);
   mountConfirmation(api, world);
   mountLeaving(api, world, ports);
+  mountStopping(api, world);
   mountHeldPages(api, world, ports);
 }
 
@@ -46,6 +49,36 @@ function mountLeaving(api: Api, world: CarryWorld, ports: TracePorts): void {
     return sendPage(reply, status, html);
   });
 }
+
+/** List-Unsubscribe of forwards that acts on the alias. */
+function mountStopping(api: Api, world: CarryWorld): void {
+  api.get("/masked/stop/:token", ofToken, async (request, reply) => {
+    const wanted = readStop(world, request.params.token);
+    return wanted ? sendPage(reply, 200, STOPPING[wanted.act].ask) : sendPage(reply, 404, OVER);
+  });
+  api.post("/masked/stop/:token", ofToken, async (request, reply) => {
+    const wanted = readStop(world, request.params.token);
+    const isDone = wanted !== null && (await stop(world, wanted));
+    return isDone ? sendPage(reply, 200, STOPPING[wanted.act].done) : sendPage(reply, 404, OVER);
+  });
+}
+
+const STOPPING: Record<StopAct, { ask: string; done: string }> = {
+  disable_alias: {
+    ask: page(
+      "Switch this masked address off?",
+      '<p>Mail to it is then not forwarded any more, whoever sends it.</p><form method="post"><button type="submit">Switch off</button></form>',
+    ),
+    done: page("Switched off", "<p>Mail to this masked address is not forwarded any more.</p>"),
+  },
+  block_sender: {
+    ask: page(
+      "Block this sender?",
+      '<p>Their mail to your masked address is then not forwarded any more.</p><form method="post"><button type="submit">Block</button></form>',
+    ),
+    done: page("Blocked", "<p>Mail of this sender to your masked address is not forwarded any more.</p>"),
+  },
+};
 
 const ASK = page(
   "Forward mail to your mailbox?",

@@ -7,7 +7,8 @@ import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import type { AliasRow, DestinationStatus, Environment } from "./types.ts";
 
 const COLUMNS = `id, org_id, environment, domain_id, domain, local_part, masked_description, display_name, metadata, active,
-  disabled_reason, on_disabled, reply_enabled, redact, unopened_files, own_name, reply_report, emails_received, emails_forwarded, emails_replied, emails_blocked,
+  disabled_reason, on_disabled, reply_enabled, redact, unopened_files, own_name, reply_report, tracking_pixels,
+  list_unsubscribe, emails_received, emails_forwarded, emails_replied, emails_blocked,
   last_activity_at, created_at, updated_at, deleted_at`;
 
 export type NewAddress = { digest: Buffer; kind: "alias" | "reverse"; alias_id: string; contact_id: string | null };
@@ -55,6 +56,8 @@ export type NewAlias = Pick<
   | "unopened_files"
   | "own_name"
   | "reply_report"
+  | "tracking_pixels"
+  | "list_unsubscribe"
   | "created_at"
 >;
 
@@ -62,9 +65,9 @@ export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
   return tx.execute(
     `insert into masked_alias (org_id, id, environment, domain_id, domain, local_part, masked_description, display_name,
        metadata, active, disabled_reason, on_disabled, reply_enabled, redact, unopened_files, own_name,
-       reply_report, created_at, updated_at)
+       reply_report, tracking_pixels, list_unsubscribe, created_at, updated_at)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, case when $10 then null else 'owner' end, $11, $12, $13, $14, $15,
-       $16, $17, $17)`,
+       $16, $17, $18, $19, $19)`,
     [
       orgId,
       row.id,
@@ -82,6 +85,8 @@ export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
       row.unopened_files,
       row.own_name,
       row.reply_report,
+      row.tracking_pixels,
+      row.list_unsubscribe,
       row.created_at,
     ],
   );
@@ -192,6 +197,8 @@ export type AliasChange = Pick<
   | "unopened_files"
   | "own_name"
   | "reply_report"
+  | "tracking_pixels"
+  | "list_unsubscribe"
 > & { at: Date };
 
 /** Writes every setting. The row must be locked. */
@@ -199,7 +206,8 @@ export function updateAlias(tx: Tx, orgId: string, id: string, change: AliasChan
   return tx.execute(
     `update masked_alias set masked_description = $3, display_name = $4, metadata = $5, active = $6, disabled_reason = $7,
             on_disabled = $8, reply_enabled = $9, redact = $10, unopened_files = $11,
-            own_name = $12, reply_report = $13, updated_at = $14
+            own_name = $12, reply_report = $13, tracking_pixels = $14, list_unsubscribe = $15,
+            updated_at = $16
       where org_id = $1 and id = $2`,
     [
       orgId,
@@ -215,6 +223,8 @@ export function updateAlias(tx: Tx, orgId: string, id: string, change: AliasChan
       change.unopened_files,
       change.own_name,
       change.reply_report,
+      change.tracking_pixels,
+      change.list_unsubscribe,
       change.at,
     ],
   );

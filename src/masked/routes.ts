@@ -24,7 +24,16 @@ import { mountPeople } from "./addresses/people-routes.ts";
 import { maskedDomain } from "./addresses/service-domain.ts";
 import { mountCheck } from "./check-routes.ts";
 import { mountMaskedSettings } from "./settings-routes.ts";
-import { FORMATS, ON_DISABLED, OWN_NAME, REDACT, REPLY_REPORT, UNOPENED_FILES } from "./types.ts";
+import {
+  FORMATS,
+  LIST_UNSUBSCRIBE,
+  ON_DISABLED,
+  OWN_NAME,
+  REDACT,
+  REPLY_REPORT,
+  TRACKING_PIXELS,
+  UNOPENED_FILES,
+} from "./types.ts";
 
 const TEXT_MAX = 500;
 const NAME_MAX = 100;
@@ -60,6 +69,8 @@ const Alias = Named(
     unopened_files: OneOf(UNOPENED_FILES),
     own_name: OneOf(OWN_NAME),
     reply_report: OneOf(REPLY_REPORT),
+    tracking_pixels: OneOf(TRACKING_PIXELS),
+    list_unsubscribe: OneOf(LIST_UNSUBSCRIBE),
     emails_received: Type.Integer(),
     emails_forwarded: Type.Integer(),
     emails_replied: Type.Integer(),
@@ -107,6 +118,12 @@ const settings = {
   ),
   reply_report: Type.Optional(
     OneOf(REPLY_REPORT, { description: "When the author of a sent reply is mailed what was changed in it" }),
+  ),
+  tracking_pixels: Type.Optional(
+    OneOf(TRACKING_PIXELS, { description: "cut: forwards have no pictures that nobody is to see" }),
+  ),
+  list_unsubscribe: Type.Optional(
+    OneOf(LIST_UNSUBSCRIBE, { description: "What unsubscribing in a forward does. original: what its author set" }),
   ),
 };
 const tags = ["Masked aliases"];

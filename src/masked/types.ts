@@ -24,6 +24,14 @@ export type OwnName = (typeof OWN_NAME)[number];
 export const REPLY_REPORT = ["never", "hidden", "always"] as const;
 export type ReplyReport = (typeof REPLY_REPORT)[number];
 
+/** What becomes of pictures in a forward that nobody is to see. */
+export const TRACKING_PIXELS = ["leave", "cut"] as const;
+export type TrackingPixels = (typeof TRACKING_PIXELS)[number];
+
+/** What List-Unsubscribe of a forward does. */
+export const LIST_UNSUBSCRIBE = ["original", "disable_alias", "block_sender"] as const;
+export type ListUnsubscribe = (typeof LIST_UNSUBSCRIBE)[number];
+
 export const DESTINATION_STATUSES = ["pending", "verified", "suspended"] as const;
 export type DestinationStatus = (typeof DESTINATION_STATUSES)[number];
 
@@ -59,6 +67,8 @@ export type AliasRow = {
   unopened_files: UnopenedFiles;
   own_name: OwnName;
   reply_report: ReplyReport;
+  tracking_pixels: TrackingPixels;
+  list_unsubscribe: ListUnsubscribe;
   emails_received: number;
   emails_forwarded: number;
   emails_replied: number;

@@ -51,6 +51,7 @@ describe("the parse pool", () => {
     const own = { name: null, email: "k3x@mask.example" };
     const order: ForwardsOrder = {
       ...{ tokens: [{ reverse: `r.${"a".repeat(26)}@mask.example`, email: "anna@home.example" }], key: "00" },
+      cut_pixels: false,
       forwards: [
         {
           ...{ from: own, to: [own], cc: [], reply_to: [], in_reply_to: [], references: [], calendar: [] },

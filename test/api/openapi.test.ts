@@ -41,6 +41,8 @@ const NOT_DESCRIBED = [
   "POST /masked/confirm/{token}",
   "GET /masked/unsubscribe/{token}",
   "POST /masked/unsubscribe/{token}",
+  "GET /masked/stop/{token}",
+  "POST /masked/stop/{token}",
   "GET /masked/held/{token}",
   "POST /masked/held/{token}",
   "GET /masked/setting/{token}",

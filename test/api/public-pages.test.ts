@@ -4,7 +4,14 @@ import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../support/api.ts";
 
-const PAGES = ["/masked/confirm/x", "/masked/unsubscribe/x", "/masked/held/x", "/masked/setting/x", "/unsubscribe/x"];
+const PAGES = [
+  "/masked/confirm/x",
+  "/masked/unsubscribe/x",
+  "/masked/stop/x",
+  "/masked/held/x",
+  "/masked/setting/x",
+  "/unsubscribe/x",
+];
 const FORM = { "content-type": "application/x-www-form-urlencoded" };
 
 let api: TestApi;

@@ -1508,12 +1508,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The limits of an organization's masked aliases together
-         * @description The limits at first, as long as nothing was changed; `updated_at` is then null.
+         * What holds for an organization's masked aliases together
+         * @description The values at first, as long as nothing was changed; `updated_at` is then null.
          */
         get: operations["getMaskedSettings"];
         /**
-         * Change these limits; what is left out stays
+         * Change these settings; what is left out stays
          * @description With a live key. On the free plan limits may be lowered, not raised above what they are at first.
          */
         put: operations["updateMaskedSettings"];
@@ -1995,8 +1995,7 @@ export interface components {
             aliases: components["schemas"]["Alias"][];
         };
         AllSuppressed: components["schemas"]["Error"] & {
-            /** @description Recipients that are left out, because their addresses are suppressed */
-            suppressed: components["schemas"]["SuppressedRecipient"][];
+            suppressed: components["schemas"]["SuppressedRecipients"];
         };
         /**
          * @example {
@@ -2005,8 +2004,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_0M7",
-         *       "last_four": "KuLi",
+         *       "key_prefix": "svc_test_rEI",
+         *       "last_four": "RSoE",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2136,8 +2135,7 @@ export interface components {
             id: components["schemas"]["RecordId"];
             /** @description The Message-ID, without angle brackets */
             message_id: string;
-            /** @description Recipients that are left out, because their addresses are suppressed */
-            suppressed: components["schemas"]["SuppressedRecipient"][];
+            suppressed: components["schemas"]["SuppressedRecipients"];
         } & {
             [key: string]: unknown;
         };
@@ -2167,8 +2165,7 @@ export interface components {
             /** @description How many e-mails were declined */
             rejected: number;
             environment: components["schemas"]["Environment"];
-            /** @description One for each e-mail, in the order of the request */
-            results: components["schemas"]["BatchResult"][];
+            results: components["schemas"]["BatchResults"];
             /** @description Recipients a month; 0 for test keys */
             quota_limit: number;
             /** @description Recipients accepted this month, these included; 0 for test keys */
@@ -2181,16 +2178,14 @@ export interface components {
             accepted?: number;
             /** @description How many e-mails were declined */
             rejected?: number;
-            /** @description One for each e-mail, in the order of the request */
-            results?: components["schemas"]["BatchResult"][];
+            results?: components["schemas"]["BatchResults"];
         };
         BatchLimited: components["schemas"]["RateLimit"] & {
             /** @description How many e-mails were accepted */
             accepted?: number;
             /** @description How many e-mails were declined */
             rejected?: number;
-            /** @description One for each e-mail, in the order of the request */
-            results?: components["schemas"]["BatchResult"][];
+            results?: components["schemas"]["BatchResults"];
         };
         /** @description An e-mail of a batch that was declined, with the error that a single send would answer. batch_rejected: another e-mail of a strict batch is at fault */
         BatchRejected: {
@@ -2206,19 +2201,19 @@ export interface components {
             code: components["schemas"]["ErrorCode"];
             /** @description Path of the field at fault, such as attachments[0].filename */
             field?: string;
-            /** @description Recipients that are left out, because their addresses are suppressed */
-            suppressed?: components["schemas"]["SuppressedRecipient"][];
+            suppressed?: components["schemas"]["SuppressedRecipients"];
         } & {
             [key: string]: unknown;
         };
         BatchResult: components["schemas"]["BatchAccepted"] | components["schemas"]["BatchRejected"];
+        /** @description One for each e-mail, in the order of the request */
+        BatchResults: components["schemas"]["BatchResult"][];
         BatchSuppressed: components["schemas"]["AllSuppressed"] & {
             /** @description How many e-mails were accepted */
             accepted?: number;
             /** @description How many e-mails were declined */
             rejected?: number;
-            /** @description One for each e-mail, in the order of the request */
-            results?: components["schemas"]["BatchResult"][];
+            results?: components["schemas"]["BatchResults"];
         };
         BounceReason: {
             /** @description The bounce class, such as invalid_recipient */
@@ -2237,45 +2232,11 @@ export interface components {
             /** @description The mail */
             raw_base64: string;
         };
-        /**
-         * @example {
-         *       "suppressed": true,
-         *       "entry": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "email": "x@recipient.example",
-         *         "reason": "manual",
-         *         "scope_type": "org",
-         *         "scope_id": null,
-         *         "source": "manual",
-         *         "source_message_id": null,
-         *         "bounce_code": null,
-         *         "diag_code": null,
-         *         "feedback_type": null,
-         *         "note": "asked by phone",
-         *         "expires_at": null,
-         *         "created_at": "2026-11-24T09:30:00.000Z"
-         *       },
-         *       "entries": [
-         *         {
-         *           "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *           "email": "x@recipient.example",
-         *           "reason": "manual",
-         *           "scope_type": "org",
-         *           "scope_id": null,
-         *           "source": "manual",
-         *           "source_message_id": null,
-         *           "bounce_code": null,
-         *           "diag_code": null,
-         *           "feedback_type": null,
-         *           "note": "asked by phone",
-         *           "expires_at": null,
-         *           "created_at": "2026-11-24T09:30:00.000Z"
-         *         }
-         *       ]
-         *     }
-         */
         CheckSuppressionAnswer: {
-            /** @description Whether a mail would be held back */
+            /**
+             * @description Whether a mail would be held back
+             * @example true
+             */
             suppressed: boolean;
             /** @description The strongest entry that applies; null: none */
             entry: components["schemas"]["Suppression"] | null;
@@ -2314,26 +2275,12 @@ export interface components {
             /** @description false: mail is refused with 550, also where there is a catch-all */
             active?: boolean | null;
         };
-        /**
-         * @example {
-         *       "key": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "name": "Shop in production",
-         *         "environment": "test",
-         *         "kind": "full",
-         *         "destination_id": null,
-         *         "key_prefix": "svc_test_0M7",
-         *         "last_four": "KuLi",
-         *         "created_at": "2026-11-24T09:30:00.000Z",
-         *         "last_used_at": null,
-         *         "revoked_at": null
-         *       },
-         *       "secret": "svc_test_0000000000000000000000000000000000EXAMPLE"
-         *     }
-         */
         CreateApiKeyAnswer: {
             key: components["schemas"]["ApiKey"];
-            /** @description The key itself, svc_live_… or svc_test_…; shown only here */
+            /**
+             * @description The key itself, svc_live_… or svc_test_…; shown only here
+             * @example svc_test_0000000000000000000000000000000000EXAMPLE
+             */
             secret: string;
         };
         /**
@@ -2423,11 +2370,7 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"] | null;
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][] | null;
-            /**
-             * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
-             * @enum {string}
-             */
-            action: "webhook" | "forward" | "store" | "drop";
+            action: components["schemas"]["InboundRuleAction"];
             /** @description Low runs first; left out: last */
             priority?: number | null;
             /** @description false: switched off */
@@ -2459,11 +2402,7 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"] | null;
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][] | null;
-            /**
-             * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
-             * @enum {string}
-             */
-            action: "webhook" | "forward" | "store" | "drop";
+            action: components["schemas"]["InboundRuleAction"];
             /** @description Low runs first; left out: last */
             priority?: number | null;
             /** @description false: switched off */
@@ -2545,6 +2484,16 @@ export interface components {
              * @enum {string|null}
              */
             reply_report?: "never" | "hidden" | "always" | null;
+            /**
+             * @description cut: forwards have no pictures that nobody is to see
+             * @enum {string|null}
+             */
+            tracking_pixels?: "leave" | "cut" | null;
+            /**
+             * @description What unsubscribing in a forward does. original: what its author set
+             * @enum {string|null}
+             */
+            list_unsubscribe?: "original" | "disable_alias" | "block_sender" | null;
         };
         /**
          * @example {
@@ -2596,31 +2545,12 @@ export interface components {
              */
             active?: boolean | null;
         };
-        /**
-         * @example {
-         *       "webhook": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "webhook_url": "https://shop.example/hooks/mail",
-         *         "event_types": [
-         *           "email.delivered"
-         *         ],
-         *         "has_secret": true,
-         *         "domain_id": null,
-         *         "match_pattern": null,
-         *         "enabled": true,
-         *         "environment": "live",
-         *         "previous_secret_expires_at": null,
-         *         "consecutive_failures": 0,
-         *         "last_success_at": null,
-         *         "created_at": "2026-11-24T09:30:00.000Z",
-         *         "updated_at": "2026-11-24T09:30:00.000Z"
-         *       },
-         *       "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
-         *     }
-         */
         CreateWebhookAnswer: {
             webhook: components["schemas"]["Webhook"];
-            /** @description The signing secret, prefix whsec_; shown only here */
+            /**
+             * @description The signing secret, prefix whsec_; shown only here
+             * @example whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD
+             */
             secret: string;
         };
         /**
@@ -2645,29 +2575,16 @@ export interface components {
             /** @description Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000 instructions together (some 80 of the usual size) */
             match_pattern?: string | null;
         };
-        /**
-         * @example {
-         *       "deleted": true,
-         *       "id": "shop2",
-         *       "key": {
-         *         "selector": "shop2",
-         *         "domain": "shop1.example",
-         *         "algorithm": "ed25519",
-         *         "public_key": "3D1Oym7kO64lfyl1J20SJbWFnHX+hd7xjg+Py5BDx7A=",
-         *         "status": "deactivated",
-         *         "active": false,
-         *         "verified": false,
-         *         "created_at": "2026-11-24T09:30:00.000Z",
-         *         "activated_at": null,
-         *         "retires_at": null,
-         *         "deactivated_at": "2026-11-24T09:30:00.000Z"
-         *       }
-         *     }
-         */
         DeactivateDkimKeyAnswer: {
-            /** @description Always true */
+            /**
+             * @description Always true
+             * @example true
+             */
             deleted: boolean;
-            /** @description The key's selector */
+            /**
+             * @description The key's selector
+             * @example shop2
+             */
             id: string;
             key: components["schemas"]["DkimKey"];
         };
@@ -2684,6 +2601,21 @@ export interface components {
             /** @description What was deleted */
             id: string;
         };
+        /**
+         * @example {
+         *       "selector": "postern2",
+         *       "domain": "shop1.example",
+         *       "algorithm": "ed25519",
+         *       "public_key": "awDNUWRnx2Z9R20GMm9Lflppx4jK/oVqo7OpLVQy0Ts=",
+         *       "status": "pending",
+         *       "active": false,
+         *       "verified": false,
+         *       "created_at": "2026-11-24T09:30:00.000Z",
+         *       "activated_at": null,
+         *       "retires_at": null,
+         *       "deactivated_at": null
+         *     }
+         */
         DkimKey: {
             /** @description The key's selector, the first part of its DNS name */
             selector: string;
@@ -2722,35 +2654,26 @@ export interface components {
              */
             deactivated_at: string | null;
         };
-        /**
-         * @example {
-         *       "key": {
-         *         "selector": "postern2",
-         *         "domain": "shop1.example",
-         *         "algorithm": "ed25519",
-         *         "public_key": "6gR5/xRd2q+VjSr71YwzH/PlRy8fH8XlNadXOUOs3tE=",
-         *         "status": "pending",
-         *         "active": false,
-         *         "verified": false,
-         *         "created_at": "2026-11-24T09:30:00.000Z",
-         *         "activated_at": null,
-         *         "retires_at": null,
-         *         "deactivated_at": null
-         *       },
-         *       "dns_record": {
-         *         "type": "TXT",
-         *         "name": "postern2._domainkey.shop1.example",
-         *         "value": "v=DKIM1; k=ed25519; p=6gR5/xRd2q+VjSr71YwzH/PlRy8fH8XlNadXOUOs3tE="
-         *       },
-         *       "message": "Publish the TXT record postern2._domainkey.shop1.example; it signs as soon as DN"
-         *     }
-         */
         DkimKeyAnswer: {
             key: components["schemas"]["DkimKey"];
             dns_record: components["schemas"]["DkimRecord"];
-            /** @description A sentence for people */
+            /**
+             * @description A sentence for people
+             * @example Publish the TXT record postern2._domainkey.shop1.example; it signs as soon as DN
+             */
             message: string;
         };
+        /**
+         * @example {
+         *       "selector": "postern1",
+         *       "verified": true,
+         *       "status": "ok",
+         *       "found": [
+         *         "v=DKIM1; k=rsa; p=MCowBQYDK2VwAyEA"
+         *       ],
+         *       "hint": null
+         *     }
+         */
         DkimKeyCheck: {
             /** @description The key's selector, the first part of its DNS name */
             selector: string;
@@ -2766,6 +2689,14 @@ export interface components {
             /** @description What to do, in plain words */
             hint: string | null;
         };
+        /**
+         * @example {
+         *       "type": "TXT",
+         *       "name": "postern2._domainkey.shop1.example",
+         *       "value": "v=DKIM1; k=ed25519; p=awDNUWRnx2Z9R20GMm9Lflppx4jK/oVqo7OpLVQy0Ts=",
+         *       "selector": "postern2"
+         *     }
+         */
         DkimKeyRecord: {
             /**
              * @description The type
@@ -2779,6 +2710,13 @@ export interface components {
             /** @description The key's selector, the first part of its DNS name */
             selector: string;
         };
+        /**
+         * @example {
+         *       "type": "TXT",
+         *       "name": "postern2._domainkey.shop1.example",
+         *       "value": "v=DKIM1; k=ed25519; p=awDNUWRnx2Z9R20GMm9Lflppx4jK/oVqo7OpLVQy0Ts="
+         *     }
+         */
         DkimRecord: {
             /**
              * @description The type
@@ -2802,33 +2740,21 @@ export interface components {
             /** @description Whether it agrees with the domain in From */
             from_aligned: boolean;
         };
-        /**
-         * @example {
-         *       "address": "6697fd7d30ea77602efbf4c9eded1125@reports.postern.example",
-         *       "rua": "mailto:6697fd7d30ea77602efbf4c9eded1125@reports.postern.example",
-         *       "suggested_record": {
-         *         "type": "TXT",
-         *         "name": "_dmarc.shop1.example",
-         *         "value": "v=DMARC1; p=none; rua=mailto:6697fd7d30ea77602efbf4c9eded1125@reports.postern.ex"
-         *       },
-         *       "external_authorization": {
-         *         "required": true,
-         *         "name": "shop1.example._report._dmarc.reports.postern.example",
-         *         "type": "TXT",
-         *         "value": "v=DMARC1",
-         *         "status": "ok"
-         *       }
-         *     }
-         */
         DmarcAddress: {
-            /** @description Where reports are sent */
+            /**
+             * @description Where reports are sent
+             * @example ffbc55a8c092fff06f735f4a97ed874e@reports.postern.example
+             */
             address: string;
-            /** @description For the rua= of the domain's DMARC record */
+            /**
+             * @description For the rua= of the domain's DMARC record
+             * @example mailto:ffbc55a8c092fff06f735f4a97ed874e@reports.postern.example
+             */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
             external_authorization: components["schemas"]["DmarcExternalAuthorization"];
         };
-        DmarcDay: {
+        DmarcDay: components["schemas"]["DmarcShares"] & {
             /**
              * Format: date
              * @description The day (UTC)
@@ -2836,19 +2762,21 @@ export interface components {
             date: string;
             /** @description How many messages */
             total: number;
-            /** @description Messages with an aligned DKIM signature */
-            pass_dkim: number;
-            /** @description Messages with SPF passed and aligned */
-            pass_spf: number;
-            /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
-            aligned: number;
             /** @description Mail that passes DMARC, as a part of all */
             alignment_rate: number;
             disposition: components["schemas"]["DmarcDispositions"];
             /** @description Reports with a part on this day */
             reports: number;
         };
-        /** @description Messages by what the receivers did; pass is a word of RFC 9990 for what older reports call none */
+        /**
+         * @description Messages by what the receivers did; pass is a word of RFC 9990 for what older reports call none
+         * @example {
+         *       "none": 3,
+         *       "pass": 0,
+         *       "quarantine": 0,
+         *       "reject": 0
+         *     }
+         */
         DmarcDispositions: {
             /** @description Delivered as usual */
             none: number;
@@ -2869,7 +2797,16 @@ export interface components {
             /** @description The reporter's own words */
             human_result: string | null;
         };
-        /** @description To be published by the operator of this service (a wildcard serves all domains); RFC 7489 §7.1 */
+        /**
+         * @description To be published by the operator of this service (a wildcard serves all domains); RFC 7489 §7.1
+         * @example {
+         *       "required": true,
+         *       "name": "shop1.example._report._dmarc.reports.postern.example",
+         *       "type": "TXT",
+         *       "value": "v=DMARC1",
+         *       "status": "ok"
+         *     }
+         */
         DmarcExternalAuthorization: {
             /** @description The address is of another organizational domain */
             required: boolean;
@@ -2888,7 +2825,21 @@ export interface components {
              */
             status: "not_required" | "ok" | "missing" | "mismatch" | "error";
         };
-        /** @description As the reporter saw it; null is what the report does not say */
+        /**
+         * @description As the reporter saw it; null is what the report does not say
+         * @example {
+         *       "domain": "shop1.example",
+         *       "p": "none",
+         *       "sp": null,
+         *       "np": null,
+         *       "adkim": null,
+         *       "aspf": null,
+         *       "pct": null,
+         *       "fo": null,
+         *       "testing": null,
+         *       "discovery_method": null
+         *     }
+         */
         DmarcPublishedPolicy: {
             /** @description The domain's name */
             domain: string;
@@ -2926,6 +2877,13 @@ export interface components {
             /** @description How the policy was found (RFC 9990) */
             discovery_method: string | null;
         };
+        /**
+         * @example {
+         *       "next_policy": "none",
+         *       "reason": "Too little to judge by: 3 messages in 1 day; at least 100 messages in 14 days ar",
+         *       "blocking_sources": []
+         *     }
+         */
         DmarcRecommendation: {
             /**
              * @description The policy to publish next; the present one while nothing should change
@@ -2978,6 +2936,9 @@ export interface components {
         };
         /**
          * @example {
+         *       "pass_dkim": 3,
+         *       "pass_spf": 3,
+         *       "aligned": 3,
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "status": "counted",
          *       "reason": null,
@@ -3006,9 +2967,6 @@ export interface components {
          *       "begin_at": "2026-11-24T09:30:00.000Z",
          *       "end_at": "2026-11-24T09:30:00.000Z",
          *       "total_messages": 3,
-         *       "pass_dkim": 3,
-         *       "pass_spf": 3,
-         *       "aligned": 3,
          *       "both_aligned": 3,
          *       "disposition": {
          *         "none": 3,
@@ -3022,7 +2980,7 @@ export interface components {
          *       "errors": []
          *     }
          */
-        DmarcReport: {
+        DmarcReport: components["schemas"]["DmarcShares"] & {
             id: components["schemas"]["RecordId"];
             /**
              * @description counted: in all figures. unauthenticated: anybody could have sent it, so it is kept and left out. unreadable: something came that is no report on this domain
@@ -3070,12 +3028,6 @@ export interface components {
             end_at: string | null;
             /** @description How many messages */
             total_messages: number;
-            /** @description Messages with an aligned DKIM signature */
-            pass_dkim: number;
-            /** @description Messages with SPF passed and aligned */
-            pass_spf: number;
-            /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
-            aligned: number;
             /** @description Messages with both DKIM and SPF aligned */
             both_aligned: number;
             disposition: components["schemas"]["DmarcDispositions"];
@@ -3097,6 +3049,9 @@ export interface components {
         };
         /**
          * @example {
+         *       "pass_dkim": 3,
+         *       "pass_spf": 3,
+         *       "aligned": 3,
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "status": "counted",
          *       "reason": null,
@@ -3125,9 +3080,6 @@ export interface components {
          *       "begin_at": "2026-11-24T09:30:00.000Z",
          *       "end_at": "2026-11-24T09:30:00.000Z",
          *       "total_messages": 3,
-         *       "pass_dkim": 3,
-         *       "pass_spf": 3,
-         *       "aligned": 3,
          *       "both_aligned": 3,
          *       "disposition": {
          *         "none": 3,
@@ -3170,6 +3122,13 @@ export interface components {
         DmarcReportWithRecordsAnswer: {
             report: components["schemas"]["DmarcReportWithRecords"];
         };
+        /**
+         * @example {
+         *       "org_name": "shop",
+         *       "reports": 1,
+         *       "messages": 3
+         *     }
+         */
         DmarcReporter: {
             /** @description The reporting organization */
             org_name: string;
@@ -3188,17 +3147,19 @@ export interface components {
             /** @description Whether SPF passed for a domain that agrees with From */
             spf_aligned: boolean;
         };
-        DmarcSource: {
-            /** @description The sending address */
-            source_ip: string;
-            /** @description How many messages came from it */
-            total: number;
+        DmarcShares: {
             /** @description Messages with an aligned DKIM signature */
             pass_dkim: number;
             /** @description Messages with SPF passed and aligned */
             pass_spf: number;
             /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
             aligned: number;
+        };
+        DmarcSource: components["schemas"]["DmarcShares"] & {
+            /** @description The sending address */
+            source_ip: string;
+            /** @description How many messages came from it */
+            total: number;
             /** @description Mail with an aligned DKIM signature, as a part of all */
             dkim_rate: number;
             /** @description Mail with SPF passed and aligned, as a part of all */
@@ -3225,6 +3186,41 @@ export interface components {
              */
             last_seen: string;
         };
+        /**
+         * @example {
+         *       "sources": [
+         *         {
+         *           "pass_dkim": 3,
+         *           "pass_spf": 3,
+         *           "aligned": 3,
+         *           "source_ip": "192.0.2.9",
+         *           "total": 3,
+         *           "dkim_rate": 1,
+         *           "spf_rate": 1,
+         *           "classification": "authorised",
+         *           "dkim_domains": [
+         *             "shop1.example"
+         *           ],
+         *           "spf_domains": [],
+         *           "reporters": [
+         *             "shop"
+         *           ],
+         *           "first_seen": "2026-11-24",
+         *           "last_seen": "2026-11-24"
+         *         }
+         *       ],
+         *       "days": 30,
+         *       "total": 1,
+         *       "limit": 20,
+         *       "offset": 0
+         *     }
+         */
+        DmarcSourceList: components["schemas"]["Page"] & {
+            /** @description The sources */
+            sources: components["schemas"]["DmarcSource"][];
+            /** @description How many days the figures cover */
+            days: number;
+        };
         DmarcSpfResult: {
             /** @description The domain's name */
             domain: string;
@@ -3235,6 +3231,13 @@ export interface components {
             /** @description The reporter's own words */
             human_result: string | null;
         };
+        /**
+         * @example {
+         *       "type": "TXT",
+         *       "name": "_dmarc.shop1.example",
+         *       "value": "v=DMARC1; p=none; rua=mailto:ffbc55a8c092fff06f735f4a97ed874e@reports.postern.ex"
+         *     }
+         */
         DmarcSuggestedRecord: {
             /**
              * @description The type
@@ -3248,14 +3251,14 @@ export interface components {
         };
         /**
          * @example {
+         *       "pass_dkim": 3,
+         *       "pass_spf": 3,
+         *       "aligned": 3,
          *       "domain": "shop1.example",
          *       "days": 30,
          *       "from": "2026-11-24",
          *       "to": "2026-11-24",
          *       "total_messages": 3,
-         *       "pass_dkim": 3,
-         *       "pass_spf": 3,
-         *       "aligned": 3,
          *       "both_aligned": 3,
          *       "dkim_rate": 1,
          *       "spf_rate": 1,
@@ -3293,7 +3296,7 @@ export interface components {
          *       }
          *     }
          */
-        DmarcSummary: {
+        DmarcSummary: components["schemas"]["DmarcShares"] & {
             /** @description The domain's name */
             domain: string;
             /** @description How many days the figures cover */
@@ -3310,12 +3313,6 @@ export interface components {
             to: string;
             /** @description How many messages */
             total_messages: number;
-            /** @description Messages with an aligned DKIM signature */
-            pass_dkim: number;
-            /** @description Messages with SPF passed and aligned */
-            pass_spf: number;
-            /** @description Messages with DKIM or SPF aligned: those that pass DMARC */
-            aligned: number;
             /** @description Messages with both DKIM and SPF aligned */
             both_aligned: number;
             /** @description Mail with an aligned DKIM signature, as a part of all */
@@ -3333,6 +3330,23 @@ export interface components {
             published_policy: components["schemas"]["DmarcPublishedPolicy"] | null;
             recommendation: components["schemas"]["DmarcRecommendation"];
         };
+        /**
+         * @example {
+         *       "purpose": "ownership",
+         *       "type": "TXT",
+         *       "name": "_postern.shop1.example",
+         *       "value": "postern-verify=0example0",
+         *       "priority": null,
+         *       "ttl": 3600,
+         *       "required": true,
+         *       "status": "ok",
+         *       "found": [
+         *         "postern-verify=0example0"
+         *       ],
+         *       "hint": null,
+         *       "checked_at": "2026-11-24T09:30:00.000Z"
+         *     }
+         */
         DnsRecord: {
             /**
              * @description What the record is for
@@ -3452,6 +3466,15 @@ export interface components {
             /** @description How much the domain may send now; null: it does not send */
             warming: components["schemas"]["DomainLimits"] | null;
         };
+        /**
+         * @example {
+         *       "phase": "phase_1",
+         *       "daily_limit": 50,
+         *       "hourly_limit": 5,
+         *       "per_minute_limit": 10,
+         *       "hint": "Warming, phase_1: it may send to 50 recipients today, 5 an hour and 10 a minute;"
+         *     }
+         */
         DomainLimits: {
             /** @description The phase */
             phase: string;
@@ -3733,39 +3756,12 @@ export interface components {
             size: number;
         };
         /** @description The mail was refused for good, or could not be delivered in time */
-        EmailBouncedEvent: {
+        EmailBouncedEvent: components["schemas"]["OutboundEvent"] & {
             /**
-             * @description The event's type (enum property replaced by openapi-typescript)
+             * @description The event's type
              * @enum {string}
              */
             event: "email.bounced";
-            /**
-             * Format: date-time
-             * @description When the event was made
-             */
-            timestamp: string;
-            /**
-             * Format: uuid
-             * @description The same on every attempt; deduplicate by it
-             */
-            event_id: string;
-            /**
-             * Format: uuid
-             * @description The e-mail's id
-             */
-            email_id: string;
-            /** @description The Message-ID, without angle brackets */
-            message_id: string;
-            environment: components["schemas"]["Environment"];
-            /** @description The tags given when sending */
-            tags: string[];
-            metadata: components["schemas"]["Metadata"];
-            /** @description The From field */
-            from: string;
-            /** @description The recipient that it is about */
-            recipient: string;
-            /** @description The Subject field */
-            subject: string;
             /**
              * @description hard: the address is at fault. soft: anything else
              * @enum {string}
@@ -3780,42 +3776,19 @@ export interface components {
             /** @description Why, in one word such as invalid_recipient */
             bounce_class: string | null;
         } & {
-            [key: string]: unknown;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "email.bounced";
         };
         /** @description The recipient marked the mail as spam */
-        EmailComplainedEvent: {
+        EmailComplainedEvent: components["schemas"]["OutboundEvent"] & {
             /**
-             * @description The event's type (enum property replaced by openapi-typescript)
+             * @description The event's type
              * @enum {string}
              */
             event: "email.complained";
-            /**
-             * Format: date-time
-             * @description When the event was made
-             */
-            timestamp: string;
-            /**
-             * Format: uuid
-             * @description The same on every attempt; deduplicate by it
-             */
-            event_id: string;
-            /**
-             * Format: uuid
-             * @description The e-mail's id
-             */
-            email_id: string;
-            /** @description The Message-ID, without angle brackets */
-            message_id: string;
-            environment: components["schemas"]["Environment"];
-            /** @description The tags given when sending */
-            tags: string[];
-            metadata: components["schemas"]["Metadata"];
-            /** @description The From field */
-            from: string;
-            /** @description The recipient that it is about */
-            recipient: string;
-            /** @description The Subject field */
-            subject: string;
             /** @description As the report has it (RFC 5965), such as abuse */
             feedback_type: string;
             /** @description The address that the mail came from */
@@ -3823,7 +3796,11 @@ export interface components {
             /** @description When the mail arrived, in the report's own words */
             arrival_date: string | null;
         } & {
-            [key: string]: unknown;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "email.complained";
         };
         /**
          * @example {
@@ -3857,39 +3834,12 @@ export interface components {
             content: components["schemas"]["EmailContent"];
         };
         /** @description The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours */
-        EmailDeferredEvent: {
+        EmailDeferredEvent: components["schemas"]["OutboundEvent"] & {
             /**
-             * @description The event's type (enum property replaced by openapi-typescript)
+             * @description The event's type
              * @enum {string}
              */
             event: "email.deferred";
-            /**
-             * Format: date-time
-             * @description When the event was made
-             */
-            timestamp: string;
-            /**
-             * Format: uuid
-             * @description The same on every attempt; deduplicate by it
-             */
-            event_id: string;
-            /**
-             * Format: uuid
-             * @description The e-mail's id
-             */
-            email_id: string;
-            /** @description The Message-ID, without angle brackets */
-            message_id: string;
-            environment: components["schemas"]["Environment"];
-            /** @description The tags given when sending */
-            tags: string[];
-            metadata: components["schemas"]["Metadata"];
-            /** @description The From field */
-            from: string;
-            /** @description The recipient that it is about */
-            recipient: string;
-            /** @description The Subject field */
-            subject: string;
             /** @description SMTP reply code, such as 550 */
             bounce_code: string | null;
             /** @description Enhanced status code (RFC 3463), such as 5.1.1 */
@@ -3904,44 +3854,25 @@ export interface components {
              */
             next_attempt_at: string | null;
         } & {
-            [key: string]: unknown;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "email.deferred";
         };
         /** @description The recipient's server accepted the mail */
-        EmailDeliveredEvent: {
+        EmailDeliveredEvent: components["schemas"]["OutboundEvent"] & {
             /**
-             * @description The event's type (enum property replaced by openapi-typescript)
+             * @description The event's type
              * @enum {string}
              */
             event: "email.delivered";
-            /**
-             * Format: date-time
-             * @description When the event was made
-             */
-            timestamp: string;
-            /**
-             * Format: uuid
-             * @description The same on every attempt; deduplicate by it
-             */
-            event_id: string;
-            /**
-             * Format: uuid
-             * @description The e-mail's id
-             */
-            email_id: string;
-            /** @description The Message-ID, without angle brackets */
-            message_id: string;
-            environment: components["schemas"]["Environment"];
-            /** @description The tags given when sending */
-            tags: string[];
-            metadata: components["schemas"]["Metadata"];
-            /** @description The From field */
-            from: string;
-            /** @description The recipient that it is about */
-            recipient: string;
-            /** @description The Subject field */
-            subject: string;
         } & {
-            [key: string]: unknown;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "email.delivered";
         };
         /**
          * @example {
@@ -4123,57 +4054,40 @@ export interface components {
              */
             next: string;
         };
-        /**
-         * @example {
-         *       "email": "x@recipient.example",
-         *       "destination": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "email": "x@recipient.example",
-         *         "environment": "live",
-         *         "status": "pending",
-         *         "suspended_reason": null,
-         *         "aliases": 0,
-         *         "confirmation_sent_at": "2026-11-24T09:30:00.000Z",
-         *         "confirmed_at": null,
-         *         "created_at": "2026-11-24T09:30:00.000Z",
-         *         "updated_at": "2026-11-24T09:30:00.000Z"
-         *       },
-         *       "alias_ids": [],
-         *       "contacts": [],
-         *       "activity": [],
-         *       "truncated": false
-         *     }
-         */
         ExportMaskedPersonAnswer: {
-            /** @description The address */
+            /**
+             * @description The address
+             * @example x@recipient.example
+             */
             email: string;
             /** @description The person as a destination; null: not one */
             destination: components["schemas"]["MaskedDestination"] | null;
-            /** @description The aliases that forward to the person, deleted ones too */
+            /**
+             * @description The aliases that forward to the person, deleted ones too
+             * @example []
+             */
             alias_ids: components["schemas"]["RecordId"][];
-            /** @description The contacts */
+            /**
+             * @description The contacts
+             * @example []
+             */
             contacts: components["schemas"]["MaskedContact"][];
-            /** @description What happened, newest first */
+            /**
+             * @description What happened, newest first
+             * @example []
+             */
             activity: components["schemas"]["MaskedActivity"][];
-            /** @description There is more: 1,000 contacts and 1,000 entries are shown */
+            /**
+             * @description There is more: 1,000 contacts and 1,000 entries are shown
+             * @example false
+             */
             truncated: boolean;
         };
-        /**
-         * @example {
-         *       "domain": "masked.postern.example",
-         *       "records": [
-         *         {
-         *           "purpose": "mx",
-         *           "type": "MX",
-         *           "name": "masked.postern.example",
-         *           "value": "mx.postern.example",
-         *           "priority": 10
-         *         }
-         *       ]
-         *     }
-         */
         GetMaskedDomainAnswer: {
-            /** @description The domain's name */
+            /**
+             * @description The domain's name
+             * @example masked.postern.example
+             */
             domain: string;
             /** @description The DNS records */
             records: components["schemas"]["MaskedDomainRecord"][];
@@ -4237,6 +4151,8 @@ export interface components {
          *       "spam_score": 0,
          *       "received_at": "2026-11-24T09:30:00.000Z",
          *       "processed_at": "2026-11-24T09:30:00.000Z",
+         *       "domain_id": "0193a5c0-7b1e-7000-8000-000000000004",
+         *       "size": 275,
          *       "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
          *       "reason": null,
          *       "from": "anna@contact.example",
@@ -4263,7 +4179,7 @@ export interface components {
          *         "tls": false
          *       },
          *       "thread": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000004",
+         *         "id": "0193a5c0-7b1e-7000-8000-000000000005",
          *         "in_reply_to": null,
          *         "references": [],
          *         "matched_email_id": null
@@ -4275,9 +4191,7 @@ export interface components {
          *       },
          *       "auto_submitted": false,
          *       "recipient_tag": null,
-         *       "domain_id": "0193a5c0-7b1e-7000-8000-000000000005",
          *       "raw_url": "https://api.postern.example/v1/inbound-emails/0193a5c0-7b1e-7000-8000-0000000000",
-         *       "size": 275,
          *       "truncated": false,
          *       "defects": [],
          *       "rule_ids": [],
@@ -4306,38 +4220,7 @@ export interface components {
          *       }
          *     }
          */
-        InboundEmail: {
-            id: components["schemas"]["RecordId"];
-            /** @description With angle brackets */
-            message_id: string | null;
-            /** @description The From field as it reads */
-            from_address: string | null;
-            /** @description The envelope recipient */
-            to_address: string;
-            /** @description The Subject field */
-            subject: string | null;
-            /**
-             * @description received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on
-             * @enum {string}
-             */
-            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
-            /** @description test: simulated */
-            environment: components["schemas"]["Environment"];
-            /**
-             * Format: uuid
-             * @description UUIDv7
-             */
-            alias_id: string | null;
-            /** @description Whether files are attached */
-            has_attachments: boolean;
-            /** @description The sum of the spam symbols; null when nobody judged */
-            spam_score: number | null;
-            received_at: components["schemas"]["Timestamp"];
-            /**
-             * Format: date-time
-             * @description RFC 3339, UTC
-             */
-            processed_at: string | null;
+        InboundEmail: components["schemas"]["ReceivedMail"] & {
             /**
              * Format: uuid
              * @description The same as `id`: as the event names it
@@ -4379,15 +4262,8 @@ export interface components {
             auto_submitted: boolean;
             /** @description What stands after a + in the recipient's address */
             recipient_tag: string | null;
-            /**
-             * Format: uuid
-             * @description UUIDv7
-             */
-            domain_id: string | null;
             /** @description Where the message as stored can be downloaded */
             raw_url: string;
-            /** @description Size in bytes */
-            size: number;
             /** @description Always false here: the record holds all */
             truncated: boolean;
             /** @description What was wrong with the message */
@@ -4407,50 +4283,12 @@ export interface components {
         InboundEmailAnswer: {
             email: components["schemas"]["InboundEmail"];
         };
-        InboundEmailRow: {
-            id: components["schemas"]["RecordId"];
-            /** @description With angle brackets */
-            message_id: string | null;
-            /** @description The From field as it reads */
-            from_address: string | null;
-            /** @description The envelope recipient */
-            to_address: string;
-            /** @description The Subject field */
-            subject: string | null;
-            /**
-             * @description received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on
-             * @enum {string}
-             */
-            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
-            /** @description test: simulated */
-            environment: components["schemas"]["Environment"];
-            /**
-             * Format: uuid
-             * @description UUIDv7
-             */
-            alias_id: string | null;
-            /** @description Whether files are attached */
-            has_attachments: boolean;
-            /** @description The sum of the spam symbols; null when nobody judged */
-            spam_score: number | null;
-            received_at: components["schemas"]["Timestamp"];
-            /**
-             * Format: date-time
-             * @description RFC 3339, UTC
-             */
-            processed_at: string | null;
-            /**
-             * Format: uuid
-             * @description UUIDv7
-             */
-            domain_id: string | null;
+        InboundEmailRow: components["schemas"]["ReceivedMail"] & {
             /**
              * Format: uuid
              * @description The conversation it belongs to
              */
             thread_id: string | null;
-            /** @description Size in bytes */
-            size: number;
         };
         /**
          * @example {
@@ -4535,6 +4373,11 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
+        /**
+         * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
+         * @enum {string}
+         */
+        InboundRuleAction: "webhook" | "forward" | "store" | "drop";
         InboundRuleAnswer: {
             rule: components["schemas"]["InboundRule"];
         };
@@ -4546,6 +4389,18 @@ export interface components {
         InboundRuleMatch: {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "path": "match.all[0]",
+         *       "field": "subject",
+         *       "comparator": "equals",
+         *       "found": [
+         *         "Where is my order?"
+         *       ],
+         *       "matched": false,
+         *       "value": "shop"
+         *     }
+         */
         InboundRuleStep: {
             /** @description Of the condition, such as match.all[1] */
             path: string;
@@ -4560,6 +4415,24 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *       "matched": false,
+         *       "steps": [
+         *         {
+         *           "path": "match.all[0]",
+         *           "field": "subject",
+         *           "comparator": "equals",
+         *           "found": [
+         *             "Where is my order?"
+         *           ],
+         *           "matched": false,
+         *           "value": "shop"
+         *         }
+         *       ]
+         *     }
+         */
         InboundRuleTrial: {
             email_id: components["schemas"]["RecordId"];
             /** @description Whether it held */
@@ -4715,6 +4588,12 @@ export interface components {
             /** @description The five most frequent */
             top_bounce_reasons: components["schemas"]["BounceReason"][];
         };
+        /**
+         * @example {
+         *       "id": "0193a5c0-7b1e-7000-8000-000000000002",
+         *       "name": "First live key"
+         *     }
+         */
         KeyInUse: {
             id: components["schemas"]["RecordId"];
             /** @description The key's name */
@@ -4725,71 +4604,11 @@ export interface components {
          * @enum {string}
          */
         LimitType: "daily" | "hourly" | "per_minute" | "monthly_quota" | "requests_per_second" | "processor_time";
-        /**
-         * @example {
-         *       "deliveries": [],
-         *       "total": 0,
-         *       "limit": 50,
-         *       "offset": 0,
-         *       "warnings": []
-         *     }
-         */
-        ListDeliveriesOfWebhookAnswer: {
-            /** @description The deliveries */
-            deliveries: components["schemas"]["WebhookDelivery"][];
-            /**
-             * @description Exact up to 100,000; above it total_is_at_least stands beside it
-             * @example 1
-             */
-            total: number;
-            /**
-             * @description There are this many or more
-             * @enum {boolean}
-             */
-            total_is_at_least?: true;
-            /**
-             * @description How many rows a page has at most
-             * @example 50
-             */
-            limit: number;
-            /**
-             * @description How many rows were skipped
-             * @example 0
-             */
-            offset: number;
-            /** @description What should be looked at */
-            warnings: string[];
-        };
-        /**
-         * @example {
-         *       "domain": "shop1.example",
-         *       "keys": [
-         *         {
-         *           "selector": "postern2",
-         *           "domain": "shop1.example",
-         *           "algorithm": "ed25519",
-         *           "public_key": "6gR5/xRd2q+VjSr71YwzH/PlRy8fH8XlNadXOUOs3tE=",
-         *           "status": "pending",
-         *           "active": false,
-         *           "verified": false,
-         *           "created_at": "2026-11-24T09:30:00.000Z",
-         *           "activated_at": null,
-         *           "retires_at": null,
-         *           "deactivated_at": null
-         *         }
-         *       ],
-         *       "dns_records": [
-         *         {
-         *           "type": "TXT",
-         *           "name": "postern2._domainkey.shop1.example",
-         *           "value": "v=DKIM1; k=ed25519; p=6gR5/xRd2q+VjSr71YwzH/PlRy8fH8XlNadXOUOs3tE=",
-         *           "selector": "postern2"
-         *         }
-         *       ]
-         *     }
-         */
         ListDkimKeysAnswer: {
-            /** @description The domain's name */
+            /**
+             * @description The domain's name
+             * @example shop1.example
+             */
             domain: string;
             /** @description The keys */
             keys: components["schemas"]["DkimKey"][];
@@ -4800,11 +4619,11 @@ export interface components {
          * @example {
          *       "daily": [
          *         {
-         *           "date": "2026-11-24",
-         *           "total": 0,
          *           "pass_dkim": 0,
          *           "pass_spf": 0,
          *           "aligned": 0,
+         *           "date": "2026-11-24",
+         *           "total": 0,
          *           "alignment_rate": 0,
          *           "disposition": {
          *             "none": 0,
@@ -4824,85 +4643,11 @@ export interface components {
             /** @description How many days the figures cover */
             days: number;
         };
-        /**
-         * @example {
-         *       "sources": [
-         *         {
-         *           "source_ip": "192.0.2.9",
-         *           "total": 3,
-         *           "pass_dkim": 3,
-         *           "pass_spf": 3,
-         *           "aligned": 3,
-         *           "dkim_rate": 1,
-         *           "spf_rate": 1,
-         *           "classification": "authorised",
-         *           "dkim_domains": [
-         *             "shop1.example"
-         *           ],
-         *           "spf_domains": [],
-         *           "reporters": [
-         *             "shop"
-         *           ],
-         *           "first_seen": "2026-11-24",
-         *           "last_seen": "2026-11-24"
-         *         }
-         *       ],
-         *       "total": 1,
-         *       "limit": 20,
-         *       "offset": 0,
-         *       "days": 30
-         *     }
-         */
-        ListDmarcSourcesAnswer: {
-            /** @description The sources */
-            sources: components["schemas"]["DmarcSource"][];
-            /**
-             * @description Exact up to 100,000; above it total_is_at_least stands beside it
-             * @example 1
-             */
-            total: number;
-            /**
-             * @description There are this many or more
-             * @enum {boolean}
-             */
-            total_is_at_least?: true;
-            /**
-             * @description How many rows a page has at most
-             * @example 50
-             */
-            limit: number;
-            /**
-             * @description How many rows were skipped
-             * @example 0
-             */
-            offset: number;
-            /** @description How many days the figures cover */
-            days: number;
-        };
-        /**
-         * @example {
-         *       "domain": "shop1.example",
-         *       "records": [
-         *         {
-         *           "purpose": "ownership",
-         *           "type": "TXT",
-         *           "name": "_postern.shop1.example",
-         *           "value": "postern-verify=0example0",
-         *           "priority": null,
-         *           "ttl": 3600,
-         *           "required": true,
-         *           "status": "ok",
-         *           "found": [
-         *             "postern-verify=0example0"
-         *           ],
-         *           "hint": null,
-         *           "checked_at": "2026-11-24T09:30:00.000Z"
-         *         }
-         *       ]
-         *     }
-         */
         ListDomainDnsRecordsAnswer: {
-            /** @description The domain's name */
+            /**
+             * @description The domain's name
+             * @example shop1.example
+             */
             domain: string;
             /** @description The DNS records */
             records: components["schemas"]["DnsRecord"][];
@@ -4927,56 +4672,6 @@ export interface components {
         ListEmailEventsAnswer: {
             /** @description The events */
             events: components["schemas"]["EmailEvent"][];
-        };
-        /**
-         * @example {
-         *       "deliveries": [
-         *         {
-         *           "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *           "endpoint_id": "0193a5c0-7b1e-7000-8000-000000000002",
-         *           "event_id": "0193a5c0-7b1e-7000-8000-000000000003",
-         *           "event": "email.bounced",
-         *           "attempt": 1,
-         *           "status": "failed",
-         *           "status_code": null,
-         *           "error": "dns: the host has no address on the public internet",
-         *           "duration_ms": 18,
-         *           "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
-         *           "created_at": "2026-11-24T09:30:00.000Z",
-         *           "next_attempt_at": null
-         *         }
-         *       ],
-         *       "total": 1,
-         *       "limit": 50,
-         *       "offset": 0,
-         *       "warnings": []
-         *     }
-         */
-        ListWebhookDeliveriesAnswer: {
-            /** @description The deliveries */
-            deliveries: components["schemas"]["WebhookDelivery"][];
-            /**
-             * @description Exact up to 100,000; above it total_is_at_least stands beside it
-             * @example 1
-             */
-            total: number;
-            /**
-             * @description There are this many or more
-             * @enum {boolean}
-             */
-            total_is_at_least?: true;
-            /**
-             * @description How many rows a page has at most
-             * @example 50
-             */
-            limit: number;
-            /**
-             * @description How many rows were skipped
-             * @example 0
-             */
-            offset: number;
-            /** @description What should be looked at */
-            warnings: string[];
         };
         MailFigures: {
             /** @description Recipients whose first attempt has an outcome; sending again by hand counts */
@@ -5069,8 +4764,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "zy9ttfi779@masked.postern.example",
-         *       "address": "zy9ttfi779",
+         *       "email": "5cdd77aav2@masked.postern.example",
+         *       "address": "5cdd77aav2",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop27@mailbox.example"
@@ -5088,6 +4783,8 @@ export interface components {
          *       "unopened_files": "hold",
          *       "own_name": "leave",
          *       "reply_report": "hidden",
+         *       "tracking_pixels": "leave",
+         *       "list_unsubscribe": "original",
          *       "emails_received": 0,
          *       "emails_forwarded": 0,
          *       "emails_replied": 0,
@@ -5157,6 +4854,16 @@ export interface components {
              * @enum {string}
              */
             reply_report: "never" | "hidden" | "always";
+            /**
+             * @description Whether forwards keep pictures that track
+             * @enum {string}
+             */
+            tracking_pixels: "leave" | "cut";
+            /**
+             * @description What unsubscribing in a forward does
+             * @enum {string}
+             */
+            list_unsubscribe: "original" | "disable_alias" | "block_sender";
             /** @description Mails received */
             emails_received: number;
             /** @description Mails passed on to the destinations */
@@ -5234,7 +4941,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.uizbilwne63zpkw55b52abwhwi@masked.postern.example",
+         *       "reply_address": "r.jkzpk7aa7htvgqwrhgfs54nhbe@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5335,6 +5042,15 @@ export interface components {
             /** @description The destinations */
             destinations: components["schemas"]["MaskedDestination"][];
         };
+        /**
+         * @example {
+         *       "purpose": "mx",
+         *       "type": "MX",
+         *       "name": "masked.postern.example",
+         *       "value": "mx.postern.example",
+         *       "priority": 10
+         *     }
+         */
         MaskedDomainRecord: {
             /**
              * @description What the record is for
@@ -5353,33 +5069,54 @@ export interface components {
             /** @description Low runs first */
             priority: number | null;
         };
-        /**
-         * @example {
-         *       "replies_person_hour": 40,
-         *       "replies_person_day": 100,
-         *       "replies_hour": 1000,
-         *       "replies_day": 5000,
-         *       "aliases_hour": 500,
-         *       "aliases_day": 2000,
-         *       "updated_at": "2026-11-24T09:30:00.000Z"
-         *     }
-         */
         MaskedSettings: {
-            /** @description Mails an hour that one mailbox sends through all its aliases together. 40 at first */
+            /**
+             * @description Mails an hour that one mailbox sends through all its aliases together. 40 at first
+             * @example 40
+             */
             replies_person_hour: number;
-            /** @description The same for a day (UTC). 200 at first */
+            /**
+             * @description The same for a day (UTC). 200 at first
+             * @example 100
+             */
             replies_person_day: number;
-            /** @description Mails an hour that leave through all aliases of the organization. 1,000 at first */
+            /**
+             * @description Mails an hour that leave through all aliases of the organization. 1,000 at first
+             * @example 1000
+             */
             replies_hour: number;
-            /** @description The same for a day (UTC). 5,000 at first */
+            /**
+             * @description The same for a day (UTC). 5,000 at first
+             * @example 5000
+             */
             replies_day: number;
-            /** @description Aliases that may be created within an hour. 500 at first */
+            /**
+             * @description Aliases that may be created within an hour. 500 at first
+             * @example 500
+             */
             aliases_hour: number;
-            /** @description The same for a day (UTC). 2,000 at first */
+            /**
+             * @description The same for a day (UTC). 2,000 at first
+             * @example 2000
+             */
             aliases_day: number;
+            /**
+             * @description Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
+             * @example quarantine
+             * @enum {string}
+             */
+            forged_mail: "quarantine" | "warn";
+            /**
+             * @description Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the oldest says that DMARC passed
+             * @example [
+             *       "google.com"
+             *     ]
+             */
+            arc_sealers: string[];
             /**
              * Format: date-time
              * @description RFC 3339, UTC
+             * @example 2026-11-24T09:30:00.000Z
              */
             updated_at: string | null;
         };
@@ -5407,6 +5144,14 @@ export interface components {
         Metadata: {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *       "name": "My organization",
+         *       "plan": "enterprise",
+         *       "state": "active"
+         *     }
+         */
         Organization: {
             id: components["schemas"]["RecordId"];
             /** @description The organization's name */
@@ -5417,6 +5162,35 @@ export interface components {
              * @enum {string}
              */
             state: "pending_review" | "active" | "suspended";
+        };
+        OutboundEvent: {
+            /**
+             * Format: date-time
+             * @description When the event was made
+             */
+            timestamp: string;
+            /**
+             * Format: uuid
+             * @description The same on every attempt; deduplicate by it
+             */
+            event_id: string;
+            /**
+             * Format: uuid
+             * @description The e-mail's id
+             */
+            email_id: string;
+            /** @description The Message-ID, without angle brackets */
+            message_id: string;
+            environment: components["schemas"]["Environment"];
+            /** @description The tags given when sending */
+            tags: string[];
+            metadata: components["schemas"]["Metadata"];
+            /** @description The From field */
+            from: string;
+            /** @description The recipient that it is about */
+            recipient: string;
+            /** @description The Subject field */
+            subject: string;
         };
         Page: {
             /**
@@ -5532,6 +5306,46 @@ export interface components {
             timestamp: components["schemas"]["Timestamp"];
             /** @description An Event as JSON: the very bytes that a webhook gets */
             body: string;
+        };
+        ReceivedMail: {
+            id: components["schemas"]["RecordId"];
+            /** @description With angle brackets */
+            message_id: string | null;
+            /** @description The From field as it reads */
+            from_address: string | null;
+            /** @description The envelope recipient */
+            to_address: string;
+            /** @description The Subject field */
+            subject: string | null;
+            /**
+             * @description received: stored, not processed yet. delivered: handed on (webhook queued, forward queued, or stored). failed: could not be handed on
+             * @enum {string}
+             */
+            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
+            /** @description test: simulated */
+            environment: components["schemas"]["Environment"];
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            alias_id: string | null;
+            /** @description Whether files are attached */
+            has_attachments: boolean;
+            /** @description The sum of the spam symbols; null when nobody judged */
+            spam_score: number | null;
+            received_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            processed_at: string | null;
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            domain_id: string | null;
+            /** @description Size in bytes */
+            size: number;
         };
         Recipient: {
             /** @description The recipient's address */
@@ -5737,8 +5551,7 @@ export interface components {
             message_id: string;
             status: components["schemas"]["AcceptedStatus"];
             environment: components["schemas"]["Environment"];
-            /** @description Recipients that are left out, because their addresses are suppressed */
-            suppressed: components["schemas"]["SuppressedRecipient"][];
+            suppressed: components["schemas"]["SuppressedRecipients"];
             /** @description Recipients a month; 0 for test keys */
             quota_limit: number;
             /** @description Recipients accepted this month, these included; 0 for test keys */
@@ -5888,111 +5701,20 @@ export interface components {
             /** @default always */
             mode?: components["schemas"]["RelayMode"];
         };
-        /**
-         * @example {
-         *       "accepted": true,
-         *       "results": [
-         *         {
-         *           "recipient": "help1795528871562@shop1.example",
-         *           "accepted": true,
-         *           "smtp_code": 250,
-         *           "enhanced_code": "2.0.0",
-         *           "message": "taken",
-         *           "email_id": "0193a5c0-7b1e-7000-8000-000000000001"
-         *         }
-         *       ],
-         *       "email": {
-         *         "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "message_id": "<0193a5c0-7b1e-7000-8000-000000000002@simulated.invalid>",
-         *         "from_address": "Anna <anna@contact.example>",
-         *         "to_address": "help1795528871562@shop1.example",
-         *         "subject": "Where is my order?",
-         *         "status": "delivered",
-         *         "environment": "test",
-         *         "alias_id": "0193a5c0-7b1e-7000-8000-000000000003",
-         *         "has_attachments": false,
-         *         "spam_score": 0,
-         *         "received_at": "2026-11-24T09:30:00.000Z",
-         *         "processed_at": "2026-11-24T09:30:00.000Z",
-         *         "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *         "reason": null,
-         *         "from": "Anna <anna@contact.example>",
-         *         "to": "help1795528871562@shop1.example",
-         *         "cc": [],
-         *         "reply_to": null,
-         *         "date": "2026-11-24T09:30:00.000Z",
-         *         "text": "It has not come.\n",
-         *         "html": null,
-         *         "headers": [
-         *           {
-         *             "name": "From",
-         *             "value": "Anna <anna@contact.example>"
-         *           }
-         *         ],
-         *         "attachments": [],
-         *         "spf": "none",
-         *         "dkim": "none",
-         *         "envelope": {
-         *           "from": "anna@contact.example",
-         *           "to": "help1795528871562@shop1.example",
-         *           "remote_ip": "192.0.2.1",
-         *           "helo": "simulated.invalid",
-         *           "tls": false
-         *         },
-         *         "thread": {
-         *           "id": "0193a5c0-7b1e-7000-8000-000000000004",
-         *           "in_reply_to": null,
-         *           "references": [],
-         *           "matched_email_id": null
-         *         },
-         *         "spam": {
-         *           "score": 0,
-         *           "verdict": "ham",
-         *           "symbols": []
-         *         },
-         *         "auto_submitted": false,
-         *         "recipient_tag": null,
-         *         "domain_id": "0193a5c0-7b1e-7000-8000-000000000005",
-         *         "raw_url": "https://api.postern.example/v1/inbound-emails/0193a5c0-7b1e-7000-8000-0000000000",
-         *         "size": 323,
-         *         "truncated": false,
-         *         "defects": [],
-         *         "rule_ids": [],
-         *         "forwards": [],
-         *         "deliveries": [],
-         *         "released_at": null,
-         *         "auth_results": {
-         *           "dkim": {
-         *             "result": "none",
-         *             "domain": null,
-         *             "selector": null,
-         *             "passed_domains": [],
-         *             "from_aligned": false
-         *           },
-         *           "spf": {
-         *             "result": "none",
-         *             "domain": "contact.example",
-         *             "from_aligned": false
-         *           },
-         *           "dmarc": {
-         *             "result": "none",
-         *             "from_domain": "contact.example",
-         *             "dkim_aligned": false,
-         *             "spf_aligned": false
-         *           }
-         *         }
-         *       },
-         *       "messages": []
-         *     }
-         */
         SimulateInboundEmailAnswer: {
-            /** @description By at least one recipient */
+            /**
+             * @description By at least one recipient
+             * @example true
+             */
             accepted: boolean;
             /** @description What SMTP would have said, in the order of `to` */
             results: components["schemas"]["SimulatedReply"][];
             /** @description The address */
             email: components["schemas"]["InboundEmail"] | null;
-            /** @description What would have left: forwards, replies of masked addresses, notices about those */
+            /**
+             * @description What would have left: forwards, replies of masked addresses, notices about those
+             * @example []
+             */
             messages: components["schemas"]["SimulatedMessage"][];
         };
         /**
@@ -6059,6 +5781,16 @@ export interface components {
             /** @description The same, byte for byte */
             raw_base64: string;
         };
+        /**
+         * @example {
+         *       "recipient": "help1795532191668@shop1.example",
+         *       "accepted": true,
+         *       "smtp_code": 250,
+         *       "enhanced_code": "2.0.0",
+         *       "message": "taken",
+         *       "email_id": "0193a5c0-7b1e-7000-8000-000000000001"
+         *     }
+         */
         SimulatedReply: {
             /** @description The recipient's address */
             recipient: string;
@@ -6076,6 +5808,12 @@ export interface components {
              */
             email_id: string | null;
         };
+        /**
+         * @example {
+         *       "reject": "tag",
+         *       "quarantine": "tag"
+         *     }
+         */
         SpamDmarcAction: {
             /**
              * @description With mail that fails DMARC where the author's domain asks to reject it; tag at first
@@ -6118,6 +5856,13 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "tag": 5,
+         *       "quarantine": 8,
+         *       "reject": 15
+         *     }
+         */
         SpamThresholds: {
             /** @description From this score on mail is marked: X-Spam fields on its copies, `spam.verdict` tag. 5 at first; null: never */
             tag: number | null;
@@ -6162,6 +5907,8 @@ export interface components {
             /** @description Why: hard_bounce, complaint, manual or unsubscribe */
             reason: string;
         };
+        /** @description Recipients that are left out, because their addresses are suppressed */
+        SuppressedRecipients: components["schemas"]["SuppressedRecipient"][];
         /**
          * @example {
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
@@ -6413,32 +6160,31 @@ export interface components {
             /** @description The templates */
             templates: components["schemas"]["Template"][];
         };
-        /**
-         * @example {
-         *       "subject": "shop Anna",
-         *       "html_body": "<p>shop</p>",
-         *       "text_body": null,
-         *       "missing_variables": [],
-         *       "unused_variables": [],
-         *       "warnings": [
-         *         {
-         *           "code": "no_text_part",
-         *           "field": "text_body",
-         *           "message": "there is no text part; one is made from the HTML when the e-mail is sent"
-         *         }
-         *       ]
-         *     }
-         */
         TemplatePreview: {
-            /** @description The Subject field */
+            /**
+             * @description The Subject field
+             * @example shop Anna
+             */
             subject: string;
-            /** @description The HTML body */
+            /**
+             * @description The HTML body
+             * @example <p>shop</p>
+             */
             html_body: string | null;
-            /** @description The plain text body */
+            /**
+             * @description The plain text body
+             * @example null
+             */
             text_body: string | null;
-            /** @description Required, without default, not given; shown empty here */
+            /**
+             * @description Required, without default, not given; shown empty here
+             * @example []
+             */
             missing_variables: string[];
-            /** @description Given, but no source reads them */
+            /**
+             * @description Given, but no source reads them
+             * @example []
+             */
             unused_variables: string[];
             /** @description What should be looked at */
             warnings: components["schemas"]["TemplateWarning"][];
@@ -6471,6 +6217,13 @@ export interface components {
         TemplateVariables: {
             [key: string]: unknown;
         };
+        /**
+         * @example {
+         *       "code": "no_text_part",
+         *       "field": "text_body",
+         *       "message": "there is no text part; one is made from the HTML when the e-mail is sent"
+         *     }
+         */
         TemplateWarning: {
             /** @description empty_subject, gmail_clipping, no_text_part, unescaped_output or broken_link */
             code: string;
@@ -6479,36 +6232,18 @@ export interface components {
             /** @description A sentence for people */
             message: string;
         };
-        /**
-         * @example {
-         *       "results": [
-         *         {
-         *           "email_id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *           "matched": false,
-         *           "steps": [
-         *             {
-         *               "path": "match.all[0]",
-         *               "field": "subject",
-         *               "comparator": "equals",
-         *               "found": [
-         *                 "Where is my order?"
-         *               ],
-         *               "matched": false,
-         *               "value": "shop"
-         *             }
-         *           ]
-         *         }
-         *       ],
-         *       "tested": 5,
-         *       "matched": 3
-         *     }
-         */
         TestInboundRuleAnswer: {
             /** @description The results */
             results: components["schemas"]["InboundRuleTrial"][];
-            /** @description How many mails were looked at */
+            /**
+             * @description How many mails were looked at
+             * @example 5
+             */
             tested: number;
-            /** @description For how many mails the rule held */
+            /**
+             * @description For how many mails the rule held
+             * @example 3
+             */
             matched: number;
         };
         /**
@@ -6562,21 +6297,21 @@ export interface components {
          *     }
          */
         UpdateAliasRequest: {
-            /** @description Exact (`support`), a glob (`support*`, `?` is one character), or `*`. Compared without regard to case. An exact alias goes before globs, a longer glob before a shorter one */
+            /** @description As in createAlias */
             local_part?: string;
             /**
-             * @description webhook: event to `webhook_ids`, or to the endpoints of the domain when that is empty. forward: to `forward_to`. store: kept, no event. drop: accepted and put aside
+             * @description As in createAlias
              * @enum {string}
              */
             action?: "webhook" | "forward" | "store" | "drop";
             /** @description The mailboxes that mail is forwarded to */
             forward_to?: string[];
             /**
-             * @description preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the alias, the sender's address is in Reply-To
+             * @description As in createAlias
              * @enum {string}
              */
             forward_mode?: "preserve_from" | "masked";
-            /** @description One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+            /** @description As in createAlias */
             webhook_ids?: components["schemas"]["RecordId"][];
             /** @description For yourself; recipients do not see it */
             description?: string | null;
@@ -6644,18 +6379,14 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"];
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][];
-            /**
-             * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
-             * @enum {string}
-             */
-            action?: "webhook" | "forward" | "store" | "drop";
+            action?: components["schemas"]["InboundRuleAction"];
             /** @description Low runs first; left out: last */
             priority?: number;
             /** @description false: switched off */
             active?: boolean;
             /** @description The mailboxes that mail is forwarded to */
             forward_to?: string[];
-            /** @description One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+            /** @description As in createInboundRule */
             webhook_ids?: components["schemas"]["RecordId"][];
         };
         /**
@@ -6697,17 +6428,17 @@ export interface components {
             /** @description false: nothing can be sent from the alias */
             reply_enabled?: boolean;
             /**
-             * @description Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where it must not is held, and its author is told
+             * @description As in createMaskedAlias
              * @enum {string}
              */
             redact?: "all" | "quoted" | "off";
             /**
-             * @description What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the activity says where it is, and its author is told which file
+             * @description As in createMaskedAlias
              * @enum {string}
              */
             unopened_files?: "hold" | "send";
             /**
-             * @description The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace: display_name, or the alias, stands there
+             * @description As in createMaskedAlias
              * @enum {string}
              */
             own_name?: "leave" | "replace";
@@ -6716,6 +6447,16 @@ export interface components {
              * @enum {string}
              */
             reply_report?: "never" | "hidden" | "always";
+            /**
+             * @description cut: forwards have no pictures that nobody is to see
+             * @enum {string}
+             */
+            tracking_pixels?: "leave" | "cut";
+            /**
+             * @description What unsubscribing in a forward does. original: what its author set
+             * @enum {string}
+             */
+            list_unsubscribe?: "original" | "disable_alias" | "block_sender";
         };
         /**
          * @example {
@@ -6746,6 +6487,13 @@ export interface components {
             aliases_hour?: number;
             /** @description The same for a day (UTC). 2,000 at first */
             aliases_day?: number;
+            /**
+             * @description Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
+             * @enum {string}
+             */
+            forged_mail?: "quarantine" | "warn";
+            /** @description Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the oldest says that DMARC passed */
+            arc_sealers?: string[];
         };
         /**
          * @example {
@@ -6761,7 +6509,7 @@ export interface components {
             slug?: string;
             /** @description For yourself; recipients do not see it */
             description?: string | null;
-            /** @description Handlebars-style: {{name}}, {{{unescaped}}}, {{user.name}}, {{items[0].name}}, {{#if}}…{{else if}}…{{else}}…{{/if}}, {{#unless}}, {{#each}} with this, @index, @first, @last, @key and ../, {{default name "friend"}}. At most 512 KiB */
+            /** @description As in createTemplate */
             html_body?: string | null;
             /** @description The same language without escaping. When null, made from the HTML on sending */
             text_body?: string | null;
@@ -6783,7 +6531,7 @@ export interface components {
             url?: string;
             /** @description The events */
             events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained")[];
-            /** @description Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000 instructions together (some 80 of the usual size) */
+            /** @description As in createWebhook */
             match_pattern?: string | null;
             /** @description false: switched off */
             enabled?: boolean;
@@ -6820,79 +6568,20 @@ export interface components {
             /** @description Requests that the API takes from the organization */
             requests_per_second: number;
         };
-        /**
-         * @example {
-         *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *       "domain": "shop1.example",
-         *       "type": "both",
-         *       "verified": true,
-         *       "ownership_verified": true,
-         *       "mx_verified": true,
-         *       "spf_verified": true,
-         *       "dkim_verified": true,
-         *       "dmarc_verified": true,
-         *       "return_path_verified": true,
-         *       "status": "verified",
-         *       "catch_all_enabled": true,
-         *       "catch_all_webhook_ids": [],
-         *       "active": true,
-         *       "tls_policy": "opportunistic",
-         *       "ip_pool": null,
-         *       "last_dns_check": "2026-11-24T09:30:00.000Z",
-         *       "verified_at": "2026-11-24T09:30:00.000Z",
-         *       "created_at": "2026-11-24T09:30:00.000Z",
-         *       "updated_at": "2026-11-24T09:30:00.000Z",
-         *       "warming": {
-         *         "phase": "warmed",
-         *         "daily_limit": null,
-         *         "hourly_limit": null,
-         *         "per_minute_limit": null,
-         *         "hint": null
-         *       },
-         *       "summary": "shop1.example is verified: 4 of 4 required records are in place.",
-         *       "records": [
-         *         {
-         *           "purpose": "ownership",
-         *           "type": "TXT",
-         *           "name": "_postern.shop1.example",
-         *           "value": "postern-verify=0example0",
-         *           "priority": null,
-         *           "ttl": 3600,
-         *           "required": true,
-         *           "status": "ok",
-         *           "found": [
-         *             "postern-verify=0example0"
-         *           ],
-         *           "hint": null,
-         *           "checked_at": "2026-11-24T09:30:00.000Z"
-         *         }
-         *       ]
-         *     }
-         */
         VerifiedDomain: components["schemas"]["Domain"] & {
-            /** @description Where the domain stands, in a sentence or two */
+            /**
+             * @description Where the domain stands, in a sentence or two
+             * @example shop1.example is verified: 4 of 4 required records are in place.
+             */
             summary: string;
             /** @description The DNS records */
             records: components["schemas"]["DnsRecord"][];
         };
-        /**
-         * @example {
-         *       "domain": "shop1.example",
-         *       "keys": [
-         *         {
-         *           "selector": "postern1",
-         *           "verified": true,
-         *           "status": "ok",
-         *           "found": [
-         *             "v=DKIM1; k=rsa; p=MCowBQYDK2VwAyEA"
-         *           ],
-         *           "hint": null
-         *         }
-         *       ]
-         *     }
-         */
         VerifyDkimKeysAnswer: {
-            /** @description The domain's name */
+            /**
+             * @description The domain's name
+             * @example shop1.example
+             */
             domain: string;
             /** @description The keys */
             keys: components["schemas"]["DkimKeyCheck"][];
@@ -7020,6 +6709,13 @@ export interface components {
             /** @description The days, newest first */
             history: components["schemas"]["WarmingDay"][];
         };
+        /**
+         * @example {
+         *       "daily_limit": 50,
+         *       "hourly_limit": 5,
+         *       "per_minute_limit": 10
+         *     }
+         */
         WarmingLimits: {
             /** @description Recipients a UTC day; null: no limit; 0 while paused */
             daily_limit: number | null;
@@ -7094,7 +6790,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 18,
+         *       "duration_ms": 15,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null
@@ -7141,6 +6837,21 @@ export interface components {
         WebhookDeliveryAnswer: {
             delivery: components["schemas"]["WebhookDelivery"];
         };
+        /**
+         * @example {
+         *       "deliveries": [],
+         *       "warnings": [],
+         *       "total": 0,
+         *       "limit": 50,
+         *       "offset": 0
+         *     }
+         */
+        WebhookDeliveryList: components["schemas"]["Page"] & {
+            /** @description The deliveries */
+            deliveries: components["schemas"]["WebhookDelivery"][];
+            /** @description What should be looked at */
+            warnings: string[];
+        };
         WebhookList: components["schemas"]["Page"] & {
             /** @description The endpoints */
             webhooks: components["schemas"]["Webhook"][];
@@ -7166,6 +6877,18 @@ export interface components {
                 "application/json": components["schemas"]["AllSuppressed"];
             };
         };
+        /** @description Any other answer is an error. 400: invalid parameters. 401: no valid API key. 403: not allowed. 404: what the path names is not there. 500: an internal error. 503: starting, stopping or shedding load */
+        AnyError: {
+            headers: {
+                "X-Request-ID": components["headers"]["RequestId"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                "WWW-Authenticate": components["headers"]["Challenge"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
         /** @description Success */
         ApiKeyAnswer: {
             headers: {
@@ -7173,17 +6896,6 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["ApiKeyAnswer"];
-            };
-        };
-        /** @description 400: invalid parameters. 401: no valid API key. 403: not allowed */
-        ClientError: {
-            headers: {
-                "X-Request-ID": components["headers"]["RequestId"];
-                "WWW-Authenticate": components["headers"]["Challenge"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
             };
         };
         /** @description Already exists, or not possible in this state */
@@ -7305,16 +7017,6 @@ export interface components {
                 "application/json": components["schemas"]["MaskedSettings"];
             };
         };
-        /** @description No such resource */
-        NotFound: {
-            headers: {
-                "X-Request-ID": components["headers"]["RequestId"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
         /** @description A rate or sending limit is exceeded */
         RateLimited: {
             headers: {
@@ -7336,17 +7038,6 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["RelayAnswer"];
-            };
-        };
-        /** @description 500: an internal error. 503: starting, stopping or shedding load */
-        ServerError: {
-            headers: {
-                "X-Request-ID": components["headers"]["RequestId"];
-                "Retry-After": components["headers"]["RetryAfter"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
             };
         };
         /** @description Accepted */
@@ -7383,6 +7074,15 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["WebhookAnswer"];
+            };
+        };
+        /** @description Success */
+        WebhookDeliveryList: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["WebhookDeliveryList"];
             };
         };
     };
@@ -7484,8 +7184,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getUsage: {
@@ -7507,8 +7206,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listApiKeys: {
@@ -7537,8 +7235,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createApiKey: {
@@ -7569,8 +7266,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getApiKey: {
@@ -7586,10 +7282,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["ApiKeyAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     renameApiKey: {
@@ -7609,10 +7303,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["ApiKeyAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     revokeApiKey: {
@@ -7628,10 +7320,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listAuditLog: {
@@ -7668,8 +7358,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomains: {
@@ -7698,8 +7387,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createDomain: {
@@ -7730,8 +7418,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDomain: {
@@ -7747,10 +7434,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Domain"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateDomain: {
@@ -7770,10 +7455,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Domain"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteDomain: {
@@ -7792,11 +7475,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomainDnsRecords: {
@@ -7820,10 +7501,8 @@ export interface operations {
                     "application/json": components["schemas"]["ListDomainDnsRecordsAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     verifyDomain: {
@@ -7847,11 +7526,9 @@ export interface operations {
                     "application/json": components["schemas"]["VerifiedDomain"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDkimKeys: {
@@ -7875,10 +7552,8 @@ export interface operations {
                     "application/json": components["schemas"]["ListDkimKeysAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createDkimKey: {
@@ -7910,11 +7585,9 @@ export interface operations {
                     "application/json": components["schemas"]["DkimKeyAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     rotateDkimKey: {
@@ -7942,11 +7615,9 @@ export interface operations {
                     "application/json": components["schemas"]["DkimKeyAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deactivateDkimKey: {
@@ -7975,11 +7646,9 @@ export interface operations {
                     "application/json": components["schemas"]["DeactivateDkimKeyAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     verifyDkimKeys: {
@@ -8003,10 +7672,8 @@ export interface operations {
                     "application/json": components["schemas"]["VerifyDkimKeysAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listWebhooks: {
@@ -8035,8 +7702,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createWebhook: {
@@ -8065,11 +7731,9 @@ export interface operations {
                     "application/json": components["schemas"]["CreateWebhookAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getWebhook: {
@@ -8085,10 +7749,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["WebhookAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateWebhook: {
@@ -8108,10 +7770,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["WebhookAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteWebhook: {
@@ -8127,10 +7787,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     rotateWebhookSecret: {
@@ -8158,10 +7816,8 @@ export interface operations {
                     "application/json": components["schemas"]["RotateWebhookSecretAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     testWebhook: {
@@ -8189,11 +7845,9 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listWebhookDeliveries: {
@@ -8220,18 +7874,9 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListWebhookDeliveriesAnswer"];
-                };
-            };
+            200: components["responses"]["WebhookDeliveryList"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDeliveriesOfWebhook: {
@@ -8259,19 +7904,9 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ListDeliveriesOfWebhookAnswer"];
-                };
-            };
-            404: components["responses"]["NotFound"];
+            200: components["responses"]["WebhookDeliveryList"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listEvents: {
@@ -8302,8 +7937,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     replayWebhookDelivery: {
@@ -8327,11 +7961,9 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     replayWebhookRange: {
@@ -8359,11 +7991,9 @@ export interface operations {
                     "application/json": components["schemas"]["ReplayWebhookRangeAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listTemplates: {
@@ -8396,8 +8026,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createTemplate: {
@@ -8428,8 +8057,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getTemplate: {
@@ -8445,10 +8073,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["TemplateAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateTemplate: {
@@ -8468,11 +8094,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["TemplateAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteTemplate: {
@@ -8488,10 +8112,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     previewTemplate: {
@@ -8519,10 +8141,8 @@ export interface operations {
                     "application/json": components["schemas"]["TemplatePreview"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listSuppressions: {
@@ -8561,8 +8181,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     addSuppression: {
@@ -8603,8 +8222,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     checkSuppression: {
@@ -8637,8 +8255,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     exportSuppressions: {
@@ -8671,8 +8288,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     removeSuppression: {
@@ -8688,10 +8304,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getSuppressionImport: {
@@ -8715,10 +8329,8 @@ export interface operations {
                     "application/json": components["schemas"]["SuppressionImportAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     commitSuppressionImport: {
@@ -8734,11 +8346,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             202: components["responses"]["SuppressionImportAnswer202"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getWarming: {
@@ -8754,10 +8364,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Warming"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listWarmingHistory: {
@@ -8786,10 +8394,8 @@ export interface operations {
                     "application/json": components["schemas"]["WarmingDayList"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     startWarming: {
@@ -8809,11 +8415,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Warming"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     pauseWarming: {
@@ -8833,11 +8437,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Warming"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     resumeWarming: {
@@ -8853,11 +8455,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Warming"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDomainStats: {
@@ -8884,10 +8484,8 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStats"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomainStatsDaily: {
@@ -8914,10 +8512,8 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStatsDaily"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomainStatsHourly: {
@@ -8944,10 +8540,8 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStatsHourly"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomainStatsByIsp: {
@@ -8974,10 +8568,8 @@ export interface operations {
                     "application/json": components["schemas"]["ListDomainStatsByIspAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDomainRelay: {
@@ -8993,10 +8585,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["RelayAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     setDomainRelay: {
@@ -9016,10 +8606,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["RelayAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteDomainRelay: {
@@ -9035,10 +8623,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listIpPools: {
@@ -9067,8 +8653,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createIpPool: {
@@ -9099,8 +8684,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getIpPool: {
@@ -9116,10 +8700,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["IpPoolAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateIpPool: {
@@ -9139,11 +8721,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["IpPoolAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteIpPool: {
@@ -9162,11 +8742,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     sendEmail: {
@@ -9195,12 +8773,10 @@ export interface operations {
                     "application/json": components["schemas"]["SendAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["AllSuppressed"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     sendBatch: {
@@ -9264,10 +8840,11 @@ export interface operations {
                     "application/json": components["schemas"]["BatchLimited"];
                 };
             };
-            /** @description 400: invalid parameters. 401: no valid API key. 403: not allowed */
-            "4XX": {
+            /** @description Any other answer is an error. 400: invalid parameters. 401: no valid API key. 403: not allowed. 404: what the path names is not there. 500: an internal error. 503: starting, stopping or shedding load */
+            default: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestId"];
+                    "Retry-After": components["headers"]["RetryAfter"];
                     "WWW-Authenticate": components["headers"]["Challenge"];
                     [name: string]: unknown;
                 };
@@ -9275,7 +8852,6 @@ export interface operations {
                     "application/json": components["schemas"]["BatchError"];
                 };
             };
-            "5XX": components["responses"]["ServerError"];
         };
     };
     listEmails: {
@@ -9324,8 +8900,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getEmail: {
@@ -9341,10 +8916,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EmailAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listEmailEvents: {
@@ -9368,10 +8941,8 @@ export interface operations {
                     "application/json": components["schemas"]["ListEmailEventsAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getEmailContent: {
@@ -9396,11 +8967,9 @@ export interface operations {
                     "message/rfc822": string;
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     retryEmail: {
@@ -9416,12 +8985,10 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EmailAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["AllSuppressed"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     cancelEmail: {
@@ -9437,11 +9004,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EmailAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listAliases: {
@@ -9478,8 +9043,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createAlias: {
@@ -9508,11 +9072,9 @@ export interface operations {
                     "application/json": components["schemas"]["AliasAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getAlias: {
@@ -9528,10 +9090,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["AliasAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteAlias: {
@@ -9547,10 +9107,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateAlias: {
@@ -9570,11 +9128,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["AliasAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDmarcSummary: {
@@ -9601,10 +9157,8 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcSummary"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDmarcSources: {
@@ -9632,13 +9186,11 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListDmarcSourcesAnswer"];
+                    "application/json": components["schemas"]["DmarcSourceList"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDmarcDaily: {
@@ -9665,10 +9217,8 @@ export interface operations {
                     "application/json": components["schemas"]["ListDmarcDailyAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDmarcReports: {
@@ -9699,10 +9249,8 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcReportList"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDmarcReport: {
@@ -9733,10 +9281,8 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcReportWithRecordsAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDmarcAddress: {
@@ -9760,10 +9306,8 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcAddress"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listMaskedAliases: {
@@ -9802,8 +9346,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createMaskedAlias: {
@@ -9832,11 +9375,9 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedAliasAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getMaskedAlias: {
@@ -9852,10 +9393,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateMaskedAlias: {
@@ -9875,11 +9414,9 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteMaskedAlias: {
@@ -9895,10 +9432,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     restoreMaskedAlias: {
@@ -9914,11 +9449,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listMaskedDestinations: {
@@ -9951,8 +9484,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createMaskedDestination: {
@@ -9993,8 +9525,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getMaskedDestination: {
@@ -10010,10 +9541,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedDestinationAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteMaskedDestination: {
@@ -10029,11 +9558,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     resendMaskedConfirmation: {
@@ -10049,11 +9576,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedDestinationAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listMaskedContacts: {
@@ -10088,10 +9613,8 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactList"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createMaskedContact: {
@@ -10133,11 +9656,9 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteMaskedContact: {
@@ -10155,10 +9676,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateMaskedContact: {
@@ -10188,10 +9707,8 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listMaskedActivity: {
@@ -10226,10 +9743,8 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedActivityList"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     exportMaskedPerson: {
@@ -10254,8 +9769,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     eraseMaskedPerson: {
@@ -10280,8 +9794,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getMaskedSettings: {
@@ -10295,8 +9808,7 @@ export interface operations {
         responses: {
             200: components["responses"]["MaskedSettings"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateMaskedSettings: {
@@ -10314,8 +9826,7 @@ export interface operations {
         responses: {
             200: components["responses"]["MaskedSettings"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     checkMaskedReply: {
@@ -10343,10 +9854,8 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedCheck"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getMaskedDomain: {
@@ -10368,8 +9877,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listInboundEmails: {
@@ -10428,8 +9936,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getInboundEmail: {
@@ -10445,10 +9952,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteInboundEmail: {
@@ -10464,10 +9969,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getInboundEmailRaw: {
@@ -10491,10 +9994,8 @@ export interface operations {
                     "message/rfc822": string;
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     downloadInboundAttachment: {
@@ -10520,10 +10021,8 @@ export interface operations {
                     "*/*": string;
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     replayInboundEmail: {
@@ -10539,11 +10038,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     releaseInboundEmail: {
@@ -10559,11 +10056,9 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     simulateInboundEmail: {
@@ -10589,8 +10084,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listInboundRules: {
@@ -10615,8 +10109,7 @@ export interface operations {
         responses: {
             200: components["responses"]["InboundRuleList"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createInboundRule: {
@@ -10636,11 +10129,9 @@ export interface operations {
         };
         responses: {
             201: components["responses"]["InboundRuleAnswer201"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getInboundRule: {
@@ -10656,10 +10147,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundRuleAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     deleteInboundRule: {
@@ -10675,10 +10164,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateInboundRule: {
@@ -10698,10 +10185,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["InboundRuleAnswer"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     reorderInboundRules: {
@@ -10726,10 +10211,8 @@ export interface operations {
                     "application/json": components["schemas"]["ReorderInboundRulesAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     testInboundRule: {
@@ -10754,10 +10237,8 @@ export interface operations {
                     "application/json": components["schemas"]["TestInboundRuleAnswer"];
                 };
             };
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     listDomainRules: {
@@ -10778,10 +10259,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundRuleList"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     createDomainRule: {
@@ -10804,11 +10283,9 @@ export interface operations {
         };
         responses: {
             201: components["responses"]["InboundRuleAnswer201"];
-            404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     getDomainSpam: {
@@ -10824,10 +10301,8 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["DomainSpam"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     updateDomainSpam: {
@@ -10847,10 +10322,8 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["DomainSpam"];
-            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     previewSuppressionImport: {
@@ -10878,8 +10351,7 @@ export interface operations {
             };
             202: components["responses"]["SuppressionImportAnswer202"];
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
     uploadDmarcReport: {
@@ -10892,9 +10364,6 @@ export interface operations {
         requestBody: {
             content: {
                 "application/octet-stream": string;
-                "application/xml": string;
-                "application/gzip": string;
-                "application/zip": string;
                 "multipart/form-data": components["schemas"]["UploadDmarcReportUpload"];
             };
         };
@@ -10918,8 +10387,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["RateLimited"];
-            "4XX": components["responses"]["ClientError"];
-            "5XX": components["responses"]["ServerError"];
+            default: components["responses"]["AnyError"];
         };
     };
 }

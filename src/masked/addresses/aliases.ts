@@ -22,10 +22,12 @@ import {
   DESTINATION_BOUNCING,
   type DestinationRow,
   type Format,
+  type ListUnsubscribe,
   type OnDisabled,
   type OwnName,
   type Redact,
   type ReplyReport,
+  type TrackingPixels,
   type UnopenedFiles,
 } from "../types.ts";
 import { addressDigest, destinationDigest, newLocalPart, REPLY_LOCAL, tryOpenText } from "./addresses.ts";
@@ -63,6 +65,8 @@ export type AliasSettings = {
   unopened_files: UnopenedFiles;
   own_name: OwnName;
   reply_report: ReplyReport;
+  tracking_pixels: TrackingPixels;
+  list_unsubscribe: ListUnsubscribe;
 };
 
 export type CreateAlias = Partial<AliasSettings> & {
@@ -140,6 +144,8 @@ const DEFAULTS: Omit<AliasSettings, "forward_to"> = {
   unopened_files: "hold",
   own_name: "leave",
   reply_report: "hidden",
+  tracking_pixels: "leave",
+  list_unsubscribe: "original",
 };
 
 /** The service's masked domain, or a verified domain of the organization that receives and signs. */

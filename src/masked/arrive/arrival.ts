@@ -28,6 +28,7 @@ import { type Examined, readParts } from "./parts.ts";
 import { policyFor } from "./policy.ts";
 import { type NoteRefusal, refusalNoter } from "./refusals.ts";
 import { canonicalAddress, mayReply, type Proof } from "./sender-proof.ts";
+import { stopOfSubject } from "./stop-subject.ts";
 import { type IsWithin, takeReply, windowCounter } from "./windows.ts";
 
 export type ArrivalWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
@@ -228,7 +229,13 @@ async function checkForward(
   const envelope_from = incoming.envelope.from;
   const mailboxes = destinations.map(({ email }) => email);
   const isProven = isProvenOwn(destinations, { parsed, envelope_from }, verdicts);
-  if (isProven && isOwnMail(alias, destinations, parsed) === "alone") return turn(checked, OWN_MAIL, "own_destination");
+  if (
+    isProven &&
+    isOwnMail(alias, destinations, parsed) === "alone" &&
+    stopOfSubject(world, alias, parsed.subject) === null
+  ) {
+    return turn(checked, OWN_MAIL, "own_destination");
+  }
   const named = { parsed, bytes: incoming.bytes, envelope_from, mailboxes: isProven ? mailboxes : [] };
   const isTooMany = await isCrowd(world, checked.findContact, alias, correspondents(alias, named));
   return isTooMany ? turn(checked, STRANGERS, "new_contacts") : null;

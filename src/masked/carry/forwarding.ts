@@ -2,6 +2,7 @@
 // address. What is not forwarded is told in the activity, never to the one who wrote.
 
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import { NotNow } from "../../platform/not-now.ts";
 import { addressDigest, contactDigest, openContact, untagged } from "../addresses/addresses.ts";
 import { ensureContacts } from "../addresses/contacts.ts";
@@ -10,6 +11,7 @@ import { addressOf, correspondents, everybody, type Named, type Person } from ".
 import { readParts } from "../arrive/parts.ts";
 import { policyFor } from "../arrive/policy.ts";
 import { canonicalAddress, verdictsOf } from "../arrive/sender-proof.ts";
+import { type Stop, stopOfSubject } from "../arrive/stop-subject.ts";
 import { windowCounter } from "../arrive/windows.ts";
 import { addressFinder, contactFinder, contextFinder, type FindContact } from "../lookups.ts";
 import { findWarnedAt, setWarnedAt } from "../people-queries.ts";
@@ -26,6 +28,7 @@ import * as carry from "./carry.ts";
 import { isLoop, loopMark } from "./loops.ts";
 import { probingTokens, sentKey, sentRows, tokensOf } from "./sent.ts";
 import { plainName, shownName, UNPROVEN } from "./shown-name.ts";
+import { stopIn, stopLinks } from "./stopping.ts";
 import { idsForMailbox, pairOfIds, sameIds, writableId } from "./thread-ids.ts";
 import { unsubscribePage } from "./unsubscribing.ts";
 
@@ -68,11 +71,8 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     const hold = async (reason: string, because = reason, leaving: carry.Leaving[] = []) => {
       const entry = { ...about, type: "quarantine" as const, outcome: "held" as const, reason };
       const held = { status: "quarantined" as const, reason: because, found: await judging.describe(mail, report) };
-      return carry.conclude(
-        world,
-        { alias, mail },
-        { ...held, entries: [entry], counts: { received, blocked: received }, leaving },
-      );
+      const end = { ...held, entries: [entry], counts: { received, blocked: received }, leaving };
+      return carry.conclude(world, { alias, mail }, end);
     };
     if (!alias.active && alias.disabled_reason !== DESTINATION_BOUNCING) {
       return mail.released ? hold("alias_disabled") : stop("alias_disabled", "block");
@@ -84,6 +84,8 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     if (await isLoop(world, findAddress, alias, { bytes, from, envelope_from: envelope.from })) return stop("loop");
     const isProven = isProvenOwn(destinations, { parsed, envelope_from: envelope.from }, verdicts);
     const own = isProven ? isOwnMail(alias, destinations, parsed) : null;
+    const wish = own === null ? null : stopOfSubject(world, alias, parsed.subject);
+    if (wish !== null) return unsubscribe(world, { alias, mail }, wish);
     if (own === "answer" || own === "alone") return stop("own_destination");
     if (quarantine !== null && !mail.released) return hold("spam", quarantine);
     const unreachable = unreachableReason(context);
@@ -107,6 +109,13 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     const building = { bytes, parsed, mail, people, mailboxes, isOwn: isProven, authentication };
     return (await forwardAll(world, ports, { alias, building, ready, about, findContact })) ?? hold("too_complex");
   };
+}
+
+/** What a mailbox asked its alias for by mail. */
+function unsubscribe(world: carry.CarryWorld, about: { alias: AliasRow; mail: carry.ArrivedMail }, wish: Stop) {
+  const also = (tx: Tx) => stopIn(world, tx, wish);
+  const end = { status: "dropped" as const, reason: "unsubscribed", entries: [], counts: { received: 1 }, also };
+  return carry.conclude(world, about, end);
 }
 
 async function isKept({ db }: Pick<carry.CarryWorld, "db">, { org_id }: AliasRow): Promise<boolean> {
@@ -221,7 +230,8 @@ async function writeAll(world: carry.CarryWorld, going: Going, given: Written): 
   const key = sentKey(world, alias);
   const forwards = ready.map((destination) => orderFor(world, alias, { ...building, ...given, destination }));
   const write = async (tokens: Token[] | null) => {
-    const written = await mail.examination.forwards({ tokens, key, forwards });
+    const cut_pixels = alias.tracking_pixels === "cut";
+    const written = await mail.examination.forwards({ tokens, key, cut_pixels, forwards });
     if (written.kind === "built") return written;
     // A worker that is busy or stops fails any mail; one that fails for so long fails because of this one.
     if (world.clock.now() - mail.received_at.getTime() > KEEP_BUILDING_MS) return null;
@@ -354,6 +364,7 @@ function orderFor(
     loop_mark: loopMark(world, alias),
     authentication,
     unsubscribe_page: mailto === null ? null : unsubscribePage(world, alias, author, mailto),
+    unsubscribe_own: isOwn ? [] : stopLinks(world, alias, author.id),
     calendar: [
       ...[addressOf(alias), ...(isOwn ? mailboxes : [])].map((from) => ({ from, to: destination.email })),
       ...people.reverse,

@@ -32,6 +32,8 @@ export type ForwardParts = {
   authentication: string | null;
   /** Our page for the mailto: List-Unsubscribe; null when there is none. */
   unsubscribe_page: string | null;
+  /** Links of ours that stand for its List-Unsubscribe, https first; absent where it stays its author's. */
+  unsubscribe_own?: readonly string[];
   /** What calendar parts say of people, and what the mailbox is to see. */
   calendar: readonly Replacement[];
   /** Writes tokens for the mailbox into what the author wrote; null where the author is the owner. */
@@ -66,7 +68,9 @@ export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
     idsField("In-Reply-To", parts.in_reply_to),
     idsField("References", parts.references),
     ...KEPT.map((name) => machineField(name, value(name.toLowerCase()))),
-    listUnsubscribe(value("list-unsubscribe"), value("list-unsubscribe-post"), parts.unsubscribe_page),
+    parts.unsubscribe_own?.length
+      ? unsubscribeFields(parts.unsubscribe_own, true)
+      : listUnsubscribe(value("list-unsubscribe"), value("list-unsubscribe-post"), parts.unsubscribe_page),
     ...[...foreignMarks(headers), parts.loop_mark].map((mark) => `${LOOP_FIELD}: ${mark}\r\n`),
     "MIME-Version: 1.0\r\n",
   ].join("");

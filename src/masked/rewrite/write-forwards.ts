@@ -3,6 +3,7 @@ import { buildForward, type ForwardParts } from "./forward.ts";
 import { countingAddresses } from "./named-addresses.ts";
 import { type ContentHider, createHider } from "./sent-content.ts";
 import type { Token } from "./tokens.ts";
+import { cutTrackingPixels } from "./tracking-pixels.ts";
 
 /** `is_given`: as the contact wrote it, so that the mailbox in it becomes a token. */
 export type GivenId = { id: string; is_given: boolean };
@@ -15,7 +16,13 @@ export type ForwardOrder = Omit<ForwardParts, "in_reply_to" | "references" | "me
 };
 
 /** `tokens`: the mailboxes that are hidden in what the contact wrote; null where the author is the owner. */
-export type ForwardsOrder = { tokens: readonly Token[] | null; key: string; forwards: readonly ForwardOrder[] };
+export type ForwardsOrder = {
+  tokens: readonly Token[] | null;
+  key: string;
+  /** Are pictures taken out that nobody is to see? Never of the owner's own. */
+  cut_pixels: boolean;
+  forwards: readonly ForwardOrder[];
+};
 
 /**
  * `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it; `lines` of what may be broken.
@@ -30,9 +37,9 @@ export type BuiltForwards = {
 };
 
 /** Writes them, in the order of the order. Never throws for what the message holds. */
-export function writeForwards(bytes: Buffer, { tokens, key, forwards }: ForwardsOrder): BuiltForwards {
+export function writeForwards(bytes: Buffer, { tokens, key, cut_pixels, forwards }: ForwardsOrder): BuiltForwards {
   const counting = tokens === null ? null : countingAddresses(createHider(tokens, key));
-  const hider = counting?.hider ?? null;
+  const hider = counting && (cut_pixels ? withoutPixels(counting.hider) : counting.hider);
   const written = forwards.map((order) => writeOne(bytes, order, hider));
   return {
     kind: "built",
@@ -41,6 +48,10 @@ export function writeForwards(bytes: Buffer, { tokens, key, forwards }: Forwards
     lines: [...(hider?.lines ?? [])],
     addresses: counting?.count() ?? 0,
   };
+}
+
+function withoutPixels(hider: ContentHider): ContentHider {
+  return { ...hider, html: (source) => hider.html(cutTrackingPixels(source)) };
 }
 
 function writeOne(bytes: Buffer, order: ForwardOrder, hider: ContentHider | null) {

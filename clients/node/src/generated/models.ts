@@ -339,6 +339,10 @@ export type CreateMaskedAliasRequest = {
   own_name?: "leave" | "replace" | (string & {}) | null;
   /** When the author of a sent reply is mailed what was changed in it */
   reply_report?: "never" | "hidden" | "always" | (string & {}) | null;
+  /** cut: forwards have no pictures that nobody is to see */
+  tracking_pixels?: "leave" | "cut" | (string & {}) | null;
+  /** What unsubscribing in a forward does. original: what its author set */
+  list_unsubscribe?: "original" | "disable_alias" | "block_sender" | (string & {}) | null;
 };
 
 export type CreateMaskedContactRequest = {
@@ -1879,6 +1883,10 @@ export type MaskedAlias = {
   own_name: "leave" | "replace" | (string & {});
   /** When a reply's author is told of changes */
   reply_report: "never" | "hidden" | "always" | (string & {});
+  /** Whether forwards keep pictures that track */
+  tracking_pixels: "leave" | "cut" | (string & {});
+  /** What unsubscribing in a forward does */
+  list_unsubscribe: "original" | "disable_alias" | "block_sender" | (string & {});
   /** Mails received */
   emails_received: number;
   /** Mails passed on to the destinations */
@@ -2749,6 +2757,10 @@ export type UpdateMaskedAliasRequest = {
   own_name?: "leave" | "replace" | (string & {});
   /** When the author of a sent reply is mailed what was changed in it */
   reply_report?: "never" | "hidden" | "always" | (string & {});
+  /** cut: forwards have no pictures that nobody is to see */
+  tracking_pixels?: "leave" | "cut" | (string & {});
+  /** What unsubscribing in a forward does. original: what its author set */
+  list_unsubscribe?: "original" | "disable_alias" | "block_sender" | (string & {});
 };
 
 export type UpdateMaskedContactRequest = {

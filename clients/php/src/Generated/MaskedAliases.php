@@ -99,6 +99,10 @@ final class MaskedAliases
      *     own_name?: string|null,
      *     // When the author of a sent reply is mailed what was changed in it
      *     reply_report?: string|null,
+     *     // cut: forwards have no pictures that nobody is to see
+     *     tracking_pixels?: string|null,
+     *     // What unsubscribing in a forward does. original: what its author set
+     *     list_unsubscribe?: string|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -205,6 +209,10 @@ final class MaskedAliases
      *     own_name?: string,
      *     // When the author of a sent reply is mailed what was changed in it
      *     reply_report?: string,
+     *     // cut: forwards have no pictures that nobody is to see
+     *     tracking_pixels?: string,
+     *     // What unsubscribing in a forward does. original: what its author set
+     *     list_unsubscribe?: string,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

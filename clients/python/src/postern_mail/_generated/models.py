@@ -470,6 +470,10 @@ _CreateMaskedAliasRequestOptional = TypedDict("_CreateMaskedAliasRequestOptional
     "own_name": "Optional[Union[Literal['leave', 'replace'], str]]",
     # When the author of a sent reply is mailed what was changed in it
     "reply_report": "Optional[Union[Literal['never', 'hidden', 'always'], str]]",
+    # cut: forwards have no pictures that nobody is to see
+    "tracking_pixels": "Optional[Union[Literal['leave', 'cut'], str]]",
+    # What unsubscribing in a forward does. original: what its author set
+    "list_unsubscribe": "Optional[Union[Literal['original', 'disable_alias', 'block_sender'], str]]",
 }, total=False)
 
 
@@ -2513,6 +2517,10 @@ _MaskedAliasRequired = TypedDict("_MaskedAliasRequired", {
     "own_name": "Union[Literal['leave', 'replace'], str]",
     # When a reply's author is told of changes
     "reply_report": "Union[Literal['never', 'hidden', 'always'], str]",
+    # Whether forwards keep pictures that track
+    "tracking_pixels": "Union[Literal['leave', 'cut'], str]",
+    # What unsubscribing in a forward does
+    "list_unsubscribe": "Union[Literal['original', 'disable_alias', 'block_sender'], str]",
     # Mails received
     "emails_received": "int",
     # Mails passed on to the destinations
@@ -3800,6 +3808,10 @@ _UpdateMaskedAliasRequestOptional = TypedDict("_UpdateMaskedAliasRequestOptional
     "own_name": "Union[Literal['leave', 'replace'], str]",
     # When the author of a sent reply is mailed what was changed in it
     "reply_report": "Union[Literal['never', 'hidden', 'always'], str]",
+    # cut: forwards have no pictures that nobody is to see
+    "tracking_pixels": "Union[Literal['leave', 'cut'], str]",
+    # What unsubscribing in a forward does. original: what its author set
+    "list_unsubscribe": "Union[Literal['original', 'disable_alias', 'block_sender'], str]",
 }, total=False)
 
 

@@ -945,6 +945,9 @@ module Postern
       #   running text and signatures it stays. replace: display_name, or the alias, stands there
       # @option input [String] :reply_report When the author of a sent reply is mailed what was changed in
       #   it
+      # @option input [String] :tracking_pixels cut: forwards have no pictures that nobody is to see
+      # @option input [String] :list_unsubscribe What unsubscribing in a forward does. original: what its
+      #   author set
       # @return [Record]
       def create(input = nil, options: {}, **fields)
         answer = @transport.request("POST", "/v1/masked/aliases", json: input || fields, idempotent: true, options: options)
@@ -1008,6 +1011,9 @@ module Postern
       # @option input [String] :own_name As in createMaskedAlias
       # @option input [String] :reply_report When the author of a sent reply is mailed what was changed in
       #   it
+      # @option input [String] :tracking_pixels cut: forwards have no pictures that nobody is to see
+      # @option input [String] :list_unsubscribe What unsubscribing in a forward does. original: what its
+      #   author set
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
         answer = @transport.request("PUT", "/v1/masked/aliases/#{Transport.segment(id)}", json: input || fields, options: options)
