@@ -1,4 +1,4 @@
-// Forwards through masked addresses a second: 4 KB mails over SMTP → verdicts, reverse addresses, a header written anew, a
+// Forwards through masked addresses a second: 4 KB mails over SMTP → verdicts, reverse addresses, a header written again, a
 // commit, our signature → the sink. Beside it Debian's Postfix that forwards the same way without masking anything: a
 // virtual alias, with OpenDKIM and without, in the same run. Counted once by Message-ID at the sink.
 import { openDb } from "../src/platform/database/db.ts";

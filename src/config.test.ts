@@ -127,7 +127,7 @@ describe("a variable that is no setting", () => {
   const unusedOf = (env: Record<string, string>): string[] =>
     readConfig({ POSTERN_DATA: join(dir, "fresh"), ...env }).unused;
 
-  it("is told of, and so is one without those that it belongs to", () => {
+  it("is reported, and so is one without those that it belongs to", () => {
     const mistyped = { POSTERN_SUBMISION: "0.0.0.0:587", POSTERN_S3_SECRET_KEY: "s", POSTERN_HOST_NAME: "" };
     assert.deepEqual(unusedOf({ POSTERN_HOSTNAME: "mail.example.eu", ...mistyped }), [
       "POSTERN_S3_SECRET_KEY",
@@ -135,7 +135,7 @@ describe("a variable that is no setting", () => {
     ]);
   });
 
-  it("is not told of when it is none of ours", () => {
+  it("is not reported when it is not ours", () => {
     const cluster = { POSTERN_PORT: "tcp://10.0.0.1:80", POSTERN_PORT_80_TCP: "x", POSTERN_SERVICE_HOST: "10.0.0.1" };
     const rest = { POSTERN_SUBMISSIONS: "127.0.0.1:465", POSTERN_GREYLISTING: "1", POSTERN_RETENTION_BODY_DAYS: "40" };
     assert.deepEqual(unusedOf({ ...cluster, ...rest, POSTERN_TESTING_ALLOW_LOOPBACK: "1", PATH: "/bin" }), []);

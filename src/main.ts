@@ -201,7 +201,7 @@ function withWorld(work: (world: World) => Promise<void>): Promise<void> {
 function acceptMasterKeyCommand(): Promise<void> {
   return withAnyKey(async (world) => {
     await acceptMasterKey(world);
-    console.log("This master key counts from now on. docs/operations.md says what has to be made anew.");
+    console.log("This master key counts from now on. docs/operations.md says what has to be made again.");
   });
 }
 

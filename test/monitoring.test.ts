@@ -82,7 +82,7 @@ test("every metric that an alert or the board names is in /metrics", () => {
   );
   for (const { name, expr } of [...readRules(), ...readBoard()]) {
     const asked = [...expr.matchAll(/\b(?:postern|nodejs|process)_[a-z0-9_]+/g)].map(([metric]) => metric);
-    assert.ok(asked.length > 0 || /\bup\{/.test(expr), `${name} asks for no metric of ours`);
+    assert.ok(asked.length > 0 || /\bup\{/.test(expr), `${name} asks for none of our metrics`);
     for (const metric of asked) assert.ok(there.has(metric), `${name}: there is no metric ${metric}`);
   }
 });

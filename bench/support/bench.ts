@@ -216,7 +216,7 @@ export function conditions(
 }
 
 const HISTORY = join(import.meta.dirname, "../history.csv");
-/** Lines of before 20 November 2026, 17:00, end after the value. `rows`: how many, where the bench is told or says. */
+/** Lines of before 20 November 2026, 17:00, end after the value. `rows`: how many, where the bench says. */
 const COLUMNS = "at,name,figure,value,commit,rows,load1\n";
 
 /** Prints the result for people and, as the last line with --json, as one JSON object; appends it to history.csv. */

@@ -122,7 +122,7 @@ function deliver(
 // --- milters ---------------------------------------------------------------------------------------------------------------
 
 async function startMilters(dir: string, [dkim, dmarc]: string[], { key }: PeerOptions): Promise<Milter[]> {
-  // Both pass over mail from this machine unless told that it is a stranger's.
+  // Both pass over mail from this machine, which must count as a stranger's.
   writeFileSync(join(dir, "own-hosts"), "192.0.2.1\n");
   // From a file, in the peer's favour: with look-ups, Debian's OpenDKIM ends by SIGSEGV in libunbound after some hundred mails
   // over 32 connections.

@@ -9,7 +9,7 @@ export type BenchSink = {
   /** Message-ID → milliseconds since the epoch at the final dot. */
   arrivals(): Promise<Map<string, number>>;
   reset(): Promise<void>;
-  /** Resolves with the time at which `count` messages (told apart by Message-ID, or merely received) were there; rejects when nothing moves for 20 s. */
+  /** Resolves with the time at which `count` messages (distinguished by Message-ID, or merely received) were there; rejects when nothing moves for 20 s. */
   waitFor(count: number, by?: "unique" | "received"): Promise<number>;
   stop(): void;
 };

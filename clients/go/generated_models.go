@@ -1861,7 +1861,7 @@ type DomainMetrics struct {
 	TotalSent int64 `json:"total_sent"`
 	// Accepted by the recipient's mail exchanger
 	TotalDelivered int64 `json:"total_delivered"`
-	// Recipients whose first attempt was put off; many are delivered later
+	// Recipients whose first attempt was deferred; many are delivered later
 	TotalDeferred int64 `json:"total_deferred"`
 	// Refused for good, delayed bounces included
 	TotalBounced int64 `json:"total_bounced"`
@@ -2002,7 +2002,7 @@ type DomainStatsDay struct {
 	TotalSent int64 `json:"total_sent"`
 	// Accepted by the recipient's mail exchanger
 	TotalDelivered int64 `json:"total_delivered"`
-	// Recipients whose first attempt was put off; many are delivered later
+	// Recipients whose first attempt was deferred; many are delivered later
 	TotalDeferred int64 `json:"total_deferred"`
 	// Refused for good, delayed bounces included
 	TotalBounced int64 `json:"total_bounced"`
@@ -2048,7 +2048,7 @@ type DomainStatsHour struct {
 	TotalSent int64 `json:"total_sent"`
 	// Accepted by the recipient's mail exchanger
 	TotalDelivered int64 `json:"total_delivered"`
-	// Recipients whose first attempt was put off; many are delivered later
+	// Recipients whose first attempt was deferred; many are delivered later
 	TotalDeferred int64 `json:"total_deferred"`
 	// Refused for good, delayed bounces included
 	TotalBounced int64 `json:"total_bounced"`
@@ -2326,7 +2326,7 @@ func (r *EmailContent) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r EmailContent) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
-// EmailDeferredEvent: The mail was put off and is tried again; sent on the first deferral, then at most every 4
+// EmailDeferredEvent: The mail was deferred and is tried again; sent on the first deferral, then at most every 4
 // hours
 type EmailDeferredEvent struct {
 	// When the event was made
@@ -2355,7 +2355,7 @@ type EmailDeferredEvent struct {
 	DiagCode *string `json:"diag_code"`
 	// What the server said
 	DiagMessage *string `json:"diag_message"`
-	// The attempt that was put off, from 1
+	// The attempt that was deferred, from 1
 	Attempt *int64 `json:"attempt"`
 	// RFC 3339, UTC
 	NextAttemptAt *string `json:"next_attempt_at"`
@@ -3280,7 +3280,7 @@ func (r IpPoolAddressRequestInput) MarshalJSON() ([]byte, error) { return marsha
 type IpPoolFigures struct {
 	// Mail that servers accepted
 	Delivered int64 `json:"delivered"`
-	// Mail that servers put off
+	// Mail that servers deferred
 	Deferred int64 `json:"deferred"`
 	// Mail that servers refused
 	Bounced int64 `json:"bounced"`
@@ -3337,7 +3337,7 @@ type IspStats struct {
 	TotalSent int64 `json:"total_sent"`
 	// Accepted by the recipient's mail exchanger
 	TotalDelivered int64 `json:"total_delivered"`
-	// Recipients whose first attempt was put off; many are delivered later
+	// Recipients whose first attempt was deferred; many are delivered later
 	TotalDeferred int64 `json:"total_deferred"`
 	// Refused for good, delayed bounces included
 	TotalBounced int64 `json:"total_bounced"`
@@ -3618,7 +3618,7 @@ type MaskedAlias struct {
 	UnopenedFiles string `json:"unopened_files"`
 	// Whether replies may show the name of the destination's owner
 	OwnName string `json:"own_name"`
-	// When a reply's author is told of changes
+	// When a reply's author is mailed changes
 	ReplyReport string `json:"reply_report"`
 	// Whether forwards keep pictures that track
 	TrackingPixels string `json:"tracking_pixels"`

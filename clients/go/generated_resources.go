@@ -1837,7 +1837,7 @@ func (r *WarmingResource) Resume(ctx context.Context, id string, options ...Requ
 	return &answer, nil
 }
 
-// Start: Start warming, or begin anew at a phase. A domain starts by itself when its SPF and DKIM verify. Start
+// Start: Start warming, or begin again at a phase. A domain starts by itself when its SPF and DKIM verify. Start
 // it by hand to begin at another phase, or at `warmed` where providers know the domain already.
 func (r *WarmingResource) Start(ctx context.Context, id string, input StartWarmingRequest, options ...RequestOption) (*Warming, error) {
 	var answer Warming
@@ -1860,7 +1860,7 @@ func (r *WebhooksDeliveriesResource) List(ctx context.Context, query ListWebhook
 }
 
 // Replay: Send a finished delivery again, or a queued one now. The same event with the same body and `event_id`;
-// the attempt is new and signed anew.
+// the attempt is new and signed again.
 func (r *WebhooksDeliveriesResource) Replay(ctx context.Context, id string, options ...RequestOption) (*WebhookDelivery, error) {
 	var answer struct {
 		Inside WebhookDelivery `json:"delivery"`

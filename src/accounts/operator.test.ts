@@ -68,11 +68,11 @@ test("states count at once: in review live sends are refused and test keys work,
   assert.equal((await send()).status, 202);
 });
 
-test("a new organization is on the enterprise plan and active unless told, and may have limits of its own", async () => {
+test("a new organization is on the enterprise plan and active by default, and may have limits of its own", async () => {
   const { organization } = await createOrganization(api.world, { name: "  Ann  " });
   assert.deepEqual([organization.name, organization.plan, organization.state], ["Ann", "enterprise", "active"]);
-  const told = { name: "Ben", plan: "free", state: "pending_review", requestsPerSecond: "7", monthlyQuota: "0" };
-  const { organization: other } = await createOrganization(api.world, told);
+  const reported = { name: "Ben", plan: "free", state: "pending_review", requestsPerSecond: "7", monthlyQuota: "0" };
+  const { organization: other } = await createOrganization(api.world, reported);
   const { id, created_at, ...rest } = other;
   assert.deepEqual(rest, {
     name: "Ben",

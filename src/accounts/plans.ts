@@ -8,7 +8,7 @@ type PlanLimits = {
   statistics: boolean;
   dedicated_ips: boolean;
   auth_results: boolean;
-  /** Mails on a day that ask mailboxes for consent to forward to them: they go to people who never heard of the sender. */
+  /** Mails on a day that ask mailboxes for consent to forward to them: they go to people who do not know the sender. */
   consent_mails_a_day: number;
 };
 

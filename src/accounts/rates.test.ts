@@ -73,7 +73,7 @@ test("exactly one second's worth is allowed at once", async () => {
   assert.deepEqual(await take(accountWith(0)), { allowed: false, limit: 0, remaining: 0 });
 });
 
-test("what remains is told, also what another process took", async () => {
+test("what remains is reported, also what another process took", async () => {
   const answers = await until("three requests before the next flows in", async () => {
     const account = accountWith(2);
     const [here, there] = [requestRates(api.world), requestRates(api.world)];
@@ -105,7 +105,7 @@ test("a share that was not used is not kept for later", async () => {
   assert.equal(await drawnOf(), first, "the second is of the first draw");
   monotonic = 1_001;
   await take(account);
-  assert.notEqual(await drawnOf(), first, "later ones are drawn anew");
+  assert.notEqual(await drawnOf(), first, "later ones are drawn again");
 });
 
 test("an organization's requests to two servers are counted together", async () => {

@@ -77,7 +77,7 @@ async function takeOne(world: Pick<World, "clock">, share: Share, source: Source
     if (now - share.drawn_at_ms > KEEP_MS) share.held = 0;
     if (share.held >= 1) {
       share.held -= 1;
-      // If it fails, whoever finds nothing draws again, and is told.
+      // If it fails, whoever finds nothing draws again, and gets the error.
       if (share.held < source.early && now >= share.empty_until_ms) begin(world, share, source).catch(() => undefined);
       return true;
     }

@@ -250,7 +250,7 @@ test("a domain with aliases is deleted only by force, and they go with it", asyn
   assert.equal((await api.ask("GET", `/v1/aliases/${body.alias.id}`)).status, 404);
 });
 
-test("exact aliases go before globs, longer globs before shorter ones, and tags are told", async () => {
+test("exact aliases go before globs, longer globs before shorter ones, and tags are shown", async () => {
   const d = await anotherDomain("match.example");
   for (const local_part of ["sales", "sal*", "s*", "*", "ann+list", "??", "q*z", "b?????", "box*", "b*x", "b?x"]) {
     const answer = await api.ask("POST", "/v1/aliases", { domain_id: d.id, local_part });

@@ -247,7 +247,7 @@ export function aliasFinder(world: Pick<World, "db">): FindAlias {
   };
 }
 
-// Local parts may hold spaces (quoted ones), so the first name is told by its length.
+// Local parts may hold spaces (quoted ones), so the first name is recognised by its length.
 function parseKey(key: string): queries.Wanted {
   const [org_id = "", domain_id = "", length = "0"] = key.split(" ", 3);
   const names = key.slice(org_id.length + domain_id.length + length.length + 3);

@@ -1,6 +1,6 @@
 // One line in the log for each request that was answered: which it was, whose, what it asked for, what it got and how long
 // that took. Never the path itself or a query, which hold addresses; the route has the path's shape. The id is the answer's
-// X-Request-ID. `/healthz`, which monitors ask every second, is told at the level `debug`.
+// X-Request-ID. `/healthz`, which monitors ask every second, is logged at the level `debug`.
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Log } from "../platform/process/log.ts";
 

@@ -36,7 +36,7 @@ const STATUS: Record<RefusalKind, number> = {
   unavailable: 503,
 };
 
-/** How to ask with a key (RFC 6750 §3): a request without one is told no error, RFC 6750 §3.1. */
+/** How to ask with a key (RFC 6750 §3): a request without one gets no error code, RFC 6750 §3.1. */
 const CHALLENGES: Partial<Record<RefusalKind, string>> = {
   missing_api_key: 'Bearer realm="postern"',
   invalid_api_key: 'Bearer realm="postern", error="invalid_token"',

@@ -28,7 +28,7 @@ for (const [url, how] of [
   ["/stand-still", "stands still"],
   ["/take-all", "takes all the memory"],
 ] as const) {
-  test(`a thread that ${how} is replaced: what it had is put off, what comes next is answered`, async () => {
+  test(`a thread that ${how} is replaced: what it had is refused for now, what comes next is answered`, async () => {
     await assert.rejects(ask(url), isPutOff);
     assert.equal((await ask("/")).status, 200);
   });

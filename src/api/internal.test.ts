@@ -47,11 +47,11 @@ describe("the internal listener", () => {
     ask = async () => [{ paused_at: since, reason: "a copy" }];
     const { status, text } = await get("/readyz");
     assert.equal(status, 503);
-    const told = { sending: "paused", since: since.toISOString(), reason: "a copy" };
+    const reported = { sending: "paused", since: since.toISOString(), reason: "a copy" };
     const remedy = "postern resume, once the queue was looked at";
-    assert.deepEqual(JSON.parse(text), { status: "not ready", ...told, remedy });
+    assert.deepEqual(JSON.parse(text), { status: "not ready", ...reported, remedy });
     const doors = await get("/readyz/doors");
-    assert.deepEqual([doors.status, JSON.parse(doors.text)], [200, { status: "ready", ...told, remedy }]);
+    assert.deepEqual([doors.status, JSON.parse(doors.text)], [200, { status: "ready", ...reported, remedy }]);
     ask = () => Promise.reject(new Error("away"));
     assert.equal((await get("/readyz/doors")).status, 503);
   });

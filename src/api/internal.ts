@@ -94,13 +94,13 @@ async function answer(world: InternalWorld, state: State, url: string, response:
   json(response, 404, { error: "there is only /healthz, /readyz, /readyz/doors and /metrics here" });
 }
 
-/** A pause is told by every process; one that is to send is not ready meanwhile, its doors are. */
+/** Every process reports a pause; one that is to send is not ready meanwhile, its doors are. */
 async function readiness(world: InternalWorld, state: State, path: string, response: ServerResponse): Promise<void> {
   const pause = state.ready ? await lookAtPause(world, state) : "away";
   const isPaused = pause !== "away" && pause !== null;
   const isReady = pause !== "away" && !(isPaused && state.sends && path === "/readyz");
   if (!isReady) response.setHeader("retry-after", "1");
-  const told = isPaused
+  const reported = isPaused
     ? {
         sending: "paused",
         since: pause.since,
@@ -108,7 +108,7 @@ async function readiness(world: InternalWorld, state: State, path: string, respo
         remedy: "postern resume, once the queue was looked at",
       }
     : {};
-  json(response, isReady ? 200 : 503, { status: isReady ? "ready" : "not ready", ...told });
+  json(response, isReady ? 200 : 503, { status: isReady ? "ready" : "not ready", ...reported });
 }
 
 /** No answer in time is none: who asks has little patience, too. */

@@ -233,7 +233,7 @@ test("a client that goes away before its body is read is noticed by who reads, a
   socket.destroy();
   await until("it is noticed", async () => (await held()) === 0);
   open();
-  await until("the reader is told", () => state.late_errors.length === 1);
+  await until("the reader gets the error", () => state.late_errors.length === 1);
 });
 
 test("behind a body that nobody reads the connection goes on", async () => {
@@ -254,7 +254,7 @@ test("behind a body that nobody reads the connection goes on", async () => {
   }
 });
 
-test("while the disk or the memory is short, changes are put off and reading goes on", async () => {
+test("while the disk or the memory is short, changes are refused for now and reading goes on", async () => {
   const { port, state, open } = await serve(1_000 * KIB);
   open();
   for (const [short, wait] of [

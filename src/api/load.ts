@@ -44,7 +44,7 @@ export function limitLoad(
   bytesMax: number = BYTES_MAX,
 ): void {
   const gauge = world.metrics.gauge("postern_body_bytes", "Bytes of request bodies that are being worked on");
-  const shed = world.metrics.counter("postern_shed_total", "Requests that were put off", ["why"]);
+  const shed = world.metrics.counter("postern_shed_total", "Requests that were refused for now", ["why"]);
   const room = createBodyRoom(bytesMax, (bytes) => gauge.set(bytes));
   const reading = new WeakMap<FastifyRequest, Readable>();
 

@@ -48,7 +48,7 @@ export type HttpServer = {
 };
 
 /**
- * `pressure`: while it says that something is short, changes are put off. `heavy_worker`: the file of the thread
+ * `pressure`: while it says that something is short, changes are refused for now. `heavy_worker`: the file of the thread
  * that heavy requests are done on; without it they are done here. `tls`: the certificate of POSTERN_HTTPS.
  */
 export type Surroundings = { pressure?: Pick<Pressure, "shortage">; heavy_worker?: URL; tls?: () => SecureContext };

@@ -6,7 +6,7 @@ const SENTENCES: Record<(typeof EVENT_TYPES)[number], string> = {
   "email.received": "Mail was received for an alias or a domain of yours, and parsed",
   "email.delivered": "The recipient's server accepted an e-mail",
   "email.bounced": "An e-mail was refused for good, or could not be delivered in time",
-  "email.deferred": "An e-mail was put off, and is tried again",
+  "email.deferred": "An e-mail was deferred, and is tried again",
   "email.complained": "A recipient marked an e-mail as spam",
 };
 

@@ -226,7 +226,7 @@ describe("the summary", () => {
 });
 
 describe("the sources", () => {
-  it("are told apart by our addresses, keys, the SPF record and what reporters say", async () => {
+  it("are distinguished by our addresses, keys, the SPF record and what reporters say", async () => {
     const id = await addDomain("sources.example");
     dns.set("_spf.postern.test", "TXT", ["v=spf1 ip4:192.0.2.1 -all"]);
     dns.set("sources.example", "TXT", ["v=spf1 include:_spf.postern.test ip4:192.0.2.16/28 -all"]);

@@ -38,7 +38,7 @@ type IntakeWorld = Pick<World, "db" | "clock" | "random" | "config">;
  */
 const reading = createFairGate(1);
 
-/** The domain whose reports go to this address; null when it is none of ours. */
+/** The domain whose reports go to this address; null when it is not ours. */
 export async function findReportAddress(
   world: Pick<World, "db" | "config">,
   address: { local: string; domain: string | null },
@@ -79,8 +79,8 @@ export async function takeReportMail(
   if (outcomes.some(({ kind }) => kind === "kept")) return { kind: "kept" };
   // A TLS report on another domain is no DMARC report that could not be read.
   const dmarc = outcomes.filter(({ kind }) => kind !== "other_tls");
-  const told = dmarc.find(({ kind }) => kind === "mismatch") ?? dmarc.at(-1) ?? outcomes.at(-1);
-  const { reason } = told as Exclude<Outcome, { kind: "kept" }>;
+  const reported = dmarc.find(({ kind }) => kind === "mismatch") ?? dmarc.at(-1) ?? outcomes.at(-1);
+  const { reason } = reported as Exclude<Outcome, { kind: "kept" }>;
   return dmarc.length === 0 ? { kind: "ignored", reason } : takeNothing(world, domain, arrival, reason);
 }
 

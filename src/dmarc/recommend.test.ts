@@ -44,9 +44,9 @@ test("many small failures hold back as well", () => {
   const failing = Array.from({ length: 10 }, (_, at) => ({
     ...{ source_ip: `192.0.2.${at}`, failed: 4, classification: "unknown" as const },
   }));
-  const told = recommend(observed({ aligned: 960, failing }));
-  assert.equal(told.next_policy, "none");
-  assert.match(told.reason, /96\.0 % of the mail passes/);
+  const reported = recommend(observed({ aligned: 960, failing }));
+  assert.equal(reported.next_policy, "none");
+  assert.match(reported.reason, /96\.0 % of the mail passes/);
 });
 
 test("a policy in test mode is first applied to all mail", () => {

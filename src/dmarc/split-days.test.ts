@@ -56,7 +56,7 @@ test("a thousand records of one message spread as evenly as one of a thousand", 
   );
 });
 
-test("a source has the names its records told of, ten of each", async () => {
+test("a source has the names of its records, ten of each", async () => {
   const dkim_results = Array.from({ length: 15 }, (_, at) => ({
     domain: `d${at}.example`,
     result: at ? "fail" : "pass",

@@ -51,7 +51,7 @@ export type Arrival = {
   via: Via;
   authenticated: boolean;
   sender_domain: string | null;
-  /** Names the mail or upload, for a report that cannot be told apart by what it says. */
+  /** Names the mail or upload, for a report that cannot be distinguished by what it says. */
   origin_id: string;
 };
 

@@ -39,8 +39,8 @@ async function readMultipart(request: FastifyRequest): Promise<Buffer | null> {
     // The rest goes by, so that the connection can be used again.
     request.raw.unpipe().resume();
     // What the parser says of a stranger's bytes carries no code, only words.
-    const told = error as { code?: string; message: string };
-    if (error instanceof Refusal || told.code || !/multipart|header|part/i.test(told.message)) throw error;
+    const reported = error as { code?: string; message: string };
+    if (error instanceof Refusal || reported.code || !/multipart|header|part/i.test(reported.message)) throw error;
     throw invalid("file", "the multipart body is not well formed");
   }
   return file;

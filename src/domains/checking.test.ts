@@ -109,7 +109,7 @@ test("a record gone on one look changes nothing but its own flag", async () => {
   assert.equal((await verify(domain)).body.spf_verified, true);
   dns.remove(domain, "TXT");
   clock.advance(HOUR);
-  assert.equal((await verify(domain)).body.status, "verified", "the count of looks began anew");
+  assert.equal((await verify(domain)).body.status, "verified", "the count of looks began again");
 });
 
 for (const [purpose, type] of [

@@ -334,7 +334,7 @@ test("another type asks for other records at once", async () => {
   assert.deepEqual([body.status, body.mx_verified], ["verified", false]);
 });
 
-test("a deleted domain is gone with its keys, and may be added anew with other tokens", async () => {
+test("a deleted domain is gone with its keys, and may be added again with other tokens", async () => {
   const { id } = await add("gone.example.com", { type: "outbound" });
   const token = byPurpose(await recordsOf(id), "ownership").value;
   const deleted = await api.ask("DELETE", "/v1/domains/gone.example.com");
@@ -345,8 +345,8 @@ test("a deleted domain is gone with its keys, and may be added anew with other t
     id,
   ]);
   assert.equal(keys?.n, 0);
-  const anew = await add("gone.example.com");
-  assert.notEqual(byPurpose(await recordsOf(anew.id), "ownership").value, token);
+  const again = await add("gone.example.com");
+  assert.notEqual(byPurpose(await recordsOf(again.id), "ownership").value, token);
 });
 
 test("aliases, queued mail and webhooks are asked of their features", async () => {

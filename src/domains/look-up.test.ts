@@ -265,7 +265,7 @@ for (const [what, purpose, zone, hint] of wrong) {
   });
 }
 
-test("who acknowledged that all mail moves is told to replace the MX records", async () => {
+test("who acknowledged that all mail moves is asked to replace the MX records", async () => {
   const check = await look("mx", [[domain, "MX", [mx(1, "aspmx.test")]]], true);
   assert.match(check.hint ?? "", /goes to aspmx\.test; replace its MX records by ours/);
 });

@@ -11,7 +11,7 @@ export type Leaving = { addresses: readonly string[]; hostname: string };
 export type SpfObstacle = { whose: "owner" | "operator"; says: string } | { whose: "nobody"; reason: string } | null;
 
 const ADDRESSES_MAX = 20;
-/** Stands for an address of ours while none is known (RFC 5737). */
+/** Stands for our own address while none is known (RFC 5737). */
 const ANY_ADDRESS = "192.0.2.1";
 
 /** What stands between receivers and a pass for `domain` in From. `host` is our part, which its record includes. */
@@ -35,7 +35,7 @@ export async function obstacleOfFrom(
   return { whose: "owner", says: sentence(first.verdict, remote_ip) };
 }
 
-/** The same for the envelope, whose name is an alias of ours: what is missing there is the operator's. */
+/** The same for the envelope, whose name is an alias of the service: what is missing there is the operator's. */
 export async function obstacleOfEnvelope(lookUps: LookUps, leaving: Leaving, domain: string): Promise<SpfObstacle> {
   const first = await firstNotPassing(lookUps, leaving, domain);
   return first && { whose: "operator", says: sentence(first.verdict, first.remote_ip) };

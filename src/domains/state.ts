@@ -170,7 +170,7 @@ function releaseClaim(row: DomainRow, facts: Map<Provable, Fact>, at: Date): voi
 
 /**
  * The row with another type. Verified stays verified when all that the new type requires is there; a domain that sent
- * and goes on sending (outbound → both) has the grace of a degraded one to publish its MX; any other begins anew.
+ * and goes on sending (outbound → both) has the grace of a degraded one to publish its MX; any other begins again.
  */
 export function withType(before: DomainRow, type: DomainType, at: Date): DomainRow {
   const row: DomainRow = { ...before, type, lost: {} };

@@ -66,7 +66,7 @@ async function figuresAfter(domain: string, origin: string | undefined) {
   const hour = event.at.getTime() - (event.at.getTime() % HOUR_MS);
   const period = { from: new Date(hour), to: new Date(hour + HOUR_MS) };
   const judged = await world.db.asOrg(org_id, (tx) => figuresBetween(tx, org_id, id, period));
-  const [told] = await world.db.query<{ count: number }>(
+  const [reported] = await world.db.query<{ count: number }>(
     "select count(*)::int as count from event where org_id = $1 and id = $2",
     [org_id, event.id],
   );
@@ -75,7 +75,7 @@ async function figuresAfter(domain: string, origin: string | undefined) {
     bounced: metrics.total_bounced,
     reasons: isps.flatMap((isp: { top_bounce_reasons: unknown[] }) => isp.top_bounce_reasons).length,
     warming: [judged.sent, judged.hard_bounced],
-    told: told?.count,
+    reported: reported?.count,
   };
 }
 
@@ -86,7 +86,7 @@ for (const origin of [undefined, "api", "submission"]) {
       bounced: 1,
       reasons: 1,
       warming: [1, 1],
-      told: 1,
+      reported: 1,
     });
   });
 }
@@ -98,7 +98,7 @@ for (const origin of ["forward", "masked", "system"]) {
       bounced: 0,
       reasons: 0,
       warming: [0, 0],
-      told: 1,
+      reported: 1,
     });
   });
 }

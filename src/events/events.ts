@@ -56,7 +56,7 @@ function toSuppression(event: MailEvent): AutomaticEntry | null {
   };
 }
 
-/** The suppression that an event asks for, without the event: for what is heard again of mail that has bounced already. */
+/** The suppression that an event asks for, without the event: for what is reported again of mail that has bounced already. */
 export async function suppressOnly(tx: Tx, world: Pick<World, "clock" | "random">, event: MailEvent): Promise<void> {
   const fault = toSuppression(event);
   if (fault) await suppress(world, tx, [fault]);
@@ -66,9 +66,9 @@ export async function suppressOnly(tx: Tx, world: Pick<World, "clock" | "random"
  * Which of these events (by id) the timeline has already: by that id, or as `ambiguous` for the same recipient and
  * attempt.
  */
-export async function findTold(tx: Tx, events: MailEvent[]): Promise<Set<string>> {
+export async function findReported(tx: Tx, events: MailEvent[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();
-  return new Set((await queries.findTold(tx, events)).map(({ id }) => id));
+  return new Set((await queries.findReported(tx, events)).map(({ id }) => id));
 }
 
 /** When the timeline last had an event of this type about a recipient of a message; null when it had none. */

@@ -63,7 +63,7 @@ export function findLast(tx: Tx, asked: AskedEvent) {
 }
 
 /** Index: event_by_message. */
-export function findTold(tx: Tx, events: MailEvent[]) {
+export function findReported(tx: Tx, events: MailEvent[]) {
   return tx.query<{ id: string }>(
     `select k.id from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::smallint[])
                    as k (org_id, id, message_id, recipient, attempt)

@@ -29,7 +29,7 @@ export type DayOrTime = { ms: number; is_day: boolean };
 /** A zone whose `+` was not percent-encoded: forms read that as a blank. */
 const BLANK_FOR_PLUS = / (?=\d\d:?\d\d$)/;
 
-/** A day or a moment, or 400 naming the query parameter. Before 1970 there was no mail of ours. */
+/** A day or a moment, or 400 naming the query parameter. Postern had no mail before 1970. */
 export function readDayOrTime(field: string, given: string): DayOrTime {
   const text = given.replace(BLANK_FOR_PLUS, "+");
   const is_day = isDay(text);

@@ -302,7 +302,7 @@ const FINISH = {
 } as const;
 
 const SET = Object.keys(FINISH).filter((name) => !["org_id", "id", "claim_id", "keeps"].includes(name));
-/** A replay adds to these; what it decides anew replaces the rest. */
+/** A replay adds to these; what it decides now replaces the rest. */
 const GROWING = new Set(["event_ids", "forward_ids"]);
 
 function setColumn(name: string): string {

@@ -102,7 +102,7 @@ export type Examination = {
   parsed(): Promise<Parsed>;
   /** Read as what may have come back: a bounce, a complaint, an automatic reply. */
   returned(): Promise<Returned>;
-  /** Built anew as a reply from a masked alias. */
+  /** Built as a reply from a masked alias. */
   reply(order: ReplyOrder): Promise<BuiltReply | { kind: "failed"; reason: string }>;
   /** Written as forwards from a masked alias. */
   forwards(order: ForwardsOrder): Promise<BuiltForwards | { kind: "failed"; reason: string }>;

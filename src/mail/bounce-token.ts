@@ -17,7 +17,7 @@ export function makeToken(messageId: string, position: number, mac: (text: strin
   return encode(bytes);
 }
 
-/** What a token names, or null when it is not one of ours (wrong form or forged). Case does not matter. */
+/** What a token names, or null when it is not ours (wrong form or forged). Case does not matter. */
 export function readToken(
   token: string,
   mac: (text: string) => Buffer,

@@ -146,7 +146,7 @@ function judgePath(path: X509Certificate[], { names, now_ms }: DaneReference, re
 // --- the public key as it stands in the certificate -------------------------------------------------------------------
 
 /**
- * The SubjectPublicKeyInfo's own bytes (RFC 5280 §4.1): encoding the key anew may spell it differently from what was
+ * The SubjectPublicKeyInfo's own bytes (RFC 5280 §4.1): encoding the key again may spell it differently from what was
  * signed and hashed. Null when the bytes are no certificate.
  */
 export function publicKeyOf(der: Buffer): Buffer | null {

@@ -1,5 +1,5 @@
 // A mail that came back to us because of one that we sent: a complaint (mail/arf), a bounce (mail/dsn), or neither. It
-// decides only which of the two readers is right; what is read is not to be believed without a token of ours.
+// decides only which of the two readers is right; what is read is not to be believed without our own token.
 import { parseComplaint } from "./arf/arf.ts";
 import type { ComplaintReport } from "./arf/types.ts";
 import { parseBounce } from "./dsn/dsn.ts";

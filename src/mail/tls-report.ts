@@ -80,7 +80,7 @@ function parseObject(text: string): Fields | null {
 
 /**
  * JSON.parse makes all of what it is given before anything can be said about it: 5 MiB of `{},` hold up the process for
- * seconds. Those in texts count as well: a report that holds that many of them is none of ours either.
+ * seconds. Those in texts count as well: a report that holds that many of them is not ours either.
  */
 function isTooMuch(text: string): boolean {
   let depth = 0;

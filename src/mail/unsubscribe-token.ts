@@ -29,7 +29,7 @@ export function makeUnsubscribeToken(leave: Leave, mac: (text: string) => Buffer
   return Buffer.concat([payload, macOf(payload, mac)]).toString("base64url");
 }
 
-/** What a token says, or null when it is none of ours (wrong form or forged). */
+/** What a token says, or null when it is not ours (wrong form or forged). */
 export function readUnsubscribeToken(token: string, mac: (text: string) => Buffer): Leave | null {
   if (!TOKEN.test(token)) return null;
   const bytes = Buffer.from(token, "base64url");

@@ -185,7 +185,7 @@ const OWNED_AS = "coalesce(d.owner, 0)";
 
 /**
  * Writes the outcomes: final ones leave the queue, others wait for their next attempt; recipients take the state. Each is
- * one attempt, or none (out of time, suppressed): a delivery that is sent again by hand counts from one anew (back-off,
+ * one attempt, or none (out of time, suppressed): a delivery that is sent again by hand counts from one (back-off,
  * statistics), its recipient goes on. Returns the rows that still belonged to the owner they were taken under.
  */
 export function finishDeliveries(tx: Tx, rows: FinishRow[]) {

@@ -9,7 +9,7 @@ parentPort!.on("message", (jobs: { bytes: Uint8Array }[]) => {
 /** `count`: how many messages came together. */
 function obey(order: string, count: number) {
   if (order === "hang") for (;;);
-  if (order === "throw") throw new TypeError("as told");
+  if (order === "throw") throw new TypeError("as asked");
   if (order === "exit") process.exit(3);
   if (order === "eat") for (const eaten: string[] = []; ; ) eaten.push(Math.PI.toString().repeat(1_000) + eaten.length);
   return { mail: { text: order === "count" ? String(count) : order, attachments: [] } };

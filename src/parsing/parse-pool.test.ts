@@ -113,7 +113,7 @@ describe("the parse pool", () => {
     ["eat", /out of memory/],
   ];
   for (const [order, reason] of failures) {
-    it(`answers with a failure when the worker is told to ${order}, and reads the next message`, async () => {
+    it(`answers with a failure when the worker is asked to ${order}, and reads the next message`, async () => {
       const made = pool({ worker: misbehaving, memory_mib: 24 });
       const [outcome, next] = await Promise.all([made.parse(Buffer.from(order)), made.parse(Buffer.from("fine"))]);
       assert.equal(outcome.kind, "failed");
@@ -132,7 +132,7 @@ describe("the parse pool", () => {
   });
 
   for (const order of ["throw", "exit", "hang"]) {
-    it(`tries messages that came together with one told to ${order} by themselves`, async () => {
+    it(`tries messages that came together with one asked to ${order} by themselves`, async () => {
       const made = pool({ worker: misbehaving, wall_ms: 2_500 });
       const given = ["first", "one", order, "two", "three"];
       const outcomes = await Promise.all(given.map((text) => made.parse(Buffer.from(text))));

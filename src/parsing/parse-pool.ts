@@ -20,7 +20,7 @@ export type ParsePool = {
   parse(bytes: Buffer): Promise<ParseOutcome>;
   /** The same for a bounce or a complaint. */
   readReturned(bytes: Buffer): Promise<ReturnedOutcome>;
-  /** The same for a reply through a masked address, built anew. */
+  /** The same for a reply through a masked address, built again. */
   buildReply(bytes: Buffer, order: ReplyOrder): Promise<ReplyOutcome>;
   /** The same for the forwards of a mail to a masked address. */
   writeForwards(bytes: Buffer, order: ForwardsOrder): Promise<ForwardsOutcome>;

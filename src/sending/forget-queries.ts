@@ -28,7 +28,7 @@ export function findEnded(db: Query, keys: readonly { org_id: string; id: string
   );
 }
 
-/** Those of these messages to one recipient that a server put off, and that are tried again. */
+/** Those of these messages to one recipient that a server deferred, and that are tried again. */
 export function findDeferred(db: Query, keys: readonly { org_id: string; id: string }[]) {
   return db.query<{ org_id: string; id: string }>(
     `select r.org_id, r.message_id as id

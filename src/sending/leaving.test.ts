@@ -57,7 +57,7 @@ const warming = async () => (await api.ask("GET", `/v1/domains/${domain.id}/warm
 /** Until nothing of these is as it was when it waited for its time. */
 async function settled(ids: string[]): Promise<{ delivered: string[]; waiting: string[] }> {
   const sorted = { delivered: [] as string[], waiting: [] as string[] };
-  await until("each was sent or put off", async () => {
+  await until("each was sent or deferred", async () => {
     const shown = await Promise.all(ids.map(show));
     const [delivered, waiting] = ["delivered", "deferred"].map((status) =>
       ids.filter((_, n) => shown[n]?.status === status),
@@ -133,7 +133,7 @@ test("mail that waits for a window does not run out of time, unless its sender s
   });
   for (let n = 0; n < 4; n += 1) {
     clock.move(DAY);
-    await until("it was put off again", async () => {
+    await until("it was deferred again", async () => {
       const at = (await show(patient)).recipients[0]?.next_attempt_at;
       return at != null && Date.parse(at) > clock.now();
     });

@@ -94,7 +94,7 @@ export type EmailFilter = {
 
 /** `filter` in SQL; ids bound the day partitions, as they hold the time. */
 function where(filter: EmailFilter, values: unknown[]): string {
-  // What goes through masked addresses is told in their activity.
+  // What goes through masked addresses is shown in their activity.
   const parts = ["m.org_id = $1", "m.origin <> 'masked'"];
   const add = (sql: string, value: unknown): void => {
     values.push(value);

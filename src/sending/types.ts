@@ -74,10 +74,10 @@ export type Allowance = {
   kind: "monthly_quota" | "daily" | "hourly" | "per_minute";
   starts_at: Date;
   ceiling: number;
-  /** What is told as the limit, where a message alone may pass it. */
+  /** What is shown as the limit, where a message alone may pass it. */
   limit?: number;
   warming_phase: string;
-  /** Seconds until the window opens anew. */
+  /** Seconds until the window opens again. */
   retry_after_seconds: number;
   /** Said instead of the usual sentence when the window is full. */
   explanation?: string;

@@ -30,7 +30,7 @@ const Figures = Named(
     }),
     total_delivered: Type.Integer({ description: "Accepted by the recipient's mail exchanger" }),
     total_deferred: Type.Integer({
-      description: "Recipients whose first attempt was put off; many are delivered later",
+      description: "Recipients whose first attempt was deferred; many are delivered later",
     }),
     total_bounced: Type.Integer({ description: "Refused for good, delayed bounces included" }),
     total_hard_bounce: Type.Integer({ description: "Of these, because of the recipient's address" }),

@@ -142,7 +142,7 @@ function fill(
   });
 }
 
-/** One row a mailbox provider, told by the MX that answered; the largest first, with what bounced there most. */
+/** One row a mailbox provider, recognised by the MX that answered; the largest first, with what bounced there most. */
 export async function listIsps(world: Core, orgId: string, idOrName: string, days: number) {
   const { day, end } = today(world);
   return world.db.asOrg(orgId, async (tx) => {

@@ -1,4 +1,4 @@
-// A client of submission that says what it is told, for the tests of logins and messages.
+// A client of submission that sends what the test says, for the tests of logins and messages.
 import assert from "node:assert/strict";
 import { type RawSmtp, rawSmtp } from "../../test/support/raw-smtp.ts";
 

@@ -353,7 +353,7 @@ describe("the sender of a submitted message", () => {
     assert.match((await submit({ from: "" })).text, /^250/, "the null reverse-path names nobody");
   });
 
-  it("must be told once and clearly", async () => {
+  it("must be given once and clearly", async () => {
     for (const from of [
       "orders@sender.example, ceo@victim.example",
       "ceo@victim.example <orders@sender.example>",

@@ -101,7 +101,7 @@ function hooksOf(context: Context): Hooks<Recipient> {
     login: (client, login) => logins.check(client, login),
     async mail(client, from) {
       const answer = await answering(context, () => checkSender(context, client, from));
-      // What is put off before its content comes counts as well: in an outage all mail is.
+      // What is deferred before its content comes counts as well: in an outage all mail is.
       if (answer === NO_ROOM || answer === NOT_NOW) context.answered(answer);
       return answer;
     },
@@ -207,7 +207,7 @@ async function answering({ world }: Pick<Context, "world">, work: () => Promise<
     if (!isUnavailable(error) && !isStoreTrouble(error)) throw error;
     world.log.warn(
       { err: error },
-      "a submission was put off: the database or the store of large bodies does not answer",
+      "a submission was deferred: the database or the store of large bodies does not answer",
     );
     return NOT_NOW;
   }

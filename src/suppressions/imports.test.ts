@@ -383,7 +383,7 @@ describe("suppression imports", () => {
         { email: "n1@example.com", reason: "bounce", note: "\ud800" },
         { email: "n2@example.com", reason: "bounce", note: `${"x ".repeat(249)}y😀 z` },
         { email: "n3@example.com", reason: "manual", scope_type: "list", scope_id: "\udc00" },
-        { email: "n4@example.com", reason: "never heard \ud800", expires_at: "\udfff" },
+        { email: "n4@example.com", reason: "never asked \ud800", expires_at: "\udfff" },
         { email: "n\ud800@example.com", reason: "bounce", "od\u0000d\ud800": "x" },
       ];
       const answer = await upload(rows.map((row) => JSON.stringify(row)).join("\n"), {
@@ -460,7 +460,7 @@ describe("suppression imports", () => {
       assert.equal((await commit(job.id)).status, 409);
     });
 
-    it("is done by the clock role's work, which stops when told", async () => {
+    it("is done by the clock role's work, which stops when asked", async () => {
       const { job } = (await upload("email\nbackground@example.com\n")).body;
       const work = startSuppressionWork(api.world);
       await commit(job.id);

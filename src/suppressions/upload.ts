@@ -38,8 +38,8 @@ export async function readMultipart(world: Room, request: FastifyRequest): Promi
     // The rest goes by, so that the connection can be used again.
     request.raw.unpipe().resume();
     // What the parser says of a stranger's bytes carries no code, only words.
-    const told = error as { code?: string; message: string };
-    if (error instanceof Refusal || told.code || !/multipart|header|part/i.test(told.message)) throw error;
+    const reported = error as { code?: string; message: string };
+    if (error instanceof Refusal || reported.code || !/multipart|header|part/i.test(reported.message)) throw error;
     throw invalid("file", "the multipart body is not well formed");
   }
 }
@@ -85,7 +85,7 @@ function readProvider(value: unknown): Provider | null {
   throw invalid("provider", `the 'provider' field must be one of: ${PROVIDERS.join(", ")}`);
 }
 
-// gzip is told by its first bytes (RFC 1952 §2.3.1); archives that hold files are not lists.
+// gzip is recognised by its first bytes (RFC 1952 §2.3.1); archives that hold files are not lists.
 async function unpacked(file: TempFile, field: "file" | "csv"): Promise<AsyncIterable<Buffer>> {
   const { value: first } = await file.read(MAGIC_BYTES).next();
   if (first?.[0] === 0x1f && first[1] === 0x8b) return again(() => gunzipped(file, field));

@@ -163,7 +163,7 @@ test("a phase without mail in its last days is held", async () => {
   assert.match(held_reason, /no mail was sent in the last 3 days/);
 });
 
-test("hard bounces beyond 5 % pause the domain within minutes; a resume begins to judge anew", async () => {
+test("hard bounces beyond 5 % pause the domain within minutes; a resume begins to judge again", async () => {
   await mail({ delivered: 37, hard: 3 });
   clock.move(4 * MINUTE);
   assert.equal(await look(), 0, "not due yet");

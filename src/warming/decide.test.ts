@@ -123,7 +123,7 @@ for (const [phase, wanted] of [
   });
 }
 
-test("a day with mail begins the idle days anew", () => {
+test("a day with mail begins the idle days again", () => {
   assert.equal(decideDay(row("warmed", { idle_days: 29 }), day(5), same(GOOD)).row.idle_days, 0);
 });
 

@@ -78,7 +78,7 @@ async function refusal(): Promise<Record<string, unknown>> {
   return { limit_type, limit, used, retry_after_seconds, warming_phase };
 }
 
-test("the minute, the hour and the day each refuse with their own numbers, and open anew", async () => {
+test("the minute, the hour and the day each refuse with their own numbers, and open again", async () => {
   await start("phase_2");
   assert.equal((await send(8)).status, 202);
   assert.equal(accepted([await send(), await send()]), 2);

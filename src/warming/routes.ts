@@ -160,7 +160,7 @@ function mountStart(api: Api, world: World, ports: WarmingPorts): void {
       schema: {
         operationId: "startWarming",
         tags,
-        summary: "Start warming, or begin anew at a phase",
+        summary: "Start warming, or begin again at a phase",
         description:
           "A domain starts by itself when its SPF and DKIM verify. Start it by hand to begin at another phase, or at `warmed` where providers know the domain already.",
         params: Params,

@@ -66,7 +66,7 @@ test("the limit rises at midnight UTC, whatever hour the phase began", () => {
   assert.equal(limit("2026-11-03T00:00:00.000Z"), 75);
 });
 
-test("mail counts in a day, an hour and a minute, each of which says when it opens anew", () => {
+test("mail counts in a day, an hour and a minute, each of which says when it opens again", () => {
   const windows = allowancesAt(state("phase_1"), DOMAIN, START);
   assert.deepEqual(windows, [
     {

@@ -53,7 +53,7 @@ export function nextPhase(phase: StoredPhase): StoredPhase | null {
   return START_PHASES[START_PHASES.indexOf(phase) + 1] ?? null;
 }
 
-/** The phase before this one; the first begins anew. */
+/** The phase before this one; the first begins again. */
 export function previousPhase(phase: StoredPhase): RunningPhase {
   return RUNNING_PHASES[START_PHASES.indexOf(phase) - 1] ?? "phase_1";
 }

@@ -130,7 +130,7 @@ test("with the automatic start turned off a verified domain sends without limits
   assert.equal((await send(many, {}, live_key)).status, 429);
 });
 
-test("a second verification does not begin anew", async () => {
+test("a second verification does not begin again", async () => {
   await act("start", { phase: "phase_3" });
   await api.world.db.execute("update domain set status = 'degraded' where id = $1", [domain.id]);
   const verified = await api.ask("POST", `/v1/domains/${domain.id}/verify`);
@@ -138,7 +138,7 @@ test("a second verification does not begin anew", async () => {
   assert.equal((await warming()).body.phase, "phase_3");
 });
 
-test("what was accepted counts in recipients, and remains are told", async () => {
+test("what was accepted counts in recipients, and remains are shown", async () => {
   assert.equal((await send(["a@customer.example", "b@customer.example"])).status, 202);
   clock.move(MINUTE);
   assert.equal((await send()).status, 202);

@@ -25,7 +25,7 @@ import type { Figures, Limits, PhaseState, StoredPhase, WarmingAllowance, Warmin
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const KEYS_MAX = 500;
-/** `{"warming_auto_start": false}` in an organization's settings: its domains begin when they are told to. */
+/** `{"warming_auto_start": false}` in an organization's settings: its domains begin when they are asked to. */
 const AUTO_START = "warming_auto_start";
 
 type Core = Pick<World, "db" | "clock">;
@@ -124,7 +124,7 @@ export async function startWarming(
     }
     const [before] = await queries.lockWarming(tx, orgId, domain.id);
     if (before && phase === undefined) {
-      const hint = "name the 'phase' to begin there anew";
+      const hint = "name the 'phase' to begin there again";
       throw new Refusal("invalid_state", `warming of ${domain.domain} is in ${before.phase} already; ${hint}`);
     }
     const nowMs = world.clock.now();

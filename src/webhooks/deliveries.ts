@@ -99,7 +99,7 @@ export async function environmentOf(world: Pick<World, "db">, orgId: string, id:
 
 type ReplayWorld = Pick<World, "db" | "clock" | "random" | "log">;
 
-/** A finished delivery is queued anew, with the same event id and a new delivery id; a queued one is due at once. */
+/** A finished delivery is queued again, with the same event id and a new delivery id; a queued one is due at once. */
 export async function replayDelivery(world: ReplayWorld, orgId: string, id: string): Promise<DeliveryRecord> {
   if (!isUuid(id)) throw notFound("webhook delivery");
   const delivery = await world.db.asOrg(orgId, async (tx) => {
@@ -141,7 +141,7 @@ async function requireOpen(tx: Tx, lane: queue.LaneKey): Promise<void> {
 export type ReplayRequest = { from: string; to?: string; status?: "failed" | "delivered" };
 
 /**
- * Queues anew the endpoint's deliveries that were made in a time range and failed (or were delivered). Each is taken by
+ * Queues again the endpoint's deliveries that were made in a time range and failed (or were delivered). Each is taken by
  * one range only, so a second call goes on where a large first one stopped: `remaining` says whether to.
  */
 export async function replayRange(

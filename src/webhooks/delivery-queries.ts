@@ -128,7 +128,7 @@ function rangeValues(orgId: string, range: ReplayRange) {
   return [orgId, range.webhook_id, range.from_id, range.to_id, range.status];
 }
 
-/** Queues each of these finished deliveries anew, under the new id at its place; those without a body are left out. */
+/** Queues each of these finished deliveries again, under the new id at its place; those without a body are left out. */
 export function requeueFinished(tx: Tx, orgId: string, pairs: { ids: string[]; new_ids: string[] }, at: Date) {
   return tx.execute(
     `with again as (

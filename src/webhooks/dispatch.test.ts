@@ -470,7 +470,7 @@ test("rotated twice within the grace, the two newest secrets sign; grace 0 then 
   );
 });
 
-test("a retry is signed anew: with the secret that is valid then, and its own time", async () => {
+test("a retry is signed again: with the secret that is valid then, and its own time", async () => {
   sink = await stage.receiver();
   sink.respond(() => ({ status: 500 }));
   const { id, secret: old } = await addWebhook(stage.api, sink.url);

@@ -155,7 +155,7 @@ async function run(hooks: Hooks): Promise<void> {
       troubled = true;
     }
     await sleep(ROUND_SPACING_MS);
-    await hooks.bell.heard(hooks.options.poll_ms);
+    await hooks.bell.rang(hooks.options.poll_ms);
   }
   rounds.end();
 }

@@ -85,7 +85,7 @@ test("an endpoint that a test key made hears of test mail only, a live key's of 
   const { org_id, live_key, test_key } = await api.organization();
   const live = await addWebhook(api, "https://hooks.example.com/live", {}, { key: live_key });
   const test = await addWebhook(api, "https://hooks.example.com/test", {}, { key: test_key });
-  const told = async (environment: string) => {
+  const reported = async (environment: string) => {
     const event = outgoing(api, { org_id });
     const about = { ...event, payload: { ...event.payload, environment } };
     return api.world.db.transaction(async (tx) => {
@@ -93,8 +93,8 @@ test("an endpoint that a test key made hears of test mail only, a live key's of 
       return (await listEventDeliveries(tx, org_id, [event.event_id])).map(({ endpoint_id }) => endpoint_id).sort();
     });
   };
-  assert.deepEqual(await told("live"), [live.id]);
-  assert.deepEqual(await told("test"), [live.id, test.id].sort());
+  assert.deepEqual(await reported("live"), [live.id]);
+  assert.deepEqual(await reported("test"), [live.id, test.id].sort());
 });
 
 test("a producer may work for one organization only, behind row-level security", async () => {
@@ -169,20 +169,20 @@ test("hints to other processes are at most ten a second, and none go out while a
   const bell = createBell();
   const stopListening = listenInProcess(world.db, bell);
   wakeHooks(world);
-  assert.equal(await bell.heard(0), true);
+  assert.equal(await bell.rang(0), true);
   assert.equal(notified, 2);
   stopListening();
   wakeHooks(world);
-  await until("those of other processes are told again", () => notified === 3);
+  await until("those of other processes are notified again", () => notified === 3);
 });
 
 test("a bell remembers one ring, and silence ends after the given time", async () => {
   const bell = createBell();
   bell.ring();
   bell.ring();
-  assert.equal(await bell.heard(1_000), true);
-  assert.equal(await bell.heard(1), false);
-  const heard = bell.heard(5_000);
+  assert.equal(await bell.rang(1_000), true);
+  assert.equal(await bell.rang(1), false);
+  const noted = bell.rang(5_000);
   bell.ring();
-  assert.equal(await heard, true);
+  assert.equal(await noted, true);
 });

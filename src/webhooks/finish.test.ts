@@ -66,7 +66,7 @@ test("a lane learns the failures since its last success, the last success and th
   );
 });
 
-/** A database that fails as told; what it commits is what its transactions were asked to finish. */
+/** A database that fails as asked; what it commits is what its transactions were asked to finish. */
 function fakeDb(fail: (outcomes: number) => Error | null) {
   const sizes: number[] = [];
   const db = {

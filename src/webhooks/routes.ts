@@ -316,7 +316,7 @@ function mountReplays(api: Api, world: World): void {
         operationId: "replayWebhookDelivery",
         tags,
         summary: "Send a finished delivery again, or a queued one now",
-        description: "The same event with the same body and `event_id`; the attempt is new and signed anew.",
+        description: "The same event with the same body and `event_id`; the attempt is new and signed again.",
         params: IdParams,
         body: NoBody,
         response: answers({ 202: AnswerOf("delivery", Delivery) }, [404, 409]),

@@ -1,5 +1,5 @@
 // When a delivery is tried again, and after how many attempts it has failed: the contract's table. Attempts alone decide.
-// Age does not: a delivery that waited through an outage of ours has all seven before it, and so has one that waits behind
+// Age does not: a delivery that waited through our own outage has all seven before it, and so has one that waits behind
 // a receiver which fails for days. What bounds such a backlog: bodies are kept POSTERN_RETENTION_BODY_DAYS (at least 36),
 // and a delivery without a body is failed as soon as its turn comes (dispatch.ts); a dead receiver has four attempts at
 // once and slots of the suspect only (board.ts); and no row of the queue is looked at before it is due.

@@ -285,10 +285,10 @@ const Bounced = about(
 const Deferred = about(
   "EmailDeferredEvent",
   "email.deferred",
-  "The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours",
+  "The mail was deferred and is tried again; sent on the first deferral, then at most every 4 hours",
   {
     ...answer,
-    attempt: Nullable(Type.Integer({ description: "The attempt that was put off, from 1" })),
+    attempt: Nullable(Type.Integer({ description: "The attempt that was deferred, from 1" })),
     next_attempt_at: Nullable(Time),
   },
 );

@@ -9,7 +9,7 @@ export const CHANNEL = "postern_hooks";
 export type Bell = {
   ring(): void;
   /** Resolves true at the next ring, at once if it rang since the last call; false after `ms`. */
-  heard(ms: number): Promise<boolean>;
+  rang(ms: number): Promise<boolean>;
 };
 
 /** A bell that remembers one ring. */
@@ -21,14 +21,14 @@ export function createBell(): Bell {
       rung = true;
       listener?.();
     },
-    heard(ms) {
+    rang(ms) {
       return new Promise((resolve) => {
         const settle = () => {
           clearTimeout(timer);
           listener = null;
-          const heard = rung;
+          const noted = rung;
           rung = false;
-          resolve(heard);
+          resolve(noted);
         };
         const timer = setTimeout(settle, ms);
         listener = settle;
@@ -38,7 +38,7 @@ export function createBell(): Bell {
   };
 }
 
-/** Who hears of queued webhooks: a dispatcher, or somebody who reads events (stream/stream.ts), beside whom other processes are told, too. */
+/** Who hears of queued webhooks: a dispatcher, or somebody who reads events (stream/stream.ts), beside whom other processes are notified, too. */
 export type Hearer = "dispatcher" | "reader";
 type Wakers = { bells: Map<Bell, Hearer>; tellOthers: Notify | null };
 

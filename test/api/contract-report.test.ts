@@ -60,7 +60,7 @@ test("a method that the path does not have is a case, but no operation", async (
   assert.deepEqual([...seen.keys()], [LABEL]);
 });
 
-test("an error of the tester itself is told", async () => {
+test("an error of the tester itself is reported", async () => {
   const { errors } = await read([{ NonFatalError: { label: LABEL, value: { type: "Timeout" } } }]);
   assert.equal(errors.length, 1);
 });

@@ -158,7 +158,7 @@ test("operations that take long by their nature go there with any body, forms in
   assert.deepEqual([simulated.count, simulated.result.status], [1, 200]);
 });
 
-test("an organization that used its part of the shared thread is served by the other, then told to wait", async () => {
+test("an organization that used its part of the shared thread is served by the other, then asked to wait", async () => {
   const { org_id, live_key } = await api.organization();
   const shares = processorShares(api.world);
   const key = { authorization: `Bearer ${live_key}` };

@@ -211,13 +211,13 @@ describe("every operation", () => {
 });
 
 describe("another organization's", () => {
-  it("ids are 404, told by nothing from an id that never was, and nothing changes", async (t) => {
+  it("ids are 404, in nothing different from an id that never was, and nothing changes", async (t) => {
     for (const operation of operations.filter(({ path }) => path.includes("{"))) {
       await t.test(operation.name, () => tryForeign(operation));
     }
   });
 
-  it("ids in queries and bodies are told by nothing from an id that never was", async (t) => {
+  it("ids in queries and bodies are in nothing different from an id that never was", async (t) => {
     for (const operation of operations) {
       for (const field of referencesOf(operation)) {
         await t.test(`${operation.name}, ${field}`, () => tryReference(operation, field));
@@ -259,7 +259,7 @@ async function tryForeign(operation: Placed): Promise<void> {
     assert.equal(absent.status, 404, `${operation.name} with an id that never was: ${JSON.stringify(absent.body)}`);
     for (const key of [api.live_key, api.test_key]) {
       const foreign = await ask(operation, names, { key, body });
-      // A key that may not do this at all is told so before anything is looked up.
+      // A key that may not do this at all learns so before anything is looked up.
       if (key === api.test_key && LIVE_ONLY.includes(operation.name)) assert.equal(foreign.status, 403);
       else assert.deepEqual(comparable(foreign), comparable(absent), `${operation.name} with ${JSON.stringify(names)}`);
     }
@@ -315,11 +315,15 @@ async function tryReference(operation: Placed, field: string): Promise<void> {
     const asking = isQuery ? { query: { [field]: id }, body } : { body: { ...without(body, field), ...change } };
     answers.push(await ask(operation, own as Names, { key: api.live_key, ...asking }));
   }
-  const [told, untold] = answers as [Answer, Answer];
-  assert.ok(!JSON.stringify(told.body).includes(ours.mark), `${operation.name} shows another organization's`);
-  assert.equal(told.status, untold.status, `${JSON.stringify(told.body)}\n${JSON.stringify(untold.body)}`);
-  if (told.status >= 400) assert.deepEqual(comparable(told), comparable(untold));
-  else if (isQuery) assert.deepEqual(told.body, untold.body);
+  const [reported, unreported] = answers as [Answer, Answer];
+  assert.ok(!JSON.stringify(reported.body).includes(ours.mark), `${operation.name} shows another organization's`);
+  assert.equal(
+    reported.status,
+    unreported.status,
+    `${JSON.stringify(reported.body)}\n${JSON.stringify(unreported.body)}`,
+  );
+  if (reported.status >= 400) assert.deepEqual(comparable(reported), comparable(unreported));
+  else if (isQuery) assert.deepEqual(reported.body, unreported.body);
 }
 
 /** A template excludes inline content; a scope needs its type. */
@@ -460,8 +464,8 @@ describe("a suspended organization", () => {
         else assert.ok(status < 300 || status === 409, `${operation.name}: ${status} ${JSON.stringify(answer)}`);
         if (!operation.path.includes("{")) return;
         const [foreign] = await makeNamed(ours, operation.path);
-        const told = await ask(operation, foreign as Names, { key: suspended.live_key, body });
-        assert.ok(told.status === 404 || SENDS.includes(operation.name), `${operation.name}: ${told.status}`);
+        const reported = await ask(operation, foreign as Names, { key: suspended.live_key, body });
+        assert.ok(reported.status === 404 || SENDS.includes(operation.name), `${operation.name}: ${reported.status}`);
       });
     }
   });

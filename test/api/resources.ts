@@ -16,7 +16,7 @@ export type Owner = {
   live_key: string;
   /** Part of every name, text and address this owner makes. */
   mark: string;
-  /** A verified domain that sends and receives, made once, and anew after `forget`. */
+  /** A verified domain that sends and receives, made once, and again after `forget`. */
   domain(): Promise<{ id: string; domain: string }>;
   /** The domain was deleted. */
   forget(): void;

@@ -244,7 +244,7 @@ describe("the month's quota", () => {
     assert.deepEqual(rows, [{ used: 20 }]);
   });
 
-  it("begins anew with the next month", async () => {
+  it("begins again with the next month", async () => {
     const { send } = await small(1);
     assert.equal((await send()).status, 202);
     const full = await send();

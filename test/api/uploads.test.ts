@@ -36,14 +36,14 @@ function part(name: string, content: string, filename?: string): string {
 }
 const formOf = (...parts: string[]) => `${parts.join("")}--${BOUNDARY}--\r\n`;
 
-/** Over the one connection of `agent`; in pieces of 16 KiB, and chunked (RFC 9112 §7.1), unless the length is told. */
-async function upload(path: string, body: string, { told = false } = {}) {
+/** Over the one connection of `agent`; in pieces of 16 KiB, and chunked (RFC 9112 §7.1), unless the length is given. */
+async function upload(path: string, body: string, { reported = false } = {}) {
   const asked = request({
     ...{ port, host: "127.0.0.1", method: "POST", path, agent },
     headers: {
       authorization: `Bearer ${api.live_key}`,
       "content-type": `multipart/form-data; boundary=${BOUNDARY}`,
-      ...(told ? { "content-length": Buffer.byteLength(body) } : {}),
+      ...(reported ? { "content-length": Buffer.byteLength(body) } : {}),
     },
   });
   const answered = once(asked, "response") as Promise<[IncomingMessage]>;
@@ -67,19 +67,19 @@ const reportOf = (id: string) =>
   });
 
 describe("an upload", () => {
-  it("of a list is read whole, chunked or with its length told", async () => {
-    for (const told of [false, true]) {
+  it("of a list is read whole, chunked or with its length given", async () => {
+    for (const reported of [false, true]) {
       for (const rows of [1, 40_000]) {
-        const { status, body } = await upload(PREVIEW, formOf(part("file", listOf(rows), "list.csv")), { told });
+        const { status, body } = await upload(PREVIEW, formOf(part("file", listOf(rows), "list.csv")), { reported });
         assert.deepEqual([status, body.job?.valid_rows], [201, rows], JSON.stringify(body).slice(0, 500));
       }
     }
   });
 
-  it("of a report is read whole, chunked or with its length told", async () => {
-    for (const told of [false, true]) {
-      const form = formOf(part("file", reportOf(`told-${told}`), "report.xml"));
-      const { status, body } = await upload(REPORTS, form, { told });
+  it("of a report is read whole, chunked or with its length given", async () => {
+    for (const reported of [false, true]) {
+      const form = formOf(part("file", reportOf(`given-${reported}`), "report.xml"));
+      const { status, body } = await upload(REPORTS, form, { reported });
       assert.deepEqual([status, body.report?.total_messages], [201, 7], JSON.stringify(body));
     }
   });
@@ -128,8 +128,8 @@ describe("an upload", () => {
   it("that is refused in the middle is not read to its end: the answer comes, and the next has a connection of its own", async () => {
     const unknown = formOf(part("other", "x".repeat(400_000), "other.csv"), part("file", listOf(20_000), "list.csv"));
     for (const path of [PREVIEW, REPORTS]) {
-      for (const told of [false, true]) {
-        const { status, body } = await upload(path, unknown, { told });
+      for (const reported of [false, true]) {
+        const { status, body } = await upload(path, unknown, { reported });
         assert.deepEqual([status, body.field], [400, "other"]);
         const next = await upload(PREVIEW, formOf(part("file", listOf(3), "list.csv")));
         assert.deepEqual([next.status, next.reused], [201, false]);

@@ -59,7 +59,7 @@ async function playOne(stage: MxStage, { tally, ways }: Counts, { name, delivery
   ways.set(way, (ways.get(way) ?? 0) + 1);
   const raw = await stage.download(`/v1/inbound-emails/${arrived.id}/raw`);
   const results = readResults(raw.toString("latin1"));
-  if (results === null) return tally.judge(name, "Authentication-Results of ours", "none");
+  if (results === null) return tally.judge(name, "Authentication-Results of this server", "none");
   const { expected, got, reason } = read(results, arrived.event);
   tally.judge(name, expected, got, reason ?? null);
 }

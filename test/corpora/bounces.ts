@@ -129,8 +129,8 @@ function withRows(name: string, mail: Buffer, rows: Row[]): Judged {
     judge(tally, verdict) {
       const expected = wantedOf(rows);
       const got = wordsOf(verdict);
-      const told = { expected, got, verdict, rows, mail: mail.toString("latin1").replace(/=\r\n/g, "") };
-      tally.judge(name, expected, got, explain(told));
+      const reported = { expected, got, verdict, rows, mail: mail.toString("latin1").replace(/=\r\n/g, "") };
+      tally.judge(name, expected, got, explain(reported));
       judgeSuppressions(tally, name, verdict, expected);
       judgeMissing(tally, this, verdict);
       judgeEvents(tally, name, verdict);
@@ -166,11 +166,11 @@ function wordOf({ status, bounce_type, warned, suppression }: RecipientVerdict):
   return status === "delivered" && warned ? "soft" : status;
 }
 
-type Told = { expected: string[]; got: string[]; verdict: Verdict; rows: readonly Row[]; mail: string };
+type Reported = { expected: string[]; got: string[]; verdict: Verdict; rows: readonly Row[]; mail: string };
 
 /** The same recipients, but hard where Sisimai says soft or conversely: for a reason that stands in the mail itself. */
-function explain(told: Told): string | null {
-  const { expected, got, verdict, rows } = told;
+function explain(reported: Reported): string | null {
+  const { expected, got, verdict, rows } = reported;
   const { recipients } = verdict;
   const names = (words: string[]): string => words.map((word) => word.split(" ")[0]).join(" ");
   if (names(expected) !== names(got)) return null;
@@ -181,7 +181,7 @@ function explain(told: Told): string | null {
   const reasons = differing.map((one) => {
     const row = rows.find(({ recipient }) => recipient.toLowerCase() === one.named?.toLowerCase());
     if (one.status !== "bounced" || !row) return null;
-    return one.bounce_type === "hard" ? whyHard(one, told.mail) : whySoft(row, told.mail);
+    return one.bounce_type === "hard" ? whyHard(one, reported.mail) : whySoft(row, reported.mail);
   });
   return reasons.every((reason) => reason !== null) ? (reasons[0] ?? null) : null;
 }

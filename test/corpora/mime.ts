@@ -1,4 +1,4 @@
-// MIME suites over real SMTP: every mail is taken, stored byte for byte and told of in an event that is valid UTF-8, within
+// MIME suites over real SMTP: every mail is taken, stored byte for byte and reported in an event that is valid UTF-8, within
 // a second; what event and attachments say is held against the suite. Line ends are brought to CRLF, as a client must.
 // Why a difference may be one, mime-reasons.ts says.
 import { existsSync, readFileSync } from "node:fs";

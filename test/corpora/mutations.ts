@@ -1,7 +1,7 @@
 // npm run corpora -- --mutations [--json]: do the corpora notice faults? Each fault of faults.ts is planted in a copy of the
 // tree, where nothing else is touched, and the corpora that can notice it are played there until one fails. Before that
 // the same corpora must pass in the copy as it is. The working tree is only read. All runs share one database server with a
-// migrated template; each has a process of its own, as the product's code is loaded anew.
+// migrated template; each has a process of its own, as the product's code is loaded again.
 import { spawn } from "node:child_process";
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -49,7 +49,7 @@ export type MxStage = {
   moveTime(ms: number | null): Promise<void>;
   /** The most memory that the process has had, in bytes; null where the system does not tell. */
   peakBytes(): number | null;
-  /** From now on the peak is counted anew. */
+  /** From now on the peak is counted again. */
   forgetPeak(): void;
   close(): Promise<void>;
 };

@@ -28,7 +28,7 @@ export type RecipientVerdict = {
   bounce_type: "hard" | "soft" | null;
   bounce_code: string | null;
   diag_code: string | null;
-  /** Was it told to be late after it was taken? */
+  /** Was it reported late after it was taken? */
   warned: boolean;
   suppression: { reason: string; feedback_type: string | null } | null;
 };
@@ -58,7 +58,7 @@ const STAND_INS = "corpus-there.example";
 
 type Parts = {
   scene: Scene;
-  told: Map<string, Record<string, unknown>[]>;
+  reported: Map<string, Record<string, unknown>[]>;
   arrivals: Map<string, SmtpSink["messages"]>;
   finished: Waiting;
 };
@@ -112,13 +112,13 @@ async function setReturnedStage(): Promise<ReturnedStage> {
 async function startOn(scene: Scene): Promise<ReturnedStage> {
   const { ask, dns, sink, receiver } = scene;
   await scene.start(["api", "mx", "mta", "hooks"]);
-  const told = byEmail(receiver);
+  const reported = byEmail(receiver);
   const arrivals = byMessageId(sink);
   await addVerifiedDomain(scene, dns, SENDER, { type: "both" });
   const events = ["email.bounced", "email.deferred", "email.complained"];
   await ask("POST", "/v1/webhooks", { url: `${receiver.url}/out`, events });
   const finished = waitForProcessing(await scene.admin());
-  const parts: Parts = { scene, told, arrivals, finished };
+  const parts: Parts = { scene, reported, arrivals, finished };
   return {
     run: (cases) => runAll(parts, cases),
     leftSuppressed: async () => {
@@ -141,16 +141,16 @@ function byMessageId(sink: SmtpSink): Parts["arrivals"] {
   return arrivals;
 }
 
-function byEmail(hooks: WebhookSink): Parts["told"] {
-  const told: Parts["told"] = new Map();
+function byEmail(hooks: WebhookSink): Parts["reported"] {
+  const reported: Parts["reported"] = new Map();
   hooks.respond(({ body }) => {
     const event = JSON.parse(body.toString()) as Record<string, unknown>;
     const id = String(event.email_id);
-    told.set(id, [...(told.get(id) ?? []), event]);
+    reported.set(id, [...(reported.get(id) ?? []), event]);
     hooks.requests.length = 0;
     return { status: 200 };
   });
-  return told;
+  return reported;
 }
 
 // When mail is processed, only the database knows: return paths are in no list of the API.
@@ -307,10 +307,10 @@ async function takeBackSuppression({ ask }: Scene, email: string): Promise<Recip
 }
 
 /** As many webhooks as the timeline has events. */
-async function eventsOf({ told }: Parts, id: string, count: number): Promise<Record<string, unknown>[]> {
+async function eventsOf({ reported }: Parts, id: string, count: number): Promise<Record<string, unknown>[]> {
   const until = Date.now() + WITHIN_MS;
-  while ((told.get(id)?.length ?? 0) < count && Date.now() < until) {
+  while ((reported.get(id)?.length ?? 0) < count && Date.now() < until) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
-  return told.get(id) ?? [];
+  return reported.get(id) ?? [];
 }

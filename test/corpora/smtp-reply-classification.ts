@@ -36,7 +36,7 @@ function judgeRegistry(tally: Tally, csv: string): void {
 /** What the contract calls hard: the address does not work. */
 const ADDRESS_CODES = new Set(["5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"]);
 
-/** KumoMTA's classes and which of ours say the same; what a rule is about may be narrower than ours. */
+/** KumoMTA's classes and which of our classes say the same; a rule may be narrower than our class. */
 const CLASSES = new Map<string, readonly string[]>(
   Object.entries({
     InvalidRecipient: ["invalid_recipient", "inactive_mailbox", "bad_domain"],

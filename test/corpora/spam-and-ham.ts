@@ -1,6 +1,6 @@
 // Mail with a label (its folder), over SMTP to a domain with the settings that everybody starts with: no ham may be
 // refused, kept in quarantine or marked, GTUBE is refused in session, spam is at least marked. Spam that is not stands with what
-// the source says of its samples. DNS is empty: what only lists and SPF could tell is not told.
+// the source says of its samples. DNS is empty: what only lists and SPF could tell is missing.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { withCrlf } from "../../src/mail/auth/look-ups.fixture.ts";

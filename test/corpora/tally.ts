@@ -10,7 +10,7 @@ export type Tally = {
   passed: number;
   explained: Explained[];
   failed: Failed[];
-  /** What else is to be told: by which way the cases came in, figures, what was not played. */
+  /** What else is to be said: by which way the cases came in, figures, what was not played. */
   notes: string[];
   /** Counts one case; a difference with a reason is explained, one without has failed. */
   judge(name: string, expected: unknown, got: unknown, reason?: string | null): void;
@@ -47,7 +47,7 @@ export function createTally(): Tally {
       try {
         await play();
       } catch (error) {
-        tally.judge(name, "no error", told(error));
+        tally.judge(name, "no error", reported(error));
       }
     },
   };
@@ -60,7 +60,7 @@ export async function playCorpus({ run }: Corpus, dir: string): Promise<Tally> {
   try {
     await run(dir, tally);
   } catch (error) {
-    tally.check("the whole folder", "a run to its end", told(error));
+    tally.check("the whole folder", "a run to its end", reported(error));
   }
   if (tally.cases === 0) tally.check("the whole folder", "one case at least", "none");
   return tally;
@@ -70,6 +70,6 @@ function isSame(expected: unknown, got: unknown): boolean {
   return JSON.stringify(expected) === JSON.stringify(got);
 }
 
-function told(error: unknown): string {
+function reported(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -7,7 +7,7 @@ import type { Corpus } from "./tally.ts";
 type Vector = {
   name: string;
   secret: string;
-  /** As receivers are told to take (300 s), when the vector names none. */
+  /** As receivers are asked to take (300 s), when the vector names none. */
   tolerance_s?: number;
   now: number;
   body_base64: string;

@@ -1,4 +1,4 @@
-// `npm run demo -- --keep`: when the story is told, everything stays up for a newcomer's own first requests: the
+// `npm run demo -- --keep`: when the story is over, everything stays up for a newcomer's own first requests: the
 // installation with its verified domain, the name server, the recipients' mail server and the webhook receiver. Ctrl-C ends all.
 import { styleText } from "node:util";
 import type { PosternProcess } from "../support/postern-process.ts";

@@ -1,6 +1,6 @@
 // `bad-mx`: part of the mail goes to a dead, a silent, a slow, a lying and a forgetful mail server (which takes the message
 // and hangs up before its 250), the rest to a good one, in turns with windows in which the same part goes to a second good
-// server. The rest keeps its rate; the dead server is not crowded; what may have arrived twice is told. Then all of them
+// server. The rest keeps its rate; the dead server is not crowded; what may have arrived twice is reported. Then all of them
 // heal, and everything arrives.
 import { type BadServer, needSocketTable, type Place, startDead, startLiar, startSilent } from "./bad-servers.ts";
 import { drain, judge, type Verdict } from "./drain.ts";

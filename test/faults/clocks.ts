@@ -239,8 +239,8 @@ async function submit(scene: Scene, found: Findings, name: string): Promise<void
         await smtp.startTls();
         await smtp.ask("EHLO client.example");
         if ((await smtp.ask(`AUTH PLAIN ${login}`)).code !== 235) return false;
-        const told = await smtp.deliver({ from: `a@${DOMAIN}`, to: ["b@recipient.example"], content });
-        return told.code === 250;
+        const reported = await smtp.deliver({ from: `a@${DOMAIN}`, to: ["b@recipient.example"], content });
+        return reported.code === 250;
       } finally {
         smtp.destroy();
       }
@@ -258,8 +258,8 @@ async function takeIn(scene: Scene, name: string): Promise<void> {
   const smtp = await rawSmtp(scene.mx_port);
   try {
     await smtp.reply();
-    const told = await smtp.deliver({ from: "c@elsewhere.example", to: [MAILBOX], content });
-    if (told.code !== 250) throw new Error(`the MX answers ${told.text}`);
+    const reported = await smtp.deliver({ from: "c@elsewhere.example", to: [MAILBOX], content });
+    if (reported.code !== 250) throw new Error(`the MX answers ${reported.text}`);
   } finally {
     smtp.destroy();
   }

@@ -21,7 +21,7 @@ const run = promisify(execFile);
 export type Cluster = {
   folder: string;
   port: number;
-  /** Of the database `postern`, unless told, as the role that owns it. */
+  /** Of the database `postern` by default, as the role that owns it. */
   url(database?: string): string;
   start(settings?: Record<string, string>): Promise<void>;
   /** `immediate`: as a crash ends it. */

@@ -1,5 +1,5 @@
 // A proxy between Postern and PostgreSQL that reads the protocol (PostgreSQL manual, "Message Formats") and cuts a
-// connection at a commit: before it is passed on, right behind it, or when the answer is there and nobody heard it.
+// connection at a commit: before it is passed on, right behind it, or when the answer is there and nobody got it.
 // Single statements that write commit as well, at their Sync. Not here: TLS, COPY.
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";

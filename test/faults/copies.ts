@@ -53,7 +53,7 @@ export async function runCopies({ rounds, say }: ScenarioOptions): Promise<Copie
 
 async function playRow(row: CopyRow): Promise<Played> {
   const t = await setTheatre();
-  const told = { row: row.name, expected: row.expected };
+  const reported = { row: row.name, expected: row.expected };
   try {
     const { copy, end } = await row.play(t);
     try {
@@ -61,14 +61,14 @@ async function playRow(row: CopyRow): Promise<Played> {
       const doubled = t.accepted.reduce((sum, mail) => sum + Math.max(0, copiesOf(t.sink, mail) - 1), 0);
       const stuck = t.accepted.filter((mail) => copiesOf(t.sink, mail) === 0).length;
       const ok = seen === row.expected && doubled + stuck === 0;
-      return { ...told, seen, reason, accepted: t.accepted.length, doubled, stuck, ok };
+      return { ...reported, seen, reason, accepted: t.accepted.length, doubled, stuck, ok };
     } finally {
       await end?.();
     }
   } catch (error) {
     if (error instanceof Lacking) throw error;
     const reason = (error as Error).message;
-    return { ...told, seen: "error", reason, accepted: t.accepted.length, doubled: 0, stuck: 0, ok: false };
+    return { ...reported, seen: "error", reason, accepted: t.accepted.length, doubled: 0, stuck: 0, ok: false };
   } finally {
     await t.close();
   }
@@ -88,9 +88,9 @@ async function judge(t: Theatre, copy: Site): Promise<{ seen: string; reason: st
     await sleep(STILL_MS); // what would be sent twice
     return { seen: "goes on", reason: null };
   }
-  if (ready.told.sending !== "paused") throw new Error(`not ready, and not paused: ${JSON.stringify(ready)}`);
+  if (ready.reported.sending !== "paused") throw new Error(`not ready, and not paused: ${JSON.stringify(ready)}`);
   await sleep(STILL_MS);
-  if (t.sink.received() !== before) return { seen: "pauses and sends", reason: ready.told.reason };
+  if (t.sink.received() !== before) return { seen: "pauses and sends", reason: ready.reported.reason };
   for (const { id } of t.accepted.slice(0, -1)) {
     const { body } = await ask(copy.settings, "GET", `/v1/emails/${id}`);
     if ((body.email as unknown as { status?: string })?.status === "queued")
@@ -101,12 +101,12 @@ async function judge(t: Theatre, copy: Site): Promise<{ seen: string; reason: st
   });
   await emailWithStatus(apiOf(copy.settings), mail.id, ["delivered"]);
   await until("it is ready again", async () => (await readiness(copy)).status === 200);
-  return { seen: "pauses", reason: ready.told.reason };
+  return { seen: "pauses", reason: ready.reported.reason };
 }
 
-type Told = { status: string; sending?: string; reason: string };
+type Reported = { status: string; sending?: string; reason: string };
 
-async function readiness({ settings }: Site): Promise<{ status: number; told: Told }> {
+async function readiness({ settings }: Site): Promise<{ status: number; reported: Reported }> {
   const response = await fetch(`http://${settings.env.POSTERN_INTERNAL}/readyz`);
-  return { status: response.status, told: (await response.json()) as Told };
+  return { status: response.status, reported: (await response.json()) as Reported };
 }

@@ -97,7 +97,7 @@ export async function judge(stage: Stage): Promise<Verdict> {
   const acknowledged = [...stage.recorder.all()];
   const doubts = await doubtsByMessage(stage);
   const statuses = await statusesOf(stage, acknowledged);
-  const told = deliveredWebhooks(stage);
+  const reported = deliveredWebhooks(stage);
   const found = { lost: 0, duplicates: 0, flagged: 0, not_delivered: 0, webhooks_missing: 0 };
   for (const { id, message_id } of acknowledged) {
     const copies = stage.sink.copies.get(message_id) ?? 0;
@@ -105,7 +105,7 @@ export async function judge(stage: Stage): Promise<Verdict> {
     found.duplicates += Math.max(0, copies - 1);
     found.flagged += Math.min(Math.max(0, copies - 1), doubts.get(id) ?? 0);
     if (statuses.get(id) !== "delivered") found.not_delivered += 1;
-    if (!told.has(id)) found.webhooks_missing += 1;
+    if (!reported.has(id)) found.webhooks_missing += 1;
   }
   const [stored] = await stage.rows<{ total: number }>("select count(*)::int as total from message");
   const extra = (stored?.total ?? 0) - stage.recorder.total();
@@ -162,10 +162,10 @@ async function doubtsByMessage(stage: Stage): Promise<Map<string, number>> {
 
 /** E-mails whose email.delivered came at least once. */
 function deliveredWebhooks(stage: Stage): Set<string> {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   for (const { body } of stage.receiver.requests) {
     const { event, email_id } = JSON.parse(body.toString()) as { event: string; email_id: string };
-    if (event === "email.delivered") told.add(email_id);
+    if (event === "email.delivered") reported.add(email_id);
   }
-  return told;
+  return reported;
 }

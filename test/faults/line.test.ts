@@ -72,7 +72,7 @@ test("the program plays nothing with no rounds, sends or rows", () => {
   }
 });
 
-test("one round is played, and told, where more make no difference", () => {
+test("one round is played, and shown, where more make no difference", () => {
   const ran = play(["deep-queue", "--rounds", "5"], { PATH: "/nowhere", TMPDIR: "/nowhere" });
   assert.match(ran.stdout, /^deep-queue: .* \(1 rounds, seed \d+\)/);
 });

@@ -1,5 +1,5 @@
 // `lost-commit`: a proxy between Postern and PostgreSQL cuts connections at their commits: before it, right behind it, and
-// when it is done and nobody heard. Clients repeat with the same Idempotency-Key; every fact is there exactly once. In the
+// when it is done and nobody got the answer. Clients repeat with the same Idempotency-Key; every fact is there exactly once. In the
 // end a fact is taken away and one is counted twice, which the comparison must find: else it would prove nothing.
 import { type CommitProxy, type Cut, startCommitProxy } from "./commit-proxy.ts";
 import { sumUp, type Verdict } from "./drain.ts";

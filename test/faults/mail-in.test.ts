@@ -1,4 +1,4 @@
-// Mail that comes in beside a fault: the client comes again when it is put off, and the verdict can fail.
+// Mail that comes in beside a fault: the client comes again when it is deferred, and the verdict can fail.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer as createHttpServer, type Server as HttpServer } from "node:http";
@@ -11,7 +11,7 @@ import type { Stage } from "./stage.ts";
 
 type Stored = { id: string; subject: string; status: string; content: string };
 
-/** What a server of ours has of the mail, and what it told its webhook. */
+/** What our own server has of the mail, and what it sent to its webhook. */
 const stored: Stored[] = [];
 const events: { email_id: string; event_id: string }[] = [];
 /** Answers in place of the next good ones: to MAIL, and behind the final dot. */
@@ -104,7 +104,7 @@ async function play(answers: Partial<typeof instead>, spoil: () => void = () => 
 }
 
 describe("mail that comes in", () => {
-  it("is sent again when it is put off, which is told by its reason, and passes when each is there once", async () => {
+  it("is sent again when it is deferred, which is recognised by its reason, and passes when each is there once", async () => {
     const verdict = await play({ mail: ["452 4.3.1 no room", "452 4.3.1 no room", "451 4.3.0 later", "250 ok"] });
     const { ok, acknowledged, no_room, put_off, duplicates } = verdict;
     assert.deepEqual(
@@ -122,7 +122,7 @@ describe("mail that comes in", () => {
     assert.deepEqual([refused.ok, refused.duplicates, refused.flagged], [false, 1, 0]);
   });
 
-  it("fails when one is lost, changed, not processed, not told of, or told of twice", async () => {
+  it("fails when one is lost, changed, not processed, not reported, or reported twice", async () => {
     const first = (): Stored => stored[0] as Stored;
     const lost = await play({}, () => stored.shift());
     assert.deepEqual([lost.ok, lost.lost], [false, 1]);

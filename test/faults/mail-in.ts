@@ -1,5 +1,5 @@
 // Mail that comes in while something is done to the service: clients try again what was not answered, as mail servers do.
-// Everything that got its 250 is there afterwards, whole, once, processed and told of by its webhook. A second copy is
+// Everything that got its 250 is there afterwards, whole, once, processed and reported by its webhook. A second copy is
 // allowed only where the connection broke between the final dot and the answer (RFC 1047), or where the answer there was
 // 451: the process lost its database in the middle of the commit, and asked whether it was done too early
 // (src/inbound/receive/accept.ts). Not here: what is done to it.
@@ -26,7 +26,7 @@ const IDLE_MS = 1_500;
 const STANDSTILL_MS = 60_000;
 /** Of the small mails of a round; the large ones are all compared. */
 const COMPARED = 50;
-/** What says that it cannot be taken now (RFC 5321 §4.2.3): there is no room; something of ours does not answer. */
+/** What says that it cannot be taken now (RFC 5321 §4.2.3): there is no room; a part of Postern does not answer. */
 const NO_ROOM = 452;
 const NOT_NOW = 451;
 const BUSY = 421;
@@ -125,17 +125,17 @@ async function deliverOne(given: RawSmtp | null, port: number, load: MailIn, n: 
   const until = performance.now() + GIVE_UP_MS;
   while (performance.now() < until) {
     smtp ??= await connect(port);
-    const told = smtp === null ? "broken" : await deliver(smtp, load, n);
-    if (typeof told === "object") {
-      await load.recorder.keep({ key: subjectOf(load, n), id: told.id, message_id: subjectOf(load, n) });
-      load.answered.push({ n, id: told.id });
+    const reported = smtp === null ? "broken" : await deliver(smtp, load, n);
+    if (typeof reported === "object") {
+      await load.recorder.keep({ key: subjectOf(load, n), id: reported.id, message_id: subjectOf(load, n) });
+      load.answered.push({ n, id: reported.id });
       return smtp;
     }
-    if (told === "broken") {
+    if (reported === "broken") {
       smtp?.destroy();
       smtp = null;
     }
-    await sleep(told === "later" ? LATER_MS : AGAIN_MS);
+    await sleep(reported === "later" ? LATER_MS : AGAIN_MS);
   }
   throw new Error(`nobody took mail ${n} for two minutes`);
 }
@@ -151,7 +151,7 @@ async function connect(port: number): Promise<RawSmtp | null> {
   }
 }
 
-/** The id that the 250 told; "later": the connection can be used again. */
+/** The id that the 250 gave; "later": the connection can be used again. */
 async function deliver(smtp: RawSmtp, load: MailIn, n: number): Promise<{ id: string } | "later" | "broken"> {
   let isDotted = false;
   try {
@@ -191,7 +191,7 @@ function contentOf(load: MailIn, n: number): string {
 
 type Left = { mails: number; hooks: number; wait_s: number | null };
 
-/** Until nothing waits to be processed or told; what waits for a later time gets it. Throws when nothing moves. */
+/** Until nothing waits to be processed or reported; what waits for a later time gets it. Throws when nothing moves. */
 export async function drainMailIn(stage: Stage): Promise<void> {
   let last = "";
   let movedAt = performance.now();
@@ -225,7 +225,7 @@ async function hurry(stage: Stage, { wait_s }: Left): Promise<void> {
 
 type Row = { id: string; subject: string | null; status: string };
 
-/** Compares what was answered with what is there and what the receiver heard of. */
+/** Compares what was answered with what is there and what the receiver got. */
 export async function judgeMailIn(stage: Stage, load: MailIn): Promise<ReceiveVerdict> {
   const rows = await stage.rows<Row>("select id, subject, status from inbound_email where subject like $1 || '-%'", [
     load.name,
@@ -254,15 +254,15 @@ export async function judgeMailIn(stage: Stage, load: MailIn): Promise<ReceiveVe
   return { acknowledged, ...found, damaged, events_twice, no_room, put_off, died, ok };
 }
 
-/** The ids of the events of each mail that the receiver has heard of. */
+/** The ids of the events of each mail that the receiver got. */
 function eventsByMail(stage: Stage): Map<string, Set<string>> {
-  const heard = new Map<string, Set<string>>();
+  const noted = new Map<string, Set<string>>();
   for (const { body, headers } of stage.receiver.requests) {
     const { event, email_id } = JSON.parse(body.toString()) as Record<string, string>;
     if (event !== "email.received" || !email_id) continue;
-    heard.set(email_id, (heard.get(email_id) ?? new Set()).add(String(headers["x-service-event-id"])));
+    noted.set(email_id, (noted.get(email_id) ?? new Set()).add(String(headers["x-service-event-id"])));
   }
-  return heard;
+  return noted;
 }
 
 async function countDamaged(stage: Stage, load: MailIn): Promise<number> {

@@ -30,7 +30,7 @@ export type NeighboursVerdict = {
   duplicates: number;
   flagged: number;
   answered_500: number;
-  /** What was sent, as it is told for people, and what each byte of it cost. */
+  /** What was sent, as it is reported for people, and what each byte of it cost. */
   worst_inputs: { input: string; status: number; ns_per_byte: number }[];
   /** How the attacker was answered. */
   attacker: Answers;
@@ -75,7 +75,15 @@ export async function runNeighbours({ sends = SENDS, seed, say }: ScenarioOption
     const isFast = [figures.victim_p99_ms, figures.healthz_p99_ms, figures.rcpt_p99_ms].every((ms) => ms < P99_MS_MAX);
     const isWhole = lost === 0 && duplicates === flagged && answered_500 === 0 && stage.died.length === 0;
     return {
-      ...{ acknowledged, lost, duplicates, flagged, answered_500, worst_inputs: worst.map(told), attacker: answers },
+      ...{
+        acknowledged,
+        lost,
+        duplicates,
+        flagged,
+        answered_500,
+        worst_inputs: worst.map(reported),
+        attacker: answers,
+      },
       ...figures,
       ok: isFast && isWhole && !("500" in answers) && Object.keys(answers).length > 0,
     };
@@ -84,7 +92,7 @@ export async function runNeighbours({ sends = SENDS, seed, say }: ScenarioOption
   }
 }
 
-function told(cost: Cost): NeighboursVerdict["worst_inputs"][number] {
+function reported(cost: Cost): NeighboursVerdict["worst_inputs"][number] {
   return { input: describeInput(cost), status: cost.status, ns_per_byte: cost.ns_per_byte };
 }
 

@@ -1,5 +1,5 @@
 // `receive-kill`: kill -9 of the mx process and of PostgreSQL at random points while mail comes in: everything that got its
-// 250 is there afterwards, whole, processed and told of by its webhook (mail-in.ts).
+// 250 is there afterwards, whole, processed and reported by its webhook (mail-in.ts).
 
 import { sleep } from "./load.ts";
 import {

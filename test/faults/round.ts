@@ -52,7 +52,7 @@ export async function playRound(stage: Stage, round: Round): Promise<Played> {
   await drain(stage);
   if (mail) await drainMailIn(stage);
   const drainedAt = performance.now();
-  // First: the other verdict forgets what the receiver heard.
+  // First: the other verdict forgets what the receiver got.
   const received = mail ? await judgeMailIn(stage, mail) : null;
   const verdict = await judge(stage);
   const seconds = (ms: number): string => (ms / 1000).toFixed(1);

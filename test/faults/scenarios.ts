@@ -22,9 +22,9 @@ import { runStalledNode } from "./stalled-node.ts";
 import { runUpgrade } from "./upgrade.ts";
 
 export type Scenario = {
-  /** Unless told; 0 of `all`: as many as each has. */
+  /** The default; 0 of `all`: as many as each has. */
   rounds: number;
-  /** One round, whatever is told. */
+  /** One round, whatever is asked. */
   once?: true;
   what: string;
   run(options: ScenarioOptions): Promise<Figures & Record<string, unknown>>;
@@ -33,7 +33,7 @@ export type Scenario = {
 const ONES = {
   kill: {
     rounds: 1,
-    what: "kill -9 of every process and of PostgreSQL in the middle of sends, 5,000 a round unless told",
+    what: "kill -9 of every process and of PostgreSQL in the middle of sends, 5,000 a round by default",
     run: runKill,
   },
   "postgres-restart": {
@@ -107,7 +107,7 @@ const ONES = {
 
 const ALL: Scenario = {
   rounds: 0,
-  what: "every scenario in order, with the rounds that each has by itself unless told",
+  what: "every scenario in order, with the rounds that each has by itself",
   run: (options) => runAll(Object.keys(ONES), options),
 };
 

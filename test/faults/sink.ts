@@ -15,7 +15,7 @@ export type CountingSink = {
   received(): number;
   /** Sockets that are open now. */
   sockets(): number;
-  /** Milliseconds before the last answer, for each message anew. */
+  /** Milliseconds before the last answer, for each message. */
   think(delayMs: () => number): void;
   stop(): Promise<void>;
 };

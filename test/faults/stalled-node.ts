@@ -1,5 +1,5 @@
 // `stalled-node`: a sending process is stopped (SIGSTOP) for longer than its lease, with mail on the wire, while another one
-// takes over; woken again, what it still writes touches no row, and what it had sent is told in the timeline. The database
+// takes over; woken again, what it still writes touches no row, and what it had sent is shown in the timeline. The database
 // itself tells which process touched which delivery (a trigger, and application_name); the process's log, what it tried.
 import { sumUp, type Verdict } from "./drain.ts";
 import { sleep } from "./load.ts";
@@ -124,16 +124,16 @@ async function stallOne(stage: Stage, { chance, name, isLoading }: Plan): Promis
   await sleep(STALL_MS);
   const ids = held.map(({ message_id }) => message_id);
   let seen = await seenOf(stage, stalled.pid, ids);
-  // On a slow machine the other has taken over and not finished any of it yet: then a late write could not be told.
+  // On a slow machine the other has taken over and not finished any of it yet: then a late write could not be seen.
   const takenOverBy = performance.now() + TAKE_OVER_MS_MAX;
   while (seen.done.length === 0 && performance.now() < takenOverBy) {
     await sleep(500);
     seen = await seenOf(stage, stalled.pid, ids);
   }
-  const told = droppedBy(stage, name);
+  const reported = droppedBy(stage, name);
   stalled.child.kill("SIGCONT");
   const until = performance.now() + LATE_MS_MAX;
-  while (droppedBy(stage, name) === told && performance.now() < until) await sleep(100);
+  while (droppedBy(stage, name) === reported && performance.now() < until) await sleep(100);
   return { name, isTakenOver: seen.nodes === 0, message_ids: seen.done, woken_at: seen.now };
 }
 
@@ -151,12 +151,12 @@ async function seenOf(stage: Stage, pid: number | undefined, ids: string[]) {
 
 /** Outcomes that found no row of theirs any more, as the process tells (src/outbound/path/finish.ts). */
 function droppedBy(stage: Stage, name: string): number {
-  const told =
+  const reported =
     stage.processes
       .get(name)
       ?.output()
       .matchAll(/"dropped":(\d+)/g) ?? [];
-  return [...told].reduce((sum, [, count]) => sum + Number(count), 0);
+  return [...reported].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 /** Rows that the woken changed of what others had finished. NaN when the database did not see it write at all. */

@@ -1,5 +1,5 @@
 // Requests that may take much of the processor for each of their bytes: an operation, a field of it, and a piece that is
-// repeated there. Small enough to be told in a line; the bytes are made where they are sent.
+// repeated there. Small enough to be shown in a line; the bytes are made where they are sent.
 import type { Chance } from "../faults/seeded.ts";
 
 /** `#` in a piece is the number of its turn, so that names of members differ. */

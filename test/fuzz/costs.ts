@@ -28,7 +28,7 @@ export type CostSearch = {
 };
 
 const BEST_MAX = 8;
-/** An organization that took too much is told to wait; the search goes on with another key. */
+/** An organization that took too much is asked to wait; the search goes on with another key. */
 const TOO_MUCH = 429;
 const WAIT_MS = 2_000;
 /** What a request may take of the shared thread: to read it there, and for each byte to come in and be handed over. */

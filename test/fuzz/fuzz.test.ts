@@ -102,10 +102,10 @@ describe("every target", () => {
     });
     const inputs = results.reduce((sum, result) => sum + result.inputs, 0);
     test.diagnostic(`${results.length} targets, ${inputs} inputs`);
-    const told = findings
+    const reported = findings
       .slice(0, 5)
       .map(({ target, what, input }) => `${target}: ${what.slice(0, 300)}\n${input.toString("base64").slice(0, 500)}`);
-    assert.deepEqual(told, []);
+    assert.deepEqual(reported, []);
     assert.equal(results.length, TARGETS.length);
     assert.ok(results.every((result) => result.inputs > 0));
   });

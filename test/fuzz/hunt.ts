@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
-import type { Found, HunterSetup, Order, Shared, Told } from "./hunter.ts";
+import type { Found, HunterSetup, Order, Reported, Shared } from "./hunter.ts";
 
 export type HuntOptions = {
   targets: readonly string[];
@@ -154,19 +154,19 @@ function watch(keeper: Keeper, order: Order, options: HuntOptions, result: Targe
     };
     const onLost = (error: Error): void => lose("crash", `the thread ended: ${error.stack ?? error.message}`);
     const onExit = (code: number): void => lose("crash", `the thread ended with code ${code}`);
-    const onMessage = (told: Told): void => {
-      if (told.kind === "found") {
-        keep(order.target, told.found, options, result);
+    const onMessage = (reported: Reported): void => {
+      if (reported.kind === "found") {
+        keep(order.target, reported.found, options, result);
         return;
       }
-      result.inputs = before + told.inputs;
-      if (told.kind === "progress") {
+      result.inputs = before + reported.inputs;
+      if (reported.kind === "progress") {
         const seconds_left = Math.max(0, Math.round((endsAt - performance.now()) / 1_000));
         options.onProgress?.({ target: order.target, inputs: result.inputs, seconds_left });
         return;
       }
-      result.outcomes = Math.max(result.outcomes, told.outcomes);
-      result.slowest_ms = Math.max(result.slowest_ms, told.slowest_ms);
+      result.outcomes = Math.max(result.outcomes, reported.outcomes);
+      result.slowest_ms = Math.max(result.slowest_ms, reported.slowest_ms);
       settle("done");
     };
     const isStuck = watchTrials(keeper, giveUpMs);

@@ -12,7 +12,7 @@ export type Order = { target: string; seed: number; ms: number; inputs_max: numb
 
 export type Found = { kind: "crash" | "hang"; what: string; input: Uint8Array; cpu_ms: number };
 
-export type Told =
+export type Reported =
   | { kind: "progress"; inputs: number }
   | { kind: "found"; found: Found }
   | { kind: "done"; inputs: number; outcomes: number; slowest_ms: number };
@@ -30,7 +30,7 @@ const OUTCOME_BYTES_MAX = 16_384;
 
 const { targets_from, shared, hang_ms } = workerData as HunterSetup;
 const { TARGETS } = (await import(targets_from)) as { TARGETS: readonly Target[] };
-const tell = (told: Told): void => parentPort!.postMessage(told);
+const tell = (reported: Reported): void => parentPort!.postMessage(reported);
 
 parentPort!.on("message", (order: Order) => {
   // A failure of this thread's own is no finding; it must end the run.

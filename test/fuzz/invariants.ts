@@ -1,4 +1,4 @@
-// What many targets check: bounds, text that can be stored, equality told with both sides.
+// What many targets check: bounds, text that can be stored, equality shown with both sides.
 import assert from "node:assert/strict";
 
 /** Fails unless a text is valid Unicode of at most `max` characters without NUL: what the database takes. */

@@ -18,7 +18,7 @@ test("every step has a name of its own and a command that is there", () => {
   }
 });
 
-test("a step that there is not is told with those that there are", () => {
+test("a step that there is not is reported with those that there are", () => {
   const { status, stderr } = spawnSync(process.execPath, [join(ROOT, "test/proof/run.ts"), "nonsense"], {
     encoding: "utf8",
   });

@@ -165,7 +165,7 @@ describe("a backup", () => {
     assert.match(await failure(["restore", backup, "--identity", identity], key), /made under another master key/);
   });
 
-  it("is not restored over rows, unless it is told to, and is not written over a file", async () => {
+  it("is not restored over rows, unless it is asked to, and is not written over a file", async () => {
     const args = ["restore", backup, "--identity", identity];
     assert.match(await failure(args), /the database is not empty: .* --replace/);
     assert.match(await failure(["backup", backup, "--recipient", recipient]), /is there already/);

@@ -70,7 +70,7 @@ async function isSuppressed(address: string): Promise<boolean> {
   return (await r.api.ask("GET", `/v1/suppressions/check?email=${address}`)).body.suppressed;
 }
 
-test("a server that bounces before it has answered us is heard once the delivery is recorded", async () => {
+test("a server that bounces before it has answered us counts once the delivery is recorded", async () => {
   const bounced = Promise.withResolvers<{ code: number }>();
   sink.onMessage(async (message: Received) => {
     const copy = { from: "", to: message.to[0] as string, return_path: message.from, bytes: message.bytes };
@@ -112,7 +112,7 @@ test("where the final answer was lost a bounce is that answer: the message is no
   sink.onMessage(() => null);
 });
 
-test("nothing is believed about mail that no server took: put off, scheduled, canceled, or a test", async () => {
+test("nothing is believed about mail that no server took: deferred, scheduled, canceled, or a test", async () => {
   sink.onMessage(() => ({ code: 451, text: "4.3.0 later" }));
   const deferred = await send("put-off@there.example");
   await emailWithStatus(r.api, deferred, ["deferred"]);

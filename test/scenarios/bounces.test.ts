@@ -45,7 +45,7 @@ async function send(to: string[], more: object = {}): Promise<Sent> {
 
 const first = ({ copies }: Sent): Copy => copies[0] as Copy;
 
-/** Mails `content` to an address of ours; the reply to it. */
+/** Mails `content` to our own address; the reply to it. */
 function mail(to: string, content: string, from = ""): Promise<{ code: number; text: string }> {
   return smtp.deliver({ from, to: [to], content });
 }
@@ -72,7 +72,7 @@ async function suppression(address: string) {
 
 /** The bodies of a webhook event about an e-mail. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
-async function told(id: string, event: string): Promise<any[]> {
+async function reported(id: string, event: string): Promise<any[]> {
   return (await r.events(id)).map(({ body }) => body).filter((body) => body.event === event);
 }
 
@@ -90,7 +90,7 @@ test("a hard bounce after delivery: state, timeline, webhook, suppression, and t
   );
   assert.notEqual(delivered_at, null, "it was taken, then it bounced");
   assert.deepEqual(await timeline(sent.id), ["queued", "delivered", "bounced"]);
-  const [event, another] = await told(sent.id, "email.bounced");
+  const [event, another] = await reported(sent.id, "email.bounced");
   assert.equal(another, undefined);
   const { event_id, timestamp, ...fields } = event;
   assert.match(event_id, /^[0-9a-f-]{36}$/);
@@ -131,12 +131,12 @@ test("the same bounce twice, or a second one, counts once", async () => {
   await taken(first(sent).return_path, bounce);
   await taken(first(sent).return_path, postfixBounce(first(sent), UNKNOWN), "someone@there.example");
   assert.deepEqual(await timeline(sent.id), ["queued", "delivered", "bounced"]);
-  assert.equal((await told(sent.id, "email.bounced")).length, 1);
+  assert.equal((await reported(sent.id, "email.bounced")).length, 1);
   assert.equal((await email(sent.id)).recipients[0].bounce_type, "soft");
   assert.equal(
     (await suppression("twice@there.example")).suppressed,
     true,
-    "the address does not work, as was heard later",
+    "the address does not work, as became known later",
   );
   const after = await figures();
   assert.equal(after.total_bounced - before.total_bounced, 1);
@@ -206,7 +206,7 @@ test("of several recipients only the one whose copy came back bounces; one canno
   const three = sent.copies[2] as Copy;
   await taken(three.return_path, postfixBounce(three, UNKNOWN));
   assert.equal((await suppression("three@there.example")).suppressed, true, "its own return path is believed");
-  assert.equal((await told(sent.id, "email.bounced")).length, 3);
+  assert.equal((await reported(sent.id, "email.bounced")).length, 3);
 });
 
 test("a warning that a message is late is a deferral in the timeline, and the message stays delivered", async () => {
@@ -218,7 +218,7 @@ test("a warning that a message is late is a deferral in the timeline, and the me
   await taken(first(sent).return_path, warning);
   assert.deepEqual(await timeline(sent.id), ["queued", "delivered", "deferred"]);
   assert.equal((await email(sent.id)).status, "delivered");
-  const [event, another] = await told(sent.id, "email.deferred");
+  const [event, another] = await reported(sent.id, "email.deferred");
   assert.deepEqual([event.bounce_code, event.diag_code, event.attempt], ["451", "4.4.1", null]);
   assert.equal(another, undefined);
   assert.equal((await suppression("late@there.example")).suppressed, false);
@@ -285,7 +285,7 @@ test("a complaint to the feedback address: state, timeline, webhook, suppression
   const after = await email(sent.id);
   assert.deepEqual([after.status, after.recipients[0].status], ["complained", "complained"]);
   assert.deepEqual(await timeline(sent.id), ["queued", "delivered", "complained"]);
-  const [event, another] = await told(sent.id, "email.complained");
+  const [event, another] = await reported(sent.id, "email.complained");
   assert.equal(another, undefined);
   const { event_id: _id, timestamp: _at, ...fields } = event;
   assert.deepEqual(fields, {
@@ -355,7 +355,7 @@ test("reports on authentication, complaints taken back and unknown messages supp
   assert.deepEqual(await timeline(sent.id), ["queued", "delivered"]);
 });
 
-test("the operator's mailboxes exist at every name of ours, postmaster without one; others do not", async () => {
+test("the operator's mailboxes exist at each of our names, postmaster without one; others do not", async () => {
   const plain = "From: a@b.example\r\nSubject: hello\r\n\r\nhello\r\n";
   const hosts = [
     "postern.test",
@@ -383,5 +383,5 @@ test("the operator's mailboxes exist at every name of ours, postmaster without o
   for (const unknown of [r.api.world.random.uuid(), "x"]) {
     assert.equal(await readOperatorMail(r.api.world, unknown), null);
   }
-  assert.ok(lines.some((text) => text.endsWith("no message of ours was found for this complaint")));
+  assert.ok(lines.some((text) => text.endsWith("none of our messages was found for this complaint")));
 });

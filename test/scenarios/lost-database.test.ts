@@ -20,7 +20,7 @@ after(async () => {
   await empty?.drop();
 });
 
-test("mail is put off while no domain is there", async () => {
+test("mail is deferred while no domain is there", async () => {
   const running = await s.start(["api", "mx"]);
   const smtp = await rawSmtp(s.mx_port);
   const content = "Subject: x\r\n\r\nx\r\n";

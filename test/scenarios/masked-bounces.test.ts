@@ -57,7 +57,7 @@ test("three hard bounces within a day suspend the destination; the alias says wh
   assert.deepEqual(
     s.sink.messages.map(({ to }) => to),
     [],
-    "nobody was told",
+    "nobody was informed",
   );
   const suppressed = await s.api.ask("GET", "/v1/suppressions");
   assert.equal(suppressed.body.total, 0, "a mailbox behind an alias is in no list");
@@ -73,7 +73,7 @@ test("three hard bounces within a day suspend the destination; the alias says wh
   assert.deepEqual([after.active, after.disabled_reason], [true, null], "consent takes it up again");
 });
 
-test("the entry of a forward says what became of it: put off, delivered after all, given up", async () => {
+test("the entry of a forward says what became of it: deferred, delivered after all, given up", async () => {
   const a = await s.alias();
   const entries = () => s.activity(a.id);
   s.sink.onRcpt(() => ({ code: 451, text: "4.7.1 greylisted, come again" }));
@@ -83,10 +83,10 @@ test("the entry of a forward says what became of it: put off, delivered after al
     await settleTraces(s.api.world, settlingPorts(s.api.world, s.api.engine));
     return (await entries())[0];
   };
-  await until("it is told as put off", async () => (await look()) === "forward deferred -");
+  await until("it is reported as deferred", async () => (await look()) === "forward deferred -");
   s.sink.onRcpt(() => null);
   await s.api.world.db.execute("update delivery set due_at = to_timestamp(0)");
-  await until("it is told as sent", async () => (await look()) === "forward sent -");
+  await until("it is reported as sent", async () => (await look()) === "forward sent -");
   await s.settle();
   s.sink.onRcpt(() => ({ code: 550, text: "5.1.1 no such user" }));
   await toAlias(a.full);
@@ -113,7 +113,7 @@ test("a report that comes later counts as well, once, and a warning does not", a
   assert.equal(s.sink.messages.length, 1, "only the forward itself ever left");
 });
 
-test("a forward that its mailbox calls spam is told to the owner, and nobody is suppressed", async () => {
+test("a forward that its mailbox calls spam is reported to the owner, and nobody is suppressed", async () => {
   const a = await s.alias();
   await toAlias(a.full);
   const [forward] = await s.arrived(D);
@@ -126,7 +126,7 @@ test("a forward that its mailbox calls spam is told to the owner, and nobody is 
   assert.equal(s.sink.messages.length, 1);
 });
 
-test("a reply that bounces is told to its author, in our words and naming the contact", async () => {
+test("a reply that bounces is reported to its author, in our words and naming the contact", async () => {
   const a = await s.alias();
   const r = await reverse(a.id);
   s.sink.onRcpt((address) =>
@@ -153,7 +153,7 @@ test("a reply that bounces is told to its author, in our words and naming the co
   assert.ok((await s.activity(a.id)).some((entry) => entry.startsWith("bounce failed hard 5.1.1")));
 });
 
-test("a reply that names strangers, shows the mailbox, or cannot be looked into stays, and its author is told why", async () => {
+test("a reply that names strangers, shows the mailbox, or cannot be looked into stays, and its author learns why", async () => {
   const a = await s.alias();
   const r = await reverse(a.id);
   const file = "Content-Type: application/pdf; name=x.pdf\r\nContent-Transfer-Encoding: base64\r\n";

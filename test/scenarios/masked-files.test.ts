@@ -1,4 +1,4 @@
-// Replies with files, over real SMTP: what would arrive without a file does not leave, and its author is told.
+// Replies with files, over real SMTP: what would arrive without a file does not leave, and its author is informed.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import PostalMime from "postal-mime";
@@ -48,17 +48,17 @@ test("a file that cannot be cleaned turns the reply back; one that only sounds l
   await s.api.ask("PUT", `/v1/masked/aliases/${a.id}`, { unopened_files: "send" });
   await send('application/x-7z-compressed; name="locked.7z"', locked);
   await s.arrived(C);
-  const [told] = await s.arrived(D);
-  const report = await PostalMime.parse(told?.bytes ?? "");
+  const [reported] = await s.arrived(D);
+  const report = await PostalMime.parse(reported?.bytes ?? "");
   assert.equal(report.subject, "Your reply was sent with files that nobody looked into");
   assert.match(
     (report.text ?? "").replace(/\s+/g, " "),
     /was sent, with .*- the file "locked\.7z" \(part 2 of the message .*: it is a 7-Zip archive\).*unopened_files/,
   );
   assert.equal(report.inReplyTo, `<${mails}@mail.example>`);
-  assert.equal(told?.from, "", "a machine's mail has no return path");
+  assert.equal(reported?.from, "", "a machine's mail has no return path");
   await s.settle();
-  assert.equal(s.sink.messages.length, 2, "the reply and what its author is told");
+  assert.equal(s.sink.messages.length, 2, "the reply and what its author is informed");
   const { activity } = (await s.api.ask("GET", `/v1/masked/aliases/${a.id}/activity`)).body;
   assert.equal(activity[0].outcome, "sent");
   assert.match(activity[0].detail, /^left without being looked into: .*7-Zip/);
@@ -72,5 +72,5 @@ test("a file that cannot be cleaned turns the reply back; one that only sounds l
     ["Slides.key"],
   );
   await s.settle();
-  assert.equal(s.sink.messages.length, 1, "nobody is told of a file that was looked into");
+  assert.equal(s.sink.messages.length, 1, "nobody is informed of a file that was looked into");
 });

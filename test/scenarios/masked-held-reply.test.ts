@@ -1,4 +1,4 @@
-// A reply that the leak gate held, over real SMTP: its author is told which file and which word, has this one sent as it is
+// A reply that the leak gate held, over real SMTP: its author learns which file and which word, has this one sent as it is
 // or changes what replies may show, by links that act on POST only, once, and for a day.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
@@ -136,7 +136,7 @@ test("where the mailbox of somebody else would be shown, its author has no link 
   assert.equal(pathIn(own.text, "setting"), "", "but no setting that is everybody's is changed by one of them");
 });
 
-test("of one alias so many are kept at a time, and what is held beyond them is told without a link", async () => {
+test("of one alias so many are kept at a time, and what is held beyond them is reported without a link", async () => {
   const a = await s.alias();
   const r = await contactOf(a.id);
   for (let n = 0; n < 10; n += 1) assert.notEqual(pathIn((await heldReply(r, D)).text, "held"), "", `${n}`);

@@ -1,5 +1,5 @@
 // Mail to an alias that cannot go on yet is not lost, over real SMTP: what looks like spam waits for its owner's word, what
-// nobody has confirmed is put off, and the activity tells of all of it.
+// nobody has confirmed is deferred, and the activity tells of all of it.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { C, D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
@@ -90,7 +90,7 @@ test("what is in quarantine can be deleted, and nothing of it stays", async () =
   assert.deepEqual(s.sink.messages, []);
 });
 
-test("mail before the mailbox has confirmed is put off, and arrives afterwards", async () => {
+test("mail before the mailbox has confirmed is deferred, and arrives afterwards", async () => {
   const a = await s.alias();
   const set = (status: string) => s.api.world.db.execute("update masked_destination set status = $1", [status]);
   const send = () => s.send({ from: C, to: a.full, content: mail(a.full, "hi") });
@@ -115,10 +115,10 @@ test("mail before the mailbox has confirmed is put off, and arrives afterwards",
     "forward deferred destination_unconfirmed",
     "config sent created",
   ]);
-  assert.deepEqual(await counts(a.id), [1, 1, 0], "what was put off comes again and counts then");
+  assert.deepEqual(await counts(a.id), [1, 1, 0], "what was deferred comes again and counts then");
 });
 
-test("what is refused in session is told and counted like what is blocked later", async () => {
+test("what is refused in session is reported and counted like what is blocked later", async () => {
   const a = await s.alias();
   assert.equal((await s.send({ from: C, to: a.full, content: mail(a.full, GTUBE) })).code, 550);
   s.dns.set("_dmarc.strict.example", "TXT", ["v=DMARC1; p=reject"]);
@@ -133,7 +133,7 @@ test("what is refused in session is told and counted like what is blocked later"
   assert.deepEqual(await counts(a.id), [3, 0, 3]);
 });
 
-test("what a flood is put off with is told in bounds, and what is refused is counted beyond them", async () => {
+test("what a flood is deferred with is shown in bounds, and what is refused is counted beyond them", async () => {
   const a = await s.alias();
   const [window] = await s.api.world.db.query<{ starts_at: Date }>("select date_trunc('hour', now()) as starts_at");
   await s.api.world.db.execute(

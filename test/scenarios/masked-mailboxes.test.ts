@@ -103,7 +103,7 @@ test("a Message-ID of another mailbox of the alias is known to the mailboxes alo
   }
 });
 
-test("a mail of the owner to the alias's mailboxes and, hidden, to a contact is known to that by an id of ours", async () => {
+test("a mail of the owner to the alias's mailboxes and, hidden, to a contact is known to that by our own id", async () => {
   const a = await alias({ forward_to: [D, D2] });
   const r = await reverse(a.id);
   const own = "<anna-2@pc.home.example>";

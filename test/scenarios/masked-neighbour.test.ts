@@ -45,7 +45,7 @@ test("mail from the owner's own tags, with marked or varied return paths, goes o
   assert.match(forged.text, /^550 5\.7\.1/, "a neighbour at the same provider has no such return path");
 });
 
-test("a letter that is marked as bulk mail is not lost: its author is told why it did not leave", async () => {
+test("a letter that is marked as bulk mail is not lost: its author learns why it did not leave", async () => {
   const a = await s.alias();
   const r = await contactOf(a.id);
   await s.send({ from: D, to: r, content: letter(D, r, "Precedence: bulk\r\n") });
@@ -106,7 +106,7 @@ test("a person sends no more through many aliases than the organization lets the
   await set({ replies_hour: 1_000 });
 });
 
-test("so many aliases are made within an hour and a day; who wants more is told when", async () => {
+test("so many aliases are made within an hour and a day; who wants more learns when", async () => {
   await s.api.world.db.execute("delete from masked_window");
   await s.api.ask("PUT", "/v1/masked/settings", { aliases_hour: 2 });
   const make = () => s.api.ask("POST", "/v1/masked/aliases", { forward_to: [D] });

@@ -41,21 +41,21 @@ async function answerTo(guess: string) {
 }
 
 test("the answer to a list with the mailbox on it is that to any other list", async () => {
-  const [told, guessed] = [await answerTo(D), await answerTo(OTHER)];
+  const [reported, guessed] = [await answerTo(D), await answerTo(OTHER)];
   assert.equal(
-    told.seen,
+    reported.seen,
     guessed.seen.replace(/annb|(?<=<.b>)nb/g, (name) => name.replace("b", "a")).replaceAll(b64Of(OTHER), b64Of(D)),
   );
-  assert.ok(told.seen.includes("Yes. ALIAS"), "the mailbox's own words stay clean");
+  assert.ok(reported.seen.includes("Yes. ALIAS"), "the mailbox's own words stay clean");
   const stays = [`https://evil.example/?e=${D}`, `${b64Of(D)}.gif`];
-  for (const link of stays) assert.ok(told.shown.includes(link), link);
+  for (const link of stays) assert.ok(reported.shown.includes(link), link);
 });
 
 function b64Of(guess: string): string {
   return Buffer.from(`a@x.example,${guess}`).toString("base64");
 }
 
-test("what one contact wrote of the mailbox is told to no other", async () => {
+test("what one contact wrote of the mailbox is shown to no other", async () => {
   const { a } = await answerTo(D);
   const [other, own] = [await reverse(a.id, "other@party.example"), await reverse(a.id, D)];
   const { messages } = await simulate({ to: other, text: `> ${own}\r\n> https://evil.example/?e=${D}\r\n> ${D}` });

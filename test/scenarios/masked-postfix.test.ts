@@ -162,7 +162,7 @@ test("C → A → D → R → C → A → D: threads hold on both sides, and C's
   const outer = answer.mail.messageId as string;
   const second = `From: The Shop <${C}>\r\nTo: Anna <${A}>\r\nSubject: Re: Re: Your order\r\nDate: Fri, 20 Nov 2026 11:00:00 -0500\r\nMessage-ID: <order-2@contact.example>\r\nIn-Reply-To: ${outer}\r\nReferences: <order-1@contact.example> ${outer}\r\n\r\nGood.\r\n`;
   await write(contact, HOST_C.address, { from: C, to: A, content: second });
-  // Beside it what D is told: that the quote named the mailbox.
+  // Beside it what D learns: that the quote named the mailbox.
   const fourth = (await stored(mailbox, 4)).slice(2);
   const again = fourth.find(({ mail }) => mail.subject === "Re: Re: Your order") as Stored;
   assert.ok(fourth.some(({ mail }) => mail.subject === "Your reply was sent, with something hidden in it"));

@@ -1,4 +1,4 @@
-// What the owner of an alias is told of mail that passed, over real SMTP: what was changed in a reply, and that a contact wrote
+// What the owner of an alias learns of mail that passed, over real SMTP: what was changed in a reply, and that a contact wrote
 // the real address. The contact gets none of it.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
@@ -24,7 +24,7 @@ const read = async (received: Received | undefined) => {
 const reply = (to: string, text: string) =>
   `From: Anna Real <${D}>\r\nMessage-ID: <${++mails}@mail.example>\r\nTo: ${to}\r\nSubject: Re: order\r\n\r\n${text}\r\n`;
 
-test("what was hidden in a reply is told to its author alone, as the alias wants it", async () => {
+test("what was hidden in a reply is reported to its author alone, as the alias wants it", async () => {
   const a = await s.alias();
   const { contact } = (await s.api.ask("POST", `/v1/masked/aliases/${a.id}/contacts`, { email: C })).body;
   const send = async (text: string, report?: string) => {
@@ -40,9 +40,9 @@ test("what was hidden in a reply is told to its author alone, as the alias wants
     return s.sink.messages.filter(({ to }) => to[0] !== C);
   };
   assert.deepEqual(await send("Yes, tomorrow."), []);
-  const [told, ...more] = await send(`Write to ${D}, please.`);
-  assert.deepEqual([more.length, told?.to, told?.from], [0, [D], ""]);
-  const mail = await read(told);
+  const [reported, ...more] = await send(`Write to ${D}, please.`);
+  assert.deepEqual([more.length, reported?.to, reported?.from], [0, [D], ""]);
+  const mail = await read(reported);
   assert.equal(mail.subject, "Your reply was sent, with something hidden in it");
   assert.equal(mail.inReplyTo, `<${mails}@mail.example>`);
   assert.match(mail.words, /- your address, once in the text \(the message\): the masked address stands there/);
@@ -51,7 +51,7 @@ test("what was hidden in a reply is told to its author alone, as the alias wants
   assert.match((await read(always[0])).words, /was sent\. Nothing in it had to be changed/);
 });
 
-test("a contact that writes the real address, or a list of them, is told to the owner once a month", async () => {
+test("a contact that writes the real address, or a list of them, is reported to the owner once a month", async () => {
   const a = await s.alias();
   const from = (text: string, author = C) =>
     s.send({
@@ -76,9 +76,9 @@ test("a contact that writes the real address, or a list of them, is told to the 
     guessed.map(({ to }) => to),
     [[D], [D]],
   );
-  const told = await read(warning(guessed));
-  assert.equal(told.subject, "A mail to your alias holds your real address");
-  assert.match(told.words, /A mail from Shop \(shop\.keeper at contact\.example\) to \S+ holds a real address/);
+  const reported = await read(warning(guessed));
+  assert.equal(reported.subject, "A mail to your alias holds your real address");
+  assert.match(reported.words, /A mail from Shop \(shop\.keeper at contact\.example\) to \S+ holds a real address/);
   assert.ok(!(warning(guessed)?.bytes.toString() ?? D).includes(`Are you`), "nothing of the mail itself");
   assert.ok(!(forward(guessed)?.bytes.toString() ?? "").includes("real address"), "nothing that an answer would quote");
   assert.equal((await arrivedOf(`Or is it ${D}?`)).length, 1, "once a month");

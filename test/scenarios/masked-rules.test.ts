@@ -117,10 +117,10 @@ test("an invitation whose organizer did not write the mail is answered through t
     back.messages.map(({ recipient }) => recipient),
     ["boss@group.example"],
   );
-  const told = back.messages[0].raw.replace(/\r\n[ \t]/g, "");
-  assert.match(told, /^ORGANIZER;CN=Boss:mailto:boss@group\.example\r$/m);
-  assert.match(told, new RegExp(`^ATTENDEE;PARTSTAT=ACCEPTED;CN=${a.full}:mailto:${a.full}\r$`, "m"));
-  assert.doesNotMatch(told, /Secret Client|Kolkata|X-MS-OLK|home\.example/);
+  const reported = back.messages[0].raw.replace(/\r\n[ \t]/g, "");
+  assert.match(reported, /^ORGANIZER;CN=Boss:mailto:boss@group\.example\r$/m);
+  assert.match(reported, new RegExp(`^ATTENDEE;PARTSTAT=ACCEPTED;CN=${a.full}:mailto:${a.full}\r$`, "m"));
+  assert.doesNotMatch(reported, /Secret Client|Kolkata|X-MS-OLK|home\.example/);
 });
 
 test("one message to several recipients has one answer; what one of them must not get is kept from it", async () => {
@@ -130,7 +130,7 @@ test("one message to several recipients has one answer; what one of them must no
   dns.set("_dmarc.strict.example", "TXT", ["v=DMARC1; p=reject"]);
   const mail = { from: "eve@strict.example", head: `To: ${a.full}\r\n` };
   assert.equal((await simulate({ ...mail, to: a.full })).said, "550 5.7.1");
-  assert.equal((await activity(a.id))[0], "block failed dmarc", "a refusal in session is told");
+  assert.equal((await activity(a.id))[0], "block failed dmarc", "a refusal in session is reported");
   const { body, messages } = await simulate({ ...mail, to: [a.full, "desk@desk.example"] });
   assert.equal(body.accepted, true, "the other domain marks such mail and takes it");
   assert.deepEqual(messages, [], "the alias's mailbox gets nothing");
@@ -172,7 +172,7 @@ test("aliases of a domain that was removed wait for it, and are where they were 
   assert.equal((await ask("GET", `/v1/masked/aliases/${b.id}`)).body.alias.domain_id, again.id);
 });
 
-test("what the owner calls a contact is never told to it", async () => {
+test("what the owner calls a contact is never shown to it", async () => {
   const a = await alias();
   const { body } = await ask("POST", `/v1/masked/aliases/${a.id}/contacts`, { email: C, name: "The Crooks" });
   const { messages } = await simulate({ from: D, to: body.contact.reply_address });
@@ -240,7 +240,7 @@ test("refusals are noted in bounds", async () => {
   assert.equal(body.total, 60);
 });
 
-test("20 replies an hour, 100 a day, 200 new contacts a day: more is put off with 450; over 10 recipients is refused", async () => {
+test("20 replies an hour, 100 a day, 200 new contacts a day: more is deferred with 450; over 10 recipients is refused", async () => {
   const a = await alias();
   const r = await reverse(a.id);
   const said = async () => (await simulate({ from: D, to: r })).said;

@@ -209,11 +209,11 @@ test("a mailbox that a mail names beside its alias has a reverse address like ev
   }
   // Whoever did not name it does not get to see it.
   const other = await reverse(a.id, "other@party.example");
-  const [told] = (await simulate({ to: other, head: `To: ${other}, ${own}\r\n`, text })).messages;
-  assert.ok(told && !told.raw.includes(D), told?.raw);
+  const [reported] = (await simulate({ to: other, head: `To: ${other}, ${own}\r\n`, text })).messages;
+  assert.ok(reported && !reported.raw.includes(D), reported?.raw);
 });
 
-test("who writes to the own alias is told that nothing comes of it, and the other mailboxes get the mail", async () => {
+test("who writes to the own alias learns that nothing comes of it, and the other mailboxes get the mail", async () => {
   const [alone, shared] = [await alias(), await alias({ forward_to: [D, "bob@home.example"] })];
   const own = await simulate({ to: alone.full });
   assert.deepEqual([own.said, own.messages.length], ["550 5.4.6", 0]);

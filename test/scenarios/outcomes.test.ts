@@ -97,7 +97,7 @@ test("a refusal of the content bounces softly and suppresses nobody", async () =
   assert.equal(check.body.suppressed, false);
 });
 
-test("three recipients with three fates are told apart", async () => {
+test("three recipients with three fates are distinguished", async () => {
   const id = await send(["fine@recipient.example", "full@recipient.example"], { cc: ["nobody@recipient.example"] });
   const email = await emailWithStatus(api, id, ["deferred"]);
   const states = email.recipients.map(({ email: address, status }: { email: string; status: string }) => [

@@ -105,6 +105,6 @@ print('pass' if ok else 'fail')`;
   return execFileSync("/usr/bin/python3", ["-c", script, file, keyRecord], { encoding: "utf8" }).trim();
 }
 
-test("its version can be told where /etc/postfix has no settings", { skip: missing ?? false }, () => {
+test("its version can be read where /etc/postfix has no settings", { skip: missing ?? false }, () => {
   assert.match(postfixVersion(), /^postfix \d+\.\d+/);
 });

@@ -102,7 +102,7 @@ for (const short of ["disk", "memory"] as const) {
     assert.deepEqual(
       (await putOff()).map((count, at) => count - (counted[at] ?? 0)),
       [1, 1],
-      "what is put off at MAIL counts, so that the alerts see it",
+      "what is deferred at MAIL counts, so that the alerts see it",
     );
     pressure.short = null;
     assert.equal((await send()).status, 202);
@@ -118,34 +118,34 @@ async function putOff(): Promise<number[]> {
   );
 }
 
-/** A client that is past RCPT, and what it is told at DATA. */
-async function toData(size: string): Promise<{ smtp: RawSmtp; told: number }> {
+/** A client that is past RCPT, and what it gets at DATA. */
+async function toData(size: string): Promise<{ smtp: RawSmtp; reported: number }> {
   const smtp = await rawSmtp(mx.port);
   await smtp.reply();
   await smtp.ask("EHLO client.example");
   assert.equal((await smtp.ask(`MAIL FROM:<a@b.example>${size}`)).code, 250);
   assert.equal((await smtp.ask("RCPT TO:<anna@in.example>")).code, 250);
-  return { smtp, told: (await smtp.ask("DATA")).code };
+  return { smtp, reported: (await smtp.ask("DATA")).code };
 }
 
 test("what fits on the disk once is promised to one: the others hear 452 at DATA, and it is theirs when that one is gone", async () => {
   pressure.left = { bytes: 50_000_000, looks: 1 };
   const first = await toData(" SIZE=34000000");
   const second = await toData(" SIZE=34000000");
-  assert.deepEqual([first.told, second.told], [354, 452]);
+  assert.deepEqual([first.reported, second.reported], [354, 452]);
   first.smtp.destroy();
   await until("the room is there again", async () => {
-    const { smtp, told } = await toData(" SIZE=34000000");
+    const { smtp, reported } = await toData(" SIZE=34000000");
     smtp.destroy();
-    return told === 354;
+    return reported === 354;
   });
   second.smtp.destroy();
 });
 
-test("a client that says nothing of the size is told 452 at the end when the disk would be short", async () => {
+test("a client that says nothing of the size gets 452 at the end when the disk would be short", async () => {
   pressure.left = { bytes: 1_000_000, looks: 1 };
-  const { smtp, told } = await toData("");
-  assert.equal(told, 354);
+  const { smtp, reported } = await toData("");
+  assert.equal(reported, 354);
   smtp.write(`Subject: large\r\n\r\n${`${"x".repeat(76)}\r\n`.repeat(20_000)}.\r\n`);
   assert.match((await smtp.reply()).text, /^452 4\.3\.1 /);
   assert.equal(

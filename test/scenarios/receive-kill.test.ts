@@ -21,7 +21,7 @@ after(() => s?.close());
 
 const startMx = () => s.start(["mx"], { POSTERN_INTERNAL: "127.0.0.1:0" });
 
-/** Delivers mails one after another until told to stop; keeps what was acknowledged. */
+/** Delivers mails one after another until asked to stop; keeps what was acknowledged. */
 async function sendUntil(stop: AbortSignal, name: string, acknowledged: Set<string>): Promise<void> {
   for (let n = 0; !stop.aborted; n += 1) {
     const subject = `${name}-${n}`;

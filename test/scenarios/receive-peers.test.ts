@@ -24,7 +24,7 @@ after(async () => {
   await r.close();
 });
 
-test("swaks delivers, in the clear and over STARTTLS, and is told what is refused", async (t) => {
+test("swaks delivers, in the clear and over STARTTLS, and learns what is refused", async (t) => {
   const missing = swaksMissing();
   if (missing) return t.skip(missing);
   const swaks = (more: string[]) =>

@@ -15,7 +15,7 @@ const HOST = "simulator.postern.test";
 const OUTBOUND = ["email.delivered", "email.bounced", "email.deferred", "email.complained"];
 const clock = runningClock(new Date().toISOString());
 
-type Told = { email_id: string; event: string; tags: string[]; bounce_code?: string; diag_code?: string };
+type Reported = { email_id: string; event: string; tags: string[]; bounce_code?: string; diag_code?: string };
 
 let api: TestApi;
 let dns: DnsServer;
@@ -48,11 +48,11 @@ async function send(to: string[], more: object = {}) {
 }
 
 /** The event bodies about an e-mail, once there are `count`. */
-async function eventsOf(id: string, count: number): Promise<Told[]> {
+async function eventsOf(id: string, count: number): Promise<Reported[]> {
   return until(`${count} events of ${id}`, async () => {
     const { body } = await api.ask("GET", `/v1/events?limit=100&after=${start}`);
-    const told = body.events.map((event: { body: string }) => JSON.parse(event.body) as Told);
-    const own: Told[] = told.filter(({ email_id }: Told) => email_id === id);
+    const reported = body.events.map((event: { body: string }) => JSON.parse(event.body) as Reported);
+    const own: Reported[] = reported.filter(({ email_id }: Reported) => email_id === id);
     return own.length >= count && own;
   });
 }
@@ -79,9 +79,9 @@ test("each address ends as its name says, with the events and webhook deliveries
     const email = await emailWithStatus(api, sent.id, [status]);
     const [seen] = email.recipients;
     if (bounce) assert.deepEqual([seen.bounce_type, seen.bounce_code, seen.diag_code], bounce, to);
-    const told = await eventsOf(sent.id, events.length);
-    assert.deepEqual(told.map(({ event }) => event).sort(), [...events].sort(), to);
-    assert.deepEqual(told[0]?.tags, [to]);
+    const reported = await eventsOf(sent.id, events.length);
+    assert.deepEqual(reported.map(({ event }) => event).sort(), [...events].sort(), to);
+    assert.deepEqual(reported[0]?.tags, [to]);
   }
   const { body } = await api.ask("GET", `/v1/webhooks/${hook}/deliveries`);
   assert.equal(
@@ -91,7 +91,7 @@ test("each address ends as its name says, with the events and webhook deliveries
   assert.deepEqual(await figures(), before);
 });
 
-test("the deferred one is told of, waits as after greylisting, and is taken at its second attempt", async () => {
+test("the deferred one is reported, waits as after greylisting, and is taken at its second attempt", async () => {
   const { id } = await send([`deferred+x@${HOST}`]);
   const email = await emailWithStatus(api, id, ["deferred"]);
   const [first] = await eventsOf(id, 1);

@@ -1,5 +1,5 @@
 // A real rspamd judges what comes over SMTP: its symbols and score stand in the record and the event, the domain's
-// thresholds decide, its GTUBE is refused, and when it is gone mail is put off or judged without it.
+// thresholds decide, its GTUBE is refused, and when it is gone mail is deferred or judged without it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { rawSmtp } from "../support/raw-smtp.ts";
@@ -73,7 +73,7 @@ test("what it forces is done however high the thresholds, but for one that is of
   await settings({ thresholds: { tag: 5, quarantine: 8, reject: 15 } });
 });
 
-test("when it is gone mail is put off, or judged without it", { skip }, async () => {
+test("when it is gone mail is deferred, or judged without it", { skip }, async () => {
   await rspamd.stop();
   await settings({ on_error: "defer" });
   assert.match(await send("while it is gone"), /^451 4\.7\.1 /);

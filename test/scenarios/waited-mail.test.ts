@@ -20,7 +20,7 @@ let api: TestApi;
 let clock: MovedClock;
 /** How often suppressions were asked for. */
 let looks = 0;
-/** What the engine was last told of who is suspended. */
+/** What the engine last learned of who is suspended. */
 let suspended: unknown[] = [];
 
 before(async () => {
@@ -80,9 +80,9 @@ test("who was suppressed since a scheduled mail was accepted does not get it, th
   assert.ok(!recipientsOf().some((to) => to.startsWith("anna@")));
   assert.equal(await suppressedCount(), counted + 1);
   const { events } = (await api.ask("GET", `/v1/emails/${id}/events`)).body;
-  const told = events.filter(({ recipient }: { recipient: string }) => recipient === "anna@recipient.example");
+  const reported = events.filter(({ recipient }: { recipient: string }) => recipient === "anna@recipient.example");
   assert.deepEqual(
-    told.map((one: { event_type: string; attempt: number | null }) => [one.event_type, one.attempt]),
+    reported.map((one: { event_type: string; attempt: number | null }) => [one.event_type, one.attempt]),
     [
       ["scheduled", null],
       ["suppressed", null],
@@ -166,10 +166,10 @@ for (const state of ["suspended", "pending_review"]) {
     const setState = (to: string) =>
       api.world.db.query("update organization set state = $2 where id = $1", [api.org_id, to]);
     await setState(state);
-    await until("the engine has heard of it", () => suspended.includes(api.org_id));
+    await until("the engine knows it", () => suspended.includes(api.org_id));
     clock.move(HOUR_MS);
     await until("the other's mail arrives", () => recipientsOf().includes(theirs));
-    // A claim that was under way when the engine heard of it gives the mail back.
+    // A claim that was under way when the engine learned it gives the mail back.
     const row = await until("its mail is in the queue", async () => {
       const [found] = await api.world.db.query("select owner, attempts from delivery where message_id = $1", [id]);
       return found?.owner === null && found;
@@ -191,7 +191,7 @@ test("mail that waited for its organization longer than mail is kept leaves when
   const setState = (state: string) =>
     api.world.db.query("update organization set state = $2 where id = $1", [api.org_id, state]);
   await setState("suspended");
-  await until("the engine has heard of it", () => suspended.includes(api.org_id));
+  await until("the engine knows it", () => suspended.includes(api.org_id));
   clock.move(90 * HOUR_MS);
   await keepSuspended(api.world);
   await setState("active");

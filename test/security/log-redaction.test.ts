@@ -177,7 +177,7 @@ test("submission: a password that is wrong, and one that is right", async () => 
   }
 });
 
-test("mail that leaves, and servers that answer with what they were told", async () => {
+test("mail that leaves, and servers that answer with what they got", async () => {
   s.sink.onRcpt((address) => ({ code: 550, text: `5.1.1 no mailbox ${address} here, ${plant("reply")}` }));
   await emailWithStatus(s, await send("refused"), ["bounced"]);
   s.sink.onRcpt((address) => ({ code: 451, text: `4.7.1 ${address} try later, token=${plant("later")}` }));

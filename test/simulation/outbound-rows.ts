@@ -375,9 +375,9 @@ function finishStatements(universe: Universe, rows: OutboundRows, sabotage: Sabo
           const row = deliveries.get(key);
           if (!isMine(row, owners[n], others.at(-1)[n])) return [];
           const next = finals[n] ? null : ms(nextAt[n]);
-          const told = { final: finals[n], status: statuses[n], attempts: attempts[n], next_at_ms: next };
+          const reported = { final: finals[n], status: statuses[n], attempts: attempts[n], next_at_ms: next };
           const when = { by: owners[n], owner: row.owner, at_wall_ms: universe.wall() };
-          writer.append(rows.finishes, { message_id, position: positions[n], ...told, ...when });
+          writer.append(rows.finishes, { message_id, position: positions[n], ...reported, ...when });
           if (next === null) writer.drop(deliveries, key);
           else {
             const dates = { deferred_event_at: others.at(-3)[n], absent_since: others.at(-2)[n] };
@@ -424,7 +424,7 @@ function finishStatements(universe: Universe, rows: OutboundRows, sabotage: Sabo
       },
     ],
     [
-      textOf((db) => events.findTold(db, [NO_EVENT])),
+      textOf((db) => events.findReported(db, [NO_EVENT])),
       ([, ids, messageIds, recipientOf, attempts]) =>
         ids.flatMap((id: string, n: number) => {
           const isTold = (event: EventRow): boolean =>
@@ -437,7 +437,7 @@ function finishStatements(universe: Universe, rows: OutboundRows, sabotage: Sabo
   ];
 }
 
-const NO_EVENT = {} as Parameters<typeof events.findTold>[1][number];
+const NO_EVENT = {} as Parameters<typeof events.findReported>[1][number];
 
 // --- nodes and leases -------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-// What must hold at the end of every seed of sending, told from the outside: what servers got, what the rows say, and in
+// What must hold at the end of every seed of sending, seen from the outside: what servers got, what the rows say, and in
 // which order it was written.
 import { emailOf, type Mail, messageIdOf } from "./intake.ts";
 import type { OutboundPlay } from "./outbound-play.ts";

@@ -191,7 +191,7 @@ function end(play: WebhookPlay, dispatcher: Dispatcher, againMs: number): void {
   universe.plan(againMs, () => startDispatcher(play));
 }
 
-/** A process of another role, which never fails: what it commits is what has to be told. */
+/** A process of another role, which never fails: what it commits is what has to be sent. */
 function produceEvents(play: WebhookPlay): void {
   const { universe, server, lines, events } = play;
   const { chance } = universe;

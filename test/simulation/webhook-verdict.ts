@@ -1,4 +1,4 @@
-// What must hold at the end of every seed of webhooks: every event told at least once or given up after its seven attempts,
+// What must hold at the end of every seed of webhooks: every event sent at least once or given up after its seven attempts,
 // each attempt at its time, and twice only where something went wrong.
 import type { Receiver, Request, WebhookPlay } from "./webhook-play.ts";
 
@@ -38,7 +38,7 @@ function judgeDelivery(play: WebhookPlay, eventId: string, receiver: Receiver): 
   if (last > ATTEMPTS) say(`attempt ${last}`);
   const isWell = receiver.answers === "well" || receiver.answers === "slowly";
   const isBack = receiver.down_until_ms < (play.events[0]?.at_ms ?? 0) + 30 * HOUR_MS;
-  if (isWell && isBack && !isHeard) say(`not heard of after ${requests.length} attempts`);
+  if (isWell && isBack && !isHeard) say(`not received after ${requests.length} attempts`);
   if (!isHeard && !isGone && last < ATTEMPTS) say(`given up after ${last} attempts`);
   problems.push(...judgeTimes(requests, play.kind).map((text) => `${eventId} to ${receiver.id}: ${text}`));
   return problems;
@@ -56,7 +56,7 @@ function judgeTimes(requests: Request[], kind: WebhookPlay["kind"]): string[] {
     if (isAgain && kind === "calm") problems.push(`attempt ${request.attempt} was made twice`);
     if (!isAgain) problems.push(...judgeWait(before, request, kind));
     if (before.status !== null && before.status < 300 && kind === "calm")
-      problems.push("an attempt after it was heard");
+      problems.push("an attempt after it was received");
     const sinceMs = request.at_ms - first.at_ms;
     const dueMs = SCHEDULE_MS[request.attempt - 1] ?? 0;
     const isPunctual = sinceMs <= dueMs + n * (ATTEMPT_MS_MAX + LATE_MAX_MS);

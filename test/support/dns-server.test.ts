@@ -3,7 +3,7 @@ import { promises as nodeDns } from "node:dns";
 import { after, before, test } from "node:test";
 import { type DnsServer, startDnsServer } from "./dns-server.ts";
 
-// The oracle is Node's own resolver (c-ares), so that a fault of ours cannot hide in a resolver of ours.
+// The oracle is Node's own resolver (c-ares), so that our own fault cannot hide in our own resolver.
 let dns: DnsServer;
 const node = new nodeDns.Resolver({ timeout: 200, tries: 1 });
 before(async () => {

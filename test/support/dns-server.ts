@@ -1,6 +1,6 @@
 // A real name server on loopback, UDP and TCP on one port, that answers from zones held in memory: for tests, the demo
 // and the bench. It answers like a recursive server that is also the authority: aliases followed, NXDOMAIN and NODATA
-// told apart, SOA in negative answers. Not here: DNSSEC itself; `authenticated` merely sets the AD bit.
+// distinguished, SOA in negative answers. Not here: DNSSEC itself; `authenticated` merely sets the AD bit.
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, isIP, type Server, type Socket } from "node:net";

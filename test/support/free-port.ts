@@ -1,4 +1,4 @@
-// A port for a server that must be told one.
+// A port for a server that must be given one.
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";

@@ -35,7 +35,7 @@ export type MaskedSimulation = {
   reverse(aliasId: string, email?: string): Promise<string>;
   /**
    * A mail, from D unless it says otherwise: what SMTP said to the first recipient, and what would have left, read. What the
-   * owner is told of mail that passed stands apart, in `reports`.
+   * owner learns of mail that passed stands apart, in `reports`.
    */
   simulate(mail: SimulatedMail): Promise<{
     body: Answer["body"];

@@ -11,7 +11,7 @@ type Asked = { body?: unknown; headers?: Record<string, string>; environment?: "
 export type Browser = {
   /** A request of the dashboard's pages. */
   ask(method: string, path: string, body?: unknown, options?: { headers?: Record<string, string> }): Promise<Answer>;
-  /** A request to /v1 for an organization, live unless told. */
+  /** A request to /v1 for an organization, live by default. */
   v1(method: string, path: string, orgId: string, asked?: Asked): Promise<Answer>;
   token(): string | null;
   plant(token: string): void;
@@ -66,7 +66,7 @@ export function browserOf(
   };
 }
 
-/** The owner of an organization (the first one unless told), who used a set-up link and is signed in. */
+/** The owner of an organization (the first one by default), who used a set-up link and is signed in. */
 export async function setUp(api: TestApi, email: string, orgId: string = api.org_id): Promise<Browser> {
   const token = (await makeSetUpLink(api.world, orgId)).split("#")[1];
   const browser = browserOf(api);

@@ -1,4 +1,4 @@
-// An SMTP client that says exactly what it is told, byte for byte, for tests of our servers: split packets, bare line
+// An SMTP client that says exactly what the test says, byte for byte, for tests of our servers: split packets, bare line
 // feeds, half-closed connections, TLS in the middle. It knows replies and nothing else.
 import { connect, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";

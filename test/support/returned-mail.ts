@@ -1,5 +1,5 @@
 // What comes back because of mail that left, written as mail servers and mailbox providers write it: for stories and
-// corpora. Plain texts with CRLF; nothing of ours reads or builds them.
+// corpora. Plain texts with CRLF; nothing of the product reads or builds them.
 
 export type Copy = { from: string; to: string; return_path: string; bytes: Buffer };
 

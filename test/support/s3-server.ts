@@ -1,5 +1,5 @@
 // A real S3 server on loopback: versitygw, which keeps objects as files (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0).
-// Before it stands a proxy that can be told to fail. Its bucket is `kept`.
+// Before it stands a proxy that can be asked to fail. Its bucket is `kept`.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";

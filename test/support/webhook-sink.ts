@@ -1,4 +1,4 @@
-// A real HTTPS server on loopback that keeps what it is sent and answers as told: the receiver of webhooks in tests, the
+// A real HTTPS server on loopback that keeps what it is sent and answers as asked: the receiver of webhooks in tests, the
 // demo and the bench. Not here: certificates (tls.ts), the check of signatures.
 import { once } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";

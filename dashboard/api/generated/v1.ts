@@ -451,7 +451,7 @@ export interface paths {
         put?: never;
         /**
          * Send a finished delivery again, or a queued one now
-         * @description The same event with the same body and `event_id`; the attempt is new and signed anew.
+         * @description The same event with the same body and `event_id`; the attempt is new and signed again.
          */
         post: operations["replayWebhookDelivery"];
         delete?: never;
@@ -726,7 +726,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Start warming, or begin anew at a phase
+         * Start warming, or begin again at a phase
          * @description A domain starts by itself when its SPF and DKIM verify. Start it by hand to begin at another phase, or at `warmed` where providers know the domain already.
          */
         post: operations["startWarming"];
@@ -3833,7 +3833,7 @@ export interface components {
         EmailContentAnswer: {
             content: components["schemas"]["EmailContent"];
         };
-        /** @description The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours */
+        /** @description The mail was deferred and is tried again; sent on the first deferral, then at most every 4 hours */
         EmailDeferredEvent: components["schemas"]["OutboundEvent"] & {
             /**
              * @description The event's type
@@ -3846,7 +3846,7 @@ export interface components {
             diag_code: string | null;
             /** @description What the server said */
             diag_message: string | null;
-            /** @description The attempt that was put off, from 1 */
+            /** @description The attempt that was deferred, from 1 */
             attempt: number | null;
             /**
              * Format: date-time
@@ -4561,7 +4561,7 @@ export interface components {
         IpPoolFigures: {
             /** @description Mail that servers accepted */
             delivered: number;
-            /** @description Mail that servers put off */
+            /** @description Mail that servers deferred */
             deferred: number;
             /** @description Mail that servers refused */
             bounced: number;
@@ -4678,7 +4678,7 @@ export interface components {
             total_sent: number;
             /** @description Accepted by the recipient's mail exchanger */
             total_delivered: number;
-            /** @description Recipients whose first attempt was put off; many are delivered later */
+            /** @description Recipients whose first attempt was deferred; many are delivered later */
             total_deferred: number;
             /** @description Refused for good, delayed bounces included */
             total_bounced: number;
@@ -4850,7 +4850,7 @@ export interface components {
              */
             own_name: "leave" | "replace";
             /**
-             * @description When a reply's author is told of changes
+             * @description When a reply's author is mailed changes
              * @enum {string}
              */
             reply_report: "never" | "hidden" | "always";

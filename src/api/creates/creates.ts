@@ -100,7 +100,7 @@ async function conclude(
       queries.storeAnswer(tx, name.org_id, name, { status: statusCode, answer }),
     );
   } catch (err) {
-    // The answer stands. A repeated request is told that the first has not ended, so that nothing is made twice.
+    // The answer stands. A repeated request learns that the first has not ended, so that nothing is made twice.
     world.log.warn({ err, org_id: name.org_id }, "the answer to an Idempotency-Key could not be kept");
   }
 }

@@ -21,7 +21,7 @@ export async function lockShared(tx: Tx, keys: readonly string[]): Promise<void>
   );
 }
 
-/** Nobody else may refer to this blob anew until the transaction ends. */
+/** Nobody else may refer to this blob again until the transaction ends. */
 export async function lockExclusive(tx: Tx, key: string): Promise<void> {
   await tx.query("select pg_advisory_xact_lock(hashtextextended('blob:' || $1, 0))", [key]);
 }

@@ -111,8 +111,8 @@ test("a replay and a release say who sent a mail as it was found at its receipt"
   assert.deepEqual([after.status, after.rule_ids], ["delivered", []]);
   assert.deepEqual([after.dkim, after.spf, after.auth_results], [before.dkim, before.spf, before.auth_results]);
   assert.equal(resultsOf(await rawOf(id)), results);
-  const told = (await r.events(id)).map(({ body }) => [body.dkim, body.auth_results.dmarc.result]);
-  assert.deepEqual(told, Array(3).fill(["pass", "pass"]));
+  const reported = (await r.events(id)).map(({ body }) => [body.dkim, body.auth_results.dmarc.result]);
+  assert.deepEqual(reported, Array(3).fill(["pass", "pass"]));
   await r.api.ask("DELETE", `/v1/inbound-rules/${rule.body.rule.id}`);
 });
 

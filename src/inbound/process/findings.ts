@@ -61,7 +61,7 @@ type Kept = { findings: Pick<Findings, "auth" | "dmarc_policy"> | null; authenti
 
 /**
  * The verdicts that were found when the mail was processed first. Null where it was not, or where DNS did not answer then:
- * who sent a mail is told as of its receipt, since signatures lapse and keys and records change (RFC 6376 §3.5, x=).
+ * who sent a mail is reported as of its receipt, since signatures lapse and keys and records change (RFC 6376 §3.5, x=).
  */
 export function keptVerdicts({ findings, authentication_results: header }: Kept): SenderVerdicts | null {
   if (!findings?.dmarc_policy || header === null) return null;

@@ -229,7 +229,7 @@ test("a mail that comes back to the alias it left is refused in session", async 
   assert.equal(bodyOf(other).match(/X-Loop-Guard/g)?.length, 2, "marks of earlier hops stay");
 });
 
-test("forwards announce nothing to outbound webhooks, and are told on the timeline", async () => {
+test("forwards announce nothing to outbound webhooks, and are reported on the timeline", async () => {
   await r.api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/out", events: ["email.delivered"] });
   await addAlias(r, "quiet", { action: "forward", forward_to: ["quiet@real.example"] });
   await deliver({

@@ -5,7 +5,7 @@ import type { Mail, Outcome } from "../types.ts";
 export const KEPT: Outcome = { status: "delivered", reason: null, events: [], forwards: [], rule_ids: [] };
 
 /**
- * Mail whose processing fails again and again for a fault of ours: it is kept, listed as failed (that of masked addresses,
+ * Mail whose processing fails again and again for our own fault: it is kept, listed as failed (that of masked addresses,
  * which is listed nowhere else, in quarantine) and served raw, with what was found out before; the error is in the log.
  */
 export function putAside({ route }: Pick<Mail, "route">, error: unknown): Outcome {

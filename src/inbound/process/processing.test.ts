@@ -334,15 +334,15 @@ test("how long mail has waited counts from its receipt, however often an attempt
   const { processed } = await taken(stuck, { ...incoming("waits"), received_at });
   await processed;
   const [row] = await queued();
-  assert.ok(row && row.claim_id === null && row.next_attempt_at > new Date(world.clock.now()), "it was put off");
+  assert.ok(row && row.claim_id === null && row.next_attempt_at > new Date(world.clock.now()), "it was deferred");
   const age = async () => {
     const work = startInboundWork(world);
-    const told = await until("the age is told", async () => {
+    const reported = await until("the age is shown", async () => {
       const text = await world.metrics.text();
       return /^postern_oldest_due_seconds\{queue="inbound"\} (\S+)$/m.exec(text)?.[1];
     });
     await work.stop();
-    return Number(told);
+    return Number(reported);
   };
   const seconds = await age();
   assert.ok(seconds >= 3_600 && seconds < 4_200, `${seconds}`);

@@ -1,5 +1,5 @@
 // The stored copy of a received mail, as people get it and as it is sent on: our trace fields and verdicts in front,
-// forged ones of ours taken out, everything else byte for byte.
+// forged headers in our name taken out, everything else byte for byte.
 import { stripForged } from "../../mail/auth/strip-forged.ts";
 import { spamFields, withoutSpamFields } from "../../mail/spam/spam-fields.ts";
 import { receivedField, returnPathField } from "../../mail/trace.ts";

@@ -19,7 +19,7 @@ async function deliver(alias: string, subject: string, headers: string): Promise
   smtp.destroy();
 }
 
-/** Sends a mail of ours; its Message-ID, with brackets. */
+/** Sends one of our mails; its Message-ID, with brackets. */
 async function answer(headers: Record<string, string> = {}): Promise<{ id: string; message_id: string }> {
   const mail = { from: "desk@in.example", to: ["a@b.example"], subject: "Re", text_body: "x", headers };
   const { status, body } = await r.api.ask("POST", "/v1/send", mail, { key: r.api.test_key });
@@ -27,7 +27,7 @@ async function answer(headers: Record<string, string> = {}): Promise<{ id: strin
   return { id: body.id, message_id: `<${body.message_id}>` };
 }
 
-test("a mail that answers one of ours, or another mail, is in its thread", async () => {
+test("a mail that answers one of our mails, or another mail, is in its thread", async () => {
   await addAlias(r, "thread");
   const { id, message_id: ours } = await answer();
   await deliver("thread", "thread", `Message-ID: <r1@b.example>\r\nIn-Reply-To: ${ours}\r\nReferences: ${ours}\r\n`);
@@ -86,7 +86,7 @@ test("a mail that names only ours belongs where the mail is that ours answered, 
   assert.equal(await receive("between4", `In-Reply-To: ${s2}\r\n`), second);
   const { message_id: again } = await answer({ "In-Reply-To": s1 });
   assert.equal(await receive("between5", `References: ${s1} ${again}\r\n`), first);
-  assert.equal(await receive("between6", `In-Reply-To: ${again}\r\n`), first, "two of ours in a row");
+  assert.equal(await receive("between6", `In-Reply-To: ${again}\r\n`), first, "two of our mails in a row");
   // Nothing of it came here: all of them find the first id that anybody names.
   const { message_id: lone } = await answer({ "In-Reply-To": "<lost@b.example>" });
   const byReferences = await receive("between7", `References: ${lone}\r\n`);

@@ -28,7 +28,7 @@ const LEVELS_MAX = 3;
 
 type Find = (orgId: string, id: string) => Promise<string | undefined>;
 type LookUps = { findReceived: Find; findSent: Find; readAnswered(orgId: string, emailId: string): Promise<Answered> };
-/** What a mail of ours answered, nearest first, and the first of its conversation as far as it says. */
+/** What one of our mails answered, nearest first, and the first of its conversation as far as it says. */
 type Answered = { ids: string[]; root: string | null };
 
 /** A look-up of threads: many mails per round trip. `fallback` stands for a mail without a Message-ID. */

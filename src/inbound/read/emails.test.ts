@@ -352,10 +352,13 @@ test("a damaged blob and a missing one are the same 503, for a message and for a
       if (trouble === "missing") rmSync(file);
       else writeFileSync(file, Buffer.concat([kept.subarray(0, -1), Buffer.from("!")]));
       const { status, body, headers } = await get(path);
-      const { request_id, ...told } = body;
-      answers.push({ status, told, retry_after: headers["retry-after"] });
+      const { request_id, ...reported } = body;
+      answers.push({ status, reported, retry_after: headers["retry-after"] });
     }
-    assert.deepEqual([answers[0]?.status, answers[0]?.told.code, answers[0]?.retry_after], [503, "unavailable", "1"]);
+    assert.deepEqual(
+      [answers[0]?.status, answers[0]?.reported.code, answers[0]?.retry_after],
+      [503, "unavailable", "1"],
+    );
     assert.deepEqual(answers[1], answers[0], path);
     writeFileSync(file, kept);
     assert.equal((await get(path)).status, 200);

@@ -26,7 +26,7 @@ function lineOf({ id, received_at, recipient, envelope_from, size, reason }: que
   return [...words, ...(reason === null ? [] : [printable(reason)])].join("  ");
 }
 
-/** A terminal is not to be told what a stranger wants. */
+/** A terminal must not get what a stranger wrote. */
 function printable(text: string): string {
   return text.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "?");
 }

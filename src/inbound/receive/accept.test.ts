@@ -17,7 +17,7 @@ after(() => r.close());
 
 const isAccept = (text: string): boolean => text.includes("insert into inbound_email");
 
-test("while the database is away mail is put off with 451, not lost and not bounced", async () => {
+test("while the database is away mail is deferred with 451, not lost and not bounced", async () => {
   const smtp = await rawSmtp(r.port);
   await smtp.reply();
   await smtp.ask("EHLO x");

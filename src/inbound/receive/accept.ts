@@ -28,7 +28,7 @@ export type Accepted = {
 };
 
 export type Acceptor = {
-  /** Resolves after the commit. Rejects when nothing was stored, and the client must be told so. */
+  /** Resolves after the commit. Rejects when nothing was stored, and the client must learn it. */
   accept(incoming: Incoming, examination: Examined): Promise<Accepted>;
 };
 
@@ -246,7 +246,7 @@ async function write(world: AcceptWorld, batch: Prepared[]): Promise<unknown> {
 
 /**
  * The connection was lost and with it the answer to our commit. One statement wrote the batch, so what is settled for one of
- * its ids holds for all of it (docs/decisions/0020-a-lost-answer-to-an-accept.md). Tried for 20 s: then the client is told to
+ * its ids holds for all of it (docs/decisions/0020-a-lost-answer-to-an-accept.md). Tried for 20 s: then the client is asked to
  * come again, which at worst makes a second copy.
  */
 async function isStored(world: AcceptWorld, email: Prepared["emails"][number] | undefined): Promise<boolean> {

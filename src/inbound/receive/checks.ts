@@ -1,5 +1,5 @@
 // Looks at a whole message in session, before it is taken: what goes in circles is refused while the one who sends it can
-// still be told (RFC 5321 §6.3), and what is nearly all head. Spam and policy are further checks, passed in from app.ts.
+// still be answered (RFC 5321 §6.3), and what is nearly all head. Spam and policy are further checks, passed in from app.ts.
 import { headerValues, headOctetsMax, isAllBody, isHeadWithin, splitMessage } from "../../mail/mime/parse-head.ts";
 import type { World } from "../../platform/world.ts";
 import { RECEIVED_FIELDS_MAX } from "../limits.ts";

@@ -1,4 +1,4 @@
-// Greylisting: who is told to come again, who may pass, and for how long it is remembered.
+// Greylisting: who is asked to come again, who may pass, and for how long it is remembered.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { rawSmtp } from "../../../test/support/raw-smtp.ts";

@@ -1,4 +1,4 @@
-// Greylisting (RFC 6647), when the operator asks for it: a sender that nobody has heard of is told to come again, which
+// Greylisting (RFC 6647), when the operator asks for it: a sender that is unknown is asked to come again, which
 // real servers do and much of the abuse does not. Known by client network, envelope sender and recipient, as a digest.
 import { createHash } from "node:crypto";
 import { clientKey } from "../../mail/smtp-server/client-limits.ts";

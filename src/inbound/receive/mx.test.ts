@@ -382,7 +382,7 @@ test("recipients of two organizations in one message see nothing of each other",
   }
 });
 
-test("what is put off at RCPT while the database is away is counted, and connections are", async () => {
+test("what is deferred at RCPT while the database is away is counted, and connections are", async () => {
   const { world, engine } = r.api;
   const count = async (series: string): Promise<number> => {
     const line = (await world.metrics.text()).split("\n").find((text) => text.startsWith(`${series} `));

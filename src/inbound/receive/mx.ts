@@ -53,7 +53,7 @@ export async function startMx(world: World, parts: MxParts): Promise<Mx> {
     onFailure: (err) => world.log.error({ err }, "an SMTP session failed on our side"),
     connections: noteConnections(world, "mx"),
     hooks: {
-      // What is put off before its content comes counts as well: in an outage all mail is.
+      // What is deferred before its content comes counts as well: in an outage all mail is.
       mail: async () => (parts.hasRoom() ? null : answered(NO_ROOM)),
       rcpt: (client, transaction, path) =>
         decideRcpt({ world, parts, answered }, { client, from: transaction.from, to: path }),
@@ -98,7 +98,7 @@ function failureReply(world: Pick<World, "log">, error: unknown): Reply {
     return NO_ROOM;
   }
   if (!isUnavailable(error) && !isStoreTrouble(error)) throw error;
-  world.log.warn({ err: error }, "mail was put off: the database or the store of large bodies does not answer");
+  world.log.warn({ err: error }, "mail was deferred: the database or the store of large bodies does not answer");
   return NOT_NOW;
 }
 

@@ -21,7 +21,7 @@ export const OPERATOR_ORG_ID = "00000000-0000-7000-8000-0000000005e5";
 export const UNKNOWN: Refused = { kind: "refuse", ...NO_SUCH_MAILBOX };
 const MAILBOXES = new Set(["postmaster", "abuse", "feedback", "fbl", "hostmaster", "security"]);
 
-/** Is this a name of ours, not of a customer's domain? */
+/** Is this our own name, not of a customer's domain? */
 export function isOurHost({ config }: Pick<World, "config">, domain: string): boolean {
   const { hostname, mx_host, bounce_host, report_domain, masked_domain } = config;
   return [hostname, mx_host, bounce_host, report_domain, masked_domain].includes(domain);
@@ -47,7 +47,7 @@ export function tokenDecider(world: AddressWorld): RcptDecider {
   };
 }
 
-/** The operator's mailboxes, at every name of ours; postmaster also without a name or at our address literal. */
+/** The operator's mailboxes, at each of our names; postmaster also without a name or at our address literal. */
 export function operatorDecider(world: Pick<World, "config">): RcptDecider {
   return async ({ to }) => {
     const isOurs = to.domain === null ? to.local.toLowerCase() === "postmaster" : isOurHost(world, to.domain);

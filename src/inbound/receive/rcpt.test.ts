@@ -123,12 +123,12 @@ test("nothing is refused for good where no domain is set up yet: the database ma
     [true, "550 5.7.1", "550 5.1.1"],
   ] as const) {
     const policy = createRcptPolicy(api.world, { ...parts, hasDomains: async () => has });
-    const told = async (to: string) => {
+    const reported = async (to: string) => {
       const decision = await policy({ client, from: path("a@b.example"), to: path(to) });
       return decision.kind === "accept" ? decision.route.kind : `${decision.code} ${decision.enhanced}`;
     };
-    assert.equal(await told("x@served.example"), unknown);
-    assert.equal(await told("b+nothing@bounces.postern.test"), own);
-    assert.equal(await told("postmaster@postern.test"), "operator", "the operator's mail is taken in any case");
+    assert.equal(await reported("x@served.example"), unknown);
+    assert.equal(await reported("b+nothing@bounces.postern.test"), own);
+    assert.equal(await reported("postmaster@postern.test"), "operator", "the operator's mail is taken in any case");
   }
 });

@@ -120,7 +120,7 @@ test("an address that is named twice is one recipient: one mail, one event, the 
   assert.deepEqual([listed.body.total, body.email.deliveries.length], [1, 1]);
 });
 
-test("recipients that SMTP would refuse are told so, one by one", async () => {
+test("recipients that SMTP would refuse are named, one by one", async () => {
   const { body } = await simulate({
     to: ["nobody@sim.example", "desk@sim.example", "x@elsewhere.example"],
     from: "a@sender.example",

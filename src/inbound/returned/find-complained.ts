@@ -19,7 +19,7 @@ export type ComplaintPorts = {
 type FindWorld = Pick<World, "db" | "seal">;
 type Named = { message_id: string; position: number };
 
-/** The delivery, or null when none of ours can be found, or none that the report proves. */
+/** The delivery, or null when none can be found, or none that the report proves. */
 export async function findComplained(
   world: FindWorld,
   ports: ComplaintPorts,

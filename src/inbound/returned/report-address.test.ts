@@ -128,7 +128,7 @@ describe("a report by mail", () => {
     assert.deepEqual(new Set(mails.map(({ status }) => status)), new Set(["failed"]));
   });
 
-  it("that is a bomb, or asks for a file of ours, is refused for what it is, by mail and by upload; the next one counts", async () => {
+  it("that is a bomb, or asks for a file of this machine, is refused for what it is, by mail and by upload; the next one counts", async () => {
     const domain = await addDomain("bombed.example");
     const spaces = Buffer.concat([Buffer.from("<feedback>"), Buffer.alloc(30_000_000, " ")]);
     const entities = Array.from({ length: 9 }, (_, at) => `<!ENTITY e${at + 1} "${`&e${at};`.repeat(10)}">`).join("");
@@ -176,7 +176,7 @@ describe("a report by mail", () => {
     assert.equal(await totalOf(domain.id), 1);
   });
 
-  it("is put off while nobody can tell who sends it", async () => {
+  it("is deferred while nobody can tell who sends it", async () => {
     const domain = await addDomain("later.example");
     r.dns.fail("nodns.example", "servfail");
     r.dns.fail("_dmarc.nodns.example", "servfail");

@@ -1,4 +1,4 @@
-// Mail to report addresses (`<token>@` the report domain): decided at RCPT, put off in session while nobody can tell who
+// Mail to report addresses (`<token>@` the report domain): decided at RCPT, deferred in session while nobody can tell who
 // sends it, then handed to the dmarc feature. Whether a report counts depends on its sender alone: DMARC passed, or, for a
 // domain that publishes no policy, SPF or DKIM aligned with the author.
 import { findReportAddress, takeReportMail, takeUnparsable } from "../../dmarc/dmarc.ts";

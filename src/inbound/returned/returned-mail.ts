@@ -33,14 +33,14 @@ const IN_FLIGHT_LOOK_MS = 50;
 const TEXT_CHARS_MAX = 1_000;
 const NAME_CHARS_MAX = 255;
 
-type Context = ReturnedWorld & { ports: ComplaintPorts; count(heard: string): void };
+type Context = ReturnedWorld & { ports: ComplaintPorts; count(kind: string): void };
 
 /** The handler of return paths, feedback addresses and the operator's mailboxes. */
 export function returnedMailHandler(world: ReturnedWorld, ports: ComplaintPorts): Handler {
   const counter = world.metrics.counter("postern_returned_mail_total", "Bounces, complaints and what else came back", [
-    "heard",
+    "kind",
   ]);
-  const context: Context = { ...world, ports, count: (heard) => counter.inc({ heard }) };
+  const context: Context = { ...world, ports, count: (kind) => counter.inc({ kind }) };
   return async (mail) => {
     const read = await mail.examination.returned();
     if (read.kind === "failed") {
@@ -85,7 +85,7 @@ async function takeBounce(
     context.count("no_trouble");
     return dropped("the report does not say that the message failed for the recipient whose copy came back");
   }
-  return heard(context, { key, report: toLateBounce(portion, bounce) });
+  return recordReport(context, { key, report: toLateBounce(portion, bounce) });
 }
 
 function keyOf({ org_id, route }: Mail): DeliveryKey {
@@ -125,9 +125,9 @@ async function takeComplaint(context: Context, mail: Mail, complaint: ComplaintR
     // Without anything of the report itself: a stranger wrote it.
     context.log.warn(
       { inbound_id: mail.id, format: complaint.format },
-      "a complaint is about no message of ours that could be found; it is kept",
+      "a complaint is about none of our messages that could be found; it is kept",
     );
-    return { ...KEPT, reason: "no message of ours was found for this complaint" };
+    return { ...KEPT, reason: "none of our messages was found for this complaint" };
   }
   if (meaning === "unsubscribe") {
     context.count("unsubscribed");
@@ -141,14 +141,14 @@ async function takeComplaint(context: Context, mail: Mail, complaint: ComplaintR
     arrival_date: complaint.arrival_date === null ? null : parseMailDate(complaint.arrival_date),
     reporter: text(complaint.user_agent, NAME_CHARS_MAX),
   };
-  return heard(context, { key: { org_id, message_id, position }, report });
+  return recordReport(context, { key: { org_id, message_id, position }, report });
 }
 
 // Both -------------------------------------------------------------------------------------------------------------
 
 type Report = { key: DeliveryKey; report: LateReport };
 
-async function heard(context: Context, report: Report): Promise<Outcome> {
+async function recordReport(context: Context, report: Report): Promise<Outcome> {
   await outOfFlight(context, report.key);
   return { ...KEPT, also: (tx) => record(context, tx, report) };
 }

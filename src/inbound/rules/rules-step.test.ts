@@ -1,4 +1,4 @@
-// What rules are told of a mail.
+// What rules get to know of a mail.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";

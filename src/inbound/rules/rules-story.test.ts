@@ -63,8 +63,8 @@ test("a test key's rule and endpoint get test mail only; live mail takes the way
   const live = (await r.processed("", 4)).at(-1);
   const { email } = (await r.api.ask("GET", `/v1/inbound-emails/${live?.id}`)).body;
   assert.deepEqual([email.environment, email.status, email.rule_ids], ["live", "delivered", []]);
-  const told = (await r.events(email.id)).flatMap(({ endpoints }) => endpoints);
-  assert.deepEqual([told.length, told.includes(webhook.id)], [1, false]);
+  const reported = (await r.events(email.id)).flatMap(({ endpoints }) => endpoints);
+  assert.deepEqual([reported.length, reported.includes(webhook.id)], [1, false]);
   const simulated = { from: "carl@third.example", to: ["desk@in.example"], subject: value, text: "x" };
   const test = (await r.api.ask("POST", "/v1/inbound-emails/simulate", simulated, as)).body.email;
   const shown = (await r.api.ask("GET", `/v1/inbound-emails/${test.id}`, undefined, as)).body.email;
@@ -73,7 +73,7 @@ test("a test key's rule and endpoint get test mail only; live mail takes the way
   await r.api.ask("DELETE", `/v1/webhooks/${webhook.id}`, undefined, as);
 });
 
-test("what a stranger writes in our name is neither matched nor told", async () => {
+test("what a stranger writes in our name is neither matched nor shown", async () => {
   const host = r.api.world.config.mx_host;
   const trust = ["Authentication-Results", "X-Postern-Trusted", "X-Service-Verdict"].map((header_name) => {
     const leaf = { field: "header", header_name };

@@ -91,8 +91,8 @@ function rspamdAsker(world: JudgeWorld): (suspected: Suspected) => Promise<Judge
     }
     const { examination, origin, envelope, recipients } = suspected;
     const host = world.config.mx_host;
-    const told = { ip: origin.remote_ip, helo: origin.helo, from: envelope.from, recipients, host };
-    const answer = await ask(told, await examination.bytes(), RSPAMD_TIMEOUT_MS);
+    const reported = { ip: origin.remote_ip, helo: origin.helo, from: envelope.from, recipients, host };
+    const answer = await ask(reported, await examination.bytes(), RSPAMD_TIMEOUT_MS);
     failures = answer.kind === "silent" || answer.kind === "refused" ? failures + 1 : 0;
     if (failures >= FAILURES_MAX) restsUntilMs = world.clock.monotonic() + REST_MS;
     if (answer.kind === "judged") return { kind: "judged", symptoms: answer.symptoms, insists: answer.forced };

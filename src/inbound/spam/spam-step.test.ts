@@ -1,4 +1,4 @@
-// What is done about spam over SMTP: refused in session, put off, kept until it is released, marked, let through; by the
+// What is done about spam over SMTP: refused in session, deferred, kept until it is released, marked, let through; by the
 // settings of each recipient's domain, with the built-in engine, lists in the DNS, and a stand-in for rspamd.
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
@@ -249,7 +249,7 @@ test("lists in the DNS count for strangers, not for this machine, and a domain i
   assert.deepEqual([link.status, link.spam.score], ["quarantined", 9]);
 });
 
-test("rspamd is told the message and the envelope, and its score decides by the domain's thresholds", async () => {
+test("rspamd gets the message and the envelope, and its score decides by the domain's thresholds", async () => {
   await settings({ engine: "rspamd" });
   const symbols = { FOO: { name: "FOO", score: 6.5, description: "foo" }, BAR: { name: "BAR", score: -0.5 } };
   answer = () => ({ body: { score: 6, required_score: 15, action: "add header", symbols } });
@@ -287,7 +287,7 @@ test("a domain that has chosen no engine uses the server's rspamd, and one that 
   assert.equal(await judgedBy(), "rspamd", "another setting is no choice of an engine");
 });
 
-test("without rspamd mail is put off or judged by the built-in engine, as the domain wishes", async () => {
+test("without rspamd mail is deferred or judged by the built-in engine, as the domain wishes", async () => {
   await settings({ engine: "rspamd" });
   answer = () => ({ status: 500, body: "broken" });
   const [email] = await one((await send()).subject);
@@ -303,12 +303,12 @@ test("without rspamd mail is put off or judged by the built-in engine, as the do
   assert.ok(performance.now() - started < 9_000, "a silent rspamd is not waited for");
   answer = () => ({ status: 500 });
   const { reply, subject } = await send({ to: ["desk@in.example", "desk@calm.example"] });
-  assert.equal(reply.code, 250, "another domain's mail is not put off for it");
+  assert.equal(reply.code, 250, "another domain's mail is not deferred for it");
   const [, deferring] = await one(subject, 2);
   assert.deepEqual([deferring.status, deferring.reason], ["quarantined", "rspamd answered 500"]);
 });
 
-test("a judgement that takes too long holds nobody up: the mail is taken, or put off where all wish so", async (t) => {
+test("a judgement that takes too long holds nobody up: the mail is taken, or deferred where all wish so", async (t) => {
   const never = new Promise<never>(() => undefined);
   const examination = {
     host: "mx.example",

@@ -1,4 +1,4 @@
-// What is done about spam, each recipient by the settings of its domain: refused or put off in session, when everybody
+// What is done about spam, each recipient by the settings of its domain: refused or deferred in session, when everybody
 // whom the message is for wants that, else kept in quarantine or marked. In session there are a few seconds for it; a
 // message that takes longer is taken, and what would have been refused then lies in quarantine.
 import { compileSenders } from "../../mail/spam/senders.ts";

@@ -1,6 +1,6 @@
 // Complaints of feedback loops: RFC 5965 (abuse reports), RFC 6591 (authentication failures), RFC 9477 (CFBL), and what
 // Microsoft, SpamCop, Amazon SES and senders of X-ARF send instead. Bytes in, values out. It verifies nothing: a report counts only when
-// our own token in the returned head is genuine, and only for mail of ours.
+// our own token in the returned head is genuine, and only for our own mail.
 
 import ipaddr from "ipaddr.js";
 import { addressIn } from "../dsn/address-text.ts";

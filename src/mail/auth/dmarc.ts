@@ -1,5 +1,5 @@
 // DMARC (RFC 9989): finds the author's policy and whether a passed SPF or DKIM identifier is aligned with it. Without a
-// record the alignment is still told, by the public suffix list: other parts of the product ask whether an address was
+// record the alignment is still reported, by the public suffix list: other parts of the product ask whether an address was
 // proven. ARC changes nothing here, and nothing is rejected here.
 import { registrableDomain } from "../registrable-domain.ts";
 import type { Author } from "./author.ts";

@@ -157,7 +157,7 @@ describe("XML that does harm", () => {
   it("reads a bare ampersand as what it is, wherever it stands and whatever follows", async () => {
     const comment = "seen at https://reporter.example/?a=1&b=2; R&D & more; &";
     const records = [{ reason: "other" }, { ip: "192.0.2.2", count: 7 }];
-    const xml = reportXml({ org: "Smith & Co", records }).replace("as told", comment);
+    const xml = reportXml({ org: "Smith & Co", records }).replace("as asked", comment);
     const report = await reportOf(xml);
     assert.equal(report.org_name, "Smith & Co");
     assert.equal(report.records[0]?.reasons[0]?.comment, comment);

@@ -1,5 +1,5 @@
 // One file as it came, in whatever packing → the report in it: a DMARC aggregate report (XML) or an SMTP TLS report (JSON),
-// told by the first byte inside. Nothing a stranger's file holds throws.
+// recognised by the first byte inside. Nothing a stranger's file holds throws.
 import { parseTlsReport, TLS_REPORT_BYTES_MAX, type TlsReport } from "../tls-report.ts";
 import { createReportBuilder } from "./build-report.ts";
 import type { AggregateReport } from "./types.ts";

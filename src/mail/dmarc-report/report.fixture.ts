@@ -42,7 +42,7 @@ function recordXml(record: GivenRecord, domain: string): string {
     (signature) =>
       `<dkim><domain>${signature.domain}</domain><selector>${signature.selector ?? "s1"}</selector><result>${signature.result}</result></dkim>`,
   );
-  const reason = record.reason ? `<reason><type>${record.reason}</type><comment>as told</comment></reason>` : "";
+  const reason = record.reason ? `<reason><type>${record.reason}</type><comment>as asked</comment></reason>` : "";
   return `<record><row><source_ip>${record.ip ?? "192.0.2.1"}</source_ip><count>${record.count ?? 1}</count>
 <policy_evaluated><disposition>${record.disposition ?? "none"}</disposition><dkim>${record.dkim ?? "pass"}</dkim>
 <spf>${record.spf ?? "pass"}</spf>${reason}</policy_evaluated></row>

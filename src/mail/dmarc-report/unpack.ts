@@ -1,4 +1,4 @@
-// Takes a report out of its packing: gzip (RFC 1952), a ZIP archive of one file, or none, told by the first bytes, never
+// Takes a report out of its packing: gzip (RFC 1952), a ZIP archive of one file, or none, recognised by the first bytes, never
 // by what a stranger calls it. Streams: neither the packed nor the unpacked form is held twice, and what is too much is
 // refused while it comes.
 

@@ -1,6 +1,6 @@
 // Addresses in the texts and fields of reports: RFC 3464 §2.3.1–2 (typed addresses), RFC 6533 §3 (utf-8), RFC 3461
 // §4 (xtext), source routes (RFC 5321 §4.1.2). Reads tolerantly, returns addresses as they are written; whether one is
-// a valid address of ours is not decided here.
+// one of our valid addresses is not decided here.
 
 // RFC 5321 §4.5.3.1.3; old gateways (X.400, cc:Mail) write local parts beyond 64 octets.
 const localCharsMax = 128;

@@ -332,7 +332,7 @@ test("people, vacations, tickets, challenges and answers to bounces are no bounc
   for (const [want, mail] of others) assert.equal(kind(mail), want, mail);
 });
 
-test("a mailer's own words count, not the subject of ours that it quotes behind them", () => {
+test("a mailer's own words count, not a subject of the sender that it quotes behind them", () => {
   const text =
     "Your message did not reach some or all of the intended recipients.\n\nuser@there.example\n   550 No such user\n";
   const subjects = {

@@ -1,6 +1,6 @@
 // Bounce mails of every kind, read into recipients and what happened to them: RFC 3464 and RFC 6533 first, then the
 // formats of servers that do not follow them. Bytes in, values out: no clock, no network, nothing stored. It does not
-// say to whom of ours a bounce belongs (bounce-token.ts does) and is not to be believed without that. Complaints are
+// say to which of our recipients a bounce belongs (bounce-token.ts does) and is not to be believed without that. Complaints are
 // read by mail/arf.
 
 import { complaintFormat } from "../arf/formats.ts";
@@ -84,7 +84,7 @@ function withoutOthers(finding: Finding, all: readonly Finding[]): Finding {
 
 // A mail is a bounce when a status part says so, or when a mail system sent it (by its sender or a field) or both its
 // subject and its text are those of a report, and it names a recipient. What a person's mailbox answers by itself is
-// none, whatever subject of ours it quotes ("Your parcel could not be delivered").
+// none, whatever subject it quotes ("Your parcel could not be delivered").
 function whyNoBounce(mail: MailParts, report: Report, findings: readonly Finding[], subject: string): NoBounce | null {
   if (reportKind(mail) === "delivery-status" && saysSomething(report, findings)) return null;
   const { isMarked, isFromSystem, said, isBounceSubject } = announced(mail, subject);
@@ -103,7 +103,7 @@ function whyNoBounce(mail: MailParts, report: Report, findings: readonly Finding
   if (!isFromSystem && !(isBounceSubject && report.intro !== null))
     return { kind: "other", reason: "not-from-a-mailer" };
   if (report.intro === null && !isBounceSubject && !isMarked) return { kind: "other", reason: "no-report-text" };
-  // Whose copy came back is told by the return path; that it came back must then be beyond doubt.
+  // Whose copy came back is recognised by the return path; that it came back must then be beyond doubt.
   const isCertain = isCertainlyReport(mail, report, subject);
   return findings.length === 0 && !isCertain ? { kind: "other", reason: "no-recipient" } : null;
 }

@@ -128,7 +128,7 @@ const expansion = `\\((?:expanded|ultimately generated|generated)\\s{1,20}from:?
 const firstExpansion = new RegExp(expansion, "iu");
 const anyExpansion = new RegExp(expansion, "giu");
 
-// sendmail, Postfix and Exim name the address of ours that led to this one.
+// sendmail, Postfix and Exim name the address that led to this one.
 function expandedFrom(text: string): string | null {
   const found = firstExpansion.exec(text)?.[1];
   return found === undefined ? null : cleanAddress(found);
@@ -138,7 +138,7 @@ function expandedAddresses(text: string): Set<string> {
   return new Set([...text.matchAll(anyExpansion)].map(([, found]) => (cleanAddress(found!) ?? "").toLowerCase()));
 }
 
-// Exim may hide whom an address of ours stands for: "an undisclosed address (generated from user@example.com)".
+// Exim may hide whom an address stands for: "an undisclosed address (generated from user@example.com)".
 function withExpansion(finding: Finding, aliases: ReadonlySet<string>): Finding {
   const isAlias = finding.email !== null && aliases.has(finding.email.toLowerCase());
   return isAlias ? { ...finding, isExpanded: true } : finding;
@@ -179,7 +179,7 @@ function bareNames(mail: MailParts, report: Report): Mention[] {
   return email ? [{ email: email.toLowerCase(), text: report.report.slice(0, 2_000) }] : [];
 }
 
-// "Ihre Nachricht an user@example.com konnte …": no sentence of ours, but nobody else is named. It comes before the returned
+// "Ihre Nachricht an user@example.com konnte …": no sentence that we know, but nobody else is named. It comes before the returned
 // message: where that went to another address, somebody forwards.
 function onlyAddress(mail: MailParts, report: Report): Mention[] {
   const own = ownAddresses(mail);

@@ -36,7 +36,7 @@ const places = [
 ];
 const atBeginning = new RegExp(`^[\\s"'(\\[]{0,20}#?${enhanced}(?=[\\s:;,)\\]<-]|$)`);
 
-// The subject of the returned message, in a line of its own with its folded rest or in quotation marks: words of ours.
+// The subject of the returned message, in a line of its own with its folded rest or in quotation marks: the sender's words.
 const subjectLine =
   /^[ \t>|]{0,20}(?:subject|betreff|objet|asunto|assunto|oggetto|onderwerp|temat|тема|件名|主[题旨題])\s{0,3}[:：].*(?:\n[ \t]+(?![ \t>|]*[\w-]{1,40}:).*){0,5}/gimu;
 const quotedSubject =

@@ -39,7 +39,7 @@ export function judge(finding: Finding, context: ReportContext): BounceRecipient
     return { ...named, bounce_type: null, class: null, suppress: false, permanent: false };
   }
   const isFinal = action === "failed";
-  // A subject may be about any of several recipients; it is heard only when nothing else is said.
+  // A subject may be about any of several recipients; it counts only when nothing else is said.
   const far = (near.length > 0 ? [report] : [report, context.subject]).filter(hasWords);
   const isMadeUp = hasMadeUpStatus(finding, codes, context);
   // sendmail makes such a code of the answer to RCPT only.
@@ -106,7 +106,7 @@ function readCodes(finding: Finding, near: readonly string[], report: string): C
   return { smtp_code, status: own ?? (isVague ? (inText ?? finding.status) : finding.status) };
 }
 
-// Of several codes one of success is the last to be heard: it is of another command.
+// Of several codes one of success is the last to count: it is of another command.
 function surest(statuses: readonly (string | null)[]): string | null {
   const present = statuses.filter((status) => status !== null);
   return present.find((status) => !isSuccess(status)) ?? present[0] ?? null;

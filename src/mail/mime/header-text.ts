@@ -20,7 +20,7 @@ function octetsOf(raw: Buffer): Buffer {
 }
 
 /**
- * The mailboxes of a raw field, what they hold beyond ASCII in UTF-8 or else in `charset`. Where one ends is told by the
+ * The mailboxes of a raw field, what they hold beyond ASCII in UTF-8 or else in `charset`. Where one ends is recognised by the
  * octets alone: in charsets such as Shift_JIS or UTF-7 a quote or bracket may be part of a letter or be spelled by letters,
  * and who is shown would then not be who is judged (auth/author.ts).
  */

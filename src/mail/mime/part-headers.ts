@@ -58,7 +58,7 @@ export function typeFromFilename(filename: string): string {
 }
 
 /**
- * Reads a media type with its parameters strictly and writes it anew (`type/subtype; name=value`), type and parameter
+ * Reads a media type with its parameters strictly and writes it again (`type/subtype; name=value`), type and parameter
  * names in lower case; null when it is not well formed ASCII or has more than 10 parameters. `name`, `boundary` and
  * every RFC 2231 form (with `*`) are dropped: the builder writes its own.
  */

@@ -46,7 +46,7 @@ test("a client that errs is answered late, and in the end not at all", async () 
   await strict.stop(100);
 });
 
-test("recipients beyond the limit are put off, and those that were taken get the mail", async () => {
+test("recipients beyond the limit are deferred, and those that were taken get the mail", async () => {
   const waits: number[] = [];
   const crowded = await startSmtpServer(
     options(
@@ -83,7 +83,7 @@ test("recipients beyond the limit are put off, and those that were taken get the
   await crowded.stop(100);
 });
 
-test("recipients that are put off are no errors: those that were taken get the mail", async () => {
+test("recipients that are deferred are no errors: those that were taken get the mail", async () => {
   const seen = new Set<string>();
   const known = (address: string) => seen.has(address) || !seen.add(address);
   const { hooks } = options();
@@ -142,7 +142,7 @@ test("a connection takes so many messages and no more", async () => {
   await smtp.closed;
 });
 
-test("a silent client is told so, a trickling line does not gain time", async () => {
+test("a silent client gets an answer, a trickling line does not gain time", async () => {
   const quick = await startSmtpServer(options({ command_ms: 300 }));
   const silent = await client(quick.port);
   assert.match((await silent.reply()).text, /^421 4\.4\.2 /);

@@ -222,7 +222,7 @@ test("every end of a transaction discards it", async () => {
   await codes(smtp, begin);
   smtp.write("x\r\n.\r\n");
   assert.match((await smtp.reply()).text, /^451 4\.3\.0 /);
-  assert.deepEqual(await afterwards(), [503, 503], "after a fault of ours");
+  assert.deepEqual(await afterwards(), [503, 503], "after our own fault");
   assert.equal(box.failures.length, 1);
   await codes(smtp, begin);
   smtp.write(`${"x".repeat(998)}\r\n`.repeat(1_100));

@@ -76,7 +76,7 @@ export type SessionOptions<Route> = {
   isUnderLoad(): boolean;
   isStopping(): boolean;
   sleep(ms: number): Promise<void>;
-  /** A bug in a hook: it is answered with 451, and told here. */
+  /** A bug in a hook: it is answered with 451, and passed on here. */
   onFailure(error: unknown): void;
   /** Keeps a wrong login waiting; false when the connection had to give up its place meanwhile. */
   slowDown(): Promise<boolean>;
@@ -97,7 +97,7 @@ type State<Route> = {
   put_off: number;
   commands: number;
   failed_logins: number;
-  /** Recipients put off to another transaction since the last message. */
+  /** Recipients deferred to another transaction since the last message. */
   excess: number;
   messages: number;
   done: boolean;
@@ -184,14 +184,14 @@ async function give<Route>(state: State<Route>, answer: Reply): Promise<void> {
 }
 
 /**
- * Greylisting, a mailbox that is not confirmed, trouble of ours: the client did nothing wrong, and those of its recipients
+ * Greylisting, a mailbox that is not confirmed, trouble on our side: the client did nothing wrong, and those of its recipients
  * that were taken are to get the mail.
  */
 function isPutOff<Route>({ mail }: State<Route>, { code }: Reply): boolean {
   return code < 500 && mail !== null;
 }
 
-/** RFC 5321 §4.5.3.1.10: recipients too many are put off, and those taken before get the mail; it is no fault to offer them. */
+/** RFC 5321 §4.5.3.1.10: recipients too many are deferred, and those taken before get the mail; it is no fault to offer them. */
 function isExcess<Route>(state: State<Route>, answer: Reply): boolean {
   if (answer.enhanced !== "4.5.3" || state.excess >= EXCESS_MAX) return false;
   state.excess += 1;

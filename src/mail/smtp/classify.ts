@@ -252,7 +252,7 @@ function yieldsToRecipient(strong: Rule): boolean {
   return isAboutUs && !strong.id.startsWith("sender-");
 }
 
-/** "Message quota exceeded" under a code of storage or size (RFC 3463 §3.3, §3.4) is no rate of ours. */
+/** "Message quota exceeded" under a code of storage or size (RFC 3463 §3.3, §3.4) is not a limit of our rate. */
 function yieldsToSpace(strong: Rule, code: CodeRule | null): boolean {
   return strong.class === "rate_limited" && code !== null && ["x.2.2", "x.2.3", "x.3.4"].includes(code.id);
 }

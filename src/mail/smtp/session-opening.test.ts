@@ -40,7 +40,7 @@ for (const [what, script, detail] of hostile) {
   });
 }
 
-test("a server that refuses connections, and an address of ours that is not there, are told in words with their code", async () => {
+test("a server that refuses connections, and a local address that is not there, are shown in words with their code", async () => {
   const port = await new Promise<number>((done) => {
     const gone = createServer().listen(0, "127.0.0.1", () => {
       const { port } = gone.address() as AddressInfo;
@@ -98,7 +98,7 @@ test("an EHLO refused by policy is not tried again with HELO", async () => {
   assert.deepEqual([failure.stage, failure.cause, failure.reply?.code], ["ehlo", "refused", 550]);
 });
 
-test("a port nobody listens on and an address of ours that is not there are connect failures", async () => {
+test("a port nobody listens on and a local address that is not there are connect failures", async () => {
   const closed = await openSession({
     host: "mx.test",
     address: "127.0.0.1",

@@ -171,7 +171,7 @@ async function dropsInHandshake(peer: Peer): Promise<void> {
 }
 
 for (const [what, tls, script, words] of faults) {
-  test(`a handshake that fails is told in plain words: the server ${what}`, async () => {
+  test(`a handshake that fails is shown in plain words: the server ${what}`, async () => {
     const failure = await failed({ tls }, script);
     assert.equal(failure.tls_failed, true);
     assert.match(failure.detail, words);
@@ -179,7 +179,7 @@ for (const [what, tls, script, words] of faults) {
   });
 }
 
-test("a certificate that does not count is told in plain words", async () => {
+test("a certificate that does not count is shown in plain words", async () => {
   const dir = mkdtempSync(join(tmpdir(), "postern-tls-"));
   const authority = makeCertificateAuthority(dir);
   const cases: [KeyPair, RegExp][] = [

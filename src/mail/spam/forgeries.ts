@@ -1,4 +1,4 @@
-// Signs in the head that a mail is not what it says: names of ours in a stranger's mouth, fields that stand twice, letters of
+// Signs in the head that a mail is not what it says: our own names in a stranger's mouth, fields that stand twice, letters of
 // two scripts in one word. Pure. Each is weak by itself: contact forms, loops and old programs do one or the other honestly.
 import ipaddr from "ipaddr.js";
 import { domainOf } from "../address.ts";

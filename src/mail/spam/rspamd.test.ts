@@ -7,14 +7,14 @@ const read = (value: unknown) =>
   readRspamdReply(Buffer.from(typeof value === "string" ? value : JSON.stringify(value)));
 
 test("the request names client, sender and recipients on one line each", () => {
-  const told = {
+  const reported = {
     ip: "192.0.2.1",
     helo: "a.example",
     from: "ä@b.example",
     recipients: ["c@d.example\r\nX: y"],
     host: "mx",
   };
-  assert.deepEqual(rspamdHeaders(told), {
+  assert.deepEqual(rspamdHeaders(reported), {
     ip: "192.0.2.1",
     helo: "a.example",
     from: "Ã¤@b.example",
@@ -22,7 +22,7 @@ test("the request names client, sender and recipients on one line each", () => {
     "mta-name": "mx",
     "content-type": "message/rfc822",
   });
-  const { ip, helo, from } = rspamdHeaders({ ...told, ip: null, helo: "", from: "" });
+  const { ip, helo, from } = rspamdHeaders({ ...reported, ip: null, helo: "", from: "" });
   assert.deepEqual([ip, helo, from], [undefined, undefined, "<>"]);
 });
 

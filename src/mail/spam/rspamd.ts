@@ -1,9 +1,9 @@
-// What rspamd is told about a mail and what it answers (POST /checkv2, https://docs.rspamd.com/developers/protocol/).
+// What rspamd gets to know of a mail and what it answers (POST /checkv2, https://docs.rspamd.com/developers/protocol/).
 // Bytes in, values out; the request is made elsewhere. Its score counts, its own thresholds do not: the domain has its
 // own. Only an action that it forces (GTUBE, a rule of its operator) is taken over.
 import type { Symptom } from "./suspect.ts";
 
-export type Told = {
+export type Reported = {
   ip: string | null;
   helo: string;
   /** Empty for the null sender. */
@@ -26,7 +26,7 @@ const NAME_CHARS_MAX = 100;
 const DESCRIPTION_CHARS_MAX = 200;
 
 /** The header fields of the request. */
-export function rspamdHeaders({ ip, helo, from, recipients, host }: Told): Record<string, string | string[]> {
+export function rspamdHeaders({ ip, helo, from, recipients, host }: Reported): Record<string, string | string[]> {
   return {
     ...(ip === null ? {} : { ip }),
     ...(helo === "" ? {} : { helo: fieldText(helo) }),
@@ -89,7 +89,7 @@ function hundredths(score: unknown): number {
   return typeof score === "number" && Number.isFinite(score) ? Math.round(score * 100) / 100 : 0;
 }
 
-/** rspamd caps what a group of symbols may add: the difference is told, so that the symbols add up to its score. */
+/** rspamd caps what a group of symbols may add: the difference is reported, so that the symbols add up to its score. */
 function balanced(symptoms: Symptom[], score: number): Symptom[] {
   const sum = symptoms.reduce((total, symptom) => total + Math.round(symptom.score * 100), 0);
   const rest = Math.round(score * 100) - sum;

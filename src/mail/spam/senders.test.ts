@@ -18,7 +18,7 @@ test("entries are kept in one form", () => {
     assert.deepEqual(readSender(given), { ok: true, entry, is_glob: /[*?]/.test(entry) });
 });
 
-test("what names no sender is told so", () => {
+test("what names no sender is reported so", () => {
   const cases: [string, RegExp][] = [
     ["", /must be an address/],
     ["a b", /must be an address/],

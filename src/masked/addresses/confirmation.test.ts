@@ -1,4 +1,4 @@
-// Whom we ask for consent, and how often: these mails go to people who never heard of the sender.
+// Whom we ask for consent, and how often: these mails go to people who do not know the sender.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";

@@ -1,5 +1,5 @@
 // Which database this is, by what only PostgreSQL itself gives out: the cluster's system identifier, the database's oid and
-// the oid of the table that the guard is kept in. A dump that was restored, in whatever place, made that table anew. What
+// the oid of the table that the guard is kept in. A dump that was restored, in whatever place, made that table again. What
 // stays the same: a restart, a promoted standby, a recovery to a point in time, a copy of the files. Those are known by
 // their marks (marks.ts) and by the original that answers (witness.ts).
 import type { Query } from "../../platform/database/db.ts";

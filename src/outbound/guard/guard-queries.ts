@@ -29,7 +29,7 @@ export function findOids(db: Query) {
   );
 }
 
-/** Where a recovery was told to end, which stays among the settings; '' where none was. */
+/** Where a recovery was asked to end, which stays among the settings; '' where none was. */
 export function findRecoveryTarget(db: Query) {
   return db.query<{ recovered_to: string }>(
     `select coalesce(string_agg(name || '=' || setting, ' ' order by name), '') as recovered_to from pg_settings

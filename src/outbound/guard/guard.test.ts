@@ -81,7 +81,7 @@ describe("in a database of its own, sending", () => {
   let folder: string;
   let stop: (() => Promise<void>) | null = null;
   /** What was asked of the engine, in order. */
-  let heard: string[] = [];
+  let noted: string[] = [];
   let mark: Mark | null = null;
 
   before(async () => {
@@ -104,7 +104,7 @@ describe("in a database of its own, sending", () => {
   beforeEach(async () => {
     await api.world.db.query("delete from sending_guard");
     folder = mkdtempSync(join(dir, "folder-"));
-    heard = [];
+    noted = [];
   });
 
   afterEach(async () => {
@@ -116,19 +116,19 @@ describe("in a database of its own, sending", () => {
     const world = { ...api.world, config: { ...config, data_dir: folder } };
     const guarded = await guardSending(world, async (seen) => {
       mark = seen;
-      heard.push("begins");
-      return async () => void heard.push("ends");
+      noted.push("begins");
+      return async () => void noted.push("ends");
     });
     stop = guarded.stop;
-    return heard;
+    return noted;
   }
 
   async function runOnce(config = api.config): Promise<string[]> {
-    heard = [];
+    noted = [];
     await run(config);
     await stop?.();
     stop = null;
-    return heard;
+    return noted;
   }
 
   const guard = async () => (await api.world.db.query("select id, beats, paused_at, reason from sending_guard"))[0];
@@ -150,12 +150,12 @@ describe("in a database of its own, sending", () => {
     const noted = async () =>
       (await api.world.db.query("select database_identity from sending_guard"))[0]?.database_identity;
     const own = String(await noted());
-    for (const [identity, heard] of [
+    for (const [identity, expected] of [
       [`${own.split(":")[0]}/1/77/1700000000/78`, ["begins", "ends"]],
       ["8/1", []],
     ] as const) {
       await api.world.db.query("update sending_guard set database_identity = null, identity = $1", [identity]);
-      assert.deepEqual(await runOnce(), heard, identity);
+      assert.deepEqual(await runOnce(), expected, identity);
       assert.equal(await noted(), own);
     }
   });
@@ -295,13 +295,13 @@ describe("in a database of its own, sending", () => {
     await run();
     const before = marks();
     await setBeats(0);
-    await until("it has ended", () => heard.includes("ends"));
+    await until("it has ended", () => noted.includes("ends"));
     await until("the database says so", async () => (await guard())?.paused_at !== null);
     assert.deepEqual(marks(), before, "the mark is not lowered");
     assert.match(await api.world.metrics.text(), /^postern_sending_paused 1$/m);
     assert.equal(await resumeSending(api.world), true);
-    await until("it has begun again", () => heard.length === 3);
-    assert.deepEqual(heard, ["begins", "ends", "begins"]);
+    await until("it has begun again", () => noted.length === 3);
+    assert.deepEqual(noted, ["begins", "ends", "begins"]);
     assert.match(await api.world.metrics.text(), /^postern_sending_paused 0$/m);
   });
 
@@ -328,11 +328,11 @@ describe("in a database of its own, sending", () => {
     await db.query("delete from delivery where message_id = any($1)", [ids]);
   });
 
-  it("begins anew where another process saw it first and it was confirmed already", async () => {
+  it("begins again where another process saw it first and it was confirmed already", async () => {
     await run();
     await api.world.db.query("update sending_guard set paused_at = now(), reason = 'seen elsewhere'");
     await resumeSending(api.world);
-    await until("it has begun again", () => heard.length === 3);
+    await until("it has begun again", () => noted.length === 3);
   });
 
   it("claims nothing in the meantime: each claim looks for itself", async () => {

@@ -41,7 +41,7 @@ type State = {
 
 /**
  * Calls `start` at once, or once sending was confirmed; `stop` ends what was started. It is ended as well when the database
- * turns out to have been restored meanwhile, and started anew once that was confirmed.
+ * turns out to have been restored meanwhile, and started again once that was confirmed.
  */
 export async function guardSending(
   world: GuardWorld,

@@ -48,11 +48,11 @@ async function isOther(world: Asking, url: string, signal: AbortSignal): Promise
     if (times > 1) await sleep(AGAIN_MS, signal);
     const nonce = world.random.uuid();
     const query = `nonce=${nonce}&proof=${sign(world, ["ask", nonce])}`;
-    const told = await askOperatorUrl(`${url}${PATH}?${query}`, ASK_MS, signal);
-    const [own] = told === null ? [] : await queries.findInstance(world.db);
-    if (typeof told !== "object" || told === null || !own) return false;
+    const reported = await askOperatorUrl(`${url}${PATH}?${query}`, ASK_MS, signal);
+    const [own] = reported === null ? [] : await queries.findInstance(world.db);
+    if (typeof reported !== "object" || reported === null || !own) return false;
     const expected = answer(world, nonce, own);
-    const { identity, database } = told as { identity?: unknown; database?: unknown };
+    const { identity, database } = reported as { identity?: unknown; database?: unknown };
     if (identity !== expected.identity || database === expected.database) return false;
   }
   return !signal.aborted;

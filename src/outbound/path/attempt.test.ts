@@ -65,7 +65,7 @@ describe("SMTPUTF8", () => {
     assert.equal((await envelopeOf(mail("Gr\u00fc\u00dfe"))).smtputf8, "offered");
   });
 
-  it("is demanded for a customer's header in UTF-8: its author can be told", async () => {
+  it("is demanded for a customer's header in UTF-8: its author can be asked", async () => {
     for (const origin of ["submission", "api"]) {
       assert.equal((await envelopeOf(mail("Gr\u00fc\u00dfe"), { origin })).smtputf8, true, origin);
     }

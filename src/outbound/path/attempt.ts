@@ -116,7 +116,7 @@ function needsSmtputf8({ email, about }: Job, mime: Buffer): Smtputf8 {
   const head = end === -1 ? mime : mime.subarray(0, end);
   if (isAscii(head) || !isUtf8(head)) return false;
   // Deliberate: a stranger's mail that got this far in clear UTF-8 goes on as it came to a server without the extension, as
-  // all mail servers pass it on; its author cannot mend it. A customer is told (5.6.7).
+  // all mail servers pass it on; its author cannot mend it. A customer is informed (5.6.7).
   return isSentByCustomer(about) ? true : "offered";
 }
 

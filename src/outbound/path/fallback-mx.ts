@@ -32,7 +32,7 @@ export function otherServers({ hop }: Link, result: AttemptResult, hops: readonl
   return hops.filter(({ host }) => host !== hop.host);
 }
 
-/** What is told of two servers: the second's word if it ends the attempt or leaves it in doubt, else the first's. */
+/** Which of two servers' answers is shown: the second's word if it ends the attempt or leaves it in doubt, else the first's. */
 export function reportedOfBoth(first: AttemptResult, second: AttemptResult): AttemptResult {
   const isWord = second.outcome !== null && (second.outcome.kind !== "deferred" || second.outcome.ambiguous);
   return isWord ? second : { ...second, outcome: first.outcome ?? second.outcome, lost: first.lost };

@@ -115,7 +115,7 @@ test("mail that is given up ends as expired whatever the cause, the record and t
   assert.equal(event.message, "gave up after 18 attempts over 72 h");
 });
 
-test("the time of mail that was scheduled begins at its time, and that of a one-time code is told in minutes", () => {
+test("the time of mail that was scheduled begins at its time, and that of a one-time code is shown in minutes", () => {
   const over = deferredLocally("busy", "4.3.2", "busy");
   const said = (job: Job): string | null => decide(world, job, over).event.message;
   const scheduled = jobWith(15_000, 17, { created_at: new Date(NOW_MS - 240 * HOUR_MS) });

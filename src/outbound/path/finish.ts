@@ -1,7 +1,7 @@
 // From an attempt's outcome to durable state: queue row, recipient, e-mail, event log, webhooks, suppression, all in one
 // transaction for many results at once. Results gather for some milliseconds: nobody waits for them, and a transaction
 // of six statements for each would cost more than the sending.
-import { findTold, type MailEvent, recordEvents } from "../../events/events.ts";
+import { findReported, type MailEvent, recordEvents } from "../../events/events.ts";
 import { SIMULATOR, simulatedKind } from "../../mail/simulated.ts";
 import { sleep } from "../../platform/clock.ts";
 import { type Tx, whileUnavailable } from "../../platform/database/db.ts";
@@ -218,12 +218,12 @@ function toSuppressed({ org_id, at, about }: MailEvent) {
 
 /**
  * A message that arrived although its delivery had been given to another node is sent twice: the timeline says so, once.
- * A result that was committed, and only the answer to the commit was lost, has told its event already.
+ * A result that was committed, and only the answer to the commit was lost, has recorded its event already.
  */
 async function tellLate(tx: Tx, world: FinishWorld, dropped: Result[]): Promise<number> {
   const arrived = dropped.filter((result) => result.arrived).map(({ event }) => event);
-  const told = await findTold(tx, arrived);
-  const late = arrived.filter(({ id }) => !told.has(id));
+  const reported = await findReported(tx, arrived);
+  const late = arrived.filter(({ id }) => !reported.has(id));
   await recordEvents(tx, world, late.map(toLate));
   return late.length;
 }
@@ -311,8 +311,8 @@ function gaveUp(job: Job, outcome: Outcome, { attempts, nowMs }: { attempts: num
   const minutes = Math.round((nowMs - Math.max(job.created_at.getTime(), planned)) / MINUTE_MS);
   const time = minutes < 120 ? `${Math.max(0, minutes)} min` : `${Math.round(minutes / 60)} h`;
   const tries = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
-  const told = outcome.unattempted ? "" : `: ${outcome.message}`;
-  return `gave up after ${tries} over ${time}${told}`;
+  const reported = outcome.unattempted ? "" : `: ${outcome.message}`;
+  return `gave up after ${tries} over ${time}${reported}`;
 }
 
 /**

@@ -175,7 +175,7 @@ function notOpened(world: LinkWorld, opening: Opening, failure: Failure): Unopen
   };
 }
 
-/** What is told of several servers: what the first that answered said. That others are dead is no answer. */
+/** Which of several servers' answers is shown: what the first that answered said. That others are dead is no answer. */
 export function reportedFailure(tried: Unopened[]): Unopened | undefined {
   return tried.find(({ outcome }) => outcome.smtp_code !== null) ?? tried.at(-1);
 }

@@ -39,7 +39,7 @@ async function deadPort(): Promise<number> {
 
 async function suspendDead(stage: Stage): Promise<void> {
   for (let n = 0; n < 20; n += 1) await attemptOnce(stage);
-  assert.match(stage.heard.at(-1) ?? "", /^suspend: .*ECONNREFUSED/);
+  assert.match(stage.noted.at(-1) ?? "", /^suspend: .*ECONNREFUSED/);
 }
 
 const minutesLeft = ({ world, path }: Stage) => Math.round((path.suspended.untilMs - world.clock.now()) / MINUTE_MS);
@@ -138,7 +138,7 @@ describe("a site that is not there", () => {
     push(stage, 1);
     stage.moveClock(5_000);
     go(stage);
-    assert.equal(stage.heard.at(-1), "park");
+    assert.equal(stage.noted.at(-1), "park");
     assert.deepEqual([stage.path.workers, stage.outcomes.length], [0, before]);
   });
 
@@ -150,7 +150,7 @@ describe("a site that is not there", () => {
     stage.moveClock(MINUTE_MS);
     await attemptOnce(stage);
     assert.equal(stage.outcomes.at(-1)?.smtp_code, "451");
-    assert.equal(stage.heard.at(-1), "resume");
+    assert.equal(stage.noted.at(-1), "resume");
     const { failures, suspensions, suspended } = stage.path;
     assert.deepEqual([failures, suspensions, suspended.untilMs], [0, 0, 0]);
   });
@@ -163,13 +163,13 @@ describe("a server that refuses us at the door", () => {
     const sink = await startGreeter({ banner: LISTED });
     const stage = stageFor(sink);
     for (let n = 0; n < 3; n += 1) await attemptOnce(stage);
-    assert.match(stage.heard.join(), /^suspend: .*spamhaus/);
+    assert.match(stage.noted.join(), /^suspend: .*spamhaus/);
     assert.equal(minutesLeft(stage), 15);
     assert.ok(stage.outcomes.every(({ kind, class: why }) => kind === "deferred" && why === "blocked"));
     push(stage, 1);
     stage.moveClock(10 * MINUTE_MS);
     go(stage);
-    assert.deepEqual([stage.heard.at(-1), sink.sockets.length], ["park", 3]);
+    assert.deepEqual([stage.noted.at(-1), sink.sockets.length], ["park", 3]);
   });
 
   it("gives the message to another address of the pool, where there is one", async () => {
@@ -236,7 +236,7 @@ describe("a server that closes a session", () => {
 });
 
 describe("of several mail servers", () => {
-  it("what one of them said is told, not that the next one is dead", async () => {
+  it("what one of them said is reported, not that the next one is dead", async () => {
     const sink = await startGreeter({ banner: "421 4.3.2 closed for the night" });
     const stage = stageFor(sink);
     push(stage, 1, { addresses: ["127.0.0.1", "127.0.0.66"] });
@@ -286,7 +286,7 @@ describe("a first mail server that greets and then cannot take the message", () 
   const ADDRESSES = ["127.0.0.1", "127.0.0.2"];
   type Answer = (verb: string, at: { connection: number; message: number }) => string | null;
 
-  /** What is told of one message when the first server answers so, and the second so. */
+  /** The outcome of one message when the first server answers so, and the second so. */
   async function tell(first: Answer, second: Answer = () => null, change: Partial<Stage["parts"]> = {}) {
     const one = await startGreeter({ answer: first });
     const two = await startGreeter({ answer: second }, { host: "127.0.0.2", port: one.port });
@@ -295,7 +295,11 @@ describe("a first mail server that greets and then cannot take the message", () 
     go(stage);
     await until("its outcome", () => stage.outcomes.length === 1 && stage.path.workers === 0);
     const [{ kind, mx_host, smtp_code, ambiguous }] = stage.outcomes as [Stage["outcomes"][number]];
-    return { stage, told: [kind, mx_host, smtp_code, ambiguous], sessions: [one.sockets.length, two.sockets.length] };
+    return {
+      stage,
+      reported: [kind, mx_host, smtp_code, ambiguous],
+      sessions: [one.sockets.length, two.sockets.length],
+    };
   }
   const at =
     (wanted: string, said: string): Answer =>
@@ -310,9 +314,9 @@ describe("a first mail server that greets and then cannot take the message", () 
       [".", "451 4.3.0 queue file write error"],
       ["MAIL", "421 4.3.2 shutting down"],
     ] as const) {
-      const { told, sessions } = await tell(at(verb, said));
+      const { reported, sessions } = await tell(at(verb, said));
       assert.deepEqual(
-        [told, sessions],
+        [reported, sessions],
         [
           ["delivered", "mx1.example", "250", false],
           [1, 1],
@@ -324,12 +328,12 @@ describe("a first mail server that greets and then cannot take the message", () 
 
   it("leaves it to the second one when it breaks off before the final dot", async () => {
     for (const verb of ["MAIL", "RCPT", "DATA"]) {
-      const { told, stage } = await tell((said) => {
+      const { reported, stage } = await tell((said) => {
         if (said === verb) throw new Error("breaks off");
         return null;
       });
-      assert.deepEqual(told, ["delivered", "mx1.example", "250", false], verb);
-      assert.deepEqual(stage.heard, []);
+      assert.deepEqual(reported, ["delivered", "mx1.example", "250", false], verb);
+      assert.deepEqual(stage.noted, []);
     }
   });
 
@@ -346,11 +350,11 @@ describe("a first mail server that greets and then cannot take the message", () 
     assert.deepEqual([one.sockets.length, two.sockets.length], [1, 1]);
   });
 
-  it("is the one that is told of when the second cannot take it either", async () => {
+  it("is the one that is reported when the second cannot take it either", async () => {
     const full = "452 4.3.1 Insufficient system storage";
-    const { told } = await tell(at("MAIL", full), at("RCPT", "451 4.3.0 try again later"));
-    assert.deepEqual(told, ["deferred", "mx.example", "452", false]);
-    const { told: ended } = await tell(at("MAIL", full), at("RCPT", "550 5.1.1 no such user"));
+    const { reported } = await tell(at("MAIL", full), at("RCPT", "451 4.3.0 try again later"));
+    assert.deepEqual(reported, ["deferred", "mx.example", "452", false]);
+    const { reported: ended } = await tell(at("MAIL", full), at("RCPT", "550 5.1.1 no such user"));
     assert.deepEqual(ended, ["bounced", "mx1.example", "550", false]);
   });
 
@@ -386,9 +390,9 @@ describe("a first mail server that greets and then cannot take the message", () 
       "450 4.7.25 cannot find your reverse hostname",
       "550 5.1.1 no such user",
     ]) {
-      const { told, sessions } = await tell(at("RCPT", said));
+      const { reported, sessions } = await tell(at("RCPT", said));
       assert.deepEqual(
-        [told.slice(1, 3), sessions],
+        [reported.slice(1, 3), sessions],
         [
           ["mx.example", said.slice(0, 3)],
           [1, 0],
@@ -399,12 +403,12 @@ describe("a first mail server that greets and then cannot take the message", () 
   });
 
   it("may have the message when its last answer is lost: nobody else gets it then", async () => {
-    const { told, sessions } = await tell((verb) => {
+    const { reported, sessions } = await tell((verb) => {
       if (verb === ".") throw new Error("breaks off");
       return null;
     });
     assert.deepEqual(
-      [told, sessions],
+      [reported, sessions],
       [
         ["deferred", "mx.example", null, true],
         [1, 0],
@@ -413,13 +417,13 @@ describe("a first mail server that greets and then cannot take the message", () 
   });
 
   it("is not left for another when it is we who may not send", async () => {
-    const { told, sessions } = await tell(
+    const { reported, sessions } = await tell(
       () => null,
       () => null,
       { mayEnd: () => false },
     );
     assert.deepEqual(
-      [told.slice(0, 2), sessions],
+      [reported.slice(0, 2), sessions],
       [
         ["deferred", "mx.example"],
         [1, 0],
@@ -435,7 +439,7 @@ describe("the mail of an organization that was suspended, on a path", () => {
     push(stage, 2);
     stage.moveClock(2 * 86_400_000);
     go(stage);
-    assert.deepEqual(stage.heard, ["put back: message-0", "put back: message-1"]);
+    assert.deepEqual(stage.noted, ["put back: message-0", "put back: message-1"]);
     assert.deepEqual([stage.outcomes, stage.path.workers, stage.path.fairness.size()], [[], 0, 0]);
     assert.equal(stage.parts.shares.size(), 0);
   });

@@ -64,7 +64,7 @@ export type Path = {
   notBeforeMs: number;
   /** Until then no other server is asked for one that cannot take a message: none of them could either. */
   aloneUntilMs: number;
-  /** Sender domains that were told to slow down, and until when nothing of theirs is begun. */
+  /** Sender domains that were asked to slow down, and until when nothing of theirs is begun. */
   slowed: Map<string, number>;
   /** Nothing is begun until then (by the wall clock, as lanes are due), and why. */
   suspended: { untilMs: number; reason: string };

@@ -107,19 +107,19 @@ export type Stage = {
   path: Path;
   outcomes: Outcome[];
   /** What was asked of the engine: `suspend`, `park`, `resume`, and what was logged as an error. */
-  heard: string[];
+  noted: string[];
   moveClock(ms: number): void;
 };
 
 export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = {}): Stage {
   const outcomes: Outcome[] = [];
-  const heard: string[] = [];
+  const noted: string[] = [];
   let offsetMs = 0;
   const world = {
     clock: { now: () => Date.now() + offsetMs, monotonic: () => performance.now() + offsetMs },
     seal: { hash: () => Buffer.alloc(32) },
     config: { base_url: "https://postern.example", testing: { outbound_port: sink.port } },
-    log: { warn: () => undefined, error: ({ err }: { err: Error }) => heard.push(err.message) },
+    log: { warn: () => undefined, error: ({ err }: { err: Error }) => noted.push(err.message) },
     random: { float: () => 0.5 },
   } as unknown as PathWorld;
   const parts: PathParts = {
@@ -134,14 +134,14 @@ export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = 
     isForOther: () => false,
     reach: { connected: () => undefined, unreachable: () => undefined },
     divert: () => false,
-    suspend: ({ suspended }: Path) => heard.push(`suspend: ${suspended.reason}`),
-    park: () => heard.push("park"),
-    resume: () => heard.push("resume"),
+    suspend: ({ suspended }: Path) => noted.push(`suspend: ${suspended.reason}`),
+    park: () => noted.push("park"),
+    resume: () => noted.push("resume"),
     shares: createShares<Path>((path) => drive(world, parts, path)),
     stopping: () => false,
     isSuspended: () => false,
     lookAgain: () => null,
-    putBack: ({ message_id }: { message_id: string }) => heard.push(`put back: ${message_id}`),
+    putBack: ({ message_id }: { message_id: string }) => noted.push(`put back: ${message_id}`),
     ...change,
   } as unknown as PathParts;
   const path = createPath("source|mx.example", SOURCE, { site: SITE });
@@ -149,7 +149,7 @@ export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = 
   const moveClock = (ms: number) => {
     offsetMs += ms;
   };
-  return { world, parts, path, outcomes, heard, moveClock };
+  return { world, parts, path, outcomes, noted, moveClock };
 }
 
 export type Mail = { mime?: Buffer | null; addresses?: string[]; firsts?: number; sender?: string };
@@ -183,9 +183,9 @@ export function push(
   }
 }
 
-/** All that was pushed so far came to its end without a fault of ours. */
-export function assertDelivered({ outcomes, heard }: Stage, count: number): void {
-  assert.deepEqual(heard, []);
+/** All that was pushed so far came to its end without an error. */
+export function assertDelivered({ outcomes, noted }: Stage, count: number): void {
+  assert.deepEqual(noted, []);
   assert.equal(outcomes.length, count);
   assert.ok(
     outcomes.every(({ kind }) => kind === "delivered"),

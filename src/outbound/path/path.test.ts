@@ -75,7 +75,7 @@ describe("a path", () => {
     assert.equal(most, 2);
   });
 
-  it("lets a sender's domain that is told to slow down wait, alone: one message a quarter of a minute, others at once", async () => {
+  it("lets a sender's domain that is asked to slow down wait, alone: one message a quarter of a minute, others at once", async () => {
     const sink = await startSink();
     greetAll(sink);
     let tenants = 0;
@@ -88,12 +88,12 @@ describe("a path", () => {
     const go = () => drive(stage.world, stage.parts, stage.path);
     push(stage, 3, { sender: "shop.example" });
     go();
-    await until("the first is put off", () => stage.outcomes.length === 1 && stage.path.workers === 0);
+    await until("the first is deferred", () => stage.outcomes.length === 1 && stage.path.workers === 0);
     assert.deepEqual([stage.outcomes[0]?.class, stage.path.limit], ["rate_limited", 1]);
     push(stage, 3, { sender: "other.example" });
     go();
     await until("the other sender's leave", () => stage.outcomes.length === 4 && stage.path.workers === 0);
-    assert.deepEqual([stage.path.fairness.size(), stage.heard], [2, []]);
+    assert.deepEqual([stage.path.fairness.size(), stage.noted], [2, []]);
     stage.moveClock(15_000);
     go();
     await until("it goes on", () => stage.outcomes.length === 6);

@@ -152,8 +152,8 @@ function notMade({ world, parts, path }: PathContext, delivery: Delivery, err: u
   world.log.error({ err, message_id: delivery.job.message_id }, "an attempt could not be made");
   // First: what a store says of its connection reads as what the database says of its own, and may last for hours.
   if (isStoreTrouble(err)) {
-    const told = "the stored message cannot be read at the moment; trying again";
-    parts.finisher.push(delivery.job, deferredLocally(told, "4.3.0", "local"));
+    const reported = "the stored message cannot be read at the moment; trying again";
+    parts.finisher.push(delivery.job, deferredLocally(reported, "4.3.0", "local"));
   } else if (isUnavailable(err)) {
     // The database was away while the message was loaded: no fault of it, and soon over.
     path.fairness.push(delivery.lane, delivery);
@@ -204,7 +204,7 @@ async function sendOne(context: PathContext, held: Link | null, delivery: Delive
   const first = await attemptOn(context, link, delivery);
   if (first.lost !== null && first.outcome === null) path.proven = false;
   if (first.lost !== null && reused && parts.mayStart()) {
-    // The server ended the session before it heard of the message, which is not at fault: a fresh one decides.
+    // The server ended the session before it saw the message, which is not at fault: a fresh one decides.
     link.session.close();
     const fresh = await dial(context, delivery);
     return fresh && goOn(context, fresh, delivery, await attemptOn(context, fresh, delivery));

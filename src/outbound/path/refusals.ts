@@ -15,7 +15,7 @@ export function createRefusals(): Refusals {
   return new LRUCache({ max: REFUSALS_MAX });
 }
 
-/** What was told of the delivery's domain a moment ago, while its plan is the same; null: it has to be tried. */
+/** The answer that the delivery's domain gave a moment ago, while its plan is the same; null: it has to be tried. */
 export function knownRefusal(refusals: Refusals, delivery: Delivery, nowMs: number): Outcome | null {
   const known = refusals.get(keyOf(delivery));
   const holds = known && known.plan === delivery.plan && known.untilMs > nowMs;

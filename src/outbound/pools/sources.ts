@@ -16,7 +16,7 @@ export type Departure = { source: KnownSource } | { problem: string } | { wait: 
 
 export type Sources = {
   get(id: string): KnownSource | undefined;
-  /** Reads the sources anew and looks which can be bound here. */
+  /** Reads the sources again and looks which can be bound here. */
   refresh(): Promise<void>;
   /** Tells other nodes what this one can bind, and which nodes may hold the slots of a source. */
   holders(tx: Tx, node: number, nodes: number[]): Promise<(sourceId: string) => number[]>;

@@ -112,7 +112,7 @@ test("a message committed while its lane was looked at is claimed within seconds
   assert.deepEqual([claimed.length, claimed[0]?.message_id], [1, fresh]);
 });
 
-test("a lane that was put off by mistake is found by the sweep, one that is parked still is left alone", async () => {
+test("a lane that was deferred by mistake is found by the sweep, one that is parked still is left alone", async () => {
   const { lane, slot } = await twoInOneLane("sweep.example");
   const slots = [{ source_id: DEFAULT_SOURCE_ID, slot }];
   const nowMs = api.world.clock.now();

@@ -155,7 +155,7 @@ test("mail whose server had answered is recorded as it answered, and not sent ag
   assert.deepEqual([taken, refused, unanswered].map(copies), [0, 0, 1]);
 });
 
-test("a result whose delivery was taken away meanwhile is told in the timeline, once", async () => {
+test("a result whose delivery was taken away meanwhile is shown in the timeline, once", async () => {
   const hold = Promise.withResolvers<null>();
   // What another machine's node held may be under way as well.
   const earlier = new Set(sent);
@@ -175,7 +175,7 @@ test("a result whose delivery was taken away meanwhile is told in the timeline, 
     [mail.id],
   );
   hold.resolve(null);
-  await until("it is told", async () => (await typesOf(mail)).includes("ambiguous"));
+  await until("it is reported", async () => (await typesOf(mail)).includes("ambiguous"));
   assert.deepEqual(await typesOf(mail), ["queued", "ambiguous"]);
   sink.onMessage(() => null);
 });

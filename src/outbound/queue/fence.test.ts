@@ -98,11 +98,11 @@ test("mail whose time is over before another attempt keeps what the server said 
   assert.deepEqual([body.email.status, status, attempts], ["expired", "expired", 1]);
   assert.deepEqual([bounce_type, bounce_code, diag_code, diag_message], ["soft", "451", "4.3.0", "busy"]);
   assert.equal(bounce_class, "expired");
-  const told = (await api.ask("GET", `/v1/emails/${job.message_id}/events`)).body.events;
-  assert.deepEqual([told.at(-1).event_type, told.at(-1).attempt], ["expired", null]);
+  const reported = (await api.ask("GET", `/v1/emails/${job.message_id}/events`)).body.events;
+  assert.deepEqual([reported.at(-1).event_type, reported.at(-1).attempt], ["expired", null]);
 });
 
-test("an arrival under an earlier id is told as ambiguous", async () => {
+test("an arrival under an earlier id is reported as ambiguous", async () => {
   const { job, row } = await taken();
   const late = finisher();
   late.push(job, { ...refused, kind: "delivered" });
@@ -141,23 +141,23 @@ test("what a dead node of the machine left behind may go once its end is committ
   const [dead] = await api.world.db.query<{ id: number }>(
     "insert into node (machine, pid, roles) values ('machine/boot/space', 999999, '{mta}') returning id",
   );
-  const heard: string[] = [];
+  const noted: string[] = [];
   const leases = await holdLeases(api.world, {
     roles: ["mta"],
     host: { machine: "machine/boot/space", pid: process.pid, isAlive: (pid) => pid === process.pid },
     isIdle: () => true,
     lookAround: async () => undefined,
     holders: async (_tx, _node, nodes) => {
-      heard.push("shared out");
+      noted.push("shared out");
       return () => nodes;
     },
     onRegistered: () => undefined,
-    onDead: async (_tx, { id }) => void heard.push(`dead ${id}`),
-    onReleased: ({ id }) => void heard.push(`forgotten ${id}`),
+    onDead: async (_tx, { id }) => void noted.push(`dead ${id}`),
+    onReleased: ({ id }) => void noted.push(`forgotten ${id}`),
     onLost: () => undefined,
   });
   await leases.stop();
-  assert.deepEqual(heard.slice(0, 3), [`dead ${dead?.id}`, "shared out", `forgotten ${dead?.id}`]);
+  assert.deepEqual(noted.slice(0, 3), [`dead ${dead?.id}`, "shared out", `forgotten ${dead?.id}`]);
 });
 
 test("a process that leaves puts what did not end in doubt, in the transaction that frees it", async () => {

@@ -1,4 +1,4 @@
-// Mail that nobody would ever look at: counted for people to be told of, and given a lane again. A delivery is put only into
+// Mail that nobody would ever look at: counted so that operators see it, and given a lane again. A delivery is put only into
 // a lane that is there; one whose lane went in the very moment of that, or by hand, is found here within a minute.
 import { planFinder } from "../../accounts/accounts.ts";
 import { domainOf } from "../../mail/address.ts";
@@ -18,8 +18,8 @@ const OVERLOOKED_MS = 120_000;
 
 /** A look that gives free mail without a lane one by its recipient's domain, and tells how much mail nobody will look at. */
 export function laneWatch(world: HomelessWorld): () => Promise<void> {
-  const told = "Deliveries that nobody will look at; anything but 0 is a fault";
-  const gauge = world.metrics.gauge("postern_deliveries_unwatched", told);
+  const reported = "Deliveries that nobody will look at; anything but 0 is a fault";
+  const gauge = world.metrics.gauge("postern_deliveries_unwatched", reported);
   return async () => {
     await rehome(world);
     const nowMs = world.clock.now();

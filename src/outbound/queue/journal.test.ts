@@ -34,7 +34,7 @@ test("what was noted is read back after a process that closed nothing", () => {
   );
 });
 
-test("a node without a journal is told from one with an empty journal", () => {
+test("a node without a journal is distinguished from one with an empty journal", () => {
   const node = ++nodes;
   assert.equal(readJournal(folder, node), undefined);
   assert.equal(folderJournals([folder]).read(node), null);
@@ -73,7 +73,7 @@ test("more in flight than there were slots makes the file longer and loses none"
   assert.equal(readJournal(folder, node)?.length, 10_000);
 });
 
-test("a journal of an older database's node of the same number is begun anew", () => {
+test("a journal of an older database's node of the same number is begun again", () => {
   const node = ++nodes;
   openJournal(folder, node).note(flight(1));
   openJournal(folder, node);

@@ -129,9 +129,9 @@ export function openJournal(folder: string, node: number): Journal {
     },
     conclude(one, outcome) {
       const slot = slots.get(keyOf(one));
-      const told = Buffer.from(JSON.stringify({ ...outcome, message: outcome.message.slice(0, MESSAGE_MAX) }));
-      if (slot === undefined || told.length > SLOT_BYTES - OUTCOME_AT) return;
-      writeWhole(fd, slotOf(bytes, one, told), (1 + slot) * SLOT_BYTES);
+      const reported = Buffer.from(JSON.stringify({ ...outcome, message: outcome.message.slice(0, MESSAGE_MAX) }));
+      if (slot === undefined || reported.length > SLOT_BYTES - OUTCOME_AT) return;
+      writeWhole(fd, slotOf(bytes, one, reported), (1 + slot) * SLOT_BYTES);
     },
     settle(ended) {
       for (const one of ended) {

@@ -9,7 +9,7 @@ export function registerNode(db: Query, machine: string, pid: number, roles: str
   ]);
 }
 
-/** Says "alive"; zero rows means: declared dead, stop and register anew. */
+/** Says "alive"; zero rows means: declared dead, stop and register again. */
 export function heartbeat(db: Query, node: number) {
   return db.execute("update node set seen_at = clock_timestamp() where id = $1", [node]);
 }
@@ -20,7 +20,7 @@ export function lockLeases(tx: Tx) {
 }
 
 /**
- * Buries nodes silent for `seconds`, and the named ones at once. While the database itself was away nobody could be heard:
+ * Declares dead the nodes silent for `seconds`, and the named ones at once. While the database itself was away no node could report:
  * silence counts only once it has been up for as long.
  */
 export function declareNodesDead(tx: Tx, seconds: number, ids: number[]) {

@@ -9,7 +9,7 @@ export type Ration = {
   wanted: Share[];
   /** Where the lane's rows were counted; undefined where nothing is counted. */
   countedOf(laneId: number): Counted | undefined;
-  /** To be told what was really claimed, also when that failed: the rest is given back. */
+  /** Takes what was really claimed, also when that failed: the rest is given back. */
   settle(rows: { lane_id: number }[]): Promise<void>;
 };
 
@@ -68,7 +68,7 @@ export function isUncounted(
   return !counted && !sources.isUnlimited(source.id);
 }
 
-/** Gives back what was set aside for mail that goes back to the queue without an attempt: it is counted anew when claimed. */
+/** Gives back what was set aside for mail that goes back to the queue without an attempt: it is counted again when claimed. */
 export async function giveBackAttempts(
   sources: Pick<Sources, "giveBack">,
   jobs: Pick<Job, "counted">[],

@@ -15,7 +15,7 @@ const greeter = createServer((socket) => socket.on("error", () => undefined).end
 
 let api: TestApi;
 let clock: ReturnType<typeof fixedClock>;
-let heard: number;
+let noted: number;
 let open: Reach[];
 
 before(async () => {
@@ -28,7 +28,7 @@ beforeEach(async () => {
   for (const reach of open ?? []) await reach.stop();
   open = [];
   clock = fixedClock(Date.now());
-  heard = 0;
+  noted = 0;
   await api.world.db.query("delete from port_closed");
 });
 after(async () => {
@@ -46,7 +46,7 @@ async function watch(machine = MACHINE): Promise<Reach> {
 
 async function watchFromNow(machine = MACHINE): Promise<Reach> {
   const reach = await watchReach({ ...api.world, clock, open: openSession }, machine, () => {
-    heard += 1;
+    noted += 1;
   });
   open.push(reach);
   return reach;
@@ -66,9 +66,9 @@ test("three sites out of reach, and none within it, mean that the machine is", a
   reach.unreachable("two", hop(2));
   assert.equal(reach.isClosed(), false, "two sites may well be down");
   reach.unreachable("three", hop(3));
-  assert.deepEqual([reach.isClosed(), heard], [true, 1]);
+  assert.deepEqual([reach.isClosed(), noted], [true, 1]);
   reach.unreachable("four", hop(4));
-  assert.equal(heard, 1, "once");
+  assert.equal(noted, 1, "once");
   assert.deepEqual((await closedOf())?.targets, ["127.0.0.77", "127.0.0.77", "127.0.0.77"]);
 });
 

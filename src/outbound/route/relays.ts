@@ -146,7 +146,7 @@ function readLogin(world: Core, { username, password }: RelaySettings, { domain_
     return { username, password: world.seal.seal(Buffer.from(password, "utf8"), sealContext(domain_id)) };
   }
   if (known?.username === username && known.password) return { username, password: known.password };
-  throw invalid("password", "the 'password' field is required: another host, port or user name needs it anew");
+  throw invalid("password", "the 'password' field is required: another host, port or user name needs it again");
 }
 
 function refuseControls(field: string, text: string): void {
@@ -234,11 +234,11 @@ function credentialsOf(world: Pick<World, "seal">, { username, password, domain_
     return { user: username, pass: world.seal.open(password, sealContext(domain_id)).toString("utf8") };
   } catch (error) {
     if (!(error instanceof SealBroken)) throw error;
-    return "its password cannot be opened under the present master key; set it anew";
+    return "its password cannot be opened under the present master key; set it again";
   }
 }
 
-/** The same for an absent name and a private address: a customer is not told which names the operator's own network has. */
+/** The same for an absent name and a private address: a customer does not learn which names the operator's own network has. */
 const UNREACHABLE = "it has no address on the public internet";
 
 /** One forbidden address forbids the name, as everywhere that a stranger names a host. A text says what is wrong. */

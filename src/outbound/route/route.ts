@@ -37,7 +37,7 @@ const MESSAGES_PER_CONNECTION = 100;
 
 type RouteWorld = Pick<World, "resolver" | "random" | "config">;
 
-/** Resolves the route of `domain` (ASCII, lower case) anew; caching is the caller's. */
+/** Resolves the route of `domain` (ASCII, lower case) again; caching is the caller's. */
 export async function findRoute(world: RouteWorld, domain: string): Promise<Route> {
   const mx = await world.resolver.mx(domain);
   if (mx.kind === "failed") return { kind: "unknown", detail: `MX of ${domain}: ${mx.reason}` };

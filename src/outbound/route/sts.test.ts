@@ -153,7 +153,7 @@ describe("a policy that cannot be had", () => {
 });
 
 describe("the clock role", () => {
-  it("fetches policies anew long before they expire", async () => {
+  it("fetches policies again long before they expire", async () => {
     await find("a.example");
     assert.equal(await refreshPolicies(world), 0, "not yet due");
     clock.move(DAY_MS + HOUR_MS);

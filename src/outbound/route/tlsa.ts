@@ -29,7 +29,7 @@ function unknown(base: string, result: "tlsa-invalid" | "dnssec-invalid", detail
   return { kind: "unknown", base, result, detail };
 }
 
-/** Null: could not be asked. An alias that is not secure is not followed: what it leads to is no base of ours. */
+/** Null: could not be asked. An alias that is not secure is not followed: what it leads to is no base for us. */
 async function followAliases(resolver: Pick<Resolver, "cname">, host: string): Promise<string | null> {
   let name = host;
   for (let steps = 0; steps < ALIASES_MAX; steps += 1) {

@@ -89,8 +89,8 @@ async function outcome(url: string): Promise<string> {
   const db = openDb(config.database_url as string, { onError: () => undefined });
   try {
     const [row] = await db.query<{ ssl: boolean }>("select ssl from pg_stat_ssl where pid = pg_backend_pid()");
-    const heard = await db.listen(["anything"], () => undefined);
-    await heard.close();
+    const noted = await db.listen(["anything"], () => undefined);
+    await noted.close();
     return row?.ssl ? "encrypted" : "clear";
   } catch (error) {
     const says = (explainStart(config, error) as Error).message;

@@ -123,7 +123,7 @@ describe("a connection that answers no more", () => {
   });
 });
 
-/** A way to the database that forgets its connections when told: they stay open, and what is written to them is lost. */
+/** A way to the database that forgets its connections when asked: they stay open, and what is written to them is lost. */
 async function forgetfulLine(url: string) {
   const to = new URL(url);
   const host = to.searchParams.get("host") ?? to.hostname;
@@ -159,9 +159,9 @@ async function forgetfulLine(url: string) {
 
 describe("listening", () => {
   it("goes on after an outage with one connection, and says that something may have been missed", async () => {
-    let heard = 0;
+    let noted = 0;
     const listener = await db.listen(["test_channel"], () => {
-      heard += 1;
+      noted += 1;
     });
     try {
       assert.equal(await listeners(), 1);
@@ -173,12 +173,12 @@ describe("listening", () => {
       // Several tries that fail: each must leave one next try behind, not two.
       await new Promise((resolve) => setTimeout(resolve, 2_200));
       await admin.query(`alter database "${nameOf(database.url)}" allow_connections true`);
-      await until("the word after the outage", () => heard > 0);
+      await until("the word after the outage", () => noted > 0);
       await new Promise((resolve) => setTimeout(resolve, 1_200));
       assert.equal(await listeners(), 1);
-      const before = heard;
+      const before = noted;
       await db.query("select pg_notify('test_channel', '')");
-      await until("a notification", () => heard === before + 1);
+      await until("a notification", () => noted === before + 1);
     } finally {
       await listener.close();
     }
@@ -212,13 +212,13 @@ describe("work that is done while the database is unavailable", () => {
   });
 
   it("is given up when its owner says so, and fails with what it last failed with", async () => {
-    const heard: [unknown, number][] = [];
-    const goOn = (failure: unknown, times: number) => heard.push([failure, times]) < 2;
+    const noted: [unknown, number][] = [];
+    const goOn = (failure: unknown, times: number) => noted.push([failure, times]) < 2;
     await assert.rejects(
       whileUnavailable(() => Promise.reject(away), 1, goOn),
       (error) => error === away,
     );
-    assert.deepEqual(heard, [
+    assert.deepEqual(noted, [
       [away, 1],
       [away, 2],
     ]);

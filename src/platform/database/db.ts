@@ -29,7 +29,7 @@ export type Tx = Query & {
 export type Db = Query & {
   /**
    * A transaction that sees every organization's rows; for batches and background work only. Its statements may take
-   * `statementMs` each, 30 s unless told.
+   * `statementMs` each, 30 s by default.
    */
   transaction<T>(work: (tx: Tx) => Promise<T>, statementMs?: number): Promise<T>;
   /** A transaction that sees one organization's rows only (row-level security). Every request's work runs in here. */
@@ -342,7 +342,7 @@ async function listen(url: string, channels: string[], onNotify: (channel: strin
       if (closed) return void next.end().catch(() => undefined);
       client = next;
       follow();
-      // What was said meanwhile was not heard.
+      // Notifications of that time are lost.
       for (const channel of channels) onNotify(channel);
       return;
     }

@@ -1,4 +1,4 @@
-// When a connection's plans are made anew.
+// When a connection's plans are made again.
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Plans of prepared statements are made while tables are young and kept while these grow: PostgreSQL makes them anew once it
+// Plans of prepared statements are made while tables are young and kept while these grow: PostgreSQL makes them again once it
 // has analyzed a table, minutes later, and until then a look-up of some keys may read all that came in since (measured: 1.0
 // to 2.3 in place of 0.8 to 0.9 ms of statements a masked forward). So each connection drops its plans now and then: often
 // at first, once a minute later on.
@@ -16,7 +16,7 @@ export function replanAsTablesGrow(pool: Pick<Pool, "on">, now: () => number = (
     if (known.atMs > now()) return;
     known.everyMs = Math.min(EVERY_MS_MAX, 2 * known.everyMs);
     known.atMs = now() + known.everyMs;
-    // Statements of one connection go in order: the next one is planned anew. A connection that is lost says so itself.
+    // Statements of one connection go in order: the next one is planned again. A connection that is lost says so itself.
     client.query("discard plans").catch(() => undefined);
   });
 }

@@ -84,7 +84,7 @@ test("ids and source ports are not the same from question to question", async ()
   udp.close();
 });
 
-test("with validation AD is asked for, and DO where told", async () => {
+test("with validation AD is asked for, and DO where asked", async () => {
   const dns = await startDnsServer({ "example.com": { A: ["192.0.2.1"] } });
   dns.authenticated = true;
   const authenticated = async (ad: boolean, dnssec: boolean) => {

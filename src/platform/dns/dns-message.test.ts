@@ -135,7 +135,7 @@ test("a space in a label stays a space (RFC 2181 §11)", () => {
   assert.equal(message?.answers[0]?.value, "a b.co");
 });
 
-test("a query is recursive, asks for 1,232 bytes, and for DNSSEC only when told", () => {
+test("a query is recursive, asks for 1,232 bytes, and for DNSSEC only when asked", () => {
   const plain = encodeQuery(7, { name: "a.example", type: "TLSA" }, { edns: false, ad: false, dnssec: false });
   assert.equal(plain.readUInt16BE(0), 7);
   assert.equal(plain.readUInt16BE(2), RECURSION_DESIRED);

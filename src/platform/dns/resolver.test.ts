@@ -380,7 +380,7 @@ test("thousands of questions to a silent server all end in the time of one", asy
   silent.stop();
 });
 
-test("the AD bit counts only from servers we were told validate, and for the whole chain", async () => {
+test("the AD bit counts only from servers that are set as validating, and for the whole chain", async () => {
   dns.set("example.com", "TLSA", [{ usage: 3, selector: 1, matching_type: 1, data: "00".repeat(32) }]);
   dns.authenticated = true;
   const believed = async (validating: boolean) => {

@@ -66,7 +66,7 @@ type LoadByOrg<V> = {
   lanes: number;
 };
 
-/** `coalesce` for what is told by an organization and one key of any text; of several values of a key the last is it. */
+/** `coalesce` for what is found by an organization and one key of any text; of several values of a key the last is it. */
 export function coalesceByOrg<V>(options: LoadByOrg<V>): (orgId: string, key: string) => Promise<V | undefined> {
   const find = coalesce<string, V>({
     ...options,

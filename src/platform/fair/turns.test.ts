@@ -5,41 +5,41 @@ import { createTurns } from "./turns.ts";
 /** Tasks that take as long as they say by a clock of their own, and what happened in which order. */
 function bench() {
   const clock = { monotonicMs: 0, monotonic: () => clock.monotonicMs };
-  const told: string[] = [];
+  const reported: string[] = [];
   const task = (name: string, ms: number) => () => {
     clock.monotonicMs += ms;
-    told.push(name);
+    reported.push(name);
     return name;
   };
-  return { inTurn: createTurns(clock), told, task };
+  return { inTurn: createTurns(clock), reported, task };
 }
 
 test("what came in one moment runs in its order, and after 20 ms of it everything else has a turn", async () => {
-  const { inTurn, told, task } = bench();
-  setImmediate(() => told.push("somebody else"));
+  const { inTurn, reported, task } = bench();
+  setImmediate(() => reported.push("somebody else"));
   const names = await Promise.all(["a", "b", "c", "d"].map((name) => inTurn("us", task(name, 12))));
   assert.deepEqual(names, ["a", "b", "c", "d"]);
-  assert.deepEqual(told, ["a", "b", "somebody else", "c", "d"]);
+  assert.deepEqual(reported, ["a", "b", "somebody else", "c", "d"]);
 });
 
 test("a task longer than a turn is not cut, and the next one waits for its own", async () => {
-  const { inTurn, told, task } = bench();
+  const { inTurn, reported, task } = bench();
   const all = Promise.all(["a", "b", "c"].map((name) => inTurn("us", task(name, 500))));
-  assert.deepEqual(told, ["a"]);
+  assert.deepEqual(reported, ["a"]);
   await new Promise((done) => setImmediate(done));
-  assert.deepEqual(told, ["a", "b"]);
+  assert.deepEqual(reported, ["a", "b"]);
   await all;
-  assert.deepEqual(told, ["a", "b", "c"]);
+  assert.deepEqual(reported, ["a", "b", "c"]);
 });
 
 test("a short task runs at once, and again in a later turn", async () => {
-  const { inTurn, told, task } = bench();
+  const { inTurn, reported, task } = bench();
   void inTurn("us", task("a", 0));
-  assert.deepEqual(told, ["a"]);
+  assert.deepEqual(reported, ["a"]);
   await new Promise((done) => setImmediate(done));
   void inTurn("us", task("b", 19));
   void inTurn("us", task("c", 19));
-  assert.deepEqual(told, ["a", "b", "c"]);
+  assert.deepEqual(reported, ["a", "b", "c"]);
 });
 
 test("a task that throws rejects, and holds up nobody", async () => {
@@ -53,9 +53,9 @@ test("a task that throws rejects, and holds up nobody", async () => {
 });
 
 test("one task of each runs after another, whoever came first with many", async () => {
-  const { inTurn, told, task } = bench();
+  const { inTurn, reported, task } = bench();
   const many = ["a", "b", "c", "d"].map((name) => inTurn("them", task(name, 500)));
   const ours = ["x", "y"].map((name) => inTurn("us", task(name, 500)));
   await Promise.all([...many, ...ours]);
-  assert.deepEqual(told, ["a", "b", "x", "c", "y", "d"]);
+  assert.deepEqual(reported, ["a", "b", "x", "c", "y", "d"]);
 });

@@ -28,7 +28,7 @@ export function createOperatorPost(): OperatorPost {
       limit.resolve({ kind: "failed", reason: `no complete answer within ${request.timeout_ms} ms` });
     }, request.timeout_ms);
     try {
-      // undici heeds the signal only once a request has a connection, hence the promise beside it.
+      // undici follows the signal only once a request has a connection, hence the promise beside it.
       return await Promise.race([limit.promise, exchange(agent, request, abort.signal)]);
     } finally {
       clearTimeout(timer);

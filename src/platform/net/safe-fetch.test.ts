@@ -457,7 +457,7 @@ test("expired, foreign and wrongly named certificates and old TLS are refused, a
   }
 });
 
-test("a name that is not there and one that leads inside are told in the same words, one that fails to be looked up is not", async () => {
+test("a name that is not there and one that leads inside are shown in the same words, one that fails to be looked up is not", async () => {
   dns.set("empty.example.com", "TXT", ["x"]);
   dns.set("inside.example.com", "A", ["10.0.0.7"]);
   dns.set("alias.example.com", "CNAME", ["inside.example.com"]);

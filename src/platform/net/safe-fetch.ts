@@ -144,7 +144,7 @@ async function fetchOnce(agent: Agent, options: SafeFetchOptions, request: Fetch
 
 type TimeLimit = { reached: Promise<never>; signal: AbortSignal; end(): void };
 
-// undici heeds the signal only once a request has a connection, hence the promise beside it: it covers waiting for DNS,
+// undici follows the signal only once a request has a connection, hence the promise beside it: it covers waiting for DNS,
 // for TLS and for a free connection.
 function timeLimit(ms: number): TimeLimit {
   const abort = new AbortController();
@@ -208,7 +208,7 @@ function explain(error: unknown): { code: FetchFailure; reason: string } {
   if (error instanceof FetchError) return { code: error.code, reason: error.message };
   if (error instanceof errors.HeadersOverflowError)
     return { code: "too_large", reason: "the response's headers are too large" };
-  // What undici says of our own arguments is a bug of ours, not an answer.
+  // What undici says of our own arguments is a bug of Postern, not an answer.
   if (error instanceof errors.InvalidArgumentError || error instanceof TypeError) throw error;
   const { message } = error as Error;
   return { code: "protocol", reason: cleanReason(message) };

@@ -55,7 +55,7 @@ test("without files a certificate is made, kept, and the same at the next start"
   assert.equal(again.fingerprint256, first.fingerprint256);
 });
 
-test("a certificate of ours that a power cut left empty or torn is made again", async () => {
+test("a self-signed certificate that a power cut left empty or torn is made again", async () => {
   const path = join(dir, "self-signed.pem");
   const whole = readFileSync(path, "utf8");
   for (const left of [

@@ -66,7 +66,7 @@ describe("the place of the embedded database", () => {
     assert.deepEqual(await databaseFolder(data, elsewhere), { folder: join(data, "postgres"), moved: false, unused });
   });
 
-  it("is never made anew where it should have been", async () => {
+  it("is never made again where it should have been", async () => {
     rmSync(makeMoved(), { recursive: true });
     await assert.rejects(
       databaseFolder(data, elsewhere),

@@ -203,7 +203,7 @@ describe("a server left over from a killed process", () => {
     await server.stop();
   });
 
-  it("is started anew when other settings are wanted", async () => {
+  it("is started again when other settings are wanted", async () => {
     const other = await otherProcess(dataDir());
     const pid = (await readFile(join(dataDir(), "cluster/postmaster.pid"), "utf8")).split("\n")[0];
     await kill(other);

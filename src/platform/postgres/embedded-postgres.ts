@@ -33,7 +33,7 @@ const run = promisify(execFile);
 
 const LOCK = 0x706f7374; // "post"; the lock is per database, and this one is taken in `postgres`
 const OWNER = "postern";
-/** What the sessions of this process are called, and those of all of ours begin with. */
+/** What the sessions of this process are called, and what all our session names begin with. */
 const USERS = "postern user ";
 const USER_NAME = `${USERS}${process.pid}`;
 const MADE =
@@ -43,7 +43,7 @@ const START_TIMEOUT_MS = 15 * 60_000; // crash recovery of 4 GB of log on a slow
 const STILL_STARTING_EVERY_MS = 10_000;
 const OLD_BACKENDS_TIMEOUT_MS = 30_000;
 const FAST_STOP_TIMEOUT_MS = 60_000;
-const ADMIN_SHUTDOWN = "57P01"; // what a session is told when the server stops; 57P02 would be another's crash
+const ADMIN_SHUTDOWN = "57P01"; // what a session gets when the server stops; 57P02 would be another's crash
 const IMMEDIATE_STOP_TIMEOUT_MS = 20_000;
 const RELOCK_TIMEOUT_MS = 60_000;
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -78,7 +78,7 @@ export type EmbeddedPostgres = {
   restart(): Promise<void>;
   /** Ends all sessions, writes a checkpoint, and resolves when the process is gone. Calling it twice is fine. */
   stop(): Promise<void>;
-  /** Stops it unless other processes of ours use it: then it goes on, and one of them may supervise it. */
+  /** Stops it unless our other processes use it: then it goes on, and one of them may supervise it. */
   leave(): Promise<void>;
   /** Calls `listener` when the server ends and nobody asked for it. */
   onExit(listener: (exit: ServerExit) => void): void;
@@ -230,7 +230,7 @@ async function adopt(server: Server): Promise<void> {
     server.phase = "running";
     server.log(`adopted the PostgreSQL ${server.binaries.version} that was left running as process ${server.pid}`);
   } else {
-    server.log(`the PostgreSQL left running as process ${server.pid} has another version or settings: starting anew`);
+    server.log(`the PostgreSQL left running as process ${server.pid} has another version or settings: starting again`);
     await stop(server);
   }
 }
@@ -383,7 +383,7 @@ async function supervisionLost(server: Server, client: pg.Client): Promise<void>
     if (performance.now() > deadline) return server.log(`PostgreSQL runs, but no longer under our lock: ${why}`);
     await sleep(POLL_MS * 10);
   }
-  if (server.child === null) announce(server, { code: null, signal: null }); // an adopted server is no child of ours
+  if (server.child === null) announce(server, { code: null, signal: null }); // an adopted server is no child of this process
 }
 
 function announce(server: Server, exit: ServerExit): void {

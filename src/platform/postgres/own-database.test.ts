@@ -30,7 +30,7 @@ function logTo(info: (fields: object, message: string) => void): Log {
   return { info, debug: ignore, warn: ignore, error: ignore } as unknown as Log;
 }
 
-/** A process of ours that opens the database of `dataDir` and keeps it until `end`; `said` is what it has to say. */
+/** Our own process that opens the database of `dataDir` and keeps it until `end`; `said` is what it has to say. */
 function openedBy(dataDir: string): { said: Promise<string>; end(): Promise<void> } {
   const code = `const { openOwnDatabase } = await import(${JSON.stringify(script)});
     const ignore = () => undefined;
@@ -136,8 +136,8 @@ describe("the processes of one data folder", () => {
     } finally {
       await database.stop();
     }
-    const told = said.filter((line) => !line.startsWith("debug"));
-    assert.deepEqual(told, ["warn WARNING:  an old index", "warn LOG:  could not write to a file"]);
+    const reported = said.filter((line) => !line.startsWith("debug"));
+    assert.deepEqual(reported, ["warn WARNING:  an old index", "warn LOG:  could not write to a file"]);
   });
 
   it("stop it when they all end at the same moment", async () => {

@@ -24,7 +24,7 @@ export type OwnDatabase = { url: string; stop(): Promise<void> };
 
 type State = { server: EmbeddedPostgres | null; stopped: boolean; turn: Promise<void> };
 
-/** Starts the database of `dataDir`, or joins the one that another process of ours runs there. */
+/** Starts the database of `dataDir`, or joins the one that another of our processes runs there. */
 export async function openOwnDatabase(dataDir: string, log: Log): Promise<OwnDatabase> {
   await refuseLostDatabase(dataDir, () => isDatabaseMade(dataDir));
   const { folder, moved, unused } = await databaseFolder(dataDir);

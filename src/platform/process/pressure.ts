@@ -52,7 +52,7 @@ export async function watchPressure(
       "postern_memory_share",
       "Memory used of what this process may have, with the embedded database, 0 to 1",
     ),
-    short: world.metrics.gauge("postern_short", "1 while new work is put off for want of it", ["what"]),
+    short: world.metrics.gauge("postern_short", "1 while new work is refused for now because it is short", ["what"]),
   };
 
   async function look(): Promise<void> {
@@ -68,7 +68,7 @@ export async function watchPressure(
     gauges.short.set({ what }, is ? 1 : 0);
     if (short[what] === is) return;
     short[what] = is;
-    if (is) world.log.error({ what }, "new work is put off: there is not enough of it");
+    if (is) world.log.error({ what }, "new work is refused for now: there is not enough of it");
     else world.log.info({ what }, "new work is taken again");
   }
 

@@ -60,7 +60,7 @@ test("work that is due at most every so often is due again at once when it faile
   assert.equal(done, 3, "a clock that was set back holds nothing up");
 });
 
-test("a sweep goes on until there is nothing more, ends when it is told to, and is bounded", async () => {
+test("a sweep goes on until there is nothing more, ends when it is asked to, and is bounded", async () => {
   const left = [5, 5, 2, 0, 9];
   await sweep(undefined, async () => left.shift() ?? 0);
   assert.deepEqual(left, [9]);

@@ -54,7 +54,7 @@ test("a process that works in pieces is left alone, and the guard does not keep 
   assert.deepEqual(await guarded(IN_PIECES), { signal: null, code: 0, said: "" });
 });
 
-test("a role that goes round is left alone, one that stands still is told of once, one that has ended never", async (t) => {
+test("a role that goes round is left alone, one that stands still is reported once, one that has ended never", async (t) => {
   mock.timers.enable({ apis: ["setInterval"] });
   t.after(() => mock.timers.reset());
   const metrics = createMetrics();

@@ -88,7 +88,7 @@ test("folder: a key that is not one never becomes a path", async () => {
   }
 });
 
-test("folder: bytes that no longer match their key are reported, not returned; a shortened file is written anew", async () => {
+test("folder: bytes that no longer match their key are reported, not returned; a shortened file is written again", async () => {
   const dir = newFolder();
   const blobs = createFolderBlobs(dir);
   const bytes = Buffer.from("precious");
@@ -153,7 +153,7 @@ test("folder: a failed fsync ends the process, and nothing is kept after it", as
   assert.equal(await first.exists(digest(Buffer.from("lost"))), false);
   assert.equal(ended.length, 1);
   assert.ok(ended[0] instanceof FsyncFailure);
-  // The folder's fsync may fail after the file has its name: whoever comes again finds it, and must not be told it is kept.
+  // The folder's fsync may fail after the file has its name: whoever comes again finds it, and must not learn that it is kept.
   const second = createFolderBlobs(dir);
   await withFsync(failing("EIO"), () => assert.rejects(second.put(Buffer.from("makes the folders")), FsyncFailure));
   assert.equal(ended.length, 2);

@@ -101,7 +101,7 @@ const S3_LIMITS = { answer_ms: 10_000, request_ms: 60_000 };
 
 /**
  * Blobs as files `<dir>/ab/cd/<key>`, written aside, fsynced, renamed, and the folders fsynced. The folder may be shared by
- * processes. `endProcess` is told of a failed fsync, whoever asked; nothing more is kept then.
+ * processes. `endProcess` gets a failed fsync, whoever asked; nothing more is kept then.
  */
 export function createFolderBlobs(dir: string, endProcess: (failure: FsyncFailure) => void): Blobs {
   const folders = createFolders(dir);
@@ -109,7 +109,7 @@ export function createFolderBlobs(dir: string, endProcess: (failure: FsyncFailur
   let doubt: FsyncFailure | null = null;
   return inTrouble({
     put: async (bytes) => {
-      // The file may be there and be lost with the next power cut: whoever comes again is not told that it is kept.
+      // The file may be there and be lost with the next power cut: whoever comes again must not learn that it is kept.
       if (doubt) throw doubt;
       try {
         return await put(bytes);
@@ -139,18 +139,18 @@ export function createFolderBlobs(dir: string, endProcess: (failure: FsyncFailur
 
 /** The same store, whose own failures are all of one kind. */
 function inTrouble(blobs: Blobs): Blobs {
-  const told = <T>(work: Promise<T>): Promise<T> =>
+  const reported = <T>(work: Promise<T>): Promise<T> =>
     work.catch((cause) => {
       if (isStoreTrouble(cause)) throw cause;
       const trouble = describeTrouble(cause);
       throw new BlobsUnavailable(`the store of large bodies fails: ${trouble.message}`, { cause: trouble });
     });
   return {
-    put: (bytes) => told(blobs.put(bytes)),
-    get: async (key) => told(blobs.get(checked(key))),
-    stream: async (key) => told(blobs.stream(checked(key))),
-    delete: async (key) => told(blobs.delete(checked(key))),
-    exists: async (key) => told(blobs.exists(checked(key))),
+    put: (bytes) => reported(blobs.put(bytes)),
+    get: async (key) => reported(blobs.get(checked(key))),
+    stream: async (key) => reported(blobs.stream(checked(key))),
+    delete: async (key) => reported(blobs.delete(checked(key))),
+    exists: async (key) => reported(blobs.exists(checked(key))),
   };
 }
 

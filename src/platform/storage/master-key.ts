@@ -1,5 +1,5 @@
 // The master key and its database belong together: under another key DKIM keys and webhook secrets cannot be opened, every
-// masked address is unknown, and what is sealed anew cannot be opened with the right one. So the database remembers a
+// masked address is unknown, and what is sealed again cannot be opened with the right one. So the database remembers a
 // keyed digest, and who comes with another key is refused before anything is sent or accepted. Not here: where the key
 // comes from (config.ts), and sealing (seal.ts).
 import type { Config } from "../../config.ts";

@@ -26,7 +26,7 @@ const SMALL_PIECES_MAX = 64;
 const ROOM_STEP_BYTES = 256 * 1024;
 
 export type Incomer = {
-  /** A promise when the client must wait for the disk. What goes wrong is told by `whole`, and the rest goes nowhere. */
+  /** A promise when the client must wait for the disk. What goes wrong is the answer of `whole`, and the rest goes nowhere. */
   write(piece: Buffer): void | Promise<void>;
   /**
    * The whole message; `giveBack` its memory when it is stored. Waits while too many large ones are in memory. Rejects

@@ -179,7 +179,7 @@ export async function settleAccept(db: Query, orgId: string, id: string): Promis
 /**
  * All bodies as one binary parameter, cut up by the server: as an array they would go as text, in hex, twice as long.
  * Measured at 4 KB a message, arrays in binary form as well: 38–60 µs of the server's processor a message instead of
- * 97–135, and 14 of ours instead of 36.
+ * 97–135, and ours 14 instead of 36.
  */
 function joinBodies(bodies: AcceptColumns["bodies"]): { bytes: Buffer; rows: Record<string, unknown>[] } {
   let end = 0;

@@ -1,5 +1,5 @@
 // Which of several e-mails still fit into their windows, in order: each takes what the ones before it left. Only a
-// forecast; the accepting statement decides, and when others were quicker the e-mails are fitted anew.
+// forecast; the accepting statement decides, and when others were quicker the e-mails are fitted again.
 import type { Refusal } from "../../platform/refusal.ts";
 import { overAllowance } from "../prepare/allowances.ts";
 import type { Allowance, Prepared, UsedReader } from "../types.ts";

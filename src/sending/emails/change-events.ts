@@ -1,4 +1,4 @@
-// The timeline entries of what people do to mail that was accepted: no attempt of ours, and no webhook hears of them.
+// The timeline entries of what people do to mail that was accepted: no attempt is made, and no webhook hears of them.
 import { type MailEvent, recordEvents } from "../../events/events.ts";
 import type { Tx } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";

@@ -104,10 +104,10 @@ export async function listEvents(world: Pick<World, "db">, orgId: string, id: st
   return world.db.asOrg(orgId, async (tx) => {
     const row = await requireRow(tx, orgId, id);
     const recipients = await queries.listRecipients(tx, orgId, [row.id]);
-    const told = await timeline(tx, orgId, row.id);
-    const later = new Set(told.map(({ recipient }) => recipient));
+    const reported = await timeline(tx, orgId, row.id);
+    const later = new Set(reported.map(({ recipient }) => recipient));
     const accepted = recipients.map((recipient, place) => acceptedEvent(row, recipient, { place, later }));
-    return [...accepted, ...told];
+    return [...accepted, ...reported];
   });
 }
 

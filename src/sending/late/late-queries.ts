@@ -1,4 +1,4 @@
-// SQL for what is heard of a message after it left: reading who it went to, and the moves from delivered to bounced or
+// SQL for what becomes known of a message after it left: reading who it went to, and the moves from delivered to bounced or
 // complained.
 import type { Query, Tx } from "../../platform/database/db.ts";
 

@@ -73,10 +73,10 @@ async function make({ status, environment = "live", origin = "api", owner, ambig
 async function hear(given: Given, report: LateReport): Promise<[ReportResult, string, boolean]> {
   const { world } = api;
   const { email, ...key } = await make(given);
-  const heard = await world.db.transaction((tx) => recordLateReport(tx, world, key, report));
+  const noted = await world.db.transaction((tx) => recordLateReport(tx, world, key, report));
   const { body } = await api.ask("GET", `/v1/emails/${key.message_id}`);
   const suppressed = await api.ask("GET", `/v1/suppressions/check?email=${email}`);
-  return [heard, body.email.recipients[0].status, suppressed.body.suppressed];
+  return [noted, body.email.recipients[0].status, suppressed.body.suppressed];
 }
 
 test("what was delivered bounces or is complained about; what has ended otherwise stays as it is", async () => {
@@ -105,7 +105,7 @@ test("mail that waits is moved only when a server may have it, and never out of 
   assert.ok(left.every(({ owner }) => owner === null || owner === 7) && left.length === 6, JSON.stringify(left));
 });
 
-test("a warning changes no state, and nothing is heard of test mail or of what is gone", async () => {
+test("a warning changes no state, and nothing is recorded for test mail or for what is gone", async () => {
   assert.deepEqual(await hear({ status: "delivered" }, WARNING), ["recorded", "delivered", false]);
   assert.deepEqual(await hear({ status: "bounced" }, WARNING), ["known", "bounced", false]);
   assert.deepEqual(await hear({ status: "queued", owner: 7 }, WARNING), ["not_sent", "queued", false]);

@@ -1,5 +1,5 @@
-// What is heard of a message after a server took it: a bounce, a warning that it is late, a complaint: the late
-// moves from delivered to bounced and to complained. Each report is heard once: the recipient's state is the memory, so
+// What becomes known of a message after a server took it: a bounce, a warning that it is late, a complaint: the late
+// moves from delivered to bounced and to complained. Each report counts once: the recipient's state is the memory, so
 // the same report again, or a second one, changes nothing. Who may report is decided by the caller (mail/bounce-token.ts).
 import { lastEventAt, type MailEvent, recordEvents, suppressOnly } from "../../events/events.ts";
 import type { Query, Tx } from "../../platform/database/db.ts";
@@ -34,7 +34,7 @@ export type LateComplaint = {
 export type LateReport = LateBounce | LateComplaint;
 
 /**
- * `recorded`; `known`: the recipient has bounced or complained already, or was told to be late; `not_sent`: no server has
+ * `recorded`; `known`: the recipient has bounced or complained already, or was reported late already; `not_sent`: no server has
  * this message of us (test mail, canceled, not yet tried), so the report cannot be true; `in_flight`: an attempt is under
  * way, ask again when it is over; `gone`: the message is past its retention.
  */
@@ -42,7 +42,7 @@ export type ReportResult = "recorded" | "known" | "not_sent" | "in_flight" | "go
 
 type LateWorld = Pick<World, "clock" | "random">;
 
-/** Warnings about one recipient are told this often at most, as deferrals of our own are. */
+/** Warnings about one recipient are reported this often at most, as our own deferrals are. */
 const WARNING_EVERY_MS = 4 * 3_600_000;
 
 export type SentDelivery = queries.DeliveryKey & {
@@ -104,9 +104,9 @@ type About = {
 async function recordWarning(tx: Tx, world: LateWorld, about: About, report: LateBounce): Promise<ReportResult> {
   const { key, recipient } = about;
   if (recipient.status !== "delivered") return recipient.status === "queued" ? "not_sent" : "known";
-  const told = await lastEventAt(tx, { ...key, recipient: recipient.email, event_type: "deferred" });
-  const sinceTake = told !== null && recipient.delivered_at !== null && told >= recipient.delivered_at;
-  if (sinceTake && world.clock.now() - told.getTime() < WARNING_EVERY_MS) return "known";
+  const reported = await lastEventAt(tx, { ...key, recipient: recipient.email, event_type: "deferred" });
+  const sinceTake = reported !== null && recipient.delivered_at !== null && reported >= recipient.delivered_at;
+  if (sinceTake && world.clock.now() - reported.getTime() < WARNING_EVERY_MS) return "known";
   await recordEvents(tx, world, [toEvent(world, about, report)]);
   return "recorded";
 }
@@ -154,7 +154,7 @@ function toEvent(world: LateWorld, { key, message, recipient }: About, report: L
     message_id: key.message_id,
     recipient: recipient.email,
     at: new Date(world.clock.now()),
-    // No attempt of ours: statistics count a recipient as sent by its first one.
+    // No attempt was made here: statistics count a recipient as sent by its first one.
     attempt: null,
     mx_ip: null,
     source_ip: null,

@@ -22,7 +22,7 @@ export function donePage(leave: { email: string; list: string | null }): string 
   );
 }
 
-/** The link is not one of ours, or the request says nothing. */
+/** This service did not write the link, or the request says nothing. */
 export function errorPage(title: string, sentence: string): string {
   return page(title, `<p>${escapeHtml(sentence)}</p>`);
 }

@@ -59,6 +59,9 @@ function sendUnknown(reply: FastifyReply) {
   return sendPage(
     reply,
     404,
-    errorPage("Link not known", "This link is not complete or not one of ours. Copy it whole from the mail."),
+    errorPage(
+      "Link not known",
+      "This link is not complete, or this service did not write it. Copy it whole from the mail.",
+    ),
   );
 }

@@ -34,7 +34,7 @@ async function customer(plan: keyof typeof PLANS, quota: number | null) {
   return { org_id, live_key, test_key, send };
 }
 
-test("the quota counts accepted recipients and is told in every answer", async () => {
+test("the quota counts accepted recipients and is shown in every answer", async () => {
   const { send } = await customer("starter", 10);
   const { body } = await send(3);
   assert.deepEqual([body.quota_limit, body.quota_used, body.quota_remaining], [10, 3, 7]);

@@ -92,7 +92,7 @@ function finish(
   if (!head.has_date) added += `Date: ${date}\r\n`;
   if (head.message_id === null) added += `Message-ID: <${made.rfc_message_id}>\r\n`;
   const body = bytes.subarray(head.body_offset);
-  // Of what the customer wrote: EHLO told him how much he may (RFC 1870 §4), and he knows nothing of our fields.
+  // Of what the customer wrote: EHLO gave them the limit (RFC 1870 §4), and they know nothing of our fields.
   if (bytes.length > MESSAGE_BYTES_MAX) throw tooLarge();
   return Buffer.concat([Buffer.from(added), ...head.kept, Buffer.from("\r\n"), body, lastLineEnd(body)]);
 }

@@ -36,7 +36,7 @@ export type Wanted = {
 /**
  * Events behind `after`, oldest first. A transaction that began earlier may commit later, so what is written by one that is not
  * older than all that are under way waits for them: whoever reads never passes over an event. `after` may also be an id
- * without a row; then what has a later id counts. A database that was restored elsewhere counts its transactions anew:
+ * without a row; then what has a later id counts. A database that was restored elsewhere counts its transactions again:
  * numbers from before are then ahead of it, and a row that has one stands before all others. Index: webhook_event_listened.
  */
 export function readEvents(db: Query, orgId: string, wanted: Wanted, limit: number) {

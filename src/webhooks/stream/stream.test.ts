@@ -43,11 +43,11 @@ async function listen(key: string, query: string, headers: Record<string, string
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     call.on("response", resolve).on("error", reject).end();
   });
-  const heard = { text: "" };
+  const noted = { text: "" };
   answer.setEncoding("utf8").on("data", (text: string) => {
-    heard.text += text;
+    noted.text += text;
   });
-  return { answer, heard, stop: () => void call.destroy() };
+  return { answer, noted, stop: () => void call.destroy() };
 }
 
 test("events are read with the bytes that a webhook gets, and the next request goes on behind them", async () => {
@@ -160,16 +160,16 @@ test("a stream has each event under its id and name, and goes on behind Last-Eve
   await produce(api, [one]);
   const block = ({ event_id, event: name }: OutgoingEvent, body: string) =>
     `id: ${event_id}\nevent: ${name}\ndata: ${body}\n\n`;
-  await until("the first event is there", () => first.heard.text.includes(block(one, bodyOf(one).toString())));
+  await until("the first event is there", () => first.noted.text.includes(block(one, bodyOf(one).toString())));
   first.stop();
   await produce(api, [two]);
   const again = await listen(live_key, "", { "last-event-id": one.event_id });
-  await until("the second is there", () => again.heard.text.includes(block(two, bodyOf(two).toString())));
-  assert.ok(!again.heard.text.includes(one.event_id), "the first does not come again");
+  await until("the second is there", () => again.noted.text.includes(block(two, bodyOf(two).toString())));
+  assert.ok(!again.noted.text.includes(one.event_id), "the first does not come again");
   again.stop();
 });
 
-test("more than twenty waiting requests of one organization are put off, others are not", async () => {
+test("more than twenty waiting requests of one organization are refused for now, others are not", async () => {
   const [greedy, modest] = [await reader(), await reader()];
   const streams = await Promise.all(
     Array.from({ length: 20 }, () => listen(greedy.live_key, `?after=${greedy.start}`)),

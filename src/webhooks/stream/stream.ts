@@ -126,7 +126,7 @@ function createRings(world: StreamWorld) {
     rungAtMs = world.clock.monotonic();
     for (const bell of bells) bell.ring();
   };
-  const own: Bell = { ring, heard: async () => false };
+  const own: Bell = { ring, rang: async () => false };
   const stopInProcess = listenInProcess(world.db, own, "reader");
   let others: Promise<{ close(): Promise<void> }> | null = null;
   return {
@@ -143,7 +143,7 @@ function createRings(world: StreamWorld) {
           const isSoon = world.clock.monotonic() - rungAtMs < SOON_FOR_MS;
           const end = () => bell.ring();
           signal.addEventListener("abort", end, { once: true });
-          await bell.heard(Math.max(0, Math.min(leftMs, isSoon ? LOOK_SOON_MS : LOOK_EVERY_MS)));
+          await bell.rang(Math.max(0, Math.min(leftMs, isSoon ? LOOK_SOON_MS : LOOK_EVERY_MS)));
           signal.removeEventListener("abort", end);
         },
         leave: () => void bells.delete(bell),

@@ -1,4 +1,4 @@
-// Addresses: the strict reading of ours, the tolerant one of other people's header fields, and that no two of our own
+// Addresses: our strict reading, the tolerant one of other people's header fields, and that no two of our own
 // readings of one text disagree about whom it names.
 import assert from "node:assert/strict";
 import { formatMailbox, normalizeDomain, parseAddress, parseMailbox } from "../../../src/mail/address.ts";
@@ -47,7 +47,7 @@ const SHARED = ["address-syntax/*"];
 
 const address: Target = {
   name: "address",
-  holds: "an address that is accepted is read the same again, by RCPT, in a header field and by every reader of ours",
+  holds: "an address that is accepted is read the same again, by RCPT, in a header field and by each of our readers",
   seeds: { lines: "address.jsonl", shared: SHARED },
   words: WORDS,
   bytes_max: 8_192,

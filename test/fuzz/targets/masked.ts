@@ -82,7 +82,7 @@ async function readable(bytes: Buffer): Promise<string> {
 
 const maskedReply: Target = {
   name: "masked-reply",
-  holds: "a reply is held, refused, or shows the mailbox it comes from nowhere, and has a header of ours alone",
+  holds: "a reply is held, refused, or shows the mailbox it comes from nowhere, and has our own header alone",
   seeds: { files: ["masked"], shared: ["masked-forwarding/**/*.eml", "mime-misc/**/*.eml"] },
   words: [...DISGUISED, ...CARRIERS, ...PIECES, REVERSE],
   bytes_max: 32_768,

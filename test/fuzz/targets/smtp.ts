@@ -242,9 +242,9 @@ const framingOut: Target = {
   },
 };
 
-type Heard = { code: number; isLast: boolean; text: string };
+type Noted = { code: number; isLast: boolean; text: string };
 
-function readReplies(said: string): Heard[] {
+function readReplies(said: string): Noted[] {
   assert.ok(said === "" || said.endsWith("\r\n"), "a reply does not end its line");
   return said
     .split("\r\n")
@@ -288,7 +288,7 @@ const SESSION_LIMITS = {
 
 type Kept = { from: string; to: string[]; content: Buffer };
 
-async function converse(input: Buffer): Promise<{ said: Heard[]; kept: Kept[]; failures: unknown[]; open: number }> {
+async function converse(input: Buffer): Promise<{ said: Noted[]; kept: Kept[]; failures: unknown[]; open: number }> {
   const said: string[] = [];
   const kept: Kept[] = [];
   const failures: unknown[] = [];

@@ -934,7 +934,7 @@ export type DomainMetrics = {
   total_sent: number;
   /** Accepted by the recipient's mail exchanger */
   total_delivered: number;
-  /** Recipients whose first attempt was put off; many are delivered later */
+  /** Recipients whose first attempt was deferred; many are delivered later */
   total_deferred: number;
   /** Refused for good, delayed bounces included */
   total_bounced: number;
@@ -1009,7 +1009,7 @@ export type DomainStatsDay = {
   total_sent: number;
   /** Accepted by the recipient's mail exchanger */
   total_delivered: number;
-  /** Recipients whose first attempt was put off; many are delivered later */
+  /** Recipients whose first attempt was deferred; many are delivered later */
   total_deferred: number;
   /** Refused for good, delayed bounces included */
   total_bounced: number;
@@ -1038,7 +1038,7 @@ export type DomainStatsHour = {
   total_sent: number;
   /** Accepted by the recipient's mail exchanger */
   total_delivered: number;
-  /** Recipients whose first attempt was put off; many are delivered later */
+  /** Recipients whose first attempt was deferred; many are delivered later */
   total_deferred: number;
   /** Refused for good, delayed bounces included */
   total_bounced: number;
@@ -1202,7 +1202,7 @@ export type EmailContent = {
   attachments: EmailAttachment[];
 };
 
-/** The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours */
+/** The mail was deferred and is tried again; sent on the first deferral, then at most every 4 hours */
 export type EmailDeferredEvent = {
   /** When the event was made */
   timestamp: string;
@@ -1230,7 +1230,7 @@ export type EmailDeferredEvent = {
   diag_code: string | null;
   /** What the server said */
   diag_message: string | null;
-  /** The attempt that was put off, from 1 */
+  /** The attempt that was deferred, from 1 */
   attempt: number | null;
   /** RFC 3339, UTC */
   next_attempt_at: string | null;
@@ -1704,7 +1704,7 @@ export type IpPoolAddressRequestInput = {
 export type IpPoolFigures = {
   /** Mail that servers accepted */
   delivered: number;
-  /** Mail that servers put off */
+  /** Mail that servers deferred */
   deferred: number;
   /** Mail that servers refused */
   bounced: number;
@@ -1728,7 +1728,7 @@ export type IspStats = {
   total_sent: number;
   /** Accepted by the recipient's mail exchanger */
   total_delivered: number;
-  /** Recipients whose first attempt was put off; many are delivered later */
+  /** Recipients whose first attempt was deferred; many are delivered later */
   total_deferred: number;
   /** Refused for good, delayed bounces included */
   total_bounced: number;
@@ -1881,7 +1881,7 @@ export type MaskedAlias = {
   unopened_files: "hold" | "send" | (string & {});
   /** Whether replies may show the name of the destination's owner */
   own_name: "leave" | "replace" | (string & {});
-  /** When a reply's author is told of changes */
+  /** When a reply's author is mailed changes */
   reply_report: "never" | "hidden" | "always" | (string & {});
   /** Whether forwards keep pictures that track */
   tracking_pixels: "leave" | "cut" | (string & {});

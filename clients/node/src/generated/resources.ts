@@ -1086,7 +1086,7 @@ export type Resources = {
      */
     resume(id: string, options?: RequestOptions): Promise<Warming>;
     /**
-     * Start warming, or begin anew at a phase. A domain starts by itself when its SPF and DKIM verify. Start it
+     * Start warming, or begin again at a phase. A domain starts by itself when its SPF and DKIM verify. Start it
      * by hand to begin at another phase, or at `warmed` where providers know the domain already.
      */
     start(id: string, input?: StartWarmingRequest, options?: RequestOptions): Promise<Warming>;
@@ -1142,7 +1142,7 @@ export type Resources = {
       list(query?: ListWebhookDeliveriesQuery, options?: RequestOptions): PagePromise<WebhookDelivery>;
       /**
        * Send a finished delivery again, or a queued one now. The same event with the same body and `event_id`;
-       * the attempt is new and signed anew.
+       * the attempt is new and signed again.
        */
       replay(id: string, options?: RequestOptions): Promise<WebhookDelivery>;
     };

@@ -76,7 +76,7 @@ final class Warming
     }
 
     /**
-     * Start warming, or begin anew at a phase. A domain starts by itself when its SPF and DKIM verify.
+     * Start warming, or begin again at a phase. A domain starts by itself when its SPF and DKIM verify.
      * Start it by hand to begin at another phase, or at `warmed` where providers know the domain already.
      *
      * @param array{

@@ -50,7 +50,7 @@ final class WebhooksDeliveries
 
     /**
      * Send a finished delivery again, or a queued one now. The same event with the same body and
-     * `event_id`; the attempt is new and signed anew.
+     * `event_id`; the attempt is new and signed again.
      *
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

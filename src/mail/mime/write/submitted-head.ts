@@ -27,7 +27,7 @@ export type SubmittedHead = {
   body_offset: number;
 };
 
-/** `author`: whom the message says it is from cannot be told, or is told twice. */
+/** `author`: the author cannot be read, or is named twice. */
 export type SubmittedResult =
   | { ok: true; head: SubmittedHead }
   | { ok: false; problem: "malformed" | "author"; reason: string };

@@ -13,7 +13,7 @@ const NESTING_MAX = 5;
 /** RFC 5322 §2.1.1, RFC 5321 §4.5.3.1.6. */
 export const LINE_OCTETS_MAX = 998;
 
-/** Which bodies are encoded anew; what is `signed` stays as it is; what parts around them say of themselves then. */
+/** Which bodies are encoded again; what is `signed` stays as it is; what parts around them say of themselves then. */
 type Way = { needs(body: Buffer): boolean; keepsSigned: boolean; label: string | null };
 
 const SEVEN_BIT: Way = { needs: (body) => !isAscii(body), keepsSigned: false, label: "7bit" };

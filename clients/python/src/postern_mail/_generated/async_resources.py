@@ -913,7 +913,7 @@ class AsyncWarming:
         return answer
 
     async def start(self, id: str, input: Optional[m.StartWarmingRequest] = None, *, options: Optional[RequestOptions] = None) -> m.Warming:
-        """Start warming, or begin anew at a phase. A domain starts by itself when its SPF and DKIM
+        """Start warming, or begin again at a phase. A domain starts by itself when its SPF and DKIM
         verify. Start it by hand to begin at another phase, or at `warmed` where providers know the
         domain already."""
         answer: m.Warming = await self._transport.request(Call("POST", f"/v1/domains/{segment(id)}/warming/start", json={} if input is None else input, has_json=True), options)
@@ -935,7 +935,7 @@ class AsyncWebhooksDeliveries:
 
     async def replay(self, id: str, *, options: Optional[RequestOptions] = None) -> m.WebhookDelivery:
         """Send a finished delivery again, or a queued one now. The same event with the same body and
-        `event_id`; the attempt is new and signed anew."""
+        `event_id`; the attempt is new and signed again."""
         answer: m.WebhookDelivery = inside(await self._transport.request(Call("POST", f"/v1/webhook-deliveries/{segment(id)}/replay"), options), "delivery")
         return answer
 

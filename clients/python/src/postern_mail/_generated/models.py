@@ -1283,7 +1283,7 @@ _DomainMetricsRequired = TypedDict("_DomainMetricsRequired", {
     "total_sent": "int",
     # Accepted by the recipient's mail exchanger
     "total_delivered": "int",
-    # Recipients whose first attempt was put off; many are delivered later
+    # Recipients whose first attempt was deferred; many are delivered later
     "total_deferred": "int",
     # Refused for good, delayed bounces included
     "total_bounced": "int",
@@ -1384,7 +1384,7 @@ _DomainStatsDayRequired = TypedDict("_DomainStatsDayRequired", {
     "total_sent": "int",
     # Accepted by the recipient's mail exchanger
     "total_delivered": "int",
-    # Recipients whose first attempt was put off; many are delivered later
+    # Recipients whose first attempt was deferred; many are delivered later
     "total_deferred": "int",
     # Refused for good, delayed bounces included
     "total_bounced": "int",
@@ -1420,7 +1420,7 @@ _DomainStatsHourRequired = TypedDict("_DomainStatsHourRequired", {
     "total_sent": "int",
     # Accepted by the recipient's mail exchanger
     "total_delivered": "int",
-    # Recipients whose first attempt was put off; many are delivered later
+    # Recipients whose first attempt was deferred; many are delivered later
     "total_deferred": "int",
     # Refused for good, delayed bounces included
     "total_bounced": "int",
@@ -1656,7 +1656,7 @@ _EmailDeferredEventRequired = TypedDict("_EmailDeferredEventRequired", {
     "diag_code": "Optional[str]",
     # What the server said
     "diag_message": "Optional[str]",
-    # The attempt that was put off, from 1
+    # The attempt that was deferred, from 1
     "attempt": "Optional[int]",
     # RFC 3339, UTC
     "next_attempt_at": "Optional[str]",
@@ -1666,7 +1666,7 @@ _EmailDeferredEventOptional = TypedDict("_EmailDeferredEventOptional", {
 
 
 class EmailDeferredEvent(_EmailDeferredEventRequired, _EmailDeferredEventOptional):
-    """The mail was put off and is tried again; sent on the first deferral, then at most every 4 hours"""
+    """The mail was deferred and is tried again; sent on the first deferral, then at most every 4 hours"""
 
 
 _EmailDeliveredEventRequired = TypedDict("_EmailDeliveredEventRequired", {
@@ -2276,7 +2276,7 @@ class IpPoolAddressRequestInput(_IpPoolAddressRequestInputRequired, _IpPoolAddre
 _IpPoolFiguresRequired = TypedDict("_IpPoolFiguresRequired", {
     # Mail that servers accepted
     "delivered": "int",
-    # Mail that servers put off
+    # Mail that servers deferred
     "deferred": "int",
     # Mail that servers refused
     "bounced": "int",
@@ -2313,7 +2313,7 @@ _IspStatsRequired = TypedDict("_IspStatsRequired", {
     "total_sent": "int",
     # Accepted by the recipient's mail exchanger
     "total_delivered": "int",
-    # Recipients whose first attempt was put off; many are delivered later
+    # Recipients whose first attempt was deferred; many are delivered later
     "total_deferred": "int",
     # Refused for good, delayed bounces included
     "total_bounced": "int",
@@ -2515,7 +2515,7 @@ _MaskedAliasRequired = TypedDict("_MaskedAliasRequired", {
     "unopened_files": "Union[Literal['hold', 'send'], str]",
     # Whether replies may show the name of the destination's owner
     "own_name": "Union[Literal['leave', 'replace'], str]",
-    # When a reply's author is told of changes
+    # When a reply's author is mailed changes
     "reply_report": "Union[Literal['never', 'hidden', 'always'], str]",
     # Whether forwards keep pictures that track
     "tracking_pixels": "Union[Literal['leave', 'cut'], str]",

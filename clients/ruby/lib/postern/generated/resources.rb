@@ -1529,7 +1529,7 @@ module Postern
         @transport.request("POST", "/v1/domains/#{Transport.segment(id)}/warming/resume", options: options)
       end
 
-      # Start warming, or begin anew at a phase. A domain starts by itself when its SPF and DKIM verify.
+      # Start warming, or begin again at a phase. A domain starts by itself when its SPF and DKIM verify.
       # Start it by hand to begin at another phase, or at `warmed` where providers know the domain already.
       # @param id [String]
       # @option input [String] :phase Where to begin, on its first day; warmed for a domain that is warm
@@ -1562,7 +1562,7 @@ module Postern
       end
 
       # Send a finished delivery again, or a queued one now. The same event with the same body and
-      # `event_id`; the attempt is new and signed anew.
+      # `event_id`; the attempt is new and signed again.
       # @param id [String]
       # @return [Record]
       def replay(id, options: {})
