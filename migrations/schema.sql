@@ -697,6 +697,32 @@ alter table ip_pool enable row level security;
 alter table ip_pool force row level security;
 create policy tenant on ip_pool as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table key_ring (
+  number smallint not null,
+  master_key bytea not null,
+  sealed bytea not null,
+  made_at timestamp with time zone default now() not null,
+  constraint key_ring_pkey PRIMARY KEY (number),
+  constraint key_ring_master_key_key UNIQUE (master_key)
+);
+alter table key_ring enable row level security;
+alter table key_ring force row level security;
+create policy system on key_ring as permissive for all using (( SELECT postern_system() AS postern_system));
+
+create table key_ring_use (
+  process uuid not null,
+  machine text not null,
+  pid integer not null,
+  master_key bytea not null,
+  newest_data_key smallint not null,
+  seals_with smallint not null,
+  seen_at timestamp with time zone default now() not null,
+  constraint key_ring_use_pkey PRIMARY KEY (process)
+);
+alter table key_ring_use enable row level security;
+alter table key_ring_use force row level security;
+create policy system on key_ring_use as permissive for all using (( SELECT postern_system() AS postern_system));
+
 create table lane (
   id bigint generated always as identity not null,
   org_id uuid not null,
@@ -1005,6 +1031,7 @@ create table master_key (
   is_only boolean default true not null,
   key_id smallint,
   digest bytea,
+  data_key smallint default 0 not null,
   constraint master_key_pkey PRIMARY KEY (is_only),
   constraint master_key_is_only_check CHECK (is_only)
 );

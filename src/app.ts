@@ -48,6 +48,7 @@ import { serverTls } from "./platform/net/server-tls.ts";
 import { ownVersion } from "./platform/own-version.ts";
 import { type Pressure, watchPressure } from "./platform/process/pressure.ts";
 import { guardEventLoop, watchRoles } from "./platform/process/watchdog.ts";
+import { followKeyRing } from "./platform/storage/follow-key-ring.ts";
 import { createSpool } from "./platform/storage/spool.ts";
 import type { World } from "./platform/world.ts";
 import {
@@ -303,6 +304,7 @@ function noteBuild({ metrics }: Pick<World, "metrics">, roles: readonly Role[]):
 /** Answers where the API is, if it is here. What was started is in `parts` even when the rest cannot be. */
 async function startParts(world: World, roles: readonly Role[], beginning: Beginning): Promise<string | null> {
   const { parts } = beginning;
+  parts.push({ name: "key ring", stop: (await followKeyRing(world)).stop });
   const engine = createEngine(world);
   const certificates = await startCertificates(world, roles);
   engine.certificates = certificates;

@@ -232,10 +232,11 @@ describe("the doctor and the database", () => {
 
   it("sees a master key that is not the one the database was sealed with, and none at all", async () => {
     const db = openDb(database.url, { onError: () => undefined });
-    const right = { POSTERN_MASTER_KEY: "ab".repeat(32) };
+    const KEY = Buffer.alloc(32, 0xab);
+    const right = { POSTERN_MASTER_KEY: KEY.toString("hex") };
     try {
       assert.equal(named(await look(right), "master key").length, 1, "a database that has sealed nothing knows none");
-      await acceptMasterKey({ db, seal: createSeal(Buffer.alloc(32, 0xab)) });
+      await acceptMasterKey({ db, seal: createSeal(KEY), config: { data_dir: "", master_key: KEY } });
       assert.deepEqual([...new Set(named(await look(right), "master key").map(({ status }) => status))], ["ok"]);
       for (const [change, says] of [
         [{ POSTERN_MASTER_KEY: "cd".repeat(32) }, /was sealed with another master key/],
@@ -246,6 +247,7 @@ describe("the doctor and the database", () => {
       }
     } finally {
       await db.execute("delete from master_key");
+      await db.execute("delete from key_ring");
       await db.close();
     }
   });

@@ -11,6 +11,7 @@ import { createEngine, mountFeatures, mountOpenRoutes } from "./app.ts";
 import type { Config } from "./config.ts";
 import { createLog } from "./platform/process/log.ts";
 import { createFolderBlobs } from "./platform/storage/blobs.ts";
+import { followKeyRing } from "./platform/storage/follow-key-ring.ts";
 import type { World } from "./platform/world.ts";
 import { buildWorld } from "./world.ts";
 
@@ -34,6 +35,7 @@ setInterval(() => followClock().catch(() => undefined), SKEW_EVERY_MS).unref();
 const asking = new Map<string, HeavyRequest>();
 const processor = meter();
 let opened: ReturnType<typeof openServer> | null = null;
+let following: { stop(): Promise<void> } | null = null;
 
 port.on("message", (message: ToHeavy) => {
   if (message.kind === "stop") void stop();
@@ -82,6 +84,7 @@ function theServer(): ReturnType<typeof openServer> {
 
 async function openServer() {
   await followClock();
+  following ??= await followKeyRing(world);
   const engine = createEngine(world);
   return createInnerServer(world, {
     mount: (api) => mountFeatures(api, world, engine),
@@ -110,6 +113,7 @@ function openOwnWorld(): World {
 async function stop(): Promise<void> {
   const server = await opened?.catch(() => null);
   await server?.app.close();
+  await following?.stop();
   await world.traces?.stop();
   await world.db.close();
   process.exit(0);

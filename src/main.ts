@@ -17,6 +17,8 @@ import { noteCommand } from "./audit/audit.ts";
 import { addBackupCommands } from "./commands/backup.ts";
 import { addCertificateCommands } from "./commands/certificates.ts";
 import { commandConfig, logBeside } from "./commands/command-config.ts";
+import { addMasterKeyCommands } from "./commands/master-key.ts";
+import { countSealed } from "./commands/sealed-columns.ts";
 import { addSetupCommand } from "./commands/setup.ts";
 import { addUpgradeCommand } from "./commands/upgrade.ts";
 import {
@@ -102,12 +104,12 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
   world.log.info(printableConfig(config), "configuration");
   if (config.unused.length > 0)
     world.log.warn({ unused: config.unused }, "these variables are no settings, or have no effect");
-  const isEmpty = async () => (await judgeMasterKey(world.db, world.seal)) === "unknown";
+  const isEmpty = async () => (await judgeMasterKey(world.db, config.master_key)) === "unknown";
   await refuseEmptyDatabase(config.data_dir, isEmpty);
   const open = roles.includes("api") ? plainHttp(config) : null;
   if (open) world.log.warn({ remedy: open.remedy }, open.says);
   await warnOfRole(world);
-  await keepMasterKey(world);
+  await keepMasterKey(world, () => isFresh(world));
   await noteDatabase(config.data_dir, await databaseId(world)).catch((err) =>
     world.log.warn({ err }, "the data folder cannot note which database it serves"),
   );
@@ -116,6 +118,10 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
   if (first) console.log(showFirstKeys(config, first, process.stdout.isTTY));
   if (roles.includes("api")) await offerSetUp(world);
   return await startRoles(world, roles);
+}
+
+async function isFresh(world: World): Promise<boolean> {
+  return (await listOrganizations(world)).length === 0 && (await countSealed(world.db)) === 0;
 }
 
 /** Until there is somebody who can sign in. */
@@ -450,6 +456,7 @@ program
   .command("accept-master-key")
   .description("go on with the present master key after the right one was lost for good")
   .action(acceptMasterKeyCommand);
+addMasterKeyCommands(program, withWorld);
 program.command("migrate").description("bring the database up to date").action(migrateOnly);
 program
   .command("keys")

@@ -16,6 +16,7 @@ import { createMetrics } from "./platform/process/metrics.ts";
 import { createTraces } from "./platform/process/traces.ts";
 import { createRandom } from "./platform/random.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/storage/blobs.ts";
+import { useKeyRing } from "./platform/storage/master-key.ts";
 import { createSeal } from "./platform/storage/seal.ts";
 import type { World } from "./platform/world.ts";
 
@@ -55,6 +56,7 @@ async function openMigrated(config: Config, log: Log, databaseUrl: string): Prom
   const world = buildWorld(config, log, databaseUrl);
   try {
     await followDatabaseClock(world);
+    await useKeyRing(world);
     await makePartitions(world.db, world.clock.now());
     return world;
   } catch (error) {

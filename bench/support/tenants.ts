@@ -5,7 +5,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type pg from "pg";
 import { secretDigest } from "../../src/accounts/keys.ts";
+import { asQuery } from "../../src/backup/tables.ts";
 import { sealContext } from "../../src/dkim/dkim.ts";
+import { readKeys } from "../../src/platform/storage/key-ring.ts";
 import { createSeal } from "../../src/platform/storage/seal.ts";
 import { type Stage, withClient } from "./bench.ts";
 
@@ -70,7 +72,10 @@ async function copyDomains(stage: Stage, client: pg.Client, copies: Copy[]): Pro
 /** Each copy is sealed for its own row, as the product does it. */
 async function copyKeys(stage: Stage, client: pg.Client, domains: { org_id: string; id: string; domain: string }[]) {
   const text = readFileSync(join(stage.settings.env.POSTERN_DATA as string, "master.key"), "utf8").trim();
-  const seal = createSeal(Buffer.from(text, "hex"));
+  const masterKey = Buffer.from(text, "hex");
+  const seal = createSeal(masterKey);
+  const ring = await readKeys(asQuery(client), masterKey);
+  if (ring) seal.use(ring);
   const { rows } = await client.query("select * from dkim_key where domain_id = $1 and status = 'active'", [
     stage.domain_id,
   ]);

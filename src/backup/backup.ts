@@ -7,15 +7,16 @@ import { to as copyTo } from "pg-copy-streams";
 import type { Clock } from "../platform/clock.ts";
 import { readMigrations } from "../platform/database/migrate.ts";
 import type { Blobs } from "../platform/storage/blobs.ts";
+import { openRing, readRings } from "../platform/storage/key-ring.ts";
 import { judgeMasterKey } from "../platform/storage/master-key.ts";
-import type { Seal } from "../platform/storage/seal.ts";
+import { createSeal } from "../platform/storage/seal.ts";
 import { type Locks, seal as sealStream } from "./envelope.ts";
 import { type BackupEnd, type BackupHead, type BodyEnd, frame, type TableEnd } from "./frames.ts";
 import { createRowChecksum } from "./row-checksum.ts";
 import type { Target } from "./store.ts";
 import { asQuery, bodyKeysOf, connect, copyOut, daysOf, sequencesOf, type Table, tablesOf } from "./tables.ts";
 
-export type BackupWorld = { database_url: string; blobs: Blobs; seal: Seal; clock: Clock };
+export type BackupWorld = { database_url: string; blobs: Blobs; master_key: Buffer; clock: Clock };
 export type Progress = (done: { step: string; rows: number; bodies: number; bytes: number }) => void;
 export type BackupOptions = {
   target: Target;
@@ -36,9 +37,9 @@ export type BackupResult = Omit<BackupEnd, "sequences" | "bodies_missing"> & {
 const KEY_CHECK = "backup-master-key-check";
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Known to whoever has the master key alone. */
-export function masterKeyCheck(seal: Seal): string {
-  return seal.hash("postern", KEY_CHECK).toString("hex");
+/** Of the key ring's root, which stays when the master key is changed: known to whoever has a master key alone. */
+export function masterKeyCheck(root: Buffer): string {
+  return createSeal(root).hash("postern", KEY_CHECK).toString("hex");
 }
 
 /** Writes the backup whole, or nothing under its name. */
@@ -110,16 +111,23 @@ async function headOf(world: BackupWorld, client: pg.Client, options: BackupOpti
       `the database has migration ${stranger.number}, which this Postern does not know: back it up with the version that runs on it.`,
     );
   }
-  if ((await judgeMasterKey(asQuery(client), world.seal)) === "wrong") {
+  if ((await judgeMasterKey(asQuery(client), world.master_key)) === "wrong") {
     throw new Error("this is not the master key of the database: set POSTERN_MASTER_KEY to the right one.");
   }
+  const rings = await readRings(asQuery(client));
+  // A database that no start has given a ring yet: its root will be this key, or nothing is sealed.
+  const { root } = openRing(world.master_key, rings) ?? { root: world.master_key };
   const { rows } = await client.query<{ version: string }>("select current_setting('server_version') as version");
   return {
     format: 1,
     postern: options.version,
     created_at: new Date(world.clock.now()).toISOString(),
     postgres: rows[0]?.version ?? "",
-    master_key_check: masterKeyCheck(world.seal),
+    master_key_check: masterKeyCheck(root),
+    key_ring: rings.map(({ master_key, sealed }) => ({
+      master_key: master_key.toString("hex"),
+      sealed: sealed.toString("hex"),
+    })),
     migrations,
     days: await daysOf(client),
     bodies: options.bodies,

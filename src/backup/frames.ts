@@ -10,8 +10,10 @@ export type BackupHead = {
   postern: string;
   created_at: string;
   postgres: string;
-  /** Keyed by the master key: who restores must have the same one. */
+  /** Keyed by the key ring's root: who restores must have a master key that opens the ring. */
   master_key_check: string;
+  /** In hex, under each master key; absent or empty: the master key is the root itself. */
+  key_ring?: { master_key: string; sealed: string }[];
   migrations: { number: number; checksum: string }[];
   /** Days of which the database has partitions, YYYY-MM-DD. */
   days: string[];

@@ -10,7 +10,7 @@ import { pauseRestored } from "../outbound/outbound.ts";
 import type { Clock } from "../platform/clock.ts";
 import { applyThese, migrate, RESTORING } from "../platform/database/migrate.ts";
 import type { Blobs } from "../platform/storage/blobs.ts";
-import type { Seal } from "../platform/storage/seal.ts";
+import { openRing } from "../platform/storage/key-ring.ts";
 import { masterKeyCheck, type Progress } from "./backup.ts";
 import { type Keys, open } from "./envelope.ts";
 import type { BackupHead, TableHead } from "./frames.ts";
@@ -23,7 +23,7 @@ export type RestoreOptions = {
   target: Target;
   keys: Keys;
   /** Null: any master key will do, as in a trial of the backup. */
-  seal: Seal | null;
+  master_key: Buffer | null;
   /** Rows that are there may go. */
   replace: boolean;
   progress: Progress;
@@ -68,7 +68,7 @@ export async function fillDatabase(world: RestoreWorld, options: RestoreOptions)
   try {
     const taken = await takeBackup(opened(options), {
       async head(head) {
-        refuseOtherKey(head, options.seal);
+        refuseOtherKey(head, options.master_key);
         await refuseFull(client, options.replace);
         await makeSchema(client, head);
       },
@@ -97,7 +97,7 @@ function opened({ target, keys }: Pick<RestoreOptions, "target" | "keys">): Asyn
 /** Every byte of the backup is looked at, and nothing done with it. */
 async function readThrough(options: RestoreOptions): Promise<void> {
   await takeBackup(opened(options), {
-    head: async (head) => refuseOtherKey(head, options.seal),
+    head: async (head) => refuseOtherKey(head, options.master_key),
     table: async (_head, rows) => {
       for await (const _bytes of rows);
     },
@@ -105,10 +105,16 @@ async function readThrough(options: RestoreOptions): Promise<void> {
   });
 }
 
-function refuseOtherKey(head: BackupHead, seal: Seal | null): void {
-  if (seal === null || head.master_key_check === masterKeyCheck(seal)) return;
+function refuseOtherKey(head: BackupHead, masterKey: Buffer | null): void {
+  if (masterKey === null) return;
+  const rings = (head.key_ring ?? []).map(({ master_key, sealed }) => ({
+    master_key: Buffer.from(master_key, "hex"),
+    sealed: Buffer.from(sealed, "hex"),
+  }));
+  const root = rings.length > 0 ? openRing(masterKey, rings)?.root : masterKey;
+  if (root && head.master_key_check === masterKeyCheck(root)) return;
   throw new Error(
-    "the backup was made under another master key, without which DKIM keys and webhook secrets cannot be opened: set POSTERN_MASTER_KEY to that key, or put your copy of master.key into the data folder. If it is lost for good, restore with --other-master-key, then run postern accept-master-key.",
+    "the backup was made under another master key, without which DKIM keys and webhook secrets cannot be opened: set POSTERN_MASTER_KEY to the key of that time, or put your copy of master.key into the data folder. If it is lost for good, restore with --other-master-key, then run postern accept-master-key.",
   );
 }
 

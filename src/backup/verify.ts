@@ -39,7 +39,7 @@ export async function verifyBackup({ target, keys, progress, clock }: VerifyOpti
     try {
       const world = { database_url: server.url, blobs: NO_STORE, clock };
       const { head, end, tables, bodies } = await fillDatabase(world, {
-        ...{ target, keys, progress, seal: null, replace: false },
+        ...{ target, keys, progress, master_key: null, replace: false },
       });
       const client = await connect(server.url);
       const different: string[] = [];

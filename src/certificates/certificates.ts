@@ -5,12 +5,16 @@ import type { Role } from "../config.ts";
 import type { Api } from "../http/http.ts";
 import { type ServedCertificate, showCertificate } from "../platform/net/served-certificate.ts";
 import { startRounds } from "../platform/process/rounds.ts";
+import type { SealedColumn } from "../platform/storage/sealed-columns.ts";
 import type { World } from "../platform/world.ts";
 import type { AcmeConfig } from "../settings/certificates.ts";
 import { CHALLENGE_ROLES, mountChallenges, startChallengeServer } from "./challenges.ts";
 import { mountPolicy } from "./open-routes.ts";
+import { SEALED_ACCOUNT } from "./order.ts";
 import { findCertificate } from "./queries.ts";
-import { CERTIFICATES_CHANNEL, keyContext, renewIfDue } from "./renew.ts";
+import { CERTIFICATES_CHANNEL, keyContext, renewIfDue, SEALED_KEY } from "./renew.ts";
+
+export const SEALED: readonly SealedColumn[] = [SEALED_ACCOUNT, SEALED_KEY];
 
 export type Certificates = {
   /** The one that was issued, for the next handshake; null until there is one. */

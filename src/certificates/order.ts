@@ -3,6 +3,7 @@
 // (renew.ts), answering challenges (challenges.ts), and the transport (acme.ts).
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:crypto";
 import { sleep } from "../platform/clock.ts";
+import type { SealedColumn } from "../platform/storage/sealed-columns.ts";
 import type { World } from "../platform/world.ts";
 import type { AcmeConfig } from "../settings/certificates.ts";
 import { type Acme, openAcme } from "./acme.ts";
@@ -97,6 +98,11 @@ async function ensureAccount(world: OrderWorld, directory: string): Promise<quer
   const [made] = await queries.findAccount(world.db, directory);
   return made as queries.Account;
 }
+
+export const SEALED_ACCOUNT: SealedColumn = {
+  ...{ table: "acme_account", column: "key", key: ["directory"] },
+  context: ({ directory }) => accountContext(directory!),
+};
 
 function accountContext(directory: string): string {
   return `acme-account-key:${directory}`;

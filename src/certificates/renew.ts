@@ -3,6 +3,7 @@
 // in it; later and later after failures. One process of a database asks at a time. Not here: how to ask (order.ts).
 
 import type { Resolver } from "../platform/dns/resolver.ts";
+import type { SealedColumn } from "../platform/storage/sealed-columns.ts";
 import type { World } from "../platform/world.ts";
 import type { AcmeConfig } from "../settings/certificates.ts";
 import { type NamesConfig, wantedNames } from "./names.ts";
@@ -73,6 +74,11 @@ export function renewalAt(
   const lifeMs = not_after.getTime() - not_before.getTime();
   return new Date(not_before.getTime() + lifeMs * (AT_SHARE - JITTER_SHARE * fraction));
 }
+
+export const SEALED_KEY: SealedColumn = {
+  ...{ table: "acme_certificate", column: "key", key: ["directory"] },
+  context: ({ directory }) => keyContext(directory!),
+};
 
 export function keyContext(directory: string): string {
   return `acme-certificate-key:${directory}`;

@@ -17,7 +17,6 @@ import { openOwnDatabase } from "../platform/postgres/own-database.ts";
 import { processEnder } from "../platform/process/end-process.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { type Blobs, createFolderBlobs, createS3Blobs } from "../platform/storage/blobs.ts";
-import { createSeal } from "../platform/storage/seal.ts";
 import { commandConfig, logBeside } from "./command-config.ts";
 
 const TELL_EVERY_MS = 2_000;
@@ -68,7 +67,7 @@ async function makeCommand(path: string, options: BackupOptions, version: string
   const own = config.database_url ? null : await openOwnDatabase(config.data_dir, logBeside(config));
   try {
     const database_url = config.database_url ?? (own?.url as string);
-    const world = { database_url, blobs: blobsOf(config), seal: createSeal(config.master_key), clock };
+    const world = { database_url, blobs: blobsOf(config), master_key: config.master_key, clock };
     const bodies = options.bodies === "include" ? ("included" as const) : ("referenced" as const);
     const progress = teller("backup");
     const result = await makeBackup(world, { target, locks, bodies, version, progress });
@@ -100,10 +99,10 @@ async function restoreCommand(path: string, options: RestoreOptions): Promise<vo
     : await startEmbeddedPostgres({ data_dir: (await databaseFolder(config.data_dir)).folder });
   try {
     const database_url = config.database_url ?? (own?.url as string);
-    const seal = options.otherMasterKey ? null : createSeal(config.master_key);
+    const master_key = options.otherMasterKey ? null : config.master_key;
     const result = await restoreBackup(
       { database_url, blobs: blobsOf(config), clock },
-      { target, keys, seal, replace: options.replace ?? false, progress: teller("restore") },
+      { target, keys, master_key, replace: options.replace ?? false, progress: teller("restore") },
     );
     console.log(options.json ? JSON.stringify({ file: path, ...result }) : restoredText(path, result));
   } finally {

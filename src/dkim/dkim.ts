@@ -10,6 +10,7 @@ import { sleep } from "../platform/clock.ts";
 import type { Tx } from "../platform/database/db.ts";
 import { coalesceListsByOrg, type OrgKey } from "../platform/fair/coalesce.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import type { SealedColumn } from "../platform/storage/sealed-columns.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 import type { DnsTxt, KeyRecord, KeyRow } from "./types.ts";
@@ -160,6 +161,14 @@ async function makeKey(world: KeyWorld, orgId: string, algorithm: DkimAlgorithm)
 }
 
 /** What a private key is sealed for: its organization and itself, so that it opens in no other row. */
+export const SEALED: readonly SealedColumn[] = [
+  {
+    ...{ table: "dkim_key", column: "private_key", key: ["org_id", "id"] },
+    context: ({ org_id, id }) => sealContext(org_id!, id!),
+  },
+];
+
+/** What a key is sealed for. */
 export function sealContext(orgId: string, keyId: string): string {
   return `dkim-key:${orgId}:${keyId}`;
 }

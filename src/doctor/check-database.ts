@@ -11,7 +11,6 @@ import { type DatabasePlace, findDatabase } from "../platform/postgres/database-
 import { runningEmbeddedPostgres } from "../platform/postgres/embedded-postgres.ts";
 import { NOBODY, userName } from "../platform/postgres/own-user.ts";
 import { judgeMasterKey } from "../platform/storage/master-key.ts";
-import { createSeal } from "../platform/storage/seal.ts";
 import type { World } from "../platform/world.ts";
 import { type Check, ok, problem, skipped, warning } from "./check.ts";
 
@@ -90,7 +89,7 @@ async function checkKey(client: pg.Client, { master_key, data_dir }: DatabaseCon
     (await client.query(text, [...values])).rows as Row[];
   const execute = () => Promise.reject(new Error("the doctor changes nothing"));
   // Without a key none is right: any other one tells whether the database knows one.
-  const found = await judgeMasterKey({ query, execute }, createSeal(master_key ?? Buffer.alloc(32)));
+  const found = await judgeMasterKey({ query, execute }, master_key ?? Buffer.alloc(32));
   if (found === "unknown") return [];
   if (found === "right") return [ok("master key", "It is the one that the database was sealed with.")];
   return [
@@ -99,7 +98,7 @@ async function checkKey(client: pg.Client, { master_key, data_dir }: DatabaseCon
       master_key === null
         ? "There is no master key here, and the database was sealed with one."
         : "The database was sealed with another master key: Postern does not start with this one.",
-      `Set POSTERN_MASTER_KEY to that key, or put your copy of it back as ${data_dir}/master.key.`,
+      `Set POSTERN_MASTER_KEY to that key (after a rotation, to the new one), or put your copy of it back as ${data_dir}/master.key.`,
     ),
   ];
 }

@@ -48,6 +48,7 @@ export { poolPorts } from "./pools/pools.ts";
 export { isLaneGone } from "./queue/lane-queries.ts";
 export { type FindLane, laneFinder, lanesInPlace } from "./queue/lanes.ts";
 export { CHANNEL as MTA_CHANNEL, notifier } from "./queue/wake.ts";
+export { SEALED } from "./route/relays.ts";
 export type { Job, Lane, MessageAbout } from "./types.ts";
 export { CLASS_BULK, CLASS_TRANSACTIONAL, DEFAULT_SOURCE_ID } from "./types.ts";
 

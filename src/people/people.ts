@@ -15,6 +15,7 @@ import type { PersonRole, PersonRow, Session } from "./types.ts";
 export { startPeopleWork } from "./background.ts";
 export { firstSetUpLink, makeResetLink, makeSetUpLink } from "./links.ts";
 export { describePeople } from "./list-people.ts";
+export { SEALED } from "./proof/second-factor.ts";
 export { showSetUpLink } from "./show-set-up-link.ts";
 
 type PeopleWorld = Pick<World, "db" | "clock" | "random" | "log" | "config">;

@@ -1,7 +1,17 @@
 // The file that holds the master key when no variable does: how a key is written, and how the file is made. Not here: whether
 // the database was sealed with this key (platform/storage/master-key.ts).
 import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, unlinkSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { IDS_FILE } from "../platform/storage/data-folder.ts";
 
@@ -17,6 +27,21 @@ export function readKeyFile(text: string): Buffer | null {
   return isCut ? null : readKey(text);
 }
 
+/** The key in a file that must be there; throws one sentence that names it. */
+export function keyInFile(path: string): Buffer {
+  const key = readKeyFile(textOf(path));
+  if (key) return key;
+  throw new Error(`${path} holds no master key: 32 bytes in hex or base64 (make one with: openssl rand -hex 32).`);
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch (error) {
+    throw new Error(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+  }
+}
+
 /** Makes the folder and the file of a new key, unless the file is there. */
 export function makeIfAbsent(path: string): true {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
@@ -27,8 +52,8 @@ export function makeIfAbsent(path: string): true {
   return true;
 }
 
-/** Whole and on disk before its name is there: everything that is sealed with it would be lost with it. */
-function makeMasterKey(path: string): void {
+/** A new key. Whole and on disk before its name is there: everything that is sealed with it would be lost with it. */
+export function makeMasterKey(path: string): void {
   const aside = `${path}.${process.pid}`;
   writeFileSync(aside, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flush: true });
   try {

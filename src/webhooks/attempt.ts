@@ -2,6 +2,7 @@
 // What the receiver does is a value, never an exception. Not here: when, and what follows from it.
 import { LRUCache } from "lru-cache";
 import { failureText } from "../platform/net/safe-fetch.ts";
+import type { SealedColumn } from "../platform/storage/sealed-columns.ts";
 import type { World } from "../platform/world.ts";
 import { signatureHeader, standardHeaders } from "./sign.ts";
 import type { AttemptResult, EndpointRow, WebhookEventType } from "./types.ts";
@@ -91,6 +92,11 @@ function previousSecret(world: Pick<World, "clock" | "seal">, endpoint: Endpoint
 
 const OPENED_MAX = 5_000;
 const opened = new WeakMap<World["seal"], LRUCache<string, string>>();
+
+export const SEALED: readonly SealedColumn[] = ["secret", "previous_secret"].map((column) => ({
+  ...{ table: "webhook", column, key: ["org_id", "id"] },
+  context: ({ org_id, id }) => secretContext(org_id!, id!),
+}));
 
 /** What a webhook's secret is sealed for: its organization and itself, so that it opens in no other row. */
 export function secretContext(orgId: string, webhookId: string): string {

@@ -16,6 +16,7 @@ import * as queue from "./queue-queries.ts";
 import { newSigningSecret } from "./sign.ts";
 import type { WebhookChoice, WebhookEventType, WebhookRecord } from "./types.ts";
 
+export { SEALED } from "./attempt.ts";
 export { forgetEvents, listEventDeliveries } from "./deliveries.ts";
 export { enqueueWebhooks } from "./enqueue.ts";
 export { isRead } from "./stream/stream.ts";

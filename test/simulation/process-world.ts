@@ -36,7 +36,7 @@ export function createProcessWorld({ universe, life, db, lines, resolver, fetch 
     resolver: resolver ?? (undefined as never),
     fetch: fetch ?? (undefined as never),
     blobs: undefined as never,
-    seal: { seal: (plain) => plain, open: (sealed) => sealed, hash: () => HASH },
+    seal: { seal: (plain) => plain, open: (sealed) => sealed, hash: () => HASH, use: () => undefined },
     log: log as never,
     metrics: METRICS,
     held: () => null,

@@ -8,6 +8,7 @@ import { IdempotencyHeader, readKey } from "../../http/idempotency-key.ts";
 import { sleep } from "../../platform/clock.ts";
 import { atMostEvery, type RoundsWorld, startRounds } from "../../platform/process/rounds.ts";
 import { Refusal } from "../../platform/refusal.ts";
+import type { SealedColumn } from "../../platform/storage/sealed-columns.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./creates-queries.ts";
 
@@ -112,6 +113,13 @@ async function drop(world: CreatesWorld, name: Taken): Promise<void> {
 function conflict(sentence: string): Refusal {
   return new Refusal("idempotency_conflict", sentence, { field: "Idempotency-Key" });
 }
+
+export const SEALED: readonly SealedColumn[] = [
+  {
+    ...{ table: "idempotent_create", column: "answer", key: ["org_id", "environment", "key"] },
+    context: ({ org_id, environment, key }) => contextOf({ org_id: org_id!, environment: environment!, key: key! }),
+  },
+];
 
 function contextOf({ org_id, environment, key }: Taken): string {
   return `idempotent-create:${org_id}:${environment}:${key}`;

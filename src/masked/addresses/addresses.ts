@@ -2,6 +2,7 @@
 // keyed hashes they are looked up by, and the seal they are stored under.
 import { uuidText } from "../../mail/token-bytes.ts";
 import { SealBroken } from "../../platform/storage/seal.ts";
+import type { SealedColumn } from "../../platform/storage/sealed-columns.ts";
 import type { World } from "../../platform/world.ts";
 import type { ContactSecrets, Format } from "../types.ts";
 import { WORDS } from "./words.ts";
@@ -81,14 +82,27 @@ export function messageIdDigest({ seal }: Sealing, aliasId: string, messageId: s
   return seal.hash(`${aliasId} ${messageId}`, "masked-message-id");
 }
 
+/** What `sealText` sealed. */
+export const SEALED_TEXTS: readonly SealedColumn[] = (
+  [
+    { table: "masked_contact", column: "sealed", key: ["org_id", "id"] },
+    { table: "masked_destination", column: "sealed", key: ["org_id", "id"] },
+    { table: "masked_message_id", column: "counterpart", key: ["org_id", "alias_id", "digest"] },
+  ] as const
+).map((place) => ({ ...place, context: ({ org_id }) => textContext(org_id!) }));
+
+function textContext(orgId: string): string {
+  return `masked:${orgId}`;
+}
+
 /** Seals a person's text under a key of the organization. */
 export function sealText({ seal }: Sealing, orgId: string, text: string): Buffer {
-  return seal.seal(Buffer.from(text), `masked:${orgId}`);
+  return seal.seal(Buffer.from(text), textContext(orgId));
 }
 
 /** Opens what `sealText` sealed; throws SealBroken under another master key. */
 export function openText({ seal }: Sealing, orgId: string, sealed: Buffer): string {
-  return seal.open(sealed, `masked:${orgId}`).toString();
+  return seal.open(sealed, textContext(orgId)).toString();
 }
 
 /** The same; null for what was sealed with a master key that is lost. */

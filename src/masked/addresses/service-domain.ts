@@ -3,6 +3,7 @@
 import type { Config } from "../../config.ts";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../../mail/dkim/key.ts";
 import type { SigningKey } from "../../mail/dkim/sign.ts";
+import type { SealedColumn } from "../../platform/storage/sealed-columns.ts";
 import type { World } from "../../platform/world.ts";
 import { findMaskedKey, insertMaskedKey, type MaskedKey } from "../queries.ts";
 
@@ -29,6 +30,11 @@ export async function ensureMaskedKey(world: KeyWorld): Promise<MaskedKey> {
   const [made] = await findMaskedKey(world.db, masked_domain);
   return made as MaskedKey;
 }
+
+export const SEALED_KEY: SealedColumn = {
+  ...{ table: "masked_key", column: "private_key", key: ["domain"] },
+  context: ({ domain }) => context(domain!),
+};
 
 function context(domain: string): string {
   return `masked-dkim-key:${domain}`;

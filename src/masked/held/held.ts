@@ -5,6 +5,7 @@
 import type { Tx } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import { readHeld } from "../../platform/storage/blobs.ts";
+import type { SealedColumn } from "../../platform/storage/sealed-columns.ts";
 import { recordConfig } from "../activity.ts";
 import { openContact } from "../addresses/addresses.ts";
 import { addressOf } from "../arrive/correspondents.ts";
@@ -56,6 +57,12 @@ export async function keepHeld(
   const send = sealedLink(world, SEND, { org_id, id });
   return { send, setting, also: (tx) => queries.insertHeld(tx, org_id, row) };
 }
+
+/** Those that are small; a large one lies in a blob for its day, and opens with the data key it was sealed with. */
+export const SEALED_REPLIES: SealedColumn = {
+  ...{ table: "masked_held", column: "sealed", key: ["org_id", "id"] },
+  context: ({ id }) => contextOf(id!),
+};
 
 function contextOf(id: string): string {
   return `masked-held:${id}`;

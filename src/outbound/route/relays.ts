@@ -9,6 +9,7 @@ import { remember } from "../../platform/fair/remember.ts";
 import { insideOf, literalAddressHost, mayConnect } from "../../platform/net/addresses.ts";
 import { invalid, notFound } from "../../platform/refusal.ts";
 import { SealBroken } from "../../platform/storage/seal.ts";
+import type { SealedColumn } from "../../platform/storage/sealed-columns.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./relay-queries.ts";
 import { ispOf } from "./route.ts";
@@ -152,6 +153,13 @@ function readLogin(world: Core, { username, password }: RelaySettings, { domain_
 function refuseControls(field: string, text: string): void {
   if (/[\x00-\x1f\x7f]/.test(text)) throw invalid(field, `the '${field}' field must not hold control characters`);
 }
+
+export const SEALED: readonly SealedColumn[] = [
+  {
+    ...{ table: "relay", column: "password", key: ["org_id", "domain_id"] },
+    context: ({ domain_id }) => sealContext(domain_id!),
+  },
+];
 
 function sealContext(domainId: string): string {
   return `relay-password:${domainId}`;

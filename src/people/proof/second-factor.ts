@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { Secret, TOTP } from "otpauth";
 import { invalid, Refusal } from "../../platform/refusal.ts";
+import type { SealedColumn } from "../../platform/storage/sealed-columns.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
 import type { PersonRow } from "../types.ts";
@@ -76,6 +77,10 @@ function totpOf(bytes: Buffer, email: string): TOTP {
   const secret = new Secret({ buffer: new Uint8Array(bytes).buffer });
   return new TOTP({ issuer: "Postern", label: email, secret, period: PERIOD_S, digits: 6, algorithm: "SHA1" });
 }
+
+export const SEALED: readonly SealedColumn[] = [
+  { table: "person", column: "totp", key: ["id"], context: ({ id }) => contextOf(id!) },
+];
 
 function contextOf(personId: string): string {
   return `totp:${personId}`;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { createSeal, SealBroken } from "./seal.ts";
+import { createSeal, SealBroken, sealedHead } from "./seal.ts";
 
 const seal = createSeal(Buffer.alloc(32, 7));
 const secret = Buffer.from("whsec_0123456789abcdef");
@@ -67,4 +67,29 @@ test("thousands of contexts pass through without losing earlier values", () => {
 
 test("a master key of another length is refused", () => {
   assert.throws(() => createSeal(Buffer.alloc(16)), RangeError);
+});
+
+test("with data keys new values are sealed with the newest, those from before stay readable, and digests stay", () => {
+  const before = seal.seal(secret, "x");
+  const root = Buffer.alloc(32, 7);
+  const ring = createSeal(root);
+  const [first, second] = [Buffer.alloc(32, 8), Buffer.alloc(32, 9)];
+  ring.use({ root, data: new Map([[1, first]]), sealing: 1 });
+  const withFirst = ring.seal(secret, "x");
+  assert.deepEqual(withFirst.subarray(0, 2), sealedHead(1));
+  const both = new Map([
+    [1, first],
+    [2, second],
+  ]);
+  ring.use({ root, data: both, sealing: 2 });
+  for (const sealed of [before, withFirst, ring.seal(secret, "x")]) assert.deepEqual(ring.open(sealed, "x"), secret);
+  assert.deepEqual(ring.hash("key", "api-key"), seal.hash("key", "api-key"));
+
+  ring.use({ root, data: new Map([[1, second]]), sealing: 1 });
+  assert.throws(() => ring.open(withFirst, "x"), /damaged/, "another key under the same number");
+  assert.throws(() => seal.open(withFirst, "x"), /another master key/);
+  const noNumber = Buffer.from(withFirst);
+  noNumber[1] = 0;
+  assert.throws(() => ring.open(noNumber, "x"), SealBroken);
+  assert.throws(() => ring.use({ root, data: new Map(), sealing: 1 }), RangeError);
 });

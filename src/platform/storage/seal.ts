@@ -1,5 +1,5 @@
-// Secrets we need back (webhook secrets, DKIM keys) are sealed with AES-256-GCM under the master key; secrets we only
-// compare (API keys, tokens) are kept as keyed digests. Not here: where the master key comes from (config.ts).
+// Secrets we need back (webhook secrets, DKIM keys) are sealed with AES-256-GCM under a data key of the key ring; secrets we
+// only compare (API keys, tokens) are kept as keyed digests under its root. Not here: the key ring itself (key-ring.ts).
 import {
   createCipheriv,
   createDecipheriv,
@@ -11,13 +11,18 @@ import {
   randomBytes,
 } from "node:crypto";
 
+/** What is sealed and digested with. `sealing`: the number of the data key for new values; 0 is the root. */
+export type SealKeys = { root: Buffer; data: ReadonlyMap<number, Buffer>; sealing: number };
+
 export type Seal = {
   /** Encrypts; `context` says what and whose it is (`webhook-secret:<id>`) and must be the same to open it. */
   seal(plain: Buffer, context: string): Buffer;
-  /** Decrypts; throws SealBroken when the bytes, the context or the master key are not the ones sealed with. */
+  /** Decrypts; throws SealBroken when the bytes, the context or the keys are not the ones sealed with. */
   open(sealed: Buffer, context: string): Buffer;
   /** HMAC-SHA256 under a key of its own for each context: 32 bytes, comparable, not reversible. */
   hash(text: string, context: string): Buffer;
+  /** From now on these are the keys. */
+  use(keys: SealKeys): void;
 };
 
 /** What was sealed cannot be opened. The message names the likely cause and never holds any of the secret. */
@@ -25,44 +30,81 @@ export class SealBroken extends Error {
   override name = "SealBroken";
 }
 
-/** Layout: version (1), key id (1), nonce (12), tag (16), ciphertext. */
-const VERSION = 1;
+/**
+ * Layout: version (1), key id (1), nonce (12), tag (16), ciphertext. Version 1 is sealed with the root, and the id tells one
+ * root from others; version 2 is sealed with the data key of that number.
+ */
+const WITH_ROOT = 1;
+const WITH_DATA_KEY = 2;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES = 2 + NONCE_BYTES + TAG_BYTES;
 /** Derived keys are remembered for the contexts in use; a context for each record simply passes through. */
 const KEYS_MAX = 1_000;
 
-/** Seals under `masterKey` (32 bytes). Keys for each purpose are derived with HKDF-SHA256 (RFC 5869), never the master key itself. */
-export function createSeal(masterKey: Buffer): Seal {
-  if (masterKey.length !== 32) throw new RangeError("the master key must have 32 bytes");
-  const keyId = createHash("sha256").update("postern key id").update(masterKey).digest()[0]!;
-  const derive = keyring(masterKey);
+/** What a value that is sealed now with the data key of this number begins with. */
+export function sealedHead(dataKey: number): Buffer {
+  return Buffer.from([WITH_DATA_KEY, dataKey]);
+}
+
+/** Seals with one key (32 bytes) alone until other keys are to be used. Each purpose has a key derived with HKDF-SHA256 (RFC 5869). */
+export function createSeal(root: Buffer): Seal {
+  let keys: SealKeys = { root: checked(root), data: new Map(), sealing: 0 };
+  let derive = deriver(keys);
+  const rootId = (): number => createHash("sha256").update("postern key id").update(keys.root).digest()[0]!;
   return {
-    seal: (plain, context) => sealBytes(plain, context, keyId, derive("seal", context)),
-    open: (sealed, context) => openBytes(sealed, context, keyId, derive("seal", context)),
-    hash: (text, context) => createHmac("sha256", derive("hash", context)).update(text, "utf8").digest(),
+    seal(plain, context) {
+      const { sealing } = keys;
+      const head = sealing === 0 ? Buffer.from([WITH_ROOT, rootId()]) : sealedHead(sealing);
+      return sealBytes(plain, context, head, derive(sealing, "seal", context));
+    },
+    open(sealed, context) {
+      if (sealed.length < HEAD_BYTES) throw new SealBroken("the sealed value is too short to be one");
+      const [version, id] = sealed as unknown as [number, number];
+      if (version !== WITH_ROOT && version !== WITH_DATA_KEY)
+        throw new SealBroken(`the sealed value has version ${version}, known are ${WITH_ROOT} and ${WITH_DATA_KEY}`);
+      const number = version === WITH_ROOT ? 0 : id;
+      if (number === 0 ? version !== WITH_ROOT || id !== rootId() : !keys.data.has(number))
+        throw new SealBroken("the value was sealed under another master key");
+      return openBytes(sealed, context, derive(number, "seal", context));
+    },
+    hash: (text, context) =>
+      createHmac("sha256", derive(0, "hash", context))
+        .update(text, "utf8")
+        .digest(),
+    use(given) {
+      for (const key of [given.root, ...given.data.values()]) checked(key);
+      if (given.sealing !== 0 && !given.data.has(given.sealing)) throw new RangeError("values are sealed with no key");
+      keys = given;
+      derive = deriver(keys);
+    },
   };
 }
 
+function checked(key: Buffer): Buffer {
+  if (key.length !== 32) throw new RangeError("the master key must have 32 bytes");
+  return key;
+}
+
 /** As KeyObjects: given a key's bytes, Node makes an object of them for each call, which takes 11 of 14 µs. */
-function keyring(masterKey: Buffer): (purpose: "seal" | "hash", context: string) => KeyObject {
-  const keys = new Map<string, KeyObject>();
-  return (purpose, context) => {
+function deriver({ root, data }: SealKeys): (number: number, purpose: "seal" | "hash", context: string) => KeyObject {
+  const derived = new Map<string, KeyObject>();
+  return (number, purpose, context) => {
     const label = `postern ${purpose} v1:${context}`;
-    const known = keys.get(label);
+    const name = `${number} ${label}`;
+    const known = derived.get(name);
     if (known) return known;
     // HKDF's info is limited to 1,024 bytes by Node: a digest of the label is as distinct and always short.
     const info = createHash("sha256").update(label).digest();
-    const key = createSecretKey(Buffer.from(hkdfSync("sha256", masterKey, Buffer.alloc(0), info, 32)));
-    if (keys.size >= KEYS_MAX) keys.clear();
-    keys.set(label, key);
+    const from = number === 0 ? root : data.get(number)!;
+    const key = createSecretKey(Buffer.from(hkdfSync("sha256", from, Buffer.alloc(0), info, 32)));
+    if (derived.size >= KEYS_MAX) derived.clear();
+    derived.set(name, key);
     return key;
   };
 }
 
-function sealBytes(plain: Buffer, context: string, keyId: number, key: KeyObject): Buffer {
-  const head = Buffer.from([VERSION, keyId]);
+function sealBytes(plain: Buffer, context: string, head: Buffer, key: KeyObject): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: TAG_BYTES });
   cipher.setAAD(associated(head, context));
@@ -70,10 +112,7 @@ function sealBytes(plain: Buffer, context: string, keyId: number, key: KeyObject
   return Buffer.concat([head, nonce, cipher.getAuthTag(), body]);
 }
 
-function openBytes(sealed: Buffer, context: string, keyId: number, key: KeyObject): Buffer {
-  if (sealed.length < HEAD_BYTES) throw new SealBroken("the sealed value is too short to be one");
-  if (sealed[0] !== VERSION) throw new SealBroken(`the sealed value has version ${sealed[0]}, known is ${VERSION}`);
-  if (sealed[1] !== keyId) throw new SealBroken("the value was sealed under another master key");
+function openBytes(sealed: Buffer, context: string, key: KeyObject): Buffer {
   const nonce = sealed.subarray(2, 2 + NONCE_BYTES);
   const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: TAG_BYTES });
   decipher.setAAD(associated(sealed.subarray(0, 2), context));
