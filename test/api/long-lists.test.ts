@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Tx } from "../../src/platform/database/db.ts";
 import { type TestApi, testApi } from "../support/api.ts";
-import { fillLists, firstPages } from "../support/long-lists.ts";
+import { fillLists, firstPages, sortedPages } from "../support/long-lists.ts";
 
 const ROWS = Number(process.env.POSTERN_TEST_LIST_ROWS ?? 3_000);
 const PRINTS = process.env.POSTERN_TEST_LIST_ROWS !== undefined;
@@ -63,7 +63,7 @@ describe("long lists", { timeout: 900_000 }, () => {
     });
   }
 
-  for (const path of firstPages("{id}")) {
+  for (const path of [...firstPages("{id}"), ...sortedPages()]) {
     it(`${path} reads its page and no more`, async () => {
       const asked = await statementsOf(path.replace("{id}", one));
       for (const { text, plan } of await plansOf(asked.filter(({ text }) => !COUNT.test(text)))) {
@@ -75,8 +75,7 @@ describe("long lists", { timeout: 900_000 }, () => {
 
   it("go on behind the row that a reader had last, whichever list it is", async () => {
     const lists = firstPages(one).filter((path) => path !== "/v1/inbound-rules");
-    const sorted = ["subject", "from", "spam_score"].map((sort) => `/v1/inbound-emails?sort=${sort}&direction=asc`);
-    for (const path of [...lists, ...sorted, "/v1/suppressions?query=u", "/v1/suppressions?reason=manual"]) {
+    for (const path of [...lists, ...sortedPages(), "/v1/suppressions?query=u", "/v1/suppressions?reason=manual"]) {
       const read = async (query: string): Promise<string[]> => {
         const { body, status } = await api.ask("GET", `${path}${path.includes("?") ? "&" : "?"}${query}`);
         assert.equal(status, 200, `${path}: ${JSON.stringify(body)}`);

@@ -34,9 +34,12 @@ const ROWS: string[] = [
   `insert into recipient (org_id, message_id, position, email, kind, status)
    select org_id, id, 0, 'r@lists.example', 'to', 'delivered' from message
     where org_id = $1`,
-  `insert into inbound_email (org_id, id, raw_id, environment, kind, route, recipient, envelope_from, status, received_at, size)
-   select $1, ${ID}, ${ID}, 'live', 'alias', '{}', 'a@one.lists.example', 'r@lists.example', 'delivered', now(), 1000
-     from generate_series(1, $2) n`,
+  // A third of it was not read: it has no subject, and comes last by it.
+  `insert into inbound_email (org_id, id, raw_id, environment, kind, route, recipient, envelope_from, status, received_at, size,
+     subject, from_address, spam_score, processed_at)
+   select $1, ${ID}, ${ID}, 'live', 'alias', '{}', 'a@one.lists.example', 'r@lists.example', 'delivered', now(), 1000,
+     s, s || '@lists.example', length(s), now() + length(s) * interval '1 s'
+     from generate_series(1, $2) n, lateral (select case when n % 3 > 0 then 'Number ' || n % 1000 end as s) t`,
   `insert into webhook_delivery (org_id, id, webhook_id, event_id, event, created_at, finished_at, attempt, status)
    select $1, ${ID}, $3, ${ID}, 'email.bounced', now(), now(), 1, 'delivered' from generate_series(1, $2) n`,
   `insert into audit_entry (org_id, id, at, actor, name, operation)
@@ -74,6 +77,12 @@ export async function fillLists({ world }: TestApi, orgId: string, count: number
   }, 600_000);
   await world.db.execute("analyze");
   return { one };
+}
+
+/** Received mail in every other order. */
+export function sortedPages(): string[] {
+  const sorts = ["processed_at", "from", "to", "subject", "spam_score", "size"];
+  return sorts.flatMap((sort) => ["asc", "desc"].map((way) => `/v1/inbound-emails?sort=${sort}&direction=${way}`));
 }
 
 /**
