@@ -43,6 +43,7 @@ export const FUTURE_TIMES: readonly FutureTime[] = [
   lease("webhook_queue", "lease_until", 5 * MINUTE_S),
   lease("suppression_import", "lease_until", 5 * MINUTE_S),
   lease("node", "seen_at", 0),
+  lease("key_ring_use", "seen_at", 0),
   due("delivery", "due_at", RETRY_S, UNSCHEDULED),
   due("lane", "paused_until", RETRY_S),
   due("lane", "next_at", RETRY_S),
