@@ -19,6 +19,8 @@ export type KillVerdict = Verdict & {
   /** Deliveries that killed senders held, and of a hundred of them, how many arrived twice. */
   in_flight: number;
   second_copies_percent: number;
+  /** Second copies whose first had been answered while its sender lived. All others nobody can avoid: no answer had come. */
+  second_copies_after_answer: number;
   /** Of the mail that came in meanwhile. */
   received: ReceiveVerdict;
 };
@@ -56,7 +58,8 @@ export async function runKill({ rounds, seed, sends = SENDS, say }: ScenarioOpti
     const second_copies_percent = (100 * summed.duplicates) / Math.max(1, tally.in_flight);
     const isFew = summed.duplicates <= FEW || second_copies_percent <= SECOND_COPIES_PERCENT_MAX;
     const ok = summed.ok && received.ok && isFew;
-    return { ...summed, ok, ...tally, second_copies_percent, received };
+    const second_copies_after_answer = stage.sink.repeated();
+    return { ...summed, ok, ...tally, second_copies_percent, second_copies_after_answer, received };
   } finally {
     await stage.close();
   }
@@ -86,6 +89,7 @@ async function killOne(stage: Stage, target: Target, tally: Tally): Promise<{ ag
     process.kill(stage.postgres.pid, "SIGKILL");
     return { again: stage.postgres.restart() };
   }
+  if (target === "mta") stage.sink.senderDies();
   await stage.kill(target);
   if (target === "mta") tally.in_flight += await countHeld(stage);
   return { again: stage.start(target) };

@@ -13,6 +13,10 @@ export type CountingSink = {
   /** Copies of each message, by Message-ID; a copy counts once its 250 was written. */
   copies: Map<string, number>;
   received(): number;
+  /** Second copies of messages whose answer was written to a sender that lived. */
+  repeated(): number;
+  /** At the very moment in which the sender is killed: what is answered on its connections from now on nobody reads. */
+  senderDies(): void;
   /** Sockets that are open now. */
   sockets(): number;
   /** Milliseconds before the last answer, for each message. */
@@ -35,25 +39,34 @@ export type SinkOptions = {
 export async function startCountingSink(options: SinkOptions = {}): Promise<CountingSink> {
   const copies = options.copies ?? new Map<string, number>();
   const sockets = new Set<Socket>();
+  /** Of senders that were not killed. */
+  const living = new Set<Socket>();
+  const answered = new Set<string>();
   let received = 0;
+  let repeated = 0;
   let delayMs = (): number => 0;
   const keep = (message: Buffer): Verdict => {
     const id = MESSAGE_ID.exec(message.toString("latin1", 0, 8_000))?.[1] ?? "(none)";
     const before = copies.get(id) ?? 0;
     copies.set(id, before + 1);
     received += 1;
-    return { wait_ms: delayMs(), hang_up: options.forgets === true && before === 0 };
+    if (answered.has(id)) repeated += 1;
+    return { id, wait_ms: delayMs(), hang_up: options.forgets === true && before === 0 };
   };
   const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
-    serve(socket, keep, options.reply_ms ?? 0);
+    for (const set of [sockets, living]) {
+      set.add(socket);
+      socket.on("close", () => set.delete(socket));
+    }
+    serve(socket, { keep, answered: (id) => living.has(socket) && answered.add(id), reply_ms: options.reply_ms ?? 0 });
   });
   await new Promise<void>((done) => server.listen(options.port ?? 0, options.host ?? "127.0.0.1", done));
   return {
     port: (server.address() as { port: number }).port,
     copies,
     received: () => received,
+    repeated: () => repeated,
+    senderDies: () => living.clear(),
     sockets: () => sockets.size,
     think: (next) => {
       delayMs = next;
@@ -65,7 +78,7 @@ export async function startCountingSink(options: SinkOptions = {}): Promise<Coun
   };
 }
 
-type Verdict = { wait_ms: number; hang_up: boolean };
+type Verdict = { id: string; wait_ms: number; hang_up: boolean };
 type State = {
   socket: Socket;
   buffer: Buffer;
@@ -73,10 +86,12 @@ type State = {
   thinking: boolean;
   reply_ms: number;
   keep(message: Buffer): Verdict;
+  answered(id: string): unknown;
 };
 
-function serve(socket: Socket, keep: State["keep"], reply_ms: number): void {
-  const state: State = { socket, buffer: Buffer.alloc(0), in_message: false, thinking: false, reply_ms, keep };
+function serve(socket: Socket, how: Pick<State, "keep" | "answered" | "reply_ms">): void {
+  const { reply_ms } = how;
+  const state: State = { socket, buffer: Buffer.alloc(0), in_message: false, thinking: false, ...how };
   socket.setNoDelay(true);
   socket.on("error", () => socket.destroy());
   say(state, "220 sink ESMTP\r\n", reply_ms);
@@ -109,15 +124,17 @@ function step(state: State): boolean {
 /** Counted before it is answered: the message is the sink's, whether the sender lives to hear of it or not. */
 function takeMessage(state: State, message: Buffer): void {
   state.in_message = false;
-  const { wait_ms, hang_up } = state.keep(message);
+  const { id, wait_ms, hang_up } = state.keep(message);
   if (hang_up) state.socket.destroy();
-  else say(state, "250 2.0.0 ok\r\n", wait_ms + state.reply_ms);
+  else say(state, "250 2.0.0 ok\r\n", wait_ms + state.reply_ms, () => state.answered(id));
 }
 
-function say(state: State, text: string, waitMs: number): void {
+function say(state: State, text: string, waitMs: number, said: () => unknown = () => undefined): void {
   const { socket } = state;
   if (waitMs <= 0) {
-    if (!socket.destroyed) socket.write(text);
+    if (socket.destroyed) return;
+    socket.write(text);
+    said();
     return;
   }
   state.thinking = true;
@@ -125,6 +142,7 @@ function say(state: State, text: string, waitMs: number): void {
     state.thinking = false;
     if (socket.destroyed) return;
     socket.write(text);
+    said();
     work(state);
   }, waitMs);
 }
