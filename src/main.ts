@@ -18,7 +18,6 @@ import { addBackupCommands } from "./commands/backup.ts";
 import { addCertificateCommands } from "./commands/certificates.ts";
 import { commandConfig, logBeside } from "./commands/command-config.ts";
 import { addMasterKeyCommands } from "./commands/master-key.ts";
-import { countSealed } from "./commands/sealed-columns.ts";
 import { addSetupCommand } from "./commands/setup.ts";
 import { addUpgradeCommand } from "./commands/upgrade.ts";
 import {
@@ -54,6 +53,7 @@ import { noteDatabase, refuseEmptyDatabase } from "./platform/storage/data-folde
 import { acceptMasterKey, judgeMasterKey, keepMasterKey, refuseOtherMasterKey } from "./platform/storage/master-key.ts";
 import type { World } from "./platform/world.ts";
 import { settingLines, settingsInForce } from "./settings/in-force.ts";
+import { isFresh } from "./setup/sealed-columns.ts";
 import { type Opened, openWorld } from "./world.ts";
 
 const STOP_WITHIN_MS = 60_000;
@@ -118,10 +118,6 @@ async function startIn({ world }: Opened, config: Config, roles: Role[]): Promis
   if (first) console.log(showFirstKeys(config, first, process.stdout.isTTY));
   if (roles.includes("api")) await offerSetUp(world);
   return await startRoles(world, roles);
-}
-
-async function isFresh(world: World): Promise<boolean> {
-  return (await listOrganizations(world)).length === 0 && (await countSealed(world.db)) === 0;
 }
 
 /** Until there is somebody who can sign in. */

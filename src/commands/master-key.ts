@@ -18,7 +18,7 @@ import {
 } from "../platform/storage/rotate-master-key.ts";
 import type { World } from "../platform/world.ts";
 import { keyInFile, makeMasterKey } from "../settings/master-key-file.ts";
-import { SEALED_COLUMNS } from "./sealed-columns.ts";
+import { SEALED_COLUMNS } from "../setup/sealed-columns.ts";
 
 type RotateOptions = { newKeyFile?: string; removeOld?: boolean; abandon?: boolean; json?: boolean };
 type WithWorld = (work: (world: World) => Promise<void>) => Promise<void>;

@@ -25,6 +25,7 @@ import { getCertificate } from "./certificate-step.ts";
 import { mergeEnvFile, type Settings } from "./env-file.ts";
 import { earlierMail, sendFirstMail, type Verdict } from "./first-mail.ts";
 import { missingRecords } from "./records.ts";
+import { isFresh } from "./sealed-columns.ts";
 import type { Step } from "./types.ts";
 
 export type SetUp = {
@@ -136,7 +137,7 @@ async function operatorsServer(notices: string | null, read: () => FoundConfig):
 
 async function makeOrganization({ given, config, world }: Going): Promise<{ step: Step; secrets: string[] }> {
   const secrets: string[] = [];
-  await keepMasterKey(world);
+  await keepMasterKey(world, () => isFresh(world));
   await noteDatabase(config.data_dir, await databaseId(world));
   const first = await bootstrap(world, { live_key: config.bootstrap_live_key, test_key: config.bootstrap_test_key });
   if (first) secrets.push(showFirstKeys(config, first, given.is_terminal));

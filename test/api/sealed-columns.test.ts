@@ -1,8 +1,8 @@
-// Every column of bytes holds a sealed value, which a new data key must reach (src/commands/sealed-columns.ts), or is named
+// Every column of bytes holds a sealed value, which a new data key must reach (src/setup/sealed-columns.ts), or is named
 // here with what it is; and what the API writes into a sealed column opens with what is said of it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { SEALED_COLUMNS } from "../../src/commands/sealed-columns.ts";
+import { SEALED_COLUMNS } from "../../src/setup/sealed-columns.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 
 /** Bytes that are not sealed: digests, mail, texts. */
@@ -11,10 +11,17 @@ const NOT_SEALED = {
     ...["api_key.digest", "dmarc_report.fingerprint", "greylist.digest", "idempotency.request_hash"],
     ...["idempotent_create.request_hash", "masked_address.digest", "masked_confirmation_day.digest"],
     ...["masked_contact.digest", "masked_contact.person", "masked_destination.digest", "masked_message_id.digest"],
-    ...["masked_sent.digest", "master_key.digest", "person_link.digest", "person_session.digest"],
+    ...[
+      "masked_sent.digest",
+      "master_key.digest",
+      "passkey_challenge.digest",
+      "person_link.digest",
+      "person_session.digest",
+    ],
     ...["recovery_code.digest", "sign_in_try.name", "tls_policy_text.policy_hash", "tls_report.fingerprint"],
     ...["tls_result.policy_hash", "key_ring.master_key", "key_ring_use.master_key"],
   ],
+  passkeys: ["passkey.credential_id", "passkey.public_key"],
   contents: ["inbound_raw.bytes", "message_body.mime", "webhook_event.body"],
   /** Under the master key itself. */
   rings: ["key_ring.sealed"],
