@@ -13,7 +13,7 @@ const CONTEXT = "key-ring";
 /** The number is one byte of every sealed value. */
 const DATA_KEYS_MAX = 255;
 
-/** By this a master key finds its row; it tells nothing of the key. */
+/** By this a master key finds its row; nothing of the key can be read from it. */
 export function masterKeyId(masterKey: Buffer): Buffer {
   return createSeal(masterKey).hash("postern", "key-ring-master-key");
 }

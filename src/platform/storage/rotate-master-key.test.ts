@@ -183,7 +183,7 @@ test("a row that somebody holds is met later, what a lost key sealed is left and
   assert.equal(await read(old, "held.example"), "secret of held.example");
 });
 
-test("after a loss, what the lost keys sealed is told from what is damaged", async () => {
+test("after a loss, what the lost keys sealed is not taken for damaged", async () => {
   const lost = await started(OLD);
   await keep(lost, "lost.example");
   const other = worldOf(NEW);
